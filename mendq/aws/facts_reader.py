@@ -50,12 +50,17 @@ AN_HOUR = timedelta(hours=1)
 Answer = TypeVar("Answer")
 
 
+def made_none(_source_arn: str, _dlq_arn: str) -> bool:
+    """Return False: without a case store nobody knows of a DLQ that Mendq made."""
+    return False
+
+
 class FactsReader(Struct, frozen=True):
     """Where facts come from; `open_about` says what cases are open about some queues.
 
     `noted_moves` says into which queues a scan has seen messages being moved by name;
     `newest_about` names the newest cases about some queues, over or not; `consent` says which
-    queues are managed.
+    queues are managed; `has_made` says whether Mendq made a DLQ for a source.
 
     Every method raises FactsUnavailable, or the case store's error.
     """
@@ -67,6 +72,7 @@ class FactsReader(Struct, frozen=True):
     noted_moves: Callable[[], frozenset[str]]
     newest_about: Callable[[Iterable[str]], tuple[Case, ...]]
     consent: Consent
+    has_made: Callable[[str, str], bool] = made_none
 
     def queue(self, queue_arn: str, tags: Mapping[str, str], needs: Collection[Need]) -> Facts:
         """Its attributes alone; none where it is gone and `needs` names nothing: that may be it."""
@@ -150,6 +156,13 @@ class FactsReader(Struct, frozen=True):
             return facts
         here = dlq_arn_here(facts)
         return replace(facts, dlq=self._named(here) if here else QueueFacts(facts.dlq_arn, {}))
+
+    def made_dlq(self, facts: Facts) -> str:
+        """Return the ARN of the queue's DLQ if Mendq made it for this queue, else an empty text."""
+        dlq_arn = dlq_arn_here(facts)
+        if dlq_arn is None or (facts.dlq is not None and not facts.dlq.exists):
+            return ""
+        return dlq_arn if self.has_made(facts.queue_arn, dlq_arn) else ""
 
     def dlq_namesake(self, facts: Facts) -> Facts:
         return replace(facts, dlq_namesake=self._named(arn_of_dlq(facts.queue_arn)))

@@ -184,7 +184,7 @@ def view_of(items: Sequence[Item], attributes: Sequence[str]) -> CaseStoreView:
         hold_up=json_in(case, "held_up", HoldUp | None),
         failures=Evidence.of(map(Sighting.from_text, json_in(case, "failures", list[str], "[]"))),
         evidence=evidence_of(evidence),
-        attributes=dict(zip(attributes, map(_attribute_of, records), strict=True)),
+        attributes=dict(zip(attributes, map(attribute_of, records), strict=True)),
         page=page_of(page),
         spread=next(iter(spread), None),
     )
@@ -233,7 +233,8 @@ def record_fields(record: AttributeRecord) -> dict[str, Any]:
     )
 
 
-def _attribute_of(item: Item) -> AttributeRecord:
+def attribute_of(item: Item) -> AttributeRecord:
+    """Return the record in an attribute's item, which may be empty; read within `reading`."""
     writes = json_in(item, "writes", tuple[Write, ...], "[]")
     intent = case_of({"document": item["intent"]}) if "intent" in item else None
     return record_in(AttributeRecord, item, writes=writes, intent=intent)

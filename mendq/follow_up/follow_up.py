@@ -16,12 +16,14 @@ from mendq.aws.cloudwatch import messages_deleted
 from mendq.aws.errors import (
     CaseMoved,
     CaseStoreUnavailable,
+    CaseStoreUnreadable,
     FactsUnavailable,
     QueueGone,
     QueueRefusesUs,
 )
 from mendq.aws.queue import attributes_of, tags_of
 from mendq.cases.context import CaseContext, ManagingContext
+from mendq.cases.made_dlqs import MadeDlqs
 from mendq.cases.record import Notification, file, hold_back, notify_held_up, record_transition
 from mendq.cases.table import OpenCase
 from mendq.cases.view import HELD_UP, CaseStoreView
@@ -31,7 +33,7 @@ from mendq.catalogue.symptom import Symptom
 from mendq.follow_up.harm import signs_since
 from mendq.heal.context import Functions, Outcome, call_owner
 from mendq.heal.recover import settle_whosever, standing
-from mendq.model.case import FINAL, PROVING, Case, Severity, State, severity_of
+from mendq.model.case import FINAL, MADE_FOR, PROVING, Case, Severity, State, severity_of
 from mendq.model.facts import Facts
 from mendq.model.harms import OWN_CHANGE, dlq_named, own_change, sign_in, step_to_watch
 from mendq.model.lifecycle import (
@@ -46,7 +48,7 @@ from mendq.model.lifecycle import (
 )
 from mendq.model.limits import Limits, Mode
 from mendq.model.names import HEARTBEAT, OwnMetric, fixes_being_verified
-from mendq.model.queue import parts_of
+from mendq.model.queue import arn_of, parts_of
 from mendq.notifications.own_change import named_first
 
 # A case that cannot be looked at now is looked at again then, behind those that can.
@@ -264,6 +266,21 @@ class _OpenCase(Struct, frozen=True):
             return messages_deleted(clients, self.case.queue_arn, since, self.context.now)
         return None
 
+    def _has_managed_source(self, tags: Mapping[str, str]) -> bool:
+        """True if the queue is a DLQ that Mendq made for a source that is still managed.
+
+        True as well if that cannot be read: what nobody could look at ends no case.
+        """
+        source_arn = arn_of(str(self.case.evidence.get(MADE_FOR, "")))
+        if source_arn is None:
+            return False
+        made, consent = self.context.stored(MadeDlqs), self.context.settings.consent
+        dlq_arn, clients = self.case.queue_arn, self.context.clients
+        try:
+            return bool(made.managed_source(dlq_arn, tags, [source_arn], clients, consent))
+        except (FactsUnavailable, CaseStoreUnreadable):
+            return True
+
     def _harm(self) -> str | None:
         """The change and what shows that it may do harm; empty if nothing does.
 
@@ -336,7 +353,8 @@ class _OpenCase(Struct, frozen=True):
         name = parts_of(case.queue_arn).name
         if Facts(case.queue_arn, shown, {}).made_after(case.at):
             return Stands.GONE
-        if self.context.settings.consent.mode_of(name, tags or {}) is None:
+        is_managed = self.context.settings.consent.mode_of(name, tags or {}) is not None
+        if not is_managed and not self._has_managed_source(tags or {}):
             return Stands.GONE if tags is None else Stands.UNMANAGED
         if not self._is_proving:
             was_announced = case.state in (State.OVERRIDDEN, State.ESCALATED)

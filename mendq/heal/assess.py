@@ -10,12 +10,19 @@ from typing import Any
 
 from msgspec import structs
 
-from mendq.aws.errors import CaseStoreUnreadable, NotificationNotSent, QueueRefusesUs
+from mendq.aws.dlqs import source_arns_of
+from mendq.aws.errors import (
+    CaseStoreUnreadable,
+    NotificationNotSent,
+    QueueGone,
+    QueueRefusesUs,
+)
 from mendq.aws.facts_reader import FactsReader
 from mendq.aws.queue import tags_of
 from mendq.cases import items
 from mendq.cases.context import MovesByName
 from mendq.cases.finding import Shared
+from mendq.cases.made_dlqs import MadeDlqs
 from mendq.cases.pins import OF_PEOPLE, with_pins
 from mendq.cases.view import CaseStoreView, Reach
 from mendq.catalogue.symptom import Symptom
@@ -162,12 +169,29 @@ def _may_measure(queue_arn: str, run: FixContext) -> bool:
 def managed_situation(
     group: Group, run: FixContext, tags: Mapping[str, str], view: CaseStoreView
 ) -> Situation | Outcome:
-    """The situation in the lowest mode that holds, without evidence yet."""
-    mode = mode_of(group.queue_arn, run, tags)
+    """The situation in the lowest mode that holds, without evidence yet.
+
+    What a scan finds on a DLQ that Mendq made is reported even if only its source is managed.
+    """
+    mode, made_for = mode_of(group.queue_arn, run, tags), ""
+    if mode is None and group.is_found:
+        made_for = _made_for(group.queue_arn, tags, run)
+        mode = Mode.OBSERVE if made_for else None
     if mode is None:
         return declined("not_managed", "the queue is not managed by Mendq")
     lowest = min(mode, autonomy_of(group.symptom, run, mode))
-    return situation_of(group.symptom, Facts(group.queue_arn, {}, tags), lowest, view, run)
+    facts = Facts(group.queue_arn, {}, tags)
+    return situation_of(group.symptom, facts, lowest, view, run, made_for=made_for)
+
+
+def _made_for(queue_arn: str, tags: Mapping[str, str], run: FixContext) -> str:
+    """Return the managed source that Mendq made this DLQ for; empty if there is none."""
+    try:
+        named_by = source_arns_of(run.clients, queue_arn)
+    except QueueGone:
+        return ""
+    made, consent = run.stored(MadeDlqs), run.settings.consent
+    return made.managed_source(queue_arn, tags, named_by, run.clients, consent)
 
 
 def mode_of(queue_arn: str, run: FixContext, tags: Mapping[str, str]) -> Mode | None:

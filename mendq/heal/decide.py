@@ -15,6 +15,7 @@ from mendq.heal import guardrails
 from mendq.heal.guardrails import A_DAY, Situation
 from mendq.model.case import (
     LOWERED,
+    MADE_FOR,
     QUEUE_DELETED,
     SILENT_DAYS,
     Case,
@@ -278,7 +279,12 @@ def _opened(situation: Situation, state: State, reason: str, steps: Steps, code:
     )
     messages = messages_of(situation.symptom.name, situation.facts)
     needs = needs_document(situation.symptom.name, situation.facts)
-    known = {"messages": messages, "needs": needs, LOWERED: situation.lowered_by}
+    known = {
+        "messages": messages,
+        "needs": needs,
+        LOWERED: situation.lowered_by,
+        MADE_FOR: situation.made_for,
+    }
     beside = deployed_by(situation.facts.tags) | {name: it for name, it in known.items() if it}
     return replace(case, evidence={**case.evidence, **beside})
 

@@ -29,7 +29,8 @@ class Situation(Struct, frozen=True):
     lowest that holds. `fresh` is what failed calls say that are fresh and speak for the symptom, or
     what was found; `evidence` that and what was kept of it. `reach` is empty until somebody
     has asked how far the symptom has spread. With `waits`, a case that an owner has taken up, no
-    evidence is asked. `changes` are those of a day that have each excused failed calls.
+    evidence is asked. `changes` are those of a day that have each excused failed calls. `made_for`
+    is the managed source that Mendq made this queue for as its DLQ, if nothing else manages it.
     """
 
     symptom: Symptom
@@ -47,6 +48,7 @@ class Situation(Struct, frozen=True):
     remaining_seconds: float = inf
     waits: Case | None = None
     changes: tuple[datetime, ...] = ()
+    made_for: str = ""
 
     @property
     def records(self) -> CaseStoreView:

@@ -61,6 +61,9 @@ QUEUE_DELETED = "queue_deleted"
 # In a case's evidence: which case's change did not help or was taken back. Plans for the queue and
 # symptom are only proposed from then on, until a person approves one.
 LOWERED = "lowered_by"
+# In the evidence of a case about a DLQ that Mendq made: the managed source that it was made for, if
+# the DLQ itself is not managed.
+MADE_FOR = "made_for"
 
 # Fields that a document spells otherwise, and those that stand beside it.
 _SPELLED = {"came_from": "from", "state": "to"}

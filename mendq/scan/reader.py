@@ -25,6 +25,7 @@ from mendq.aws.errors import FactsUnavailable, QueueRefusesUs
 from mendq.aws.facts_reader import Answer, FactsReader, function_names
 from mendq.aws.queue import attributes_of
 from mendq.cases.context import MovesByName, StoreContext
+from mendq.cases.made_dlqs import MadeDlqs
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Consent
 from mendq.model.metrics import Measured, Window
@@ -234,5 +235,6 @@ def reader_in(context: StoreContext, consent: Consent, paces: Paces | None = Non
         noted_moves=lambda: context.stored(MovesByName).into(context.now),
         newest_about=context.open_cases.newest_about,
         consent=consent,
+        has_made=context.stored(MadeDlqs).is_made,
         paces=paces or Paces(),
     )

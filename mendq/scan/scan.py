@@ -18,11 +18,12 @@ from msgspec import Struct
 from mendq.aws.cloudwatch import QUEUES_A_CALL
 from mendq.aws.errors import FactsUnavailable, QueueGone, QueueRefusesUs
 from mendq.aws.facts_reader import function_names
-from mendq.aws.queue import ManagedQueue
+from mendq.aws.queue import ManagedQueue, tags_shown
 from mendq.cases.finding import Finding, Scanned, together, turn_of
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Detection, Symptom
 from mendq.model.facts import Facts, Need
+from mendq.model.limits import MODE_TAG, OFF
 from mendq.model.metrics import Window
 from mendq.notifications.queue_lines import described
 from mendq.scan.reader import THREADS, ScanReader
@@ -62,29 +63,54 @@ def scan(
 ) -> Iterator[Scanned]:
     """Stretch by stretch what was looked at and found; `together` sums stretches up.
 
-    A queue that cannot be looked at costs itself. Writes nothing and notes nothing: whoever
-    iterates does.
+    A DLQ that Mendq made is looked at together with its source, whether or not it is among the
+    queues itself. A queue that cannot be looked at costs itself. Writes nothing and notes nothing:
+    whoever iterates does.
     """
     detected = tuple(each for each in symptoms if each.detection)
     suspects: list[_Suspect] = []
+    look_at = partial(_look_at, reader=reader, symptoms=detected)
+    with_source = set[str]()
     with ThreadPoolExecutor(THREADS) as pool:
         for first in range(0, len(queues), QUEUES_A_STRETCH):
             if not allowance.may_look():
                 break
             stretch = queues[first : first + QUEUES_A_STRETCH]
-            looked = list(pool.map(partial(_look_at, reader=reader, symptoms=detected), stretch))
-            suspected = [suspect for _, suspect in looked if suspect]
+            looked = list(
+                pool.map(look_at, (each for each in stretch if each.queue_arn not in with_source))
+            )
+            seen_already = with_source.union(each.queue_arn for each in stretch)
+            made = sorted({each.made_dlq for each in looked} - {"", *seen_already})
+            with_source.update(made)
+            looked += pool.map(partial(_look_at_made, reader=reader, symptoms=detected), made)
+            suspected = [each.suspect for each in looked if each.suspect]
             suspects += suspected
-            seen = reduce(together, (each for each, _ in looked))
+            seen = reduce(together, (each.scanned for each in looked), Scanned())
             yield replace(seen, suspects=len(suspected), after=stretch[-1].name)
     suspects.sort(key=lambda each: each.turn(reader.now))
     yield from _measured(suspects, reader, allowance)
 
 
-def _look_at(
-    queue: ManagedQueue, reader: ScanReader, symptoms: tuple[Symptom, ...]
-) -> tuple[Scanned, _Suspect | None]:
-    """What was found of one queue, and what it is a suspect of."""
+class _Looked(Struct, frozen=True):
+    """What was found of one queue, what it is a suspect of, and its DLQ if Mendq made that."""
+
+    scanned: Scanned
+    suspect: _Suspect | None = None
+    made_dlq: str = ""
+
+
+def _look_at_made(dlq_arn: str, reader: ScanReader, symptoms: tuple[Symptom, ...]) -> _Looked:
+    """Look at a DLQ that Mendq made; not if its own tag is `off`."""
+    try:
+        tags = reader.ask(tags_shown, dlq_arn)
+    except FactsUnavailable as error:
+        return _Looked(Scanned(queues_scanned=1, unseen=1, failed={dlq_arn: error}))
+    if tags.get(MODE_TAG) == OFF:
+        return _Looked(Scanned())
+    return _look_at(ManagedQueue(dlq_arn, tags), reader, symptoms)
+
+
+def _look_at(queue: ManagedQueue, reader: ScanReader, symptoms: tuple[Symptom, ...]) -> _Looked:
     tags = reader.consent.but_for_a_team(queue.tags)
     try:
         facts = reader.consumers(reader.queue(queue.queue_arn, tags, {Need.QUEUE}))
@@ -93,9 +119,9 @@ def _look_at(
             facts = reader.dlq(facts)
         window = reader.window(facts)
     except QueueGone:
-        return Scanned(queues_scanned=1, gone=1), None
+        return _Looked(Scanned(queues_scanned=1, gone=1))
     except Exception as error:  # noqa: BLE001 - told of with the scan
-        return Scanned(queues_scanned=1, unseen=1, failed={queue.queue_arn: error}), None
+        return _Looked(Scanned(queues_scanned=1, unseen=1, failed={queue.queue_arn: error}))
     findings, suspected, failed = list[Finding](), list[Symptom](), dict[str, Exception]()
     for symptom in symptoms:
         try:
@@ -108,18 +134,24 @@ def _look_at(
                 suspected.append(symptom)
         except Exception as error:  # noqa: BLE001 - one entry's trouble is not the others'
             failed.setdefault(queue.queue_arn, error)
+    made_dlq = ""
+    try:
+        made_dlq = reader.made_dlq(facts)
+    except Exception as error:  # noqa: BLE001 - the queue itself was looked at
+        failed.setdefault(queue.queue_arn, error)
     to_measure = _suspect(facts, window, tuple(suspected)) if suspected and window else None
     if to_measure:
         reader.ask_anew(facts)
     unsure = suspected or failed or window is None
     whole = {} if unsure else {queue.queue_arn: described(facts)}
-    return Scanned(
+    scanned = Scanned(
         queues_scanned=1,
         findings=tuple(findings),
         failed=failed,
         looked_at=whole,
         unsettled=(queue.queue_arn,) if suspected and not window else (),
-    ), to_measure
+    )
+    return _Looked(scanned, to_measure, made_dlq)
 
 
 def _suspect(facts: Facts, window: Window, symptoms: tuple[Symptom, ...]) -> _Suspect:

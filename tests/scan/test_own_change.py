@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from mendq.heal.batch import heal_findings
 from mendq.model.queue import Redrive
 from tests.heal.operators import say, undo
 from tests.scan.own_changes import (
@@ -182,3 +183,63 @@ def test_people_hear_once_if_follow_up_comes_first(scanned: Scanning) -> None:
     assert states_of(scanned, MISSING)[-1] == "escalated"
     assert states_of(scanned, ARRIVING) == []
     assert len(urgent(scanned)) == 1
+
+
+def looked_at(scanned: Scanning) -> int:
+    return scanned.done().queues_scanned
+
+
+def test_dlq_that_mendq_made_is_scanned_with_its_source_without_a_tag(scanned: Scanning) -> None:
+    _, dlq, case_id = attached(scanned)
+    two_hours_later(scanned)
+    arrive(scanned, dlq, 3)
+    a_round(scanned)
+    (finding,) = (e for e in scanned.findings()["findings"] if e["symptom"] == ARRIVING)
+    assert finding["queue_arn"] == dlq
+    assert states_of(scanned, ARRIVING) == ["escalated"]
+    assert reason_of(scanned, ARRIVING).startswith(FIRST.format(case_id))
+    assert len(urgent(scanned)) == 1
+    scanned.account.later(hours=2)
+    follow(scanned)
+    assert states_of(scanned, ARRIVING) == ["escalated"], "it is looked after with its source"
+    scanned.account.tag(dlq, mendq="off")
+    scanned.account.later(hours=2)
+    follow(scanned)
+    assert states_of(scanned, ARRIVING)[-1] == "closed", "a person may end that"
+
+
+def test_dlq_that_mendq_made_is_not_scanned_if_its_tag_is_off(scanned: Scanning) -> None:
+    _, dlq, _ = attached(scanned)
+    scanned.account.tag(dlq, mendq="off")
+    two_hours_later(scanned)
+    arrive(scanned, dlq, 3)
+    a_round(scanned)
+    assert states_of(scanned, ARRIVING) == []
+
+
+def test_dlq_that_a_person_made_is_not_scanned_without_a_tag(scanned: Scanning) -> None:
+    dlq = scanned.account.queue("orders-dlq", tag=None)
+    scanned.account.queue("orders", RedrivePolicy=Redrive(dlq, 5).text)
+    two_hours_later(scanned)
+    arrive(scanned, dlq, 3)
+    assert looked_at(scanned) == 1
+    assert scanned.announced == []
+
+
+def test_dlq_is_scanned_once_with_its_source_if_both_are_managed(scanned: Scanning) -> None:
+    _, dlq, _ = attached(scanned)
+    scanned.account.tag(dlq, mendq="observe")
+    two_hours_later(scanned)
+    assert looked_at(scanned) == 2
+
+
+def test_finding_on_an_unmanaged_dlq_that_mendq_did_not_make_is_declined(scanned: Scanning) -> None:
+    dlq = scanned.account.queue("orders-dlq", tag=None)
+    scanned.account.queue("orders", RedrivePolicy=Redrive(dlq, 5).text)
+    two_hours_later(scanned)
+    arrive(scanned, dlq, 3)
+    request = {"found": [{"queue_arn": dlq, "symptom": ARRIVING}]}
+    healed = heal_findings(request, scanned.account.run())
+    (outcome,) = healed.fixed.values()
+    assert outcome.refusal is not None
+    assert outcome.refusal.code == "not_managed"

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from mendq.aws.clients import Clients
 from mendq.aws.errors import (
@@ -27,6 +28,7 @@ from mendq.aws.errors import (
 from mendq.aws.queue import ManagedQueue, managed_queues
 from mendq.cases import items
 from mendq.cases.finding import Finding, Scanned, fewer_of_many, together, waiting
+from mendq.cases.made_dlqs import MadeDlqs
 from mendq.cases.pins import with_pins
 from mendq.cases.table import CaseStore
 from mendq.catalogue import BY_NAME
@@ -44,6 +46,7 @@ from mendq.model.plan import Refusal
 from mendq.model.prices import METRIC_ASKED
 from mendq.model.queue import parts_of
 from mendq.model.steps import Owner
+from mendq.notifications.own_change import named_first
 from mendq.scan.reader import ScanReader, reader_in
 from mendq.scan.scan import Allowance, scan
 from mendq.scan.store import ScanStore
@@ -131,17 +134,21 @@ class _Context(FixContext, frozen=True):
 class WouldDo(Struct, frozen=True):
     """In words, with the refusal's code where there is one; the steps as lines, or the reason.
 
-    `commands` are what a person runs where Mendq does nothing.
+    `commands` are what a person runs where Mendq does nothing. `first` is the sentence about a
+    change by Mendq that can be the cause, if `why` does not begin with it.
     """
 
     would: str
     steps: tuple[str, ...] = ()
     why: str = ""
     commands: tuple[str, ...] = ()
+    first: str = ""
 
     @property
     def line(self) -> str:
-        return ": ".join(each for each in (self.would, "; ".join(self.steps) or self.why) if each)
+        """All of it on one line, Mendq's own change first."""
+        what = ": ".join(each for each in (self.would, "; ".join(self.steps) or self.why) if each)
+        return f"{self.first}. {what}" if self.first else what
 
 
 class DryRun(Struct, frozen=True, dict=True):
@@ -201,6 +208,16 @@ class DryRun(Struct, frozen=True, dict=True):
                     would[each] = WouldDo("cannot say", why=str(error))
         return would
 
+    def looks_after(self, finding: Finding) -> bool:
+        """True if the queue is managed, or is a DLQ that Mendq made for a managed source."""
+        if finding.queue_arn in self._tags:
+            return True
+        made = self._run.stored(MadeDlqs)
+        managed_sources = [arn for arn in finding.sources if arn in self._tags]
+        with suppress(CaseStoreUnavailable, CaseStoreUnreadable):
+            return any(made.is_made(arn, finding.queue_arn) for arn in managed_sources)
+        return False
+
     def _waits(
         self, findings: list[Finding]
     ) -> tuple[Mapping[Finding, str], Mapping[Finding, Finding]]:
@@ -252,8 +269,13 @@ class DryRun(Struct, frozen=True, dict=True):
             return run.case_store.spread_to(shown.get(word, ()), word, run.now)
 
         verdict = decide_unlooked(situation)
-        verdict = verdict or decided(with_facts(situation, run), run, spread)
-        return said(verdict, finding.because)
+        if verdict is None:
+            situation = with_facts(situation, run)
+            verdict = decided(situation, run, spread)
+        would, change = said(verdict, finding.because), situation.facts.own_change
+        if change is not None and would.steps:
+            return replace(would, first=named_first(change, run.now))
+        return would
 
     def _facts(self, queue_arn: str, symptom: Symptom) -> Facts | None:
         """As heal gathers them, from what the scan was answered; None where they cost too much."""

@@ -162,8 +162,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
         """What the stack would do about what it manages, and the plan for every other queue."""
         every, would = list(findings), dict[Finding, WouldDo]()
         if isinstance(self.deployed, DryRun):
-            managed = {each.queue_arn for each in self.deployed.queues}
-            theirs = [each for each in every if each.queue_arn in managed]
+            theirs = [each for each in every if self.deployed.looks_after(each)]
             would = self.deployed.would_do(theirs) if theirs else would
         return {each: would.get(each) or self._planned(each) for each in every}
 

@@ -1,0 +1,51 @@
+"""The DLQs that Mendq made, by what the case store records of its writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from mendq.aws.queue import tags_shown
+from mendq.cases import items
+from mendq.cases.transactions import Table
+from mendq.model.limits import MODE_TAG, OFF
+from mendq.model.queue import parts_of
+from mendq.model.steps import CreateDlq
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mendq.aws.clients import Clients
+    from mendq.model.limits import Consent
+
+
+class MadeDlqs(Table, frozen=True):
+    """Methods raise CaseStoreUnavailable, or CaseStoreUnreadable for an item that is not ours."""
+
+    def is_made(self, source_arn: str, dlq_arn: str) -> bool:
+        """Return True if Mendq made this DLQ for that source, and did not take it back."""
+        found = self.get(items.attribute_key(source_arn, CreateDlq.attribute))
+        with items.reading(f"the DLQ that was made for {source_arn}"):
+            return items.attribute_of(found).last_written == dlq_arn
+
+    def managed_source(
+        self,
+        dlq_arn: str,
+        tags: Mapping[str, str],
+        source_arns: Iterable[str],
+        clients: Clients,
+        consent: Consent,
+    ) -> str:
+        """Return a managed source that Mendq made the DLQ for; empty if there is none.
+
+        Such a DLQ is looked after with its source, in the lowest mode, unless its own tag is `off`.
+        Raises FactsUnavailable if the tags of a source cannot be read.
+        """
+        if tags.get(MODE_TAG) == OFF:
+            return ""
+        for arn in source_arns:
+            if self.is_made(arn, dlq_arn):
+                mode = consent.mode_of(parts_of(arn).name, tags_shown(clients, arn))
+                if mode is not None:
+                    return arn
+        return ""
