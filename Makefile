@@ -9,9 +9,12 @@ NAMES ?=
 ONLY ?=
 PEERS ?=
 KEEP ?=
+COVERAGE ?=
 RUN := .venv/bin/python
 # Every worker of the tests, and every process that they start, finds what the last one compiled.
 COMPILED := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX='$(CURDIR)/build/bytecode'
+# Which test runs which line, for the proof `guards`.
+WITH_COVERAGE := -p tests.prove.guards.recorder --cov --cov-context=test --cov-report=
 LOCKS := requirements.txt analytics/requirements.txt functions/requirements.txt \
 	functions/report/requirements.txt
 COMPILE := .venv/bin/uv pip compile --quiet --no-strip-extras --generate-hashes --no-emit-index-url --no-header \
@@ -46,8 +49,8 @@ demo: .venv/.ready ## the main job end to end on this machine: break queues, wat
 account: .venv/.ready ## an AWS account on this machine with the stack deployed (PORT=n SETTINGS=file.json)
 	@$(RUN) -u -m local_account --port '$(PORT)' $(if $(SETTINGS),--settings '$(SETTINGS)')
 
-test: .venv/.ready ## the tests
-	@$(COMPILED) $(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m 'not long'
+test: .venv/.ready ## the tests (COVERAGE=1 records which lines each one runs, for `make prove`)
+	@$(COMPILED) $(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m 'not long' $(if $(COVERAGE),$(WITH_COVERAGE))
 
 check: .venv/.ready ## lint, types, the layers between packages, stale documents
 	@.venv/bin/ruff format --check --quiet . && .venv/bin/ruff check --quiet . && echo "ruff: clean"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -17,14 +16,12 @@ from mendq.model.plan import AWS_REFUSED
 from mendq.notifications.next_steps import BY_CODE, BY_STATE, next_step
 from mendq.report.words import WHY
 from tests.architecture.aws_commands import mistake_in
+from tests.architecture.refusal_codes import codes_given, codes_in_tables, codes_spelled_out
 from tests.notifications.pages import CASE
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNBOOKS = ROOT / "docs" / "runbooks"
 OVERVIEW = RUNBOOKS / "README.md"
-# Where the code stands among the arguments of what makes a refusal.
-KINDS = dict.fromkeys(("Ignore", "Retry", "Refuse", "Escalate", "Override"), 0)
-MAKERS = {**KINDS, "declined": 0, "ClaimPart": 1}
 # Of calls that are not taken up; our own are no incident.
 _CATALOGUE = (ROOT / "mendq" / "catalogue" / "__init__.py").read_text()
 NAMED = (AWS_REFUSED, QUEUE_DELETED, "redrive_halted")
@@ -32,24 +29,9 @@ IGNORED = frozenset(re.findall(r'^        "([a-z_]+)": ', _CATALOGUE, re.MULTILI
 _TABLE_ROW = re.compile(r"^\| ((?:`[a-z_]+`(?:, )?)+)", re.MULTILINE)
 
 
-def _given(source: str, makers: Mapping[str, int]) -> Iterator[ast.expr]:
-    """The code of every refusal that is made."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            place = makers.get(node.func.id, len(node.args))
-            yield from node.args[place : place + 1]
-
-
-def _codes(source: str, makers: Mapping[str, int] = MAKERS) -> Iterator[str]:
-    """The same where it is spelled out."""
-    given = _given(source, makers)
-    return (str(each.value) for each in given if isinstance(each, ast.Constant))
-
-
 def _whys(file: str) -> set[str]:
-    """The keys of the table `whys` of a file: the first that holds is the code."""
-    tables = re.findall(r"whys = \{(.+?)\n +\}", (ROOT / file).read_text(), re.DOTALL)
-    return {code for each in tables for code in re.findall(r'^ +"([a-z_]+)":', each, re.MULTILINE)}
+    """Return the codes in the tables of one file."""
+    return codes_in_tables((ROOT / file).read_text())
 
 
 @cache
@@ -57,7 +39,7 @@ def emitted() -> set[str]:
     """By what looks after queues; why a nightly run is none of ours stands in a log alone."""
     files = (each for each in (ROOT / "mendq").rglob("*.py") if each.name != "watch.py")
     sources = (each.read_text() for each in files)
-    found = {code for source in sources for code in _codes(source)}
+    found = {code for source in sources for code in codes_spelled_out(source)}
     return found | _whys("mendq/catalogue/__init__.py") | _named_elsewhere()
 
 
@@ -94,9 +76,9 @@ NAMES = {"AWS_REFUSED", "QUEUE_DELETED", "code", "finding.code"}
 def test_every_code_that_a_case_can_open_with_has_a_next_step_and_no_other_has() -> None:
     opening = dict.fromkeys(("Refuse", "Escalate", "Override"), 0)
     sources = [each.read_text() for each in (ROOT / "mendq").rglob("*.py")]
-    given = [each for source in sources for each in _given(source, opening)]
+    given = [each for source in sources for each in codes_given(source, opening)]
     assert {ast.unparse(each) for each in given if not isinstance(each, ast.Constant)} == NAMES
-    codes = {code for source in sources for code in _codes(source, opening)}
+    codes = {code for source in sources for code in codes_spelled_out(source, opening)}
     assert set(BY_CODE) == codes | _named_elsewhere()
     assert set(BY_STATE) == set(State)
 

@@ -15,6 +15,7 @@ from tests.prove.false_alarms import FALSE_ALARMS
 from tests.prove.fault_points import FAULT_POINTS
 from tests.prove.floods import FLOODS
 from tests.prove.fuzz import FUZZ
+from tests.prove.guards.proof import GUARDS
 from tests.prove.long_tests import LONG_TESTS
 from tests.prove.mass_symptoms import MASS_SYMPTOMS
 from tests.prove.mutants.proof import MUTANTS
@@ -30,7 +31,7 @@ from tests.prove.storms import STORMS
 PROOFS: tuple[Proof, ...] = (
     *(*LONG_TESTS, *FAULT_POINTS, *REDRIVES, *STORMS, *MASS_SYMPTOMS, *RACES, *FUZZ),
     *(*FALSE_ALARMS, *BUDGETS, *FLOODS, *SCANS, *COUNTED_NIGHTLY_RUNS, *ORGANIZATIONS),
-    *MUTANTS,
+    *(*MUTANTS, *GUARDS),
 )
 FIGURES = Path(__file__).resolve().parents[2] / "build" / "prove" / "figures.json"
 # No proof reaches a real account.

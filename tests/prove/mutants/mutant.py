@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -49,7 +49,7 @@ class Selection:
     def arguments(self) -> list[str]:
         """The tests as pytest takes them."""
         parts = (each.partition("::") for each in self.tests)
-        return [f"{_path(module)}{colons}{name}" for module, colons, name in parts]
+        return [f"{path_of(module)}{colons}{name}" for module, colons, name in parts]
 
 
 class NotApplicableError(Exception):
@@ -58,7 +58,7 @@ class NotApplicableError(Exception):
 
 def mutated(mutant: Mutant) -> CodeType:
     """Compile the mutant's module with the fault in it."""
-    path = ROOT / _path(mutant.module)
+    path = ROOT / path_of(mutant.module)
     if not path.exists():
         raise NotApplicableError(f"there is no module {mutant.module}")
     try:
@@ -79,22 +79,22 @@ def mutated_source(source: str, mutant: Mutant) -> str:
     return "".join([*lines[: first - 1], changed, *lines[last:]])
 
 
-def install(module: str, code: CodeType) -> list[str]:
-    """Have this process import `code` as `module`; the answer holds its name once it did."""
+def install(codes: Mapping[str, CodeType]) -> list[str]:
+    """Have this process import these codes as modules; the answer holds the names that it did."""
     imported: list[str] = []
     as_written = SourceFileLoader.get_code
 
     def get_code(self: SourceFileLoader, fullname: str) -> CodeType | None:
-        if fullname != module:
+        if fullname not in codes:
             return as_written(self, fullname)
         imported.append(fullname)
-        return code
+        return codes[fullname]
 
     SourceFileLoader.get_code = get_code  # type: ignore[assignment, method-assign]
     return imported
 
 
-def _path(module: str) -> Path:
+def path_of(module: str) -> Path:
     path = Path(*module.split("."))
     return path / "__init__.py" if (ROOT / path).is_dir() else path.with_suffix(".py")
 

@@ -93,7 +93,7 @@ class Result:
         return self.verdict in (Verdict.KILLED, Verdict.HOLDS)
 
 
-class _FirstFailure:
+class FirstFailure:
     """A plugin of pytest that remembers the first test that failed."""
 
     def __init__(self) -> None:
@@ -161,8 +161,8 @@ def _child(job: Job, code: CodeType | None, folder: Path) -> None:
     os.dup2(output, 1)
     os.dup2(output, 2)
     signal.alarm(SECONDS_EACH)
-    imported = install(mutant.module, code) if mutant and code else ["none"]
-    witness = _FirstFailure()
+    imported = install({mutant.module: code}) if mutant and code else ["none"]
+    witness = FirstFailure()
     options = ["-x", "-q", "--tb=short", "-p", "no:cacheprovider", "--timeout=0"]
     options += ["--hypothesis-seed=0", "--hypothesis-profile=mutants", "-W"]
     options += ["ignore::pytest.PytestAssertRewriteWarning", f"--basetemp={folder / 'tmp'}"]
@@ -201,7 +201,8 @@ def _result(job: Job, verdict: Verdict, by: str, seconds: float) -> Result:
     return Result(mutant.hurts, f"{mutant.module}.{mutant.function}", verdict, by, seconds)
 
 
-def _prepare(selections: Sequence[Selection]) -> None:
+def prepare(*, spark: bool = False) -> None:
+    """Load what the tests need of other people's libraries, and nothing of the product."""
     os.chdir(ROOT)
     # Processes that the forks share compile tests once, and nothing of it into the working tree.
     sys.dont_write_bytecode = False
@@ -218,7 +219,7 @@ def _prepare(selections: Sequence[Selection]) -> None:
         phases=(hypothesis.Phase.explicit, hypothesis.Phase.generate),
         suppress_health_check=[hypothesis.HealthCheck.too_slow],
     )
-    for name in PRELOADED_FOR_SPARK if any(each.spark for each in selections) else ():
+    for name in PRELOADED_FOR_SPARK if spark else ():
         importlib.import_module(name)
     read: Any = cache(JSONFileLoader().load_file)
     patch.object(JSONFileLoader, "load_file", lambda _, path: read(path)).start()
@@ -270,7 +271,7 @@ def main(arguments: list[str]) -> int:
     asked = parser.parse_args(arguments)
     signal.alarm(asked.longest_seconds)
     selections = chosen(asked.words)
-    _prepare(selections)
+    prepare(spark=any(each.spark for each in selections))
     results = []
     for result in run(selections, asked.at_once):
         results.append(result)

@@ -1,0 +1,52 @@
+"""Find the refusal codes that the product's source can emit, without importing the product."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+
+# The position of the code among the arguments of each call that makes a refusal.
+KINDS = dict.fromkeys(("Ignore", "Retry", "Refuse", "Escalate", "Override"), 0)
+MAKERS = {**KINDS, "declined": 0, "ClaimPart": 1}
+# The name of a table from refusal code to condition: the first condition that holds is the answer.
+TABLE = "whys"
+
+
+def code_in(node: ast.AST, makers: Mapping[str, int] = MAKERS) -> ast.expr | None:
+    """Return the code that `node` gives to a refusal, or None if `node` makes no refusal."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        return None
+    position = makers.get(node.func.id)
+    if position is None or position >= len(node.args):
+        return None
+    return node.args[position]
+
+
+def codes_given(source: str, makers: Mapping[str, int] = MAKERS) -> Iterator[ast.expr]:
+    """Yield the code of every refusal that `source` makes."""
+    for node in ast.walk(ast.parse(source)):
+        code = code_in(node, makers)
+        if code is not None:
+            yield code
+
+
+def codes_spelled_out(source: str, makers: Mapping[str, int] = MAKERS) -> Iterator[str]:
+    """Yield the codes that `source` gives as a literal."""
+    for code in codes_given(source, makers):
+        if isinstance(code, ast.Constant):
+            yield str(code.value)
+
+
+def table_in(node: ast.AST) -> ast.Dict | None:
+    """Return the table of refusal codes that `node` assigns, or None."""
+    if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Dict):
+        return None
+    names = [target.id for target in node.targets if isinstance(target, ast.Name)]
+    return node.value if names == [TABLE] else None
+
+
+def codes_in_tables(source: str) -> set[str]:
+    """Return the keys of every table of refusal codes in `source`."""
+    tables = (table_in(node) for node in ast.walk(ast.parse(source)))
+    keys = (key for table in tables if table is not None for key in table.keys)
+    return {str(key.value) for key in keys if isinstance(key, ast.Constant)}

@@ -1,0 +1,96 @@
+"""What `make test COVERAGE=1` recorded: which tests run which guard, and how long they take."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from coverage import CoverageData
+
+from tests.prove.guards.guard import Guard
+from tests.prove.guards.recorder import DATA, FOLDER, NOTES, digests_of_sources
+from tests.prove.mutants.mutant import ROOT, path_of
+
+# Lines that run while modules are loaded, and in processes that tests start.
+_NO_TEST = ""
+OUTPUT = FOLDER / "output.txt"
+
+
+def why_not_current() -> str:
+    """Return why the recording says nothing about the code as it is; empty if it does."""
+    if not NOTES.exists() or not DATA.exists():
+        return "no coverage is recorded"
+    recorded = json.loads(NOTES.read_text())["sources"]
+    now = digests_of_sources()
+    changed = sorted(name for name in {*recorded, *now} if recorded.get(name) != now.get(name))
+    return f"{changed[0]} has changed since coverage was recorded" if changed else ""
+
+
+def record(say: Callable[[str], None]) -> None:
+    """Run `make test COVERAGE=1`; its output is kept in OUTPUT. Call `say` with each progress line.
+
+    Tests that fail are noted in the recording; the caller decides what they mean.
+    """
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    command = ["make", "--no-print-directory", "test", "COVERAGE=1"]
+    with (
+        OUTPUT.open("w", buffering=1) as kept,
+        subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as tests,
+    ):
+        for line in tests.stdout or ():
+            kept.write(line)
+            if line.rstrip().endswith("%]"):
+                say(line.split("[")[-1].rstrip(" ]\n").strip())
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Answers about guards. `seconds` and `setup_seconds` are by test and by file of tests."""
+
+    data: CoverageData
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    setup_seconds: Mapping[str, float] = field(default_factory=dict)
+    failed: tuple[str, ...] = ()
+
+    @classmethod
+    def load(cls) -> Recording:
+        """Read what was recorded."""
+        data = CoverageData(str(DATA))
+        data.read()
+        notes: dict[str, Any] = json.loads(NOTES.read_text())
+        return cls(data, notes["seconds"], notes["setup_seconds"], tuple(notes["failed"]))
+
+    @cached_property
+    def _tests_by_line(self) -> dict[str, dict[int, list[str]]]:
+        return {}
+
+    def runs(self, guard: Guard) -> set[str]:
+        """Return the tests in which the guard acts; `""` is among them if it does so elsewhere."""
+        file = str(ROOT / path_of(guard.module))
+        if file not in self._tests_by_line:
+            self._tests_by_line[file] = self.data.contexts_by_lineno(file)
+        by_line = self._tests_by_line[file]
+        contexts = {context for line in guard.lines for context in by_line.get(line, ())}
+        # A context is a test and its phase, such as `tests/heal/test_decide.py::test_a|run`.
+        return {context.rpartition("|")[0] for context in contexts}
+
+    def tests_for(self, guard: Guard) -> list[str]:
+        """Return the tests in which the guard acts: its own package's first, then the quickest."""
+        tests = self.runs(guard) - {_NO_TEST, *self.failed}
+        return sorted(tests, key=lambda test: (not _is_close(test, guard), self.cost(test), test))
+
+    def cost(self, test: str) -> float:
+        """Return the seconds that a test takes alone, with what its file sets up."""
+        file = test.partition("::")[0]
+        return self.seconds.get(test, 0.0) + self.setup_seconds.get(file, 0.0)
+
+
+def _is_close(test: str, guard: Guard) -> bool:
+    """Return True if the test is in the folder that is called as the guard's package."""
+    parts = guard.module.split(".")
+    package = parts[1] if parts[0] == "mendq" and len(parts) > 1 else parts[0]
+    return test.startswith(f"tests/{package}/")
