@@ -122,6 +122,35 @@ def test_a_run_that_wrote_nothing_failed_and_says_so_in_one_line(watching: Lambd
 
 
 @pytest.mark.parametrize(
+    "detail", [{"applicationId": "00f1another00app"}, {"jobRunId": None}, [], "SUCCESS", None]
+)
+def test_event_that_names_no_run_of_ours_is_ignored_and_emr_is_not_asked(
+    watching: Lambda, detail: object
+) -> None:
+    with Stubber(watching.account.clients.emr):
+        answer = watch_nightly.handler(event(detail), CONTEXT)
+    assert "names no run" in answer["ignored"]
+    assert '"_aws"' not in watching.capture.readouterr().out
+
+
+def test_run_that_emr_does_not_know_is_ignored_and_counts_as_nothing(watching: Lambda) -> None:
+    with Stubber(watching.account.clients.emr) as emr:
+        emr.add_client_error("get_job_run", "ResourceNotFoundException", "no such run", 404)
+        answer = watch_nightly.handler(event(), CONTEXT)
+    assert f"knows no run {RUN_ID}" in answer["ignored"]
+    assert '"_aws"' not in watching.capture.readouterr().out
+
+
+def test_emr_that_refuses_an_answer_fails_the_lambda_so_that_it_is_tried_again(
+    watching: Lambda,
+) -> None:
+    with Stubber(watching.account.clients.emr) as emr:
+        emr.add_client_error("get_job_run", "AccessDeniedException", "no", 403)
+        with pytest.raises(ClientError):
+            watch_nightly.handler(event(), CONTEXT)
+
+
+@pytest.mark.parametrize(
     ("state", "name", "because"),
     [
         ("RUNNING", "nightly-2026-11-15", "still RUNNING"),

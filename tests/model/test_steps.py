@@ -70,6 +70,11 @@ def test_a_visibility_timeout_goes_down_by_a_step_of_its_own_and_not_below_sqs_s
     assert kind_of(LowerVisibilityTimeout.attribute) is SetVisibilityTimeout, "as it is undone"
 
 
+@pytest.mark.parametrize("before", ["", '{"Statement":[]}', "{} "])
+def test_restore_policy_is_within_bounds_whatever_text_it_replaces(before: str) -> None:
+    assert RestorePolicy(before, "{}").out_of_bounds() is None
+
+
 BY_NAME = {each.__name__: each for each in STEPS}
 
 
