@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError
 from botocore.stub import Stubber
 
 from mendq.aws.clients import Pace
@@ -203,3 +204,23 @@ def test_the_last_change_comes_with_a_few_before_it(account: Account) -> None:
     assert isinstance(last, QueueChange)
     hours = [(account.now - each.at).total_seconds() / 3600 for each in (last, *last.earlier)]
     assert hours == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ClientError({"Error": {"Code": "ThrottlingException", "Message": "slow"}}, "LookupEvents"),
+        EndpointConnectionError(endpoint_url="cloudtrail"),
+    ],
+)
+def test_cloudtrail_that_does_not_answer_is_not_that_nobody_changed_the_queue(
+    account: Account, error: Exception
+) -> None:
+    def fail(**_: Any) -> None:
+        raise error
+
+    for client in (account.clients.cloudtrail_in_full, account.clients.cloudtrail):
+        client.meta.events.register_first("before-call.cloudtrail.LookupEvents", fail)
+    name = type(error).__name__
+    assert _since(account) == f"CloudTrail did not answer ({name})"
+    assert _last(account) == f"CloudTrail did not say ({name})"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mendq.notifications.configuration import configured, differences, in_short
+from mendq.notifications.configuration import as_json, configured, differences, in_short
 
 WRITTEN = json.loads(Path(__file__).with_name("differences.json").read_text())
 
@@ -80,3 +80,17 @@ def test_in_a_sentence_a_policy_is_a_length_and_a_digest(name: str, text: str, s
 @given(st.text(), st.text())
 def test_two_policies_are_said_apart(one: str, other: str) -> None:
     assert (in_short("Policy", one) == in_short("Policy", other)) is (one == other)
+
+
+def test_policy_too_deep_to_write_as_json_is_left_to_be_shown_as_text() -> None:
+    """How deep that is depends on the stack that is left, so every depth from shallow on is asked.
+
+    Whoever shows the value then shows the text instead.
+    """
+    shown: list[str | None] = []
+    for depth in range(100, 5_000, 100):
+        text = '{"a":' * depth + "1" + "}" * depth
+        shown.append(as_json("Policy", text, 50))
+    assert shown[0] is not None
+    assert shown[-1] is None
+    assert {len(text) for text in shown if text is not None} <= {50, 51}

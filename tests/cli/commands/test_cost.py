@@ -112,3 +112,17 @@ def test_calls_that_may_not_be_counted_are_not_free(operator: Operator) -> None:
     shown = operator.mendq("cost").stdout
     assert "not known" in shown
     assert "-> allow cloudwatch:GetMetricData" in shown
+
+
+@pytest.mark.parametrize("template", [{"Description": "no resources"}, "Resources: [}", None])
+def test_cost_counts_calls_if_the_template_of_the_stack_cannot_be_priced(
+    operator: Operator, template: object
+) -> None:
+    deploy(operator, template)
+    found = operator.json("cost", code=1)
+    (said,) = found["not_looked_at"]
+    assert said["check"] == "the stack"
+    assert "its template cannot be priced" in said["says"]
+    assert found["stack"]["dollars_per_month_without_dashboard"] is None
+    assert names(found) == {"busy", "silent.fifo"}
+    assert {each["dollars_per_month"] for each in found["choices"]} != {None}

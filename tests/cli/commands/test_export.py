@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from mendq.cli.exit_codes import Stopped
 from mendq.cli.look.export import replace_if_changed
 from tests.cli.conftest import Operator
+from tests.scan.scanning import refusing
 
 STATEMENT = {"Effect": "Deny", "Principal": "*", "Action": "sqs:PurgeQueue", "Resource": "*"}
 POLICY = {"Version": "2012-10-17", "Statement": [STATEMENT]}
@@ -53,3 +56,18 @@ def test_a_file_is_written_whole_or_not_at_all_and_through_no_link(
         replace_if_changed(path, "{1}")
     assert {each.name for each in tmp_path.iterdir()} == names
     assert path.read_text() == "{}"
+
+
+def test_export_names_queue_that_is_gone_by_then_and_writes_the_others(
+    operator: Operator, tmp_path: Path
+) -> None:
+    gone = operator.aws.queue("gone")
+    operator.aws.queue("orders")
+    (tmp_path / "gone.json").write_text("as it was")
+    answer: Any = {"Error": {"Code": "AWS.SimpleQueueService.NonExistentQueue", "Message": "none"}}
+    client, urls = operator.account.clients.sqs, [operator.aws.url("gone")]
+    error = ClientError(answer, "GetQueueAttributes")
+    refusing(client, "GetQueueAttributes", urls, unreachable=error)
+    done = operator.json("export", str(tmp_path))
+    assert (done["written"], done["gone"]) == (["orders.json"], [gone])
+    assert (tmp_path / "gone.json").read_text() == "as it was"

@@ -125,3 +125,12 @@ def test_without_the_extra_it_says_what_to_install(
     monkeypatch.delitem(sys.modules, "mendq.lint.hcl", raising=False)
     says = operator.refused("patch", case_id, "--template", "main.tf", code=2)
     assert "pip install '.[lint]'" in says
+
+
+def test_patch_of_a_queue_that_is_gone_offers_no_line(operator: Operator, file: str) -> None:
+    case_id = operator.applied()
+    sqs = operator.aws.clients.sqs
+    sqs.delete_queue(QueueUrl=operator.aws.url("orders.fifo"))
+    said = operator.refused("patch", case_id, "--template", file, code=4)
+    assert "orders.fifo is gone: there is nothing to patch" in said
+    assert Path(file).read_text() == TEMPLATE

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 import boto3
 import pytest
 from botocore.stub import Stubber
 
 from tests.cli.conftest import Operator
+from tests.cli.stubbed import stubbed
 
 AT = datetime(2026, 11, 22, 4, tzinfo=UTC)
 KINDS = {"queue": "AWS::SQS::Queue", "table": "AWS::DynamoDB::Table", "bucket": "AWS::S3::Bucket"}
@@ -21,7 +21,7 @@ ANOTHER = {"StackName": "Another", "StackStatus": "DELETE_COMPLETE", "CreationTi
 def stack(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> Stubber:
     """A queue, a table and a bucket by CloudFormation's word; the bucket alone is there."""
     boto3.client("s3").create_bucket(Bucket="kept-bucket")
-    stub = _stubbed(monkeypatch, "cloudformation")
+    stub = stubbed(monkeypatch, "cloudformation")
     made = {"LastUpdatedTimestamp": AT, "ResourceStatus": "CREATE_COMPLETE"}
     summaries = [
         {
@@ -37,19 +37,6 @@ def stack(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> Stubber:
     return stub
 
 
-def _stubbed(monkeypatch: pytest.MonkeyPatch, service: str) -> Stubber:
-    """What every session then makes for the service."""
-    client, plain = boto3.client(service), boto3.Session.client
-
-    def made(session: boto3.Session, asked: str, *rest: Any, **named: Any) -> Any:
-        return client if asked == service else plain(session, asked, *rest, **named)
-
-    monkeypatch.setattr(boto3.Session, "client", made)
-    stub = Stubber(client)
-    stub.activate()
-    return stub
-
-
 def test_what_is_there_is_named_whole_and_nothing_else(operator: Operator) -> None:
     shown = operator.mendq("resources").output
     place = "Mendq in account 123456789012, us-east-1, deployed"
@@ -61,7 +48,7 @@ def test_where_the_bucket_is_another_accounts_by_now_nothing_is_left(
     operator: Operator, monkeypatch: pytest.MonkeyPatch, listed: Sequence[str]
 ) -> None:
     answer = {"Buckets": [{"Name": each} for each in listed]}
-    _stubbed(monkeypatch, "s3").add_response("list_buckets", answer, {"Prefix": "kept-bucket"})
+    stubbed(monkeypatch, "s3").add_response("list_buckets", answer, {"Prefix": "kept-bucket"})
     said = operator.refused("resources", code=4)
     where = "in account 123456789012, us-east-1: see --profile and --region"
     assert said == f"nothing is left of a stack Mendq {where}"

@@ -295,3 +295,16 @@ def test_a_queue_that_is_logged_in_part_is_warned_of(
     assert "trail.eventNames" in warned["remedy"]
     assert found["not_logged"] == {arn: ["DeleteMessage"]}
     assert found["outside_selectors"] == []
+
+
+def test_topic_that_is_gone_fails_the_check_and_the_other_topic_is_still_asked(
+    operator: Operator,
+) -> None:
+    settings = operator.account.settings
+    confirmed = {"Protocol": "email", "SubscriptionArn": f"{settings.info_topic_arn}:1"}
+    with Stubber(operator.account.clients.sns) as stub:
+        stub.add_client_error("list_subscriptions_by_topic", "NotFound", "no such topic", 404)
+        stub.add_response("list_subscriptions_by_topic", {"Subscriptions": [confirmed]})
+        urgent, info = checks.topics(Doctor(operator.account, NOW))
+    assert (urgent.status, info.status) == (FAIL, OK)
+    assert f"there is no topic {settings.urgent_topic_arn}" in urgent.says

@@ -240,6 +240,20 @@ def test_nothing_is_deleted_that_the_disk_did_not_take(
     os.close(broken[-1][0])
 
 
+def test_drop_deletes_nothing_and_leaves_no_file_if_its_folder_does_not_reach_the_disk(
+    queues: Dlq, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = {_keep(queues, "one")}
+    with monkeypatch.context() as broken_disk:
+        broken = _break(broken_disk, "fsync", of_file=False)
+        said = queues.said("quarantine", "drop", "orders", *ALL, "--file", str(path), code=2)
+    assert broken
+    assert "cannot be made: Input/output error" in said
+    assert not path.exists()
+    assert queues.ids(queues.messages) == ids
+    assert _drop(queues, path)["dropped"] == 1, "the same name can be used again"
+
+
 def test_a_freeze_is_said_and_holds_nobody(queues: Dlq) -> None:
     queues.write("died", queue=queues.dlq)
     queues.operator.json("freeze", "a fire", "--yes")
