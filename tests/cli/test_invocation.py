@@ -277,3 +277,24 @@ def test_where_nobody_can_be_asked_it_says_so_beforehand(monkeypatch: pytest.Mon
         require_answer(yes=False)
     assert stopped.value.code is Exit.USAGE
     require_answer(yes=True)
+
+
+def test_settings_of_a_lambda_that_cannot_be_read_stop_the_command_and_name_the_lambda(
+    operator: Operator,
+) -> None:
+    account = Account(operator.account.session, "Mendq")
+    outputs: Any = {"Outputs": [{"OutputKey": "HealFunction", "OutputValue": "mendq-heal"}]}
+
+    def describe(**_: Any) -> Any:
+        return SimpleNamespace(status_code=200), {"Stacks": [outputs]}
+
+    def configure(**_: Any) -> Any:
+        variables = {"MENDQ_MODE": "whatever"}
+        return SimpleNamespace(status_code=200), {"Environment": {"Variables": variables}}
+
+    events = account.session.events
+    events.register_first("before-call.cloudformation.DescribeStacks", describe)
+    events.register_first("before-call.lambda.GetFunctionConfiguration", configure)
+    with pytest.raises(Stopped, match="the settings of mendq-heal") as stopped:
+        _ = account.settings
+    assert "Deploy the stack again" in str(stopped.value)

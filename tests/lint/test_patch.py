@@ -334,3 +334,17 @@ def test_what_would_be_no_terraform_or_another_queues_is_not_offered(tmp_path: P
     assert either != HCL
     found = _in_hcl(tmp_path / "a.tf", either, RedrivePolicy=json.dumps(REDRIVE))
     assert [each.path for each in found.changes] == ["aws_sqs_queue.orders.redrive_policy"]
+
+
+def test_json_that_only_a_json_reader_takes_gets_no_line_and_says_what_to_set(
+    tmp_path: Path,
+) -> None:
+    """Two halves of a character, as JSON writes it, are no YAML."""
+    path, template = tmp_path / "template.json", json.loads(JSON)
+    template["Description"] = "\U0001f600"
+    found = _patched(path, json.dumps(template, indent=2), named="Orders")
+    assert [change.note for change in found.changes] == [NO_LINE]
+    assert found.diff == []
+    template["Description"] = "plain"
+    found = _patched(path, json.dumps(template, indent=2), named="Orders")
+    assert [change.note for change in found.changes] == [""]

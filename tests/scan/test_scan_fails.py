@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from botocore.exceptions import EndpointConnectionError
 from msgspec import structs
 
 from functions.scan import faults
-from mendq.aws.errors import FactsUnavailable
+from mendq.aws.errors import FactsUnavailable, OwnerUnavailable
 from mendq.aws.queue import managed_queues
 from mendq.model.limits import Consent
 from tests.scan.scanning import Scanning, an_hour_on, denied, refusing
@@ -120,3 +121,35 @@ def test_a_round_that_fails_is_begun_again_by_the_next_scan(
     assert named.done(SYMPTOMS).queues_scanned
     named.account.later(minutes=10)
     assert named.scan(SYMPTOMS) is None, "the hour's round is done"
+
+
+def test_scan_that_cannot_call_heal_fails_and_hands_the_finding_over_later(
+    scanned: Scanning,
+) -> None:
+    queue = scanned.account.queue("orders")
+    an_hour_on(scanned.account)
+    scanned.heal_is_away = True
+    with pytest.raises(OwnerUnavailable, match="heal could not be called"):
+        scanned.scan(SYMPTOMS)
+    assert scanned.announced == []
+    scanned.heal_is_away = False
+    scanned.account.later(minutes=10)
+    scanned.done(SYMPTOMS)
+    assert scanned.named() == [(queue, SYMPTOMS[0].name)]
+
+
+def test_scan_reports_queues_as_unseen_if_cloudwatch_does_not_answer(scanned: Scanning) -> None:
+    queues = {scanned.account.queue("one"), scanned.account.queue("other")}
+    scanned.account.later(hours=5)
+    an_hour_on(scanned.account)
+    cloudwatch = scanned.account.clients.cloudwatch
+    away = EndpointConnectionError(endpoint_url="cloudwatch")
+    let_through = refusing(cloudwatch, "GetMetricData", unreachable=away)
+    done = scanned.done()
+    assert set(done.failed) == queues
+    found_by_attributes = {finding.queue_arn for finding in done.findings}
+    assert found_by_attributes == queues, "what needs no metric is still found"
+    assert faults(done) == 2
+    let_through()
+    an_hour_on(scanned.account)
+    assert scanned.done().failed == {}

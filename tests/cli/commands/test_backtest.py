@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -249,3 +250,13 @@ def _key(row: dict[str, Any]) -> tuple[Any, ...]:
         row["first_failure"].replace(microsecond=0),
         row["failed_calls"],
     )
+
+
+def test_backtest_says_what_to_install_if_the_report_cannot_be_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "mendq.report.html_page", None)
+    days = ["--trail", str(tmp_path), "--from", "2026-11-02", "--to", "2026-11-03"]
+    result = CliRunner().invoke(app, ["backtest", *days, "--out", str(tmp_path), "--json"])
+    assert result.exit_code == Exit.USAGE, result.output
+    assert "pip install '.[nightly]'" in json.loads(result.stdout)["error"]["message"]
