@@ -185,9 +185,7 @@ class Work(Struct, frozen=True):
         # `leave_first` nobody has asked for that either: another message may have failed there.
         takes_hidden = is_fifo and not choice.leave_first
         wanted = tally.chosen if takes_hidden else chosen
-        most = maxsize if takes_hidden else len(chosen)
-        if choice.limit is not None:
-            most = choice.limit
+        most = self._most_to_move(len(chosen), takes_hidden=takes_hidden)
         pace = Pace(choice.per_second, stop.wait)
         total = choice.going(len(chosen))
         try:
@@ -219,6 +217,12 @@ class Work(Struct, frozen=True):
         matched = len(chosen.keys() | wanted.keys())
         tally.seen |= before.seen
         return self._ended(done, matched, tally, next(iter(faults), ""))
+
+    def _most_to_move(self, chosen: int, *, takes_hidden: bool) -> int:
+        """Return how many messages may be moved. A limit of 0 moves none."""
+        if self.choice.limit is not None:
+            return self.choice.limit
+        return maxsize if takes_hidden else chosen
 
     def _behind_the_same_first(
         self, going: Sequence[Message], before: Tally, now: Tally
