@@ -130,17 +130,14 @@ def _failed_again(case: Case, evidence_since: VerificationEvidence, _now: dateti
 
 
 def _held(case: Case, evidence_since: VerificationEvidence, now: datetime) -> bool:
-    """Quiet since the change has arrived and CloudTrail has had its time; messages were deleted,
-    and the change is known to do no harm.
-    """
-    is_proven = _was_quiet(case, evidence_since, now) and bool(evidence_since.deletes)
+    """It stands, quietly since the change arrived, with deletes since and no known harm."""
+    stands = evidence_since.stands is Stands.OURS
+    is_proven = stands and _was_quiet(case, evidence_since, now) and bool(evidence_since.deletes)
     return is_proven and evidence_since.harm is not None
 
 
 def _stands_unfound(case: Case, evidence_since: VerificationEvidence, now: datetime) -> bool:
-    """A configuration was wrong: it stands as it was fixed, no scan has found it again, and the
-    change is known to do no harm.
-    """
+    """A configuration was wrong; it stands, no scan has found it again, no harm is known."""
     fixed = evidence_since.of_configuration and evidence_since.stands is Stands.OURS
     is_proven = fixed and _was_quiet(case, evidence_since, now)
     return is_proven and evidence_since.harm is not None
@@ -196,6 +193,7 @@ def _at_once(_case: Case, _signs: VerificationEvidence, _now: datetime) -> bool:
 _APPLIED, _UNVERIFIED = (State.APPLIED,), (State.UNVERIFIED,)
 _SETTLED = (State.ESCALATED, State.OVERRIDDEN)
 _NOW_AND_THEN = "it still shows now and then"
+_UNPROVEN = "it did not show again; nothing proves yet that it helped"
 # Of a state's rows the first that fits is taken.
 TABLE = (
     Row((*PROVING, *WAITED_OUT), State.CLOSED, _is_gone, GONE),
@@ -205,7 +203,7 @@ TABLE = (
     Row(PROVING, State.INEFFECTIVE, _failed_again, "it shows as before"),
     Row(PROVING, State.VERIFIED, _held, "it did not show again, and messages were deleted"),
     Row(PROVING, State.VERIFIED, _stands_unfound, "it stands, and no scan has found it again"),
-    Row(_APPLIED, State.UNVERIFIED, _was_quiet, "it did not show again; no message was deleted"),
+    Row(_APPLIED, State.UNVERIFIED, _was_quiet, _UNPROVEN),
     Row(_APPLIED, State.ESCALATED, _waited, _NOW_AND_THEN),
     Row(_UNVERIFIED, State.ESCALATED, _fails_to_the_end, _NOW_AND_THEN),
     Row(_UNVERIFIED, State.CLOSED, _waited, "for a week nothing proved it or spoke up"),

@@ -91,8 +91,9 @@ def test_silence_proves_something_only_where_messages_were_deleted(
 ) -> None:
     """What was measured is verified by measuring as long again."""
     found, now = opened(State.APPLIED), BEGINS + quiet
-    assert became(found, now - MOMENT, deletes=deletes) is None
-    assert became(found, now, deletes=deletes) is expected
+    seen = {"deletes": deletes, "stands": Stands.OURS}
+    assert became(found, now - MOMENT, **seen) is None
+    assert became(found, now, **seen) is expected
     hourly = NOW + timedelta(hours=1)
     assert due_at(found, VerificationEvidence(TIMING), NOW) == min(now, hourly), "harm is measured"
 
@@ -112,8 +113,18 @@ def test_one_measurement_from_after_the_change_shows_that_it_did_not_help(
 def test_one_late_call_is_no_relapse_and_takes_a_quiet_day_to_forget(opened: Opened) -> None:
     found, called_at = opened(State.APPLIED), BEGINS + timedelta(minutes=10)
     once, forgotten = failed(called_at), called_at + 24 * HOUR
-    assert became(found, forgotten - MOMENT, failures=once, deletes=5) is None
-    assert became(found, forgotten, failures=once, deletes=5) is State.VERIFIED
+    seen = {"failures": once, "deletes": 5, "stands": Stands.OURS}
+    assert became(found, forgotten - MOMENT, **seen) is None
+    assert became(found, forgotten, **seen) is State.VERIFIED
+
+
+@EITHER
+@pytest.mark.parametrize("state", [State.APPLIED, State.UNVERIFIED])
+def test_fix_that_nobody_could_look_at_is_not_verified(state: State, opened: Opened) -> None:
+    """Messages are deleted, and whether what Mendq wrote still stands is not known."""
+    found, late = opened(state), BEGINS + 24 * HOUR
+    assert became(found, late, deletes=5, stands=None) is not State.VERIFIED
+    assert became(found, late, deletes=5, stands=Stands.OURS) is State.VERIFIED
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,461 @@
+"""Too little time, or no answer from AWS: what is left waits for the next run, the others move."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
+
+from mendq.aws.errors import (
+    CaseStoreUnavailable,
+    CaseStoreUnreadable,
+    ComeAgain,
+    FactsUnavailable,
+    OwnerUnavailable,
+)
+from mendq.cases.view import UNFILED
+from mendq.catalogue import BY_NAME
+from mendq.follow_up.follow_up import SECONDS_FOR_A_CASE, Followed, follow_up
+from mendq.heal.context import request_about
+from mendq.heal.resume import take_up
+from mendq.model.case import Case, State
+from tests.account.faults import Killed, calls_of, come_between
+from tests.heal.conftest import Account
+from tests.heal.operators import OWNERS, case_of, context_of, fail, failing, move, states
+
+NAMES = ("a.fifo", "b.fifo", "c.fifo")
+SYMPTOM = "visibility_timeout_too_short"
+
+
+def refused(code: str, status: int) -> Callable[[], Any]:
+    error = {"Error": {"Code": code, "Message": "no"}}
+    return lambda: (SimpleNamespace(status_code=status), error)
+
+
+def raising(error: Exception) -> Callable[[], Any]:
+    def fail_at_once() -> Any:
+        raise error
+
+    return fail_at_once
+
+
+# No answer of AWS's, or none that says anything.
+SILENCE: dict[str, Callable[[], Any]] = {
+    "slow": raising(ReadTimeoutError(endpoint_url="aws")),
+    "unreachable": raising(ConnectTimeoutError(endpoint_url="aws")),
+    "broken": refused("InternalError", 500),
+    "busy": refused("ServiceUnavailable", 503),
+    "throttled": refused("ThrottlingException", 400),
+    "forbidden": refused("AccessDenied", 403),
+}
+
+
+@contextmanager
+def silent(client: Any, call: str, how: str, about: str = "") -> Iterator[list[str]]:
+    """Such calls get no answer meanwhile, where `about` is in what they ask for; those calls."""
+    unanswered: list[str] = []
+
+    def answer(params: dict[str, Any], **_: Any) -> Any:
+        if about not in str(params["body"]):
+            return None
+        unanswered.append(call)
+        return SILENCE[how]()
+
+    event = f"before-call.{call}"
+    client.meta.events.register_first(event, answer)
+    yield unanswered
+    client.meta.events.unregister(event, answer)
+
+
+def follow(account: Account, seconds: Callable[[], float] = lambda: 60) -> Followed:
+    return follow_up(context_of(account), OWNERS, seconds)
+
+
+def escalated(account: Account) -> list[Case]:
+    """Three cases that end as soon as follow_up sees that their queues are gone."""
+    cases = []
+    for name in NAMES:
+        queue = account.queue(name, VisibilityTimeout="30")
+        fail(account, queue, name)
+        move(account, case_of(account), "escalated")
+        cases.append(case_of(account))
+        account.later(seconds=1)
+        account.clients.sqs.delete_queue(QueueUrl=account.url(queue))
+    account.later(hours=2)
+    return cases
+
+
+def closed(account: Account) -> int:
+    return states(account).count("closed")
+
+
+def cases_in_store(account: Account) -> dict[tuple[str, str], Any]:
+    items = account.case_store_items()
+    return {key: item for key, item in items.items() if key[1].startswith("case#")}
+
+
+def test_follow_up_without_time_leaves_every_case_for_the_next_run(account: Account) -> None:
+    escalated(account)
+    before = account.case_store_items()
+    followed = follow(account, lambda: SECONDS_FOR_A_CASE - 1)
+    assert (followed.moved, followed.errors) == ([], {})
+    assert len(followed.open_cases) == 3, "the alarms still hear how many are open"
+    assert account.case_store_items() == before
+    followed = follow(account)
+    assert (len(followed.moved), followed.errors) == (3, {})
+    assert closed(account) == 3
+
+
+def test_follow_up_whose_time_runs_out_leaves_the_rest_as_it_was(account: Account) -> None:
+    """No case is begun that there may be no time to finish."""
+    escalated(account)
+    before = cases_in_store(account)
+    left = iter([60.0, 60.0])
+    followed = follow(account, lambda: next(left, SECONDS_FOR_A_CASE - 1))
+    assert (len(followed.moved), followed.errors) == (1, {})
+    changed = [key for key, item in cases_in_store(account).items() if item != before[key]]
+    assert len(changed) == 1
+    assert follow(account).errors == {}
+    assert closed(account) == 3
+
+
+@pytest.mark.parametrize("how", SILENCE)
+def test_follow_up_moves_the_others_if_one_case_cannot_be_read(account: Account, how: str) -> None:
+    first, *_ = escalated(account)
+    look = "dynamodb.TransactGetItems"
+    with silent(account.clients.dynamodb, look, how, about=first.queue_arn):
+        followed = follow(account)
+    assert [*followed.errors] == [first.case_id]
+    assert {each.queue_arn for each in followed.moved}.isdisjoint({first.queue_arn})
+    assert closed(account) == 2
+    account.later(minutes=6)
+    assert follow(account).errors == {}
+    assert closed(account) == 3
+
+
+def test_follow_up_finds_a_case_where_it_was_if_it_cannot_even_be_postponed(
+    account: Account,
+) -> None:
+    first, *_ = escalated(account)
+    before = cases_in_store(account)
+    dynamodb = account.clients.dynamodb
+    with (
+        silent(dynamodb, "dynamodb.TransactGetItems", "slow", about=first.queue_arn),
+        silent(dynamodb, "dynamodb.UpdateItem", "slow", about=first.queue_arn),
+    ):
+        followed = follow(account)
+    assert [*followed.errors] == [first.case_id]
+    key = first.queue_arn, f"case#{SYMPTOM}"
+    assert cases_in_store(account)[key] == before[key]
+    assert closed(account) == 2
+    assert follow(account).errors == {}
+    assert closed(account) == 3, "the next minute finds it"
+
+
+@pytest.mark.parametrize("how", SILENCE)
+def test_follow_up_says_so_if_the_open_cases_cannot_be_listed(account: Account, how: str) -> None:
+    escalated(account)
+    before = account.case_store_items()
+    with (
+        silent(account.clients.dynamodb, "dynamodb.Query", how),
+        pytest.raises(CaseStoreUnavailable),
+    ):
+        follow(account)
+    assert account.case_store_items() == before
+    assert closed(account) == 0
+
+
+class Deletes:
+    """CloudWatch counts messages that were deleted."""
+
+    def __init__(self, account: Account) -> None:
+        self.account = account
+        metrics: Any = account.clients.cloudwatch.meta.events
+        metrics.register("before-call.cloudwatch.GetMetricData", self._answer)
+
+    def _answer(self, **_: Any) -> Any:
+        deleted = {"Id": "deleted", "Values": [7.0], "Timestamps": [self.account.now]}
+        return SimpleNamespace(status_code=200), {"MetricDataResults": [deleted]}
+
+
+def two_fixed(account: Account) -> list[str]:
+    """Two queues that were fixed, and whose fixes can be verified by now."""
+    queues = []
+    for name in NAMES[:2]:
+        queue = account.queue(name, VisibilityTimeout="30")
+        fail(account, queue, name)
+        queues.append(queue)
+    account.later(minutes=20)
+    Deletes(account)
+    return queues
+
+
+CALLS = {
+    "tags": ("sqs", "sqs.ListQueueTags"),
+    "attributes": ("sqs", "sqs.GetQueueAttributes"),
+    "deletes": ("cloudwatch", "cloudwatch.GetMetricData"),
+}
+
+
+@pytest.mark.parametrize("how", SILENCE)
+@pytest.mark.parametrize("what", CALLS)
+def test_follow_up_verifies_nothing_that_it_cannot_look_at(
+    account: Account, what: str, how: str
+) -> None:
+    """It waits for an answer, and meanwhile the other queue's fix is verified."""
+    dark, seen = two_fixed(account)
+    service, call = CALLS[what]
+    about = dark.rpartition(":")[2]
+    with silent(getattr(account.clients, service), call, how, about):
+        followed = follow(account)
+    assert followed.errors == {}
+    verified = {each.queue_arn for each in followed.moved if each.state is State.VERIFIED}
+    assert verified == {seen}
+    account.later(hours=1)
+    assert dark in {each.queue_arn for each in follow(account).moved}
+    assert account.visibility(dark) == 45
+
+
+def not_filed(account: Account) -> list[str]:
+    """Two cases whose transitions are not in the bucket: nobody could write there."""
+    queues = []
+    with silent(account.clients.s3, "s3.PutObject", "broken"):
+        for name in NAMES[:2]:
+            queue = account.queue(name, VisibilityTimeout="30")
+            fail(account, queue, name)
+            queues.append(queue)
+    account.later(minutes=3)
+    assert account.transitions() == []
+    return queues
+
+
+def test_follow_up_without_time_files_nothing_and_the_next_run_does(account: Account) -> None:
+    not_filed(account)
+    left = iter([60.0])
+    before = account.case_store_items()
+    assert follow(account, lambda: next(left, SECONDS_FOR_A_CASE - 1)).errors == {}
+    assert account.transitions() == []
+    assert account.case_store_items() == before
+    assert follow(account).errors == {}
+    assert states(account) == ["applied", "applied"]
+
+
+@pytest.mark.parametrize("how", SILENCE)
+def test_follow_up_tries_a_silent_bucket_once_and_files_later(account: Account, how: str) -> None:
+    not_filed(account)
+    with silent(account.clients.s3, "s3.PutObject", how) as unanswered:
+        followed = follow(account)
+    assert [each[:6] for each in followed.errors] == ["filing"]
+    assert len(unanswered) == 1
+    account.later(minutes=6)
+    assert follow(account).errors == {}
+    assert states(account) == ["applied", "applied"]
+
+
+def test_follow_up_says_so_if_what_is_to_be_filed_cannot_be_listed(account: Account) -> None:
+    """The cases themselves were moved before."""
+    escalated(account)
+    with silent(account.clients.dynamodb, "dynamodb.Query", "slow", about=UNFILED):
+        followed = follow(account)
+    assert [*followed.errors] == ["filing"]
+    assert isinstance(followed.errors["filing"], CaseStoreUnavailable)
+    assert closed(account) == 3
+
+
+def test_follow_up_leaves_alone_what_another_run_has_just_claimed(account: Account) -> None:
+    """It was due when it was listed; by the time it is read, heal is about to write."""
+    queue = failing(account, "propose")
+    move(account, case_of(account), "approved")
+    account.later(minutes=10)
+    assert follow_and_file(account) == ["proposed", "approved"]
+    account.later(minutes=10)
+    request = request_about(case_of(account))
+
+    def heal_claims_it() -> None:
+        die_after(
+            account,
+            account.clients.dynamodb,
+            "dynamodb.TransactWriteItems",
+            lambda: take_up(request, account.run()),
+        )
+
+    come_between(account, "dynamodb.TransactGetItems", heal_claims_it)
+    followed = follow(account)
+    assert (followed.moved, followed.called, followed.errors) == ([], [], {})
+    assert "claim_owner" in account.attribute_item(queue), "heal still holds it"
+    assert "intent" in account.attribute_item(queue)
+    assert account.visibility(queue) == 30
+
+
+def follow_and_file(account: Account) -> list[str]:
+    """A minute of follow_up in which heal is not there; the states of the case."""
+    followed = follow(account)
+    assert {type(error) for error in followed.errors.values()} <= {OwnerUnavailable}
+    return states(account)
+
+
+def die_after(account: Account, client: Any, call: str, act: Callable[[], object]) -> None:
+    """Kill the process once after such a call."""
+
+    def kill(**_: Any) -> None:
+        raise Killed
+
+    events = client.meta.events
+    events.register(f"after-call.{call}", kill)
+    with pytest.raises(Killed):
+        act()
+    events.unregister(f"after-call.{call}", kill)
+
+
+def dead(account: Account) -> str:
+    """A queue for which a fix was written by a run that died before it could say so."""
+    queue = failing(account, "propose")
+    move(account, case_of(account), "approved")
+    account.later(minutes=6)
+    request = request_about(case_of(account))
+    die_after(
+        account,
+        account.clients.sqs_for_writing,
+        "sqs.SetQueueAttributes",
+        lambda: take_up(request, account.run()),
+    )
+    assert account.visibility(queue) == 45
+    assert states(account) == ["proposed", "approved"]
+    account.later(minutes=6)
+    return queue
+
+
+def claims(account: Account) -> dict[tuple[str, str], Any]:
+    items = account.case_store_items()
+    return {key: item for key, item in items.items() if "claim_owner" in item}
+
+
+@pytest.mark.parametrize("how", [each for each in SILENCE if each != "forbidden"])
+def test_dead_run_stays_to_be_recovered_while_sqs_does_not_answer(
+    account: Account, how: str
+) -> None:
+    """Whether its write is there can only SQS say: nothing is guessed, by whichever Lambda."""
+    dead(account)
+    before, items = claims(account), cases_in_store(account)
+    case, calls = case_of(account), calls_of(account)
+    bodies = account.late_deletes(case.queue_arn, "7", "8", "9")
+    with silent(account.clients.sqs, "sqs.GetQueueAttributes", how):
+        healed = account.heal(bodies)
+        with pytest.raises(FactsUnavailable):
+            take_up(request_about(case), account.run())
+        assert cases_in_store(account) == items
+        followed = follow(account)
+    assert {type(error) for error in healed.errors.values()} == {FactsUnavailable}
+    assert [*map(type, followed.errors.values())] == [FactsUnavailable]
+    assert claims(account).keys() == before.keys()
+    assert "SetQueueAttributes" not in calls
+    assert states(account) == ["proposed", "approved"]
+    account.later(minutes=6)
+    assert follow(account).errors == {}
+    assert states(account) == ["proposed", "approved", "applied"]
+    assert claims(account) == {}
+
+
+def test_dead_run_is_not_recovered_without_time(account: Account) -> None:
+    queue = dead(account)
+    before, calls = account.case_store_items(), calls_of(account)
+    bodies = account.late_deletes(queue, "7", "8", "9")
+    healed = account.heal(bodies, remaining_seconds=10)
+    assert {type(error) for error in healed.errors.values()} == {ComeAgain}
+    assert follow(account, lambda: SECONDS_FOR_A_CASE - 1).errors == {}
+    assert account.case_store_items() == before
+    assert "GetQueueAttributes" not in calls
+    assert account.heal(bodies).errors == {}
+    assert states(account) == ["proposed", "approved", "applied"]
+    assert account.visibility(queue) == 45
+
+
+def test_dead_run_of_a_case_that_nobody_knows_stays_for_whoever_does(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A newer Mendq's case, while an older one is deployed again."""
+    dead(account)
+    before, known = claims(account), BY_NAME[SYMPTOM]
+    monkeypatch.delitem(BY_NAME, SYMPTOM)
+    followed = follow(account)
+    assert [each.symptom for each in followed.unknown] == [SYMPTOM]
+    assert claims(account).keys() == before.keys()
+    monkeypatch.setitem(BY_NAME, SYMPTOM, known)
+    account.later(hours=1.1)
+    assert follow(account).errors == {}
+    assert states(account) == ["proposed", "approved", "applied"]
+
+
+def rewrite_intent(account: Account, queue: str, **over: Any) -> None:
+    """What the dead run had set out to do is another thing."""
+    key = {"pk": {"S": queue}, "sk": {"S": "attribute#VisibilityTimeout"}}
+    intent = json.loads(account.attribute_item(queue)["intent"]["S"])
+    account.clients.dynamodb.update_item(
+        TableName=account.settings.case_table,
+        Key=key,  # type: ignore[arg-type]
+        UpdateExpression="SET intent = :intent",
+        ExpressionAttributeValues={":intent": {"S": json.dumps({**intent, **over})}},
+    )
+
+
+def test_claim_without_a_step_is_nobodys_to_guess(account: Account) -> None:
+    """As somebody with access to the table can write one."""
+    queue = dead(account)
+    rewrite_intent(account, queue, steps=[])
+    healed = account.heal(account.late_deletes(queue, "7", "8", "9"))
+    (outcome,) = healed.fixed.values()
+    assert outcome.refusal is not None
+    assert outcome.refusal.code == "case_store_unreadable"
+    assert [*map(type, follow(account).errors.values())] == [CaseStoreUnreadable]
+    assert account.visibility(queue) == 45
+    assert states(account) == ["proposed", "approved"]
+
+
+def test_claim_for_a_symptom_that_nobody_knows_is_left_and_nothing_is_written(
+    account: Account,
+) -> None:
+    queue = dead(account)
+    rewrite_intent(account, queue, symptom="from_a_newer_mendq")
+    before, calls = claims(account), calls_of(account)
+    healed = account.heal(account.late_deletes(queue, "7", "8", "9"))
+    assert {type(error) for error in healed.errors.values()} == {CaseStoreUnavailable}
+    (error,) = follow(account).errors.values()
+    assert "no symptom of ours" in str(error)
+    assert claims(account).keys() == before.keys()
+    assert "SetQueueAttributes" not in calls
+
+
+def test_claim_for_another_symptom_of_the_queue_is_settled_as_that_case(account: Account) -> None:
+    """Two symptoms are fixed by one attribute: whichever comes by next records the write."""
+    queue, other = dead(account), "visibility_timeout_default"
+    rewrite_intent(account, queue, symptom=other, case_id=f"{other}-0123456789ab")
+    healed = account.heal(account.late_deletes(queue, "7", "8", "9"))
+    assert healed.errors == {}
+    settled = [each for each in account.transitions() if each["symptom"] == other]
+    assert [each["to"] for each in settled] == ["applied"]
+    assert account.visibility(queue) == 45, "nothing is written on top"
+    assert "intent" not in account.attribute_item(queue)
+
+
+@pytest.mark.parametrize("what", ["tags", "attributes"])
+def test_value_that_a_person_set_is_never_reported_as_a_verified_fix(
+    account: Account, what: str
+) -> None:
+    """Messages are deleted again, because of what the person did, and SQS does not answer."""
+    queue, _ = two_fixed(account)
+    account.set_visibility(queue, 600)
+    service, call = CALLS[what]
+    with silent(getattr(account.clients, service), call, "slow", queue.rpartition(":")[2]):
+        follow(account)
+    about = [each["to"] for each in account.transitions() if each["queue_arn"] == queue]
+    assert "verified" not in about
+    account.later(hours=2)
+    follow(account)
+    about = [each["to"] for each in account.transitions() if each["queue_arn"] == queue]
+    assert about[-1] == "overridden"
+    assert account.visibility(queue) == 600
