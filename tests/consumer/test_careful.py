@@ -10,7 +10,7 @@ from typing import Any
 
 import boto3
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, ConnectTimeoutError
 
 from mendq.consumer.idempotent import MOST_WAITING, Busy, Careful, ClaimLost, Once
 from tests.consumer.orders_table import TABLE, Killed, OrdersTable, eventually, orders_table
@@ -352,3 +352,42 @@ def test_failing_queue_check_is_made_again_until_sqs_answers(table: OrdersTable)
     assert shop.done == ["a"], "SQS did not answer: that is no reason to stop"
     with pytest.raises(ValueError, match="claim_seconds"):
         shop.consumer.consume()
+
+
+def test_message_whose_visibility_timeout_ran_out_is_neither_done_nor_deleted(
+    table: OrdersTable,
+) -> None:
+    """No extension gets through, and the first order takes longer than the visibility timeout."""
+    shop = Shop(table, seconds=2, claim_seconds=CLAIM_SECONDS)
+
+    def refuse(**_: Any) -> None:
+        raise ConnectTimeoutError(endpoint_url="sqs")
+
+    def work_slowly(order: Mapping[str, Any]) -> None:
+        shop.done.append(order["order_id"])
+        eventually(lambda: shop.count(hidden=False) == 2)
+
+    for name in ("ChangeMessageVisibility", "ChangeMessageVisibilityBatch"):
+        shop.sqs.meta.events.register(f"before-call.sqs.{name}", refuse)
+    shop.consumer.work = work_slowly
+    shop.send("a", "b")
+    shop.consumer.consume()
+    assert shop.done == ["a"], "another consumer may have b by now"
+    assert shop.deleted == []
+    assert shop.count(hidden=False) == 2
+
+
+def test_busy_message_is_extended_though_every_consume_is_short(table: OrdersTable) -> None:
+    """On a queue that is never empty no `consume` lasts until the heartbeat's first beat."""
+    shop = Shop(table, seconds=4, claim_seconds=CLAIM_SECONDS)
+    shop.claim_elsewhere("busy")
+    shop.send("busy")
+
+    def extend() -> bool:
+        shop.send(f"order-{len(shop.done)}")
+        shop.consumer.consume()
+        return bool(shop.extended)
+
+    eventually(extend)
+    assert {each["VisibilityTimeout"] for each in shop.extended} == {4}
+    assert "busy" not in shop.done
