@@ -33,6 +33,8 @@ NEW_ORDERS, UPDATES = 30, 2_400
 # Twice as many as hold a batch at first: somebody is idle when the visibility timeout is over.
 HASTY_WORKERS, CARELESS_WORKERS, CAREFUL_WORKERS = 40, 4, 4
 A_RECEIPT_SECONDS, HELD_SECONDS = 0.15, 2
+# The queue's maxReceiveCount is 2: a claim must end before the second receive does.
+CLAIM_SECONDS = 1
 REDRIVE_SECONDS, TICK_SECONDS, TICK_AGAIN_SECONDS = 240.0, 8.0, 1.0
 SHIPPED = Bounds()
 # Of ten messages one is poison here: at the shipped bounds it would halt.
@@ -166,10 +168,10 @@ class RedriveStage(Stage):
             AttributeDefinitions=[{"AttributeName": "key", "AttributeType": "S"}],
             BillingMode="PAY_PER_REQUEST",
         )
-        self.payments, self.memory = Payments(), Noting(dynamodb, TABLE, HELD_SECONDS)
+        self.payments, self.memory = Payments(), Noting(dynamodb, TABLE, CLAIM_SECONDS)
         self.hasty = Hasty(
             replace(self.running[SOURCE].caller, sqs=self.sqs),
-            Once(dynamodb, TABLE, HELD_SECONDS),
+            Once(dynamodb, TABLE, CLAIM_SECONDS),
             self.payments.charge,
         )
         self.source, self.dead = (self.seen(name).queue_url for name in (SOURCE, DEAD))
