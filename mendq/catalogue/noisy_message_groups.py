@@ -35,8 +35,8 @@ def detect(facts: Facts) -> Found | None:
 
 
 def is_suspect(facts: Facts) -> bool:
-    """A standard queue with a backlog; whether it has message groups, CloudWatch lists."""
-    return not facts.is_fifo and facts.visible > 0
+    """A standard queue with more waiting than `detect` needs of the quiet groups alone."""
+    return not facts.is_fifo and facts.visible > SURPLUS_MESSAGES
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:

@@ -123,13 +123,14 @@ def an_hour_on(account: Account) -> datetime:
     return account.now
 
 
-def consumed(scanned: Scanning, queue_arn: str) -> None:
-    """A Lambda function consumes the queue, which moto would have to run."""
+def consumed(scanned: Scanning, queue_arn: str, **over: Any) -> None:
+    """A Lambda function consumes the queue, which moto would have to run; `over` its mapping's."""
     arn = "arn:aws:lambda:us-east-1:123456789012:function:bill"
-    mapping = {"EventSourceArn": queue_arn, "FunctionArn": arn, "State": "Enabled"}
+    mapping = {"EventSourceArn": queue_arn, "FunctionArn": arn, "State": "Enabled", **over}
     answers: dict[str, dict[str, Any]] = {
         "ListEventSourceMappings": {"EventSourceMappings": [mapping]},
         "GetFunctionConfiguration": {"Timeout": 30},
+        "GetFunctionConcurrency": {},
     }
 
     def answer(model: Any, **_: Any) -> tuple[_Answer, dict[str, Any]] | None:

@@ -9,7 +9,7 @@ import pytest
 
 from mendq.catalogue.noisy_message_groups import NOISY_MESSAGE_GROUPS
 from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
-from mendq.model.metrics import KINDS, LISTED, series_of
+from mendq.model.metrics import KINDS, LISTED, SURPLUS_MESSAGES, series_of
 from tests.scan.scanning import Scanning, an_hour_on
 
 STANDARD = len(series_of(["every queue", "receives"]))
@@ -22,7 +22,8 @@ def waiting(scanned: Scanning, name: str, **over: float) -> str:
     scanned.account.later(hours=2)
     an_hour_on(scanned.account)
     url = scanned.account.url(arn)
-    scanned.account.clients.sqs.send_message(QueueUrl=url, MessageBody="waits")
+    for _ in range(SURPLUS_MESSAGES + 1):
+        scanned.account.clients.sqs.send_message(QueueUrl=url, MessageBody="waits")
     for minutes in range(30, 3, -1):
         at = scanned.account.now - timedelta(minutes=minutes)
         scanned.count(arn, at, visible=900, deleted=4)

@@ -1,0 +1,103 @@
+"""CloudWatch bills each metric that is asked for: only of a suspect are any asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mendq.catalogue import CATALOGUE
+from mendq.catalogue.mapping_wastes_receives import MAPPING_WASTES_RECEIVES
+from mendq.catalogue.noisy_message_groups import NOISY_MESSAGE_GROUPS
+from mendq.catalogue.symptom import Symptom
+from tests.scan.scanning import Scanning, an_hour_on, consumed
+
+
+@pytest.fixture
+def measured(scanned: Scanning) -> list[str]:
+    """The queues and functions that GetMetricData was asked about: what AWS bills."""
+    names = list[str]()
+
+    def note(params: Any, **_: Any) -> None:
+        for asked in params["MetricDataQueries"]:
+            (dimension,) = asked["MetricStat"]["Metric"]["Dimensions"]
+            names.append(dimension["Value"])
+
+    events = scanned.account.clients.cloudwatch.meta.events
+    events.register("before-parameter-build.cloudwatch.GetMetricData", note)
+    return names
+
+
+def queue_with(scanned: Scanning, name: str, messages: int, **attributes: str) -> str:
+    """A queue that has been as it is for hours, in which so many messages wait."""
+    queue_arn = scanned.account.queue(name, **attributes)
+    scanned.account.later(hours=2)
+    an_hour_on(scanned.account)
+    url, fifo = scanned.account.url(queue_arn), name.endswith(".fifo")
+    for n in range(messages):
+        one: Any = {"MessageGroupId": "g", "MessageDeduplicationId": str(n)} if fifo else {}
+        scanned.account.clients.sqs.send_message(QueueUrl=url, MessageBody="waits", **one)
+    return queue_arn
+
+
+def asked_of(scanned: Scanning, symptom: Symptom) -> tuple[int, int]:
+    done = scanned.done([symptom])
+    assert done.failed == {}
+    return done.suspects, done.metrics
+
+
+@pytest.mark.parametrize(
+    ("name", "messages", "is_suspect"),
+    [("orders", 0, False), ("orders", 20, False), ("orders.fifo", 21, False), ("orders", 21, True)],
+)
+def test_scan_for_noisy_groups_asks_of_standard_queues_with_a_backlog_alone(
+    scanned: Scanning, measured: list[str], name: str, messages: int, *, is_suspect: bool
+) -> None:
+    """Fewer than 21 waiting messages are no backlog of quiet groups, and FIFO has no noisy ones."""
+    queue_with(scanned, name, messages)
+    suspects, metrics = asked_of(scanned, NOISY_MESSAGE_GROUPS)
+    assert suspects == is_suspect
+    assert (metrics, set(measured)) == ((metrics, {name}) if is_suspect else (0, set()))
+    assert metrics == len(measured), "the budget counts what is billed"
+
+
+@pytest.mark.parametrize(
+    ("messages", "mapping", "is_suspect"),
+    [
+        (0, {"BatchSize": 10}, False),
+        (1, {"BatchSize": 1}, False),
+        (1, {"BatchSize": 10, "FunctionResponseTypes": ["ReportBatchItemFailures"]}, False),
+        (1, {"BatchSize": 10, "State": "Disabled"}, False),
+        (1, None, False),
+        (1, {"BatchSize": 10}, True),
+    ],
+)
+def test_scan_for_wasted_receives_asks_of_queues_whose_batches_may_come_back_alone(
+    scanned: Scanning,
+    measured: list[str],
+    messages: int,
+    mapping: dict[str, Any] | None,
+    *,
+    is_suspect: bool,
+) -> None:
+    queue_arn = queue_with(scanned, "orders", messages, VisibilityTimeout="200")
+    if mapping is not None:
+        consumed(scanned, queue_arn, **mapping)
+    suspects, metrics = asked_of(scanned, MAPPING_WASTES_RECEIVES)
+    assert suspects == is_suspect
+    if is_suspect:
+        assert {each.rpartition(":")[2] for each in measured} == {"orders", "bill"}
+    else:
+        assert measured == []
+    assert metrics == len(measured)
+
+
+def test_scan_for_everything_asks_no_metric_of_an_idle_queue(
+    scanned: Scanning, measured: list[str]
+) -> None:
+    """Most queues of an account are idle: one entry without suspects would bill all of them."""
+    queue_with(scanned, "orders", 0, ReceiveMessageWaitTimeSeconds="20")
+    queue_with(scanned, "orders.fifo", 0, ReceiveMessageWaitTimeSeconds="20")
+    done = scanned.done(CATALOGUE)
+    assert (done.queues_scanned, done.failed) == (2, {})
+    assert (done.suspects, done.metrics, measured) == (0, 0, [])
