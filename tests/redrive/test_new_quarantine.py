@@ -74,3 +74,14 @@ def test_message_stays_in_the_dlq_if_its_quarantine_was_deleted_a_moment_ago(
     here.account.later(minutes=1)
     assert here.minutes(30).case is not None
     assert here.bodies(here.quarantine) == {poison}
+
+
+def test_redrive_ends_at_once_if_the_quarantine_is_another_queue(here: Redriving) -> None:
+    """Asking again would not help, and a queue that is somebody's must get none of the messages."""
+    poison = came_back(here)
+    here.account.queue("orders-quarantine", tag=None, MessageRetentionPeriod="60")
+    assert here.tick().case is not None
+    assert here.state is State.ESCALATED
+    assert "there is another queue" in here.progress.because
+    assert here.waiting(here.quarantine) == 0
+    assert poison in here.bodies(here.dlq)
