@@ -40,7 +40,6 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Callable, NamedTuple, NoReturn
 
-from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 Say = Callable[[str], object]
@@ -530,9 +529,7 @@ class Run:
     def _client(self, service: str, *, is_once: bool = False) -> Any:
         """Return a client. With `is_once` it sends each request once, whatever AWS answers."""
         if (service, is_once) not in self._clients:
-            config = Config(max_pool_connections=AT_ONCE)
-            if is_once:
-                config = config.merge(Config(retries={"total_max_attempts": 1}))
+            config = _config_once() if is_once else None
             self._clients[service, is_once] = self._session.client(service, config=config)
         return self._clients[service, is_once]
 
@@ -794,8 +791,7 @@ class Run:
         service, method = call.operation.split(".")
         client = self._client(service, is_once=True)
         if call.name in _BY_ROLE:
-            config = Config(retries={"total_max_attempts": 1})
-            client = self._session_of_role().client(service, config=config)
+            client = self._session_of_role().client(service, config=_config_once())
         arguments = self.fill(call.arguments)
         at = time.time()
 
@@ -906,6 +902,14 @@ class Run:
             "left_alone": self.left_alone,
             "cost": {"about": f"${self.dollars:.4f}"},
         }
+
+
+def _config_once() -> Any:
+    """Return the configuration of a client that sends each request once."""
+    # Imported late: it takes a while, and `mendq --help` imports this file.
+    from botocore.config import Config
+
+    return Config(max_pool_connections=AT_ONCE, retries={"total_max_attempts": 1})
 
 
 def _code_of(error: BaseException) -> str:

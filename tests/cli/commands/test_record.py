@@ -400,6 +400,16 @@ def test_drill_asks_before_it_deletes_the_callers_live_run(account: Account) -> 
     assert account.all() == others | {account.production_key}
 
 
+@pytest.mark.parametrize("here", [f"us-east-1:{ACCOUNT}", f"{REGION}:111111111111"])
+def test_drill_refuses_run_of_another_place_even_if_its_id_exists_here(
+    account: Account, here: str
+) -> None:
+    account.plant(json.dumps({"run": account.another.id, "here": here}))
+    with pytest.raises(SystemExit, match="is of another account or region"):
+        account.drill()
+    assert (account.questions, account.all()) == ([], account.before)
+
+
 def test_drill_leaves_run_of_another_caller_alone(account: Account) -> None:
     url = account.client("sqs").get_queue_url(QueueName=f"{account.another.name}-events")
     tags = {recorder.CALLER_TAG: "AROAANOTHER"}
