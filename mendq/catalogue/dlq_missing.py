@@ -110,15 +110,17 @@ def _why_it_needs_one(facts: Facts) -> str | None:
 def _comes_back(facts: Facts, measured: Measured) -> bool:
     """True if some messages are there all the while and are received again and again.
 
-    If the queue is empty at times, whatever is received again is finished in the end.
+    If the queue was empty at times, whatever was received again is finished in the end.
     """
-    if measured.now.backlog == 0 or measured.fewest_messages == 0:
-        return _few_stay_lately(facts, measured)
-    messages = measured.messages
-    is_often = measured.received > RECEIVES_PER_DELETE * measured.deleted
-    if is_often and measured.received > messages:
-        return True
+    if measured.now.backlog == 0:
+        return False
     stretches = measured.recent.stretches
+    # A queue that was used only now was empty before, which says nothing.
+    is_new = not any(stretch.received for stretch in stretches[:-1])
+    is_often = measured.received > RECEIVES_PER_DELETE * measured.deleted
+    is_often = is_often and measured.received > measured.messages
+    if is_often and (is_new or measured.fewest_messages != 0):
+        return True
     if not stretches:
         return _few_stay_by_sums(facts, measured)
     return _few_stay_lately(facts, measured) or _few_stay_among_many(facts, stretches)
