@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
@@ -39,8 +39,10 @@ from mendq.model.case import State
 from mendq.model.failed_call import KNOWN_CODES, FailedCall, Unreadable, read
 from mendq.model.limits import DRILL_TAG, counted_as
 from mendq.model.names import PROBE, OwnMetric
+from mendq.model.own_change import OwnChange
 from mendq.model.queue import arn_of, arn_of_name, parts_of
 from mendq.notifications import notification
+from mendq.notifications.own_change import named_of_many
 from mendq.probe.probe import EVENT_NAME, QUEUE_NAME
 from mendq.probe.send import ProbeRecord
 
@@ -282,7 +284,9 @@ class _Batch(Struct, frozen=True):
             if outcome is not None:
                 self.healed.note(group, outcome)
         if any(self._is_news_as_one_of_many(*each) for each in alike.items()):
-            _notify_mass_symptom(symptom, spread, alike, self.run)
+            changes = [each.facts.own_change for each in looked.values()]
+            own_changes = [change for change in changes if change is not None]
+            _notify_mass_symptom(symptom, spread, alike, own_changes, self.run)
 
     def _looked_at(self, alike: Alike) -> Alike:
         """Those of them that could be; half of the time that is left is for deciding them."""
@@ -328,10 +332,15 @@ class _Batch(Struct, frozen=True):
 
 
 def _notify_mass_symptom(
-    symptom: Symptom, spread: frozenset[str], groups: Iterable[Group], run: FixContext
+    symptom: Symptom,
+    spread: frozenset[str],
+    groups: Iterable[Group],
+    own_changes: Sequence[OwnChange],
+    run: FixContext,
 ) -> None:
     """Send one page for all queues, one of each caller first, so that nobody's many hide another's.
 
+    `own_changes` are Mendq's own that can have caused the symptom on some of them.
     Raises CaseStoreUnavailable or NotificationNotSent.
     """
     of_caller = {caller: each.queue_arn for each in groups for caller in each.callers}
@@ -341,7 +350,13 @@ def _notify_mass_symptom(
     words, command = symptom.mass.words, symptom.mass.command(min(reach.queue_arns))
     health = () if symptom.is_of_configuration else aws_health(run)
     of = notification.MassSymptom(
-        symptom.name, symptom.sentence, symptom.runbook, words, command, health
+        symptom.name,
+        symptom.sentence,
+        symptom.runbook,
+        words,
+        command,
+        health,
+        named_of_many(own_changes, run.now),
     )
     where = notification.place(run.settings.account, run.clients.region)
     text = notification.of_mass_symptom(of, queue_arns, reach.managed_queues, run.now, where)

@@ -10,8 +10,7 @@ A fix is a change, and a change can be the cause of the next fault. Three places
 
 Rules:
 
-- A change is named only while it is watched: for the watch time after the write, or for as long as
-  its case is still being verified or watched.
+- A change is named for the watch time (`timing.watchHours`) after its write, and not longer.
 - A change that does not stand any more is not named: it was rolled back, or somebody overruled it.
 - A case is never the cause of its own symptom here. If that comes back, the fix did not help, and
   the case's own life says so.
@@ -277,7 +276,6 @@ def dlq_named(steps: Iterable[Step]) -> str:
 # What may still stand in a queue.
 _STANDS = frozenset({*WROTE, State.ESCALATED, State.CLOSED})
 _UNDONE = frozenset({State.ROLLED_BACK, State.OVERRIDDEN})
-_BEING_WATCHED = frozenset({*WROTE}) - {State.INEFFECTIVE}
 
 
 def may_be_behind(case: Case, symptom: str, facts: Facts) -> bool:
@@ -326,7 +324,7 @@ def change_behind(
     found: list[OwnChange] = []
     for history in histories:
         written = _last_write(history)
-        if written is None or not _is_watched(history[-1], written, now, timing):
+        if written is None or not _is_recent(written, now, timing):
             continue
         if not may_be_behind(history[-1], symptom, facts):
             continue
@@ -354,10 +352,8 @@ def _last_write(history: Sequence[Case]) -> Case | None:
     return written
 
 
-def _is_watched(newest: Case, written: Case, now: datetime, timing: Timing) -> bool:
-    age = now - written.at
-    is_lately = timedelta(0) <= age <= timedelta(hours=timing.watch_hours)
-    return is_lately or newest.state in _BEING_WATCHED
+def _is_recent(written: Case, now: datetime, timing: Timing) -> bool:
+    return timedelta(0) <= now - written.at <= timedelta(hours=timing.watch_hours)
 
 
 def _stands(written: Case, step: Step, facts: Facts) -> bool:

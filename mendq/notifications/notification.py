@@ -164,7 +164,10 @@ _MOST_QUEUES = 10
 
 
 class MassSymptom(Struct, frozen=True):
-    """A symptom that many queues have, and how to look for its one cause."""
+    """A symptom that many queues have, and how to look for its one cause.
+
+    `own_changes` are lines about changes by Mendq that can be it.
+    """
 
     name: str
     sentence: str
@@ -172,6 +175,7 @@ class MassSymptom(Struct, frozen=True):
     advice: str
     next_command: str = ""
     aws_health: Iterable[str] = ()
+    own_changes: Iterable[str] = ()
 
 
 def of_mass_symptom(
@@ -183,6 +187,7 @@ def of_mass_symptom(
     names = (plain(each.rpartition(":")[2], 80) for each in queue_arns)
     opening = (
         first_line(f"{of_all} queues: {words}.", "One cause elsewhere is likely: please look."),
+        *(plain(each, 600) for each in of.own_changes),
         *of.aws_health,
         f"What: {plain(of.sentence, 300)}",
         "Why: many queues at once have a cause that is not theirs. Mendq changes none of them now.",

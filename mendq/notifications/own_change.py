@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from shlex import quote
 
 from mendq.model.own_change import OwnChange
 from mendq.model.queue import parts_of
-from mendq.notifications.text import command_line, span
+from mendq.notifications.text import command_line, counted, span
 
 
 def rollback_command(change: OwnChange) -> str:
@@ -23,3 +24,16 @@ def named_first(change: OwnChange, now: datetime) -> str:
         f"Mendq {change.did} {ago} ago (case {change.case_id}): {change.effect}. "
         f"{change.take_back}: {rollback_command(change)}"
     )
+
+
+def named_of_many(changes: Sequence[OwnChange], now: datetime) -> tuple[str, ...]:
+    """The line about Mendq's own changes on a page about many queues; none if there are none.
+
+    It names the newest change in full and counts the others.
+    """
+    if not changes:
+        return ()
+    newest = max(changes, key=lambda change: (change.written_at, change.case_id))
+    others = len({change.case_id for change in changes}) - 1
+    more = f". {counted(others, 'other change')} by Mendq can be the cause too" if others else ""
+    return (f"{named_first(newest, now)}{more}",)

@@ -12,6 +12,7 @@ from mendq.catalogue import CATALOGUE
 from mendq.catalogue._restore_policy import FINDINGS
 from mendq.catalogue.symptom import Caught, Detected
 from mendq.model.case import QUEUE_DELETED, State
+from mendq.model.harms import OWN_CHANGE
 from mendq.model.plan import AWS_REFUSED
 from mendq.notifications.next_steps import BY_CODE, BY_STATE, next_step
 from mendq.report.words import WHY
@@ -24,7 +25,7 @@ RUNBOOKS = ROOT / "docs" / "runbooks"
 OVERVIEW = RUNBOOKS / "README.md"
 # Of calls that are not taken up; our own are no incident.
 _CATALOGUE = (ROOT / "mendq" / "catalogue" / "__init__.py").read_text()
-NAMED = (AWS_REFUSED, QUEUE_DELETED, "redrive_halted")
+NAMED = (AWS_REFUSED, OWN_CHANGE, QUEUE_DELETED, "redrive_halted")
 IGNORED = frozenset(re.findall(r'^        "([a-z_]+)": ', _CATALOGUE, re.MULTILINE))
 _TABLE_ROW = re.compile(r"^\| ((?:`[a-z_]+`(?:, )?)+)", re.MULTILINE)
 
@@ -70,7 +71,7 @@ def test_the_overview_explains_no_code_that_is_never_given_and_none_twice() -> N
 
 
 # By the names that stand in the place of a code; what they stand for is known elsewhere.
-NAMES = {"AWS_REFUSED", "QUEUE_DELETED", "code", "finding.code"}
+NAMES = {"AWS_REFUSED", "OWN_CHANGE", "QUEUE_DELETED", "code", "finding.code"}
 
 
 def test_every_code_that_a_case_can_open_with_has_a_next_step_and_no_other_has() -> None:

@@ -256,15 +256,15 @@ def test_a_change_that_a_person_approved_is_named_all_the_same() -> None:
     assert named(ARRIVING, taking(), proposed, approved) is None, "nothing was written yet"
 
 
-def test_a_change_is_named_as_long_as_it_is_watched() -> None:
+def test_a_change_is_named_for_the_watch_time_after_its_write() -> None:
     watching = ATTACHED.moved(State.VERIFIED, "", AT).moved(State.WATCHING, "", AT)
     closed = watching.moved(State.CLOSED, "it stayed away", AT)
-    history = (ATTACHED, watching)
     watch_time = timedelta(hours=TIMING.watch_hours)
-    assert named(ARRIVING, taking(), *history, closed, after=watch_time) is not None
     beyond = watch_time + timedelta(seconds=1)
-    assert named(ARRIVING, taking(), *history, closed, after=beyond) is None
-    assert named(ARRIVING, taking(), *history, after=beyond) is not None, "it is still watched"
+    for history in ((ATTACHED,), (ATTACHED, watching), (ATTACHED, watching, closed)):
+        assert named(ARRIVING, taking(), *history, after=watch_time) is not None
+        assert named(ARRIVING, taking(), *history, after=beyond) is None
+    assert named(ARRIVING, taking(), ATTACHED, after=-timedelta(seconds=1)) is None, "it is later"
 
 
 @pytest.mark.parametrize("state", [State.ROLLED_BACK, State.OVERRIDDEN])

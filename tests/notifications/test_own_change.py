@@ -1,0 +1,40 @@
+"""Mendq's own changes on a page about many queues."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from mendq.model.own_change import OwnChange
+from mendq.notifications.notification import MassSymptom, of_mass_symptom
+from mendq.notifications.own_change import named_of_many
+
+NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
+CHANGE = OwnChange(
+    case_id="dlq_missing-0123456789ab",
+    queue_arn="arn:aws:sqs:us-east-1:123456789012:orders",
+    written_at=NOW - timedelta(minutes=5),
+    did="attached the DLQ orders-dlq to orders",
+    effect="messages that had been received 5 times move there",
+    take_back="To take the change back",
+)
+EARLIER = replace(
+    CHANGE, case_id="dlq_missing-ba9876543210", written_at=NOW - timedelta(minutes=50)
+)
+
+
+def page(*changes: OwnChange) -> str:
+    lines = named_of_many(changes, NOW)
+    of = MassSymptom("dlq_messages_arriving", "", "", "", own_changes=lines)
+    return of_mass_symptom(of, [CHANGE.queue_arn], 40, NOW, "here").body
+
+
+def test_page_about_many_queues_names_the_newest_own_change_and_counts_the_others() -> None:
+    text = page(EARLIER, CHANGE, CHANGE)
+    assert "\nMendq attached the DLQ orders-dlq to orders 5 min ago (case dlq_missing-0123" in text
+    assert "mendq rollback dlq_missing-0123456789ab --region us-east-1. 1 other change by" in text
+    assert text.index("Mendq attached") < text.index("Why: ")
+
+
+def test_page_about_many_queues_names_no_change_if_there_is_none() -> None:
+    assert "rollback" not in page()
