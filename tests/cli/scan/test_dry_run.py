@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 
 import pytest
 
@@ -83,3 +84,29 @@ def test_what_changes_something_is_never_sent(operator: Operator) -> None:
             send()
     assert operator.aws.visibility(queue) == 30
     assert operator.aws.case_store_items() == {}
+
+
+def test_own_change_that_can_be_the_cause_is_named_before_the_plan(operator: Operator) -> None:
+    """Mendq raised the visibility timeout three hours ago; now messages are about to expire."""
+    operator.aws.later(hours=-3)
+    case_id = operator.applied("orders.fifo")
+    operator.aws.later(hours=3)
+    queue = f"{ARN}orders.fifo"
+    url = operator.aws.url(queue)
+    operator.aws.clients.sqs.send_message(
+        QueueUrl=url, MessageBody="order", MessageGroupId="a", MessageDeduplicationId="a"
+    )
+    times = [operator.aws.now - timedelta(minutes=minutes) for minutes in range(10, 150, 5)]
+    operator.counted_by_sqs("orders.fifo", "ApproximateAgeOfOldestMessage", 300_000, *times)
+    operator.counted_by_sqs("orders.fifo", "ApproximateNumberOfMessagesVisible", 1, *times)
+    before = everything(operator)
+    found = finding(
+        operator.json("scan", "--dry-run")["findings"], queue, "messages_about_to_expire"
+    )
+    assert everything(operator) == before
+    assert found["would"] == "proposes"
+    assert found["steps"] == ["MessageRetentionPeriod: 345600 s (4 d) -> 1209600 s (14 d)"]
+    assert found["first"].startswith("Mendq raised VisibilityTimeout of orders.fifo from 30 s to ")
+    rollback = f"mendq rollback {case_id} --region us-east-1"
+    assert found["first"].endswith(f"To take the change back: {rollback}")
+    assert rollback in operator.shown("scan", "--dry-run").replace("\n", " ").replace("  ", " ")
