@@ -206,7 +206,8 @@ def test_recording_tells_what_no_test_runs_and_what_runs_elsewhere_alone(tmp_pat
         tmp_path,
         {"": [once, _line('"mass_symptom"')], far: [frozen], slow: [frozen], near: [frozen]},
     )
-    assert recording.tests_for(by_name["plain: Refuse frozen"]) == [near, slow, far]
+    in_turns = [near, far, slow]
+    assert recording.tests_for(by_name["plain: Refuse frozen"]) == in_turns
     assert recording.tests_for(by_name["each: Ignore once"]) == []
     findings = find(guards, recording)
     unseen = {name.removeprefix("mendq.heal.made_up.") for name in findings.never_run}
@@ -253,12 +254,10 @@ def test_gate_names_what_no_test_runs_and_what_no_test_notices() -> None:
     assert unproduced in left
 
 
-def test_gate_fails_if_a_removal_was_never_answered_or_a_test_fails_anyway() -> None:
+def test_gate_fails_if_a_removal_was_never_answered() -> None:
     name = "made_up.listed: Ignore b"
     (failure,) = _judged(Findings(answers=_noticed(name)))
     assert name in failure
-    (failure,) = _judged(Findings(answers=_noticed(), failing={"tests/x.py::test_a"}))
-    assert "tests/x.py::test_a" in failure
 
 
 REASON = "The interpreter raises this only if the machine has no memory left."

@@ -39,6 +39,8 @@ class Guard:
     place: tuple[int, int]
     is_refusal: bool
     has_own_line: bool = True
+    # The refusal's code if the source spells it out, else empty.
+    code: str = ""
 
     @property
     def name(self) -> str:
@@ -126,11 +128,12 @@ class _Finder:
             yield Guard(self.module, name, kind, lines, place, is_refusal=False), beside
         elif isinstance(node, ast.Call) and function and (what := self._refusal_made_by(node)):
             place = (node.lineno, node.col_offset)
-            guard = Guard(self.module, name, what, _lines_of(node), place, is_refusal=True)
+            lines, code = _lines_of(node), _literal_in(code_in(node))
+            guard = Guard(self.module, name, what, lines, place, is_refusal=True, code=code)
             texts = [text for text in map(_literal_in, node.args[1:]) if text != what.split()[-1]]
             yield guard, _condition_around(way) or "".join(map(_cut, filter(None, texts)))
         elif isinstance(node, ast.Return) and function and _answer_of(function) == _WHY_NOT:
-            text = node.value and _literal_in(node.value)
+            text = _literal_in(node.value)
             if text:
                 place = (node.lineno, node.col_offset)
                 lines = _lines_of(node)
@@ -141,7 +144,8 @@ class _Finder:
             for key, value in zip(table.keys, table.values, strict=True):
                 place = (value.lineno, value.col_offset)
                 what = f"answer {_text(key)}" if key else "answer"
-                guard = Guard(self.module, name, what, _lines_of(value), place, is_refusal=True)
+                lines, code = _lines_of(value), _literal_in(key)
+                guard = Guard(self.module, name, what, lines, place, is_refusal=True, code=code)
                 # Python evaluates every condition of a table: only a removal shows if one holds.
                 yield replace(guard, has_own_line=False), ""
 
@@ -160,7 +164,7 @@ def _answer_of(function: ast.FunctionDef) -> str:
     return ast.unparse(function.returns) if function.returns else ""
 
 
-def _literal_in(node: ast.expr) -> str:
+def _literal_in(node: ast.expr | None) -> str:
     """Return the text that an expression spells out, or empty if it spells out none."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -65,10 +65,17 @@ class Nursery:
     First each file's tests run with all guards in place: one that fails then says nothing.
     """
 
-    def __init__(self, jobs: Mapping[str, Sequence[str]], at_once: int, seconds_each: int) -> None:
+    def __init__(
+        self,
+        jobs: Mapping[str, Sequence[str]],
+        at_once: int,
+        seconds_each: int,
+        keep: Callable[[Nursery], None],
+    ) -> None:
         self.switch = Switch()
         self.answers: dict[str, Answer] = {}
         self.failing: list[str] = []
+        self._keep = keep
         self._jobs = jobs
         self._at_once = at_once
         self._seconds_each = seconds_each
@@ -86,6 +93,7 @@ class Nursery:
                 self.failing += fork.tests
         for fork, answer in self._run(self._removals()):
             self.answers[fork.removed] = answer
+            self._keep(self)
         return True
 
     def _in_place(self) -> list[Fork]:
@@ -173,6 +181,7 @@ def run(
     *,
     root: Path = ROOT,
     seconds_each: int = 120,
+    keep: Callable[[Nursery], None] = lambda _: None,
 ) -> Nursery:
     """Make the guards removable, load the tests, and remove one guard after another.
 
@@ -182,12 +191,13 @@ def run(
         options: More options for pytest.
         root: The folder that the modules and the tests are in.
         seconds_each: How long the tests of one removal may take.
+        keep: Called after each answer, so that a run that is broken off has said what it knows.
     """
     by_module: dict[str, list[Guard]] = defaultdict(list)
     for guard in guards:
         if guard.name in jobs:
             by_module[guard.module].append(guard)
-    nursery = Nursery(jobs, os.cpu_count() or 1, seconds_each)
+    nursery = Nursery(jobs, os.cpu_count() or 1, seconds_each, keep)
     nursery.switch.install()
     paths = {module: root / path_of(module) for module in by_module}
     install({module: compiled(paths[module], found) for module, found in by_module.items()})
@@ -209,9 +219,12 @@ def main(arguments: list[str]) -> int:
     jobs = json.loads(asked.jobs.read_text())
     options = ["--tb=short", "--hypothesis-seed=0", "--hypothesis-profile=mutants"]
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
-    nursery = run(guards_of_product(), jobs, options, seconds_each=asked.seconds_each)
-    answers = {name: asdict(answer) for name, answer in nursery.answers.items()}
-    asked.results.write_text(json.dumps({"answers": answers, "failing": nursery.failing}))
+
+    def keep(nursery: Nursery) -> None:
+        answers = {name: asdict(answer) for name, answer in nursery.answers.items()}
+        asked.results.write_text(json.dumps({"answers": answers, "failing": nursery.failing}))
+
+    run(guards_of_product(), jobs, options, seconds_each=asked.seconds_each, keep=keep)
     return 0
 
 
