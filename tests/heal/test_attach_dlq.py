@@ -263,12 +263,21 @@ def test_a_source_is_let_in_beside_the_others(account: Account) -> None:
     assert account.attributes(messages)["RedriveAllowPolicy"] == step.after
 
 
-@pytest.mark.parametrize("name", ["orders", "orders.fifo"])
+@pytest.mark.parametrize(
+    ("name", "because"),
+    [
+        ("orders", "does not name it as its DLQ"),
+        ("orders.fifo", "cannot be a source: it names a queue of the other type"),
+    ],
+)
 def test_whoever_does_not_name_it_or_does_not_fit_is_not_let_in(
-    account: Account, name: str
+    account: Account, name: str, because: str
 ) -> None:
     messages, step = _letting_in(account, account.queue(name))
-    assert code_of(taken(account, messages, (step,))) == "dlq_unfit"
+    refusal = taken(account, messages, (step,))
+    assert code_of(refusal) == "dlq_unfit"
+    assert refusal is not None
+    assert because in refusal.reason
     assert account.attributes(messages)["RedriveAllowPolicy"] == step.before
 
 
