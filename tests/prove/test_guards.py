@@ -218,6 +218,19 @@ def test_recording_tells_what_no_test_runs_and_what_runs_elsewhere_alone(tmp_pat
     assert within([slow, near], recording, 3, 2.0) == [slow]
 
 
+def test_test_in_a_file_that_names_the_code_is_chosen_before_tests_of_the_package(
+    tmp_path: Path,
+) -> None:
+    """This file names `frozen`."""
+    guards = guards_in("mendq.heal.made_up", SOURCE)
+    (guard,) = (each for each in guards if each.what == "Refuse frozen")
+    here = f"{Path(__file__).relative_to(ROOT)}::test_a"
+    near = "tests/heal/test_that_is_not_there.py::test_a"
+    frozen = _line('"frozen"')
+    recording = _recording(tmp_path, {near: [frozen], here: [frozen]})
+    assert recording.tests_for(guard) == [here, near]
+
+
 def _judged(findings: Findings, *entries: Entry, guards: list[Guard] = GUARDS) -> list[str]:
     proving = Proving()
     judge(proving, guards, findings, entries)
