@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from math import isfinite
 from statistics import median
@@ -400,7 +400,19 @@ def _stretches(points: Series, window: Window) -> tuple[Measured, ...]:
         stretch = measured(points, Window(since, until), is_part=True)
         if stretch is None:
             break
-        found.append(stretch)
+        # All of its minutes: what was sent in the first one may have been deleted in it.
+        sums = {
+            key: int(sum(value for at, value in points[key] if since <= at < until))
+            for key in ("sent", "received", "deleted")
+        }
+        found.append(
+            replace(
+                stretch,
+                sent=sums["sent"],
+                received=sums["received"],
+                deleted=sums["deleted"],
+            )
+        )
         until = since
     return tuple(reversed(found))
 
