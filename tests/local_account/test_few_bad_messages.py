@@ -1,0 +1,108 @@
+"""What a scan makes of consumers that fail, of a few bad messages and of messages given back.
+
+Each queue is put back by an hour, which it has to be as it is before it is measured. Whatever is
+received and not deleted is given back at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from local_account.process import LocalAccount
+from mendq.model.queue import redrive_of
+from tests.local_account.queues import Queue, new_queue
+from tests.local_account.slow_consumers import found
+
+pytestmark = [pytest.mark.account, pytest.mark.long]
+AN_HOUR, UNTIL_MEASURED = 61, 5  # minutes
+FAILING, MISSING = "consumer_failing", "dlq_missing"
+# Returns true if the message with this number is finished at its receive of this number.
+Finishes = Callable[[int, int], bool]
+# Lots of messages, one after the other: how many, after how many receives the lot ends at the
+# latest, and which are finished when.
+SCENES: Mapping[str, tuple[tuple[int, int, Finishes], ...]] = {
+    "nothing is finished": ((60, 1_200, lambda _number, _receive: False),),
+    "three are bad": ((140, 500, lambda number, _receive: number >= 3),),
+    "given back eleven times": (
+        (82, 984, lambda _number, receive: receive >= 12),
+        (8, 96, lambda _number, _receive: False),
+    ),
+    "half given back twice": ((420, 840, lambda number, receive: number % 2 == 0 or receive >= 3),),
+}
+
+
+def consumed(queue: Queue, messages: int, receives: int, finishes: Finishes) -> None:
+    """Send the messages, and receive until all are finished or so many receives are made."""
+    for first in range(0, messages, 10):
+        numbers = range(first, min(first + 10, messages))
+        entries = [{"Id": f"{number}", "MessageBody": f"{number}"} for number in numbers]
+        queue.sqs.send_message_batch(QueueUrl=queue.url, Entries=entries)
+    received, left = 0, messages
+    while received < receives and left:
+        batch = queue.receive_some(MessageSystemAttributeNames=["ApproximateReceiveCount"])
+        received += len(batch)
+        for message in batch:
+            receive = int(message["Attributes"]["ApproximateReceiveCount"])
+            if finishes(int(message["Body"]), receive):
+                queue.delete(message["ReceiptHandle"])
+                left -= 1
+            else:
+                queue.change(message["ReceiptHandle"], 0)
+
+
+@pytest.fixture(scope="module")
+def findings(account: LocalAccount) -> Iterator[Mapping[tuple[str, str], Any]]:
+    """Findings by scene and symptom; the queues are gone afterwards."""
+    queues = {name: new_queue(account, tags={"mendq": "observe"}) for name in SCENES}
+    try:
+        for queue in queues.values():
+            account.put_back(queue.arn, minutes=AN_HOUR)
+        for name, lots in SCENES.items():
+            for lot in lots:
+                consumed(queues[name], *lot)
+        for queue in queues.values():
+            account.put_back(queue.arn, minutes=UNTIL_MEASURED)
+        names = {queue.arn: name for name, queue in queues.items()}
+        by_queue = found(account, *queues.values())
+        yield {(names[arn], symptom): each for (arn, symptom), each in by_queue.items()}
+    finally:
+        for queue in queues.values():
+            queue.sqs.delete_queue(QueueUrl=queue.url)
+
+
+def test_scan_pages_and_proposes_no_dlq_while_nothing_is_finished(
+    findings: Mapping[tuple[str, str], Any],
+) -> None:
+    said = findings["nothing is finished", FAILING]["because"]
+    assert "consumers received 60 messages 1,200 times and deleted none" in said
+    assert not findings.get(("nothing is finished", MISSING), {}).get("steps")
+
+
+def test_scan_proposes_dlq_for_three_bad_messages(
+    findings: Mapping[tuple[str, str], Any],
+) -> None:
+    assert ("three are bad", FAILING) not in findings
+    finding = findings["three are bad", MISSING]
+    assert "137 of them deleted, 3 messages left" in finding["because"]
+
+
+def test_scan_proposes_limit_above_what_good_messages_need(
+    findings: Mapping[tuple[str, str], Any],
+) -> None:
+    assert ("given back eleven times", FAILING) not in findings
+    finding = findings["given back eleven times", MISSING]
+    assert finding["steps"], finding["why"]
+    attach = finding["steps"][-1]
+    redrive = redrive_of(attach.partition(" -> ")[2])
+    assert redrive is not None, attach
+    assert redrive.max_receive_count >= 3 * 12
+
+
+def test_scan_is_quiet_if_all_that_was_given_back_is_finished(
+    findings: Mapping[tuple[str, str], Any],
+) -> None:
+    symptoms = {symptom for name, symptom in findings if name == "half given back twice"}
+    assert not symptoms & {FAILING, MISSING}
