@@ -218,13 +218,12 @@ def test_recording_tells_what_no_test_runs_and_what_runs_elsewhere_alone(tmp_pat
     assert within([slow, near], recording, 3, 2.0) == [slow]
 
 
-def test_test_in_a_file_that_names_the_code_is_chosen_before_tests_of_the_package(
-    tmp_path: Path,
-) -> None:
-    """This file names `frozen`."""
+def test_test_that_names_the_code_is_chosen_before_tests_of_the_package(tmp_path: Path) -> None:
+    """This one names `frozen`."""
     guards = guards_in("mendq.heal.made_up", SOURCE)
     (guard,) = (each for each in guards if each.what == "Refuse frozen")
-    here = f"{Path(__file__).relative_to(ROOT)}::test_a"
+    name = "test_test_that_names_the_code_is_chosen_before_tests_of_the_package"
+    here = f"{Path(__file__).relative_to(ROOT)}::{name}"
     near = "tests/heal/test_that_is_not_there.py::test_a"
     frozen = _line('"frozen"')
     recording = _recording(tmp_path, {near: [frozen], here: [frozen]})
@@ -316,7 +315,7 @@ def test_reviewed_list_fits_the_product_and_the_packages_in_the_rule_exist() -> 
 
 
 MADE_UP_TESTS = """
-from made_up import caught, listed, plain, several
+from made_up import branch, listed, plain, several
 
 def test_frozen_is_refused():
     assert plain(True).code == "frozen"
@@ -326,10 +325,13 @@ def test_listed_is_called_and_nothing_asserted():
 
 def test_fails_with_every_guard_in_place():
     assert not several(True)
+
+def test_ends_because_of_its_guard():
+    while not branch(True):
+        pass
 """
 SCRIPT = """
 import json, sys
-from collections.abc import Mapping
 from pathlib import Path
 from tests.prove.guards.guard import guards_in
 from tests.prove.guards.nursery import run
@@ -337,7 +339,8 @@ root = Path(sys.argv[1])
 sys.path.insert(0, str(root))
 guards = guards_in("made_up", (root / "made_up.py").read_text())
 jobs = json.loads((root / "jobs.json").read_text())
-nursery = run(guards, jobs, ["--rootdir", str(root), "-c", "/dev/null"], root=root)
+options = ["--rootdir", str(root), "-c", "/dev/null"]
+nursery = run(guards, jobs, options, root=root, seconds_each=5)
 found = {name: [answer.verdict, *answer.failed] for name, answer in nursery.answers.items()}
 (root / "results.json").write_text(json.dumps([found, nursery.failing]))
 """
@@ -349,7 +352,7 @@ def test_nursery_tells_a_removal_that_tests_notice_from_one_that_they_do_not(
     (tmp_path / "made_up.py").write_text(SOURCE)
     file = tmp_path / "test_made_up.py"
     file.write_text(MADE_UP_TESTS)
-    frozen, listed, failing = (
+    frozen, listed, failing, endless = (
         f"test_made_up.py::{node.name}"
         for node in ast.parse(MADE_UP_TESTS).body
         if isinstance(node, ast.FunctionDef)
@@ -358,6 +361,7 @@ def test_nursery_tells_a_removal_that_tests_notice_from_one_that_they_do_not(
         "made_up.plain: Refuse frozen": [listed, frozen],
         "made_up.listed: Ignore a": [frozen, listed],
         "made_up.several: Retry claimed if first": [failing],
+        "made_up.branch: Refuse mass_symptom": [endless],
     }
     (tmp_path / "jobs.json").write_text(json.dumps(jobs))
     command = [sys.executable, "-c", SCRIPT, str(tmp_path)]
@@ -375,6 +379,7 @@ def test_nursery_tells_a_removal_that_tests_notice_from_one_that_they_do_not(
         "made_up.plain: Refuse frozen": [Verdict.NOTICED, frozen],
         "made_up.listed: Ignore a": [Verdict.UNNOTICED],
         "made_up.several: Retry claimed if first": [Verdict.UNNOTICED],
+        "made_up.branch: Refuse mass_symptom": [Verdict.OVERRAN],
     }
     assert fails_anyway == [failing]
     assert (tmp_path / "made_up.py").read_text() == SOURCE

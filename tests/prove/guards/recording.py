@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 from collections.abc import Callable, Mapping
@@ -82,21 +83,19 @@ class Recording:
     def tests_for(self, guard: Guard) -> list[str]:
         """Return the tests in which the guard acts, those first that probably notice its loss.
 
-        These are tests in a file that names the refusal's code, then tests of the guard's package,
-        then quick ones. One test of each file comes first, then the second of each, because tests
-        of one file tend to ask the same: a line that every claim runs is asserted in few files.
+        These are tests that name the refusal's code. Of the others one of each file comes first,
+        then the second of each, because tests of one file tend to ask the same: a line that every
+        claim runs is asserted in few files. Tests of the guard's package go first, then quick ones.
         """
         tests = self.runs(guard) - {_NO_TEST, *self.failed}
-        ranked = sorted(tests, key=lambda test: (*self._distance(test, guard), test))
+        ranked = sorted(tests, key=lambda test: (not _is_close(test, guard), self.cost(test), test))
+        named = [test for test in ranked if guard.code and guard.code in _source_of(test)]
         by_file: dict[str, list[str]] = {}
         for test in ranked:
-            by_file.setdefault(_file_of(test), []).append(test)
+            if test not in named:
+                by_file.setdefault(_file_of(test), []).append(test)
         turns = zip_longest(*by_file.values())
-        return [test for turn in turns for test in turn if test is not None]
-
-    def _distance(self, test: str, guard: Guard) -> tuple[bool, bool, float]:
-        names_code = bool(guard.code) and guard.code in _text_of(_file_of(test))
-        return not names_code, not _is_close(test, guard), self.cost(test)
+        return [*named, *(test for turn in turns for test in turn if test is not None)]
 
     def cost(self, test: str) -> float:
         """Return the seconds that a test takes alone, with what its file sets up."""
@@ -107,10 +106,19 @@ def _file_of(test: str) -> str:
     return test.partition("::")[0]
 
 
+def _source_of(test: str) -> str:
+    """Return the text of a test's function; empty if it is in a class or is not there."""
+    name = test.partition("::")[2].partition("[")[0]
+    return _functions_in(_file_of(test)).get(name, "")
+
+
 @cache
-def _text_of(file: str) -> str:
+def _functions_in(file: str) -> dict[str, str]:
     path = ROOT / file
-    return path.read_text() if path.exists() else ""
+    text = path.read_text() if path.exists() else ""
+    functions = (node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef))
+    lines = text.splitlines()
+    return {node.name: "\n".join(lines[node.lineno - 1 : node.end_lineno]) for node in functions}
 
 
 def _is_close(test: str, guard: Guard) -> bool:
