@@ -47,7 +47,7 @@ class ChangeCalendar:
     def leave(self) -> None:
         self._events.unregister(GET, self._answer)
 
-    def _answer(self, **_: Any) -> tuple[Any, dict[str, Any]]:
+    def _answer(self, **_: Any) -> Any:
         self.asked += 1
         if self.state == "timeout":
             raise ReadTimeoutError(endpoint_url="ssm")

@@ -397,7 +397,7 @@ def rewrite_intent(account: Account, queue: str, **over: Any) -> None:
     intent = json.loads(account.attribute_item(queue)["intent"]["S"])
     account.clients.dynamodb.update_item(
         TableName=account.settings.case_table,
-        Key=key,  # type: ignore[arg-type]
+        Key=key,
         UpdateExpression="SET intent = :intent",
         ExpressionAttributeValues={":intent": {"S": json.dumps({**intent, **over})}},
     )

@@ -36,7 +36,7 @@ class Planned:
         self.answers(Plan(steps, "by now", at_most=at_most))
 
     def answers(self, answer: Plan | Refusal) -> None:
-        entry: Any = replace(BY_NAME[SYMPTOM], plan=lambda *_: answer)  # type: ignore[type-var]
+        entry: Any = replace(BY_NAME[SYMPTOM], plan=lambda *_: answer)
         self.monkeypatch.setitem(BY_NAME, SYMPTOM, entry)
 
 

@@ -87,7 +87,9 @@ class Begun:
 
     def _lived(self, points: Sequence[Point]) -> tuple[list[AtCall], Ending]:
         made, queue_arn = self._made, self._queue_arn
-        faults = [fault_of(made.account, kind, strike_at) for kind, strike_at in points]
+        faults: list[AtCall] = [
+            fault_of(made.account, kind, strike_at) for kind, strike_at in points
+        ]
         over = _come_again(made, queue_arn, self._scene, self._turn, faults)
         over = _filed(made, faults) and over
         for each in faults:
