@@ -1,0 +1,93 @@
+"""A freeze that comes after Mendq has looked, and before it writes, still stops the write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from mendq.heal.context import Outcome, request_about
+from mendq.heal.resume import take_up
+from tests.account.faults import calls_of, come_between
+from tests.heal.conftest import Account
+from tests.heal.operators import case_of, fail, failing, move, run_of, states, undo
+
+# The claim is the first transaction that writes.
+CLAIM = "dynamodb.TransactWriteItems"
+
+
+def claims_and_snapshots(account: Account) -> list[tuple[str, str]]:
+    """The items of the case store that only a write brings about."""
+    items = account.case_store_items()
+    return [
+        key
+        for key, item in items.items()
+        if "claim_owner" in item or key[1].startswith(("snapshot#", "writes#"))
+    ]
+
+
+def approved(account: Account) -> str:
+    """A queue for which a person approved 30 -> 45 a while ago."""
+    queue = failing(account, "propose")
+    move(account, case_of(account), "approved")
+    account.later(minutes=5)
+    return queue
+
+
+def ineffective(account: Account) -> str:
+    """A queue for which heal wrote 30 -> 45, which did not help."""
+    queue = failing(account)
+    account.later(hours=1)
+    move(account, case_of(account), "ineffective")
+    account.later(minutes=5)
+    return queue
+
+
+def taken_up(account: Account) -> Outcome:
+    case = case_of(account)
+    return take_up(request_about(case), run_of(case.symptom, account))
+
+
+def code_of(outcome: Outcome) -> str:
+    return outcome.refusal.code if outcome.refusal else ""
+
+
+def test_failing_queue_is_not_fixed_if_a_freeze_is_set_just_before_the_claim(
+    account: Account,
+) -> None:
+    queue = account.queue(VisibilityTimeout="30")
+    account.later(minutes=5)
+    bodies = account.late_deletes(queue, "1", "2", "3")
+    before, calls = account.attributes(queue), calls_of(account)
+    come_between(account, CLAIM, account.freeze)
+    (outcome,) = account.heal(bodies).fixed.values()
+    assert code_of(outcome) == "frozen"
+    assert "SetQueueAttributes" not in calls
+    assert account.attributes(queue) == before
+    assert "applied" not in states(account)
+    assert claims_and_snapshots(account) == []
+
+
+@pytest.mark.parametrize("waits", [approved, ineffective])
+def test_waiting_case_is_not_written_if_a_freeze_is_set_just_before_the_claim(
+    account: Account, waits: Callable[[Account], str]
+) -> None:
+    queue = waits(account)
+    before, case, held = account.attributes(queue), case_of(account), claims_and_snapshots(account)
+    calls = calls_of(account)
+    come_between(account, CLAIM, account.freeze)
+    assert code_of(taken_up(account)) == "frozen"
+    assert "SetQueueAttributes" not in calls
+    assert account.attributes(queue) == before
+    assert case_of(account) == case, "it goes on waiting"
+    assert claims_and_snapshots(account) == held
+
+
+def test_rollback_goes_on_if_a_freeze_is_set_just_before_its_claim(account: Account) -> None:
+    queue = account.queue(VisibilityTimeout="30")
+    account.later(minutes=5)
+    fail(account, queue)
+    account.later(minutes=5)
+    come_between(account, CLAIM, account.freeze)
+    assert undo(account, case_of(account).case_id)["state"] == "rolled_back"
+    assert account.visibility(queue) == 30
