@@ -61,7 +61,7 @@ def silent(client: Any, call: str, how: str, about: str = "") -> Iterator[list[s
     unanswered: list[str] = []
 
     def answer(params: dict[str, Any], **_: Any) -> Any:
-        if about not in str(params["body"]):
+        if about not in f"{params['url_path']} {params['body']}":
             return None
         unanswered.append(call)
         return SILENCE[how]()
@@ -252,6 +252,25 @@ def test_follow_up_tries_a_silent_bucket_once_and_files_later(account: Account, 
         followed = follow(account)
     assert [each[:6] for each in followed.errors] == ["filing"]
     assert len(unanswered) == 1
+    account.later(minutes=6)
+    assert follow(account).errors == {}
+    assert states(account) == ["applied", "applied"]
+
+
+@pytest.mark.parametrize("unfiled", NAMES[:2])
+def test_follow_up_files_the_others_if_one_case_cannot_be_filed(
+    account: Account, unfiled: str
+) -> None:
+    """The bucket refuses one key every time: it makes way, wherever it is in the order."""
+    not_filed(account)
+    items = cases_in_store(account).items()
+    (case_id,) = (item["case_id"]["S"] for (queue, _), item in items if queue.endswith(unfiled))
+    with silent(account.clients.s3, "s3.PutObject", "forbidden", about=case_id):
+        for _ in range(2):
+            assert [each[:6] for each in follow(account).errors] in ([], ["filing"])
+            account.later(minutes=1)
+    (filed,) = account.transitions()
+    assert unfiled not in filed["queue_arn"]
     account.later(minutes=6)
     assert follow(account).errors == {}
     assert states(account) == ["applied", "applied"]

@@ -21,6 +21,7 @@ from mendq.model.steps import (
     CreateDlq,
     SetVisibilityTimeout,
 )
+from tests.account.faults import calls_of
 from tests.heal.conftest import Account
 from tests.scan.scanning import refusing
 
@@ -78,6 +79,26 @@ def test_what_died_between_the_two_calls_is_finished(account: Account) -> None:
     let_through()
     assert taken(account, queue, plan_for(queue)) is None
     assert AttachDlq.standing_in(account.attributes(queue))
+
+
+@pytest.mark.parametrize("is_reached", [True, False])
+def test_source_is_left_as_it_was_if_its_dlq_cannot_be_made(
+    account: Account, *, is_reached: bool
+) -> None:
+    """A source that names a queue that is not there would lose its failing messages' way out."""
+    queue = account.queue("orders")
+    before, calls = account.attributes(queue), calls_of(account)
+    away = ConnectTimeoutError(endpoint_url="sqs")
+    busy: Any = {"Error": {"Code": "ThrottlingException", "Message": "Rate exceeded"}}
+    error = ClientError(busy, "CreateQueue") if is_reached else away
+    let_through = refusing(account.clients.sqs_for_writing, "CreateQueue", unreachable=error)
+    with pytest.raises(StepFailed, match="failed: "):
+        taken(account, queue, plan_for(queue))
+    assert names(account) == {"orders"}
+    assert "SetQueueAttributes" not in calls
+    assert account.attributes(queue) == before
+    let_through()
+    assert taken(account, queue, plan_for(queue)) is None, "it may be tried again"
 
 
 def test_one_that_somebody_attached_meanwhile_is_retained_and_nothing_is_made(

@@ -120,6 +120,22 @@ def test_what_is_left_out_is_counted_and_said_once_a_day(account: Account) -> No
     assert f"{role('other')}: {each} names" in body
 
 
+@pytest.mark.parametrize("names_it", [False, True])
+def test_calls_to_a_queue_that_was_never_seen_are_nobodys_news_unless_settings_name_it(
+    account: Account, *, names_it: bool
+) -> None:
+    """Anybody can call made-up names, and Mendq would report each of them as missing."""
+    account.settings = settings(queues=("made-up",) if names_it else ("made-up-too",))
+    bodies = {f"{n}": call(account, arn("made-up"), f"{n}", "worker", **MISSING) for n in range(3)}
+    (outcome,) = account.heal(bodies).fixed.values()
+    assert len(account.pages("urgent")) == len(account.transitions()) == int(names_it)
+    if not names_it:
+        assert outcome.refusal is not None
+        assert outcome.refusal.code == "never_seen"
+        about = {partition for partition, _ in account.case_store_items()}
+        assert arn("made-up") not in about
+
+
 def test_a_listing_that_fails_costs_the_bound_and_no_event(account: Account) -> None:
     refusing(account.clients.tagging, "GetResources")
     assert looked_at(account, junk(account, names(A_FLOOD), "stranger")) == A_FLOOD

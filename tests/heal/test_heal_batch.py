@@ -54,6 +54,21 @@ def test_the_queues_own_policy_is_its_owners_word(account: Account, ending: str)
     assert healed.errors == {}
 
 
+def test_queue_whose_policy_shows_only_its_tags_is_left_alone(account: Account) -> None:
+    """The policy lets Mendq read the tags, and nothing by which a change could be planned."""
+    queue = account.queue(VisibilityTimeout="30")
+    before, items = account.attributes(queue), account.case_store_items()
+    let_in = refusing(account.clients.sqs, "GetQueueAttributes", words="a resource-based policy")
+    healed = account.heal(account.late_deletes(queue, "1", "2", "3"))
+    assert codes(healed) == ["queue_refuses_us"]
+    assert healed.errors == {}, "the calls do not come again: the policy is its owner's word"
+    let_in()
+    assert account.attributes(queue) == before
+    assert account.transitions() == []
+    noted = account.case_store_items().keys() - items.keys()
+    assert {key[1] for key in noted if key[0] == queue} == set()
+
+
 @pytest.mark.parametrize(("named", "pages"), [((), 0), (("orders.fifo",), 1)])
 def test_a_policy_that_keeps_everybody_out_is_reported_where_settings_name_the_queue(
     account: Account, named: tuple[str, ...], pages: int

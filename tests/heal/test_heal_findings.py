@@ -13,9 +13,11 @@ from mendq.catalogue import CATALOGUE
 from mendq.catalogue.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
 from mendq.follow_up.follow_up import follow_up
 from mendq.heal.batch import Healed
+from mendq.model.limits import Mode
 from tests.account.account import EXPIRED
-from tests.heal.conftest import Account
-from tests.heal.operators import OWNERS, case_of, context_of
+from tests.account.faults import calls_of
+from tests.heal.conftest import Account, settings
+from tests.heal.operators import OWNERS, Heal, case_of, context_of, say
 from tests.scan.scanning import Scanning, an_hour_on, scanning
 from tests.scan.test_scan import dlq
 
@@ -90,6 +92,45 @@ def test_what_nobody_answered_is_not_proposed_again_for_a_month(scanned: Scannin
     assert len(scanned.account.pages("info")) == 2
 
 
+def unanswered(scanned: Scanning) -> str:
+    """A DLQ whose proposal ran out, and that a scan has found again since."""
+    queue = dlq(scanned, tag="propose")
+    assert round_and_heal(scanned) == ["proposed"]
+    scanned.account.later(hours=25)
+    assert follow_up(context_of(scanned.account), OWNERS, lambda: 60).errors == {}
+    assert case_of(scanned.account).state == "expired"
+    scanned.account.later(days=1)
+    return queue
+
+
+def found_and_healed(scanned: Scanning) -> tuple[list[str], list[str]]:
+    """What heal made of what the next scan found, and the calls that heal made for it."""
+    an_hour_on(scanned.account)
+    scanned.scan([DLQ_RETENTION_TOO_SHORT])
+    calls = calls_of(scanned.account)
+    (healed,) = scanned.heal()
+    return became(healed), calls
+
+
+def test_finding_that_nobody_answered_is_not_looked_at_again(scanned: Scanning) -> None:
+    """Each look costs calls, and the answer would be the same."""
+    unanswered(scanned)
+    outcomes, calls = found_and_healed(scanned)
+    assert outcomes == ["said_already"]
+    assert "GetQueueAttributes" in calls
+    assert {"GetMetricData", "ListDeadLetterSourceQueues"}.isdisjoint(calls)
+
+
+def test_finding_that_nobody_answered_is_looked_at_again_if_the_queue_was_changed(
+    scanned: Scanning,
+) -> None:
+    queue = unanswered(scanned)
+    scanned.account.set(queue, MessageRetentionPeriod=str(2 * 86_400))
+    outcomes, calls = found_and_healed(scanned)
+    assert outcomes == ["proposed"]
+    assert "ListDeadLetterSourceQueues" in calls
+
+
 def test_a_queue_that_was_just_changed_waits_and_nothing_is_retained_of_it(
     scanned: Scanning,
 ) -> None:
@@ -161,6 +202,33 @@ def test_what_is_measured_then_is_fixed_like_what_a_scan_finds(scanned: Scanning
     assert crossed(scanned, queue, "1") == ["applied"]
     assert scanned.account.visibility(queue) == 60
     assert scanned.account.transitions()[0]["evidence"]["failed_calls"] == 0
+
+
+def declined_after_measuring(scanned: Scanning) -> str:
+    """A queue that was measured, and whose proposal a person declined."""
+    account = scanned.account
+    account.settings = settings(tag_may_raise_to=Mode.PROPOSE)
+    Heal(account)
+    queue = working(scanned, "orders")
+    raced(scanned, queue)
+    assert crossed(scanned, queue, "1") == ["proposed"]
+    assert say(account, "decline", case_of(account).case_id)["state"] == "declined"
+    return queue
+
+
+def test_plan_that_a_person_declined_is_not_proposed_again_for_a_week(scanned: Scanning) -> None:
+    account, queue = scanned.account, declined_after_measuring(scanned)
+    transitions, pages = account.transitions(), account.pages("info")
+    for days in (1, 2, 3):
+        account.later(days=days)
+        raced(scanned, queue)
+        assert crossed(scanned, queue, f"{days}-later") == ["said_already"]
+    assert account.transitions() == transitions
+    assert account.pages("info") == pages
+    account.later(days=1)
+    raced(scanned, queue)
+    assert crossed(scanned, queue, "a-week-later") == ["proposed"]
+    assert account.visibility(queue) == 30
 
 
 def test_on_fifo_and_on_a_queue_that_nobody_manages_it_is_only_counted(scanned: Scanning) -> None:

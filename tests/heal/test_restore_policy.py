@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -23,6 +26,7 @@ from tests.heal.restoring import (
     restore,
     set_policy,
 )
+from tests.scan.scanning import refusing
 
 
 @pytest.fixture
@@ -69,6 +73,33 @@ def test_what_is_found_public_once_it_stands_there_is_a_persons(
     ((_, body),) = account.pages("urgent")
     assert "UNDO" in body
     assert "set-queue-attributes" in body
+
+
+@pytest.mark.parametrize(
+    "words", ["a service control policy", "a resource-based policy"], ids=["silent", "kept out"]
+)
+def test_policy_that_cannot_be_read_once_it_was_put_back_stays_and_the_case_says_so(
+    account: Account, analyzer: Analyzer, words: str
+) -> None:
+    """The pinned policy itself can be what keeps Mendq from reading it."""
+    queue = _approved(account)
+    let_in: list[Callable[[], None]] = []
+
+    def shut(**_: Any) -> None:
+        let_in.append(refusing(account.clients.sqs, "GetQueueAttributes", words=words))
+
+    events: Any = account.clients.sqs_for_writing.meta.events
+    events.register("after-call.sqs.SetQueueAttributes", shut)
+    outcome = restore(account)
+    let_in[0]()
+    assert outcome.refusal is None
+    assert outcome.case is not None
+    assert outcome.case.state is State.APPLIED
+    assert "what stands there could not be read" in outcome.case.reason
+    assert "not public" not in outcome.case.reason, "nobody has looked"
+    assert [check for check, _ in analyzer.asked] == ["CheckNoPublicAccess"]
+    assert policy_of(account, queue) == GRANTS
+    assert case_of(account).state is State.APPLIED
 
 
 @pytest.mark.parametrize("result", ["FAIL", "", "pass"])

@@ -21,6 +21,7 @@ from tests.heal.operators import (
     unchanged,
     undo,
 )
+from tests.scan.scanning import refusing
 
 WEEK_SECONDS = 7 * 24 * 3600
 # The calls of a rollback, in order; the write is the seventh.
@@ -262,3 +263,34 @@ def test_rollback_gives_up_if_the_case_keeps_moving(account: Account, fixed: str
     assert answered["error"] == "claimed"
     assert account.visibility(fixed) == 45
     assert states(account) == ["applied", "escalated", "overridden", "closed"]
+
+
+def test_rollback_of_a_queue_that_is_gone_says_so_and_changes_nothing(
+    account: Account, fixed: str
+) -> None:
+    case_id = case_of(account).case_id
+    account.clients.sqs.delete_queue(QueueUrl=account.url(fixed))
+    items, calls = account.case_store_items(), calls_of(account)
+    answered = undo(account, case_id)
+    assert answered["error"] == "queue_gone"
+    assert answered["reason"] == f"there is no queue {fixed} any more"
+    assert WRITES.isdisjoint(calls)
+    assert account.case_store_items() == items
+    assert states(account) == ["applied"]
+
+
+def test_rollback_of_a_queue_whose_policy_keeps_mendq_out_says_so_and_changes_nothing(
+    account: Account, fixed: str
+) -> None:
+    case_id = case_of(account).case_id
+    words = "a resource-based policy"
+    let_in = refusing(account.clients.sqs, "GetQueueAttributes", words=words)
+    items, calls = account.case_store_items(), calls_of(account)
+    answered = undo(account, case_id)
+    assert answered["error"] == "queue_refuses_us"
+    assert f"with an explicit deny in {words}" in answered["reason"]
+    assert WRITES.isdisjoint(calls)
+    assert account.case_store_items() == items
+    let_in()
+    assert account.visibility(fixed) == 45
+    assert undo(account, case_id)["state"] == "rolled_back"

@@ -219,6 +219,21 @@ def test_case_is_not_written_by_a_lambda_that_does_not_own_its_step(account: Acc
     assert (account.attributes(queue), account.case_store_items()) == (before, items)
 
 
+@pytest.mark.parametrize(
+    ("waits", "state"), [(approved, State.EXPIRED), (ineffective, State.ESCALATED)]
+)
+def test_case_ends_if_its_symptom_is_only_counted_by_now(
+    account: Account,
+    monkeypatch: pytest.MonkeyPatch,
+    waits: Callable[[Account], str],
+    state: State,
+) -> None:
+    """Another version of Mendq planned for it, and this one does not."""
+    queue = waits(account)
+    monkeypatch.setitem(BY_NAME, SYMPTOM, replace(BY_NAME[SYMPTOM], plan=None))
+    assert "it is only counted" in ends(account, queue, state, "count_only")
+
+
 @pytest.mark.parametrize("waits", [approved, ineffective])
 def test_case_goes_on_waiting_if_its_plan_says_so(
     account: Account, planned: Planned, waits: Callable[[Account], str]
