@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any, cast
 
 import pytest
+from botocore.exceptions import ClientError
 from msgspec import structs
 
 from mendq.aws.queue import Listing, ManagedQueue
@@ -301,6 +302,33 @@ def test_a_dlq_that_keeps_us_out_costs_its_source_nothing_else(scanned: Scanning
     done = scanned.done([slow(), TOO_SHORT])
     assert (done.unseen, [*done.failed]) == (0, [queue])
     assert scanned.named() == [(queue, "slow")]
+
+
+@pytest.mark.parametrize(
+    "words", ["a service control policy", "a resource-based policy"], ids=["silent", "kept out"]
+)
+def test_dlq_whose_moves_cannot_be_listed_costs_other_queues_nothing(
+    scanned: Scanning, words: str
+) -> None:
+    """A move of its messages could explain what any queue shows; it does not hide that."""
+    queue, _ = died_in(scanned)
+    scanned.count_one_coming_back(queue)
+    dark = dlq(scanned, "bills")
+    refused: list[str] = []
+
+    def refuse(params: Any, **_: Any) -> None:
+        if json.loads(params["body"])["SourceArn"] == dark:
+            refused.append(dark)
+            message = f"not authorized with an explicit deny in {words}"
+            error: Any = {"Error": {"Code": "AccessDenied", "Message": message}}
+            raise ClientError(error, "ListMessageMoveTasks")
+
+    events: Any = scanned.account.clients.sqs.meta.events
+    events.register_first("before-call.sqs.ListMessageMoveTasks", refuse)
+    done = scanned.done([TOO_SHORT, DLQ_RETENTION_TOO_SHORT])
+    assert refused
+    assert done.failed.keys() <= {dark}
+    assert (queue, TOO_SHORT.name) in scanned.named()
 
 
 def test_what_is_only_reported_opens_no_case(scanned: Scanning) -> None:

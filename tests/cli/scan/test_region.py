@@ -76,6 +76,24 @@ def test_it_finds_what_is_wrong_without_a_stack_and_changes_nothing(alone: Opera
     assert said["metrics_asked"] == 0
 
 
+def test_plan_that_needs_metrics_is_not_guessed_if_cloudwatch_refuses_them(
+    alone: Operator,
+) -> None:
+    """What was found without metrics is reported all the same."""
+    alone.aws.later(hours=-8)
+    dead = _unmanaged_pair(alone)
+    alone.aws.later(hours=8)
+
+    def refuse(**_: Any) -> None:
+        raise _aws_refuses("AccessDenied", "GetMetricData")
+
+    alone.account.session.events.register("before-call.cloudwatch.GetMetricData", refuse)
+    found = finding(alone.json("scan")["findings"], dead, "dlq_retention_too_short")
+    assert found["plan"]["would"] == "cannot say"
+    assert "GetMetricData" in found["plan"]["why"]
+    assert (found["plan"]["steps"], found["plan"]["commands"]) == ([], [])
+
+
 def test_only_the_queues_that_were_asked_for_are_looked_at(alone: Operator) -> None:
     for name in ("orders", "ordered", "bills"):
         alone.aws.clients.sqs.create_queue(QueueName=name)
