@@ -66,6 +66,18 @@ def _git_applies(diff: list[str], folder: Path) -> None:
     subprocess.run(["git", "apply", "-"], cwd=folder, input=given, text=True, check=True)
 
 
+def test_no_line_is_offered_that_would_make_the_template_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody could check what such a template says, so a person writes the line."""
+    value = {"VisibilityTimeout": "690"}
+    assert _patched(tmp_path / "fits.yaml", YAML, "inline", **value).diff
+    monkeypatch.setattr("mendq.lint.decode.MOST_BYTES", len(YAML.encode()))
+    (change,), diff = _patched(tmp_path / "full.yaml", YAML, "inline", **value)
+    assert (change.note, change.is_left_to_people) == (NO_LINE, True)
+    assert diff == []
+
+
 @pytest.mark.parametrize("where", ["the root", "its folder", "no work tree"])
 @pytest.mark.parametrize("name", ["{}/infra/a.tf", "./infra/a.tf", "../shop/infra/a.tf", "linked"])
 def test_git_takes_the_path_however_the_file_was_named(

@@ -11,6 +11,7 @@ import pytest
 
 from mendq.aws.clients import Pace
 from mendq.cli.redrive.choice import Choice
+from mendq.cli.redrive.route import Route
 from mendq.consumer import VisibilityHeartbeat
 from mendq.redrive.message_filter import EVERY_MESSAGE
 from mendq.redrive.mover import MessageMover
@@ -113,3 +114,27 @@ def test_a_second_interrupt_of_a_redrive_says_what_was_done_and_what_stays_hidde
     assert "15 messages stay hidden for up to 120 seconds" in result.stderr
     assert len(filled.ids(filled.messages)) == 10
     assert len(filled.ids(filled.source)) == 10
+
+
+def test_redrive_that_is_interrupted_twice_before_it_begins_moves_nothing(
+    filled: Dlq, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once the question was answered, and before the first message is taken."""
+    make_mover, made = Route.mover, list[int]()
+
+    def pressed(route: Route, *asked: Any) -> MessageMover:
+        made.append(1)
+        if len(made) == 2:  # the first mover only looks
+            _press()
+            _press()
+        return make_mover(route, *asked)
+
+    monkeypatch.setattr(Route, "mover", pressed)
+    result = filled.operator.mendq("redrive", "orders", "--all", "--yes", "--json")
+    assert len(made) == 2
+    assert result.exit_code == 1
+    assert '"moved": 0,' in result.stdout
+    assert "interrupted: what was in hand is visible again" in result.stderr
+    assert len(filled.ids(filled.messages)) == MESSAGES
+    assert filled.ids(filled.source) == set()
+    assert filled.claimed(), "the DLQ is free for Mendq's own redrives again"
