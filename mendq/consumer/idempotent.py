@@ -46,7 +46,7 @@ from . import VisibilityHeartbeat
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
-    from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef
+    from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef, ResponseMetadataTypeDef
     from mypy_boto3_sqs import SQSClient
     from mypy_boto3_sqs.type_defs import MessageTypeDef
 
@@ -56,6 +56,8 @@ _LOG = logging.getLogger(__name__)
 REMEMBERED_SECONDS = 30 * 86_400
 # How often a claim is renewed within its own length.
 _RENEWALS = 4
+# How often a new claim is renewed before the work, if each write takes longer than half a claim.
+_REFRESHES = 4
 # How often a run tries to record that its work is done. All tries take about one claim's length.
 _RECORD_ATTEMPTS = 5
 # How many messages one `consume` holds because their orders are busy. A body can be 1 MiB.
@@ -89,8 +91,11 @@ class Once:
     claim_seconds: int = 20
 
     def __post_init__(self) -> None:
-        if self.claim_seconds < 1:
-            raise ValueError(f"claim_seconds is {self.claim_seconds}: it must be at least 1")
+        # DynamoDB's Date header has whole seconds, and so has a claim.
+        if not isinstance(self.claim_seconds, int) or self.claim_seconds < 1:
+            raise ValueError(
+                f"claim_seconds is {self.claim_seconds}: it must be a whole number, at least 1"
+            )
 
     def run(self, key: str, work: Callable[[], object]) -> bool:
         """Do the work unless it was done before.
@@ -167,20 +172,42 @@ class Once:
             condition = "held_until = :seen"
             values = {":seen": seen["held_until"]}
         try:
-            self._hold(key, owner, now, f"(held_by = :owner OR {condition})", values)
-        except ClientError as refused:
-            if _code_of(refused) == _CONDITION_FAILED:
+            stored_at = self._hold(key, owner, now, f"(held_by = :owner OR {condition})", values)
+        except (BotoCoreError, ClientError) as error:
+            seen, stored_at = self._look(key)
+            if _code_of(error) == _CONDITION_FAILED:
                 # Another run was faster.
-                if "is_done" in self._look(key)[0]:
+                if "is_done" in seen:
                     return False
-                raise Busy(key) from refused
-            if not self._has(key, owner):
-                raise
-        except BotoCoreError:
+                raise Busy(key) from error
             # The claim may be stored although its answer was lost.
-            if not self._has(key, owner):
+            if seen.get("held_by") != {"S": owner}:
                 raise
+        self._refresh(key, owner, now, stored_at)
         return True
+
+    def _refresh(self, key: str, owner: str, claimed_at: int, stored_at: int) -> None:
+        """Renew a claim that took long to store, so that the work begins with most of it left.
+
+        boto3 sends a throttled or unanswered call again for many seconds, and the process may be
+        paused. The claim could then be over before the work begins.
+
+        Raises:
+            Busy: Another run took the claim over, or every write takes too long. Nothing was done.
+        """
+        for _ in range(_REFRESHES):
+            if stored_at - claimed_at <= self.claim_seconds / 2:
+                return
+            claimed_at = stored_at
+            try:
+                stored_at = self._hold(key, owner, claimed_at, "held_by = :owner", {})
+            except ClientError as error:
+                if _code_of(error) == _CONDITION_FAILED:
+                    raise Busy(key) from error
+                raise
+        _LOG.warning("each write of the claim on %s took too long; the work waits", key)
+        self._give_back(key, owner)
+        raise Busy(key)
 
     def _renew_until(self, key: str, owner: str, is_over: Event) -> None:
         """Renew the claim again and again, until the work is over or the claim is lost."""
@@ -188,7 +215,8 @@ class Once:
             try:
                 now = self._look(key)[1]
                 self._hold(key, owner, now, "held_by = :owner", {})
-            except (BotoCoreError, ClientError) as error:
+            # Whatever goes wrong with one renewal, the next one is tried: the work still runs.
+            except Exception as error:  # noqa: BLE001
                 is_lost = _code_of(error) == _CONDITION_FAILED
                 if is_lost and not is_over.is_set():
                     _LOG.warning("lost the claim on %s: another run may do its work as well", key)
@@ -203,9 +231,12 @@ class Once:
         now: int,
         condition: str,
         values: Mapping[str, AttributeValueTypeDef],
-    ) -> None:
-        """Store that `owner` has the key for `claim_seconds` from `now`, DynamoDB's time."""
-        self.dynamodb.update_item(
+    ) -> int:
+        """Store that `owner` has the key for `claim_seconds` from `now`, DynamoDB's time.
+
+        Return DynamoDB's time when it answered.
+        """
+        answer = self.dynamodb.update_item(
             TableName=self.table,
             Key={"key": {"S": key}},
             UpdateExpression="SET held_by = :owner, held_until = :until, expires_at = :expires",
@@ -217,6 +248,7 @@ class Once:
                 **values,
             },
         )
+        return _date_of(answer["ResponseMetadata"])
 
     def _record_done(self, key: str, owner: str) -> None:
         """Store that the work is done, whoever has the claim. Raise ClaimLost if it was lost.
@@ -257,23 +289,25 @@ class Once:
         except (BotoCoreError, ClientError) as error:
             _LOG.warning("the claim on %s was not given back: %s", key, error)
 
-    def _has(self, key: str, owner: str) -> bool:
-        return self._look(key)[0].get("held_by") == {"S": owner}
-
     def _look(self, key: str) -> tuple[Mapping[str, AttributeValueTypeDef], int]:
         """Return the key's item, empty if there is none, and DynamoDB's time in whole seconds."""
         answer = self.dynamodb.get_item(
             TableName=self.table, Key={"key": {"S": key}}, ConsistentRead=True
         )
-        date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
-        if date is None:
-            raise RuntimeError("DynamoDB's answer has no Date header: is a proxy in between?")
-        return answer.get("Item", {}), int(parsedate_to_datetime(date).timestamp())
+        return answer.get("Item", {}), _date_of(answer["ResponseMetadata"])
+
+
+def _date_of(metadata: ResponseMetadataTypeDef) -> int:
+    """Return DynamoDB's time in whole seconds, when it sent an answer."""
+    date = metadata["HTTPHeaders"].get("date")
+    if date is None:
+        raise RuntimeError("DynamoDB's answer has no Date header: is a proxy in between?")
+    return int(parsedate_to_datetime(date).timestamp())
 
 
 def _is_claimed(item: Mapping[str, AttributeValueTypeDef], now: int) -> bool:
     """Return True if a run has the key. `now` is cut to the second, so it is at most too early."""
-    return "held_until" in item and int(item["held_until"]["N"]) >= now
+    return "held_until" in item and float(item["held_until"]["N"]) >= now
 
 
 def _code_of(error: Exception) -> str:

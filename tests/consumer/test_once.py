@@ -410,9 +410,105 @@ def test_two_slow_runs_after_a_standstill_are_both_noticed(
     assert table.done == ["first", "second"]
 
 
-def test_once_refuses_a_claim_shorter_than_a_second(table: OrdersTable) -> None:
-    with pytest.raises(ValueError, match="claim_seconds is 0: it must be at least 1"):
-        once(table, claim_seconds=0)
+@pytest.mark.parametrize("claim_seconds", [0, -1, 0.5, 1.5, float("nan"), float("inf")])
+def test_once_refuses_a_claim_that_is_no_whole_number_of_seconds(
+    table: OrdersTable, claim_seconds: Any
+) -> None:
+    with pytest.raises(ValueError, match=f"claim_seconds is {claim_seconds}"):
+        Once(table.client(), TABLE, claim_seconds=claim_seconds)
+
+
+def test_a_stored_claim_with_a_fraction_is_taken_over_once_it_is_over(table: OrdersTable) -> None:
+    """An earlier version stored it. Its order must not fail until the DLQ has it."""
+    item = {"key": {"S": KEY}, "held_by": {"S": "x"}, "held_until": {"N": f"{table.now + 1.5}"}}
+    table.client().put_item(TableName=TABLE, Item=item)
+    with pytest.raises(Busy):
+        once(table).run(KEY, table.work())
+    table.now += 2
+    assert once(table).run(KEY, table.work())
+    assert table.done == [KEY]
+
+
+@pytest.mark.parametrize("late_seconds", [CLAIM_SECONDS + 1, 10 * CLAIM_SECONDS])
+@pytest.mark.parametrize("is_answer_lost", [False, True])
+def test_claim_that_took_long_to_store_is_renewed_before_the_work(
+    table: OrdersTable, late_seconds: int, is_answer_lost: bool
+) -> None:
+    """A throttled call is sent again for many seconds: the claim must not be over by then."""
+    slow = once(table, retries={"max_attempts": 0})
+    delays = [late_seconds]
+
+    def delay(**_: Any) -> None:
+        if delays:
+            table.now += delays.pop()
+
+    slow.dynamodb.meta.events.register("before-call.dynamodb.UpdateItem", delay)
+    if is_answer_lost:
+        LostAnswers(slow.dynamodb, CLAIM_OF_A_NEW_KEY)
+
+    def work() -> None:
+        with pytest.raises(Busy):
+            once(table).run(KEY, table.work("another"))
+        table.done.append(KEY)
+
+    assert slow.run(KEY, work)
+    assert not delays
+    assert table.done == [KEY]
+
+
+def test_claim_that_another_run_took_while_it_was_stored_is_not_worked_on(
+    table: OrdersTable,
+) -> None:
+    slow = once(table)
+    calls: list[str] = []
+
+    def interfere(**_: Any) -> None:
+        calls.append("UpdateItem")
+        if len(calls) == 1:
+            table.now += CLAIM_SECONDS + 1
+        elif len(calls) == 2:
+            assert once(table).run(KEY, table.work("another"))
+
+    slow.dynamodb.meta.events.register("before-call.dynamodb.UpdateItem", interfere)
+    with pytest.raises(Busy):
+        slow.run(KEY, table.work())
+    assert table.done == ["another"]
+
+
+def test_work_waits_if_every_write_of_its_claim_takes_too_long(table: OrdersTable) -> None:
+    slow = once(table)
+
+    def delay(**_: Any) -> None:
+        table.now += CLAIM_SECONDS
+
+    slow.dynamodb.meta.events.register("before-call.dynamodb.UpdateItem", delay)
+    with pytest.raises(Busy):
+        slow.run(KEY, table.work())
+    assert table.done == []
+    assert once(table).run(KEY, table.work()), "the claim was given back"
+
+
+def test_one_strange_answer_to_a_renewal_does_not_end_the_claim(table: OrdersTable) -> None:
+    slow = once(table, claim_seconds=1)
+    reads: list[str] = []
+
+    def remove_date_once(parsed: Any, **_: Any) -> None:
+        reads.append("GetItem")
+        if len(reads) == 2:
+            del parsed["ResponseMetadata"]["HTTPHeaders"]["date"]
+
+    slow.dynamodb.meta.events.register_last("after-call.dynamodb.GetItem", remove_date_once)
+
+    def work_slowly() -> None:
+        eventually(lambda: len(reads) >= 2)
+        table.now += 1
+        eventually(lambda: table.held_until() == table.now + 1)
+        with pytest.raises(Busy):
+            once(table).run(KEY, table.work("another"))
+        table.done.append(KEY)
+
+    assert slow.run(KEY, work_slowly)
+    assert table.done == [KEY]
 
 
 @given(
