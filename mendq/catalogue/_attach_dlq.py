@@ -1,4 +1,4 @@
-"""Plans to give a queue its DLQ, and what speaks against one."""
+"""Plan a DLQ for a queue that has none, or give the reason against it."""
 
 from __future__ import annotations
 
@@ -26,24 +26,26 @@ from mendq.model.steps import AttachDlq, CreateDlq
 from mendq.notifications.commands import get_attributes, metric_command
 from mendq.notifications.text import counted, span
 
-# A page for consumers that fail needs so many messages, of which so large a share is not finished:
-# a few messages that are given back again and again make many receives. These numbers decide about
-# the page alone. Whether a DLQ may be attached is decided without them.
+# People are paged about failing consumers only if there are at least this many messages, and at
+# least this share of them is not finished. A few messages that consumers give back again and again
+# cause many receives too. These numbers decide only about the page, not about attaching a DLQ.
 FEWEST_MESSAGES = 100
 UNFINISHED_SHARE = 0.2
-# Bad messages are received once in each visibility timeout. If what is left was received less than
-# this share of that, it is not a few bad messages: it waits for consumers that fail.
+# A message that never finishes is received once in each visibility timeout. If the messages that
+# are left were received less often than this share of that, they are not a few bad messages. They
+# wait for consumers that fail.
 TRIED_SHARE_OF_BAD = 0.25
-# If no message at all is finished, fewer are enough for the page.
+# If no message at all is finished, this many messages are enough for the page.
 FEWEST_OF_NONE = 10
-# So many receives of each message, and hardly one finished: a standing backlog that goes round.
+# At least this many receives for each message, and at most this share of the messages finished:
+# consumers receive the same backlog again and again and do not finish it.
 RECEIVED_OFTEN, HARDLY_ANY = 2, 0.05
-# A case of it explains what is received again.
+# An open case of these symptoms explains why messages are received again.
 EXPLAINED_BY = frozenset({"visibility_timeout_too_short"})
 
 
 def failing_in(facts: Facts) -> Found | None:
-    """Messages that consumers receive and do not finish, although they come and wait.
+    """Find messages that consumers receive and do not finish.
 
     Most receives end in no delete, and deletes do not keep up with sends. Messages that are given
     back and finished later are no failure, however often they are received.
@@ -63,15 +65,17 @@ def failing_in(facts: Facts) -> Found | None:
             f"none{still_held}"
         )
     return Found(
-        f"{fruitless:,} of {measured.received:,} receives in {span(measured.lasted)} ended in no "
-        f"delete{still_held}: {counted(measured.sent, 'message')} came and {deleted:,} went by a "
-        "delete"
+        f"{fruitless:,} of {measured.received:,} receives in {span(measured.lasted)} were "
+        f"not followed by a delete{still_held}: {counted(measured.sent, 'message')} arrived, and "
+        f"consumers deleted {deleted:,}"
     )
 
 
 def _is_another_s(facts: Facts, measured: Measured) -> bool:
-    """A visibility timeout that ends too early, one message at the head of a group, or people who
-    look.
+    """Return True if another symptom explains the receives without a delete.
+
+    That is a visibility timeout that is too short, one message that blocks its FIFO group, a
+    running message move task, or a DLQ in which people look at messages.
     """
     return (
         measured.has_surplus
@@ -83,7 +87,7 @@ def _is_another_s(facts: Facts, measured: Measured) -> bool:
 
 
 def _group_is_blocked(facts: Facts, measured: Measured) -> bool:
-    """True if one message at the head of a FIFO group explains what is not finished."""
+    """Return True if one message at the head of a FIFO group explains the unfinished messages."""
     is_stuck = facts.is_fifo and head_is_stuck(measured, facts.visibility_seconds)
     return one_group_blocks(measured) or is_stuck
 
@@ -96,7 +100,7 @@ def _leaves_messages(facts: Facts, measured: Measured) -> bool:
     if not is_many and failing_consumer(facts) is None:
         return False
     if measured.sent <= measured.deleted / 2:
-        # Nothing comes that deletes could keep up with: what waited is received again and again.
+        # Few messages arrive. Consumers receive the waiting messages again and again.
         goes_round = measured.received >= RECEIVED_OFTEN * measured.messages
         is_left = measured.now.backlog > 0
         return is_left and goes_round and measured.deleted <= HARDLY_ANY * measured.messages
@@ -106,8 +110,10 @@ def _leaves_messages(facts: Facts, measured: Measured) -> bool:
 
 
 def _are_bad_messages(facts: Facts, measured: Measured) -> bool:
-    """True if what is left is received as often as messages that never finish are, on average for
-    half of the time; with a DLQ they would leave.
+    """Return True if the messages that are left look like a few that never finish.
+
+    Such messages are received once in each visibility timeout. On average they were there for half
+    of the measured time. With a DLQ they would have left the queue.
     """
     timeouts = measured.lasted.total_seconds() / max(facts.visibility_seconds, 1)
     expected = measured.unfinished * timeouts / 2
@@ -115,7 +121,7 @@ def _are_bad_messages(facts: Facts, measured: Measured) -> bool:
     return facts.dlq_arn is None and is_tried
 
 
-# While one of them is open, a DLQ would only take in what it keeps from being done.
+# While a case of these symptoms is open, a DLQ would take good messages that could not be finished.
 FIXED_FIRST = frozenset({"visibility_timeout_too_short", "consumer_failing"})
 POLICIES = ("Policy", AttachDlq.attribute)
 # Few steps, so that a plan stays the same while its numbers change a little between the proposal
@@ -127,9 +133,9 @@ TIMES_THE_MEAN = 3
 
 
 def make_and_attach(facts: Facts, because: str) -> Plan | Refusal:
-    """A DLQ of the queue's own for one that has none.
+    """Plan a new DLQ for a queue that has none.
 
-    A person approves it unless all that was received was finished at its first receive.
+    A person must approve it, except if consumers finished every message at its first receive.
     """
     dlq_arn = arn_of_dlq(facts.queue_arn)
     if not has_none(facts):
@@ -141,44 +147,47 @@ def make_and_attach(facts: Facts, because: str) -> Plan | Refusal:
     if receives is None:
         return _no_safe_limit(facts, because)
     reason = (
-        f"{because}. What is received {receives} times and not deleted would go to "
-        f"{dlq_arn}, and be kept there for 14 days{_order(facts)}{_to_know(facts, receives)}"
+        f"{because}. A message that was received {receives} times and not deleted would move to "
+        f"{dlq_arn} and be kept there for 14 days"
+        f"{_say_order(facts)}{_list_unknowns(facts, receives)}"
     )
     steps = CreateDlq("", dlq_arn), AttachDlq("", Redrive(dlq_arn, receives).text)
-    return Plan(steps, reason, at_most=_at_most(facts))
+    return Plan(steps, reason, at_most=_highest_mode(facts))
 
 
 def make_again(facts: Facts, dlq_arn: str, because: str) -> Plan | Refusal:
-    """The queue that its RedrivePolicy names, under that very name; the source is not written.
+    """Plan the missing DLQ under the name in the source's RedrivePolicy. The source is not changed.
 
-    Mendq manages no queue of a quarantine's name, and makes one to keep what came back alone.
+    Mendq does not make a queue with the name of a quarantine here. It makes quarantines only for
+    messages that failed after a redrive.
     """
     if is_quarantine(parts_of(dlq_arn).name):
         reason = (
-            f"its RedrivePolicy names {dlq_arn}, which is gone and by its name a quarantine "
-            "of Mendq's: that keeps what came back of a redrive, and is no DLQ"
+            f"its RedrivePolicy names {dlq_arn}, which was deleted. Its name is that "
+            "of a quarantine: Mendq keeps messages there that failed after a redrive, so it is not "
+            "a DLQ"
         )
         command = get_attributes(facts.queue_arn, AttachDlq.attribute)
         return Escalate("names_a_quarantine", reason, command)
     refusal = _cause_first(facts)
     if refusal is not None:
         return refusal
-    # A person chose this limit; an idle queue has nothing that the new DLQ could take.
-    if _is_idle(facts) or _at_most(facts) is Mode.HEAL:
-        return Plan((CreateDlq("", dlq_arn),), because + _order(facts))
-    reason = because + _order(facts) + _to_know(facts, facts.max_receive_count or 0)
+    # A person chose this maxReceiveCount. If the queue is idle, the new DLQ takes no message.
+    if _is_idle(facts) or _highest_mode(facts) is Mode.HEAL:
+        return Plan((CreateDlq("", dlq_arn),), because + _say_order(facts))
+    reason = because + _say_order(facts) + _list_unknowns(facts, facts.max_receive_count or 0)
     return Plan((CreateDlq("", dlq_arn),), reason, at_most=Mode.PROPOSE)
 
 
-def _at_most(facts: Facts) -> Mode:
-    """HEAL only if messages were finished, and each at its first receive; else a person is asked.
+def _highest_mode(facts: Facts) -> Mode:
+    """Return HEAL only if messages were finished, each at its first receive. Else return PROPOSE.
 
-    None of these questions has a minimum: what is noise to a finding is no leave to write.
+    One exception is enough to ask a person. A detection may ignore small numbers, a write may not.
     """
     measured = facts.measured
     if measured is None or measured.deleted == 0:
         return Mode.PROPOSE
-    # What waited at first was received before anything was counted.
+    # Receives before the measured time are not counted for messages that waited at its start.
     is_certain = measured.before.backlog <= measured.now.backlog
     is_handled_once = measured.fruitless_receives == 0 and measured.surplus_deletes <= 0
     if measured.has_stopped_finishing or not is_certain or not is_handled_once:
@@ -187,9 +196,9 @@ def _at_most(facts: Facts) -> Mode:
 
 
 def _sums_of_finished(facts: Facts, measured: Measured) -> Measured:
-    """The sums that say how often finished messages were received.
+    """Return the sums that show best how often finished messages were received.
 
-    The head of a blocked group is received all the while: what went by it since says most.
+    If a FIFO group is blocked, use the sums since then: they cover the messages of other groups.
     """
     still = measured.recent.standstill
     is_stuck = facts.is_fifo and head_is_stuck(measured, facts.visibility_seconds)
@@ -197,10 +206,11 @@ def _sums_of_finished(facts: Facts, measured: Measured) -> Measured:
 
 
 def _receive_limit(facts: Facts) -> int | None:
-    """The maxReceiveCount to set; None if none that Mendq may set is known to spare good messages.
+    """Return the maxReceiveCount to set, or None if every value that Mendq may set is too low.
 
-    If nothing was finished, nothing says how often a good message is received: then the highest.
-    The head of a blocked group alone is received, so it says nothing about those behind it.
+    A good message must not reach the DLQ. If no message was finished, Mendq cannot know how often a
+    good message is received, so it takes the highest value. In a blocked FIFO group only the first
+    messages are received, so their receives say nothing about the others: then the default is used.
     """
     measured = facts.measured
     if measured is None or measured.fruitless_receives == 0:
@@ -213,75 +223,84 @@ def _receive_limit(facts: Facts) -> int | None:
 
 
 def _no_safe_limit(facts: Facts, because: str) -> Refusal:
-    """No limit is proposed: a person, who knows the consumer, has to choose it."""
+    """Refuse to choose maxReceiveCount: a person who knows the consumer must choose it."""
     reason = (
-        f"{because}. A DLQ would stop that, but nothing says which maxReceiveCount spares good "
-        f"messages: {_mean(facts)}. Three times that is more than {MOST_RECEIVES}, the highest "
-        "that Mendq sets. See in the consumer's log how often it receives a message that it "
-        "finishes, then attach a DLQ with a higher maxReceiveCount yourself; the runbook has the "
-        "command"
+        f"{because}. A DLQ would stop that, but Mendq cannot tell which maxReceiveCount keeps good "
+        f"messages out of it: {_say_mean(facts)}. Three times that is more than {MOST_RECEIVES}, "
+        "the highest value that Mendq sets. Find in the consumer's log how often it receives a message "
+        "before it finishes it. Then attach a DLQ with a higher maxReceiveCount yourself; the "
+        "runbook has the command"
     )
     return Refuse("no_safe_limit", reason, get_attributes(facts.queue_arn))
 
 
-def _mean(facts: Facts) -> str:
+def _say_mean(facts: Facts) -> str:
     measured = facts.measured
     assert measured is not None  # noqa: S101 - else there is no mean
     sums = _sums_of_finished(facts, measured)
     mean = sums.receives_per_finished(is_fifo=facts.is_fifo) or 0
     return (
         f"for each finished message CloudWatch counted {mean:,.1f} receives on average in "
-        f"{span(sums.lasted)}. Receives of messages that never finish are in this mean, because "
-        "sums cannot tell them apart"
+        f"{span(sums.lasted)}. The mean also counts receives of messages that never finish, "
+        "because CloudWatch reports only sums"
     )
 
 
-def _to_know(facts: Facts, receives: int) -> str:
-    """What a person has to know before they approve: what is unknown, and how many would move."""
+def _list_unknowns(facts: Facts, receives: int) -> str:
+    """Return what a person must know to approve: what is unknown, and how many messages wait."""
     measured = facts.measured
-    if measured is None or _at_most(facts) is Mode.HEAL:
+    if measured is None or _highest_mode(facts) is Mode.HEAL:
         return ""
-    said = []
+    sentences = []
     if measured.deleted == 0:
-        said.append(
-            f"No message was finished in the last {span(measured.lasted)}, so nothing says whether "
-            "the consumers work and only these messages fail: look at their log before you "
+        sentences.append(
+            f"No message was finished in the last {span(measured.lasted)}, so Mendq cannot tell "
+            "whether all messages fail or only these. Look at the consumers' log before you "
             "approve, and decline if they finish nothing"
         )
         if receives == MOST_RECEIVES:
-            said.append(
-                f"Nor does anything say how often a good message is received: {receives} is the "
-                "highest limit that Mendq sets"
+            sentences.append(
+                f"It is also unknown how often a good message is received, so maxReceiveCount is "
+                f"{receives}, the highest value that Mendq sets"
             )
     elif measured.has_stopped_finishing:
-        came = counted(measured.sent_since_delete, "message")
-        said.append(f"{came} came since the last delete, and none was finished: look at the log")
+        arrived = counted(measured.sent_since_delete, "message")
+        sentences.append(
+            f"{arrived} arrived since the last delete, and none was finished: look at the "
+            "consumers' log before you approve"
+        )
     elif measured.fruitless_receives:
-        said.append(
-            f"F{_mean(facts)[1:]}. If consumers give messages back on purpose, approve only if "
-            f"none of them needs more than {counted(receives, 'receive')}"
+        sentences.append(
+            f"F{_say_mean(facts)[1:]}. If consumers give messages back on purpose, approve only if "
+            f"no good message needs more than {counted(receives, 'receive')}"
         )
     if measured.surplus_deletes > 0:
-        said.append(
-            f"{counted(measured.surplus_deletes, 'delete')} came beyond the messages that left: "
-            "some may have been handled twice, because the visibility timeout is too short"
+        sentences.append(
+            f"Consumers made {counted(measured.surplus_deletes, 'delete')} more than messages left "
+            "the queue: some messages may have been handled twice, because the visibility timeout "
+            "is too short"
         )
     if waiting := facts.visible + facts.in_flight:
-        said.append(
-            f"{counted(waiting, 'message')} {'waits' if waiting == 1 else 'wait'} now; each that "
-            f"was received {counted(receives, 'time')} goes to the DLQ at its next receive"
+        sentences.append(
+            f"{counted(waiting, 'message')} {'waits' if waiting == 1 else 'wait'} now; a message "
+            f"that was already received {counted(receives, 'time')} moves to the DLQ at its next "
+            "receive"
         )
-    return "".join(f". {sentence}" for sentence in said)
+    return "".join(f". {sentence}" for sentence in sentences)
 
 
-def _order(facts: Facts) -> str:
-    """What a DLQ costs a FIFO queue: AWS advises none where the order must hold."""
-    held = ". What stands behind it in its group is then handled without it, in the order left"
-    return held if facts.is_fifo else ""
+def _say_order(facts: Facts) -> str:
+    """Say what a DLQ does to the order of a FIFO queue; empty for a standard queue.
+
+    AWS advises against a DLQ if the order must be kept.
+    """
+    if not facts.is_fifo:
+        return ""
+    return ". Consumers then handle the messages behind it in its group, in order, without it"
 
 
 def gone(facts: Facts) -> str | None:
-    """The DLQ that a RedrivePolicy names in vain, where one could stand there."""
+    """Return the missing DLQ that RedrivePolicy names, if a queue of that name can be the DLQ."""
     named = facts.dlq
     if named is None or named.exists or why_unfit_as_dlq(facts.queue_arn, named.queue_arn):
         return None
@@ -289,7 +308,7 @@ def gone(facts: Facts) -> str | None:
 
 
 def has_none(facts: Facts) -> bool:
-    """Whether the queue has no DLQ, and is nobody's itself."""
+    """Return True if the queue has no DLQ and is not a DLQ itself."""
     return not facts.attributes.get(AttachDlq.attribute) and not facts.takes_dlq_messages
 
 
@@ -299,20 +318,20 @@ def _is_idle(facts: Facts) -> bool:
 
 
 def _cause_first(facts: Facts) -> Refusal | None:
-    """The backlog of a consumer that fails or is too slow would be dumped at once.
+    """Refuse a DLQ if consumers fail or are too slow: it would take their whole backlog at once.
 
-    Whether a case is open about that or a person has closed it: what shows it now decides. Where
-    nothing was measured nobody can say; where nobody reads and nothing waits, nothing is dumped.
+    The current measurements decide, also if a person closed an earlier case about the consumers.
+    Without measurements the answer is no, except if nothing reads the queue and nothing waits.
     """
     cause = _cause(facts)
     if cause is not None:
-        reason = f"{cause}: its backlog would all become DLQ messages"
+        reason = f"{cause}. Fix that first: a DLQ would take the whole backlog"
         return Ignore("cause_first", reason)
     measured = facts.measured
     if measured is None or facts.move_task_running:
         if _is_idle(facts):
             return None
-        reason = "nothing was measured that says whether its consumers finish what they receive"
+        reason = "no measurement shows whether its consumers finish the messages that they receive"
         return Ignore("not_measured", reason)
     if _group_is_blocked(facts, measured):
         return None
@@ -320,35 +339,39 @@ def _cause_first(facts: Facts) -> Refusal | None:
 
 
 def _nothing_finished(facts: Facts, measured: Measured) -> Refusal | None:
-    """Messages come and are not finished, though too few for a page: no DLQ, however few."""
+    """Refuse a DLQ if consumers finish too few messages, even if too few arrive for a page."""
     lately = _Counts.lately(measured)
     if measured.has_stopped_finishing:
         messages = measured.sent_since_delete if measured.deleted else measured.sent
         since = "since the last delete" if measured.deleted else f"in {span(measured.lasted)}"
-        finished = f"{counted(messages, 'message')} came {since}, and none was finished"
+        finished = f"{counted(messages, 'message')} arrived {since}, and none was finished"
     elif _Counts.of(measured).fails:
         finished = (
-            f"of {counted(measured.sent, 'message')} that came in {span(measured.lasted)}, "
-            f"{measured.deleted:,} were finished"
+            f"of {counted(measured.sent, 'message')} that arrived in {span(measured.lasted)}, "
+            f"consumers finished {measured.deleted:,}"
         )
     elif lately.fails:
-        came = counted(lately.sent, "message")
-        finished = f"of {came} that came in the last hour, {lately.deleted:,} were finished"
+        arrived = counted(lately.sent, "message")
+        finished = (
+            f"of {arrived} that arrived in the last hour, consumers finished {lately.deleted:,}"
+        )
     else:
         return None
     waiting = counted(facts.visible + facts.in_flight, "message")
     reason = (
-        f"{finished}: its consumers may fail, and a DLQ would take in what waits ({waiting}) and "
-        "what comes. Look at the consumers' log; when they finish messages, Mendq looks again"
+        f"{finished}: its consumers may fail, and a DLQ would take the waiting messages "
+        f"({waiting}) and the next ones. Look at the consumers' log. Mendq checks again at the "
+        "next scan"
     )
-    return Refuse("nothing_finished", reason, _received(facts))
+    return Refuse("nothing_finished", reason, _receives_command(facts))
 
 
 @dataclass(frozen=True)
 class _Counts:
-    """Messages that came and that were finished, and the receives of what was not.
+    """Counts that show whether consumers finish most of the messages that arrive.
 
-    Messages are counted, not receives: a few bad ones are received thousands of times.
+    `sent` and `deleted` count messages. `received` counts receives, without messages in flight. The
+    share of finished messages decides, because one bad message can be received thousands of times.
     """
 
     sent: int
@@ -361,7 +384,7 @@ class _Counts:
 
     @classmethod
     def lately(cls, measured: Measured) -> _Counts:
-        """Of the last hour, if its minutes are known."""
+        """Return the counts of the last hour; all are 0 if its minutes are not known."""
         last = measured.recent.stretches[-2:]
         return cls(
             sum(stretch.sent for stretch in last),
@@ -371,23 +394,21 @@ class _Counts:
 
     @property
     def finishes_most(self) -> bool:
-        """True if at least half of the messages that came were finished; one alone proves
-        nothing.
-        """
+        """Return True if at least half of the messages were finished, or at most one arrived."""
         return self.sent <= 1 or 2 * self.deleted >= self.sent
 
     @property
     def fails(self) -> bool:
-        """True if fewer were finished, and most receives ended in no delete."""
+        """Return True if fewer than half were finished, and most receives led to no delete."""
         return not self.finishes_most and self.received >= 2 * self.deleted and self.received > 0
 
 
-def _received(facts: Facts) -> str:
+def _receives_command(facts: Facts) -> str:
     return metric_command(facts.queue_arn, "NumberOfMessagesReceived", "Sum", facts.measured)
 
 
 def _finishes_others(measured: Measured) -> bool:
-    """True if few messages explain all that fails, and the others are finished, lately as well."""
+    """Return True if consumers finish most messages, also in the last hour, and a few come back."""
     return (
         measured.deleted > measured.now.backlog
         and measured.fruitless_receives > 0
@@ -399,15 +420,15 @@ def _finishes_others(measured: Measured) -> bool:
 
 def _cause(facts: Facts) -> str | None:
     if opened := sorted(FIXED_FIRST & facts.open_symptoms):
-        return f"{opened[0]} is open about it"
+        return f"a case of {opened[0]} is open for this queue"
     measured = facts.measured
     failing = failing_consumer(facts)
-    # A function that fails at one message again and again fails in most of its runs: what counts
-    # is whether the other messages are finished.
+    # A function that fails at the same message again and again fails in most of its runs. So check
+    # whether it finishes the other messages.
     is_finishing = measured is not None and _finishes_others(measured)
     if failing is not None and not is_finishing:
         return f"{failing.function_arn} fails in most of its runs"
-    # Late deletes fail on a FIFO queue: what is deleted there was one message's.
+    # A FIFO queue refuses a late delete, so more deletes than messages say nothing there.
     if measured is not None and measured.shows_a_race and not facts.is_fifo:
         return "its messages are handled twice, so its visibility timeout is too short"
     found = failing_in(facts)
@@ -415,15 +436,15 @@ def _cause(facts: Facts) -> str | None:
 
 
 def _name_is_taken(facts: Facts, dlq_arn: str) -> Refusal | None:
-    """One that is as Mendq would make it will do: it is ours from before, or as good."""
+    """Refuse if a queue with the DLQ's name exists, except if Mendq would make it the same way."""
     namesake = facts.dlq_namesake
     if namesake is None or namesake.queue_arn != dlq_arn:
-        return Ignore("name_not_known", f"nobody looked for {dlq_arn}")
+        return Ignore("name_not_known", f"it was not checked whether {dlq_arn} exists")
     if not namesake.exists or _is_as_made(facts, namesake):
         return None
     reason = (
-        f"there is a queue {dlq_arn} already, and it is not made for this one's messages: "
-        "whether to attach it, or another, is for its owner to say"
+        f"a queue {dlq_arn} exists already, and its settings do not fit this queue's messages. "
+        "Ask its owner whether to attach it or another queue"
     )
     return Escalate("name_taken", reason, get_attributes(dlq_arn))
 

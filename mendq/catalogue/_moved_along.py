@@ -1,9 +1,9 @@
-"""The good messages that a DLQ takes along with the message that blocks their FIFO group.
+"""Count the good messages that move to a DLQ together with the message that blocks their group.
 
-SQS returns up to ten messages of a group in one receive and counts the receive for each of them. No
-other of the group is returned until these are deleted or visible again. So a message that always
-fails comes with the same messages behind it, their receive counts rise together, and all of them
-reach maxReceiveCount at once. No maxReceiveCount keeps them apart.
+SQS returns up to ten messages of a group in one receive and counts the receive for each of them. It
+returns no other message of the group until these are deleted or visible again. So a message that
+always fails is received together with the same messages behind it. Their receive counts rise
+together, and all of them reach maxReceiveCount at once, whatever its value is.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/FIFO-queues-understanding-logic.html
 """
 
@@ -18,7 +18,7 @@ from mendq.model.plan import Plan, Refusal
 from mendq.notifications.commands import aws_command, leaving_first
 from mendq.notifications.text import Section, command_line, counted, plain
 
-# What one ReceiveMessage returns at most, and the largest batch of a mapping on a FIFO queue.
+# The most messages that one ReceiveMessage returns, and the largest Lambda batch of a FIFO queue.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ReceiveMessage.html
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
 MOST_IN_A_BATCH = 10
@@ -28,9 +28,10 @@ MOST_IN_A_BATCH = 10
 class MovedAlong:
     """Upper bounds on the good messages that reach the DLQ with the failing ones.
 
-    `now` is for the `waiting` messages that wait or are in flight now. `later` is for the moment
-    when the change is made: more messages may wait behind the failing one by then. None if the
-    number of groups in flight is not known. `batch` is the largest batch that consumers receive.
+    `now` is the bound for the messages in the queue now; `waiting` counts them, in flight or not.
+    `later` is the bound when the change is made, because more messages may wait by then. It is None
+    if the number of `groups` in flight is not known. `batch` is the largest batch that consumers
+    receive.
     """
 
     waiting: int
@@ -50,22 +51,22 @@ class MovedAlong:
 
     @property
     def is_possible(self) -> bool:
-        """False if the failing message moves alone, whatever is sent until then."""
+        """False if consumers receive one message at a time: the failing message moves alone."""
         return self.batch > 1
 
 
 def count_moved_along(facts: Facts) -> MovedAlong:
-    """Return how many good messages may move, from what is known of the queue and its consumers.
+    """Return upper bounds on the good messages that move to the DLQ with the failing ones.
 
-    The batches of a Lambda mapping bound it only if the mapping has been as it is for as long as
-    the oldest message waits: earlier receives are counted too.
+    A Lambda mapping's batch size lowers the bound only if the mapping is unchanged since the oldest
+    message was sent. Receives with an earlier, larger batch size count too.
     """
     measured = facts.measured
     waiting = facts.visible + facts.in_flight
     groups = None
     if measured is not None:
         waiting = max(waiting, measured.now.visible + measured.now.in_flight)
-        # 0 is read between two tries: it says nothing about how many are held up.
+        # CloudWatch reports 0 between two receives, also if groups are blocked.
         groups = measured.now.groups_in_flight or None
     return MovedAlong(waiting, _largest_batch(facts), groups)
 
@@ -98,7 +99,7 @@ def say_moved_along(facts: Facts) -> str:
 
 
 def say_taken_along(facts: Facts) -> str:
-    """Say the same of a queue of which nobody knows yet whether a message fails."""
+    """Say how many good messages a failing one would take along, if none is known to fail yet."""
     batch = _largest_batch(facts)
     if batch == 1:
         return "Its function takes one message at a time, so what fails moves to the DLQ alone"
@@ -111,7 +112,7 @@ def say_taken_along(facts: Facts) -> str:
 
 
 def ask_first(planned: Plan | Refusal) -> Plan | Refusal:
-    """Have a person see the plan first, whatever the mode: good messages may move to the DLQ."""
+    """Make the plan need a person's approval in every mode: good messages may move to the DLQ."""
     if isinstance(planned, Refusal):
         return planned
     return replace(planned, at_most=min(planned.at_most, Mode.PROPOSE))
@@ -120,31 +121,31 @@ def ask_first(planned: Plan | Refusal) -> Plan | Refusal:
 def _grows(along: MovedAlong) -> str:
     if along.later is None or along.later <= along.now:
         return ""
-    return f"; up to {along.later:,} once more do"
+    return f"; up to {along.later:,} if more messages arrive"
 
 
 def section_of_good_messages(facts: Facts) -> tuple[Section, ...]:
-    """The page's section about them: where the bound comes from, what to do before and after."""
+    """Return the section about good messages: why this bound, and what to do before and after."""
     along = count_moved_along(facts)
     if not along.is_possible:
         return ()
-    per_group = f"at most {along.batch - 1} of a group, as a batch has {along.batch} at most"
-    groups = "the groups in flight are not known"
+    per_group = f"at most {along.batch - 1} per group, because a batch has at most {along.batch}"
+    groups = "the number of groups in flight is not known"
     if along.groups is not None:
         groups = f"{counted(along.groups, 'group')} in flight"
     lines = [
         f"an upper bound: {per_group}; {groups}, {counted(along.waiting, 'message')} waiting",
-        "before: the first of a group is the failing one only if what was finished before it is",
-        "deleted. If your consumer deletes a batch whole or not at all, set its batch size to 1:",
+        "before: the failing message comes first in its group only if your consumer deletes the",
+        "messages that it finished before. If it deletes only whole batches, set batch size 1:",
     ]
     lines += [_batch_of_one(facts, consumer) for consumer in whole_batch_consumers(facts)]
-    lines += ["after: send the good ones back; it shows which message stays, and asks:"]
+    lines += ["after: send the good messages back. The command shows which one stays, and asks:"]
     lines += [command_line(leaving_first(facts.queue_arn))]
     return (Section("GOOD MESSAGES MOVE ALONG", tuple(lines), cut=False),)
 
 
 def whole_batch_consumers(facts: Facts) -> list[LambdaConsumer]:
-    """The functions whose mappings give a batch back whole if one message fails."""
+    """Return the functions whose mapping returns the whole batch to SQS if one message fails."""
     return [
         consumer
         for consumer in facts.lambda_consumers

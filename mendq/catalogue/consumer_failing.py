@@ -1,4 +1,4 @@
-"""Consumers receive messages and do not finish them: more and more are left."""
+"""Page people if consumers receive messages and do not finish them, so that more and more wait."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     retained = (
         f"after {facts.max_receive_count:,} receives a message goes to {facts.dlq_arn}"
         if facts.max_receive_count
-        else "no DLQ takes what fails, so it is tried until it expires; attach none before the "
-        "consumers work, because it would take everything"
+        else "there is no DLQ, so a message that fails comes back until it expires. Attach a DLQ "
+        "only when the consumers work: before that it would take every message"
     )
     reason = (
         f"{facts.found}. Its consumers fail, or give the messages back: look at their errors. A "
@@ -41,7 +41,7 @@ def _where_it_shows(facts: Facts) -> str:
 
 
 def _queue(sent: int = 1_000, received: int = 3_000, deleted: int = 400, **over: Any) -> Facts:
-    """A queue of which most messages are not finished; `over` that."""
+    """A queue whose consumers do not finish most messages, with the values in `over` replaced."""
     counted = {"sent": sent, "received": received, "deleted": deleted}
     return standard(ApproximateNumberOfMessagesNotVisible=5, **counted, **over)
 
@@ -57,7 +57,7 @@ _ONE_GROUP = _queue(300, 720, 0, backlog_now=300, in_flight_now=1, **_STANDS_STI
 
 CONSUMER_FAILING = Paged(
     name="consumer_failing",
-    sentence="Consumers receive messages and do not finish them: more and more are left.",
+    sentence="Consumers receive messages and do not finish them, so more and more wait.",
     plan_in_words="Page with the numbers; a longer visibility timeout would only slow the retries.",
     aws_page=f"{SQS_GUIDE}/sqs-available-cloudwatch-metrics.html",
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
@@ -71,8 +71,8 @@ CONSUMER_FAILING = Paged(
     ),
     examples=lambda: (
         Detected("most messages are not finished", _queue(backlog_now=600), "consumer_failing"),
-        Detected("of few messages none is finished", _NONE, "consumer_failing"),
-        Detected("most died", _DIED, "consumer_failing"),
+        Detected("few messages, none finished", _NONE, "consumer_failing"),
+        Detected("most moved to the DLQ", _DIED, "consumer_failing"),
         Detected("a Lambda function fails, on a quiet queue", _BY_LAMBDA, "consumer_failing"),
         NotFound("half are given back twice, all are finished", _GIVEN_BACK),
         NotFound("the same by Lambda", but(_GIVEN_BACK, lambda_consumers=(FAILING,))),

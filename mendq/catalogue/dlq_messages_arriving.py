@@ -46,15 +46,16 @@ def suspects(facts: Facts) -> bool:
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
-    """A page: what is wrong with the messages or with who handles them is not the queue's.
+    """Return the page's reason and command. Mendq changes nothing: the fault is not in the queue.
 
-    If a change by Mendq moves them, that comes first, and people hear of it once.
+    If a change by Mendq may have moved the messages, the page offers its rollback. If the case of
+    that change reports the messages already, there is no second page.
     """
     found, change = facts.found or "messages arrive", facts.own_change
     if change is not None and change.is_reported and len(facts.source_arns) == 1:
         return Ignore("said_of_another", f"case {change.case_id} reports these messages already")
     look = (
-        "Look at what handled them, then at a message; "
+        "Look at the log of the source's consumer, then at a message; "
         f"send them back when it is fixed{_or_for_want_of_time(facts)}"
     )
     if change is not None:

@@ -1,4 +1,4 @@
-"""Messages that are never handled are handed out until they expire: no DLQ is there."""
+"""Find queues without a DLQ on which messages come back until they expire, and plan a DLQ."""
 
 from __future__ import annotations
 
@@ -31,19 +31,24 @@ from mendq.model.steps import AttachDlq, CreateDlq
 from mendq.notifications.text import counted, span
 
 RECEIVES_PER_DELETE = 3
-# Receives in vain tell of a message that never finishes from so many timeouts on, and from half of
-# the receives on that one such message takes.
+# A receive "in vain" is one that no delete follows. A message that never finishes is received in
+# vain once in each visibility timeout ("try"). Look for such messages only if the measured time
+# covers at least ENOUGH_TRIES timeouts, and report them only if the receives in vain are at least
+# LEAST_BAD of what one such message causes.
 ENOUGH_TRIES, LEAST_BAD = 10, 0.5
-# Of the messages that the receives in vain point to, so many are always there; what is always there
-# is at most so many times them, because readers may set longer timeouts of their own.
+# The receives in vain point to a number of bad messages. At least SHARE_THAT_STAYS of that number
+# must always be in the queue. At most MOST_TIMES_BAD times that number may always be there: it can
+# be more than once, because a consumer may set a longer visibility timeout for a message. For up to
+# FEW_BAD bad messages, changes of the backlog are not compared with chance.
 SHARE_THAT_STAYS, MOST_TIMES_BAD, FEW_BAD = 0.8, 10, 10
-# As many receives in vain in both halves of the time, or nearly: a burst of failures is no message
-# that stays.
+# The half of the time with fewer receives in vain must have at least this share of the other
+# half's. A burst of failures does not.
 STEADY_SHARE = 0.4
 LATELY_STRETCHES, STRETCHES_OF_BUSY = 2, 8
-# On a busy queue: receives in vain are few, and all that is there is a few minutes' work.
+# On a busy queue, at most this share of the receives is in vain, and consumers finish the backlog
+# within this many minutes.
 FEW_SHARE, MINUTES_OF_WORK = 0.1, 5
-# A case of it is about the same thing, and says it better.
+# An open case of these symptoms reports the same fault more exactly.
 SAID_BY = frozenset({"fifo_group_blocked"})
 _NEEDS = frozenset(
     {
@@ -54,12 +59,12 @@ _NEEDS = frozenset(
 
 
 def detect(facts: Facts) -> Found | None:
-    """One that is named and gone, or none where a message would come back forever."""
+    """Report a DLQ that RedrivePolicy names and that is missing, or a queue that needs a DLQ."""
     dlq_arn = gone(facts)
     if dlq_arn is not None:
         return Found(
-            f"its RedrivePolicy names {dlq_arn}, and there is no such queue: what cannot "
-            "be handled is handed out again and again until it expires",
+            f"its RedrivePolicy names {dlq_arn}, and that queue does not exist: a message that "
+            "consumers cannot handle is received again and again until it expires",
             about=dlq_arn,
         )
     because = _why_it_needs_one(facts)
@@ -67,13 +72,13 @@ def detect(facts: Facts) -> Found | None:
 
 
 def suspects(facts: Facts) -> bool:
-    """A queue without one that nobody knows to need it; the rest is seen without measuring."""
+    """Return True if only CloudWatch can tell whether this queue without a DLQ needs one."""
     may_need = has_none(replace(facts, dlq_sources=facts.dlq_sources or ()))
     return may_need and not facts.lambda_consumers and facts.visible + facts.in_flight > 0
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
-    """The very queue that is named, or one of its own; of a FIFO queue a person is asked first."""
+    """Plan the DLQ that RedrivePolicy names, or a new one. A person must approve a FIFO DLQ."""
     found = detect(facts)
     because = facts.found or (found.because if found else "it has no DLQ")
     if facts.is_fifo:
@@ -89,33 +94,40 @@ def _make(facts: Facts, because: str) -> Plan | Refusal:
 
 
 def _why_it_needs_one(facts: Facts) -> str | None:
-    """What is called a DLQ is one whose sources are gone."""
+    """Return why the queue needs a DLQ, or None.
+
+    A queue with the name of a DLQ needs none: it is taken for a DLQ whose sources were deleted.
+    """
     is_called_one = facts.queue_arn.removesuffix(FIFO).endswith(DLQ_SUFFIX)
     if not has_none(facts) or is_called_one or SAID_BY & facts.open_symptoms:
         return None
     if facts.lambda_consumers:
         function_arn = facts.lambda_consumers[0].function_arn
-        return f"it has no DLQ, and what {function_arn} fails at comes back forever"
+        return (
+            f"it has no DLQ, and messages that {function_arn} cannot handle come back until they "
+            "expire"
+        )
     measured = facts.measured
     if measured is None or facts.move_task_running or not _comes_back(facts, measured):
         return None
     messages = counted(measured.messages, "message")
+    left = measured.now.backlog
     return (
-        f"it has no DLQ, and messages come back: {measured.received:,} receives of {messages} in "
-        f"{span(measured.lasted)}, {measured.deleted:,} of them deleted, "
-        f"{counted(measured.now.backlog, 'message')} left"
+        f"it has no DLQ, and messages come back: in {span(measured.lasted)} consumers received "
+        f"{messages} {counted(measured.received, 'time')} and deleted {measured.deleted:,}; "
+        f"{counted(left, 'message')} {'is' if left == 1 else 'are'} left"
     )
 
 
 def _comes_back(facts: Facts, measured: Measured) -> bool:
-    """True if some messages are there all the while and are received again and again.
+    """Return True if some messages stay in the queue and are received again and again.
 
-    If the queue was empty at times, whatever was received again is finished in the end.
+    If the queue was empty at times, consumers finished every message that they received again.
     """
     if measured.now.backlog == 0:
         return False
     stretches = measured.recent.stretches
-    # A queue that was used only now was empty before, which says nothing.
+    # If the first receives are in the last stretch, the empty queue before says nothing.
     is_new = not any(stretch.received for stretch in stretches[:-1])
     is_often = measured.received > RECEIVES_PER_DELETE * measured.deleted
     is_often = is_often and measured.received > measured.messages
@@ -127,19 +139,20 @@ def _comes_back(facts: Facts, measured: Measured) -> bool:
 
 
 def _tries(facts: Facts, lasted: timedelta) -> float:
-    """How often a message that never finishes is received, if at once after each timeout."""
+    """Return how often a message that never finishes is received in that time, once per timeout."""
     return lasted.total_seconds() / max(facts.visibility_seconds, 1)
 
 
 def _few_stay_by_sums(facts: Facts, measured: Measured) -> bool:
-    """What is left is no more than those that are received once in each timeout explain."""
+    """Return True if a few messages that never finish explain the whole backlog, by the sums."""
     bad = measured.fruitless_receives / max(_tries(facts, measured.lasted), 1)
     return bad >= LEAST_BAD and measured.now.backlog <= MOST_TIMES_BAD * bad + 1
 
 
 def _few_stay_lately(facts: Facts, measured: Measured) -> bool:
-    """In the last hour, or in all that was measured if timeouts are long, hardly anything else
-    is there than messages that are received once in each timeout.
+    """Return True if the queue held hardly anything but messages that never finish.
+
+    This looks at the last hour, or at the whole measured time if visibility timeouts are long.
     """
     stretches = measured.recent.stretches
     if _tries(facts, LATELY_STRETCHES * STRETCH) >= ENOUGH_TRIES:
@@ -157,10 +170,11 @@ def _few_stay_lately(facts: Facts, measured: Measured) -> bool:
 
 
 def _few_stay_among_many(facts: Facts, stretches: Sequence[Measured]) -> bool:
-    """On a busy queue, few receives end in no delete, and as many early on as later.
+    """Return True if a few messages that never finish hide in the traffic of a busy queue.
 
-    Good messages are always there as well, so how many are left says little: it must only be no
-    more than is finished within minutes.
+    Few receives lead to no delete, and about as many in the first half of the time as in the
+    second. Good messages are always there too, so the backlog only must be small enough to be
+    finished within MINUTES_OF_WORK.
     """
     stays = _Stays.of(facts, stretches)
     return (
@@ -178,9 +192,11 @@ def _few_stay_among_many(facts: Facts, stretches: Sequence[Measured]) -> bool:
 
 @dataclass(frozen=True)
 class _Stays:
-    """Messages of some stretches: how many there always were, and how many receives in vain.
+    """What some stretches of the measured time say about messages that never finish.
 
-    `bad` is how many messages explain these receives, if each is received once in each timeout.
+    `tries` are the visibility timeouts in that time, `in_vain` the receives that no delete
+    followed. `bad` is the number of messages that explain them, if each is received once per
+    timeout. `fewest` and `usual` are the least and the median number of messages in the queue.
     """
 
     tries: float
@@ -195,23 +211,27 @@ class _Stays:
 
     @property
     def comes_and_goes(self) -> bool:
-        """True if many fail at random and are finished later: then their number varies by chance,
-        by about its square root and more. Few that stay are told apart by what is always there.
+        """Return True if many messages fail at random and are finished later.
+
+        Their number then varies by chance, by its square root or more. This is not asked of up to
+        FEW_BAD messages: for them `fewest` is enough.
         """
         return self.bad > FEW_BAD and self.usual - self.fewest > sqrt(self.bad)
 
     @classmethod
     def of(cls, facts: Facts, stretches: Sequence[Measured]) -> _Stays | None:
-        backlogs = [each.usual_messages for each in stretches if each.usual_messages is not None]
-        fewest = min((each.fewest_messages or 0 for each in stretches), default=0)
+        backlogs = [
+            stretch.usual_messages for stretch in stretches if stretch.usual_messages is not None
+        ]
+        fewest = min((stretch.fewest_messages or 0 for stretch in stretches), default=0)
         if not fewest or len(backlogs) < len(stretches):
             return None
         lasted = stretches[-1].until - stretches[0].since
         tries = max(_tries(facts, lasted), 1)
         half = len(stretches) // 2
         halves = (stretches[:half], stretches[half:]) if half else (stretches,)
-        in_vain = [_in_vain(part) for part in halves]
-        # What began meanwhile and is still at work is not in vain yet.
+        in_vain = [_count_in_vain(part) for part in halves]
+        # A message that is still in flight was not received in vain yet.
         more_in_flight = stretches[-1].now.in_flight - stretches[0].before.in_flight
         total = max(0, sum(in_vain) - max(0, more_in_flight))
         return cls(
@@ -227,7 +247,7 @@ class _Stays:
         )
 
 
-def _in_vain(stretches: Sequence[Measured]) -> int:
+def _count_in_vain(stretches: Sequence[Measured]) -> int:
     return max(0, sum(stretch.received - stretch.deleted for stretch in stretches))
 
 
@@ -284,17 +304,17 @@ def _naming(dlq_arn: str) -> Facts:
 
 DLQ_MISSING = Fixed(
     name="dlq_missing",
-    sentence="No DLQ takes what cannot be handled, so it comes back till it expires.",
+    sentence="No DLQ takes messages that cannot be handled: they come back until they expire.",
     plan_in_words="Make the queue that RedrivePolicy names, under that name; if none is named, "
     "make one and attach it after 5 receives. If messages are received more than once, a person "
     "approves a limit of at least three times the mean. Never while consumers finish nothing or "
-    "are too slow, nor before that was measured.",
+    "are too slow, and never without measurements.",
     aws_page=DLQ_GUIDE,
     steps=(CreateDlq, AttachDlq),
     plan=plan,
     gives_way_to=FIXED_FIRST | SAID_BY,
     shows=(AttachDlq.attribute,),
-    # It is the configuration that lacks something; a measurement only says that it matters now.
+    # The fault is in the configuration. The measurement only shows that it matters now.
     detection=Detection(detect, _NEEDS, suspects, of_configuration=True),
     examples=lambda: (
         Detected("the queue that is named is gone", _naming(DLQ_ARN), (CreateDlq("", DLQ_ARN),)),

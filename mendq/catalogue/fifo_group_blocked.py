@@ -1,4 +1,4 @@
-"""One message that always fails holds up all that come behind it in its group."""
+"""One message that always fails blocks all messages behind it in its group."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def detect(facts: Facts) -> Found | None:
     waits = f"its oldest message has waited {measured.now.oldest_age_seconds:,} s"
     if one_group_blocks(measured):
         return Found(
-            f"{waits}; in {span(measured.lasted)} {measured.received:,} receives ended in "
+            f"{waits}; in {span(measured.lasted)} {measured.received:,} receives led to "
             f"{measured.deleted:,} deletes, one group is in flight, "
             f"{counted(measured.now.visible, 'message')} waiting"
         )
@@ -39,9 +39,9 @@ def detect(facts: Facts) -> Found | None:
         return None
     lasted = min(still.lasted, timedelta(seconds=measured.now.oldest_age_seconds))
     return Found(
-        f"{waits}, and was the oldest for the last {span(lasted)}: "
-        f"{counted(still.deleted, 'message')} went by a delete, and {still.fruitless_receives:,} "
-        "receives ended in none, as where it is tried after each visibility timeout of "
+        f"{waits}, and was the oldest for the last {span(lasted)}. In that time consumers deleted "
+        f"{counted(still.deleted, 'message')}, and {still.fruitless_receives:,} receives were not "
+        "followed by a delete, as if one message is received after each visibility timeout of "
         f"{facts.visibility_seconds:,} s. At least one group is held up; "
         f"{counted(measured.now.groups_in_flight or 0, 'group')} in flight"
     )
@@ -61,7 +61,7 @@ def _seconds_left(facts: Facts) -> int:
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
-    """A DLQ, which takes the message after five receives; where there is one, when it does."""
+    """Plan a DLQ that takes the message after five receives; if there is one, say when it will."""
     found = detect(facts)
     if found is None:
         return Ignore("need_already_met", "its groups move on by now")
@@ -71,7 +71,7 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     reason = (
         f"{because}. Its DLQ takes a message after {facts.max_receive_count:,} receives, which is "
         f"in about {_seconds_left(facts):,} s; with a maxReceiveCount of {MAX_RECEIVE_COUNT} the "
-        "group goes on without it, which is right only where order does not matter"
+        "group continues without it sooner, which is right only if order does not matter"
     )
     return Escalate("waits_for_dlq", reason, messages_of(facts.queue_arn))
 
@@ -100,9 +100,14 @@ _LATE, _SOON = (Redrive(_DEAD, receives).text for receives in (1_000, 130))
 
 
 def _still(in_vain: int = 2, share: float | None = None, **over: Any) -> Facts:
-    """One group of several: in 65 minutes its head was tried 130 times, and 2,000 others went by.
+    """A queue with one blocked group, while consumers finish the messages of other groups.
 
-    Of so many receives a minute; before, that share came to nothing; `over` the 65 minutes.
+    In 65 minutes consumers received the group's first message 130 times and finished 2,000 others.
+
+    Args:
+        in_vain: Receives without a delete in the first of every four minutes.
+        share: Share of the receives without a delete before these minutes; None if not measured.
+        over: Other values for the 65 minutes.
     """
     counts = {"since": AT - 65 * PERIOD, "received": 2_130, "deleted": 2_000, **over}
     before = None if share is None else measured(received=1_000, deleted=round(1_000 * (1 - share)))
@@ -113,9 +118,9 @@ def _still(in_vain: int = 2, share: float | None = None, **over: Any) -> Facts:
 
 FIFO_GROUP_BLOCKED = Fixed(
     name="fifo_group_blocked",
-    sentence="One message that always fails holds up all that come behind it in its group.",
-    plan_in_words="Make a DLQ and attach it after 5 receives, once a person has agreed: good "
-    "messages may move along. Page where one takes it hours later. Never while "
+    sentence="One message that always fails blocks all messages behind it in its group.",
+    plan_in_words="Make a DLQ and attach it after 5 receives, if a person approves: good "
+    "messages may move along. Page if a DLQ takes the message only hours later. Never while "
     "visibility_timeout_too_short or consumer_failing is open.",
     aws_page=f"{SQS_GUIDE}/using-messagegroupid-property.html",
     needs=frozenset(

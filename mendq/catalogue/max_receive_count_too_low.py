@@ -22,7 +22,7 @@ def detect(facts: Facts) -> Found | None:
         f"after {counted(receives, 'receive')} a message that "
         f"{facts.lambda_consumers[0].function_arn} did not finish is a DLQ message; AWS advises "
         f"{MAX_RECEIVE_COUNT} or more, because a throttled try counts as well. If the function "
-        "gives messages back on purpose, go to three times its mean of receives or more: "
+        "gives messages back on purpose, set at least three times its mean number of receives: "
         "NumberOfMessagesReceived divided by NumberOfMessagesDeleted"
     )
 

@@ -272,7 +272,7 @@ class Facts(QueueFacts):
     `sole_source` is the only one, None where there are more or none; `found` is what a scan found,
     in a sentence, and empty where failed calls speak. `pin` is the policy that a person called
     good, if one did. `own_change` is the newest change by Mendq that can have caused the symptom in
-    question; None if there is none, or if it was not looked for.
+    question; None if no change can, or if it was not checked.
     """
 
     lambda_consumers: tuple[LambdaConsumer, ...] = ()

@@ -11,9 +11,10 @@ A fix is a change, and a change can be the cause of the next fault. Three places
 Rules:
 
 - A change is named for the watch time (`timing.watchHours`) after its write, and not longer.
-- A change that does not stand any more is not named: it was rolled back, or somebody overruled it.
-- A case is never the cause of its own symptom here. If that comes back, the fix did not help, and
-  the case's own life says so.
+- A change is named only while the queue still has the value that Mendq wrote. It is not named if it
+  was rolled back or if a person changed the value.
+- A case is never the cause of its own symptom here. If the symptom comes back, the fix did
+  not help, and the case's own timeline says so.
 - Mendq takes nothing back automatically. A fault that came after a change need not come from it.
 """
 
@@ -58,25 +59,25 @@ OWN_CHANGE = "own_change"
 
 
 class Sign(Enum):
-    """What is measured to see whether a change does harm."""
+    """The measurement that shows whether a change does harm."""
 
     DLQ_ARRIVALS = "messages arrive in the DLQ"
     HELD_LONGER = "more messages are in flight, and the oldest message grows older"
     HANDLED_TWICE = "messages are deleted twice"
     NOTHING_FINISHED = "messages are received and none is deleted"
-    SENDS_DROPPED = "SQS drops sends as repeated"
+    SENDS_DROPPED = "SQS drops sends as duplicates"
 
 
 TAKE_BACK = "To take the change back"
-PRINTS_HOW = "To see how to take it back by hand, because Mendq does not write that by itself"
-STOP = "To stop it; what went back stays there"
+PRINTS_HOW = "Mendq does not take this back automatically; to see how to do it by hand"
+STOP = "To stop it (messages that were sent back stay there)"
 
 
 @dataclass(frozen=True)
 class Harm:
-    """What one kind of step can do to queues.
+    """The harm that one kind of step can do to queues.
 
-    `here` are the symptoms that it can cause on the queue that was written, `at_dlq` those on that
+    `here` are the symptoms that it can cause on the changed queue, `at_dlq` those on that
     queue's DLQ, and `at_target` those on the queue that messages were sent back to.
     `why_no_symptom` and `why_no_sign` are the reasons if there is none. `did` and `effect` are
     formatted with `queue`, `dlq`, `receives`, `before` and `after`.
@@ -94,7 +95,7 @@ class Harm:
 
     @property
     def symptoms(self) -> frozenset[str]:
-        """All symptoms that the step can cause, on whichever queue."""
+        """All symptoms that the step can cause, on any queue."""
         return self.here | self.at_dlq | self.at_target
 
 
@@ -103,7 +104,7 @@ _ARRIVING = frozenset({"dlq_messages_arriving"})
 HARMS: Mapping[type[AttributeStep], Harm] = {
     SetVisibilityTimeout: Harm(
         did="raised VisibilityTimeout of {queue} from {before} s to {after} s",
-        effect="a message that its consumer does not finish waits in flight that much longer",
+        effect="a message that is not finished stays in flight longer before it comes again",
         here=frozenset(
             {
                 "visibility_timeout_too_long",
@@ -117,7 +118,7 @@ HARMS: Mapping[type[AttributeStep], Harm] = {
     ),
     LowerVisibilityTimeout: Harm(
         did="lowered VisibilityTimeout of {queue} from {before} s to {after} s",
-        effect="a message whose work takes longer than that is handed out a second time",
+        effect="SQS delivers a message a second time if its work takes longer than that",
         here=frozenset({"visibility_timeout_too_short", "batch_outlasts_timeout"}),
         at_dlq=_ARRIVING,
         sign=Sign.HANDLED_TWICE,
@@ -130,21 +131,21 @@ HARMS: Mapping[type[AttributeStep], Harm] = {
     ),
     SetMaximumMessageSize: Harm(
         did="raised MaximumMessageSize of {queue} from {before} to {after} bytes",
-        effect="consumers receive longer messages than any before",
+        effect="consumers receive longer messages than before",
         here=frozenset({"consumer_failing"}),
         at_dlq=_ARRIVING,
         sign=Sign.NOTHING_FINISHED,
     ),
     SetMessageRetention: Harm(
         did="raised MessageRetentionPeriod of {queue} from {before} s to {after} s",
-        effect="a message that dies late outlasts a DLQ that keeps messages for a shorter time",
+        effect="a message can be older than its DLQ's retention when it moves there, and expire",
         at_dlq=frozenset({"dlq_retention_too_short"}),
         why_no_sign="messages are only kept longer, and the hourly scan compares queue and DLQ",
         take_back=PRINTS_HOW,
     ),
     SetReceiveWaitTime: Harm(
         did="raised ReceiveMessageWaitTimeSeconds of {queue} from {before} s to {after} s",
-        effect="a consumer that waits for an answer for a shorter time loses what it was sent",
+        effect="a consumer that stops waiting earlier loses the messages that SQS returns to it",
         here=frozenset({"consumer_failing"}),
         at_dlq=_ARRIVING,
         sign=Sign.NOTHING_FINISHED,
@@ -165,11 +166,11 @@ HARMS: Mapping[type[AttributeStep], Harm] = {
         did="set FifoThroughputLimit of {queue} to {after}",
         effect="more messages a second reach its consumers",
         here=frozenset({"consumer_throttled", "kms_throttled"}),
-        why_no_sign="the hourly scan measures its consumers, and failed calls tell of KMS",
+        why_no_sign="the hourly scan measures its consumers, and failed calls show a throttled KMS",
     ),
     CreateDlq: Harm(
         did="made {dlq}, the DLQ that {queue} names,",
-        effect="messages that had been received too often move there",
+        effect="messages that consumers received too often move there",
         at_dlq=_ARRIVING,
         sign=Sign.DLQ_ARRIVALS,
         take_back=PRINTS_HOW,
@@ -183,13 +184,13 @@ HARMS: Mapping[type[AttributeStep], Harm] = {
     ),
     AllowRedriveFrom: Harm(
         did="let more source queues into {queue}",
-        effect="their messages that had been received too often move there",
+        effect="messages of these sources that consumers received too often move there",
         here=_ARRIVING,
         sign=Sign.DLQ_ARRIVALS,
     ),
     RestorePolicy: Harm(
         did="put the pinned policy of {queue} back",
-        effect="whoever only the policy before let in is refused, and whom it kept out gets in",
+        effect="callers that only the old policy allowed are refused, and others may call again",
         here=frozenset({"policy_is_public", "tls_not_enforced"}),
         why_no_sign="failed calls verify it, and AWS's access check runs after the write",
         take_back=PRINTS_HOW,
@@ -217,9 +218,9 @@ CAUSED: frozenset[str] = frozenset().union(*(harm.symptoms for harm in HARMS.val
 
 
 def attributes_behind(symptom: str) -> frozenset[str] | None:
-    """Return the attributes whose change can cause the symptom on the queue that was written.
+    """Return the attributes whose change can cause the symptom on the changed queue.
 
-    None if a change of another queue can cause it too, so that these attributes do not tell.
+    Return None if a change of another queue can cause it too, so that these are not enough.
     """
     causing = {kind: harm for kind, harm in HARMS.items() if symptom in harm.symptoms}
     if any(symptom in harm.at_dlq | harm.at_target for harm in causing.values()):
@@ -231,10 +232,7 @@ Step = Mapping[str, str]
 
 
 def harm_of(step: Step) -> Harm | None:
-    """Return the table's row for a step as a transition holds it.
-
-    None if only an older Mendq knew the step.
-    """
+    """Return the table's row for a transition's step; None if this version has no such step."""
     kind = kind_of(step["attribute"])
     if kind is SetVisibilityTimeout and _is_lowered(step):
         kind = LowerVisibilityTimeout
@@ -273,7 +271,7 @@ def dlq_named(steps: Iterable[Step]) -> str:
     return ""
 
 
-# What may still stand in a queue.
+# In these states the queue may still have the value that Mendq wrote.
 _STANDS = frozenset({*WROTE, State.ESCALATED, State.CLOSED})
 _UNDONE = frozenset({State.ROLLED_BACK, State.OVERRIDDEN})
 
@@ -312,7 +310,7 @@ def change_behind(
     now: datetime,
     timing: Timing,
 ) -> OwnChange | None:
-    """Return Mendq's newest change that can have caused the fault; None if there is none.
+    """Return Mendq's newest change that can have caused the fault; None if no change can.
 
     Args:
         symptom: The fault's name.
@@ -321,7 +319,7 @@ def change_behind(
         now: The time of the finding.
         timing: `watch_hours` says how long a change is named.
     """
-    found: list[OwnChange] = []
+    changes: list[OwnChange] = []
     for history in histories:
         written = _last_write(history)
         if written is None or not _is_recent(written, now, timing):
@@ -332,9 +330,9 @@ def change_behind(
             continue
         causes = [step for step in written.steps if _causes(written, step, symptom, facts)]
         if causes:
-            # A DLQ is made first and attached then: the last step says more.
-            found.append(own_change(written, causes[-1], history[-1]))
-    return max(found, key=_when, default=None)
+            # Mendq makes a DLQ first and then attaches it: the last step says more.
+            changes.append(own_change(written, causes[-1], history[-1]))
+    return max(changes, key=_when, default=None)
 
 
 def _when(change: OwnChange) -> datetime:
@@ -342,7 +340,7 @@ def _when(change: OwnChange) -> datetime:
 
 
 def _last_write(history: Sequence[Case]) -> Case | None:
-    """Return the transition that wrote last; None if there is none, or if it was undone since."""
+    """Return the transition of the last write; None if there is no write or it was undone."""
     written: Case | None = None
     for case in history:
         if case.state is State.APPLIED:
@@ -357,7 +355,7 @@ def _is_recent(written: Case, now: datetime, timing: Timing) -> bool:
 
 
 def _stands(written: Case, step: Step, facts: Facts) -> bool:
-    """Return True if the step's value stands as it was written, as far as the facts show."""
+    """Return False if the facts show that the queue no longer has the value that the step wrote."""
     kind = kind_of(step["attribute"])
     if kind is None:
         return False
@@ -406,10 +404,10 @@ _MOST_OF_A_VALUE = 60
 
 @dataclass(frozen=True)
 class Signs:
-    """What was measured since a change: of the queue that was written, and of its DLQ.
+    """Measurements since a change, for the changed queue and for its DLQ.
 
-    `queue` and `dlq` are None if CloudWatch has nothing to say. `dlq_waiting` are the messages in
-    the DLQ now; they count as arrivals only if Mendq made the DLQ with the change.
+    `queue` and `dlq` are None if CloudWatch has no data or was not asked. `dlq_waiting` are
+    the messages in the DLQ now; they count as arrivals only if Mendq made the DLQ with the change.
     """
 
     queue: Measured | None = None
@@ -418,37 +416,37 @@ class Signs:
 
 
 def sign_in(case: Case, signs: Signs) -> str:
-    """Return what shows that the case's own change may do harm; empty if nothing does.
+    """Return the reason to think that the case's own change may do harm; empty if there is none.
 
-    It is the end of a sentence that begins with "Since then".
+    The text continues a sentence that begins with "Since then".
     """
     step, sign = step_to_watch(case), sign_of(case)
-    return _shown(sign, case, step, signs) if step is not None and sign is not None else ""
+    return _describe_sign(sign, case, step, signs) if step is not None and sign is not None else ""
 
 
-def _shown(sign: Sign, case: Case, step: Step, signs: Signs) -> str:
+def _describe_sign(sign: Sign, case: Case, step: Step, signs: Signs) -> str:
     if sign is Sign.DLQ_ARRIVALS:
-        return _arrivals(case, signs)
-    return "" if signs.queue is None else _measured(sign, step, signs.queue)
+        return _describe_arrivals(case, signs)
+    return "" if signs.queue is None else _describe_queue_sign(sign, step, signs.queue)
 
 
-def _measured(sign: Sign, step: Step, measured: Measured) -> str:
-    """Return what a sign says that is measured on the written queue itself."""
-    said = ""
+def _describe_queue_sign(sign: Sign, step: Step, measured: Measured) -> str:
+    """Return what the sign shows on the changed queue itself; empty if it shows no harm."""
+    text = ""
     if sign is Sign.HELD_LONGER:
-        said = _held_longer(measured, step)
+        text = _describe_longer_holds(measured, step)
     elif sign is Sign.HANDLED_TWICE and measured.shows_a_race:
-        said = f"about {measured.surplus_deletes:,} more deletes than messages came"
+        text = f"there were about {measured.surplus_deletes:,} more deletes than messages"
     elif sign is Sign.NOTHING_FINISHED and _finishes_nothing(measured):
-        said = f"{measured.received:,} receives, and no message was deleted"
+        text = f"there were {measured.received:,} receives, and no message was deleted"
     elif sign is Sign.SENDS_DROPPED and measured.recent.deduplicated:
         dropped = measured.recent.deduplicated
-        said = f"SQS dropped {dropped:,} sends of the last hour as repeated"
-    return said
+        text = f"SQS dropped {dropped:,} sends of the last hour as duplicates"
+    return text
 
 
-def _arrivals(case: Case, signs: Signs) -> str:
-    """Arrivals beyond what was sent there. SQS does not count as sent what it moves to a DLQ.
+def _describe_arrivals(case: Case, signs: Signs) -> str:
+    """Report messages that SQS moved to the DLQ. It does not count them as sent to it.
 
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
     """
@@ -469,7 +467,7 @@ def _arrivals(case: Case, signs: Signs) -> str:
     return f"{messages} moved to the DLQ {parts_of(dlq_arn).name}"
 
 
-def _held_longer(measured: Measured, step: Step) -> str:
+def _describe_longer_holds(measured: Measured, step: Step) -> str:
     now, before = measured.now, measured.before
     grew_older = now.oldest_age_seconds - before.oldest_age_seconds
     timeout_seconds = int(step["after"]) if step["after"].isdigit() else 0

@@ -130,21 +130,21 @@ def _failed_again(case: Case, evidence_since: VerificationEvidence, _now: dateti
 
 
 def _held(case: Case, evidence_since: VerificationEvidence, now: datetime) -> bool:
-    """It stands, quietly since the change arrived, with deletes since and no known harm."""
+    """The queue keeps the value, the symptom is gone, messages were deleted, no harm is known."""
     stands = evidence_since.stands is Stands.OURS
     is_proven = stands and _was_quiet(case, evidence_since, now) and bool(evidence_since.deletes)
     return is_proven and evidence_since.harm is not None
 
 
 def _stands_unfound(case: Case, evidence_since: VerificationEvidence, now: datetime) -> bool:
-    """A configuration was wrong; it stands, no scan has found it again, no harm is known."""
+    """A wrong configuration was fixed; no scan finds it again, and no harm is known."""
     fixed = evidence_since.of_configuration and evidence_since.stands is Stands.OURS
     is_proven = fixed and _was_quiet(case, evidence_since, now)
     return is_proven and evidence_since.harm is not None
 
 
 def _was_quiet(case: Case, evidence_since: VerificationEvidence, now: datetime) -> bool:
-    """Quiet since the change has arrived and CloudTrail has had its time; a day after a call."""
+    """The symptom was absent for long enough after the change; after a failed call, for a day."""
     return now >= quiet_at(case, evidence_since)
 
 
@@ -181,7 +181,7 @@ def _stayed_away(case: Case, evidence_since: VerificationEvidence, now: datetime
 
 
 def _does_harm(_case: Case, evidence_since: VerificationEvidence, _now: datetime) -> bool:
-    """Something shows that the change itself may do harm."""
+    """Measurements show that the change itself may do harm."""
     return bool(evidence_since.harm)
 
 

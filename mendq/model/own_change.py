@@ -8,9 +8,9 @@ from datetime import datetime
 
 @dataclass(frozen=True)
 class OwnChange:
-    """One written step of a case that can have caused a fault.
+    """A step that Mendq wrote and that may have caused a fault.
 
-    `queue_arn` is the queue that the case wrote to; the fault may be on its DLQ. `did` and `effect`
+    `queue_arn` is the queue that Mendq changed; the fault may be on its DLQ. `did` and `effect`
     are parts of a sentence, `take_back` says what `mendq rollback` does for this kind of step.
     `is_reported`: the case itself has told people already that its change may do harm.
     """

@@ -47,7 +47,7 @@ def mendq_on(command: str, queue_arn: str) -> str:
 # Which of a source's messages a person would send back, and what lies in its DLQ, by group.
 redrive_preview = partial(mendq_on, "redrive {queue} --all --dry-run")
 messages_of = partial(mendq_on, "dlq {queue}")
-# What sends back all DLQ messages of a FIFO queue but the first of each group.
+# Send back all DLQ messages of a FIFO queue, except the first message of each group.
 leaving_first = partial(mendq_on, "redrive {queue} --all --leave-first")
 
 

@@ -1,4 +1,4 @@
-"""Mendq's own change as the possible cause of a fault, in one sentence with its rollback."""
+"""Name a change by Mendq as a possible cause of a fault, in one sentence with its rollback."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from mendq.notifications.text import command_line, counted, span
 
 
 def rollback_command(change: OwnChange) -> str:
-    """The command that takes the change back, or says how."""
+    """Return the rollback command. For some changes it only prints how to undo them by hand."""
     region = parts_of(change.queue_arn).region
     return command_line(f"mendq rollback {quote(change.case_id)} --region {region}")
 
 
 def named_first(change: OwnChange, now: datetime) -> str:
-    """The sentence that a finding begins with, and the command to paste; without a full stop."""
+    """Return the first sentence of a finding and the command to paste, without a full stop."""
     ago = span(max(now - change.written_at, timedelta()))
     return (
         f"Mendq {change.did} {ago} ago (case {change.case_id}): {change.effect}. "
@@ -27,7 +27,7 @@ def named_first(change: OwnChange, now: datetime) -> str:
 
 
 def named_of_many(changes: Sequence[OwnChange], now: datetime) -> tuple[str, ...]:
-    """The line about Mendq's own changes on a page about many queues; none if there are none.
+    """Return the line about Mendq's own changes for a page about many queues; empty if none.
 
     It names the newest change in full and counts the others.
     """
@@ -35,5 +35,5 @@ def named_of_many(changes: Sequence[OwnChange], now: datetime) -> tuple[str, ...
         return ()
     newest = max(changes, key=lambda change: (change.written_at, change.case_id))
     others = len({change.case_id for change in changes}) - 1
-    more = f". {counted(others, 'other change')} by Mendq can be the cause too" if others else ""
+    more = f". {counted(others, 'other change')} by Mendq may be the cause too" if others else ""
     return (f"{named_first(newest, now)}{more}",)

@@ -66,10 +66,10 @@ def said(facts: Facts) -> str:
 
 
 def bounds_said(facts: Facts) -> tuple[int, int]:
-    """The most that move now, and the most that move once more messages wait."""
+    """Return the most good messages that move now, and if more messages arrive."""
     reason = said(facts)
     now = re.search(r"Up to ([\d,]+) good messages? would move", reason)
-    later = re.search(r"up to ([\d,]+) once more do", reason)
+    later = re.search(r"up to ([\d,]+) if more messages arrive", reason)
     assert now is not None, reason
     most_now = int(now[1].replace(",", ""))
     return most_now, int(later[1].replace(",", "")) if later else most_now
@@ -186,11 +186,11 @@ def test_page_says_how_to_make_sure_that_the_first_message_is_the_failing_one() 
     whole = replace(FUNCTION, mapping_id="m-7", batch_size=5, modified_at=LONG_AGO)
     (section,) = FIFO_GROUP_BLOCKED.beside(read_by(whole))
     text = " ".join(section.lines)
-    assert "set its batch size to 1" in text
+    assert "set batch size 1" in text
     change = "aws lambda update-event-source-mapping --region us-east-1 --uuid m-7 --batch-size 1"
     assert change in section.lines
     assert "mendq redrive orders.fifo --all --leave-first --region us-east-1" in section.lines
-    assert "at most 4 of a group" in text
+    assert "at most 4 per group" in text
     stops_at_the_first = replace(whole, reports_item_failures=True)
     (section,) = FIFO_GROUP_BLOCKED.beside(read_by(stops_at_the_first))
     assert not any("update-event-source-mapping" in line for line in section.lines)
