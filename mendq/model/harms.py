@@ -53,6 +53,12 @@ from mendq.model.steps import (
 # SQS stops handing out messages at about 120,000 in flight. Half of that is reported as harm.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
 MANY_IN_FLIGHT = 60_000
+# So many more messages in flight are chance, if their number merely doubles.
+CHANCE_IN_FLIGHT = 10
+# An oldest message that grew older by this is a sign, however long the visibility timeout is.
+MUCH_OLDER_SECONDS = 3_600
+# So many receives without any delete are a sign, however quiet the queue is.
+RECEIVES_IN_VAIN = 5
 
 # The code of a refusal, or of an escalated case, that names Mendq's own change as possible cause.
 OWN_CHANGE = "own_change"
@@ -471,8 +477,9 @@ def _describe_longer_holds(measured: Measured, step: Step) -> str:
     now, before = measured.now, measured.before
     grew_older = now.oldest_age_seconds - before.oldest_age_seconds
     timeout_seconds = int(step["after"]) if step["after"].isdigit() else 0
-    holds_more = now.in_flight > 2 * before.in_flight + measured.inexact_by
-    if now.in_flight >= MANY_IN_FLIGHT or (holds_more and grew_older > timeout_seconds):
+    is_older = grew_older > min(timeout_seconds, MUCH_OLDER_SECONDS)
+    holds_more = now.in_flight > 2 * before.in_flight + CHANCE_IN_FLIGHT
+    if now.in_flight >= MANY_IN_FLIGHT or (holds_more and is_older):
         return (
             f"messages in flight went from {before.in_flight:,} to {now.in_flight:,}, and the age "
             f"of the oldest from {before.oldest_age_seconds:,} s to {now.oldest_age_seconds:,} s"
@@ -481,4 +488,4 @@ def _describe_longer_holds(measured: Measured, step: Step) -> str:
 
 
 def _finishes_nothing(measured: Measured) -> bool:
-    return measured.received > measured.inexact_by and not measured.deleted
+    return measured.received >= RECEIVES_IN_VAIN and not measured.deleted

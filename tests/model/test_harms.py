@@ -91,6 +91,16 @@ SHOWS: dict[Sign, list[tuple[str, dict[str, Any], bool]]] = {
         ("just below half the quota", {"in_flight_now": 59_999}, False),
         ("more, and as old", {**LONGER, "in_flight_now": 900, "oldest_age_seconds_now": 40}, False),
         (
+            "a quiet queue, and much older",
+            {"in_flight_before": 2, "in_flight_now": 15, "oldest_age_seconds_now": 20_000},
+            True,
+        ),
+        (
+            "a quiet queue, a few more",
+            {"in_flight_before": 2, "in_flight_now": 14, "oldest_age_seconds_now": 20_000},
+            False,
+        ),
+        (
             "as many, and older",
             {**LONGER, "in_flight_now": 12, "oldest_age_seconds_now": 900},
             False,
@@ -108,7 +118,8 @@ SHOWS: dict[Sign, list[tuple[str, dict[str, Any], bool]]] = {
     Sign.NOTHING_FINISHED: [
         ("received and never deleted", {"sent": 60, "received": 60}, True),
         ("one delete", {"sent": 60, "received": 60, "deleted": 1}, False),
-        ("too few receives to tell", {"sent": 5, "received": 5}, False),
+        ("five receives on a quiet queue", {"sent": 5, "received": 5}, True),
+        ("too few receives to tell", {"sent": 4, "received": 4}, False),
         ("nothing came", {}, False),
     ],
     Sign.SENDS_DROPPED: [
@@ -132,6 +143,16 @@ def case_with(
         now=AT,
         actor="heal",
     )
+
+
+@pytest.mark.parametrize(("age_seconds", "is_shown"), [(3_601, True), (3_600, False)])
+def test_a_long_timeout_hides_no_message_that_grows_older(
+    age_seconds: int, *, is_shown: bool
+) -> None:
+    """The oldest message need not be older than twelve hours before a person hears of it."""
+    case = case_with(SetVisibilityTimeout(30, 43_200))
+    seen = measured(in_flight_now=40, oldest_age_seconds_now=age_seconds)
+    assert bool(sign_in(case, Signs(queue=seen))) is is_shown
 
 
 def document_of(kind: type[AttributeStep]) -> dict[str, str]:
