@@ -230,6 +230,53 @@ def test_mover_sends_nothing_behind_a_fifo_message_that_failed_even_if_seen_late
     assert bodies(left(fifo)) == ["x" * 2_000, *texts(12)]
 
 
+# Codes of one batch entry that SQS may take later, whoever it says is at fault.
+PASSING_CODES = ("InternalError", "KMS.ThrottlingException", "OverLimit", "RequestThrottled")
+# Codes that stay as they are if the sender is at fault.
+LASTING_CODES = ("AccessDenied", "InvalidMessageContents", "InvalidParameterValue", "MadeUpCode")
+
+
+@pytest.mark.parametrize("sender_fault", [True, False, None])
+@pytest.mark.parametrize("code", [*PASSING_CODES, *LASTING_CODES])
+def test_mover_keeps_a_refused_batch_entry_and_knows_if_the_refusal_passes(
+    here: Redriving, code: str, *, sender_fault: bool | None
+) -> None:
+    """Only the other entry is sent. None stands for an answer that leaves SenderFault out."""
+    here.send("refused", "taken")
+    digest = md5(b"refused", usedforsecurity=False).hexdigest()
+
+    def refuse(parsed: dict[str, Any]) -> None:
+        entry: dict[str, Any] = {"Code": code, "Message": "no"}
+        if sender_fault is not None:
+            entry["SenderFault"] = sender_fault
+        taken = parsed.get("Successful", [])
+        refused = [each for each in taken if each["MD5OfMessageBody"] == digest]
+        parsed["Failed"] = [{"Id": each["Id"], **entry} for each in refused]
+        parsed["Successful"] = [each for each in taken if each not in refused]
+
+    answers(here, refuse)
+    moved = move(here)
+    assert (moved.moved, moved.copied, len(moved.failed)) == (1, 0, 1)
+    assert bodies(left(here)) == ["refused"]
+    passes = code in PASSING_CODES or sender_fault is False
+    assert moved.failed[0].passes is passes
+
+
+@pytest.mark.parametrize("sender_fault", [True, False])
+def test_redrive_ends_only_if_the_refusal_of_its_message_lasts(
+    here: Redriving, *, sender_fault: bool
+) -> None:
+    here.send("refused")
+
+    def refuse(parsed: dict[str, Any]) -> None:
+        entry = {"Code": "MadeUpCode", "Message": "no", "SenderFault": sender_fault}
+        parsed["Failed"] = [{"Id": each["Id"], **entry} for each in parsed.pop("Successful")]
+
+    answers(here, refuse)
+    assert move(here).is_refused_for_good is sender_fault
+    assert bodies(left(here)) == ["refused"]
+
+
 @pytest.mark.parametrize(
     ("code", "passes"), [("AccessDenied", False), ("RequestThrottled", True), ("lost", True)]
 )
