@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from mendq.heal.batch import heal_findings
 from mendq.model.queue import Redrive
+from tests.account.faults import come_between
 from tests.heal.operators import say, undo
 from tests.scan.own_changes import (
     ARRIVING,
@@ -206,6 +207,49 @@ def test_dlq_that_mendq_made_is_scanned_with_its_source_without_a_tag(scanned: S
     scanned.account.later(hours=2)
     follow(scanned)
     assert states_of(scanned, ARRIVING)[-1] == "closed", "a person may end that"
+
+
+def test_case_about_a_made_dlq_stays_open_if_the_tags_of_its_source_cannot_be_read(
+    scanned: Scanning,
+) -> None:
+    """Whether the source is still managed nobody knows then, so nothing is closed."""
+    queue, dlq, _ = attached(scanned)
+    two_hours_later(scanned)
+    arrive(scanned, dlq, 3)
+    a_round(scanned)
+    assert states_of(scanned, ARRIVING) == ["escalated"]
+    scanned.account.later(hours=2)
+    sqs, source_url = scanned.account.clients.sqs, scanned.account.url(queue)
+    let_in = refusing(sqs, "ListQueueTags", [source_url])
+    follow(scanned)
+    assert states_of(scanned, ARRIVING) == ["escalated"]
+    let_in()
+    scanned.account.clients.sqs.untag_queue(QueueUrl=source_url, TagKeys=["mendq"])
+    scanned.account.later(hours=2)
+    follow(scanned)
+    assert states_of(scanned, ARRIVING)[-1] == "closed", "now it is known"
+
+
+def test_arrivals_are_reported_if_the_dlq_is_deleted_while_it_is_measured(
+    scanned: Scanning,
+) -> None:
+    """CloudWatch has counted the messages; nobody can look at them any more."""
+    _, dlq, _ = attached(scanned)
+    two_hours_later(scanned)
+    arrive(scanned, dlq, 3)
+    account = scanned.account
+    url, deleted = account.url(dlq), list[str]()
+
+    def delete() -> None:
+        account.clients.sqs.delete_queue(QueueUrl=url)
+        deleted.append(url)
+
+    come_between(account, "cloudwatch.GetMetricData", delete)
+    follow(scanned)
+    assert deleted
+    assert states_of(scanned, MISSING)[-1] == "escalated"
+    assert "3 messages moved to the DLQ orders-dlq" in reason_of(scanned, MISSING)
+    assert len(urgent(scanned)) == 1
 
 
 def test_dlq_that_mendq_made_is_not_scanned_if_its_tag_is_off(scanned: Scanning) -> None:
