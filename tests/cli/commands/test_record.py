@@ -530,6 +530,17 @@ def _mendq(account: Account, *arguments: str) -> Any:
     return CliRunner().invoke(app, [*words, *arguments], env={"COLUMNS": "10000"})
 
 
+def test_command_changes_nothing_if_the_file_of_an_earlier_run_cannot_be_read(
+    quiet_account: Account,
+) -> None:
+    quiet_account.plant("torn")
+    refused = _mendq(quiet_account, "--yes")
+    assert refused.exit_code == 2
+    assert recorder.UNFINISHED in refused.stderr
+    assert quiet_account.all() == quiet_account.before
+    assert quiet_account.is_unfinished, "the file is left for a person to look at"
+
+
 def test_command_asks_before_it_cleans_up(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
