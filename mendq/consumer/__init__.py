@@ -220,7 +220,14 @@ class VisibilityHeartbeat:
         return self._holds
 
     def _among(self, message_ids: Sequence[str]) -> list[Hold]:
-        """Return those of these messages that are still held, in this order and each once."""
+        """Return those of these messages that are still held, in this order and each once.
+
+        Raises TypeError if an id is no text. A generator or None in place of ids would name no
+        held message, and the messages that were meant would come again.
+        """
+        if strange := [each for each in message_ids if not isinstance(each, str)]:
+            kind = type(strange[0]).__name__
+            raise TypeError(f"message ids are texts, not {kind}: pass each id, such as *ids")
         held = self._held_at(self._clock())
         return [held[name] for name in dict.fromkeys(message_ids) if name in held]
 

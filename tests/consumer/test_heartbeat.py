@@ -320,3 +320,19 @@ def test_entry_that_is_both_successful_and_failed_is_not_gone(clock: Clock) -> N
     held = visibility(Contradicting(), clock, *map(message, "abc"))
     assert held.delete("a", "b", "c") == {"c"}
     assert held.held == {"a", "b"}
+
+
+@pytest.mark.parametrize("verb", ["delete", "release", "stop_extending"])
+@pytest.mark.parametrize(
+    "ids",
+    [None, 0, False, ["a"], ("a",), {"a"}, (name for name in "a"), message("a")],
+    ids=lambda ids: type(ids).__name__,
+)
+def test_heartbeat_refuses_what_is_no_message_id_and_writes_nothing(
+    sqs: Sqs, clock: Clock, verb: str, ids: Any
+) -> None:
+    held = visibility(sqs, clock, message("a"), message("b"))
+    with pytest.raises(TypeError, match="message ids are texts"):
+        getattr(held, verb)("b", ids)
+    assert sqs.written == []
+    assert held.held == {"a", "b"}
