@@ -25,7 +25,7 @@ def to_json(
     whatever was measured.
     """
 
-    def write(value: Any) -> str:
+    def write(value: Any, default: Callable[[Any], Any] | None) -> str:
         return json.dumps(
             value,
             indent=indent,
@@ -36,9 +36,11 @@ def to_json(
         )
 
     try:
-        return write(document)
+        return write(document, default)
     except ValueError:
-        return write(without_nan(document))
+        # What `default` returns may hold NaN as well.
+        finite = None if default is None else lambda value: without_nan(default(value))
+        return write(without_nan(document), finite)
 
 
 def without_nan(value: Any) -> Any:

@@ -35,6 +35,11 @@ def test_to_json_writes_null_for_nan_and_infinity_at_any_depth() -> None:
     assert json.loads(written) == {"a": None, "b": [None, [1.5, None]], "null": 1}
 
 
+def test_to_json_writes_null_for_nan_that_default_returns() -> None:
+    written = to_json([{"x"}, nan], default=lambda value: [*value, inf])
+    assert json.loads(written) == [["x", None], None]
+
+
 def test_command_output_of_a_nan_is_still_one_json_document(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
