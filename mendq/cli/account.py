@@ -76,6 +76,11 @@ class Account(Struct, frozen=True, dict=True):
         """Raise Stopped where profile, region or stack are none."""
         if not stack.strip():
             raise Stopped("--stack is empty: give the name of the deployed stack", Exit.USAGE)
+        # An unset shell variable must not mean the default account or region.
+        if region is not None and not region.strip():
+            raise Stopped("--region is empty: name a region, or leave --region out", Exit.USAGE)
+        if profile is not None and not profile.strip():
+            raise Stopped("--profile is empty: name a profile, or leave it out", Exit.USAGE)
         named = region or os.environ.get("AWS_REGION") or None
         try:
             session = _session(profile, named)

@@ -6,6 +6,7 @@ import inspect
 import signal
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, wraps
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -36,6 +37,17 @@ _SHARED: dict[str, tuple[Any, Any]] = {
     ),
     "as_json": (Annotated[bool, _JSON], False),
 }
+
+
+def folder_of(text: str | Path) -> Path:
+    """Return the folder that an option names.
+
+    Raises typer.BadParameter if the text is empty: an unset shell variable must not mean the
+    current folder.
+    """
+    if not f"{text}".strip():
+        raise typer.BadParameter("it is empty: name a folder, such as . for this one")
+    return Path(text)
 
 
 class Invocation(Struct, frozen=True, dict=True):

@@ -83,6 +83,9 @@ def test_what_cloudformation_says_is_one_line_and_a_document(
         ((), "--region"),
         (("--profile", "nobody"), "nobody"),
         (("--stack", ""), "--stack is empty"),
+        (("--region", ""), "--region is empty"),
+        (("--region", " "), "--region is empty"),
+        (("--profile", ""), "--profile is empty"),
         (("--region", "us-east-1"), "AWS_ENDPOINT_URL"),
     ],
 )

@@ -29,7 +29,7 @@ from mendq.cli.doctor.check import Status, guarded
 from mendq.cli.doctor.visibility import Trail, logged, trails_of
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.interrupts import as_interrupts
-from mendq.cli.invocation import Invocation
+from mendq.cli.invocation import Invocation, folder_of
 from mendq.cli.output import Yes, confirm, table
 from mendq.heal.approve import DECISIONS
 from mendq.model.case import Case, State
@@ -116,7 +116,9 @@ def drill(
     call: Invocation,
     queue: Annotated[str | None, typer.Option(help=_QUEUE)] = None,
     minutes: Annotated[float, typer.Option(help="How long to wait.", min=0.1)] = DEFAULT_MINUTES,
-    record: Annotated[Path | None, typer.Option(metavar="DIR", help=_RECORD)] = None,
+    record: Annotated[
+        Path | None, typer.Option(metavar="DIR", parser=folder_of, help=_RECORD)
+    ] = None,
     yes: Yes = False,
 ) -> Exit:
     """Let calls fail on a queue made for it; time Mendq.
@@ -127,7 +129,7 @@ def drill(
     """
     if record is not None:
         return _recorded(call, record, minutes, yes=yes)
-    name = queue or drill_queue_name()
+    name = drill_queue_name() if queue is None else queue
     arn = arn_of_name(name, call.account.region, call.account.account_id)
     if arn is None or not name.endswith(".fifo"):
         raise Stopped(f"--queue {name!r} is no name of a FIFO queue (it ends in .fifo)", Exit.USAGE)

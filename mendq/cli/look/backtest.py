@@ -27,7 +27,7 @@ from mendq.cli.backtest.nightly_run import (
 )
 from mendq.cli.commands import QUEUE, Kind, command
 from mendq.cli.exit_codes import Exit
-from mendq.cli.invocation import Invocation
+from mendq.cli.invocation import Invocation, folder_of
 from mendq.cli.look.export import replace_if_changed, require_place
 from mendq.cli.output import Output, some, table
 from mendq.model.case import NOTIFICATIONS_PER_HOUR
@@ -61,7 +61,9 @@ def backtest(  # noqa: PLR0913, PLR0917 - each is one option of the command
     last: Annotated[str, typer.Option("--to", metavar="DAY", help="The last day.")],
     queues: Annotated[Path | None, _QUEUES] = None,
     mode: Annotated[Mode, typer.Option(help="What the pages are about.")] = Mode.HEAL,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the pages are put.")] = Path(),
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", parser=folder_of, help="Where the pages are put.")
+    ] = Path(),
 ) -> Exit:
     """What past CloudTrail files would have meant, had Mendq been there.
 

@@ -43,15 +43,17 @@ def cases(  # noqa: PLR0913, PLR0917 - each is one option of the command
     call: Invocation,
     only_open: Annotated[bool, typer.Option("--open", help="Only those not ended.")] = False,
     queue: Annotated[
-        str, typer.Option(metavar="QUEUE", help="Only of this queue: name, URL or ARN.")
-    ] = "",
+        str | None, typer.Option(metavar="QUEUE", help="Only of this queue: name, URL or ARN.")
+    ] = None,
     state: Annotated[
         State | None, typer.Option(metavar="STATE", help="Only in this state, such as proposed.")
     ] = None,
-    symptom: Annotated[str, typer.Option(metavar="SYMPTOM", help="Only of this symptom.")] = "",
+    symptom: Annotated[
+        str | None, typer.Option(metavar="SYMPTOM", help="Only of this symptom.")
+    ] = None,
     since: Annotated[
-        str, typer.Option(metavar="T", help="Only opened since: 2h, 3d or an ISO time.")
-    ] = "",
+        str | None, typer.Option(metavar="T", help="Only opened since: 2h, 3d or an ISO time.")
+    ] = None,
     limit: Annotated[
         int | None, typer.Option(metavar="N", help="Not more than so many.", min=1)
     ] = None,
@@ -64,7 +66,9 @@ def cases(  # noqa: PLR0913, PLR0917 - each is one option of the command
       mendq cases --state proposed --json
     """
     wanted = _wanted(call, queue, symptom, state)
-    since_then = moment_of(since, datetime.now(UTC)) if since else datetime.min.replace(tzinfo=UTC)
+    since_then = datetime.min.replace(tzinfo=UTC)
+    if since is not None:
+        since_then = moment_of(since, datetime.now(UTC))
     source = call.account.stored(OpenCases)
     with call.out.waiting("reading the case store"):
         found = _open(source) if only_open else _newest(source)
@@ -82,12 +86,17 @@ def cases(  # noqa: PLR0913, PLR0917 - each is one option of the command
         _show(call, newest_first, limit or len(newest_first))
 
 
-def _wanted(call: Invocation, queue: str, symptom: str, state: State | None) -> dict[str, str]:
-    """The fields of a case that are asked for; Stopped where a name is none."""
-    if symptom and symptom not in BY_NAME:
+def _wanted(
+    call: Invocation, queue: str | None, symptom: str | None, state: State | None
+) -> dict[str, str]:
+    """The fields of a case that are asked for; Stopped where a name is none.
+
+    An empty text is such a name: it does not mean every queue or symptom.
+    """
+    if symptom is not None and symptom not in BY_NAME:
         near = some(get_close_matches(symptom, BY_NAME)) or "see the docs"
         raise Stopped(f"--symptom {symptom!r} is none that the catalogue has: {near}", Exit.USAGE)
-    queue_arn = queue and queue_arn_of(call.account, queue)
+    queue_arn = None if queue is None else queue_arn_of(call.account, queue)
     asked = {"queue_arn": queue_arn, "symptom": symptom, "state": state}
     return {name: value for name, value in asked.items() if value}
 

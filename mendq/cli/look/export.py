@@ -18,7 +18,7 @@ from mendq.aws.errors import QueueGone
 from mendq.aws.queue import ManagedQueue, attributes_of
 from mendq.cli.commands import MANAGED, QUEUE, Kind, command
 from mendq.cli.exit_codes import Exit, Stopped
-from mendq.cli.invocation import Invocation
+from mendq.cli.invocation import Invocation, folder_of
 from mendq.cli.queues import managed_queues
 from mendq.model.json_text import to_json
 from mendq.model.queue import parsed
@@ -30,7 +30,9 @@ DOCUMENTS = ("Policy", "RedrivePolicy", "RedriveAllowPolicy")
 @command(8, Kind.LOOKING, MANAGED | QUEUE)
 def export(
     call: Invocation,
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Made where it is missing.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", parser=folder_of, help="Made where it is missing.")
+    ],
 ) -> None:
     """Write the managed queues' configuration, for git.
 
