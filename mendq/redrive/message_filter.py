@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from functools import partialmethod
 from json import JSONDecodeError
-from math import isfinite
+from math import isfinite, prod
 from typing import Any, NamedTuple
 
 from jmespath.exceptions import JMESPathError
@@ -33,6 +33,8 @@ from mendq.model.evidence import to_text
 from mendq.redrive.messages import REDRIVEN, Message, MessageAttribute, quarantine_reason
 
 LONGEST_EXPRESSION = 4_000
+# A filter may repeat what it looks at only so often, so that it ends soon with any message.
+MOST_COPIES = 1_000
 DEEPEST = 100
 EXISTS, SHAPE = "exists", "shape"
 # The shape of a body that is JSON except for NaN and the like.
@@ -122,6 +124,8 @@ def message_filter(expression: str) -> MessageFilter:
         tree: Node = Parser().parse(expression).parsed
         _require_depth(tree)
         _require_finite_literals(tree)
+        if _copies(tree) > MOST_COPIES:
+            raise Misread(f"it makes more than {MOST_COPIES:,} copies of what it looks at")
         return MessageFilter(tree, {_written(each): each for each in _ways(tree)})
     except RecursionError as error:
         raise Misread(f"it is nested deeper than {DEEPEST} levels") from error
@@ -295,6 +299,23 @@ def _require_depth(node: Node, left: int = DEEPEST) -> None:
     for each in node["children"]:
         if isinstance(each, dict):
             _require_depth(each, left - 1)
+
+
+def _copies(node: Node) -> int:
+    """Return how often the result may hold what the node looks at, at most.
+
+    `[@, @] | [@, @]` holds it four times, so twenty more of these would take minutes and gigabytes.
+    """
+    if node["type"] == "literal":
+        return 0
+    copies = [_copies(child) for child in node["children"] if isinstance(child, dict)]
+    if node["type"] in _LEADING:
+        # Each part looks at the result of the part before it.
+        return prod(max(1, count) for count in copies)
+    if node["type"] == "function_expression" and node["value"] == "to_string":
+        # It puts a backslash before each quote and backslash, so each call may double a text.
+        return 2 * max(1, sum(copies))
+    return max(1, sum(copies))
 
 
 def _require_finite_literals(node: Node) -> None:

@@ -430,3 +430,21 @@ def test_what_a_filter_asks_of_the_redrive_it_may_ask_in_the_quarantine() -> Non
     assert not matches(f"attributes.\"{REDRIVEN}\".redrive == 'case-2'", quarantined)
     unmarked = Message("m-2", "{}", NOW)
     assert not matches(f'exists(attributes."{REDRIVEN}")', unmarked)
+
+
+@pytest.mark.parametrize(
+    "step", ["[@,@]", "[@,@][]", "{a:@,b:@}", "join('',[@,@])", "to_string(@)", "[[@],[@]]"]
+)
+def test_filter_that_doubles_what_it_looks_at_again_and_again_is_refused(step: str) -> None:
+    """Each would take minutes or gigabytes for one small message."""
+    doubled = " | ".join(["body.error.code", *[step] * 40])
+    with pytest.raises(Misread, match="copies of what it looks at"):
+        message_filter(f"({doubled}) == 'X'")
+
+
+def test_filter_that_repeats_something_a_few_times_is_read() -> None:
+    types = ", ".join(f"'t{number}'" for number in range(300))
+    assert not matches(f"contains([{types}], attributes.type)")
+    assert matches(f"contains([{types}, 'order'], attributes.type)")
+    assert matches(" || ".join(["body.error.code == 'Y'"] * 60) + " || body.error.code == 'X'")
+    assert matches("(body.error | [code, code] | [@, @])[1][0] == 'X'")
