@@ -15,9 +15,9 @@ Rules that keep the clean-up safe:
 3. All resources but the key have names that contain the run's random id. They are deleted by name,
    in the caller's account and region only.
 4. A KMS key has no name. An earlier run's key, or one whose CreateKey answer was lost, is deleted
-   only if AWS says three things: its description contains the run's name, it was created while the
-   run was making its resources, and its key policy names the caller. Any other key stays as it is,
-   and its id is printed.
+   only if AWS says three things: its description is the one that the run gives, it was created
+   while the run was making its resources, and its key policy allows something to the caller and to
+   nobody else. Any other key stays as it is, and its id is printed if it seems to be the run's.
 5. The clean-up of an earlier run asks first. The yes that starts a run covers its own clean-up.
 """
 
@@ -185,6 +185,7 @@ KEY_ACTIONS = [
     "kms:Decrypt",
     "kms:ScheduleKeyDeletion",
 ]
+KEY_DESCRIPTION = "<name>: for failing SQS calls, made by mendq drill"
 _KEY_POLICY = policy(
     {"Principal": {"AWS": "<principal>"}, "Action": KEY_ACTIONS, "Resource": "*"},
 )
@@ -220,7 +221,7 @@ PARTS: tuple[Part, ...] = (
         "key",
         "kms.create_key",
         {
-            "Description": "<name>: for failing SQS calls, made by mendq drill",
+            "Description": KEY_DESCRIPTION,
             "Policy": _KEY_POLICY,
         },
         "kms.schedule_key_deletion",
@@ -364,24 +365,31 @@ class Caller:
         self.is_path_known = False
         return f"arn:{self.partition}:iam::{self.account}:role/{self.name}"
 
-    def is_named_by(self, key_policy: str) -> bool:
-        """Return True if a statement of the key policy allows something to the caller by name."""
+    def is_alone_in(self, key_policy: str) -> bool:
+        """Return True if the key policy allows something to the caller by name, and to nobody else.
+
+        A run's own key policy does. A key that others may use as well is theirs too.
+        """
         try:
             statements = json.loads(key_policy)["Statement"]
         except (ValueError, LookupError, TypeError):
             return False
         if isinstance(statements, dict):
             statements = [statements]
+        principals: list[Any] = []
         for statement in statements:
-            if not isinstance(statement, dict) or statement.get("Effect") != "Allow":
+            if not isinstance(statement, dict):
+                return False
+            if statement.get("Effect") != "Allow":
                 continue
             principal = statement.get("Principal")
-            arns = principal.get("AWS") if isinstance(principal, dict) else None
-            if not isinstance(arns, list):
-                arns = [arns]
-            if any(isinstance(arn, str) and self._is(arn) for arn in arns):
-                return True
-        return False
+            if not isinstance(principal, dict) or [*principal] != ["AWS"]:
+                return False
+            arns = principal["AWS"]
+            principals.extend(arns if isinstance(arns, list) else [arns])
+        return bool(principals) and all(
+            isinstance(arn, str) and self._is(arn) for arn in principals
+        )
 
     def _is(self, arn: str) -> bool:
         if not self.is_role:
@@ -691,9 +699,16 @@ class Run:
             if is_tagged:
                 self._leave_alone(key, "its description does not name the run")
             return False
+        if metadata["Description"] != self.fill(KEY_DESCRIPTION):
+            self._leave_alone(key, "its description is not the one that the run gives its key")
+            return False
         if not started - CLOCK_SECONDS <= created <= started + MAKING_SECONDS:
             self._leave_alone(key, "it was not created while the run was making its resources")
             return False
+        return self._is_for_the_caller_alone(key)
+
+    def _is_for_the_caller_alone(self, key: str) -> bool:
+        """Return True if the key policy names the caller alone. If not, `left_alone` says so."""
         try:
             answer = self._call("kms.get_key_policy", {"KeyId": key, "PolicyName": "default"})
         except ClientError as error:
@@ -701,8 +716,10 @@ class Run:
                 raise
             self._leave_alone(key, "AWS does not let you read its key policy")
             return False
-        if not self.caller.is_named_by(answer["Policy"]):
-            self._leave_alone(key, f"its key policy does not name you ({self.caller.arn})")
+        if not self.caller.is_alone_in(answer["Policy"]):
+            self._leave_alone(
+                key, f"its key policy names others than you or not you ({self.caller.arn})"
+            )
             return False
         return True
 
@@ -1009,10 +1026,17 @@ def _exit(code: int, line: str) -> NoReturn:
     sys.exit(code)
 
 
+def _folder(text: str) -> Path:
+    """Return the folder. An empty text, such as an unset shell variable, is not this folder."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("is empty: name a folder")
+    return Path(text)
+
+
 def main() -> int:
     """Run from the command line."""
     parser = argparse.ArgumentParser(description=PLAN)
-    parser.add_argument("folder", metavar="DIR", type=Path, help="where the records are saved")
+    parser.add_argument("folder", metavar="DIR", type=_folder, help="where the records are saved")
     parser.add_argument("--minutes", type=float, default=MINUTES, help="how long, at most")
     parser.add_argument("--yes", action="store_true", help="answer yes to every question")
     given = parser.parse_args()

@@ -430,7 +430,12 @@ def _key_policy(*principals: Any, effect: str = "Allow") -> str:
     return json.dumps({"Version": "2012-10-17", "Statement": statements})
 
 
+def _description(run_id: str) -> str:
+    return recorder.KEY_DESCRIPTION.replace("<name>", f"{recorder.PREFIX}{run_id}")
+
+
 OWN_POLICY = _key_policy({"AWS": CALLER})
+ANOTHER_ROLE = f"arn:aws:iam::{ACCOUNT}:role/another"
 HOUR_SECONDS = 3_600
 OTHER_KEYS = {
     "created before": (OWN_POLICY, -HOUR_SECONDS),
@@ -441,6 +446,13 @@ OTHER_KEYS = {
     "the account's": (_key_policy({"AWS": f"arn:aws:iam::{ACCOUNT}:root"}), 0),
     "everybody's": (_key_policy("*", {"AWS": "*"}), 0),
     "denied": (_key_policy({"AWS": CALLER}, effect="Deny"), 0),
+    "shared with a role": (_key_policy({"AWS": [CALLER, ANOTHER_ROLE]}), 0),
+    "shared with the account": (
+        _key_policy({"AWS": CALLER}, {"AWS": f"arn:aws:iam::{ACCOUNT}:root"}),
+        0,
+    ),
+    "shared with a service": (_key_policy({"AWS": CALLER}, {"Service": "s3.amazonaws.com"}), 0),
+    "shared with everybody": (_key_policy({"AWS": CALLER}, "*"), 0),
     "a service's": (_key_policy({"Service": "sqs.amazonaws.com"}), 0),
     "no policy": ("{", 0),
 }
@@ -454,8 +466,7 @@ def test_drill_leaves_key_alone_if_one_of_three_answers_differs(
     seconds: int,
 ) -> None:
     killed = quiet_account.kill_run(monkeypatch, "kms.CreateKey")
-    name = f"{recorder.PREFIX}{killed}"
-    key = quiet_account.make_key(f"{name}: made by somebody", Policy=policy)
+    key = quiet_account.make_key(_description(killed), Policy=policy)
     kms_backends[ACCOUNT][REGION].keys[key].creation_date += seconds
     assert f"The KMS key {key} is left alone." in quiet_account.clean_up()
     assert quiet_account.key_states()[key] == "Enabled"
@@ -466,7 +477,7 @@ def test_drill_leaves_key_alone_whose_policy_aws_does_not_show(
     quiet_account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     killed = quiet_account.kill_run(monkeypatch, "kms.CreateKey")
-    key = quiet_account.make_key(f"{recorder.PREFIX}{killed}: made by somebody")
+    key = quiet_account.make_key(_description(killed))
     quiet_account.at("kms.GetKeyPolicy", _refuse("GetKeyPolicy"))
     assert f"The KMS key {key} is left alone." in quiet_account.clean_up()
     assert quiet_account.all() == {*quiet_account.before, key}
@@ -499,6 +510,26 @@ def test_drill_leaves_key_alone_whose_description_names_another_run(
     killed = quiet_account.kill_run(monkeypatch, "kms.CreateKey")
     key = quiet_account.make_key(description.format(id=killed), Policy=OWN_POLICY)
     quiet_account.clean_up()
+    assert quiet_account.key_states()[key] == "Enabled"
+    assert quiet_account.all() == {*quiet_account.before, key}
+
+
+@pytest.mark.parametrize(
+    "description",
+    [
+        "production: not {name}",
+        "{name}-copy of the payments key",
+        "x{name}",
+        "{name}: for failing SQS calls, made by mendq drill, and for payments",
+    ],
+)
+def test_drill_leaves_key_alone_whose_description_only_mentions_the_run(
+    quiet_account: Account, monkeypatch: pytest.MonkeyPatch, description: str
+) -> None:
+    killed = quiet_account.kill_run(monkeypatch, "kms.CreateKey")
+    text = description.format(name=f"{recorder.PREFIX}{killed}")
+    key = quiet_account.make_key(text, Policy=OWN_POLICY)
+    assert f"The KMS key {key} is left alone." in quiet_account.clean_up()
     assert quiet_account.key_states()[key] == "Enabled"
     assert quiet_account.all() == {*quiet_account.before, key}
 
