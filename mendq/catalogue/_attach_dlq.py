@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mendq.catalogue._stuck_group import head_is_stuck, one_group_blocks
 from mendq.catalogue._visibility import failing_consumer
@@ -130,6 +130,8 @@ RECEIVE_LIMITS = (MAX_RECEIVE_COUNT, 10, 20, 30, 50, MOST_RECEIVES)
 # A mean says nothing about the message that needs most receives: a limit at the mean would move
 # every message above it.
 TIMES_THE_MEAN = 3
+# From here on the mean of the last hour is no chance, and counts instead of that of six hours.
+MANY_TIMES_MORE = 2
 
 
 def make_and_attach(facts: Facts, because: str) -> Plan | Refusal:
@@ -198,11 +200,34 @@ def _highest_mode(facts: Facts) -> Mode:
 def _sums_of_finished(facts: Facts, measured: Measured) -> Measured:
     """Return the sums that show best how often finished messages were received.
 
-    If a FIFO group is blocked, use the sums since then: they cover the messages of other groups.
+    If a FIFO group is blocked, use the sums since then: they cover the messages of other groups. If
+    messages need many more receives by now, use the last hour: the limit has to spare these.
     """
     still = measured.recent.standstill
     is_stuck = facts.is_fifo and head_is_stuck(measured, facts.visibility_seconds)
-    return still if is_stuck and still is not None and still.deleted else measured
+    if is_stuck and still is not None and still.deleted:
+        return still
+    lately = _last_hour(measured)
+    mean = measured.receives_per_finished(is_fifo=facts.is_fifo)
+    mean_lately = lately.receives_per_finished(is_fifo=facts.is_fifo) if lately else None
+    if mean is None or mean_lately is None or mean_lately < MANY_TIMES_MORE * mean:
+        return measured
+    return lately or measured
+
+
+def _last_hour(measured: Measured) -> Measured | None:
+    """The sums of the last hour; None if nothing is known of its minutes."""
+    last = measured.recent.stretches[-2:]
+    if not last:
+        return None
+    return replace(
+        measured,
+        since=last[0].since,
+        before=last[0].before,
+        sent=sum(stretch.sent for stretch in last),
+        received=sum(stretch.received for stretch in last),
+        deleted=sum(stretch.deleted for stretch in last),
+    )
 
 
 def _receive_limit(facts: Facts) -> int | None:

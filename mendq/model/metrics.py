@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import pairwise
 from math import isfinite
 from statistics import median
 from typing import NamedTuple
@@ -125,6 +126,9 @@ TRIED_TWICE = 2
 DELETED_OFTEN = 1.5
 # What was deleted within it, somebody may still be deleting.
 LATELY = timedelta(minutes=15)
+# Deletes have stopped earlier if the pause since the last one is longer than this, and so many
+# times longer than any pause before.
+SHORTEST_PAUSE, TIMES_LONGEST_PAUSE = timedelta(minutes=3), 2
 # Length of the stretches by which one tells steady receives from a burst.
 STRETCH = timedelta(minutes=30)
 
@@ -180,7 +184,8 @@ class Measured:
     `fewest_messages` and `usual_messages` are the least and the median of the backlogs of all
     minutes, None if there are no minutes to look at. `sent_since_delete` and
     `received_since_delete` count what came after the minute of the last delete; 0 if nothing was
-    deleted.
+    deleted. `pause` is how long nothing has been deleted since then, `longest_pause` the longest
+    such time between two deletes before.
     """
 
     since: datetime
@@ -202,6 +207,8 @@ class Measured:
     usual_messages: int | None = None
     sent_since_delete: int = 0
     received_since_delete: int = 0
+    pause: timedelta = timedelta(0)
+    longest_pause: timedelta = timedelta(0)
 
     @property
     def lasted(self) -> timedelta:
@@ -291,13 +298,15 @@ class Measured:
     def has_stopped_finishing(self) -> bool:
         """True if messages came and were received since the last delete, and none was finished.
 
-        It says nothing while the last delete is only minutes ago, nor of a single message: that may
-        be the one that comes back.
+        While the last delete is only minutes ago, it says so only if consumers never paused for so
+        long before. It says nothing of a single message: that may be the one that comes back.
         """
         if self.deleted == 0:
             return self.sent > 1 and self.received > self.now.in_flight
         in_vain = self.received_since_delete - self.now.in_flight
-        return self.deleted_lately == 0 and self.sent_since_delete > 1 and in_vain > 0
+        usual = max(SHORTEST_PAUSE, TIMES_LONGEST_PAUSE * self.longest_pause)
+        has_paused = self.deleted_lately == 0 or self.pause > usual
+        return has_paused and self.sent_since_delete > 1 and in_vain > 0
 
     def dead_after(self, receives: int) -> int:
         """How many left after so many receives each and no delete; 0 where the counts say no such.
@@ -382,7 +391,14 @@ def measured(series: Series, window: Window, *, is_part: bool = False) -> Measur
         usual_messages=round(median(backlogs)) if backlogs else None,
         sent_since_delete=total("sent", after_delete),
         received_since_delete=total("received", max(after_delete, counted_since)),
+        pause=next(iter(_pauses([*deleted_at[-1:], window.until])), timedelta(0)),
+        longest_pause=max(_pauses(deleted_at), default=timedelta(0)),
     )
+
+
+def _pauses(minutes: Sequence[datetime]) -> list[timedelta]:
+    """How long it took from the end of each minute to the next one."""
+    return [later - at - PERIOD for at, later in pairwise(minutes)]
 
 
 def _backlogs(points: Series) -> list[int]:

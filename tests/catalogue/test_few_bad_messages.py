@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -85,13 +86,45 @@ def test_attach_dlq_refused_after_consumers_stopped_finishing() -> None:
     assert isinstance(answer(but(facts, sent_since_delete=1)), Plan), "it may be the bad one"
 
 
+def test_attach_dlq_refused_minutes_after_steady_deletes_ended() -> None:
+    """An outage may begin between a proposal and its approval, which would carry it out."""
+    stopped = {"sent_since_delete": 40, "received_since_delete": 160, "deleted_lately": 90}
+    steady = {"pause": timedelta(minutes=5), "longest_pause": timedelta(minutes=1)}
+    facts = counts(1_040, 1_160, 1_000, 40, **stopped, **steady)
+    for refusal in (answer(facts), make_again(facts, DLQ_ARN, "because")):
+        assert isinstance(refusal, Refuse)
+        assert "40 messages came since the last delete" in refusal.reason
+    rarely = but(facts, longest_pause=timedelta(minutes=4))
+    assert isinstance(answer(rarely), Plan), "its consumers often delete nothing for so long"
+    held = but(facts, in_flight_now=160)
+    assert isinstance(answer(held), Plan), "all that was received is still at work"
+
+
+@pytest.mark.parametrize(("lately", "limit"), [(60, 20), (600, None)])
+def test_attach_dlq_limit_goes_by_last_hour_if_messages_need_more_receives(
+    lately: int, limit: int | None
+) -> None:
+    """Of 300 messages each was finished at its first receive, until their consumer changed."""
+    half_hour = measured(sent=15, received=15 * lately // 10, deleted=15, backlog_before=3)
+    stretches = (measured(sent=75, received=75, deleted=75),) * 4 + (half_hour,) * 2
+    received = 300 + 30 * lately // 10
+    facts = counts(333, received, 330, 3, recent=Recent(stretches=stretches))
+    proposed = answer(facts)
+    if limit is None:
+        assert isinstance(proposed, Refuse)
+        assert proposed.code == "no_safe_limit"
+        assert "60.0 receives on average" in proposed.reason
+    else:
+        assert limit_of(proposed) == limit, "three times the 6 receives of now, not the 1.5 of all"
+
+
 def test_attach_dlq_refused_if_last_hour_finished_hardly_any() -> None:
     hour = (measured(sent=30, received=600, deleted=2), measured(sent=30, received=600, deleted=1))
     facts = counts(1_040, 2_200, 1_003, 37, recent=Recent(stretches=hour))
     refusal = answer(facts)
     assert isinstance(refusal, Refuse)
     assert "of 60 messages that arrived in the last hour, consumers finished 3" in refusal.reason
-    good = (measured(sent=30, received=600, deleted=29),) * 2
+    good = (measured(sent=30, received=600, deleted=29, backlog_before=35),) * 2
     assert isinstance(answer(but(facts, recent=Recent(stretches=good))), Plan)
 
 

@@ -283,6 +283,31 @@ def test_counts_are_summed_and_a_backlog_is_all_that_is_there_at_both_ends() -> 
     assert (now.noisy_groups, now.quiet_visible, now.quiet_oldest_age_seconds) == (2, 7, 60)
 
 
+def with_last_delete_at(minute: int, every: int) -> Measured:
+    """Six hours of two sends and two receives a minute; the deletes end at `minute`."""
+    steady = [(n, 2) for n in range(360)]
+    return known(
+        6,
+        sent=steady,
+        received=steady,
+        deleted=[(n, 2 * every) for n in range(minute % every, minute + 1, every)],
+        visible=[(0, 0), (359, 4)],
+    )
+
+
+@pytest.mark.parametrize(
+    ("minute", "every", "has_stopped"),
+    [(355, 1, True), (356, 1, False), (348, 5, True), (352, 5, False), (343, 20, True)],
+)
+def test_consumers_have_stopped_finishing_after_a_pause_longer_than_any_before(
+    minute: int, every: int, has_stopped: bool
+) -> None:
+    measured = with_last_delete_at(minute, every)
+    assert measured.pause == timedelta(minutes=359 - minute)
+    assert measured.longest_pause == timedelta(minutes=every - 1)
+    assert measured.has_stopped_finishing is has_stopped
+
+
 def test_receives_after_the_last_delete_are_no_finished_message_s() -> None:
     quiet = known(
         6,
