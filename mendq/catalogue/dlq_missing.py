@@ -213,10 +213,14 @@ class _Stays:
     def comes_and_goes(self) -> bool:
         """Return True if many messages fail at random and are finished later.
 
-        Their number then varies by chance, by its square root or more. This is not asked of up to
-        FEW_BAD messages: for them `fewest` is enough.
+        Their number then varies by chance, by its square root or more. Up to FEW_BAD messages are
+        asked this only if more is always there than the receives in vain explain: messages wait for
+        longer than a timeout then, and a few that never finish would not vary in number.
         """
-        return self.bad > FEW_BAD and self.usual - self.fewest > sqrt(self.bad)
+        if self.bad > FEW_BAD:
+            return self.usual - self.fewest > sqrt(self.bad)
+        is_unexplained = self.fewest > 2 * self.bad + 1
+        return is_unexplained and self.usual - self.fewest > sqrt(self.usual)
 
     @classmethod
     def of(cls, facts: Facts, stretches: Sequence[Measured]) -> _Stays | None:
