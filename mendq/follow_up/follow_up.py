@@ -35,7 +35,15 @@ from mendq.heal.context import Functions, Outcome, call_owner
 from mendq.heal.recover import settle_whosever, standing
 from mendq.model.case import FINAL, MADE_FOR, PROVING, Case, Severity, State, severity_of
 from mendq.model.facts import Facts
-from mendq.model.harms import OWN_CHANGE, dlq_named, own_change, sign_in, step_to_watch
+from mendq.model.harms import (
+    OWN_CHANGE,
+    Sign,
+    dlq_named,
+    own_change,
+    sign_in,
+    sign_of,
+    step_to_watch,
+)
 from mendq.model.lifecycle import (
     CALLING,
     HARM_WATCHED,
@@ -49,7 +57,7 @@ from mendq.model.lifecycle import (
 from mendq.model.limits import Limits, Mode
 from mendq.model.names import HEARTBEAT, OwnMetric, fixes_being_verified
 from mendq.model.queue import arn_of, parts_of
-from mendq.notifications.own_change import named_first
+from mendq.notifications.own_change import say_what_arrived, say_what_shows
 
 # A case that cannot be looked at now is looked at again then, behind those that can.
 TRY_AGAIN = timedelta(minutes=5)
@@ -302,7 +310,9 @@ class _OpenCase(Struct, frozen=True):
         if not shown:
             return ""
         change = own_change(replace(self.case, at=written_at), step, self.case)
-        return f"{named_first(change, self.context.now)}. Since then {shown}"
+        moves_messages = sign_of(self.case) is Sign.DLQ_ARRIVALS
+        say = say_what_arrived if moves_messages else say_what_shows
+        return say(change, shown, self.context.now)
 
     def _stands_as_written(self) -> bool:
         """True if what the case wrote stands there: a person may have taken it back.

@@ -8,6 +8,7 @@ from shlex import quote
 
 from mendq.model.own_change import OwnChange
 from mendq.model.queue import parts_of
+from mendq.notifications.commands import messages_of
 from mendq.notifications.text import command_line, counted, span
 
 
@@ -23,6 +24,26 @@ def named_first(change: OwnChange, now: datetime) -> str:
     return (
         f"Mendq {change.did} {ago} ago (case {change.case_id}): {change.effect}. "
         f"{change.take_back}: {rollback_command(change)}"
+    )
+
+
+def say_what_shows(change: OwnChange, shown: str, now: datetime) -> str:
+    """The change, and what shows that it may do harm; without a full stop."""
+    return f"{named_first(change, now)}. Since then {shown}"
+
+
+def say_what_arrived(change: OwnChange, shown: str, now: datetime) -> str:
+    """The sentences about messages that moved to a DLQ since a change; without a full stop.
+
+    That bad messages move there is what a DLQ is for, so people decide what these are.
+    """
+    look = messages_of(change.queue_arn)
+    region = parts_of(change.queue_arn).region
+    close = command_line(f"mendq close {quote(change.case_id)} --region {region}")
+    return (
+        f"{say_what_shows(change, shown, now)}. Look at what moved: `{look}`. If "
+        "consumers could have finished it, take the change back. If it fails at every try, the "
+        f"change does what it is for: `{close}` ends the case"
     )
 
 

@@ -95,7 +95,10 @@ def test_attached_dlq_is_not_verified_while_messages_arrive(scanned: Scanning) -
     assert reason_of(scanned, MISSING) == (
         f"Mendq attached the DLQ orders-dlq to orders 1 h 30 min ago (case {case_id}): messages "
         "that had been received 5 times move there. To take the change back: "
-        f"{rollback_of(case_id)}. Since then 1 message moved to the DLQ orders-dlq"
+        f"{rollback_of(case_id)}. Since then 1 message moved to the DLQ orders-dlq. Look at what "
+        "moved: `mendq dlq orders --region us-east-1`. If consumers could have finished it, take "
+        "the change back. If it fails at every try, the change does what it is for: "
+        f"`mendq close {case_id} --region us-east-1` ends the case"
     )
     (page,) = urgent(scanned)
     assert f"\n  {rollback_of(case_id)}\n" in page
