@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from mendq.catalogue import examples
 from mendq.catalogue._attach_dlq import make_again, make_and_attach
 from mendq.catalogue.consumer_failing import CONSUMER_FAILING
 from mendq.catalogue.dlq_missing import DLQ_MISSING
@@ -161,6 +162,35 @@ def test_three_bad_messages_are_found_whatever_else_comes(good: int) -> None:
     facts = counts(good + 3, good + 3 * 720, good, 3)
     assert found_in(CONSUMER_FAILING, facts) is None
     assert found_in(DLQ_MISSING, facts) is not None
+
+
+def half_hours(received: int, fewest: int, usual: int) -> Recent:
+    """Six hours in which 29 messages came and were finished in each half hour."""
+    counted = {"sent": 29, "received": received, "deleted": 29}
+    ends = {"fewest_messages": fewest, "usual_messages": usual}
+    ends |= {"backlog_before": usual, "backlog_now": usual}
+    began = examples.AT - timedelta(hours=6)
+    return Recent(
+        stretches=tuple(
+            measured(
+                since=began + n * timedelta(minutes=30),
+                until=began + (n + 1) * timedelta(minutes=30),
+                **counted,
+                **ends,
+            )
+            for n in range(12)
+        )
+    )
+
+
+def test_messages_given_back_for_ten_minutes_are_not_told_as_bad() -> None:
+    """Half of all are: 10 wait by chance, 4 at the least, and one in each timeout explains one."""
+    ends = {"backlog_before": 10, "fewest_messages": 4, "usual_messages": 10}
+    facts = counts(348, 696, 348, 10, VisibilityTimeout=60, **ends)
+    given_back = but(facts, recent=half_hours(58, 4, 10))
+    assert found_in(DLQ_MISSING, given_back) is None
+    stay = but(facts, recent=half_hours(58, 4, 5))
+    assert found_in(DLQ_MISSING, stay) is not None, "their number does not vary"
 
 
 def test_lambda_that_fails_at_a_few_messages_gets_dlq() -> None:
