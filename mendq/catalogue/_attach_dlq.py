@@ -251,10 +251,10 @@ def _no_safe_limit(facts: Facts, because: str) -> Refusal:
     """Refuse to choose maxReceiveCount: a person who knows the consumer must choose it."""
     reason = (
         f"{because}. A DLQ would stop that, but Mendq cannot tell which maxReceiveCount keeps good "
-        f"messages out of it: {_say_mean(facts)}. Three times that is more than {MOST_RECEIVES}, "
-        "the highest value that Mendq sets. Find in the consumer's log how often it receives a message "
-        "before it finishes it. Then attach a DLQ with a higher maxReceiveCount yourself; the "
-        "runbook has the command"
+        f"messages out of it: {_say_mean(facts)}. Three times that is more than "
+        f"{MOST_RECEIVES}, the highest value that Mendq sets. Find in the consumer's log how often "
+        "it receives a message before it finishes it. Then attach a DLQ with a higher "
+        "maxReceiveCount yourself; the runbook has the command"
     )
     return Refuse("no_safe_limit", reason, get_attributes(facts.queue_arn))
 
