@@ -61,10 +61,10 @@ def install() -> None:
 
 
 def _without_dead(queue: Queue, received: list[Message]) -> list[Message]:
-    """Put back what came due since MiniStack swept for the DLQ, a moment ago: the next one has it.
+    """Put back messages that must move to the DLQ, so that no consumer receives them once more.
 
-    Else it would be received more often than maxReceiveCount. In a FIFO queue the messages behind
-    one that is put back in its group are put back too, so that none overtakes it.
+    They became visible after MiniStack had moved messages to the DLQ; its next turn moves them. In a
+    FIFO queue the messages behind them in their group are put back too, so that none overtakes them.
     """
     redrive = redrive_of(queue["attributes"].get("RedrivePolicy", ""))
     if redrive is None or sqs._queue_by_arn(redrive.dlq_arn) is None:

@@ -94,7 +94,7 @@ def fortnight(
 
 
 def finite(points: Points) -> Points:
-    """Return the points without NaN and Infinity, which no metric of AWS's has."""
+    """Return the points without NaN and Infinity; AWS's own metrics have neither."""
     return [point for point in points if isfinite(point[1])]
 
 

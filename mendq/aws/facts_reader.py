@@ -51,12 +51,12 @@ Answer = TypeVar("Answer")
 
 
 def made_none(_source_arn: str, _dlq_arn: str) -> bool:
-    """Return False: without a case store nobody knows of a DLQ that Mendq made."""
+    """Return False: without a case store, Mendq does not know which DLQs it made."""
     return False
 
 
 class FactsReader(Struct, frozen=True):
-    """Where facts come from; `open_about` says what cases are open about some queues.
+    """The sources of facts; `open_about` returns the open cases about some queues.
 
     `noted_moves` says into which queues a scan has seen messages being moved by name;
     `newest_about` names the newest cases about some queues, over or not; `consent` says which

@@ -1,4 +1,4 @@
-"""The DLQs that Mendq made, by what the case store records of its writes."""
+"""Find the DLQs that Mendq made, from the writes in the case store."""
 
 from __future__ import annotations
 
@@ -20,10 +20,13 @@ if TYPE_CHECKING:
 
 
 class MadeDlqs(Table, frozen=True):
-    """Methods raise CaseStoreUnavailable, or CaseStoreUnreadable for an item that is not ours."""
+    """DLQs that Mendq made, as the case store records them.
+
+    Methods raise CaseStoreUnavailable, or CaseStoreUnreadable if an item cannot be read.
+    """
 
     def is_made(self, source_arn: str, dlq_arn: str) -> bool:
-        """Return True if Mendq made this DLQ for that source, and did not take it back."""
+        """Return True if Mendq made this DLQ for that source and has not rolled it back."""
         found = self.get(items.attribute_key(source_arn, CreateDlq.attribute))
         with items.reading(f"the DLQ that was made for {source_arn}"):
             return items.attribute_of(found).last_written == dlq_arn
@@ -36,9 +39,9 @@ class MadeDlqs(Table, frozen=True):
         clients: Clients,
         consent: Consent,
     ) -> str:
-        """Return a managed source that Mendq made the DLQ for; empty if there is none.
+        """Return a managed source that Mendq made the DLQ for, or an empty text.
 
-        Such a DLQ is looked after with its source, in the lowest mode, unless its own tag is `off`.
+        Mendq scans such a DLQ with its source, in observe mode, unless its own tag is `off`.
         Raises FactsUnavailable if the tags of a source cannot be read.
         """
         if tags.get(MODE_TAG) == OFF:

@@ -315,9 +315,9 @@ class _OpenCase(Struct, frozen=True):
         return say(change, shown, self.context.now)
 
     def _stands_as_written(self) -> bool:
-        """True if what the case wrote stands there: a person may have taken it back.
+        """Return False if a person changed the value that the case wrote.
 
-        Of what is still to be proven the table asks that first.
+        Return True while the fix is being verified: the lifecycle table checks the value then.
         Raises FactsUnavailable, QueueGone or QueueRefusesUs.
         """
         if self._is_proving:
@@ -331,13 +331,13 @@ class _OpenCase(Struct, frozen=True):
         return all(step.standing_in(shown) == after[step.attribute] for step in known)
 
     def _written_at(self) -> datetime:
-        """When the case wrote last: the case itself bears the time of its newest transition."""
+        """Return the time of the last write; `case.at` is the time of the newest transition."""
         names = [step["attribute"] for step in self.case.steps]
         writes = [write for name in names for write in self.view.record_of(name).writes]
         return max((write.at for write in writes), default=self.case.at)
 
     def _is_reported_at_dlq(self) -> bool:
-        """True if people were told of this change by the case about what arrives in its DLQ."""
+        """Return True if an open `dlq_messages_arriving` case names this change already."""
         dlq_arn = dlq_named(self.case.steps)
         if not dlq_arn:
             return False

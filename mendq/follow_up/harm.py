@@ -14,14 +14,14 @@ from mendq.model.harms import Sign, Signs, dlq_named, sign_of
 from mendq.model.metrics import Measured, Window
 from mendq.model.steps import CreateDlq
 
-# SQS sends a datapoint a minute; of a single one nothing can be told.
+# SQS sends one datapoint a minute. One datapoint alone shows nothing.
 SHORTEST = timedelta(minutes=3)
 
 
 def signs_since(clients: Clients, case: Case, written_at: datetime, now: datetime) -> Signs:
-    """Return what was measured since the change: of the queue, or of the DLQ that it is about.
+    """Return measurements since the change, of the changed queue or of its DLQ.
 
-    Only what the case's sign needs is asked for, because each metric is billed.
+    Only the metrics that the case's sign needs are read, because each metric is billed.
 
     Raises:
         FactsUnavailable: SQS or CloudWatch gives no answer.
@@ -38,7 +38,7 @@ def signs_since(clients: Clients, case: Case, written_at: datetime, now: datetim
 
 
 def _waiting(clients: Clients, dlq_arn: str) -> int:
-    """Return the messages in the DLQ now, in flight or not; none if it is gone."""
+    """Return the number of messages in the DLQ now, in flight or not; 0 if it was deleted."""
     try:
         queue = QueueFacts(dlq_arn, attributes_of(clients, dlq_arn))
     except QueueGone:

@@ -169,13 +169,14 @@ def _may_measure(queue_arn: str, run: FixContext) -> bool:
 def managed_situation(
     group: Group, run: FixContext, tags: Mapping[str, str], view: CaseStoreView
 ) -> Situation | Outcome:
-    """The situation in the lowest mode that holds, without evidence yet.
+    """Return the situation to decide about, or the refusal of a queue that is not managed.
 
-    What a scan finds on a DLQ that Mendq made is reported even if only its source is managed.
+    The mode is the lowest one that settings, tags and autonomy allow. Evidence is added later. A
+    finding on a DLQ that Mendq made is reported even if only its source is managed.
     """
     mode, made_for = mode_of(group.queue_arn, run, tags), ""
     if mode is None and group.is_found:
-        made_for = _made_for(group.queue_arn, tags, run)
+        made_for = _find_made_for(group.queue_arn, tags, run)
         mode = Mode.OBSERVE if made_for else None
     if mode is None:
         return declined("not_managed", "the queue is not managed by Mendq")
@@ -184,8 +185,8 @@ def managed_situation(
     return situation_of(group.symptom, facts, lowest, view, run, made_for=made_for)
 
 
-def _made_for(queue_arn: str, tags: Mapping[str, str], run: FixContext) -> str:
-    """Return the managed source that Mendq made this DLQ for; empty if there is none."""
+def _find_made_for(queue_arn: str, tags: Mapping[str, str], run: FixContext) -> str:
+    """Return the managed source that Mendq made this DLQ for, or an empty text."""
     try:
         named_by = source_arns_of(run.clients, queue_arn)
     except QueueGone:

@@ -338,9 +338,9 @@ def _notify_mass_symptom(
     own_changes: Sequence[OwnChange],
     run: FixContext,
 ) -> None:
-    """Send one page for all queues, one of each caller first, so that nobody's many hide another's.
+    """Send one page for all queues. One queue of each caller comes first, so that none is hidden.
 
-    `own_changes` are Mendq's own that can have caused the symptom on some of them.
+    `own_changes` are changes by Mendq that may have caused the symptom on some of the queues.
     Raises CaseStoreUnavailable or NotificationNotSent.
     """
     of_caller = {caller: each.queue_arn for each in groups for caller in each.callers}

@@ -253,13 +253,13 @@ def _lowered(plan: Plan, case_id: str) -> Plan:
 
 
 def _for_a_person_to_choose(plan: Plan) -> Plan:
-    """The plan, for a person to see first: the rollback of Mendq's own change may be better."""
-    why = "the cause may be that change of Mendq's own, so a person has to approve this one"
+    """Make the plan need approval: rolling back Mendq's earlier change may be better."""
+    why = "that change by Mendq may be the cause, so a person must approve this plan"
     return replace(plan, reason=f"{plan.reason}; {why}", at_most=min(plan.at_most, Mode.PROPOSE))
 
 
 def _with_own_change(situation: Situation, reason: str) -> str:
-    """The reason after a sentence that names Mendq's own change, if that can be the cause."""
+    """Put a sentence about Mendq's own change before the reason, if it may be the cause."""
     change = situation.facts.own_change
     return reason if change is None else f"{named_first(change, situation.now)}. {reason}"
 

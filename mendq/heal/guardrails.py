@@ -23,14 +23,14 @@ STRANGERS_EVERY = timedelta(hours=1)
 
 
 class Situation(Struct, frozen=True):
-    """All that is known of one symptom of one queue, whoever is to decide: heal, or a dry run.
+    """Everything that heal or a dry run needs to decide about one symptom of one queue.
 
     `facts` are without attributes where the queue was not looked at, or is gone; `mode` is the
     lowest that holds. `fresh` is what failed calls say that are fresh and speak for the symptom, or
     what was found; `evidence` that and what was kept of it. `reach` is empty until somebody
     has asked how far the symptom has spread. With `waits`, a case that an owner has taken up, no
     evidence is asked. `changes` are those of a day that have each excused failed calls. `made_for`
-    is the managed source that Mendq made this queue for as its DLQ, if nothing else manages it.
+    is the managed source that this queue was made for as its DLQ, if the queue itself is unmanaged.
     """
 
     symptom: Symptom

@@ -1,4 +1,4 @@
-"""Look for a change by Mendq that can have caused what is about to be reported."""
+"""Find a change by Mendq that may have caused the symptom, before it is reported."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def with_own_change(situation: Situation, run: FixContext) -> Situation:
     """Return the situation with Mendq's newest change that can have caused the symptom, if any.
 
-    Cases that cannot be read name nothing: the finding is reported without them.
+    If the cases cannot be read, the finding is reported without a change.
 
     Raises:
         CaseStoreUnavailable: The case store gives no answer.
@@ -38,7 +38,7 @@ def with_own_change(situation: Situation, run: FixContext) -> Situation:
 
 
 def _is_worth_a_look(situation: Situation) -> bool:
-    """False if no step causes the symptom, or the records at hand show no write of such a step."""
+    """Return False if no step causes the symptom, or if Mendq's records show no such write."""
     symptom = situation.symptom.name
     if symptom not in CAUSED:
         return False
@@ -56,7 +56,7 @@ def _change_behind(symptom: str, facts: Facts, run: FixContext) -> OwnChange | N
 
 
 def _queues_around(facts: Facts) -> list[str]:
-    """The queue, the sources of its DLQ messages, and its own DLQ: a redrive is a case of that."""
+    """Return the queue, its sources and its own DLQ. A redrive is a case about the DLQ."""
     named = [facts.queue_arn, *facts.source_arns]
     if (dlq_arn := arn_of(facts.dlq_arn)) is not None:
         named.append(dlq_arn)

@@ -1,16 +1,18 @@
-"""Tell which message blocked a FIFO group, from what of the group lies in the DLQ.
+"""Tell which message blocked a FIFO group, from the messages of that group in the DLQ.
 
 A message that always fails is the first of its group while it is tried: SQS returns the others only
 behind it. It reaches the DLQ together with the messages that SQS returned in the same receives, and
 before them. So the first message of the group in the DLQ is the one that failed, as long as
 
-1. the messages of the group reached the DLQ together: of two that reached it at different times,
-   each may have blocked the group, and what stood between them is gone;
-2. they reached it alone: a receive may return messages of several groups, and a consumer that gives
-   a whole batch back lets the first messages of other groups die with the one that failed;
-3. all of them died in the source: what a person sent there by hand never blocked anything.
+1. the messages of the group reached the DLQ together. If they came at different times, the group
+   was blocked more than once, so more than one of them may have failed;
+2. no other group's messages reached it at the same time. A receive may return messages of several
+   groups. If a consumer gives a whole batch back, first messages of other groups move with the one
+   that failed;
+3. all of them came from the source queue. A message that a person sent to the DLQ never blocked the
+   group.
 
-Where one of these does not hold, nobody but the consumer's log can say which message failed.
+If one of these does not hold, only the consumer's log can tell which message failed.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/FIFO-queues-understanding-logic.html
 """
 
@@ -30,7 +32,7 @@ TOGETHER = timedelta(seconds=60)
 
 
 class GroupInDlq(Struct):
-    """What was seen of one message group in a DLQ, in the order in which SQS returns it."""
+    """The first message of a message group in a DLQ, and when the group's messages came there."""
 
     first_id: str
     first_at: datetime
@@ -39,11 +41,11 @@ class GroupInDlq(Struct):
 
     @classmethod
     def begun_by(cls, message: Message) -> GroupInDlq:
-        """The group, of which this message is the first."""
+        """Return the group that begins with this message."""
         return cls(message.message_id, message.sent_at, message.sent_at)
 
     def add(self, message: Message, *, is_from_source: bool) -> None:
-        """Count one of its messages; a FIFO queue's DLQ says of each when it came there."""
+        """Add a message of the group. In a FIFO DLQ, `sent_at` is the time when it came there."""
         self.first_at = min(self.first_at, message.sent_at)
         self.last_at = max(self.last_at, message.sent_at)
         self.has_others = self.has_others or not is_from_source
@@ -56,9 +58,10 @@ class GroupInDlq(Struct):
 
 
 class UnclearGroup(Struct, frozen=True):
-    """A group of which the DLQ cannot tell which message failed.
+    """A group whose failed message cannot be told from the DLQ.
 
-    `can_be_named`: the first did fail if a person says that this group was the blocked one.
+    `can_be_named` is True if the first message failed, provided that this group was blocked. A
+    person may know that.
     """
 
     group_id: str
@@ -73,8 +76,8 @@ def find_unclear_groups(
 
     Args:
         groups: All groups that were seen in the DLQ, by message group id.
-        chosen: The groups of which the person's filter takes messages.
-        going: Those of them of which messages would be sent back.
+        chosen: Groups with messages that match the person's filter.
+        going: Groups with messages that would be sent back; a part of `chosen`.
     """
     unclear = list[UnclearGroup]()
     for group_id in sorted(going):
@@ -85,7 +88,7 @@ def find_unclear_groups(
             if other_id != group_id and group.came_with(groups[other_id])
         ]
         if group.has_others:
-            reason = "some of its messages did not die in this source, or were sent there by hand"
+            reason = "some of its messages came from another queue, or a person sent them there"
             unclear.append(UnclearGroup(group_id, reason))
         elif group.last_at - group.first_at > TOGETHER:
             came = f"{group.first_at:%Y-%m-%d %H:%M:%S} to {group.last_at:%Y-%m-%d %H:%M:%S} UTC"
@@ -93,6 +96,6 @@ def find_unclear_groups(
             unclear.append(UnclearGroup(group_id, reason))
         elif beside:
             others = counted(len(beside), "other group")
-            reason = f"messages of {others} came to the DLQ with it, maybe out of one batch"
+            reason = f"messages of {others} came to the DLQ at the same time, maybe from one batch"
             unclear.append(UnclearGroup(group_id, reason, can_be_named=True))
     return unclear

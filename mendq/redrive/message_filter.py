@@ -66,7 +66,7 @@ class Misread(Exception):
 
 
 class UnreadableJson(Struct, frozen=True):
-    """Stands for a text that is JSON except for `reason`, or that is too deep to read."""
+    """A text that looks like JSON and cannot be read, with the reason."""
 
     reason: str
 
@@ -75,7 +75,7 @@ _KINDS[UnreadableJson] = UNREADABLE
 
 
 class _Unevaluable(ValueError):
-    """Why a filter has no answer for a message, in words that hold no part of the message."""
+    """The filter cannot be evaluated for a message. The text contains no part of the message."""
 
 
 class Judgement(NamedTuple):
@@ -142,7 +142,7 @@ class _Functions(Functions):  # type: ignore[misc] # jmespath has no types
 
     @signature({"types": ["array", "string"]}, {"types": []})  # type: ignore[untyped-decorator]
     def _func_contains(self, subject: Any, search: Any) -> bool | None:
-        """Return what `==` says of the members, joined by `||`."""
+        """Return True if a member equals `search`, None if that is unknown, else False."""
         if isinstance(subject, str):
             return search in subject
         return _any_true(equals(member, search) for member in subject)
@@ -162,7 +162,7 @@ class _Functions(Functions):  # type: ignore[misc] # jmespath has no types
         return json.dumps(value, separators=(",", ":"), allow_nan=False)
 
     def call_function(self, name: str, arguments: Sequence[Any]) -> Any:
-        """Raises _Unevaluable if the result is no JSON number, such as a sum beyond 1.8e308."""
+        """Raise _Unevaluable if the result is not a JSON number, such as a sum beyond 1.8e308."""
         result = super().call_function(name, arguments)
         if isinstance(result, float) and not isfinite(result):
             raise _Unevaluable(f"{name}() gives no JSON number")
@@ -170,7 +170,7 @@ class _Functions(Functions):  # type: ignore[misc] # jmespath has no types
 
 
 class _Interpreter(TreeInterpreter):  # type: ignore[misc] # jmespath has no types
-    """Evaluates JMESPath with three truths: True, False, and None for unknown.
+    """Evaluate JMESPath with three truth values: True, False, and None for unknown.
 
     It serves one message: `read` has the JSON by text, so that each text is parsed once, however
     often the filter looks into it.
@@ -239,7 +239,7 @@ class _Interpreter(TreeInterpreter):  # type: ignore[misc] # jmespath has no typ
 
 
 def _kind_of(value: Any) -> type | None:
-    """Return the JSON type, one for all numbers; None if a value is none of JSON's, or missing."""
+    """Return the JSON type (all numbers have one); None if the value is missing or not JSON."""
     kind = type(value)
     if kind is int:
         return float
@@ -247,7 +247,7 @@ def _kind_of(value: Any) -> type | None:
 
 
 def equals(left: Any, right: Any) -> bool | None:
-    """Compare two JSON values strictly at every level; None if types differ and nothing else does.
+    """Compare two JSON values strictly at every level; None if only their types differ.
 
     `true` and `1` are of different types, `1` and `1.0` are equal. Inside an array or an object
     `null` equals `null`.
@@ -267,7 +267,7 @@ def equals(left: Any, right: Any) -> bool | None:
 
 
 def _all_true(truths: Iterable[bool | None]) -> bool | None:
-    """Join by `&&`: False if one is False, else None if one is unknown."""
+    """Evaluate `&&`: False if one value is False, else None if one value is unknown, else True."""
     joined: bool | None = True
     for truth in truths:
         if truth is False:
@@ -278,7 +278,7 @@ def _all_true(truths: Iterable[bool | None]) -> bool | None:
 
 
 def _any_true(truths: Iterable[bool | None]) -> bool | None:
-    """Join by `||`: True if one is True, else None if one is unknown."""
+    """Evaluate `||`: True if one value is True, else None if one value is unknown, else False."""
     joined: bool | None = False
     for truth in truths:
         if truth is True:
@@ -319,7 +319,7 @@ def _copies(node: Node) -> int:
 
 
 def _require_finite_literals(node: Node) -> None:
-    """Raises Misread for NaN, Infinity and numbers that no double holds, at any depth."""
+    """Raise Misread if the filter contains NaN, Infinity or a number too large for a double."""
     if node["type"] == "literal" and not _is_finite(node["value"]):
         raise Misread("NaN, Infinity and numbers beyond 1.8e308 are no JSON numbers")
     for child in node["children"]:
@@ -391,7 +391,7 @@ def _require_function(name: str, arguments: Sequence[Node]) -> None:
 
 
 def shape(found: Any, depth: int = _DEEP, read: Callable[[str], Any] | None = None) -> Any:
-    """The names in an object, also one that stands as JSON in a text, and the kinds of values.
+    """Return the names and value types of an object, also if it is JSON inside a text.
 
     `read` gives the JSON in a text.
     """
@@ -443,7 +443,7 @@ def _value_of(found: MessageAttribute) -> Any:
 
 
 def json_in(text: str) -> Any:
-    """Return the JSON in a text, None if there is none; SNS puts JSON into a text of its own JSON.
+    """Return the JSON in a text, or None. SNS wraps a message's JSON in a text of its own JSON.
 
     Returns `UnreadableJson` if consumers may read it differently: NaN and Infinity are Python's
     own, and `1e999` becomes Infinity in most languages.

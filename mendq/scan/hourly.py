@@ -124,7 +124,7 @@ def _scanned(stretch: Stretch, context: ScanContext, symptoms: Sequence[Symptom]
     if any(each.symptom in moves for each in scanned.findings):
         context.stored(MovesByName).note(reader.moves_by_name(), context.now)
     _deliver(scanned, managed, symptoms, reader, context)
-    # A DLQ that Mendq made need not be managed itself: of such a one no baseline is kept.
+    # A DLQ that Mendq made may be unmanaged. Mendq keeps no baseline for it.
     looked_at = {arn: each for arn, each in scanned.looked_at.items() if arn in theirs}
     scanned = replace(scanned, looked_at=looked_at)
     scanned = _note_baselines(scanned, listing, symptoms, context)

@@ -61,11 +61,11 @@ def scan(
     allowance: Allowance,
     symptoms: Iterable[Symptom] = CATALOGUE,
 ) -> Iterator[Scanned]:
-    """Stretch by stretch what was looked at and found; `together` sums stretches up.
+    """Scan the queues and yield one result per stretch; `together` adds results up.
 
-    A DLQ that Mendq made is looked at together with its source, whether or not it is among the
-    queues itself. A queue that cannot be looked at costs itself. Writes nothing and notes nothing:
-    whoever iterates does.
+    A DLQ that Mendq made is scanned together with its source, even if it is not in `queues`. A
+    queue that cannot be read does not stop the others. This writes and records nothing; the caller
+    does.
     """
     detected = tuple(each for each in symptoms if each.detection)
     suspects: list[_Suspect] = []
@@ -92,7 +92,7 @@ def scan(
 
 
 class _Looked(Struct, frozen=True):
-    """What was found of one queue, what it is a suspect of, and its DLQ if Mendq made that."""
+    """One queue's findings, its symptoms still to measure, and its DLQ if Mendq made that."""
 
     scanned: Scanned
     suspect: _Suspect | None = None
@@ -100,7 +100,7 @@ class _Looked(Struct, frozen=True):
 
 
 def _look_at_made(dlq_arn: str, reader: ScanReader, symptoms: tuple[Symptom, ...]) -> _Looked:
-    """Look at a DLQ that Mendq made; not if its own tag is `off`."""
+    """Scan a DLQ that Mendq made, unless its own `mendq` tag is `off`."""
     try:
         tags = reader.ask(tags_shown, dlq_arn)
     except FactsUnavailable as error:

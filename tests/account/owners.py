@@ -1,4 +1,4 @@
-"""Every way in which the Lambda that owns a write does not answer whoever waits for it."""
+"""Ways in which the Lambda function that owns a write gives no usable answer to its caller."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.account.account import Account
 INVOKE = "before-call.lambda.Invoke"
 
 
-def _refused(code: str, status: int) -> Callable[[], Any]:
+def _answers_error(code: str, status: int) -> Callable[[], Any]:
     error = {"Error": {"Code": code, "Message": "no"}}
     return lambda: (SimpleNamespace(status_code=status), error)
 
@@ -32,10 +32,10 @@ def _raises(error: Exception) -> Callable[[], Any]:
 
 
 SILENCE: dict[str, Callable[[], Any]] = {
-    "throttled": _refused("TooManyRequestsException", 429),
-    "forbidden": _refused("AccessDeniedException", 403),
-    "gone": _refused("ResourceNotFoundException", 404),
-    "broken": _refused("ServiceException", 500),
+    "throttled": _answers_error("TooManyRequestsException", 429),
+    "forbidden": _answers_error("AccessDeniedException", 403),
+    "gone": _answers_error("ResourceNotFoundException", 404),
+    "broken": _answers_error("ServiceException", 500),
     "slow": _raises(ReadTimeoutError(endpoint_url="lambda")),
     "unreachable": _raises(ConnectTimeoutError(endpoint_url="lambda")),
     "failed": _answers(b'{"errorMessage": "out of memory"}', FunctionError="Unhandled"),
@@ -46,7 +46,7 @@ SILENCE: dict[str, Callable[[], Any]] = {
 
 
 def silence_owners(account: Account, how: str) -> Callable[[], None]:
-    """No owner answers from now on, in this way of SILENCE, until what is returned is called."""
+    """Make every owner fail in one way of SILENCE. Return a function that ends it."""
 
     def answer(**_: Any) -> Any:
         return SILENCE[how]()

@@ -76,16 +76,16 @@ def kind_of(key: tuple[str, str]) -> tuple[str, str]:
     return "account" if partition == "account" else "queue", sort.partition("#")[0]
 
 
-def lasting(account: Account) -> dict[tuple[str, str], set[timedelta | None]]:
-    """How long the items of each kind last from the account's time on."""
-    found: dict[tuple[str, str], set[timedelta | None]] = {}
+def find_lifetimes(account: Account) -> dict[tuple[str, str], set[timedelta | None]]:
+    """Return the remaining lifetimes of the items in the case store, by kind of item."""
+    lifetimes: dict[tuple[str, str], set[timedelta | None]] = {}
     for key, item in account.case_store_items().items():
         lasts = None
         if "expires_at" in item:
             seconds = int(item["expires_at"]["N"])
             lasts = datetime.fromtimestamp(seconds, account.now.tzinfo) - account.now
-        found.setdefault(kind_of(key), set()).add(lasts)
-    return found
+        lifetimes.setdefault(kind_of(key), set()).add(lasts)
+    return lifetimes
 
 
 def a_fix(account: Account) -> None:
@@ -145,7 +145,7 @@ def test_each_kind_of_item_expires_when_it_should_or_never(
     account: Account, write: Callable[[Account], None]
 ) -> None:
     write(account)
-    found = lasting(account)
+    found = find_lifetimes(account)
     found.pop(("account", "metrics"), None)  # two days' items, below
     assert found == {kind: {LASTS[kind]} for kind in found}
 
@@ -165,7 +165,7 @@ def test_every_kind_of_item_is_written_by_one_of_these_tests(account: Account) -
     written = set[tuple[str, str]]()
     for write in WRITERS:
         write(account)
-        written.update(lasting(account))
+        written.update(find_lifetimes(account))
     assert written | {("queue", "measured")} == LASTS.keys()
 
 
@@ -181,19 +181,19 @@ def test_a_queue_is_measured_again_after_an_hour(scanned: Scanning) -> None:
     )
     late = {"eventName": "ChangeMessageVisibility", "errorMessage": gone}
     account.heal(account.late_deletes(queue, "1", "2", "3", **late))
-    assert lasting(account)["queue", "measured"] == {LASTS["queue", "measured"]}
+    assert find_lifetimes(account)["queue", "measured"] == {LASTS["queue", "measured"]}
 
 
 def test_a_claim_makes_nothing_expire_that_was_there_before(account: Account) -> None:
     """A rollback needs the snapshot and the attribute's record, however late it comes."""
     fail(account, account.queue(VisibilityTimeout="30"))
-    before = lasting(account)
+    before = find_lifetimes(account)
     assert before["queue", "snapshot"] == before["queue", "attribute"] == {None}
     case, context = case_of(account), context_of(account)
     view = context.case_store.look(case.queue_arn, SYMPTOM, ("VisibilityTimeout",))
     claim = Claim(intent=case, owner="another run", seen=view)
     assert context.case_store.claim(claim, {}, writes_per_minute=100) is None
-    assert lasting(account) == before
+    assert find_lifetimes(account) == before
     context.case_store.release(case, "another run", view)
     kept: dict[str, Any] = account.attribute_item(case.queue_arn)
     assert kept
@@ -204,7 +204,7 @@ def test_a_repeated_write_lets_the_item_last_from_then_on(account: Account) -> N
     evidence(account)
     account.later(minutes=50)
     evidence(account)
-    found = lasting(account)
+    found = find_lifetimes(account)
     assert {kind: LASTS[kind] for kind in found} == {
         kind: next(iter(lasts)) for kind, lasts in found.items()
     }

@@ -1,4 +1,4 @@
-"""How many good messages a DLQ takes along with the one that blocks its group, and who agrees."""
+"""How many good messages move to a DLQ with the one that blocks their group, and who approves."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def read_by(*consumers: LambdaConsumer, number: int = 60) -> Facts:
     return waiting(number, lambda_consumers=consumers)
 
 
-def said(facts: Facts) -> str:
+def plan_reason(facts: Facts) -> str:
     return planned(FIFO_GROUP_BLOCKED, facts).reason
 
 
 def bounds_said(facts: Facts) -> tuple[int, int]:
     """Return the most good messages that move now, and if more messages arrive."""
-    reason = said(facts)
+    reason = plan_reason(facts)
     now = re.search(r"Up to ([\d,]+) good messages? would move", reason)
     later = re.search(r"up to ([\d,]+) if more messages arrive", reason)
     assert now is not None, reason
@@ -77,7 +77,7 @@ def bounds_said(facts: Facts) -> tuple[int, int]:
 
 def test_plan_says_that_nine_good_messages_may_move_and_why() -> None:
     assert bounds_said(waiting(60)) == (9, 9)
-    reason = said(waiting(60))
+    reason = plan_reason(waiting(60))
     assert (
         "Up to 9 good messages would move to the DLQ with the failing one (60 wait now)" in reason
     )
@@ -99,7 +99,7 @@ def test_plan_counts_each_group_that_is_in_flight() -> None:
 
 
 def test_plan_of_a_function_that_takes_one_message_says_that_no_good_one_moves() -> None:
-    reason = said(read_by(ONE_BY_ONE))
+    reason = plan_reason(read_by(ONE_BY_ONE))
     assert "takes one message at a time, so no good message moves to the DLQ" in reason
 
 
@@ -153,7 +153,7 @@ def blocked_groups(draw: st.DrawFn) -> tuple[Facts, int]:
 @given(blocked_groups())
 def test_no_more_good_messages_die_than_the_plan_said(drawn: tuple[Facts, int]) -> None:
     facts, dead = drawn
-    if "no good message moves" in said(facts):
+    if "no good message moves" in plan_reason(facts):
         assert dead == 0
     else:
         now, later = bounds_said(facts)
@@ -161,7 +161,7 @@ def test_no_more_good_messages_die_than_the_plan_said(drawn: tuple[Facts, int]) 
 
 
 def test_plan_has_one_command_that_sends_the_good_messages_back() -> None:
-    (command,) = re.findall(r"`(mendq redrive [^`]+)`", said(BLOCKED))
+    (command,) = re.findall(r"`(mendq redrive [^`]+)`", plan_reason(BLOCKED))
     assert shlex.split(command) == [
         *("mendq", "redrive", "orders.fifo", "--all", "--leave-first", "--region", "us-east-1")
     ]
@@ -202,7 +202,7 @@ def test_page_fits_even_with_the_longest_names() -> None:
     name = "x" * 75 + ".fifo"
     facts = replace(STILL, queue_arn=f"arn:aws:sqs:ap-southeast-4:123456789012:{name}")
     facts = replace(facts, dlq_namesake=QueueFacts(arn_of_dlq(facts.queue_arn), {}))
-    sentence = said(facts)
+    sentence = plan_reason(facts)
     end = sentence.index("without the failing one")
     assert end < 1_000
     late = but(facts, RedrivePolicy=Redrive(arn_of_dlq(facts.queue_arn), 1_000).text)

@@ -1,4 +1,4 @@
-"""Too little time, or no answer from AWS: what is left waits for the next run, the others move."""
+"""With too little time or no answer from AWS, a case waits for the next run; others continue."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NAMES = ("a.fifo", "b.fifo", "c.fifo")
 SYMPTOM = "visibility_timeout_too_short"
 
 
-def refused(code: str, status: int) -> Callable[[], Any]:
+def answer_error(code: str, status: int) -> Callable[[], Any]:
     error = {"Error": {"Code": code, "Message": "no"}}
     return lambda: (SimpleNamespace(status_code=status), error)
 
@@ -44,20 +44,20 @@ def raising(error: Exception) -> Callable[[], Any]:
     return fail_at_once
 
 
-# No answer of AWS's, or none that says anything.
+# Ways in which AWS gives no answer, or an error that explains nothing.
 SILENCE: dict[str, Callable[[], Any]] = {
     "slow": raising(ReadTimeoutError(endpoint_url="aws")),
     "unreachable": raising(ConnectTimeoutError(endpoint_url="aws")),
-    "broken": refused("InternalError", 500),
-    "busy": refused("ServiceUnavailable", 503),
-    "throttled": refused("ThrottlingException", 400),
-    "forbidden": refused("AccessDenied", 403),
+    "broken": answer_error("InternalError", 500),
+    "busy": answer_error("ServiceUnavailable", 503),
+    "throttled": answer_error("ThrottlingException", 400),
+    "forbidden": answer_error("AccessDenied", 403),
 }
 
 
 @contextmanager
 def silent(client: Any, call: str, how: str, about: str = "") -> Iterator[list[str]]:
-    """Such calls get no answer meanwhile, where `about` is in what they ask for; those calls."""
+    """Let calls fail in one way of SILENCE if `about` is in their request. Yield the failed calls."""
     unanswered: list[str] = []
 
     def answer(params: dict[str, Any], **_: Any) -> Any:
@@ -76,8 +76,8 @@ def follow(account: Account, seconds: Callable[[], float] = lambda: 60) -> Follo
     return follow_up(context_of(account), OWNERS, seconds)
 
 
-def escalated(account: Account) -> list[Case]:
-    """Three cases that end as soon as follow_up sees that their queues are gone."""
+def make_escalated_cases(account: Account) -> list[Case]:
+    """Make three escalated cases whose queues were deleted, so that follow_up closes them."""
     cases = []
     for name in NAMES:
         queue = account.queue(name, VisibilityTimeout="30")
@@ -90,7 +90,7 @@ def escalated(account: Account) -> list[Case]:
     return cases
 
 
-def closed(account: Account) -> int:
+def count_closed_cases(account: Account) -> int:
     return states(account).count("closed")
 
 
@@ -100,7 +100,7 @@ def cases_in_store(account: Account) -> dict[tuple[str, str], Any]:
 
 
 def test_follow_up_without_time_leaves_every_case_for_the_next_run(account: Account) -> None:
-    escalated(account)
+    make_escalated_cases(account)
     before = account.case_store_items()
     followed = follow(account, lambda: SECONDS_FOR_A_CASE - 1)
     assert (followed.moved, followed.errors) == ([], {})
@@ -108,12 +108,12 @@ def test_follow_up_without_time_leaves_every_case_for_the_next_run(account: Acco
     assert account.case_store_items() == before
     followed = follow(account)
     assert (len(followed.moved), followed.errors) == (3, {})
-    assert closed(account) == 3
+    assert count_closed_cases(account) == 3
 
 
 def test_follow_up_whose_time_runs_out_leaves_the_rest_as_it_was(account: Account) -> None:
     """No case is begun that there may be no time to finish."""
-    escalated(account)
+    make_escalated_cases(account)
     before = cases_in_store(account)
     left = iter([60.0, 60.0])
     followed = follow(account, lambda: next(left, SECONDS_FOR_A_CASE - 1))
@@ -121,27 +121,27 @@ def test_follow_up_whose_time_runs_out_leaves_the_rest_as_it_was(account: Accoun
     changed = [key for key, item in cases_in_store(account).items() if item != before[key]]
     assert len(changed) == 1
     assert follow(account).errors == {}
-    assert closed(account) == 3
+    assert count_closed_cases(account) == 3
 
 
 @pytest.mark.parametrize("how", SILENCE)
 def test_follow_up_moves_the_others_if_one_case_cannot_be_read(account: Account, how: str) -> None:
-    first, *_ = escalated(account)
+    first, *_ = make_escalated_cases(account)
     look = "dynamodb.TransactGetItems"
     with silent(account.clients.dynamodb, look, how, about=first.queue_arn):
         followed = follow(account)
     assert [*followed.errors] == [first.case_id]
     assert {each.queue_arn for each in followed.moved}.isdisjoint({first.queue_arn})
-    assert closed(account) == 2
+    assert count_closed_cases(account) == 2
     account.later(minutes=6)
     assert follow(account).errors == {}
-    assert closed(account) == 3
+    assert count_closed_cases(account) == 3
 
 
 def test_follow_up_finds_a_case_where_it_was_if_it_cannot_even_be_postponed(
     account: Account,
 ) -> None:
-    first, *_ = escalated(account)
+    first, *_ = make_escalated_cases(account)
     before = cases_in_store(account)
     dynamodb = account.clients.dynamodb
     with (
@@ -152,14 +152,14 @@ def test_follow_up_finds_a_case_where_it_was_if_it_cannot_even_be_postponed(
     assert [*followed.errors] == [first.case_id]
     key = first.queue_arn, f"case#{SYMPTOM}"
     assert cases_in_store(account)[key] == before[key]
-    assert closed(account) == 2
+    assert count_closed_cases(account) == 2
     assert follow(account).errors == {}
-    assert closed(account) == 3, "the next minute finds it"
+    assert count_closed_cases(account) == 3, "the next minute finds it"
 
 
 @pytest.mark.parametrize("how", SILENCE)
 def test_follow_up_says_so_if_the_open_cases_cannot_be_listed(account: Account, how: str) -> None:
-    escalated(account)
+    make_escalated_cases(account)
     before = account.case_store_items()
     with (
         silent(account.clients.dynamodb, "dynamodb.Query", how),
@@ -167,7 +167,7 @@ def test_follow_up_says_so_if_the_open_cases_cannot_be_listed(account: Account, 
     ):
         follow(account)
     assert account.case_store_items() == before
-    assert closed(account) == 0
+    assert count_closed_cases(account) == 0
 
 
 class Deletes:
@@ -222,7 +222,7 @@ def test_follow_up_verifies_nothing_that_it_cannot_look_at(
 
 
 def not_filed(account: Account) -> list[str]:
-    """Two cases whose transitions are not in the bucket: nobody could write there."""
+    """Two cases whose transitions are missing in the bucket, because writes to it failed."""
     queues = []
     with silent(account.clients.s3, "s3.PutObject", "broken"):
         for name in NAMES[:2]:
@@ -278,12 +278,12 @@ def test_follow_up_files_the_others_if_one_case_cannot_be_filed(
 
 def test_follow_up_says_so_if_what_is_to_be_filed_cannot_be_listed(account: Account) -> None:
     """The cases themselves were moved before."""
-    escalated(account)
+    make_escalated_cases(account)
     with silent(account.clients.dynamodb, "dynamodb.Query", "slow", about=UNFILED):
         followed = follow(account)
     assert [*followed.errors] == ["filing"]
     assert isinstance(followed.errors["filing"], CaseStoreUnavailable)
-    assert closed(account) == 3
+    assert count_closed_cases(account) == 3
 
 
 def test_follow_up_leaves_alone_what_another_run_has_just_claimed(account: Account) -> None:
@@ -358,7 +358,7 @@ def claims(account: Account) -> dict[tuple[str, str], Any]:
 def test_dead_run_stays_to_be_recovered_while_sqs_does_not_answer(
     account: Account, how: str
 ) -> None:
-    """Whether its write is there can only SQS say: nothing is guessed, by whichever Lambda."""
+    """Only SQS can say whether the dead run wrote. No Lambda function may guess it."""
     dead(account)
     before, items = claims(account), cases_in_store(account)
     case, calls = case_of(account), calls_of(account)

@@ -41,10 +41,10 @@ UPDATES = frozenset({"UpdateItem"})
 
 
 @dataclass
-class Ended:
-    """What people can see in the end.
+class FinalState:
+    """The state that people can see after a story.
 
-    `writes` is how often SQS was asked to change a queue, `subjects` are of what people were sent.
+    `writes` counts the calls that change a queue. `subjects` are those of all notifications.
     """
 
     visibility: int
@@ -56,7 +56,7 @@ class Ended:
 
 @dataclass
 class Story:
-    """`begin` makes what is there before, and gives what is done and then done once more."""
+    """One story about a case. `begin` prepares it and returns the action, which runs twice."""
 
     begin: Callable[[Account], Callable[[], object]]
     visibility: int
@@ -116,12 +116,12 @@ def takes_the_next_step(account: Account) -> Callable[[], object]:
     fail(account, queue, "again-")
     events: Any = account.clients.functions.meta.events
 
-    def invoked(params: dict[str, Any], **_: Any) -> tuple[Any, dict[str, Any]]:
+    def answer_invoke(params: dict[str, Any], **_: Any) -> tuple[Any, dict[str, Any]]:
         with suppress(CaseStoreUnavailable):
             take_up(json.loads(params["body"]), account.run())
         return SimpleNamespace(status_code=202), {"StatusCode": 202}
 
-    events.register("before-call.lambda.Invoke", invoked)
+    events.register("before-call.lambda.Invoke", answer_invoke)
     return lambda: follow(account)
 
 
@@ -137,8 +137,11 @@ STORIES = {
 }
 
 
-def lived(story: Story, reason: str, strike_at: int, times: int = 1) -> tuple[str, Ended]:
-    """The transaction that was cancelled, empty if there are fewer, and how the story ended."""
+def play_story(story: Story, reason: str, strike_at: int, times: int = 1) -> tuple[str, FinalState]:
+    """Play a story while DynamoDB cancels one transaction, and then undisturbed.
+
+    Return the cancelled call (empty if the story has fewer transactions) and the final state.
+    """
     with moto_account() as account:
         act = story.begin(account)
         calls = calls_of(account)
@@ -150,7 +153,7 @@ def lived(story: Story, reason: str, strike_at: int, times: int = 1) -> tuple[st
             act()
         items = account.case_store_items()
         queues = [key[0] for key in items if key[1].startswith("case#")]
-        return busy.call, Ended(
+        return busy.call, FinalState(
             visibility=account.visibility(queues[0]),
             states=states(account),
             writes=calls.count("SetQueueAttributes"),
@@ -162,7 +165,7 @@ def lived(story: Story, reason: str, strike_at: int, times: int = 1) -> tuple[st
 @pytest.mark.parametrize("name", STORIES)
 def test_case_ends_the_same_whichever_transaction_dynamodb_cancels(name: str) -> None:
     story, reasons = STORIES[name], sorted(BUSY)
-    _, undisturbed = lived(story, reasons[0], 0)
+    _, undisturbed = play_story(story, reasons[0], 0)
     assert undisturbed.states == story.states
     assert undisturbed.visibility == story.visibility
     assert undisturbed.writes == story.writes
@@ -170,7 +173,7 @@ def test_case_ends_the_same_whichever_transaction_dynamodb_cancels(name: str) ->
     for strike_at in count(1):
         reason = reasons[strike_at % len(reasons)]
         times = CONFLICTS if reason == "TransactionConflict" else 1
-        call, ended = lived(story, reason, strike_at, times)
+        call, ended = play_story(story, reason, strike_at, times)
         if not call:
             break
         assert ended == undisturbed, f"{reason} at {call}, transaction {strike_at}"

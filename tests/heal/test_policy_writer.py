@@ -47,7 +47,7 @@ def analyzer(account: Account) -> Analyzer:
 
 @pytest.fixture
 def queue(account: Account, analyzer: Analyzer) -> str:
-    """A queue whose pinned policy a deployment overwrote; Access Analyzer passes everything."""
+    """A queue whose pinned policy a deployment overwrote; Access Analyzer reports nothing."""
     assert analyzer.results == {}
     queue_arn = pinned_queue(account)
     deploy(account, queue_arn)
@@ -62,29 +62,29 @@ def pin_of(account: Account, queue: str) -> Pin:
 
 
 def facts_of(account: Account, queue: str, pinned: Pinned | None) -> Facts:
-    """The queue as it is now, with what the plan knew of its pin."""
+    """The queue's current facts, with the pin that the plan was made from."""
     return Facts(queue, account.attributes(queue), {}, pin=pinned)
 
 
-def written(
+def write_steps(
     account: Account,
     seen: Facts,
     steps: Sequence[AttributeStep] = (RESTORE,),
     now: datetime | None = None,
 ) -> Refusal | None:
-    """Ask the writer to take the steps."""
+    """Let the policy writer write the steps. Return its refusal, or None."""
     return PolicyWriter(pins_of(account), now or account.now).write(account.clients, seen, steps)
 
 
-def refused(
+def get_refusal_reason(
     account: Account,
     seen: Facts,
     steps: Sequence[AttributeStep] = (RESTORE,),
     now: datetime | None = None,
 ) -> str:
-    """The reason of the refusal; neither the queue nor Access Analyzer heard anything."""
+    """Return the refusal's reason, after checking that nothing was written or asked of AWS."""
     before, calls = account.attributes(seen.queue_arn), calls_of(account)
-    refusal = written(account, seen, steps, now)
+    refusal = write_steps(account, seen, steps, now)
     assert refusal is not None
     assert refusal.code == "pin_not_good"
     assert refusal.becomes is State.ESCALATED
@@ -99,7 +99,7 @@ def test_writer_restores_the_pinned_text_if_nothing_speaks_against_it(
 ) -> None:
     """Without this, the refusals below could all have the same unrelated cause."""
     seen = facts_of(account, queue, Pinned(pin_of(account, queue)))
-    assert written(account, seen) is None
+    assert write_steps(account, seen) is None
     assert policy_of(account, queue) == GRANTS
 
 
@@ -118,7 +118,7 @@ def put_pin_item(account: Account, queue: str, text: str) -> None:
 def test_writer_refuses_if_the_pin_cannot_be_read(account: Account, queue: str, text: str) -> None:
     seen = facts_of(account, queue, Pinned(pin_of(account, queue)))
     put_pin_item(account, queue, text)
-    assert "its pin cannot be read" in refused(account, seen)
+    assert "its pin cannot be read" in get_refusal_reason(account, seen)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_writer_refuses_whatever_is_not_one_policy_step(
     account: Account, queue: str, steps: tuple[AttributeStep, ...]
 ) -> None:
     seen = facts_of(account, queue, Pinned(pin_of(account, queue)))
-    assert "only a policy is restored" in refused(account, seen, steps)
+    assert "only a policy is restored" in get_refusal_reason(account, seen, steps)
 
 
 def pin_again(account: Account, queue: str) -> None:
@@ -168,7 +168,7 @@ def test_writer_refuses_if_the_pin_was_changed_or_taken_away_meanwhile(
 ) -> None:
     seen = facts_of(account, queue, Pinned(pin_of(account, queue)))
     MEANWHILE[meanwhile](account, queue)
-    assert "changed or taken away meanwhile" in refused(account, seen)
+    assert "changed or taken away meanwhile" in get_refusal_reason(account, seen)
 
 
 @pytest.mark.parametrize("is_pinned", [True, False])
@@ -178,12 +178,16 @@ def test_writer_refuses_if_the_plan_knew_no_pin(
 ) -> None:
     if not is_pinned:
         take_pin_away(account, queue)
-    assert "changed or taken away meanwhile" in refused(account, facts_of(account, queue, known))
+    assert "changed or taken away meanwhile" in get_refusal_reason(
+        account, facts_of(account, queue, known)
+    )
 
 
 def test_writer_refuses_if_the_plan_knew_a_doubt(account: Account, queue: str) -> None:
     doubtful = Pinned(pin_of(account, queue), "alice has changed it since")
-    assert "alice has changed it since" in refused(account, facts_of(account, queue, doubtful))
+    assert "alice has changed it since" in get_refusal_reason(
+        account, facts_of(account, queue, doubtful)
+    )
 
 
 A_MONTH = timedelta(days=30)
@@ -214,7 +218,7 @@ def test_writer_refuses_a_doubtful_pin_although_the_plan_saw_no_doubt(
     del document["expires_at"]
     put_pin_item(account, queue, json.dumps(document))
     seen = facts_of(account, queue, Pinned(pin_of(account, queue)))
-    assert because in refused(account, seen, now=account.now + later)
+    assert because in get_refusal_reason(account, seen, now=account.now + later)
 
 
 @pytest.mark.parametrize(
@@ -225,7 +229,7 @@ def test_writer_refuses_another_text_than_the_pinned_one(
 ) -> None:
     seen = facts_of(account, queue, Pinned(pin_of(account, queue)))
     step = RestorePolicy(EMPTIED, text)
-    assert "is not the pinned text" in refused(account, seen, [step])
+    assert "is not the pinned text" in get_refusal_reason(account, seen, [step])
 
 
 def make_pin_unreadable(account: Account, queue: str) -> None:

@@ -255,7 +255,7 @@ ARRIVING = "dlq_messages_arriving"
 
 
 def taking(*sources: QueueFacts, **over: Any) -> Facts:
-    """The DLQ of these sources."""
+    """Facts of a DLQ with these source queues."""
     return queue(queue_arn=DLQ_ARN, dlq_sources=sources or (source(),), **over)
 
 

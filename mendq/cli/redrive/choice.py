@@ -31,10 +31,10 @@ _A_RATE = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,3})?)(?:/s)?")
 
 
 class Choice(Struct, frozen=True):
-    """What a person asks for; `limit` and `per_second` are None where nobody said.
+    """The options of a redrive; `limit` and `per_second` are None if they were not given.
 
-    With `leave_first` the first message of each FIFO group stays, whatever the filter says of it.
-    `command` is how the command begins that was given, without these options.
+    With `leave_first` the first message of each FIFO group stays, also if it matches the filter.
+    `command` is the command that was given, without these options.
     """
 
     messages: MessageFilter

@@ -25,13 +25,14 @@ _WIDEST = 60
 
 
 class Tally(Struct):
-    """What was seen so far, and of that what was asked for; ages are counted to `now`.
+    """Counts of the messages seen so far and of the chosen ones, for the preview and the result.
 
-    `others` counts those that stay whatever the filter says, by the queue that they died in (empty
-    where nobody knows). No body is kept, and of no body a part.
+    Ages are measured up to `now`. `others` counts messages that stay in any case, by the queue that
+    they came from (empty if unknown). No part of a body is kept.
 
-    With `leave_first` the first message of each FIFO group is never chosen. `groups_in_dlq` is what
-    was seen of the groups then, and `matching_groups` those of which the filter takes a message.
+    With `leave_first` the first message of each FIFO group is never chosen. `groups_in_dlq` then
+    holds all groups that were seen, and `matching_groups` those with a message that matches the
+    filter.
     """
 
     route: Route
@@ -73,7 +74,7 @@ class Tally(Struct):
             self._note_chosen(message, judged)
 
     def _is_first_of_its_group(self, message: Message, source_arn: str | None) -> bool:
-        """Note what is seen of the message's group: a mover gives a group's messages in order."""
+        """Add the message to its group. Return True for the first: movers keep a group's order."""
         group = self.groups_in_dlq.get(message.group_id)
         is_first = group is None
         if group is None:

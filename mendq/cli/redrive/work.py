@@ -168,10 +168,10 @@ class Work(Struct, frozen=True):
         print_unclear_groups(self.call.out, before, self.choice.command)
         which = ", ".join(plain(group.group_id, 60) for group in unclear[:_MOST_NAMED])
         line = (
-            f"of {counted(len(unclear), 'group')} ({which}) the messages do not tell which failed"
+            f"for {counted(len(unclear), 'group')} ({which}) it is not clear which message failed"
         )
         why = unclear[0].reason
-        look = "look at the consumer's log, and leave the one that failed with --where"
+        look = "find the failed message in the consumer's log and leave it with --where"
         raise Stopped(f"{line}: {why}. Nothing was moved; {look}", word="first_unclear")
 
     def _tally(self) -> Tally:
@@ -181,8 +181,9 @@ class Work(Struct, frozen=True):
         """What came of it, however it ended."""
         tally, done, is_fifo = self._tally(), MoveResult(), self.route.messages.is_fifo
         chosen, choice = before.chosen, self.choice
-        # What came since the question was not asked for, but for what a FIFO queue had hidden. With
-        # `leave_first` nobody has asked for that either: another message may have failed there.
+        # Do not move messages that arrived after the person agreed. Exception: messages that a FIFO
+        # queue had hidden behind others. With `leave_first` there is no exception, because a hidden
+        # group may begin with another failed message.
         takes_hidden = is_fifo and not choice.leave_first
         wanted = tally.chosen if takes_hidden else chosen
         most = self._most_to_move(len(chosen), takes_hidden=takes_hidden)
@@ -227,12 +228,12 @@ class Work(Struct, frozen=True):
     def _behind_the_same_first(
         self, going: Sequence[Message], before: Tally, now: Tally
     ) -> list[Message]:
-        """The messages whose group still begins with the message that somebody agreed to leave."""
+        """Return the messages whose group still begins with the message that the preview showed."""
         agreed, found = before.staying_first, now.groups_in_dlq
         return [each for each in going if found[each.group_id].first_id == agreed[each.group_id]]
 
     def _changed_groups(self, before: Tally, now: Tally) -> list[str]:
-        """What to say if a group begins with another message than somebody agreed to leave."""
+        """Return a line for the operator if a group's first message is not the previewed one."""
         agreed, found = before.staying_first, now.groups_in_dlq
         changed = [
             group_id

@@ -72,7 +72,7 @@ class Account:
         return {key: kms.describe_key(KeyId=key)["KeyMetadata"]["KeyState"] for key in keys}
 
     def all(self) -> set[str]:
-        """Everything in the account but keys that wait for their deletion."""
+        """Return everything in the account, except keys whose deletion is scheduled."""
         states = self.key_states().items()
         keys = {key for key, state in states if state != "PendingDeletion"}
         return keys | things_in(self.client)

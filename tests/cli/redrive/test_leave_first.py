@@ -27,10 +27,10 @@ def fifo(operator: Operator) -> Dlq:
     return dlq(operator, fifo=True)
 
 
-def died(
+def add_dlq_messages(
     queues: Dlq, group: str, *bodies: str, hours: float = 0, by_hand: bool = False
 ) -> list[str]:
-    """Messages that reached the DLQ together, in this order, so many hours from now."""
+    """Put messages of one group into the DLQ at the same time, `hours` from now. Return their ids."""
     attributes = died_in("nobody") if by_hand else {}
     before = queues.account.now.timestamp() * 1_000
     at = before + hours * 3_600_000
@@ -38,7 +38,7 @@ def died(
         return [queues.write(body, group=group, **attributes) for body in bodies]
 
 
-def in_order(queues: Dlq, arn: str) -> list[str]:
+def take_bodies(queues: Dlq, arn: str) -> list[str]:
     return [message.body for message in queues.taken_away(arn)]
 
 
@@ -56,7 +56,7 @@ def refused_with_commands(queues: Dlq, *arguments: str) -> list[list[str]]:
 
 
 def test_leave_first_sends_nine_back_in_order_and_leaves_the_poisoned_message(fifo: Dlq) -> None:
-    poisoned, *_ = died(fifo, "customer-7", "poison", *GOOD)
+    poisoned, *_ = add_dlq_messages(fifo, "customer-7", "poison", *GOOD)
     before = fifo.ids(fifo.messages)
     shown = fifo.redrive(*LEAVE, "--dry-run")
     assert shown == {
@@ -69,13 +69,13 @@ def test_leave_first_sends_nine_back_in_order_and_leaves_the_poisoned_message(fi
     assert fifo.ids(fifo.messages) == before
     done = fifo.redrive(*LEAVE, "--yes")
     assert (done["moved"], done["left"], done["failed"]) == (9, 1, 0)
-    assert in_order(fifo, fifo.source) == GOOD
+    assert take_bodies(fifo, fifo.source) == GOOD
     (left,) = fifo.seen(fifo.messages)
     assert (left.message_id, left.body) == (poisoned, "poison")
 
 
 def test_leave_first_run_again_moves_nothing(fifo: Dlq) -> None:
-    died(fifo, "g", "poison", *GOOD)
+    add_dlq_messages(fifo, "g", "poison", *GOOD)
     fifo.redrive(*LEAVE, "--yes")
     again = fifo.redrive(*LEAVE, "--yes")
     assert (again["matched"], again["moved"], again["left"]) == (0, 0, 1)
@@ -87,7 +87,7 @@ def test_leave_first_run_again_moves_nothing(fifo: Dlq) -> None:
 def test_leave_first_finishes_an_interrupted_run_in_order(
     fifo: Dlq, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    died(fifo, "g", "poison", *GOOD)
+    add_dlq_messages(fifo, "g", "poison", *GOOD)
     put = MessageMover.put
 
     def interrupted(*asked: Any) -> Any:
@@ -99,21 +99,21 @@ def test_leave_first_finishes_an_interrupted_run_in_order(
     with monkeypatch.context() as once:
         once.setattr(MessageMover, "put", interrupted)
         fifo.operator.mendq("redrive", "orders.fifo", *LEAVE, "--yes")
-    assert in_order(fifo, fifo.source) == GOOD[:4]
+    assert take_bodies(fifo, fifo.source) == GOOD[:4]
     assert fifo.redrive(*LEAVE, "--yes")["moved"] == 5
-    assert in_order(fifo, fifo.source) == GOOD[4:]
+    assert take_bodies(fifo, fifo.source) == GOOD[4:]
     assert fifo.bodies(fifo.messages) == {"poison"}
 
 
 def test_leave_first_with_a_limit_leaves_the_rest_in_order(fifo: Dlq) -> None:
-    died(fifo, "g", "poison", *GOOD)
+    add_dlq_messages(fifo, "g", "poison", *GOOD)
     assert fifo.redrive(*LEAVE, "--limit", "4", "--yes")["moved"] == 4
-    assert in_order(fifo, fifo.source) == GOOD[:4]
-    assert in_order(fifo, fifo.messages) == ["poison", *GOOD[4:]]
+    assert take_bodies(fifo, fifo.source) == GOOD[:4]
+    assert take_bodies(fifo, fifo.messages) == ["poison", *GOOD[4:]]
 
 
 def test_leave_first_shows_which_message_stays_and_asks(fifo: Dlq) -> None:
-    poisoned, *_ = died(fifo, "customer-7", "poison", *GOOD)
+    poisoned, *_ = add_dlq_messages(fifo, "customer-7", "poison", *GOOD)
     shown = fifo.said("redrive", "orders.fifo", *LEAVE, "--dry-run")
     assert f"the first message of group customer-7 stays here: {poisoned}" in shown
     assert "start-message-move-task" not in shown, "that moves the poisoned message too"
@@ -123,8 +123,8 @@ def test_leave_first_shows_which_message_stays_and_asks(fifo: Dlq) -> None:
 
 
 def test_leave_first_refuses_groups_that_died_at_different_times(fifo: Dlq) -> None:
-    died(fifo, "g", "older", hours=-3)
-    died(fifo, "g", "poison", *GOOD[:3])
+    add_dlq_messages(fifo, "g", "older", hours=-3)
+    add_dlq_messages(fifo, "g", "poison", *GOOD[:3])
     assert refused_with_commands(fifo, *LEAVE) == [
         [
             *("redrive", "orders.fifo", "--region", "us-east-1"),
@@ -141,54 +141,54 @@ def test_leave_first_refuses_groups_that_died_at_different_times(fifo: Dlq) -> N
 
 def test_leave_first_refuses_groups_that_died_in_one_batch_until_one_is_named(fifo: Dlq) -> None:
     """A consumer that gives a whole batch back kills the good messages of other groups."""
-    died(fifo, "a'b", "poison", "a 1", "a 2")
-    died(fifo, "b", "b 1", "b 2")
+    add_dlq_messages(fifo, "a'b", "poison", "a 1", "a 2")
+    add_dlq_messages(fifo, "b", "b 1", "b 2")
     commands = refused_with_commands(fifo, *LEAVE)
     assert fifo.ids(fifo.source) == set()
     by_name = next(command for command in commands if "--leave-first" in command)
     assert fifo.operator.json(*by_name, "--yes")["moved"] == 2
-    assert in_order(fifo, fifo.source) == ["a 1", "a 2"]
-    assert in_order(fifo, fifo.messages) == ["poison", "b 1", "b 2"]
+    assert take_bodies(fifo, fifo.source) == ["a 1", "a 2"]
+    assert take_bodies(fifo, fifo.messages) == ["poison", "b 1", "b 2"]
 
 
 def test_leave_first_refuses_a_group_beside_another_of_one_message(fifo: Dlq) -> None:
     """That one message may be the poisoned one, and the group of nine only its neighbours."""
-    died(fifo, "a", "poison")
-    died(fifo, "b", *GOOD)
+    add_dlq_messages(fifo, "a", "poison")
+    add_dlq_messages(fifo, "b", *GOOD)
     assert fifo.redrive(*LEAVE, "--yes", code=1)["error"]["code"] == "first_unclear"
     assert fifo.ids(fifo.source) == set()
 
 
 def test_leave_first_is_clear_beside_groups_that_died_at_another_time(fifo: Dlq) -> None:
-    died(fifo, "old", "old poison", "old 1", hours=-5)
-    died(fifo, "new", "new poison", "new 1")
+    add_dlq_messages(fifo, "old", "old poison", "old 1", hours=-5)
+    add_dlq_messages(fifo, "new", "new poison", "new 1")
     assert fifo.redrive(*LEAVE, "--yes")["moved"] == 2
-    assert set(in_order(fifo, fifo.source)) == {"old 1", "new 1"}
-    assert set(in_order(fifo, fifo.messages)) == {"old poison", "new poison"}
+    assert set(take_bodies(fifo, fifo.source)) == {"old 1", "new 1"}
+    assert set(take_bodies(fifo, fifo.messages)) == {"old poison", "new poison"}
 
 
 def test_leave_first_refuses_a_group_with_messages_that_were_sent_by_hand(fifo: Dlq) -> None:
-    died(fifo, "g", "by hand", by_hand=True)
-    died(fifo, "g", "poison", "good")
+    add_dlq_messages(fifo, "g", "by hand", by_hand=True)
+    add_dlq_messages(fifo, "g", "poison", "good")
     error = fifo.redrive(*LEAVE, "--yes", code=1)["error"]
     assert "sent there by hand" in error["message"]
     assert fifo.ids(fifo.source) == set()
 
 
 def test_leave_first_leaves_the_first_of_the_group_whatever_the_filter_takes(fifo: Dlq) -> None:
-    died(fifo, "g", "poison", "good 1", "other", "good 2")
+    add_dlq_messages(fifo, "g", "poison", "good 1", "other", "good 2")
     where = ("--where", "starts_with(body_text, 'good')", "--leave-first", "--yes")
     assert fifo.redrive(*where)["moved"] == 2
-    assert in_order(fifo, fifo.source) == ["good 1", "good 2"]
-    assert in_order(fifo, fifo.messages) == ["poison", "other"]
+    assert take_bodies(fifo, fifo.source) == ["good 1", "good 2"]
+    assert take_bodies(fifo, fifo.messages) == ["poison", "other"]
 
 
 def test_leave_first_moves_nothing_of_a_group_whose_first_went_meanwhile(
     fifo: Dlq, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody handled the poisoned message while the question stood open."""
-    died(fifo, "g", "poison", *GOOD[:3])
-    died(fifo, "later", "poison 2", "good", hours=2)
+    add_dlq_messages(fifo, "g", "poison", *GOOD[:3])
+    add_dlq_messages(fifo, "later", "poison 2", "good", hours=2)
 
     def handle_it() -> None:
         url = fifo.account.url(fifo.messages)
@@ -207,38 +207,38 @@ def test_leave_first_moves_nothing_of_a_group_whose_first_went_meanwhile(
     result = fifo.operator.mendq("redrive", "orders.fifo", *LEAVE)
     assert result.exit_code == 1
     assert "look again" in " ".join(result.output.split())
-    assert in_order(fifo, fifo.source) == ["good"]
-    assert in_order(fifo, fifo.messages) == [*GOOD[:3], "poison 2"]
+    assert take_bodies(fifo, fifo.source) == ["good"]
+    assert take_bodies(fifo, fifo.messages) == [*GOOD[:3], "poison 2"]
 
 
 def test_leave_first_moves_nothing_that_came_while_somebody_thought(
     fifo: Dlq, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another message may have failed there: nobody has seen it yet."""
-    died(fifo, "g", "poison", "good")
-    answer_yes(monkeypatch, lambda: died(fifo, "g", "poison 2", "good 2"))
+    """The preview did not show that group, so another message may have failed in it."""
+    add_dlq_messages(fifo, "g", "poison", "good")
+    answer_yes(monkeypatch, lambda: add_dlq_messages(fifo, "g", "poison 2", "good 2"))
     assert fifo.redrive(*LEAVE)["moved"] == 1
-    assert in_order(fifo, fifo.source) == ["good"]
-    assert in_order(fifo, fifo.messages) == ["poison", "poison 2", "good 2"]
+    assert take_bodies(fifo, fifo.source) == ["good"]
+    assert take_bodies(fifo, fifo.messages) == ["poison", "poison 2", "good 2"]
 
 
 def test_leave_first_moves_no_more_than_it_showed_of_a_group_that_is_longer(fifo: Dlq) -> None:
     """SQS shows the eleventh message of a group only once others have gone."""
-    died(fifo, "g", "poison", *GOOD)
-    died(fifo, "g", "poison 2", "good 11", hours=1)
+    add_dlq_messages(fifo, "g", "poison", *GOOD)
+    add_dlq_messages(fifo, "g", "poison 2", "good 11", hours=1)
     assert fifo.redrive(*LEAVE, "--yes")["moved"] == 9
-    assert in_order(fifo, fifo.source) == GOOD
+    assert take_bodies(fifo, fifo.source) == GOOD
     assert fifo.redrive(*LEAVE, "--yes", code=1)["error"]["code"] == "first_unclear"
-    assert in_order(fifo, fifo.messages) == ["poison", "poison 2", "good 11"]
+    assert take_bodies(fifo, fifo.messages) == ["poison", "poison 2", "good 11"]
 
 
 def test_leave_first_stops_a_group_at_a_message_that_the_source_does_not_take(fifo: Dlq) -> None:
-    died(fifo, "g", "poison", "good 1", "x" * 2_000, "good 2")
+    add_dlq_messages(fifo, "g", "poison", "good 1", "x" * 2_000, "good 2")
     fifo.configure(fifo.source, MaximumMessageSize="1024")
     done = fifo.redrive(*LEAVE, "--yes", code=1)
     assert (done["moved"], done["failed"]) == (1, 1)
-    assert in_order(fifo, fifo.source) == ["good 1"]
-    assert in_order(fifo, fifo.messages) == ["poison", "x" * 2_000, "good 2"]
+    assert take_bodies(fifo, fifo.source) == ["good 1"]
+    assert take_bodies(fifo, fifo.messages) == ["poison", "x" * 2_000, "good 2"]
 
 
 def test_leave_first_is_refused_for_a_queue_without_order(queues: Dlq) -> None:
@@ -248,24 +248,24 @@ def test_leave_first_is_refused_for_a_queue_without_order(queues: Dlq) -> None:
 
 
 def test_leave_first_needs_a_choice_like_any_redrive(fifo: Dlq) -> None:
-    died(fifo, "g", "poison", "good")
+    add_dlq_messages(fifo, "g", "poison", "good")
     assert "either" in fifo.redrive("--leave-first", "--yes", code=2)["error"]["message"]
     assert len(fifo.ids(fifo.messages)) == 2
 
 
 def test_leave_first_works_after_the_dlq_was_taken_off_the_queue(fifo: Dlq) -> None:
     """As a rollback leaves it: the DLQ keeps what is in it, and no queue names it."""
-    died(fifo, "g", "poison", "good 1", "good 2")
+    add_dlq_messages(fifo, "g", "poison", "good 1", "good 2")
     fifo.configure(fifo.source, RedrivePolicy="")
     back = ("redrive", "orders-dlq.fifo", "--to", "orders.fifo", "--from", "orders.fifo")
     assert fifo.operator.json(*back, *LEAVE, "--yes")["moved"] == 2
-    assert in_order(fifo, fifo.source) == ["good 1", "good 2"]
+    assert take_bodies(fifo, fifo.source) == ["good 1", "good 2"]
     assert fifo.bodies(fifo.messages) == {"poison"}
 
 
 def test_leave_first_prints_commands_for_the_queues_that_were_given(fifo: Dlq) -> None:
-    died(fifo, "g", "older", hours=-3)
-    died(fifo, "g", "poison", "good")
+    add_dlq_messages(fifo, "g", "older", hours=-3)
+    add_dlq_messages(fifo, "g", "poison", "good")
     fifo.configure(fifo.source, RedrivePolicy="")
     back = ("redrive", "orders-dlq.fifo", "--to", "orders.fifo", "--from", "orders.fifo")
     output = fifo.operator.mendq(*back, *LEAVE, "--yes").output

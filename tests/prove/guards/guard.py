@@ -26,10 +26,11 @@ _LONGEST_TEXT = 60
 
 @dataclass(frozen=True)
 class Guard:
-    """One guard. `what` is as a reader finds it: `Refuse frozen`, or `except ClientError`.
+    """A guard in the product's code: a refusal or an `except` branch.
 
-    `lines` are the lines of which at least one runs if the guard acts; they and `place` hold for
-    the source text that the guard was found in, and are not part of its name.
+    `what` describes it as in the source: `Refuse frozen`, or `except ClientError`. If the guard acts,
+    at least one of `lines` runs. `lines` and `place` are positions in one version of the source, so
+    they are not part of the guard's name.
     """
 
     module: str

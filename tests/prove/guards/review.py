@@ -41,7 +41,7 @@ class Entry:
 
 
 def load() -> tuple[Entry, ...]:
-    """Read the list."""
+    """Load the list of reviewed guards from `reviewed.yaml`."""
     return convert(yaml.safe_load(LIST.read_text()) or [], tuple[Entry, ...])
 
 
