@@ -63,8 +63,8 @@ def install() -> None:
 def _without_dead(queue: Queue, received: list[Message]) -> list[Message]:
     """Put back messages that must move to the DLQ, so that no consumer receives them once more.
 
-    They became visible after MiniStack had moved messages to the DLQ; its next turn moves them. In a
-    FIFO queue the messages behind them in their group are put back too, so that none overtakes them.
+    They became visible after MiniStack had moved messages to the DLQ; its next turn moves them. In
+    a FIFO queue the messages behind them in their group are put back too, so that the order stays.
     """
     redrive = redrive_of(queue["attributes"].get("RedrivePolicy", ""))
     if redrive is None or sqs._queue_by_arn(redrive.dlq_arn) is None:

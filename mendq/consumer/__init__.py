@@ -286,9 +286,9 @@ class ProcessingTimes:
         self._lock = Lock()
 
     def add(self, seconds: float) -> None:
-        """Count a message that is done, received so many seconds ago.
+        """Record the seconds from the receive of a message to the end of its work.
 
-        What is no finite number is left out: CloudWatch drops a line that holds NaN or Infinity.
+        Values that are not finite numbers are left out: CloudWatch drops a line with NaN or Infinity.
         """
         if not _is_finite(seconds):
             return
@@ -315,7 +315,7 @@ class ProcessingTimes:
 
 
 def _is_finite(seconds: float) -> bool:
-    """Return False for whatever is no finite number; nothing is raised."""
+    """Return True if the value is a finite number. Raise nothing for other values."""
     try:
         return isfinite(seconds)
     except (OverflowError, TypeError, ValueError):

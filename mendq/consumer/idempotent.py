@@ -54,7 +54,7 @@ Order = Mapping[str, Any]
 _LOG = logging.getLogger(__name__)
 # Longer than SQS keeps a message: 14 days in its queue, 14 as a DLQ message.
 REMEMBERED_SECONDS = 30 * 86_400
-# How often a claim is renewed within its own length.
+# Number of renewals within the length of a claim.
 _RENEWALS = 4
 # How often a new claim is renewed before the work, if each write takes longer than half a claim.
 _REFRESHES = 4
@@ -125,7 +125,7 @@ class Once:
             self._record_done(key, owner)
         finally:
             is_over.set()
-            # A call that hangs must not hold up what is done: its condition makes it harmless.
+            # Do not wait for a call that hangs. Its condition makes a late write harmless.
             renewing.join(self.claim_seconds)
         return True
 
@@ -362,7 +362,7 @@ class Careful:
         self._check_queue()
         # The last of ten is held while the first is worked on.
         with self._visibility as visibility:
-            # What waits may have waited without a heartbeat since the last call.
+            # Waiting messages may have had no heartbeat since the last call.
             visibility.keep()
             answer = visibility.receive(
                 MaxNumberOfMessages=10,
@@ -377,7 +377,7 @@ class Careful:
                 waiting = self._handle_in_order(messages, visibility)
                 busy = dict(islice(waiting.items(), MOST_WAITING))
             finally:
-                # What failed comes again after its visibility timeout.
+                # A message whose work failed comes again after its visibility timeout.
                 visibility.stop_extending(*(messages.keys() - busy.keys()))
                 with self._lock:
                     self._waiting.update(busy)

@@ -273,16 +273,16 @@ class Measured:
 
     @property
     def messages(self) -> int:
-        """Messages that there were to finish: those that waited at first, and those sent since."""
+        """Messages that consumers could finish: those waiting at the start and those sent since."""
         return self.before.backlog + self.sent
 
     @property
     def unfinished(self) -> int:
-        """Messages that came and were not deleted, less those of before that were."""
+        """How many more messages were sent than deleted; negative if the backlog was worked off."""
         return self.sent - self.deleted
 
     def receives_per_finished(self, *, is_fifo: bool = False) -> float | None:
-        """Receives for each finished message, at most; None if nothing was deleted.
+        """Upper bound on the mean receives per finished message; None if nothing was deleted.
 
         The receives of messages that never finish are in this mean, because sums cannot tell them
         apart. Receives after the last delete are not: no finished message needed them. A message

@@ -182,7 +182,7 @@ def test_group_that_was_busy_and_then_fails_is_not_overtaken(table: OrdersTable)
 def test_whatever_says_busy_deletes_nothing_and_runs_nothing_behind_it(
     table: OrdersTable, raised: type[Busy]
 ) -> None:
-    """Also a `Once` of one's own, and a claim that was lost while the work ran."""
+    """This includes a caller's own `Once`, and a claim that was lost while the work ran."""
 
     class Never(Once):
         def run(self, key: str, work: Any) -> bool:

@@ -57,7 +57,7 @@ SILENCE: dict[str, Callable[[], Any]] = {
 
 @contextmanager
 def silent(client: Any, call: str, how: str, about: str = "") -> Iterator[list[str]]:
-    """Let calls fail in one way of SILENCE if `about` is in their request. Yield the failed calls."""
+    """Let calls fail in one way of SILENCE if their request contains `about`. Yield these calls."""
     unanswered: list[str] = []
 
     def answer(params: dict[str, Any], **_: Any) -> Any:

@@ -17,7 +17,7 @@ def mail_time(at: datetime) -> str:
 
 
 def told(account: Account, /, *, updated: float = 0, **over: Any) -> str:
-    """An envelope as AWS documents it; `updated` minutes from now."""
+    """An AWS Health event as AWS documents it, last updated `updated` minutes from now."""
     detail = {
         "eventArn": ARN,
         "service": "SQS",

@@ -78,7 +78,7 @@ EventBridge rule, queues, a topic and a role, and a KMS key. It lets SQS calls f
 and saves their CloudTrail records. Then it deletes all of it. A KMS key cannot be deleted at once:
 its deletion is scheduled, in {KEY_DAYS} days. It costs about $0.01. Use a sandbox account."""
 
-# How a record arrives, and the part without which none can.
+# The way in which a record arrives, and the part that this way needs.
 WAYS = {"trail": "logging", "event": "target"}
 COLUMNS = ("error code", "matched as", "queue in", "role in", "error message")
 
@@ -114,7 +114,7 @@ class FailingCall(NamedTuple):
 
 
 def policy(*statements: Json) -> Document:
-    """Return a policy that allows what the statements say, unless one says `Deny`."""
+    """Return a policy of these statements. A statement without an `Effect` allows."""
     return Document(
         Version="2012-10-17",
         Statement=[{"Effect": "Allow", **statement} for statement in statements],
@@ -334,7 +334,7 @@ CALLS: tuple[FailingCall, ...] = (
 
 
 class Caller:
-    """Who runs this program, as STS says."""
+    """The identity that runs this program, from STS."""
 
     def __init__(self, session: Any) -> None:
         identity = session.client("sts").get_caller_identity()
@@ -400,7 +400,7 @@ class Caller:
 
 
 class Unfinished(NamedTuple):
-    """What `unfinished.json` says: the run. Earlier versions wrote a key too; it is not touched."""
+    """The run that `unfinished.json` names. A key that earlier versions wrote is left alone."""
 
     run_id: str
     key: str = ""
@@ -469,7 +469,7 @@ def matched_as(record: Any) -> str:
 
 
 class Run:
-    """One run: what it makes, provokes, records and deletes.
+    """A run that makes resources, makes calls on them fail, and records and deletes everything.
 
     `refused` says by name what AWS refused to make or what could not be provoked, `left` what could
     not be deleted, and `left_alone` by key id why a key was not touched.
@@ -552,7 +552,7 @@ class Run:
         self.dollars += DOLLARS.get(service, 0) + DOLLARS.get(operation, 0)
 
     def _write_file(self) -> None:
-        """Write `unfinished.json` as a whole, through no link that somebody put into DIR."""
+        """Write `unfinished.json` as a whole. Do not follow a link with that name in DIR."""
         handle, new = tempfile.mkstemp(prefix=f"{UNFINISHED}.", dir=self.file.parent)
         with os.fdopen(handle, "w") as opened:
             here = f"{self.caller.region}:{self.caller.account}"
@@ -887,7 +887,7 @@ class Run:
         code = detail.get("errorCode")
         request = detail.get("requestID")
         if code and "amazonaws.com" in str(who) and self.name in text:
-            # SNS makes a request of its own, whose id nobody is told.
+            # SNS makes its own request to SQS. Its answer does not contain the id of that request.
             request = self.rows.get("by_a_service", {}).get("request")
         for row in self.rows.values():
             if row["request"] != request or way in row["records"]:
@@ -1014,7 +1014,7 @@ def drill(session: Any, folder: Path, minutes: float, say: Say, confirm: Say) ->
 
 
 def _confirm_at_terminal(question: str) -> None:
-    """Raise SystemExit unless somebody at the terminal says yes."""
+    """Raise SystemExit unless the operator at the terminal says yes."""
     if sys.stdin is None or not sys.stdin.isatty():
         _exit(2, f"not confirmed, nothing was changed: --yes answers yes to: {question}")
     if input(f"{question} [y/N] ").strip().lower() not in ("y", "yes"):

@@ -112,7 +112,7 @@ class Account:
         return names
 
     def plant(self, content: str | bytes) -> Path:
-        """Write `unfinished.json` as somebody else would."""
+        """Write `unfinished.json` as another person could."""
         self.folder.mkdir(exist_ok=True)
         file = self.folder / recorder.UNFINISHED
         file.write_bytes(content.encode() if isinstance(content, str) else content)

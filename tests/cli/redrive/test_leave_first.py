@@ -30,7 +30,7 @@ def fifo(operator: Operator) -> Dlq:
 def add_dlq_messages(
     queues: Dlq, group: str, *bodies: str, hours: float = 0, by_hand: bool = False
 ) -> list[str]:
-    """Put messages of one group into the DLQ at the same time, `hours` from now. Return their ids."""
+    """Put messages of a group into the DLQ at one time, `hours` from now. Return their ids."""
     attributes = died_in("nobody") if by_hand else {}
     before = queues.account.now.timestamp() * 1_000
     at = before + hours * 3_600_000
@@ -171,7 +171,7 @@ def test_leave_first_refuses_a_group_with_messages_that_were_sent_by_hand(fifo: 
     add_dlq_messages(fifo, "g", "by hand", by_hand=True)
     add_dlq_messages(fifo, "g", "poison", "good")
     error = fifo.redrive(*LEAVE, "--yes", code=1)["error"]
-    assert "sent there by hand" in error["message"]
+    assert "a person sent them there" in error["message"]
     assert fifo.ids(fifo.source) == set()
 
 

@@ -28,9 +28,9 @@ _LONGEST_TEXT = 60
 class Guard:
     """A guard in the product's code: a refusal or an `except` branch.
 
-    `what` describes it as in the source: `Refuse frozen`, or `except ClientError`. If the guard acts,
-    at least one of `lines` runs. `lines` and `place` are positions in one version of the source, so
-    they are not part of the guard's name.
+    `what` describes it as in the source: `Refuse frozen`, or `except ClientError`. If the guard
+    acts, at least one of `lines` runs. `lines` and `place` are positions in one version of the
+    source, so they are not part of the guard's name.
     """
 
     module: str
