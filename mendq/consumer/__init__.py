@@ -288,7 +288,7 @@ class ProcessingTimes:
     def add(self, seconds: float) -> None:
         """Record the seconds from the receive of a message to the end of its work.
 
-        Values that are not finite numbers are left out: CloudWatch drops a line with NaN or Infinity.
+        Values that are not finite are left out: CloudWatch drops a line with NaN or Infinity.
         """
         if not _is_finite(seconds):
             return

@@ -164,7 +164,7 @@ _MOST_QUEUES = 10
 
 
 class MassSymptom(Struct, frozen=True):
-    """A symptom that many queues have, and how to look for its one cause.
+    """A symptom that many queues have, and how to find their common cause.
 
     `own_changes` are lines about changes by Mendq that may be this cause.
     """

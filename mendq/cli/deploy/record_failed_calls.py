@@ -761,7 +761,7 @@ class Run:
                 self.left[part.name] = f"{error}: {self._command_that_deletes(part)}"
 
     def _command_that_deletes(self, part: Part) -> str:
-        """Return a command to paste into a shell."""
+        """Return a command that deletes the part, to paste into a shell."""
         service, method = str(part.delete).split(".")
         if service == "s3":
             service = "s3api"
