@@ -94,7 +94,7 @@ def test_attach_dlq_refused_minutes_after_steady_deletes_ended() -> None:
     facts = counts(1_040, 1_160, 1_000, 40, **stopped, **steady)
     for refusal in (answer(facts), make_again(facts, DLQ_ARN, "because")):
         assert isinstance(refusal, Refuse)
-        assert "40 messages came since the last delete" in refusal.reason
+        assert "40 messages arrived since the last delete" in refusal.reason
     rarely = but(facts, longest_pause=timedelta(minutes=4))
     assert isinstance(answer(rarely), Plan), "its consumers often delete nothing for so long"
     held = but(facts, in_flight_now=160)
