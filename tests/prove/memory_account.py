@@ -275,9 +275,13 @@ class MemoryAccount:
 
     def _get_metric_data(self, asked: Asked) -> Item:
         counted = [at for at in self.deletes if asked["StartTime"] <= at < asked["EndTime"]]
-        (query,) = asked["MetricDataQueries"]
-        one = {"Id": query["Id"], "Values": [5.0] * len(counted), "Timestamps": counted}
-        return {"MetricDataResults": [{**one, "StatusCode": "Complete"}]}
+        results = []
+        for query in asked["MetricDataQueries"]:
+            metric = query["MetricStat"]["Metric"]["MetricName"]
+            times = counted if metric == "NumberOfMessagesDeleted" else []
+            result = {"Id": query["Id"], "Values": [5.0] * len(times), "Timestamps": times}
+            results.append({**result, "StatusCode": "Complete"})
+        return {"MetricDataResults": results}
 
     def _invoke(self, asked: Asked) -> Item:
         request = json.loads(asked["Payload"])

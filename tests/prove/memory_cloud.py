@@ -28,7 +28,13 @@ class Cloud(MemoryAccount):
             "Values": [seconds * self.deletes_per_second],
             "Timestamps": [asked["StartTime"]],
         }
-        return {"MetricDataResults": [{"Id": "deleted", **deleted}]}
+        results = []
+        for query in asked["MetricDataQueries"]:
+            metric = query["MetricStat"]["Metric"]["MetricName"]
+            is_counted = metric == "NumberOfMessagesDeleted"
+            series = deleted if is_counted else {"Values": [], "Timestamps": []}
+            results.append({"Id": query["Id"], **series})
+        return {"MetricDataResults": results}
 
 
 @contextmanager
