@@ -61,7 +61,7 @@ def _seconds_left(facts: Facts) -> int:
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
-    """Plan a DLQ that takes the message after five receives; if there is one, say when it will."""
+    """Plan a DLQ that takes the message; if there is one, say when it will."""
     found = detect(facts)
     if found is None:
         return Ignore("need_already_met", "its groups move on by now")
@@ -119,7 +119,7 @@ def _still(in_vain: int = 2, share: float | None = None, **over: Any) -> Facts:
 FIFO_GROUP_BLOCKED = Fixed(
     name="fifo_group_blocked",
     sentence="One message that always fails blocks all messages behind it in its group.",
-    plan_in_words="Make a DLQ and attach it after 5 receives, if a person approves: good "
+    plan_in_words="Make a DLQ and attach it, if a person approves: good "
     "messages may move along. Page if a DLQ takes the message only hours later. Never while "
     "visibility_timeout_too_short or consumer_failing is open.",
     aws_page=f"{SQS_GUIDE}/using-messagegroupid-property.html",

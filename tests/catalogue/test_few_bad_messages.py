@@ -78,6 +78,18 @@ def test_attach_dlq_refused_however_few_messages_came_unfinished(messages: int) 
     assert isinstance(make_again(facts, DLQ_ARN, "because"), Refuse)
 
 
+@pytest.mark.parametrize(("deleted", "is_refused"), [(29, True), (30, False)])
+def test_attach_dlq_refused_if_fewer_than_half_were_finished(
+    deleted: int, *, is_refused: bool
+) -> None:
+    """Nothing is known of the last hour, and the last delete is minutes ago."""
+    planned = answer(counts(60, 300, deleted, 60 - deleted, deleted_lately=1))
+    assert isinstance(planned, Refuse if is_refused else Plan)
+    if isinstance(planned, Refuse):
+        assert planned.code == "nothing_finished"
+        assert f"of 60 messages that arrived in 6 h, consumers finished {deleted}" in planned.reason
+
+
 def test_attach_dlq_refused_after_consumers_stopped_finishing() -> None:
     """They finished 500 messages before; of the 12 that came since, none."""
     stopped = {"sent_since_delete": 12, "received_since_delete": 240}
