@@ -272,7 +272,10 @@ def _say_mean(facts: Facts) -> str:
 
 
 def _list_unknowns(facts: Facts, receives: int) -> str:
-    """Return what a person must know to approve: what is unknown, and how many messages wait."""
+    """Return sentences for the person who approves; empty if no person has to.
+
+    They say what the measurements leave open, and how many messages wait now.
+    """
     measured = facts.measured
     if measured is None or _highest_mode(facts) is Mode.HEAL:
         return ""
@@ -461,7 +464,10 @@ def _cause(facts: Facts) -> str | None:
 
 
 def _name_is_taken(facts: Facts, dlq_arn: str) -> Refusal | None:
-    """Refuse if a queue with the DLQ's name exists, except if Mendq would make it the same way."""
+    """Refuse if the DLQ's name is taken, or if it was not checked whether it is.
+
+    A queue with exactly the attributes that Mendq would set may be attached.
+    """
     namesake = facts.dlq_namesake
     if namesake is None or namesake.queue_arn != dlq_arn:
         return Ignore("name_not_known", f"it was not checked whether {dlq_arn} exists")

@@ -41,7 +41,7 @@ def _where_it_shows(facts: Facts) -> str:
 
 
 def _queue(sent: int = 1_000, received: int = 3_000, deleted: int = 400, **over: Any) -> Facts:
-    """A queue whose consumers do not finish most messages, with the values in `over` replaced."""
+    """Build an example queue whose consumers do not finish most messages. `over` replaces facts."""
     counted = {"sent": sent, "received": received, "deleted": deleted}
     return standard(ApproximateNumberOfMessagesNotVisible=5, **counted, **over)
 

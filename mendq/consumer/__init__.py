@@ -161,7 +161,7 @@ class VisibilityHeartbeat:
     def release(self, *message_ids: str) -> None:
         """Make these messages visible to other consumers at once. Without ids, do nothing.
 
-        Nothing is written about a released message after that.
+        The heartbeat does not extend a released message again.
         """
         with self._writing:
             released = self._among(message_ids)

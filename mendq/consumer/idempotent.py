@@ -430,7 +430,11 @@ class Careful:
         return message["MessageId"]
 
     def _check_queue(self) -> None:
-        """Raise ValueError if the claim does not fit the queue. Ask SQS once, if it lets us."""
+        """Raise ValueError if the claim is too long for the queue's retries.
+
+        Ask SQS for the queue's RedrivePolicy until it has answered once. If SQS does not allow it,
+        log a warning and do not ask again.
+        """
         if self._is_checked:
             return
         try:

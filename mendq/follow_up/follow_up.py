@@ -325,13 +325,17 @@ class _OpenCase(Struct, frozen=True):
         return self._is_ours(standing(self.context.clients, self.case.queue_arn, self.case.steps))
 
     def _is_ours(self, shown: Mapping[str, str]) -> bool:
-        """True if these attributes are as the case wrote them."""
+        """Return True if the queue's attributes still have the values that the case wrote."""
         after = {each["attribute"]: each["after"] for each in self.case.steps}
         known = [step for step in self.symptom.steps if step.attribute in after]
         return all(step.standing_in(shown) == after[step.attribute] for step in known)
 
     def _written_at(self) -> datetime:
-        """Return the time of the last write; `case.at` is the time of the newest transition."""
+        """Return when the case last wrote to the queue.
+
+        `case.at` would be later: it is the time of the newest transition. It is the answer only if
+        no write is on record.
+        """
         names = [step["attribute"] for step in self.case.steps]
         writes = [write for name in names for write in self.view.record_of(name).writes]
         return max((write.at for write in writes), default=self.case.at)

@@ -118,10 +118,11 @@ class Need(Enum):
 class LambdaConsumer:
     """A function that an enabled event source mapping feeds from the queue.
 
-    Its figures are of the last hour, and of a whole invocation, which is a batch.
-    `mapping_id` is the mapping's; `maximum_concurrency` is None where it sets none, and
-    `reserved_concurrency` where nobody asked or the function has none of its own. `modified_at` is
-    when the mapping was last changed, None where Lambda does not say.
+    Durations, shares and `invocations` are those of the last hour. A duration is that of a whole
+    invocation, which handles a batch. `mapping_id`, `batch_size` and `maximum_concurrency` belong
+    to the mapping; `maximum_concurrency` is None if the mapping sets none. `reserved_concurrency`
+    is None if it was not read or the function has none. `modified_at` is when the mapping was last
+    changed, or None if Lambda does not say.
     """
 
     function_arn: str

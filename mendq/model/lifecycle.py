@@ -130,21 +130,21 @@ def _failed_again(case: Case, evidence_since: VerificationEvidence, _now: dateti
 
 
 def _held(case: Case, evidence_since: VerificationEvidence, now: datetime) -> bool:
-    """The queue keeps the value, the symptom is gone, messages were deleted, no harm is known."""
+    """The value is kept, the symptom is gone, messages were deleted, and no harm shows."""
     stands = evidence_since.stands is Stands.OURS
     is_proven = stands and _was_quiet(case, evidence_since, now) and bool(evidence_since.deletes)
     return is_proven and evidence_since.harm is not None
 
 
 def _stands_unfound(case: Case, evidence_since: VerificationEvidence, now: datetime) -> bool:
-    """A wrong configuration was fixed; no scan finds it again, and no harm is known."""
+    """A wrong configuration was fixed, no scan finds it again, and no harm shows."""
     fixed = evidence_since.of_configuration and evidence_since.stands is Stands.OURS
     is_proven = fixed and _was_quiet(case, evidence_since, now)
     return is_proven and evidence_since.harm is not None
 
 
 def _was_quiet(case: Case, evidence_since: VerificationEvidence, now: datetime) -> bool:
-    """The symptom was absent for long enough after the change; after a failed call, for a day."""
+    """The symptom was absent for long enough; if calls failed since the change, for a day."""
     return now >= quiet_at(case, evidence_since)
 
 

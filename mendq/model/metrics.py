@@ -152,13 +152,17 @@ class Gauges:
 
 @dataclass(frozen=True)
 class Recent:
-    """What went on at the end of a window.
+    """Counts about the end of a window.
 
-    In its last hour `received` messages, and `deduplicated` sends that SQS dropped as repeated, 0
-    where nobody asked. `standstill` is measured since one message is the oldest, None where that is
-    new, `before` until then; `fruitless_by_minute` are receives less deletes meanwhile.
-    `stretches` are half hours of the window, the last one last, back to its beginning or to one in
-    which CloudWatch had nothing; the first may be shorter.
+    `received` and `deduplicated` count receives of the last hour, and sends that SQS dropped as
+    duplicates; `deduplicated` is 0 if it was not read.
+
+    `standstill` covers the time since the present oldest message became the oldest, `before` the
+    time until then; both are None if it only just did. `fruitless_by_minute` are the receives less
+    the deletes in each minute of `standstill`.
+
+    `stretches` are the half hours of the window, oldest first; the first may be shorter. They go
+    back to the beginning of the window, or to a half hour without data in CloudWatch.
     """
 
     received: int = 0

@@ -19,7 +19,10 @@ def rollback_command(change: OwnChange) -> str:
 
 
 def named_first(change: OwnChange, now: datetime) -> str:
-    """Return the first sentence of a finding and the command to paste, without a full stop."""
+    """Return a sentence that names Mendq's change and its effect, and the rollback command.
+
+    A finding begins with it. It has no full stop at its end.
+    """
     ago = span(max(now - change.written_at, timedelta()))
     return (
         f"Mendq {change.did} {ago} ago (case {change.case_id}): {change.effect}. "

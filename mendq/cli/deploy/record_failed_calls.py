@@ -400,7 +400,11 @@ class Caller:
 
 
 class Unfinished(NamedTuple):
-    """The run that `unfinished.json` names. A key that earlier versions wrote is left alone."""
+    """The run that `unfinished.json` names.
+
+    `key` is a KMS key that earlier versions wrote into the file. A key is never deleted because
+    the file names it.
+    """
 
     run_id: str
     key: str = ""

@@ -27,8 +27,9 @@ _WIDEST = 60
 class Tally(Struct):
     """Counts of the messages seen so far and of the chosen ones, for the preview and the result.
 
-    Ages are measured up to `now`. `others` counts messages that stay in any case, by the queue that
-    they came from (empty if unknown). No part of a body is kept.
+    Ages are measured up to `now`. `others` counts messages that stay whatever the filter says,
+    because they came from another queue or SQS does not say from which; the key is that queue, or
+    an empty string. No part of a body is kept.
 
     With `leave_first` the first message of each FIFO group is never chosen. `groups_in_dlq` then
     holds all groups that were seen, and `matching_groups` those with a message that matches the
@@ -199,9 +200,9 @@ def _of_what_stays(tally: Tally) -> Iterable[str]:
 
 
 def print_unclear_groups(out: Output, tally: Tally, command: str) -> None:
-    """Say of each group why its first message may not be the one that failed, and what to do.
+    """Print for each group why its first message may not be the one that failed, and what to do.
 
-    `command` is how the commands begin that are printed.
+    Every printed command begins with `command`.
     """
     redrive = f"{command} --region {parts_of(tally.route.messages.queue_arn).region}"
     for unclear in islice(tally.unclear_groups, _MOST_UNCLEAR):

@@ -75,10 +75,12 @@ def look_at(
 
 
 class Ended(Struct, frozen=True):
-    """`matched` messages were asked for of all that are `there`; `fault` says why it ended early.
+    """The result of a redrive or a deletion, also if it ended early.
 
-    `hidden` of those that are there were in somebody else's hand, and nobody could look at them.
-    `staying_first` are the ids of the messages that stay as the first of their groups.
+    `matched` counts the messages that the filter chose, `there` all messages of the queue. `hidden`
+    of these could not be read, because another consumer held them. `fault` says why it ended early;
+    empty if it did not. `staying_first` are the ids of messages that stay as the first of their
+    groups.
     """
 
     done: MoveResult
