@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from typing import Any
 
 import ministack.app
 from ministack.core import iam_evaluator
 from ministack.core.responses import error_response_json, get_account_id
 from ministack.services import iam, kms
+from ministack.services.cloudformation import provisioners
 
 from local_account.hooks import around
 from local_account.permissions import context_of
@@ -23,6 +25,10 @@ MALFORMED = "MalformedPolicyDocumentException"
 LOCKED_OUT = "The new key policy will not allow you to update the key policy in the future."
 NO_SUCH_PRINCIPAL = "Policy contains a statement with one or more invalid principals."
 Answer = tuple[int, dict[str, str], bytes]
+# True while CloudFormation makes a key. It does so with its execution role, which `cdk bootstrap`
+# gives every right, and not with the rights of whoever deploys.
+# https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-env.html
+_BY_CLOUDFORMATION = ContextVar("_BY_CLOUDFORMATION", default=False)
 
 
 def install() -> None:
@@ -31,6 +37,14 @@ def install() -> None:
     @around(kms, "_create_key")
     def create_key(inner: Any, data: Mapping[str, Any]) -> Any:
         return _refusal_of_tags(data) or _refusal_of_policy(data) or inner(data)
+
+    @around(provisioners._RESOURCE_HANDLERS["AWS::KMS::Key"], "create", "update")
+    def provision(inner: Any, *given: Any) -> Any:
+        is_by_cloudformation = _BY_CLOUDFORMATION.set(True)
+        try:
+            return inner(*given)
+        finally:
+            _BY_CLOUDFORMATION.reset(is_by_cloudformation)
 
     @around(kms, "_put_key_policy")
     def put_key_policy(inner: Any, data: Mapping[str, Any]) -> Any:
@@ -81,7 +95,7 @@ def _exists(arn: str) -> bool:
 
 def _refusal_of_tags(data: Mapping[str, Any]) -> Any:
     """Return KMS's answer if the caller may not tag the key that it makes, else None."""
-    if not data.get("Tags") or not ministack.app.AUTH:
+    if not data.get("Tags") or not ministack.app.AUTH or _BY_CLOUDFORMATION.get():
         return None
     caller = iam_evaluator.caller_arn()
     policies = _policies_of(caller)

@@ -86,7 +86,7 @@ def test_scan_proposes_dlq_for_three_bad_messages(
 ) -> None:
     assert ("three are bad", FAILING) not in findings
     finding = findings["three are bad", MISSING]
-    assert "137 of them deleted, 3 messages left" in finding["because"]
+    assert "deleted 137; 3 messages are left" in finding["because"]
 
 
 def test_scan_proposes_limit_above_what_good_messages_need(
