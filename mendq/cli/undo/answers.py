@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from shlex import quote
 from typing import Any
 
 from mendq.cases.table import OpenCases
@@ -11,7 +12,7 @@ from mendq.cli.output import Line, Output, minute
 from mendq.heal.undo import Outcome, Written, written_by
 from mendq.model.case import Case, State
 from mendq.model.queue import parts_of
-from mendq.model.steps import leaves_a_value
+from mendq.model.steps import CreateDlq, leaves_a_value
 from mendq.notifications.change_lines import DELETES, RETENTION, with_unit
 from mendq.notifications.configuration import NOT_SET
 from mendq.notifications.text import plain
@@ -51,9 +52,27 @@ def print_answers(out: Output, words: str, answers: Sequence[Answer], histories:
         if newest.state is State.ROLLED_BACK:
             out.whole(f"at {minute(newest.at)} by {newest.actor}", indent=2)
         for attribute, command in printed_commands(attributes).items():
+            if attribute == CreateDlq.attribute:
+                _print_kept_queue(out, newest.queue_arn, attributes, command)
+                continue
             also = f"; {DELETES}" * (attribute == RETENTION)
             out.say(f"{why} {attribute}; by hand{also}:")
             out.command(command)
+
+
+def _print_kept_queue(
+    out: Output, source_arn: str, attributes: Sequence[Answer], delete_command: str
+) -> None:
+    """Say that a queue that Mendq made stays, and what to do before somebody deletes it."""
+    made = next(each["after"] for each in attributes if each["attribute"] == CreateDlq.attribute)
+    dlq, source = parts_of(str(made)), parts_of(source_arn)
+    out.say(f"{plain(dlq.name, 80)} stays, with its messages. See what is in it:")
+    out.command(f"mendq dlq {quote(dlq.name)} --region {dlq.region}")
+    out.say("what can be handled now goes back:")
+    options = f"--to {quote(source.name)} --from {quote(source.name)} --all --dry-run"
+    out.command(f"mendq redrive {quote(dlq.name)} {options} --region {dlq.region}")
+    out.say("deleting the queue deletes its messages: only once it is empty and no queue names it:")
+    out.command(delete_command)
 
 
 def printed_commands(attributes: Iterable[Answer]) -> dict[str, str]:

@@ -39,6 +39,22 @@ def test_nothing_is_undone_without_a_yes_and_a_dry_run_beats_it(
     assert [event["dry_run"] for _, event in operator.account.invoked] == asked
 
 
+def test_rollback_sends_messages_back_before_it_names_the_deletion_of_their_queue(
+    operator: Operator,
+) -> None:
+    """Whoever pastes the commands in their order must lose no message."""
+    case_id = operator.applied("orders.fifo")
+    made = "arn:aws:sqs:us-east-1:123456789012:orders-dlq.fifo"
+    command = "aws sqs delete-queue --region us-east-1 --queue-url URL"
+    over = {"attribute": "DeadLetterQueue", "before": "", "after": made, "command": command}
+    operator.answers("RollbackFunction", _answer(case_id, "printed", **over))
+    shown = operator.mendq("rollback", case_id, "--dry-run").stdout
+    back = "mendq redrive orders-dlq.fifo --to orders.fifo --from orders.fifo --all --dry-run"
+    warning = "deleting the queue deletes its messages"
+    assert "orders-dlq.fifo stays, with its messages" in shown
+    assert shown.index(back) < shown.index(warning) < shown.index(command)
+
+
 def test_since_takes_the_newest_first_and_nothing_older(operator: Operator) -> None:
     operator.aws.now -= timedelta(hours=5)
     operator.applied("old.fifo")
