@@ -30,7 +30,8 @@ from mendq.cli.exit_codes import Exit, Stopped
 from mendq.model.json_text import to_json
 from mendq.notifications.text import plain, visible
 
-_MOST_LINE = 1_000
+# As long as the reason on a page: what a person has to know before they approve comes last.
+_MOST_LINE = 2_000
 # Where no terminal and no COLUMNS says how wide it is: a program reads whole lines.
 _UNBOUND = 10_000
 _LEAST_ROOM = 20

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -12,12 +13,14 @@ from pathlib import Path
 import pytest
 
 from mendq.catalogue import CATALOGUE
+from mendq.catalogue.symptom import Detected
 from mendq.cli.command_group import written
 from mendq.model.case import State
 from mendq.model.lifecycle import time_line
-from mendq.model.limits import Timing
+from mendq.model.limits import Limits, Timing
 from mendq.notifications import notification, sent
 from mendq.notifications.notification import Again, not_mailed
+from mendq.notifications.text import plain
 from tests.architecture.aws_commands import mistake_in
 from tests.notifications.pages import AGAIN, CASE, NOW, TRIED, every_page, notified, section
 
@@ -63,8 +66,8 @@ def test_a_long_policy_is_cut_and_a_reason_is_read_to_its_end() -> None:
     page = notified({"attributes": {"Policy": policy}, "shown": ["Policy"]}).body
     (line, *_) = section(page, "QUEUE NOW")
     assert re.fullmatch(r'Policy: \{"Statement":\[\{"Sid":"x{800,1000}\.\.\.', line)
-    assert "the end\n" in notified(reason="x" * 990 + " the end").body
-    assert "Why: " + "x" * 997 + "...\n" in notified(reason="x" * 1_001).body
+    assert "the end\n" in notified(reason="x" * 1_990 + " the end").body
+    assert "Why: " + "x" * 1_997 + "...\n" in notified(reason="x" * 2_001).body
 
 
 def _typed(verb: str) -> list[str]:
@@ -111,3 +114,20 @@ def test_what_came_so_far_fits_a_terminal_and_two_points_are_no_picture() -> Non
     longer = [*points, *(replace(points[2], says=each) for each in (kept, "x" * 99))]
     *_, whole, cut = section(notified({"so_far": longer}).body, "CASE SO FAR (UTC)")
     assert (kept in whole, len(cut) <= 82) == (True, True)
+
+
+def _reasons() -> Iterator[tuple[str, str]]:
+    """The name of each symptom, and what it says of each example that it detects."""
+    for entry in CATALOGUE:
+        for example in entry.examples():
+            if entry.plan is not None and isinstance(example, Detected):
+                yield entry.name, entry.plan(example.facts, Limits()).reason
+
+
+def test_page_shows_every_reason_of_the_catalogue_to_its_end() -> None:
+    """The end of a proposal says what a person has to know before they approve."""
+    reasons = dict.fromkeys(_reasons())
+    assert max(len(reason) for _, reason in reasons) > 1_000, "long ones are among them"
+    for symptom, reason in reasons:
+        page = notified(state=State.PROPOSED, symptom=symptom, reason=reason)
+        assert plain(reason, len(reason) * 2)[-80:] in page.body, symptom
