@@ -418,7 +418,7 @@ class Careful:
             return _Outcome.BUSY
         except Exception:  # noqa: BLE001 - one order's failure must not stop the others
             # It stays, comes again, and after maxReceiveCount is a DLQ message: nothing is lost.
-            _LOG.exception("an order failed", extra={"message_id": message["MessageId"]})
+            _LOG.exception("the order in message %s failed", message["MessageId"])
             return _Outcome.FAILED
         visibility.delete(message["MessageId"])
         return _Outcome.DONE

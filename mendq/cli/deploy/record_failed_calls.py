@@ -1003,6 +1003,7 @@ def drill(session: Any, folder: Path, minutes: float, say: Say, confirm: Say) ->
             )
             return earlier.document()
         run.left_alone.update(earlier.left_alone)
+        say(f"cleaned up what {earlier.name} left; a new run begins only after another yes")
     say(PLAN)
     confirm("Start?")
     run.folder.mkdir()
