@@ -69,6 +69,24 @@ def test_a_call_that_mendq_does_not_take_up_has_a_reason(
     assert (ignored or "") == code
 
 
+def test_each_reason_to_ignore_a_call_is_given_for_a_call_of_its_own() -> None:
+    """Each of these calls would be taken up, or be ignored for another reason, without its own."""
+    late = failed_call("DeleteMessage", "MessageNotInflight")
+    extended = refused_value("ChangeMessageVisibility", "ReceiptHandle", OWN_DELETE)
+    calls = {
+        "own_call": replace(late, principal_arn=OURS),
+        "unknown_code": failed_call("SendMessage", "Teapot"),
+        "count_only": failed_call("SendMessage", "InvalidParameterValue"),
+        "unresolved_queue": replace(late, queue_arn=None),
+        "elsewhere": replace(late, queue_arn=QUEUE_ARN.replace("us-east-1", "eu-west-9")),
+        "may_be_a_race": replace(extended, queue_arn=QUEUE_ARN.removesuffix(".fifo")),
+        "no_evidence": failed_call("GetQueueAttributes", "AccessDenied"),
+    }
+    given = {code: why_ignored(call, HOME) for code, call in calls.items()}
+    assert given == {code: code for code in calls}
+    assert why_ignored(late, HOME) is None
+
+
 @pytest.mark.parametrize("purpose", EVERY)
 def test_every_role_of_ours_is_known_in_its_account_and_region(purpose: str) -> None:
     arn = f"arn:aws:iam::123456789012:role/{role_name(purpose, 'us-east-1')}"
