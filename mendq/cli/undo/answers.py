@@ -69,8 +69,11 @@ def _print_kept_queue(
     out.say(f"{plain(dlq.name, 80)} stays, with its messages. See what is in it:")
     out.command(f"mendq dlq {quote(dlq.name)} --region {dlq.region}")
     out.say("what can be handled now goes back:")
-    options = f"--to {quote(source.name)} --from {quote(source.name)} --all --dry-run"
-    out.command(f"mendq redrive {quote(dlq.name)} {options} --region {dlq.region}")
+    name, back_to = quote(dlq.name), quote(source.name)
+    out.command(
+        f"mendq redrive {name} --to {back_to} --from {back_to} --all --dry-run "
+        f"--region {dlq.region}"
+    )
     out.say("deleting the queue deletes its messages: only once it is empty and no queue names it:")
     out.command(delete_command)
 
