@@ -756,13 +756,20 @@ class Run:
                 self.file.unlink()
 
     def _delete_part(self, part: Part) -> None:
-        try:
-            if part.name == "bucket":
-                self._empty_bucket()
-            self._call(str(part.delete), part.delete_with or {})
-        except _FROM_AWS as error:
-            if not _is_gone(error):
-                self.left[part.name] = f"{error}: {self._command_that_deletes(part)}"
+        # The trail may deliver a last file between emptying the bucket and deleting it.
+        for is_last_try in (False, True):
+            try:
+                if part.name == "bucket":
+                    self._empty_bucket()
+                self._call(str(part.delete), part.delete_with or {})
+            except _FROM_AWS as error:
+                if _is_gone(error):
+                    return
+                if is_last_try or "BucketNotEmpty" not in str(error):
+                    self.left[part.name] = f"{error}: {self._command_that_deletes(part)}"
+                    return
+            else:
+                return
 
     def _command_that_deletes(self, part: Part) -> str:
         """Return a command that deletes the part, to paste into a shell."""
