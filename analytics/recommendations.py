@@ -16,9 +16,9 @@ from typing import Any
 from analytics.cases import MOST_NAME, Life, Step, shortened, steps_of
 from analytics.days import Days, microseconds
 from analytics.week_parts import Row, Weight, most_first, time_text, weights
-from mendq.catalogue.alarm_missing import ALARM_MISSING
-from mendq.catalogue.queue_missing import QUEUE_MISSING
-from mendq.catalogue.tag_not_understood import TAG_NOT_UNDERSTOOD
+from mendq.catalogue.access.queue_missing import QUEUE_MISSING
+from mendq.catalogue.configuration.alarm_missing import ALARM_MISSING
+from mendq.catalogue.configuration.tag_not_understood import TAG_NOT_UNDERSTOOD
 from mendq.model.case import WROTE, Case, State
 from mendq.model.lifecycle import GONE, UNMANAGED
 from mendq.model.steps import CreateDlq, leaves_a_value

@@ -29,7 +29,7 @@ from analytics.week_parts import (
     rows_of,
     time_text,
 )
-from mendq.catalogue._visibility import spans_of
+from mendq.catalogue.visibility.needed_timeout import spans_of
 from mendq.model.case import WROTE, State
 from mendq.model.lifecycle import time_line
 

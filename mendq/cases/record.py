@@ -18,7 +18,7 @@ from mendq.cases.items import Key, notification_key
 from mendq.cases.outbox import AGAIN_AFTER, HELD_BACK
 from mendq.cases.transactions import Entry
 from mendq.cases.view import LOOK_AFTER, AttributeRecord, CaseStoreView
-from mendq.catalogue._visibility import spans_of
+from mendq.catalogue.visibility.needed_timeout import spans_of
 from mendq.model.case import TRANSITION_EVENT, Case, Severity, State
 from mendq.model.lifecycle import VerificationEvidence, due_at, time_line
 from mendq.model.limits import DRILL_TAG, TEAM_TAG

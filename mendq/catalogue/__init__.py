@@ -1,46 +1,50 @@
-"""THE place to add a symptom: one file, one line here, one runbook. The first match holds."""
+"""The list of all symptoms.
+
+To add a symptom, write its file in the folder of its family, its line here, and its runbook. If
+several symptoms match a failed call, the first in `CATALOGUE` is used.
+"""
 
 from dataclasses import dataclass
 
-from mendq.catalogue.access_denied import ACCESS_DENIED
-from mendq.catalogue.alarm_missing import ALARM_MISSING
-from mendq.catalogue.batch_outlasts_timeout import BATCH_OUTLASTS_TIMEOUT
-from mendq.catalogue.consumer_failing import CONSUMER_FAILING
-from mendq.catalogue.consumer_stopped import CONSUMER_STOPPED
-from mendq.catalogue.consumer_throttled import CONSUMER_THROTTLED
-from mendq.catalogue.dedup_id_missing import DEDUP_ID_MISSING
-from mendq.catalogue.dedup_interval_outlasted import DEDUP_INTERVAL_OUTLASTED
-from mendq.catalogue.dlq_messages_arriving import DLQ_MESSAGES_ARRIVING
-from mendq.catalogue.dlq_messages_waiting import DLQ_MESSAGES_WAITING
-from mendq.catalogue.dlq_missing import DLQ_MISSING
-from mendq.catalogue.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
-from mendq.catalogue.dlq_source_not_allowed import DLQ_SOURCE_NOT_ALLOWED
-from mendq.catalogue.dlq_source_unconfirmed import DLQ_SOURCE_UNCONFIRMED
-from mendq.catalogue.dlq_type_mismatch import DLQ_TYPE_MISMATCH
-from mendq.catalogue.empty_receives import EMPTY_RECEIVES
-from mendq.catalogue.fifo_group_blocked import FIFO_GROUP_BLOCKED
-from mendq.catalogue.fifo_throttled import FIFO_THROTTLED
-from mendq.catalogue.in_flight_limit import IN_FLIGHT_LIMIT
-from mendq.catalogue.invalid_request import INVALID_REQUEST
-from mendq.catalogue.kms_denied import KMS_DENIED
-from mendq.catalogue.kms_key_unusable import KMS_KEY_UNUSABLE
-from mendq.catalogue.kms_throttled import KMS_THROTTLED
-from mendq.catalogue.mapping_wastes_receives import MAPPING_WASTES_RECEIVES
-from mendq.catalogue.max_receive_count_too_low import MAX_RECEIVE_COUNT_TOO_LOW
-from mendq.catalogue.message_too_long import MESSAGE_TOO_LONG
-from mendq.catalogue.messages_about_to_expire import MESSAGES_ABOUT_TO_EXPIRE
-from mendq.catalogue.noisy_message_groups import NOISY_MESSAGE_GROUPS
-from mendq.catalogue.not_encrypted import NOT_ENCRYPTED
-from mendq.catalogue.policy_is_public import POLICY_IS_PUBLIC
-from mendq.catalogue.queue_missing import QUEUE_MISSING
-from mendq.catalogue.redrive_cycle import REDRIVE_CYCLE
-from mendq.catalogue.service_cannot_use_key import SERVICE_CANNOT_USE_KEY
+from mendq.catalogue.access.access_denied import ACCESS_DENIED
+from mendq.catalogue.access.policy_is_public import POLICY_IS_PUBLIC
+from mendq.catalogue.access.queue_missing import QUEUE_MISSING
+from mendq.catalogue.access.tls_not_enforced import TLS_NOT_ENFORCED
+from mendq.catalogue.configuration.alarm_missing import ALARM_MISSING
+from mendq.catalogue.configuration.invalid_request import INVALID_REQUEST
+from mendq.catalogue.configuration.tag_not_understood import TAG_NOT_UNDERSTOOD
+from mendq.catalogue.consumers.consumer_failing import CONSUMER_FAILING
+from mendq.catalogue.consumers.consumer_stopped import CONSUMER_STOPPED
+from mendq.catalogue.consumers.consumer_throttled import CONSUMER_THROTTLED
+from mendq.catalogue.consumers.empty_receives import EMPTY_RECEIVES
+from mendq.catalogue.consumers.in_flight_limit import IN_FLIGHT_LIMIT
+from mendq.catalogue.consumers.mapping_wastes_receives import MAPPING_WASTES_RECEIVES
+from mendq.catalogue.dlq.dlq_messages_arriving import DLQ_MESSAGES_ARRIVING
+from mendq.catalogue.dlq.dlq_messages_waiting import DLQ_MESSAGES_WAITING
+from mendq.catalogue.dlq.dlq_missing import DLQ_MISSING
+from mendq.catalogue.dlq.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
+from mendq.catalogue.dlq.dlq_source_not_allowed import DLQ_SOURCE_NOT_ALLOWED
+from mendq.catalogue.dlq.dlq_source_unconfirmed import DLQ_SOURCE_UNCONFIRMED
+from mendq.catalogue.dlq.dlq_type_mismatch import DLQ_TYPE_MISMATCH
+from mendq.catalogue.dlq.max_receive_count_too_low import MAX_RECEIVE_COUNT_TOO_LOW
+from mendq.catalogue.dlq.redrive_cycle import REDRIVE_CYCLE
+from mendq.catalogue.fifo.dedup_id_missing import DEDUP_ID_MISSING
+from mendq.catalogue.fifo.dedup_interval_outlasted import DEDUP_INTERVAL_OUTLASTED
+from mendq.catalogue.fifo.fifo_group_blocked import FIFO_GROUP_BLOCKED
+from mendq.catalogue.fifo.fifo_throttled import FIFO_THROTTLED
+from mendq.catalogue.fifo.noisy_message_groups import NOISY_MESSAGE_GROUPS
+from mendq.catalogue.keys.kms_denied import KMS_DENIED
+from mendq.catalogue.keys.kms_key_unusable import KMS_KEY_UNUSABLE
+from mendq.catalogue.keys.kms_throttled import KMS_THROTTLED
+from mendq.catalogue.keys.not_encrypted import NOT_ENCRYPTED
+from mendq.catalogue.keys.service_cannot_use_key import SERVICE_CANNOT_USE_KEY
+from mendq.catalogue.messages.message_too_long import MESSAGE_TOO_LONG
+from mendq.catalogue.messages.messages_about_to_expire import MESSAGES_ABOUT_TO_EXPIRE
 from mendq.catalogue.symptom import Symptom
-from mendq.catalogue.tag_not_understood import TAG_NOT_UNDERSTOOD
-from mendq.catalogue.tls_not_enforced import TLS_NOT_ENFORCED
-from mendq.catalogue.visibility_timeout_default import VISIBILITY_TIMEOUT_DEFAULT
-from mendq.catalogue.visibility_timeout_too_long import VISIBILITY_TIMEOUT_TOO_LONG
-from mendq.catalogue.visibility_timeout_too_short import (
+from mendq.catalogue.visibility.batch_outlasts_timeout import BATCH_OUTLASTS_TIMEOUT
+from mendq.catalogue.visibility.visibility_timeout_default import VISIBILITY_TIMEOUT_DEFAULT
+from mendq.catalogue.visibility.visibility_timeout_too_long import VISIBILITY_TIMEOUT_TOO_LONG
+from mendq.catalogue.visibility.visibility_timeout_too_short import (
     VISIBILITY_TIMEOUT_TOO_SHORT,
     may_be_a_race,
 )

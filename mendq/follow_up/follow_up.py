@@ -28,7 +28,7 @@ from mendq.cases.record import Notification, file, hold_back, notify_held_up, re
 from mendq.cases.table import OpenCase
 from mendq.cases.view import HELD_UP, CaseStoreView
 from mendq.catalogue import BY_NAME
-from mendq.catalogue.dlq_messages_arriving import DLQ_MESSAGES_ARRIVING
+from mendq.catalogue.dlq.dlq_messages_arriving import DLQ_MESSAGES_ARRIVING
 from mendq.catalogue.symptom import Symptom
 from mendq.follow_up.harm import signs_since
 from mendq.heal.context import Functions, Outcome, call_owner

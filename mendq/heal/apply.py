@@ -22,7 +22,7 @@ from mendq.cases.context import WritingContext
 from mendq.cases.record import Notification, record_transition
 from mendq.cases.transactions import Claim
 from mendq.cases.view import CaseStoreView, HoldUp
-from mendq.catalogue._attach_dlq import POLICIES
+from mendq.catalogue.dlq.attach import POLICIES
 from mendq.catalogue.symptom import Symptom
 from mendq.heal import guardrails
 from mendq.heal.context import FixContext, Outcome

@@ -28,8 +28,10 @@ from mendq.cases.finding import named_in
 from mendq.cases.record import aws_health
 from mendq.catalogue import CATALOGUE, Home, match, why_ignored
 from mendq.catalogue.symptom import Symptom
-from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT
-from mendq.catalogue.visibility_timeout_too_short import may_be_a_race
+from mendq.catalogue.visibility.visibility_timeout_too_short import (
+    VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT,
+)
+from mendq.catalogue.visibility.visibility_timeout_too_short import may_be_a_race
 from mendq.heal.apply import carry_out
 from mendq.heal.assess import assess, decided, reach_of, with_facts
 from mendq.heal.context import FixContext, Group, Outcome, declined

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from msgspec import Struct, field, structs
 
 from mendq.cases.record import Notification
-from mendq.catalogue._visibility import needs_document
 from mendq.catalogue.symptom import Steps
+from mendq.catalogue.visibility.needed_timeout import needs_document
 from mendq.heal import guardrails
 from mendq.heal.guardrails import A_DAY, Situation
 from mendq.model.case import (

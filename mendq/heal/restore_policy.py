@@ -15,7 +15,7 @@ from mendq.aws.errors import CaseStoreUnreadable, FactsUnavailable, QueueRefuses
 from mendq.aws.queue import attributes_of
 from mendq.cases.pins import Pins
 from mendq.cases.record import Notification, record_transition
-from mendq.catalogue.access_denied import ACCESS_DENIED
+from mendq.catalogue.access.access_denied import ACCESS_DENIED
 from mendq.heal.apply import write
 from mendq.heal.context import FixContext, Outcome
 from mendq.model.case import State, severity_of

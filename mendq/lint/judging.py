@@ -8,9 +8,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import chain
 
-from mendq.catalogue import CATALOGUE, _visibility
+from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Symptom
-from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT
+from mendq.catalogue.visibility import needed_timeout
+from mendq.catalogue.visibility.visibility_timeout_too_short import (
+    VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT,
+)
 from mendq.lint.queues import MAPPING, REDRIVE, Declared, Queue
 from mendq.lint.remedies import remedy_of
 from mendq.lint.template import Place, Template, listed
@@ -172,19 +175,19 @@ def _too_short(symptom: Symptom, queue: Queue, found: Declared) -> Iterator[Find
     """
     known = tuple(each for each in queue.lambda_consumers if not each.unknown)
     facts = replace(queue, lambda_consumers=known)
-    needs = _visibility.named(facts)
+    needs = needed_timeout.named(facts)
     if not needs:
         return
-    seconds, unmet = facts.visibility_seconds, _visibility.unmet(facts, needs)
+    seconds, unmet = facts.visibility_seconds, needed_timeout.unmet(facts, needs)
     short = unmet or [each for each in needs if each.recommended_seconds > seconds]
     if not short:
         return
-    ceiling = _visibility.ceiling_seconds(facts, Limits())
+    ceiling = needed_timeout.ceiling_seconds(facts, Limits())
     longest = max(short, key=lambda each: each.least_seconds)
     ends = "ends before its consumers are done" if unmet else "leaves Lambda no room for retries"
     because = f"the visibility timeout of {seconds} s {ends}: {longest.because}"
-    because += _visibility.advice_beyond(needs, seconds)
-    wanted = _visibility.goal_seconds(facts, needs, ceiling)
+    because += needed_timeout.advice_beyond(needs, seconds)
+    wanted = needed_timeout.goal_seconds(facts, needs, ceiling)
     severity = Severity.ERROR if unmet else Severity.WARNING
     finding = _finding(found, symptom, queue, [SetVisibilityTimeout.attribute], because)
     remedy = _remedy(found, seconds, wanted, ceiling)
@@ -196,7 +199,7 @@ def _remedy(found: Declared, seconds: int, wanted: int, ceiling: int) -> tuple[s
         why = f"no visibility timeout is longer than {most} s"
         return (f"# {why}: give the function a shorter timeout",)
     if wanted <= seconds:
-        tag = _visibility.MAX_VISIBILITY_TAG
+        tag = needed_timeout.MAX_VISIBILITY_TAG
         return (f"# over the ceiling of {ceiling} s, which the tag {tag} raises",)
     return found.template.written(SetVisibilityTimeout.attribute, wanted)
 

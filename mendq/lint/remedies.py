@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from mendq.catalogue.dlq_missing import DLQ_MISSING
-from mendq.catalogue.dlq_source_not_allowed import DLQ_SOURCE_NOT_ALLOWED
-from mendq.catalogue.dlq_type_mismatch import DLQ_TYPE_MISMATCH
-from mendq.catalogue.max_receive_count_too_low import MAX_RECEIVE_COUNT_TOO_LOW
-from mendq.catalogue.not_encrypted import NOT_ENCRYPTED
-from mendq.catalogue.policy_is_public import POLICY_IS_PUBLIC
-from mendq.catalogue.redrive_cycle import REDRIVE_CYCLE
-from mendq.catalogue.service_cannot_use_key import SERVICE_CANNOT_USE_KEY
+from mendq.catalogue.access.policy_is_public import POLICY_IS_PUBLIC
+from mendq.catalogue.access.tls_not_enforced import TLS_NOT_ENFORCED
+from mendq.catalogue.configuration.tag_not_understood import TAG_NOT_UNDERSTOOD
+from mendq.catalogue.dlq.dlq_missing import DLQ_MISSING
+from mendq.catalogue.dlq.dlq_source_not_allowed import DLQ_SOURCE_NOT_ALLOWED
+from mendq.catalogue.dlq.dlq_type_mismatch import DLQ_TYPE_MISMATCH
+from mendq.catalogue.dlq.max_receive_count_too_low import MAX_RECEIVE_COUNT_TOO_LOW
+from mendq.catalogue.dlq.redrive_cycle import REDRIVE_CYCLE
+from mendq.catalogue.keys.not_encrypted import NOT_ENCRYPTED
+from mendq.catalogue.keys.service_cannot_use_key import SERVICE_CANNOT_USE_KEY
 from mendq.catalogue.symptom import Symptom
-from mendq.catalogue.tag_not_understood import TAG_NOT_UNDERSTOOD
-from mendq.catalogue.tls_not_enforced import TLS_NOT_ENFORCED
 from mendq.lint.queues import COUNT, REDRIVE, TARGET, Declared, Queue
 from mendq.lint.values import QUEUE, NotKnown
 from mendq.model.limits import Limits

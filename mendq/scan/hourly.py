@@ -33,7 +33,7 @@ from mendq.cases.finding import (
 from mendq.cases.table import OpenCase
 from mendq.cases.view import Reach
 from mendq.catalogue import CATALOGUE
-from mendq.catalogue._time_left import most_urgent_first
+from mendq.catalogue.dlq.time_left import most_urgent_first
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.guardrails import why_many
 from mendq.heal.repeats import spoken_for

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from mendq.catalogue import CATALOGUE
-from mendq.catalogue._restore_policy import FINDINGS
+from mendq.catalogue.access.restore_policy import FINDINGS
 from mendq.catalogue.symptom import Caught, Detected
 from mendq.model.case import QUEUE_DELETED, State
 from mendq.model.harms import OWN_CHANGE

@@ -18,7 +18,7 @@ from mendq.aws.cloudwatch import (
     with_alarms,
 )
 from mendq.aws.consumers import figures_of
-from mendq.catalogue.alarm_missing import AGE, DEPTH, IN_FLIGHT
+from mendq.catalogue.configuration.alarm_missing import AGE, DEPTH, IN_FLIGHT
 from mendq.catalogue.examples import DLQ_ARN, STANDARD_ARN, standard
 from mendq.model.facts import QueueFacts
 from tests.scan.scanning import Scanning, scanning

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mendq.catalogue.examples import DLQ_ARN, queue, standard
-from mendq.catalogue.fifo_throttled import FIFO_THROTTLED
-from mendq.catalogue.message_too_long import MESSAGE_TOO_LONG
+from mendq.catalogue.fifo.fifo_throttled import FIFO_THROTTLED
+from mendq.catalogue.messages.message_too_long import MESSAGE_TOO_LONG
 from mendq.model.facts import Facts, QueueFacts
 from mendq.model.limits import Mode
 from mendq.model.plan import Ignore

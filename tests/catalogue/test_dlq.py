@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mendq.catalogue import CATALOGUE
-from mendq.catalogue._attach_dlq import FIXED_FIRST, gone, has_none, make_again, make_and_attach
-from mendq.catalogue.dlq_missing import DLQ_MISSING
-from mendq.catalogue.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
-from mendq.catalogue.dlq_source_not_allowed import DLQ_SOURCE_NOT_ALLOWED
+from mendq.catalogue.dlq.attach import FIXED_FIRST, gone, has_none, make_again, make_and_attach
+from mendq.catalogue.dlq.dlq_missing import DLQ_MISSING
+from mendq.catalogue.dlq.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
+from mendq.catalogue.dlq.dlq_source_not_allowed import DLQ_SOURCE_NOT_ALLOWED
 from mendq.catalogue.examples import (
     DLQ_ARN,
     FAILING,

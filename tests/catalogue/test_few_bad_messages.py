@@ -10,9 +10,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from mendq.catalogue import examples
-from mendq.catalogue._attach_dlq import make_again, make_and_attach
-from mendq.catalogue.consumer_failing import CONSUMER_FAILING
-from mendq.catalogue.dlq_missing import DLQ_MISSING
+from mendq.catalogue.consumers.consumer_failing import CONSUMER_FAILING
+from mendq.catalogue.dlq.attach import make_again, make_and_attach
+from mendq.catalogue.dlq.dlq_missing import DLQ_MISSING
 from mendq.catalogue.examples import (
     DLQ_ARN,
     FAILING,

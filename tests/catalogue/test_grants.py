@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mendq.catalogue import CATALOGUE
-from mendq.catalogue._restore_policy import grants
-from mendq.catalogue.access_denied import ACCESS_DENIED
+from mendq.catalogue.access.access_denied import ACCESS_DENIED
+from mendq.catalogue.access.restore_policy import grants
 from mendq.catalogue.examples import KEY_ARN, ROLE, STANDARD_ARN, policy, standard
-from mendq.catalogue.kms_denied import KMS_DENIED
+from mendq.catalogue.keys.kms_denied import KMS_DENIED
 from mendq.model.facts import Facts
 from mendq.model.failed_call import RefusedBy
 from mendq.model.policy import statements_of

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mendq.catalogue.examples import queue, standard
-from mendq.catalogue.kms_denied import KMS_DENIED
-from mendq.catalogue.kms_key_unusable import KMS_KEY_UNUSABLE
-from mendq.catalogue.kms_throttled import KMS_THROTTLED
-from mendq.catalogue.service_cannot_use_key import SERVICE_CANNOT_USE_KEY
+from mendq.catalogue.keys.kms_denied import KMS_DENIED
+from mendq.catalogue.keys.kms_key_unusable import KMS_KEY_UNUSABLE
+from mendq.catalogue.keys.kms_throttled import KMS_THROTTLED
+from mendq.catalogue.keys.service_cannot_use_key import SERVICE_CANNOT_USE_KEY
 from mendq.catalogue.symptom import Symptom
 from mendq.model.facts import Facts
 from mendq.model.plan import Escalate

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mendq.catalogue import CATALOGUE, Home, match, why_ignored
-from mendq.catalogue.access_denied import ACCESS_DENIED
-from mendq.catalogue.empty_receives import EMPTY_RECEIVES
+from mendq.catalogue.access.access_denied import ACCESS_DENIED
+from mendq.catalogue.access.queue_missing import QUEUE_MISSING
+from mendq.catalogue.configuration.invalid_request import OWN_DELETE
+from mendq.catalogue.consumers.empty_receives import EMPTY_RECEIVES
 from mendq.catalogue.examples import AT, QUEUE_ARN, STANDARD_ARN, failed_call, refused_value
-from mendq.catalogue.fifo_throttled import FIFO_THROTTLED
-from mendq.catalogue.invalid_request import OWN_DELETE
-from mendq.catalogue.queue_missing import QUEUE_MISSING
+from mendq.catalogue.fifo.fifo_throttled import FIFO_THROTTLED
 from mendq.catalogue.symptom import Symptom
 from mendq.model.evidence import MESSAGE_TRAFFIC
 from mendq.model.names import EVERY, role_name

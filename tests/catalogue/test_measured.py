@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from mendq.catalogue import BY_NAME, CATALOGUE
-from mendq.catalogue.consumer_failing import CONSUMER_FAILING
-from mendq.catalogue.consumer_stopped import CONSUMER_STOPPED
-from mendq.catalogue.consumer_throttled import CONSUMER_THROTTLED
-from mendq.catalogue.dlq_missing import DLQ_MISSING
-from mendq.catalogue.empty_receives import EMPTY_RECEIVES
+from mendq.catalogue.consumers.consumer_failing import CONSUMER_FAILING
+from mendq.catalogue.consumers.consumer_stopped import CONSUMER_STOPPED
+from mendq.catalogue.consumers.consumer_throttled import CONSUMER_THROTTLED
+from mendq.catalogue.consumers.empty_receives import EMPTY_RECEIVES
+from mendq.catalogue.dlq.dlq_missing import DLQ_MISSING
 from mendq.catalogue.examples import AT, DLQ_ARN, FAILING, FUNCTION, QUEUE_ARN, but, standard
-from mendq.catalogue.fifo_group_blocked import FIFO_GROUP_BLOCKED
-from mendq.catalogue.messages_about_to_expire import MESSAGES_ABOUT_TO_EXPIRE
+from mendq.catalogue.fifo.fifo_group_blocked import FIFO_GROUP_BLOCKED
+from mendq.catalogue.messages.messages_about_to_expire import MESSAGES_ABOUT_TO_EXPIRE
 from mendq.catalogue.symptom import Symptom
 from mendq.model.facts import Facts
 from mendq.model.plan import Ignore, Refuse

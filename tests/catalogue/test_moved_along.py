@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from mendq.cases.view import CaseStoreView
-from mendq.catalogue.dlq_missing import DLQ_MISSING
+from mendq.catalogue.dlq.dlq_missing import DLQ_MISSING
 from mendq.catalogue.examples import AT, FUNCTION, QUEUE_ARN, STANDARD_ARN, but, queue
-from mendq.catalogue.fifo_group_blocked import FIFO_GROUP_BLOCKED
+from mendq.catalogue.fifo.fifo_group_blocked import FIFO_GROUP_BLOCKED
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.decide import Record, decide
 from mendq.heal.guardrails import Situation

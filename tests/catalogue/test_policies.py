@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mendq.catalogue._redrive_causes import ARRIVING, LEAVING, keeps_out
-from mendq.catalogue._restore_policy import FINDINGS, grants, is_open_to_everybody
-from mendq.catalogue.access_denied import ACCESS_DENIED
+from mendq.catalogue.access.access_denied import ACCESS_DENIED
+from mendq.catalogue.access.restore_policy import FINDINGS, grants, is_open_to_everybody
+from mendq.catalogue.dlq.redrive_causes import ARRIVING, LEAVING, keeps_out
 from mendq.catalogue.examples import AT, QUEUE_ARN, ROLE, STANDARD_ARN, queue
 from mendq.model.evidence import MESSAGE_TRAFFIC
 from mendq.model.facts import Facts

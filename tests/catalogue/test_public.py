@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mendq.catalogue.access.policy_is_public import POLICY_IS_PUBLIC
 from mendq.catalogue.examples import ROLE, STANDARD_ARN, standard
-from mendq.catalogue.policy_is_public import POLICY_IS_PUBLIC
 from mendq.model.policy import public_statements
 from tests.catalogue.asking import found_in, golden
 from tests.catalogue.asking import policy_of as policy

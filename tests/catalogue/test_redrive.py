@@ -11,8 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mendq.catalogue import CATALOGUE
-from mendq.catalogue._redrive import age_is_known, explained, first_against, time_left, who_takes
-from mendq.catalogue._redrive_causes import (
+from mendq.catalogue.dlq.dlq_messages_waiting import DLQ_MESSAGES_WAITING as ENTRY
+from mendq.catalogue.dlq.redrive_causes import (
     CAUSES,
     REDRIVE_TAG,
     explained_by,
@@ -21,7 +21,13 @@ from mendq.catalogue._redrive_causes import (
     still_shows,
     why_not_to_move,
 )
-from mendq.catalogue.dlq_messages_waiting import DLQ_MESSAGES_WAITING as ENTRY
+from mendq.catalogue.dlq.redrive_plan import (
+    age_is_known,
+    explained,
+    first_against,
+    time_left,
+    who_takes,
+)
 from mendq.catalogue.examples import (
     A_DAY,
     AT,

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mendq.catalogue._stuck_group import head_is_stuck
+from mendq.catalogue.fifo.stuck_group import head_is_stuck
 from mendq.model.metrics import Window, measured, series_of
 from tests.prove.look_alikes import Played, Scene, between, burst, sends
 from tests.prove.simulated_queues import FAILS, HOUR, MINUTE, NOW, Message

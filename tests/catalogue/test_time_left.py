@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mendq.catalogue._time_left import (
+from mendq.catalogue.dlq.time_left import (
     TimeLeft,
     could_lose,
     left_by_age,

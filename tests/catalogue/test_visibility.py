@@ -9,15 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mendq.catalogue._visibility import (
+from mendq.catalogue.examples import AT, DLQ_ARN, STANDARD_ARN
+from mendq.catalogue.examples import queue as example
+from mendq.catalogue.visibility.needed_timeout import (
     MAX_PROCESSING_TAG,
     MAX_VISIBILITY_TAG,
     needs_document,
     spans_of,
 )
-from mendq.catalogue.examples import AT, DLQ_ARN, STANDARD_ARN
-from mendq.catalogue.examples import queue as example
-from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT as ENTRY
+from mendq.catalogue.visibility.visibility_timeout_too_short import (
+    VISIBILITY_TIMEOUT_TOO_SHORT as ENTRY,
+)
 from mendq.model.case import State
 from mendq.model.facts import Facts, LambdaConsumer, QueueFacts
 from mendq.model.limits import Mode

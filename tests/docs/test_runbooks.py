@@ -12,7 +12,7 @@ from types import CodeType, FunctionType, ModuleType
 import pytest
 
 from mendq.catalogue import CATALOGUE
-from mendq.catalogue._restore_policy import FINDINGS
+from mendq.catalogue.access.restore_policy import FINDINGS
 from mendq.catalogue.symptom import Symptom
 from tests.architecture.aws_commands import commands_in
 from tests.architecture.test_documents import ROOT, lines_of, named_in

@@ -10,7 +10,7 @@ import pytest
 from msgspec import structs
 
 from mendq.catalogue import CATALOGUE
-from mendq.catalogue.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
+from mendq.catalogue.dlq.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
 from mendq.follow_up.follow_up import follow_up
 from mendq.heal.batch import Healed
 from mendq.model.limits import Mode

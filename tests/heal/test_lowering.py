@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from mendq.catalogue.visibility_timeout_too_long import VISIBILITY_TIMEOUT_TOO_LONG
+from mendq.catalogue.visibility.visibility_timeout_too_long import VISIBILITY_TIMEOUT_TOO_LONG
 from tests.heal.operators import Heal, case_of, outcomes, say, states, undo
 from tests.scan.scanning import Scanning, an_hour_on, consumed, scanning
 

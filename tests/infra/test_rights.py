@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from infra.queue_grants import WRITTEN_MODES
 from mendq.catalogue import CATALOGUE
-from mendq.catalogue._redrive_causes import REDRIVE_TAG, redrive_is_off
-from mendq.catalogue._visibility import MAX_PROCESSING_TAG, MAX_VISIBILITY_TAG
+from mendq.catalogue.dlq.redrive_causes import REDRIVE_TAG, redrive_is_off
+from mendq.catalogue.visibility.needed_timeout import MAX_PROCESSING_TAG, MAX_VISIBILITY_TAG
 from mendq.model.evidence import MESSAGE_ACTIONS
 from mendq.model.limits import MODE_TAG, MODES, Consent
 from mendq.model.steps import STEPS, write_actions

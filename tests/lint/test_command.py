@@ -12,7 +12,9 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
-from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT as VISIBILITY
+from mendq.catalogue.visibility.visibility_timeout_too_short import (
+    VISIBILITY_TIMEOUT_TOO_SHORT as VISIBILITY,
+)
 from mendq.cli.app import app
 from mendq.lint import rules
 from mendq.lint.judging import OF_CONFIGURATION

@@ -14,9 +14,11 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mendq.catalogue._visibility import MAX_PROCESSING_TAG, MAX_VISIBILITY_TAG
 from mendq.catalogue.examples import queue
-from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT
+from mendq.catalogue.visibility.needed_timeout import MAX_PROCESSING_TAG, MAX_VISIBILITY_TAG
+from mendq.catalogue.visibility.visibility_timeout_too_short import (
+    VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT,
+)
 from mendq.lint.decode import read
 from mendq.lint.judging import Linted, Severity, lint
 from mendq.lint.queues import MAPPING

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mendq.catalogue import examples
-from mendq.catalogue.consumer_failing import CONSUMER_FAILING
-from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
+from mendq.catalogue.consumers.consumer_failing import CONSUMER_FAILING
+from mendq.catalogue.visibility.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
 from mendq.model.facts import LambdaConsumer
 from mendq.model.metrics import (
     CLOUDWATCH_LAG,

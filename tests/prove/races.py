@@ -26,7 +26,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from mendq.aws import errors
 from mendq.catalogue import BY_NAME, CATALOGUE, match
-from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT as OWN
+from mendq.catalogue.visibility.visibility_timeout_too_short import (
+    VISIBILITY_TIMEOUT_TOO_SHORT as OWN,
+)
 from mendq.follow_up.follow_up import follow_up
 from mendq.heal.resume import take_up
 from mendq.model.case import SILENT_DAYS

@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from mendq.cases.context import Baselines
-from mendq.catalogue.dlq_missing import DLQ_MISSING
+from mendq.catalogue.dlq.dlq_missing import DLQ_MISSING
 from mendq.catalogue.symptom import Symptom
 from mendq.notifications.configuration import Known
 from tests.scan.scanning import Scanning, an_hour_on, consumed, denied

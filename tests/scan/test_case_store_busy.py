@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 
 from functions.scan import faults
 from mendq.aws.errors import CaseStoreUnavailable, FactsUnavailable
-from mendq.catalogue.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
+from mendq.catalogue.dlq.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
 from mendq.catalogue.symptom import Detection, Found, Paged
 from mendq.model.facts import Need
 from mendq.model.plan import Escalate

@@ -12,11 +12,11 @@ from msgspec import structs
 from mendq.aws.dlqs import MOST_SOURCES
 from mendq.cases.pins import Pins
 from mendq.catalogue import CATALOGUE
-from mendq.catalogue.dlq_messages_waiting import DLQ_MESSAGES_WAITING
-from mendq.catalogue.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
+from mendq.catalogue.dlq.dlq_messages_waiting import DLQ_MESSAGES_WAITING
+from mendq.catalogue.dlq.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
 from mendq.catalogue.examples import AT, STANDARD_ARN, but, messages, queue, sources
 from mendq.catalogue.symptom import Symptom
-from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
+from mendq.catalogue.visibility.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
 from mendq.heal.decide import Record, Write, decide
 from mendq.model.case import State
 from mendq.model.dlq import confirmed_among

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from mendq.catalogue.noisy_message_groups import NOISY_MESSAGE_GROUPS
-from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
+from mendq.catalogue.fifo.noisy_message_groups import NOISY_MESSAGE_GROUPS
+from mendq.catalogue.visibility.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
 from mendq.model.metrics import KINDS, LISTED, SURPLUS_MESSAGES, series_of
 from tests.scan.scanning import Scanning, an_hour_on
 

@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from mendq.aws.errors import FactsUnavailable
-from mendq.catalogue.alarm_missing import ALARM_MISSING
+from mendq.catalogue.configuration.alarm_missing import ALARM_MISSING
 from mendq.heal.repeats import NEW_FAULTS_A_DAY
 from mendq.model.limits import Limits
 from mendq.model.queue import Redrive

@@ -15,10 +15,12 @@ from msgspec import structs
 from mendq.aws.queue import Listing, ManagedQueue
 from mendq.cases.finding import MOST_IN_A_CALL, findings_key, round_of
 from mendq.cases.pins import Pins
-from mendq.catalogue._visibility import MAX_PROCESSING_TAG
-from mendq.catalogue.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
+from mendq.catalogue.dlq.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
 from mendq.catalogue.symptom import Detection, Found, Paged
-from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT
+from mendq.catalogue.visibility.needed_timeout import MAX_PROCESSING_TAG
+from mendq.catalogue.visibility.visibility_timeout_too_short import (
+    VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT,
+)
 from mendq.heal.repeats import NEW_FAULTS_A_DAY
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from mendq.catalogue import CATALOGUE
-from mendq.catalogue.mapping_wastes_receives import MAPPING_WASTES_RECEIVES
-from mendq.catalogue.noisy_message_groups import NOISY_MESSAGE_GROUPS
+from mendq.catalogue.consumers.mapping_wastes_receives import MAPPING_WASTES_RECEIVES
+from mendq.catalogue.fifo.noisy_message_groups import NOISY_MESSAGE_GROUPS
 from mendq.catalogue.symptom import Symptom
 from tests.scan.scanning import Scanning, an_hour_on, consumed
 

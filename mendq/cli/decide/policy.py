@@ -14,7 +14,7 @@ import typer
 from rich.text import Text
 
 from mendq.cases.pins import Pins, UnreadablePin, look_at
-from mendq.catalogue._restore_policy import is_open_to_everybody
+from mendq.catalogue.access.restore_policy import is_open_to_everybody
 from mendq.cli.command_group import group
 from mendq.cli.commands import CASE_STORE, QUEUE, Kind, command
 from mendq.cli.exit_codes import Exit, Stopped

@@ -15,7 +15,9 @@ from msgspec import Struct, field
 from rich.text import Text
 
 from mendq.cases.table import CaseStore, OpenCases
-from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT
+from mendq.catalogue.visibility.visibility_timeout_too_short import (
+    VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT,
+)
 from mendq.cli.commands import CASES, INVOKE, QUEUE, SETTINGS, TRAILS, Kind, command
 from mendq.cli.deploy import record_failed_calls
 from mendq.cli.deploy.drill_queue import (

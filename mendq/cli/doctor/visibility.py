@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import SeenAs, Symptom
-from mendq.catalogue.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
+from mendq.catalogue.visibility.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
 from mendq.cli.account import Account
 from mendq.cli.doctor.check import Check, Command, Status, guarded, judged
 from mendq.cli.output import some

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from mendq.cases.finding import Finding, Scanned
 from mendq.catalogue import BY_NAME
-from mendq.catalogue._time_left import most_urgent_first
+from mendq.catalogue.dlq.time_left import most_urgent_first
 from mendq.cli.account import Account
 from mendq.cli.commands import CASES, FACTS, FROZEN, MANAGED, Kind, command
 from mendq.cli.exit_codes import Exit, Stopped

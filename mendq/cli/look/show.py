@@ -12,7 +12,7 @@ from mendq.aws.errors import QueueGone
 from mendq.cases.context import Baselines
 from mendq.cases.table import CaseStore, OpenCases
 from mendq.cases.view import HoldUp
-from mendq.catalogue._visibility import spans_of
+from mendq.catalogue.visibility.needed_timeout import spans_of
 from mendq.cli.account import Account
 from mendq.cli.commands import SHOWN, Kind, command
 from mendq.cli.invocation import Invocation

@@ -33,7 +33,7 @@ from mendq.aws.cloudwatch import (
 )
 from mendq.aws.dlqs import dlq_arn_here, source_arns_of
 from mendq.aws.queue import attributes_if_there
-from mendq.catalogue.alarm_missing import AGE, DEPTH, IN_FLIGHT, WATCHED, unwatched
+from mendq.catalogue.configuration.alarm_missing import AGE, DEPTH, IN_FLIGHT, WATCHED, unwatched
 from mendq.cli.account import Account
 from mendq.cli.commands import QUEUE, SOURCES, Kind, command
 from mendq.cli.invocation import Invocation

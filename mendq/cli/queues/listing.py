@@ -11,7 +11,7 @@ from rich.text import Text
 
 from mendq.aws.queue import listed_queues
 from mendq.cases.table import OpenCases
-from mendq.catalogue.tag_not_understood import not_understood
+from mendq.catalogue.configuration.tag_not_understood import not_understood
 from mendq.cli.commands import CASES, MANAGED, Kind, command
 from mendq.cli.doctor.life import LastRound, rounds
 from mendq.cli.exit_codes import Exit

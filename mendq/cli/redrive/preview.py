@@ -11,7 +11,7 @@ from shlex import quote
 from msgspec import Struct, field
 from rich.text import Text
 
-from mendq.catalogue._time_left import left_of
+from mendq.catalogue.dlq.time_left import left_of
 from mendq.cli.output import Output, table
 from mendq.cli.redrive.route import Route
 from mendq.model.queue import parts_of

@@ -15,7 +15,7 @@ from rich.text import Text
 from mendq.aws.cloudwatch import of_queue, query, read_series
 from mendq.aws.errors import looking
 from mendq.aws.queue import queue_names
-from mendq.catalogue._time_left import UNHURRIED, most_urgent_first
+from mendq.catalogue.dlq.time_left import UNHURRIED, most_urgent_first
 from mendq.cli.account import Account
 from mendq.cli.command_group import group
 from mendq.cli.commands import (

@@ -16,7 +16,7 @@ import typer
 from msgspec import structs
 
 from mendq.aws.queue import queue_url
-from mendq.catalogue._time_left import left_of
+from mendq.catalogue.dlq.time_left import left_of
 from mendq.cli.commands import CASE_STORE, CLAIM, DLQ, RETURNING, Kind, command
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import Invocation

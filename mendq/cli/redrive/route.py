@@ -14,7 +14,7 @@ from msgspec import Struct
 from mendq.aws.dlqs import NO_TASKS, source_arns_of
 from mendq.aws.errors import FactsUnavailable, QueueRefusesUs, code_of
 from mendq.aws.queue import queue_url, tags_of
-from mendq.catalogue._redrive_causes import READ, REDRIVE_TAG, keys_needed, redrive_is_off
+from mendq.catalogue.dlq.redrive_causes import READ, REDRIVE_TAG, keys_needed, redrive_is_off
 from mendq.cli.account import Account
 from mendq.cli.commands import DLQ, RETURNING
 from mendq.cli.exit_codes import Exit, Stopped

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from mendq.aws.cloudwatch import ALARM_PERIOD, FORTNIGHT
-from mendq.catalogue.alarm_missing import AGE, DEPTH, IN_FLIGHT
+from mendq.catalogue.configuration.alarm_missing import AGE, DEPTH, IN_FLIGHT
 from mendq.cli.queues.alarms import FIRST, Format, Sized, alarm_of, lines, sized
 from mendq.model.queue import Redrive
 from tests.cli.conftest import Operator

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mendq.catalogue.examples import KEY_ARN, failed_call, queue
-from mendq.catalogue.kms_denied import (
+from mendq.catalogue.keys.kms_denied import (
     KEY_ATTRIBUTES,
     NO_KEY,
     OLD_MESSAGES,

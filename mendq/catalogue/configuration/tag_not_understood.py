@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from mendq.catalogue._redrive_causes import ON, REDRIVE_TAG
-from mendq.catalogue._visibility import MAX_PROCESSING_TAG, MAX_VISIBILITY_TAG
+from mendq.catalogue.dlq.redrive_causes import ON, REDRIVE_TAG
 from mendq.catalogue.examples import queue
 from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Found, NotFound, Reported
+from mendq.catalogue.visibility.needed_timeout import MAX_PROCESSING_TAG, MAX_VISIBILITY_TAG
 from mendq.model.facts import Facts
 from mendq.model.limits import DRILL_TAG, MODE_TAG, OFF, TEAM_TAG, TagUnreadable, seconds_tag
 from mendq.notifications.text import first_of, value

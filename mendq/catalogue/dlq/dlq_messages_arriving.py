@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from mendq.catalogue._redrive_causes import CAUSES
-from mendq.catalogue._visibility import MAX_PROCESSING_TAG
+from mendq.catalogue.dlq.redrive_causes import CAUSES
 from mendq.catalogue.examples import AT, STANDARD_ARN, dlq, source
 from mendq.catalogue.symptom import DLQ_GUIDE, Detected, Detection, Found, NotFound, Paged, Refused
+from mendq.catalogue.visibility.needed_timeout import MAX_PROCESSING_TAG
 from mendq.model.evidence import named
 from mendq.model.facts import Facts, Need
 from mendq.model.harms import OWN_CHANGE

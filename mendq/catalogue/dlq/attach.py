@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from mendq.catalogue._stuck_group import head_is_stuck, one_group_blocks
-from mendq.catalogue._visibility import failing_consumer
+from mendq.catalogue.fifo.stuck_group import head_is_stuck, one_group_blocks
 from mendq.catalogue.symptom import Found
+from mendq.catalogue.visibility.needed_timeout import failing_consumer
 from mendq.model.dlq import attributes_of_dlq
 from mendq.model.facts import Facts, QueueFacts
 from mendq.model.limits import Mode

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mendq.catalogue._minimum_policy import who_called
+from mendq.catalogue.access.minimum_policy import who_called
 from mendq.catalogue.examples import ROLE, STANDARD_ARN, failed_call, queue
 from mendq.catalogue.symptom import (
     SQS_GUIDE,

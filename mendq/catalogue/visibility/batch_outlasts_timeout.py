@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from mendq.catalogue._visibility import ROOM, asked_for, with_room
 from mendq.catalogue.examples import FUNCTION, standard
 from mendq.catalogue.symptom import Detected, Detection, Found, NotFound, Reported
+from mendq.catalogue.visibility.needed_timeout import ROOM, asked_for, with_room
 from mendq.model.facts import Facts, Need
 from mendq.model.metrics import Recent
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from mendq.catalogue._redrive_causes import (
+from mendq.catalogue.dlq.redrive_causes import (
     ARRIVING,
     CAUSES,
     LEAVING,
@@ -20,7 +20,7 @@ from mendq.catalogue._redrive_causes import (
     redrive_is_off,
     still_shows,
 )
-from mendq.catalogue._time_left import TimeLeft, could_lose, left_by_age, takes
+from mendq.catalogue.dlq.time_left import TimeLeft, could_lose, left_by_age, takes
 from mendq.model.case import Case
 from mendq.model.facts import Facts, QueueFacts, SoleSource
 from mendq.model.limits import Bounds, Mode

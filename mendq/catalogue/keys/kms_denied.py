@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from mendq.catalogue._minimum_policy import before_granting, who_called
+from mendq.catalogue.access.minimum_policy import before_granting, who_called
 from mendq.catalogue.examples import KEY_ARN, ROLE, failed_call, queue
 from mendq.catalogue.symptom import (
     SQS_GUIDE,

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from mendq.catalogue import _visibility as visibility
-from mendq.catalogue._visibility import MAX_PROCESSING_TAG, VisibilityNeed
+from mendq.catalogue.configuration.invalid_request import (
+    AFTER_OWN_DELETE,
+    EXPIRED,
+    LATE_DELETE,
+    OWN_DELETE,
+)
 from mendq.catalogue.examples import (
     DLQ_ARN,
     FUNCTION,
@@ -14,7 +18,6 @@ from mendq.catalogue.examples import (
     failed_call,
     queue,
 )
-from mendq.catalogue.invalid_request import AFTER_OWN_DELETE, EXPIRED, LATE_DELETE, OWN_DELETE
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
     Caught,
@@ -28,6 +31,8 @@ from mendq.catalogue.symptom import (
     SeenAs,
     seen_as_labelled,
 )
+from mendq.catalogue.visibility import needed_timeout as visibility
+from mendq.catalogue.visibility.needed_timeout import MAX_PROCESSING_TAG, VisibilityNeed
 from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.failed_call import FailedCall, reason_given
 from mendq.model.limits import Limits, Mode, TagUnreadable

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from mendq.catalogue._attach_dlq import FIXED_FIRST, has_none, make_and_attach
-from mendq.catalogue._moved_along import ask_first, say_moved_along, section_of_good_messages
-from mendq.catalogue._stuck_group import TRIES, head_is_stuck, one_group_blocks
+from mendq.catalogue.dlq.attach import FIXED_FIRST, has_none, make_and_attach
+from mendq.catalogue.dlq.moved_along import ask_first, say_moved_along, section_of_good_messages
 from mendq.catalogue.examples import AT, QUEUE_ARN, STANDARD_ARN, as_dlq, but, measured, queue
+from mendq.catalogue.fifo.stuck_group import TRIES, head_is_stuck, one_group_blocks
 from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Fixed, Found, NotFound
 from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.limits import Limits

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from mendq.catalogue._redrive import FIXED_FIRST, explained, send_back, time_left
-from mendq.catalogue._redrive_causes import REDRIVE_TAG
-from mendq.catalogue.dlq_messages_arriving import suspects
+from mendq.catalogue.dlq.dlq_messages_arriving import suspects
+from mendq.catalogue.dlq.redrive_causes import REDRIVE_TAG
+from mendq.catalogue.dlq.redrive_plan import FIXED_FIRST, explained, send_back, time_left
 from mendq.catalogue.examples import (
     A_DAY,
     DLQ_ARN,

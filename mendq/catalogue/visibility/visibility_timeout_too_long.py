@@ -6,16 +6,16 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from mendq.catalogue._attach_dlq import FIXED_FIRST
-from mendq.catalogue._visibility import (
+from mendq.catalogue.dlq.attach import FIXED_FIRST
+from mendq.catalogue.examples import FUNCTION, as_dlq, but, standard
+from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Fixed, Found, NotFound, Refused
+from mendq.catalogue.visibility.needed_timeout import (
     MAX_PROCESSING_TAG,
     goal_seconds,
     readable,
     slowest,
     to_advised,
 )
-from mendq.catalogue.examples import FUNCTION, as_dlq, but, standard
-from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Fixed, Found, NotFound, Refused
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Plan, Refusal

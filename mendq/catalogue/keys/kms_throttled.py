@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mendq.catalogue.examples import failed_call, standard
-from mendq.catalogue.kms_denied import KEY_ATTRIBUTES
+from mendq.catalogue.keys.kms_denied import KEY_ATTRIBUTES
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
     Advice,

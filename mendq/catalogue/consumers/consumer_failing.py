@@ -5,10 +5,10 @@ from __future__ import annotations
 from shlex import quote
 from typing import Any
 
-from mendq.catalogue._attach_dlq import EXPLAINED_BY, failing_in
-from mendq.catalogue._visibility import failing_consumer
+from mendq.catalogue.dlq.attach import EXPLAINED_BY, failing_in
 from mendq.catalogue.examples import FAILING, as_dlq, but, standard, with_dlq
 from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, NotFound, Paged
+from mendq.catalogue.visibility.needed_timeout import failing_consumer
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Refusal

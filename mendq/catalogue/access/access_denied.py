@@ -9,8 +9,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from mendq.catalogue._minimum_policy import before_granting
-from mendq.catalogue._restore_policy import FINDINGS, granted_by_the_pin, leading, restoration
+from mendq.catalogue.access.minimum_policy import before_granting
+from mendq.catalogue.access.restore_policy import FINDINGS, granted_by_the_pin, leading, restoration
 from mendq.catalogue.examples import AT, QUEUE_ARN, ROLE, failed_call, policy, queue
 from mendq.catalogue.symptom import (
     Advice,

@@ -5,10 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from mendq.catalogue._attach_dlq import FIXED_FIRST
-from mendq.catalogue._visibility import MAX_VISIBILITY_TAG, failing_consumer, slowest, to_advised
+from mendq.catalogue.dlq.attach import FIXED_FIRST
 from mendq.catalogue.examples import AT, FUNCTION, but, standard
 from mendq.catalogue.symptom import Detected, Detection, Fixed, Found, NotFound, Refused
+from mendq.catalogue.visibility.needed_timeout import (
+    MAX_VISIBILITY_TAG,
+    failing_consumer,
+    slowest,
+    to_advised,
+)
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Plan, Refusal

@@ -8,8 +8,8 @@ from datetime import timedelta
 from math import sqrt
 from statistics import median
 
-from mendq.catalogue._attach_dlq import FIXED_FIRST, gone, has_none, make_again, make_and_attach
-from mendq.catalogue._moved_along import ask_first, say_taken_along
+from mendq.catalogue.dlq.attach import FIXED_FIRST, gone, has_none, make_again, make_and_attach
+from mendq.catalogue.dlq.moved_along import ask_first, say_taken_along
 from mendq.catalogue.examples import (
     DLQ_ARN,
     FAILING,
