@@ -18,10 +18,13 @@ from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.batch import Healed, heal_findings
 from mendq.model.metrics import series_of
+from mendq.model.queue import Redrive
 from mendq.model.settings import ScanSettings
 from mendq.scan.hourly import ScanContext, scan_hourly
 from mendq.scan.reader import Paces
 from tests.heal.conftest import Account, moto_account
+
+A_DAY_SECONDS = 86_400
 
 
 class _Answer:
@@ -121,6 +124,17 @@ def an_hour_on(account: Account) -> datetime:
     """The beginning of the next hour."""
     account.now = (account.now + timedelta(hours=1)).replace(minute=0, second=0)
     return account.now
+
+
+def faulty_queue(scanned: Scanning) -> str:
+    """Make orders-dlq, which keeps messages for a shorter time than its source. Return its ARN."""
+    dlq_arn = scanned.account.queue("orders-dlq", MessageRetentionPeriod=str(A_DAY_SECONDS))
+    policy = Redrive(dlq_arn, 5).text
+    source = {"MessageRetentionPeriod": str(4 * A_DAY_SECONDS), "RedrivePolicy": policy}
+    scanned.account.queue("orders", **source)
+    scanned.account.later(hours=2)
+    an_hour_on(scanned.account)
+    return dlq_arn
 
 
 def consumed(scanned: Scanning, queue_arn: str, **over: Any) -> None:

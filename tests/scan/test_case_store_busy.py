@@ -18,10 +18,9 @@ from mendq.catalogue.dlq.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
 from mendq.catalogue.symptom import Detection, Found, Paged
 from mendq.model.facts import Need
 from mendq.model.plan import Escalate
-from mendq.model.queue import Redrive
-from tests.scan.scanning import Scanning, an_hour_on, refusing
+from tests.scan.own_changes import ARRIVING, arrive, attached
+from tests.scan.scanning import Scanning, an_hour_on, faulty_queue, refusing
 
-A_DAY = 86_400
 # Seen on every queue of which CloudWatch knows something.
 MEASURED = Paged(
     name="measured",
@@ -49,17 +48,6 @@ def throttle(scanned: Scanning, *sort_keys: str) -> Callable[[], None]:
     events = scanned.account.clients.dynamodb.meta.events
     events.register_first("before-parameter-build.dynamodb", refuse)
     return lambda: events.unregister("before-parameter-build.dynamodb", refuse)
-
-
-def faulty_queue(scanned: Scanning) -> str:
-    """A DLQ that keeps messages for a shorter time than its source; its ARN."""
-    dlq_arn = scanned.account.queue("orders-dlq", MessageRetentionPeriod=str(A_DAY))
-    policy = Redrive(dlq_arn, 5).text
-    source = {"MessageRetentionPeriod": str(4 * A_DAY), "RedrivePolicy": policy}
-    scanned.account.queue("orders", **source)
-    scanned.account.later(hours=2)
-    an_hour_on(scanned.account)
-    return dlq_arn
 
 
 def items(scanned: Scanning) -> dict[tuple[str, str], Any]:
@@ -157,3 +145,27 @@ def test_scan_reports_why_it_failed_although_the_case_store_is_busy_at_its_end(
     scanned.account.later(minutes=6)
     scanned.done([DLQ_RETENTION_TOO_SHORT])
     assert scanned.named() == [(dlq_arn, "dlq_retention_too_short")]
+
+
+def test_scan_leaves_out_made_dlq_and_scans_the_others_if_the_case_store_is_busy(
+    scanned: Scanning,
+) -> None:
+    """Only the case store knows that Mendq made the DLQ, which has no tag of its own."""
+    source, dlq, _ = attached(scanned, "payments")
+    faulty_dlq = faulty_queue(scanned)
+    arrive(scanned, dlq, 3)
+    available = throttle(scanned, "attribute#DeadLetterQueue")
+    done = scanned.done()
+    orders = faulty_dlq.removesuffix("-dlq")
+    assert {arn: type(error) for arn, error in done.failed.items()} == {
+        orders: CaseStoreUnavailable,
+        source: CaseStoreUnavailable,
+    }
+    assert faults(done) == 2, "an alarm hears of it"
+    assert done.queues_scanned == 3, "orders, orders-dlq and payments"
+    assert scanned.named() == [(faulty_dlq, "dlq_retention_too_short")]
+    available()
+    an_hour_on(scanned.account)
+    done = scanned.done()
+    assert done.failed == {}
+    assert (dlq, ARRIVING) in scanned.named(), "the next scan finds the messages"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
+
+from mendq.aws.errors import FactsUnavailable
 from mendq.heal.batch import heal_findings
 from mendq.model.queue import Redrive
 from tests.account.faults import come_between
@@ -19,7 +22,7 @@ from tests.scan.own_changes import (
     states_of,
     urgent,
 )
-from tests.scan.scanning import Scanning, an_hour_on, refusing
+from tests.scan.scanning import Scanning, an_hour_on, faulty_queue, refusing
 
 FIRST = "Mendq attached the DLQ orders-dlq to orders 2 h 10 min ago (case {}): messages that had "
 
@@ -264,6 +267,25 @@ def test_dlq_that_mendq_made_is_not_scanned_if_its_tag_is_off(scanned: Scanning)
     assert states_of(scanned, ARRIVING) == []
 
 
+def test_scan_reports_made_dlq_whose_tags_cannot_be_read_and_scans_the_other_queues(
+    scanned: Scanning,
+) -> None:
+    """The DLQ's own tag may be `off`, so nothing is read of the DLQ until its tags are known."""
+    _, dlq, _ = attached(scanned, "payments")
+    faulty_dlq = faulty_queue(scanned)
+    arrive(scanned, dlq, 3)
+    let_in = refusing(scanned.account.clients.sqs, "ListQueueTags", [scanned.account.url(dlq)])
+    done = scanned.done()
+    assert {arn: type(error) for arn, error in done.failed.items()} == {dlq: FactsUnavailable}
+    assert (done.queues_scanned, done.unseen) == (4, 1)
+    assert scanned.findings()["failed"] == 1
+    assert scanned.named() == [(faulty_dlq, "dlq_retention_too_short")]
+    let_in()
+    an_hour_on(scanned.account)
+    assert scanned.done().failed == {}
+    assert (dlq, ARRIVING) in scanned.named(), "the next scan finds the messages"
+
+
 def test_dlq_that_a_person_made_is_not_scanned_without_a_tag(scanned: Scanning) -> None:
     dlq = scanned.account.queue("orders-dlq", tag=None)
     scanned.account.queue("orders", RedrivePolicy=Redrive(dlq, 5).text)
@@ -290,3 +312,32 @@ def test_finding_on_an_unmanaged_dlq_that_mendq_did_not_make_is_declined(scanned
     (outcome,) = healed.fixed.values()
     assert outcome.refusal is not None
     assert outcome.refusal.code == "not_managed"
+
+
+@pytest.mark.parametrize(
+    ("moment", "code"),
+    [
+        ("sqs.ListQueueTags", "queue_gone"),
+        ("sqs.ListDeadLetterSourceQueues", "not_managed"),
+    ],
+)
+def test_finding_on_made_dlq_that_is_deleted_after_the_scan_is_declined(
+    scanned: Scanning, moment: str, code: str
+) -> None:
+    _, dlq, _ = attached(scanned)
+    two_hours_later(scanned)
+    arrive(scanned, dlq, 3)
+    scanned.done()
+    assert scanned.named() == [(dlq, ARRIVING)]
+    account = scanned.account
+    before, states, pages = account.case_store_items(), account.transitions(), account.pages()
+    url = account.url(dlq)
+    come_between(account, moment, lambda: account.clients.sqs.delete_queue(QueueUrl=url))
+    (healed,) = scanned.heal()
+    assert healed.errors == {}
+    (outcome,) = healed.fixed.values()
+    assert outcome.refusal is not None
+    assert outcome.refusal.code == code
+    assert url not in account.clients.sqs.list_queues()["QueueUrls"], "it was deleted in between"
+    assert account.case_store_items() == before
+    assert (account.transitions(), account.pages()) == (states, pages)
