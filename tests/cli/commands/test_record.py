@@ -6,18 +6,21 @@ moto delivers no CloudTrail records: tests/local_account/test_recorder.py shows 
 from __future__ import annotations
 
 import ast
+import errno
+import gzip
 import json
 import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
 import boto3
 import pytest
-from botocore.exceptions import ClientError, ReadTimeoutError
+from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 from moto.kms.models import kms_backends
 from typer.testing import CliRunner
 
@@ -142,6 +145,22 @@ class Account:
         return (self.folder / recorder.UNFINISHED).exists()
 
 
+class Clock:
+    """In place of the module `time`: only a sleep takes time."""
+
+    def __init__(self) -> None:
+        self.now = time.time()
+
+    def time(self) -> float:
+        return self.now
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("PAUSE", "LATE", "DISABLED"):
@@ -228,6 +247,41 @@ def test_drill_deletes_everything_after_ctrl_c(account: Account, moment: str) ->
     assert document["refused"]["the rest"] == "interrupted"
     assert (account.all(), document["left"]) == (account.before, {})
     assert not account.is_unfinished
+
+
+def test_drill_looks_again_for_records_if_aws_does_not_answer_once(
+    quiet_account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder, "time", Clock())
+    requests: list[str] = []
+    looks: list[str] = []
+
+    def note_request(parsed: dict[str, Any], **_: Any) -> None:
+        if "NonExistent" in parsed.get("Error", {}).get("Code", ""):
+            requests.append(parsed["ResponseMetadata"]["RequestId"])
+
+    def refuse_first_look() -> None:
+        looks.append("")
+        if len(looks) == 1:
+            (request,) = requests
+            other = boto3.Session(region_name=REGION).client("s3")
+            names = [bucket["Name"] for bucket in other.list_buckets()["Buckets"]]
+            (bucket,) = [name for name in names if name.startswith(recorder.PREFIX)]
+            record = {"requestID": request, "errorCode": "QueueDoesNotExist"}
+            body = gzip.compress(json.dumps({"Records": [record]}).encode())
+            other.put_object(Bucket=bucket, Key="trail.json.gz", Body=body)
+            _refuse("ListObjectsV2")()
+
+    quiet_account.session.events.register("after-call.sqs.SendMessage", note_request)
+    quiet_account.at("s3.ListObjectsV2", refuse_first_look)
+    document = quiet_account.drill()
+    (said,) = [line for line in quiet_account.said if "could not look for records" in line]
+    assert "will try again" in said
+    assert "AccessDenied" in said
+    (row,) = [row for row in document["calls"] if row["call"] == "missing_queue"]
+    assert row["records"]["trail"]["error code"] == "QueueDoesNotExist"
+    assert (quiet_account.all(), document["left"]) == (quiet_account.before, {})
+    assert not quiet_account.is_unfinished
 
 
 def test_drill_makes_its_key_without_tags_and_for_the_caller_alone(quiet_account: Account) -> None:
@@ -371,6 +425,30 @@ def test_drill_refuses_link_or_folder_in_place_of_its_file(quiet_account: Accoun
             quiet_account.drill()
         file.unlink()
     assert quiet_account.all() == quiet_account.before
+
+
+def test_command_refuses_file_that_cannot_be_read(
+    quiet_account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests may run as root, who may read every file, so the disk fails here."""
+    file = quiet_account.plant_run("ffffffff")
+    content = file.read_bytes()
+    usual_open = Path.open
+
+    def open_or_fail(path: Path, *arguments: Any, **more: Any) -> Any:
+        if path == file:
+            raise OSError(errno.EIO, "Input/output error")
+        return usual_open(path, *arguments, **more)
+
+    with monkeypatch.context() as within:
+        within.setattr(Path, "open", open_or_fail)
+        done = _mendq(quiet_account, "--yes")
+    assert (done.exit_code, type(done.exception)) == (2, SystemExit)
+    (line,) = [line for line in done.stderr.splitlines() if line]
+    assert f"{file} cannot be read (Input/output error)" in line
+    assert "Nothing was deleted" in line
+    assert quiet_account.all() == quiet_account.before
+    assert file.read_bytes() == content
 
 
 def test_drill_leaves_key_alone_that_only_a_planted_file_names(quiet_account: Account) -> None:
@@ -607,6 +685,127 @@ def test_command_asks_first_then_leaves_nothing_and_needs_only_its_policy(
     assert json.loads(index.read_text()) == document
     columns = [line.split() for line in done.stderr.splitlines()]
     assert ["late_delete", "no", "no", "-", "-"] in columns
+
+
+Main = Callable[..., tuple[object, str, str]]
+
+
+@pytest.fixture
+def main(
+    quiet_account: Account,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Main:
+    """Run `record_failed_calls.py DIR`. Return its exit code, standard output, standard error."""
+
+    def run(*words: str) -> tuple[object, str, str]:
+        folder = str(quiet_account.folder)
+        command = ["record_failed_calls.py", folder, "--minutes", "0.002", *words]
+        with monkeypatch.context() as within:
+            within.setattr(sys, "argv", command)
+            # The file makes its own session, which is the account's here.
+            within.setattr(boto3, "Session", lambda: quiet_account.session)
+            try:
+                code: object = recorder.main()
+            except SystemExit as ended:
+                code = ended.code
+            except KeyboardInterrupt:
+                pytest.fail("Ctrl-C ends the program with a traceback")
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return run
+
+
+def _interrupt() -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _lose_connection() -> NoReturn:
+    raise EndpointConnectionError(endpoint_url="https://sqs")
+
+
+@pytest.mark.parametrize(
+    ("happens", "words"),
+    [
+        (_refuse("GetQueueAttributes"), "AccessDenied"),
+        (_lose_connection, "Could not connect"),
+    ],
+    ids=["refused", "unreachable"],
+)
+def test_file_prints_one_line_and_keeps_the_earlier_run_if_aws_refuses(
+    quiet_account: Account,
+    main: Main,
+    monkeypatch: pytest.MonkeyPatch,
+    happens: Callable[[], NoReturn],
+    words: str,
+) -> None:
+    quiet_account.kill_run(monkeypatch, "sns.Publish")
+    existing, states = quiet_account.all(), quiet_account.key_states()
+    quiet_account.at("sqs.GetQueueAttributes", happens)
+    code, said, line = main("--yes")
+    assert (code, said, len(line.splitlines())) == (1, "", 1)
+    assert words in line
+    assert (quiet_account.all(), quiet_account.key_states()) == (existing, states)
+    assert quiet_account.is_unfinished
+
+
+def test_file_prints_one_line_if_dir_is_a_file(quiet_account: Account, main: Main) -> None:
+    quiet_account.folder.write_text("a person's")
+    code, said, line = main("--yes")
+    assert (code, said, len(line.splitlines())) == (1, "", 1)
+    assert str(quiet_account.folder) in line
+    assert quiet_account.folder.read_text() == "a person's"
+    assert quiet_account.all() == quiet_account.before
+
+
+def test_file_names_the_cure_if_ctrl_c_ends_its_clean_up(
+    quiet_account: Account, main: Main
+) -> None:
+    quiet_account.at("iam.DeleteRole", _interrupt)
+    code, _, line = main("--yes")
+    assert (code, len(line.splitlines())) == (1, 1)
+    file = quiet_account.folder / recorder.UNFINISHED
+    assert f"interrupted; if {file} exists, run this again to clean up" in line
+    assert quiet_account.is_unfinished
+    assert quiet_account.all() - quiet_account.before
+    quiet_account.session = boto3.Session(region_name=REGION)
+    code, said, line = main("--yes")
+    assert (code, line) == (0, "")
+    assert "cleaned up what" in said
+    assert (quiet_account.all(), quiet_account.is_unfinished) == (quiet_account.before, False)
+
+
+def test_file_changes_nothing_if_ctrl_c_comes_before_a_run(
+    quiet_account: Account, main: Main, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quiet_account.kill_run(monkeypatch, "sns.Publish")
+    existing, states = quiet_account.all(), quiet_account.key_states()
+    quiet_account.at("sqs.ListQueueTags", _interrupt)
+    code, said, line = main("--yes")
+    assert (code, said, len(line.splitlines())) == (1, "", 1)
+    assert "run this again to clean up" in line
+    assert (quiet_account.all(), quiet_account.key_states()) == (existing, states)
+    assert quiet_account.is_unfinished
+
+
+def test_file_exits_with_2_if_it_refuses_unfinished_json(
+    quiet_account: Account, main: Main
+) -> None:
+    file = quiet_account.plant("torn")
+    code, said, line = main("--yes")
+    assert (code, said, len(line.splitlines())) == (2, "", 1)
+    assert str(file) in line
+    assert "Nothing was deleted" in line
+    assert quiet_account.all() == quiet_account.before
+    assert file.read_text() == "torn"
+
+
+def test_file_exits_with_2_if_nobody_can_say_yes(quiet_account: Account, main: Main) -> None:
+    code, _, line = main()
+    assert (code, len(line.splitlines())) == (2, 1)
+    assert "not confirmed, nothing was changed" in line
+    assert (quiet_account.all(), quiet_account.is_unfinished) == (quiet_account.before, False)
 
 
 def test_record_policy_gives_no_right_on_keys_but_making_and_listing() -> None:
