@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -83,14 +84,15 @@ def test_two_policies_are_said_apart(one: str, other: str) -> None:
 
 
 def test_policy_too_deep_to_write_as_json_is_left_to_be_shown_as_text() -> None:
-    """How deep that is depends on the stack that is left, so every depth from shallow on is asked.
+    """Python 3.11 reads policies that are one or two levels too deep for it to write.
 
-    Whoever shows the value then shows the text instead.
+    How deep that is depends on the stack that is left, so every depth is asked. Later versions of
+    Python refuse to read them. Whoever shows the value then shows the text instead.
     """
     shown: list[str | None] = []
-    for depth in range(100, 5_000, 100):
+    for depth in range(1, sys.getrecursionlimit() + 1):
         text = '{"a":' * depth + "1" + "}" * depth
         shown.append(as_json("Policy", text, 50))
-    assert shown[0] is not None
-    assert shown[-1] is None
-    assert {len(text) for text in shown if text is not None} <= {50, 51}
+    assert shown[0] == '{"a":1}'
+    assert as_json("Policy", '{"a":' * 100_000 + "1" + "}" * 100_000, 50) is None
+    assert {len(text) for text in shown[20:] if text is not None} <= {50, 51}
