@@ -282,6 +282,7 @@ def test_entry_of_a_guard_that_is_gone_fails_with_a_sentence_that_says_so() -> N
 
 def test_list_takes_no_more_entries_than_allowed_none_twice_and_none_without_reason() -> None:
     entry = Entry(GUARDS[2].name, REASON)
+    assert list(faults_in([], GUARDS)) == []
     assert list(faults_in([entry], GUARDS)) == []
     (fault,) = faults_in([entry, entry], GUARDS)
     assert "2 times" in fault

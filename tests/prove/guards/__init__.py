@@ -9,7 +9,7 @@ test runs can break without anyone noticing. The gate asks three questions:
 3. If the guard of a refusal is removed, does a test fail? For each refusal the gate compiles the
    module without it and runs some of the tests that produce it.
 
-`reviewed.yaml` lists the few guards that cannot be tested, each with its reason. A guard is named
+`reviewed.yaml` lists guards that cannot be tested, each with its reason. A guard is named
 by its module, its function and what it does, never by a line number, so the list survives edits.
 
 The modules: `guard` finds guards in source text, `removal` makes them removable, `recorder` is the
