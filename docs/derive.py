@@ -15,6 +15,7 @@ from docs import costs, pictures, stack, tables
 from docs.tables import ROOT
 from infra.settings.page import page
 from tests.prove import scale
+from tests.source_files import list_files
 
 MARKED = re.compile(
     r"(?P<begin><!-- derived: (?P<name>[^>]+) \(make docs\) -->\n?).*?(?P<end><!-- end -->)",
@@ -41,7 +42,7 @@ def derived(text: str) -> str:
 
 def documents() -> dict[Path, str]:
     """Every page that has marks, and what it has to say; settings and pictures as a whole."""
-    pages = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+    pages = (ROOT / "README.md", *list_files("docs/*.md"))
     texts = {path: path.read_text() for path in pages}
     marked = {path: derived(text) for path, text in texts.items() if MARKED.search(text)}
     svgs = pictures.drawn() | {"scale.svg": pictures.curves_in_one(scale.curves())}

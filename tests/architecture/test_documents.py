@@ -11,9 +11,9 @@ import pytest
 from infra.settings.deployment import read
 from mendq.model.limits import Mode
 from tests.architecture.aws_commands import commands_in, mistake_in
+from tests.source_files import ROOT, list_files
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *list_files("docs/*.md")]
 OTHERS = [ROOT / "CHANGELOG.md", ROOT / "SECURITY.md"]
 _BLOCK = re.compile(r"^ *```[a-z]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"`([^`\n]+)`")

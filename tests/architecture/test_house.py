@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("analytics", "functions", "infra", "local_account", "mendq")
-PATHS = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
+from tests.source_files import ROOT, list_files
+
+PATHS = list_files(
+    "analytics/*.py", "functions/*.py", "infra/*.py", "local_account/*.py", "mendq/*.py"
+)
 FILES = {path.relative_to(ROOT).as_posix(): path.read_text() for path in PATHS}
 EXAMPLE_ACCOUNTS = {
     *(digit * 12 for digit in "01239"),
@@ -73,7 +75,6 @@ def test_no_room_no_file_and_no_class_is_a_drawer() -> None:
 
 def test_only_example_accounts_are_named() -> None:
     """A real account's number would be somebody's."""
-    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
-    for path in (*PATHS, *(ROOT / "tests").rglob("*.py"), *pages):
+    for path in (*PATHS, *list_files("tests/*.py", ":(glob)*.md", "docs/*.md")):
         numbers = set(re.findall(r"(?<![0-9a-f-])[0-9]{12}(?![0-9a-f-])", path.read_text()))
         assert numbers <= EXAMPLE_ACCOUNTS, path

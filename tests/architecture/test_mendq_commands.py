@@ -19,10 +19,10 @@ from infra.alarms.alarm import in_region
 from mendq.cli.app import app
 from mendq.model.case import State
 from mendq.notifications.next_steps import next_lines
-from tests.architecture.test_documents import PAGES, ROOT, lines_of
+from tests.architecture.test_documents import PAGES, lines_of
 from tests.notifications.pages import CASE
+from tests.source_files import list_files
 
-ROOMS = ("functions", "infra", "local_account", "mendq")
 _INLINE = re.compile(r"`(?:\.venv/bin/)?(mendq [^`\n]+)`")
 _SAID = re.compile("(?<!from )(?<!import )mendq ")
 _PLACE = "X"
@@ -53,8 +53,8 @@ def _named() -> Iterator[str]:
 @cache
 def _texts() -> tuple[str, ...]:
     """What the code says to people, where it names Mendq; X stands for what it fills in."""
-    paths = sorted(each for room in ROOMS for each in (ROOT / room).rglob("*.py"))
-    sources = (each.read_text() for each in paths)
+    paths = list_files("functions/*.py", "infra/*.py", "local_account/*.py", "mendq/*.py")
+    sources = [path.read_text() for path in paths]
     return tuple(text for source in sources if _SAID.search(source) for text in _texts_in(source))
 
 

@@ -11,8 +11,9 @@ from analytics.job import BadArguments, parse
 from infra.packaging.cdk_cli import CLI
 from local_account.demo.story import stories_of
 from local_account.where import CannotStart
-from tests.architecture.test_documents import PAGES, ROOT, lines_of, named_in
+from tests.architecture.test_documents import PAGES, lines_of, named_in
 from tests.prove.__main__ import PROOFS
+from tests.source_files import ROOT
 
 MAKEFILE = (ROOT / "Makefile").read_text()
 RECIPES = dict(re.findall(r"^([a-z-]+):.*\n((?:\t.*\n)*)", MAKEFILE, re.MULTILINE))

@@ -20,8 +20,8 @@ import pytest
 from packaging.requirements import Requirement
 
 from tests.analytics.outsider.scene import Size, scene
+from tests.source_files import ROOT, list_files
 
-ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 UV = str(Path(sys.executable).with_name("uv"))
 RECORD = '{"eventSource": "sqs.amazonaws.com", "eventName": "DeleteMessage"}'
@@ -86,13 +86,12 @@ def _distributions(names: list[str], found: set[str]) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sdist of what git tracks, and the wheel that is made of the sdist."""
+    """The sdist of the files that git tracks or would add, and the wheel made of the sdist."""
     folder = tmp_path_factory.mktemp("built")
-    for name in subprocess.check_output(["git", "ls-files", "-z"], cwd=ROOT, text=True).split("\0"):
-        if name.startswith(("mendq/", "analytics/")) or (name and "/" not in name):
-            copy = folder / "source" / name
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_bytes((ROOT / name).read_bytes())
+    for path in list_files("mendq", "analytics", ":(glob)*"):
+        copy = folder / "source" / path.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(path.read_bytes())
     offline = ("--quiet", "--offline", "--no-build-isolation", "--python", sys.executable)
     subprocess.run(
         [UV, "build", *offline, "--out-dir", str(folder / "dist"), str(folder / "source")],
@@ -202,8 +201,8 @@ def test_the_others_get_as_far_as_asking(installed: Installed) -> None:
 
 def test_what_draws_loads_when_it_is_asked_for(installed: Installed) -> None:
     """Every other module of the engine loads without an extra, the page of a scan's among them."""
-    files = (ROOT / "mendq").rglob("[!_]*.py")
-    names = [".".join(each.relative_to(ROOT).with_suffix("").parts) for each in files]
+    files = [path for path in list_files("mendq/*.py") if not path.name.startswith("_")]
+    names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in files]
     ran = installed.run("python", "-c", LOAD, *names)
     assert (ran.code, len(names) > 150) == (0, True), ran.error
     lacking = dict(line.split() for line in ran.out.splitlines())

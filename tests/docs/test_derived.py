@@ -13,8 +13,8 @@ from mendq.cli.cost.bill import Deployed
 from mendq.model.limits import Bounds
 from mendq.model.prices import DASHBOARD_MONTH
 from mendq.redrive.machine import HALT_FRUITLESS
-from tests.architecture.test_documents import ROOT
 from tests.infra.synthesized import template_of
+from tests.source_files import ROOT
 
 DOCS = ROOT / "docs"
 EVERY_PAGE = [ROOT / "README.md", *DOCS.rglob("*.md")]

@@ -16,7 +16,7 @@ from mendq.redrive.message_filter import (
     message_filter,
 )
 from mendq.redrive.mover import MOST_HELD, VISIBILITY_SECONDS
-from tests.architecture.test_documents import ROOT
+from tests.source_files import ROOT
 
 FILTER = (ROOT / "docs" / "message-filter.md").read_text()
 REDRIVE = FILTER + "".join(

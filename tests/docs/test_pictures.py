@@ -8,8 +8,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from docs import pictures
-from tests.architecture.test_documents import ROOT
 from tests.prove import scale
+from tests.source_files import ROOT
 
 DRAWN = pictures.drawn()
 SVG = "{http://www.w3.org/2000/svg}"

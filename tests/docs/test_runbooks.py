@@ -15,8 +15,9 @@ from mendq.catalogue import CATALOGUE
 from mendq.catalogue.access.restore_policy import FINDINGS
 from mendq.catalogue.symptom import Symptom
 from tests.architecture.aws_commands import commands_in
-from tests.architecture.test_documents import ROOT, lines_of, named_in
+from tests.architecture.test_documents import lines_of, named_in
 from tests.architecture.test_refusals import OVERVIEW, RUNBOOKS, emitted, explained
+from tests.source_files import ROOT
 
 PAGES = sorted({*RUNBOOKS.glob("*.md")} - {OVERVIEW})
 PARTS = ("Impact", "Do now", "Verify", "Undo", "Why")

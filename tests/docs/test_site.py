@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.test_documents import ROOT
+from tests.source_files import ROOT
 
 DOCS = ROOT / "docs"
 NAV = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]

@@ -7,9 +7,9 @@ import re
 import pytest
 
 from docs.stack_outline import granted_to
-from tests.architecture.test_documents import ROOT
 from tests.infra.synthesized import template_of
 from tests.prove.__main__ import PROOFS
+from tests.source_files import ROOT
 
 DOCS = ROOT / "docs"
 BY_OTHERS = "".join(each.read_text() for each in sorted(DOCS.glob("threats-from-*.md")))

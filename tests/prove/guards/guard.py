@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.architecture.refusal_codes import KINDS, code_in, table_in
-from tests.prove.mutants.mutant import ROOT
+from tests.source_files import ROOT, list_files
 
 # The packages of the product whose guards are asked for.
 PRODUCT = ("functions", "mendq")
@@ -51,7 +51,7 @@ class Guard:
 
 def guards_of_product() -> list[Guard]:
     """Return every guard in the product, in the order of files and lines."""
-    paths = [path for package in PRODUCT for path in sorted((ROOT / package).rglob("*.py"))]
+    paths = list_files(*(f"{package}/*.py" for package in PRODUCT))
     sources = {module_of(path): path.read_text() for path in paths}
     makers = {(module, name) for module, source in sources.items() for name in makers_in(source)}
     guards: list[Guard] = []

@@ -8,11 +8,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
+from tests.source_files import ROOT, list_files
+
 FOLDER = ROOT / "build" / "coverage"
 # What coverage writes: which test ran which line.
 DATA = FOLDER / "data"
@@ -23,10 +23,9 @@ SOURCES = ("functions", "mendq", "tests")
 
 def digests_of_sources() -> dict[str, str]:
     """Return a digest of every Python file that decides what the tests run."""
-    paths = (path for folder in SOURCES for path in (ROOT / folder).rglob("*.py"))
     return {
         str(path.relative_to(ROOT)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(paths)
+        for path in list_files(*(f"{folder}/*.py" for folder in SOURCES))
     }
 
 
