@@ -10,6 +10,7 @@ ONLY ?=
 PEERS ?=
 KEEP ?=
 COVERAGE ?=
+WORST ?=
 RUN := .venv/bin/python
 # Every worker of the tests, and every process that they start, finds what the last one compiled.
 COMPILED := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX='$(CURDIR)/build/bytecode'
@@ -21,7 +22,7 @@ COMPILE := .venv/bin/uv pip compile --quiet --no-strip-extras --generate-hashes 
 	--universal --python-version 3.11
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo account test check prove bench docs docs-site cdk synth stackset lock release clean
+.PHONY: help setup demo account test check style prove bench docs docs-site cdk synth stackset lock release clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +58,10 @@ check: .venv/.ready ## lint, types, the layers between packages, stale documents
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports --no-logo 2>/dev/null || .venv/bin/lint-imports
 	@$(RUN) -m docs.derive --check
+	@$(RUN) -m tests.architecture.style --summary
+
+style: .venv/.ready ## how readable the code is, beside fixed thresholds (NAMES="loop-names comments" WORST=40 for the worst places, ONLY=mendq/heal for one folder)
+	@$(RUN) -m tests.architecture.style $(NAMES) $(if $(WORST),--worst $(WORST)) $(if $(ONLY),--path $(ONLY))
 
 prove: .venv/.ready ## the long evidence, its figures in a table and in build/prove/ (NAMES="storm fuzz" for some)
 	@$(COMPILED) $(RUN) -m tests.prove $(NAMES)

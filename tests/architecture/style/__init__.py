@@ -1,0 +1,14 @@
+"""Measure how readable the code is: `python -m tests.architecture.style`, or `make style`.
+
+The thresholds are those of well-known, readable projects. They are fixed: none becomes stricter
+because the code got better, and there is none for the length of lines, functions or files. Code
+that meets a number and is harder to read is worse than before.
+
+1. `source` reads a file once and keeps what is counted in it: statements, loops, functions, names,
+   docstrings, comments.
+2. `names` and `prose` decide about one name and one text.
+3. `measures` lists the measures, each with its threshold and the places that do not meet it.
+4. `table` prints them for each area of the repository.
+
+An area whose `is_gate` is true fails `make check` if it misses a threshold (`areas`).
+"""
