@@ -44,8 +44,12 @@ def main(arguments: Sequence[str], *, root: Path = ROOT, areas: Sequence[Area] =
     if unknown:
         parser.error(f"no measure is called {', '.join(unknown)}: use {', '.join(names)}")
 
-    measured_areas = (Area(given.path, (given.path,)),) if given.path else areas
-    cells = measure_areas(measured_areas, read_sources(root))
+    files = read_sources(root)
+    if given.path:
+        areas = (Area(given.path, (given.path,)),)
+        if not areas[0].select(files):
+            parser.error(f"no Python file has a path that begins with {given.path}")
+    cells = measure_areas(areas, files)
     failing = [cell for cell in cells if cell.fails_check]
     if given.summary:
         lines = [summary_line(cells), *worst_lines(failing, names, PLACES_SHOWN)]

@@ -100,3 +100,13 @@ def test_unknown_measure_is_refused_with_the_names_to_use(
         main(["loops"], root=repository)
     assert ended.value.code == 2
     assert "no measure is called loops: use nested-comprehensions, " in capsys.readouterr().err
+
+
+def test_path_without_files_is_refused(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(repository, "mendq/new.py", CLEAR)
+    with pytest.raises(SystemExit) as ended:
+        main(["--path", "mendq/hael"], root=repository)
+    assert ended.value.code == 2
+    assert "no Python file has a path that begins with mendq/hael" in capsys.readouterr().err
