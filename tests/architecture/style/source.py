@@ -74,13 +74,13 @@ class SourceFile:
 def read_source(source: str, path: str) -> SourceFile:
     """Measure the source of one Python file. `path` is how locations name it."""
     file = SourceFile(path)
-    tree = ast.parse(source, path)
+    nodes = list(ast.walk(ast.parse(source, path)))
     tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
-    for node in ast.walk(tree):
+    for node in nodes:
         _count_syntax(file, node)
         _note_names(file, node)
         _note_docstring(file, node)
-    file.code_lines = len(_lines_of_tokens(tokens) - _lines_without_code(tree))
+    file.code_lines = len(_lines_of_tokens(tokens) - _lines_without_code(nodes))
     file.comments = list(_comment_blocks(path, tokens))
     for function in complexipy.code_complexity(source).functions:
         location = Location(path, function.line_start, function.name.replace("::", "."))
@@ -156,10 +156,10 @@ def _lines_of_tokens(tokens: list[tokenize.TokenInfo]) -> set[int]:
     return lines
 
 
-def _lines_without_code(tree: ast.Module) -> set[int]:
+def _lines_without_code(nodes: list[ast.AST]) -> set[int]:
     """Return the lines of imports and docstrings."""
     lines: set[int] = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import | ast.ImportFrom):
             lines.update(_lines_of(node))
         if isinstance(node, Documented) and ast.get_docstring(node):

@@ -63,10 +63,13 @@ def table_lines(cells: Sequence[Cell]) -> Iterator[str]:
 
 
 def worst_lines(cells: Sequence[Cell], names: Sequence[str], most: int) -> Iterator[str]:
-    """Yield the worst places of the named measures, at most `most` for each measure and area."""
+    """Yield the worst places of the named measures, at most `most` for each measure and area.
+
+    Leave out what an area need not meet.
+    """
     for cell in cells:
         locations = cell.measurement.locations[:most]
-        if cell.measure.name not in names or not locations:
+        if cell.measure.name not in names or not cell.is_required or not locations:
             continue
         yield ""
         yield f"{cell.area.name}: {cell.measure.title}"

@@ -54,11 +54,16 @@ def test_code_of_another_area_or_an_ignored_file_fails_no_gate(repository: Path)
     assert main([], root=repository, areas=(GATE, TESTS)) == 0
 
 
-def test_tests_need_no_docstrings_and_product_does(repository: Path) -> None:
+def test_tests_need_no_docstrings_and_product_does(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for name in ("mendq/new.py", "tests/test_new.py"):
         write(repository, name, "def read_queue():\n    pass\n")
-    assert main([], root=repository, areas=(replace(TESTS, is_gate=True),)) == 0
-    assert main([], root=repository, areas=(GATE,)) == 1
+    arguments = ["missing-docstrings"]
+    assert main(arguments, root=repository, areas=(replace(TESTS, is_gate=True),)) == 0
+    assert "test_new.py" not in capsys.readouterr().out
+    assert main(arguments, root=repository, areas=(GATE,)) == 1
+    assert "mendq/new.py:1 read_queue" in capsys.readouterr().out
 
 
 def test_table_has_a_line_for_each_measure_and_a_column_for_each_area(
