@@ -1,9 +1,9 @@
-"""The nightly job's place on EMR Serverless: an application with bounds, and the job's role."""
+"""The nightly job on EMR Serverless: an application with limits, and the job's role."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
 
 from aws_cdk import Stack
 from aws_cdk import aws_emrserverless as emr
@@ -22,12 +22,34 @@ from mendq.model.settings import ORGANIZATION, WORKER, executors_within, workers
 # https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/release-version-7140.html
 RELEASE = "emr-7.14.0"
 IDLE_MINUTES = 15
-# Below the tables' root, where the job lets Spark write before a table is put whole.
+# Key prefix in the report bucket. Spark writes there before the job puts a table whole.
 STAGING = "quality/.writing-"
 
 
+@dataclass(frozen=True)
+class JobCode:
+    """S3 URIs of what a job run loads."""
+
+    entry_point: str
+    package: str
+    compiled_packages: str
+
+
+@dataclass(frozen=True)
+class JobRoots:
+    """S3 URIs below which a job run reads (`trail`, `cases`) and writes (`out`, `logs`)."""
+
+    trail: str
+    cases: str
+    out: str
+    logs: str
+
+
 class Nightly(Construct):
-    """No worker waits for work: between nightly runs it costs nothing."""
+    """The EMR Serverless application and the role of the nightly job.
+
+    No worker waits for work, so the application costs nothing between nightly runs.
+    """
 
     def __init__(
         self,
@@ -38,11 +60,9 @@ class Nightly(Construct):
         code: EmrPackage,
     ) -> None:
         super().__init__(scope, name)
-        self._settings, self.buckets = settings.nightly, buckets
-        self._organization = settings.organization
-        self._is_hub, self._one_reads = settings.is_hub, settings.nightly.scope == ORGANIZATION
-        self._logs = settings.trail.above_logs
-        self.trail_root = f"s3://{buckets.trail.bucket_name}/{self._logs}".rstrip("/")
+        self._settings = settings
+        self._buckets = buckets
+        self._reads_all_accounts = settings.nightly.scope == ORGANIZATION
         self._entry_point = assets.Asset(self, "EntryPoint", path=str(code.entry_point))
         self._package = assets.Asset(self, "Package", path=str(code.modules))
         self._compiled = assets.Asset(self, "Compiled", path=str(code.compiled))
@@ -54,88 +74,89 @@ class Nightly(Construct):
             service="emr-serverless",
             description="Mendq: reads the trail and the cases, writes incidents and summaries",
         )
-        for statement in self._statements(of_others=not settings.trail.create):
+        for statement in self._statements():
             self.role.add_to_policy(statement)
 
-    def known(self) -> dict[str, Any]:
-        """What the Lambdas that start and watch it have to know."""
-        reports = self.buckets.reports.bucket_name
-        return {
-            "application_id": self.application.attr_application_id,
-            "job_role_arn": self.role.role_arn,
-            "entry_point": self._entry_point.s3_object_url,
-            "package": self._package.s3_object_url,
-            "compiled_packages": self._compiled.s3_object_url,
-            "trail_root": self.trail_root,
-            "case_root": f"s3://{self._case_bucket}/cases",
-            "out_root": f"s3://{reports}",
-            "log_root": f"s3://{reports}/{LOGS}/",
-            **self._of_the_organization(),
-            "maximum_executors": executors_within(
-                self._settings.maximum_vcpu, self._settings.maximum_memory_gb
-            ),
-        }
+    @property
+    def code(self) -> JobCode:
+        """What a job run loads."""
+        return JobCode(
+            entry_point=self._entry_point.s3_object_url,
+            package=self._package.s3_object_url,
+            compiled_packages=self._compiled.s3_object_url,
+        )
+
+    @property
+    def roots(self) -> JobRoots:
+        """Where a job run reads and writes."""
+        trail = self._buckets.trail.bucket_name
+        reports = self._buckets.reports.bucket_name
+        return JobRoots(
+            trail=f"s3://{trail}/{self._settings.trail.above_logs}".rstrip("/"),
+            cases=f"s3://{self._case_bucket}/cases",
+            out=f"s3://{reports}",
+            logs=f"s3://{reports}/{LOGS}/",
+        )
+
+    @property
+    def maximum_executors(self) -> int:
+        """The most Spark executors that fit into the application beside the driver."""
+        nightly = self._settings.nightly
+        return executors_within(nightly.maximum_vcpu, nightly.maximum_memory_gb)
+
+    @property
+    def organization_root(self) -> str | None:
+        """Where the hub's job finds the tables of all accounts; None if this is not the hub."""
+        if not self._settings.is_hub:
+            return None
+        tables = self._buckets.organization or self._buckets.reports
+        return f"s3://{tables.bucket_name}"
+
+    @property
+    def organization_accounts(self) -> tuple[str, ...]:
+        """Accounts that the hub's report must mention; empty if this is not the hub."""
+        organization = self._settings.organization
+        if organization is None or not self._settings.is_hub:
+            return ()
+        return organization.accounts
 
     @property
     def _case_bucket(self) -> str:
-        """Of every account, where this job reads for all: the job fills in what the trail has."""
-        region = Stack.of(self).region
-        every = case_bucket_named("{account}", region)
-        return every if self._one_reads else self.buckets.cases.bucket_name
+        """The bucket that cases are read from.
 
-    def _of_the_organization(self) -> dict[str, Any]:
-        """Where the stack's tables are shared, and the hub's job finds those of all."""
-        central, out = self.buckets.organization, self.buckets.reports
-        known: dict[str, Any] = {"scope": self._settings.scope}
-        if central:
-            known["organization_bucket"] = central.bucket_name
-        if self._organization and self._is_hub:
-            known["organization_root"] = f"s3://{(central or out).bucket_name}"
-            known["organization_accounts"] = self._organization.accounts
-        return known
+        If the job reads for all accounts, the name has a place that the job fills in with each
+        account that the trail has.
+        """
+        if self._reads_all_accounts:
+            return case_bucket_named("{account}", Stack.of(self).region)
+        return self._buckets.cases.bucket_name
 
-    def _reads_members(self) -> Iterator[iam.PolicyStatement]:
-        """The hub's alone: tables that others shared, or their cases where it reads for all."""
-        central, stack = self.buckets.organization, Stack.of(self)
-        if not (self._organization and self._is_hub):
-            return
-        if central:
-            yield may(["s3:GetObject"], central.arn_for_objects("account=*"))
-            yield may(["s3:ListBucket"], central.bucket_arn)
-            return
-        every = f"arn:{stack.partition}:s3:::{case_bucket_named('*', stack.region)}"
-        theirs = {"StringEquals": {"aws:ResourceOrgID": self._organization.id}}
-        keys = (f"{every}/{each}/*" for each in ("cases", "findings"))
-        yield may(["s3:GetObject"], *keys, conditions=theirs)
-        yield may(["s3:ListBucket"], every, conditions=theirs)
+    def _statements(self) -> Iterator[iam.PolicyStatement]:
+        """What the job's role may do.
 
-    def _statements(self, *, of_others: bool) -> Iterator[iam.PolicyStatement]:
-        """Hadoop asks for a key before it lists below it: without ListBucket a miss is a 403.
-
-        It looks at what it replaces, and deletes only what Spark wrote beside the tables before
-        each was put whole: EMR's S3A leaves markers where they are.
+        It may list buckets: Hadoop asks for a key before it lists below it, and without ListBucket
+        a missing key gives 403. It reads what it replaces. It deletes only what Spark wrote beside
+        the tables before each table was put whole: EMR's S3A leaves directory markers in place.
         https://hadoop.apache.org/docs/r3.4.1/hadoop-aws/tools/hadoop-aws/directory_markers.html
         """
-        buckets, code = self.buckets, (self._entry_point, self._package, self._compiled)
-        # An organization's trail has its id above the accounts.
-        above = ("", "o-*/") if of_others else ("",)
-        whose = "*" if self._one_reads else Stack.of(self).account
-        logs = (f"{self._logs}AWSLogs/{each}{whose}/*" for each in above)
-        tables = [buckets.reports.arn_for_objects(f"{each}/*") for each in TABLES]
+        buckets = self._buckets
+        reports = buckets.reports
+        code = (self._entry_point, self._package, self._compiled)
+        tables = [reports.arn_for_objects(f"{table}/*") for table in TABLES]
         read = (
-            *map(buckets.trail.arn_for_objects, logs),
+            *self._log_arns(),
             buckets.cases.arn_for_objects("cases/*"),
             buckets.cases.arn_for_objects("findings/*"),
-            *(each.bucket.arn_for_objects(each.s3_object_key) for each in code),
+            *(asset.bucket.arn_for_objects(asset.s3_object_key) for asset in code),
         )
         yield may(["s3:GetObject"], *read, *tables)
-        yield may(["s3:PutObject"], *tables, buckets.reports.arn_for_objects(f"{LOGS}/*"))
-        yield may(["s3:DeleteObject"], buckets.reports.arn_for_objects(f"{STAGING}*"))
-        listed = (buckets.trail, buckets.cases, buckets.reports, self._package.bucket)
-        yield may(["s3:ListBucket"], *(each.bucket_arn for each in listed))
-        yield from self._reads_members()
-        if of_others:
-            # A trail that others made may be encrypted: only what a CloudTrail trail wrote.
+        yield may(["s3:PutObject"], *tables, reports.arn_for_objects(f"{LOGS}/*"))
+        yield may(["s3:DeleteObject"], reports.arn_for_objects(f"{STAGING}*"))
+        listed = (buckets.trail, buckets.cases, reports, self._package.bucket)
+        yield may(["s3:ListBucket"], *(bucket.bucket_arn for bucket in listed))
+        yield from self._hub_statements()
+        if not self._settings.trail.create:
+            # Another owner's trail may be encrypted. Decrypt only what a CloudTrail trail wrote.
             # https://docs.aws.amazon.com/awscloudtrail/latest/userguide/create-kms-key-policy-for-cloudtrail.html
             keys = Stack.of(self).format_arn(
                 service="kms", account="*", resource="key", resource_name="*"
@@ -143,8 +164,40 @@ class Nightly(Construct):
             of_a_trail = {"Null": {"kms:EncryptionContext:aws:cloudtrail:arn": "false"}}
             yield may(["kms:Decrypt"], keys, conditions=of_a_trail)
 
+    def _log_arns(self) -> list[str]:
+        """ARNs of the trail's log files."""
+        trail = self._settings.trail
+        # An organization's trail has the organization's id above the accounts.
+        levels_above_account = ("",) if trail.create else ("", "o-*/")
+        account = "*" if self._reads_all_accounts else Stack.of(self).account
+        return [
+            self._buckets.trail.arn_for_objects(f"{trail.above_logs}AWSLogs/{level}{account}/*")
+            for level in levels_above_account
+        ]
+
+    def _hub_statements(self) -> Iterator[iam.PolicyStatement]:
+        """What only the hub's job may do: read the tables that members share.
+
+        If it reads the trail for all accounts, it reads the members' cases instead.
+        """
+        organization = self._settings.organization
+        if organization is None or not self._settings.is_hub:
+            return
+        central = self._buckets.organization
+        if central:
+            yield may(["s3:GetObject"], central.arn_for_objects("account=*"))
+            yield may(["s3:ListBucket"], central.bucket_arn)
+            return
+        stack = Stack.of(self)
+        case_buckets = f"arn:{stack.partition}:s3:::{case_bucket_named('*', stack.region)}"
+        of_members = {"StringEquals": {"aws:ResourceOrgID": organization.id}}
+        keys = (f"{case_buckets}/cases/*", f"{case_buckets}/findings/*")
+        yield may(["s3:GetObject"], *keys, conditions=of_members)
+        yield may(["s3:ListBucket"], case_buckets, conditions=of_members)
+
 
 def _application(scope: Construct, settings: NightlySettings) -> emr.CfnApplication:
+    """An application that starts with a job run and stops when it is idle."""
     workers = workers_within(settings.maximum_vcpu, settings.maximum_memory_gb)
     return emr.CfnApplication(
         scope,

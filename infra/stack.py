@@ -1,10 +1,10 @@
-"""One account and region: composes the capabilities, defines no resource itself."""
+"""Mendq in one account and region: makes each construct and says what it gets."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
+import aws_cdk as cdk
 from aws_cdk import CfnOutput, Stack
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
@@ -15,6 +15,7 @@ from infra.alarms.health import Watched
 from infra.dashboard import dashboard
 from infra.intake import Intake
 from infra.lambdas.grants import Work
+from infra.lambdas.lambda_function import OwnLambda
 from infra.lambdas.rows import every_lambda
 from infra.nightly import Nightly
 from infra.own_queues import never_managed
@@ -23,24 +24,36 @@ from infra.pagerduty import PagerDuty
 from infra.queue_grants import keep_off
 from infra.schedules import schedule
 from infra.settings.deployment import DeploymentSettings
-from infra.settings.hook import FAIL
 from infra.storage import Buckets, case_bucket, case_table, central_bucket, report_bucket
 from infra.topics import Topics
 from infra.trail import Trail
-from mendq.model.limits import Bounds, Consent
+from mendq.model.limits import Consent
 from mendq.model.steps import Owner
+
+DESCRIPTION = "Mendq fixes SQS queues"
 
 
 class Code(Struct, frozen=True):
-    """Where the code of the Lambdas, of the report's Lambda and of the job is staged."""
+    """Where the code of the Lambdas, of the report's Lambda and of the nightly job is staged."""
 
     lambdas: Path
     report: Path
     job: EmrPackage
 
 
+class Placement(Struct, frozen=True):
+    """How the stack is called, where it goes, and where its zips lie.
+
+    What is None, CDK chooses: a name after the construct, any account and region, its bootstrap.
+    """
+
+    stack_name: str | None = None
+    environment: cdk.Environment | None = None
+    synthesizer: cdk.IStackSynthesizer | None = None
+
+
 class MendqStack(Stack):
-    """What Mendq is in one account and region."""
+    """All of Mendq in one account and region."""
 
     def __init__(
         self,
@@ -49,24 +62,76 @@ class MendqStack(Stack):
         *,
         settings: DeploymentSettings,
         code: Code,
-        **stack_properties: Any,
+        placement: Placement,
     ) -> None:
-        super().__init__(scope, name, **stack_properties)
-        work = self._work(settings, code.job)
+        super().__init__(
+            scope,
+            name,
+            stack_name=placement.stack_name,
+            env=placement.environment,
+            synthesizer=placement.synthesizer,
+            description=DESCRIPTION,
+            analytics_reporting=False,
+        )
+        trail = Trail(self, "Trail", settings.trail)
+        cases = Construct(self, "Cases")
+        reports = Construct(self, "Reports")
+        organization = Construct(self, "Organization")
+        central = central_bucket(organization, settings)
+        buckets = Buckets(
+            trail=trail.bucket,
+            cases=case_bucket(cases, settings),
+            reports=report_bucket(reports),
+            organization=central,
+        )
+        topics = Topics(self, "Topics", settings.notifications)
+        nightly = None
+        if settings.nightly.enabled:
+            nightly = Nightly(self, "Nightly", settings=settings, buckets=buckets, code=code.job)
+        case_store = case_table(Construct(self, "CaseStore"))
         intake = Intake(self, "Intake")
-        staged = (lambda_.Code.from_asset(str(each)) for each in (code.lambdas, code.report))
-        lambdas = every_lambda(work, self._known(work), *staged)
+        work = Work(
+            stack=self,
+            settings=settings,
+            consent=self.consent(settings, topics),
+            case_store=case_store,
+            buckets=buckets,
+            topics=topics,
+            nightly=nightly,
+        )
+        lambdas = every_lambda(
+            work,
+            code=lambda_.Code.from_asset(str(code.lambdas)),
+            report_code=lambda_.Code.from_asset(str(code.report)),
+        )
         intake.feeds(lambdas["heal"].function)
         schedule(self, lambdas, settings)
-        pagerduty = settings.notifications.pagerduty
-        paging = PagerDuty(self, "PagerDuty", pagerduty) if pagerduty else None
+        pagerduty = None
+        if settings.notifications.pagerduty:
+            pagerduty = PagerDuty(self, "PagerDuty", settings.notifications.pagerduty)
         never_managed(self)
-        watched = Watched(intake, lambdas, paging)
-        alarms = Alarms(self, "Alarms", watched, work.topics, settings)
+        watched = Watched(intake=intake, lambdas=lambdas, paging=pagerduty)
+        alarms = Alarms(self, "Alarms", watched=watched, topics=topics, settings=settings)
         if settings.dashboard:
             dashboard(self, alarms, watched, settings)
-        for each in ("heal", "rollback", *Owner):
-            keep_off(lambdas[each].role, moves_messages=each == Owner.REDRIVE)
+        for writer in ("heal", "rollback", *Owner):
+            keep_off(lambdas[writer].role, moves_messages=writer == Owner.REDRIVE)
+        self._add_outputs(work, intake, lambdas)
+
+    def consent(self, settings: DeploymentSettings, topics: Topics) -> Consent:
+        """Which queues Mendq manages, and how far it may go there.
+
+        The template of a stack set overrides this with its parameters.
+        """
+        return Consent(
+            mode=settings.mode,
+            tag_may_raise_to=settings.tag_may_raise_to,
+            queues=settings.queues,
+            teams=tuple(settings.notifications.teams),
+        )
+
+    def _add_outputs(self, work: Work, intake: Intake, lambdas: dict[str, OwnLambda]) -> None:
+        """Add what operators and their tools look up by name."""
         outputs = {
             "TrailBucket": work.buckets.trail.bucket_name,
             "CaseBucket": work.buckets.cases.bucket_name,
@@ -75,50 +140,11 @@ class MendqStack(Stack):
             "UrgentTopic": work.topics.urgent.arn,
             "InfoTopic": work.topics.info.arn,
             "IntakeQueue": intake.queue.queue_url,
-            **{f"{each.node.id}Function": each.function.function_name for each in lambdas.values()},
         }
+        for own_lambda in lambdas.values():
+            outputs[f"{own_lambda.node.id}Function"] = own_lambda.function.function_name
         if work.nightly:
-            outputs["TrailRoot"] = work.nightly.trail_root
+            outputs["TrailRoot"] = work.nightly.roots.trail
             outputs["NightlyApplication"] = work.nightly.application.attr_application_id
-        for output, value in outputs.items():  # what outsiders find by name
+        for output, value in outputs.items():
             CfnOutput(self, f"{output}Name", value=value).override_logical_id(output)
-
-    def _work(self, settings: DeploymentSettings, job: EmrPackage) -> Work:
-        """What is there before the Lambdas are."""
-        trail = Trail(self, "Trail", settings.trail).bucket
-        cases, reports = Construct(self, "Cases"), Construct(self, "Reports")
-        central = central_bucket(Construct(self, "Organization"), settings)
-        buckets = Buckets(trail, case_bucket(cases, settings), report_bucket(reports), central)
-        topics = Topics(self, "Topics", settings.notifications)
-        enabled = settings.nightly.enabled
-        nightly = Nightly(self, "Nightly", settings, buckets, job) if enabled else None
-        case_store = case_table(Construct(self, "CaseStore"))
-        return Work(self, settings, case_store, buckets, topics, nightly)
-
-    def _known(self, work: Work) -> dict[str, Any]:
-        """The values of the Lambdas' settings, by their names."""
-        settings = work.settings
-        return {
-            **vars(settings),
-            **vars(settings.report),
-            **(work.nightly.known() if work.nightly else {}),
-            "account": self.account,
-            "case_table": work.case_store.table_name,
-            "case_bucket": work.buckets.cases.bucket_name,
-            "report_bucket": work.buckets.reports.bucket_name,
-            "urgent_topic_arn": work.topics.urgent.arn,
-            "info_topic_arn": work.topics.info.arn,
-            "topic_arn": work.topics.info.arn,
-            "team_topic_arns": settings.notifications.teams,
-            "chat": settings.notifications.chat.severities,
-            "is_member": settings.organization is not None and not settings.is_hub,
-            "consent": Consent(
-                settings.mode,
-                settings.tag_may_raise_to,
-                settings.queues,
-                tuple(settings.notifications.teams),
-            ),
-            "hook_fails": settings.template_hook.mode == FAIL,
-            "hook_ignores": settings.template_hook.ignore,
-            "bounds": Bounds(soak_factor=settings.timing.soak_factor),
-        }

@@ -19,9 +19,8 @@ from infra.settings.deployment import DeploymentSettings, Environment
 from infra.settings.hook import STACK_NAME
 from infra.settings.reading import Mistake, SettingsRefused, is_there_twice, object_in, parse
 from infra.settings.warnings import misplaced, of_stack
-from infra.stack import Code, MendqStack
+from infra.stack import Code, MendqStack, Placement
 
-DESCRIPTION = "Mendq fixes SQS queues"
 CDK_JSON = ROOT / "cdk.json"
 
 
@@ -100,15 +99,13 @@ def synthesize(
 def _add(
     app: cdk.App, name: str, place: cdk.Environment, settings: DeploymentSettings, code: Code
 ) -> None:
+    account = place.account or own_place()[1]
     MendqStack(
         app,
         name,
-        stack_name=STACK_NAME,
-        description=DESCRIPTION,
-        env=place,
-        analytics_reporting=False,
-        settings=of_stack(settings, place.account or own_place()[1], str(place.region)),
+        settings=of_stack(settings, account, str(place.region)),
         code=code,
+        placement=Placement(stack_name=STACK_NAME, environment=place),
     )
 
 

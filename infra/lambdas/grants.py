@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from aws_cdk import Stack
@@ -24,16 +24,28 @@ from infra.topics import Topics
 from mendq.cases import view
 from mendq.model.case import EVENT_SOURCE, NOTIFICATION_EVENT, TRANSITION_EVENT
 from mendq.model.facts import ReadAction
+from mendq.model.limits import Consent
 from mendq.model.steps import RedriveMessages
 from mendq.nightly.verdict import NIGHTLY_RUNS, SHARED_TABLES, member_key
 
 
 @dataclass(frozen=True)
 class Work:
-    """What is there before the Lambdas are."""
+    """What the Lambdas work with. All of it is made before the Lambdas.
+
+    Attributes:
+        stack: the stack that the Lambdas belong to.
+        settings: what the user has set, as it holds for this stack.
+        consent: which queues Mendq manages, and how far it may go there.
+        case_store: the case table.
+        buckets: buckets of the trail, the cases and the reports.
+        topics: topics of urgent and other notifications, and of the teams.
+        nightly: the nightly job; None if the settings leave it out.
+    """
 
     stack: Stack
     settings: DeploymentSettings
+    consent: Consent
     case_store: dynamodb.Table
     buckets: Buckets
     topics: Topics
@@ -41,8 +53,8 @@ class Work:
 
     @property
     def job(self) -> Nightly:
-        """For the Lambdas that are there only where the nightly job is."""
-        assert self.nightly is not None  # noqa: S101 - `every_lambda` makes no others then
+        """The nightly job, for Lambdas that exist only together with it."""
+        assert self.nightly is not None  # noqa: S101 - `every_lambda` leaves those Lambdas out
         return self.nightly
 
 
@@ -102,16 +114,28 @@ def notes_findings(work: Work) -> Statements:
     yield may(["s3:GetObject", "s3:PutObject"], work.buckets.cases.arn_for_objects("findings/*"))
 
 
-def reads_facts(reader: Iterable[ReadAction]) -> Grant:
-    """Reads what facts are made of."""
-    return lambda work: look_statements(work.stack, reader)
+@dataclass(frozen=True)
+class ReadsFacts:
+    """Make the reads that facts need."""
+
+    actions: Collection[ReadAction]
+
+    def __call__(self, work: Work) -> Statements:
+        """Return the statements that allow these reads."""
+        return look_statements(work.stack, self.actions)
 
 
-def writes(kinds: Kinds) -> Grant:
-    """Takes these steps; those of redrive alone do not say what moving messages takes."""
-    if RedriveMessages in kinds:
-        return lambda work: redrive_statements(work.stack, work.settings)
-    return lambda work: write_statements(work.stack, work.settings, kinds)
+@dataclass(frozen=True)
+class WritesQueues:
+    """Take these steps on managed queues. The steps of redrive also move messages."""
+
+    kinds: Kinds
+
+    def __call__(self, work: Work) -> Statements:
+        """Return the statements that allow these steps."""
+        if RedriveMessages in self.kinds:
+            return redrive_statements(work.stack, work.settings)
+        return write_statements(work.stack, work.settings, self.kinds)
 
 
 def probes(work: Work) -> Statements:

@@ -18,14 +18,14 @@ from typing import Any
 import aws_cdk as cdk
 from aws_cdk import aws_sns as sns
 
-from infra.lambdas.grants import Work
 from infra.settings.deployment import DeploymentSettings, read
 from infra.settings.hook import STACK_NAME
 from infra.settings.reading import Mistake, SettingsRefused
 from infra.settings.warnings import misplaced, of_stack
-from infra.stack import Code, MendqStack
-from infra.synthesis import DESCRIPTION, new_app
-from mendq.model.limits import MODES, Mode
+from infra.stack import Code, MendqStack, Placement
+from infra.synthesis import new_app
+from infra.topics import Topic, Topics
+from mendq.model.limits import MODES, Consent, Mode
 
 REGION = "${AWS::Region}"
 # What the settings are checked with where an account or a region stands open.
@@ -102,27 +102,47 @@ def _opened(value: Any) -> Any:
 
 
 class StackOfMany(MendqStack):
-    """The stack with a parameter for what accounts may differ in at will."""
+    """The stack with a parameter for each thing in which accounts may differ."""
 
-    def _known(self, work: Work) -> dict[str, Any]:
-        modes = {"allowed_values": list(MODES), "default": str(Mode.OBSERVE)}
-        mode = self._parameter(_MODE, "How far Mendq may go on the queues that it names", **modes)
-        raised = self._parameter(_RAISED, "How far a queue's tag mendq may raise it", **modes)
-        for name, topic in (("Urgent", work.topics.urgent), ("Info", work.topics.info)):
-            about = f"Whom {name.lower()} notifications reach, one mail address; empty: nobody more"
-            to = self._parameter(f"{name}Mail", about, allowed_pattern=_ADDRESS, default="")
-            is_given = cdk.Fn.condition_not(cdk.Fn.condition_equals(to, ""))
-            subscribed = sns.CfnSubscription(
-                self, f"{name}MailSubscription", protocol="email", topic_arn=topic.arn, endpoint=to
-            )
-            condition = cdk.CfnCondition(self, f"{name}MailIsGiven", expression=is_given)
-            subscribed.cfn_options.condition = condition
-        known = super()._known(work)
-        consent = replace(known["consent"], mode=mode, tag_may_raise_to=raised)
-        return {**known, "consent": consent}
+    def consent(self, settings: DeploymentSettings, topics: Topics) -> Consent:
+        """The same queues as in the settings; how far Mendq may go comes from parameters."""
+        mode = self._mode_parameter(_MODE, "How far Mendq may go on the queues that it names")
+        raised = self._mode_parameter(_RAISED, "How far a queue's tag mendq may raise it")
+        self._add_mail_parameter("Urgent", topics.urgent)
+        self._add_mail_parameter("Info", topics.info)
+        return replace(super().consent(settings, topics), mode=mode, tag_may_raise_to=raised)
 
-    def _parameter(self, name: str, description: str, **more: Any) -> Any:
-        return cdk.CfnParameter(self, name, description=description, **more).value_as_string
+    def _mode_parameter(self, name: str, description: str) -> Any:
+        """Add a parameter that is a mode. Return the token that stands for its value."""
+        parameter = cdk.CfnParameter(
+            self,
+            name,
+            description=description,
+            allowed_values=list(MODES),
+            default=str(Mode.OBSERVE),
+        )
+        return parameter.value_as_string
+
+    def _add_mail_parameter(self, name: str, topic: Topic) -> None:
+        """Add a parameter for one more mail address. If it is set, `topic` sends to it."""
+        about = f"Whom {name.lower()} notifications reach, one mail address; empty: nobody more"
+        parameter = cdk.CfnParameter(
+            self, f"{name}Mail", description=about, allowed_pattern=_ADDRESS, default=""
+        )
+        address = parameter.value_as_string
+        is_given = cdk.CfnCondition(
+            self,
+            f"{name}MailIsGiven",
+            expression=cdk.Fn.condition_not(cdk.Fn.condition_equals(address, "")),
+        )
+        subscription = sns.CfnSubscription(
+            self,
+            f"{name}MailSubscription",
+            protocol="email",
+            topic_arn=topic.arn,
+            endpoint=address,
+        )
+        subscription.cfn_options.condition = is_given
 
 
 def template_for_many(
@@ -158,16 +178,15 @@ def _app(folder: Path, which: _Which, settings: DeploymentSettings, bucket: str,
     app = new_app(folder / name)
     app.node.set_context("aws:cdk:disable-asset-staging", True)
     mode, raised = (Mode.HEAL if each else Mode.OBSERVE for each in which)
+    own_buckets = cdk.CliCredentialsStackSynthesizer(
+        file_assets_bucket_name=bucket, bucket_prefix=PREFIX
+    )
     StackOfMany(
         app,
         STACK_NAME,
-        description=DESCRIPTION,
-        synthesizer=cdk.CliCredentialsStackSynthesizer(
-            file_assets_bucket_name=bucket, bucket_prefix=PREFIX
-        ),
-        analytics_reporting=False,
         settings=replace(settings, mode=mode, tag_may_raise_to=raised),
         code=code,
+        placement=Placement(synthesizer=own_buckets),
     )
     app.synth()
     return name

@@ -50,11 +50,6 @@ class LambdaSettings(Struct, frozen=True):
 
     account: Text
 
-    @classmethod
-    def of(cls, known: Mapping[str, Any]) -> Self:
-        """What this Lambda needs of all that is known."""
-        return cls(**{name: known[name] for name in cls.__struct_fields__ if name in known})
-
     def to_environment(self) -> dict[str, str]:
         """The variables that `from_environment` reads back; text as it is, all else as JSON.
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import ast
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import aws_cdk as cdk
 import pytest
 from aws_cdk import aws_lambda as lambda_
 
+from infra.lambdas import environment
 from infra.lambdas.lambda_function import ENVIRONMENT_CHARACTERS, deliver
 from infra.lambdas.rows import ROWS, TEMPLATE_HOOK
 from infra.settings.reading import SettingsRefused
+from mendq.model import settings as settings_classes
 from mendq.model.limits import Consent
 from mendq.model.settings import OwnerSettings, variable_of
 from tests.infra.synthesized import SETTINGS, template_of, template_with
@@ -28,8 +33,24 @@ def test_it_reads_its_settings_back_and_no_template_lets_a_clock_be_put_forward(
     hooked = "templateHook" in SETTINGS[settings]
     for row in [each for each in ROWS if hooked or each.handler.name != TEMPLATE_HOOK]:
         variables = _function(row.handler.construct, settings)["Environment"]["Variables"]
-        assert variables == row.settings.from_environment(variables).to_environment()
+        reader = import_module(f"functions.{row.handler.name}").handler.settings
+        assert variables == reader.from_environment(variables).to_environment()
         assert variable_of("most_days_ahead") not in variables
+
+
+def test_stack_gives_each_lambda_every_field_of_its_settings() -> None:
+    """A field with a default that the stack forgets would silently keep its default."""
+    source = Path(environment.__file__).read_text()
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    given = {
+        call.func.id: {keyword.arg for keyword in call.keywords}
+        for call in calls
+        if isinstance(call.func, ast.Name) and call.func.id.endswith("Settings")
+    }
+    assert len(given) == len({row.settings for row in ROWS})
+    for name, arguments in given.items():
+        fields = set(getattr(settings_classes, name).__struct_fields__)
+        assert arguments == fields - {"most_days_ahead"}, name
 
 
 def test_whoever_a_person_asks_waits_longer_than_whom_it_asks() -> None:

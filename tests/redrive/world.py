@@ -240,7 +240,7 @@ def run_of(
     context, settings = context_of(account), account.settings
     return RedriveRun(
         clients=clients or context.clients,
-        settings=RedriveSettings.of({**structs.asdict(settings), "bounds": bounds}),
+        settings=RedriveSettings(**structs.asdict(settings), bounds=bounds),
         owner=context.owner,
         now=context.now,
         remaining_seconds=lambda: remaining_seconds,

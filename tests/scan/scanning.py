@@ -11,7 +11,6 @@ from typing import Any, cast
 
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
-from msgspec import structs
 
 from mendq.cases.finding import Scanned
 from mendq.catalogue import CATALOGUE
@@ -42,7 +41,16 @@ class Scanning:
     remaining_seconds: Callable[[], float] = lambda: 900.0
 
     def settings(self) -> ScanSettings:
-        return ScanSettings.of({**structs.asdict(self.account.settings), "heal_function": "heal"})
+        settings = self.account.settings
+        return ScanSettings(
+            account=settings.account,
+            case_table=settings.case_table,
+            case_bucket=settings.case_bucket,
+            limits=settings.limits,
+            timing=settings.timing,
+            consent=settings.consent,
+            heal_function="heal",
+        )
 
     def context(self) -> ScanContext:
         account = self.account
