@@ -25,9 +25,9 @@ Rules, each with its reason:
    a team's topic: they are about Mendq, not about one team's queue.
 
 2. An alarm with a cause of its own reaches people by itself. There is one alarm for each DLQ and
-   for each Lambda besides heal that writes queues, so that a message that waits in one DLQ for days cannot hide the
-   next fault. Errors of heal and follow_up that their code caught are counted by Mendq's own
-   metrics, because AWS counts no error then.
+   for each Lambda besides heal that writes queues, so that a message that waits in one DLQ for days
+   cannot hide the next fault. Errors of heal and follow_up that their code caught are counted by
+   Mendq's own metrics, because AWS counts no error then.
 
 3. Alarms that one cause makes ring together notify nobody by themselves. A composite alarm
    notifies once for all of them: `not_healing` for intake_late and heal_failing, `nightly_failing`

@@ -1,4 +1,11 @@
-"""Where a stack set goes and in what order, as the commands that take it there."""
+"""Fill in `rollout.sh`: a stack set goes wave by wave, and halts if a canary's alarm rings.
+
+A wave is one operation of StackSets, whose operation preferences give the order of the regions, the
+accounts at once and the failures that are tolerated. They give no order of accounts or units, and
+watch no alarm: that is why there are waves, and why `rollout.sh` looks at alarms between them.
+
+https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_StackSetOperationPreferences.html
+"""
 
 from __future__ import annotations
 
@@ -6,7 +13,7 @@ import json
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -32,13 +39,24 @@ from infra.stackset.one_template import PARAMETERS, REGION
 from mendq.model.limits import Range
 
 SCRIPT = Path(__file__).with_name("rollout.sh")
-# Whether probes come through, heal works and the scan runs: there in any case, `alarms` or not.
-_ALARMS = (PROBE_LOST, HEAL_ERRORS, FOLLOW_UP_ERRORS, UNDELIVERED, SILENT, LATE, SCAN_MISSING)
-ALARMS = (*(each.called() for each in _ALARMS), OWN_DLQ.called(INTAKE))
+# The alarms that are watched. They exist whatever the setting `alarms` says.
+ALARMS = (
+    PROBE_LOST.called(),
+    HEAL_ERRORS.called(),
+    FOLLOW_UP_ERRORS.called(),
+    UNDELIVERED.called(),
+    SILENT.called(),
+    LATE.called(),
+    SCAN_MISSING.called(),
+    OWN_DLQ.called(INTAKE),
+)
+# The most units that one operation takes. The canaries' wave names the units of all waves.
+# https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_CreateStackInstances.html
+MOST_UNITS = 50
 _UNIT = r"r-[0-9a-z]{4,32}|ou-[0-9a-z]{4,32}-[0-9a-z]{8,32}"
 Unit = Annotated[str, text("the id of a unit, or of the root", _UNIT, "ou-abcd-11111111")]
 Units = Annotated[tuple[Unit, ...], entries("units")]
-# The guard knows those that begin so.
+# The guard protects only stacks whose names begin so.
 _NAME = rf"(?=.{{1,64}}\Z){STACK_SET}(?:-[A-Za-z0-9]+)*"
 StackSet = Annotated[str, text(f"a name that begins with {STACK_SET}", _NAME, "mendq-payments")]
 Profile = Annotated[str, text("a profile of the AWS CLI", r"(?a:\w[\w.@+-]{0,127})", "canary")]
@@ -51,9 +69,16 @@ Url = Annotated[str, text("an https URL", r"https://[!-~]{1,1000}", "https://...
 
 @dataclass(frozen=True)
 class Waves:
-    """`canaries` are accounts, each with the AWS CLI's profile that may look at its alarms.
+    """What a WAVES file says.
 
-    `parameters` are the stack set's own, in the place of what the settings say.
+    Attributes:
+        regions: the stacks' regions, in the order in which each wave takes them.
+        canaries: accounts that come first, each with a profile of the AWS CLI that may read alarms.
+        waves: organizational units, those of one wave in one list.
+        accounts_at_once: the most accounts of a region that StackSets deploys to at the same time.
+        soak_minutes: how long the canaries' alarms are watched after each wave.
+        parameters: values of the stack set's parameters, in place of those that the settings give.
+        template_url: an older template to go back to; None is the one that is built now.
     """
 
     regions: Annotated[tuple[Region, ...], entries("regions")] = ()
@@ -67,64 +92,92 @@ class Waves:
     template_url: Url | None = None
 
     def conflicts(self) -> Iterator[Conflict]:
-        """What has to be said, and what no single field can show."""
+        """What must be said, and what no single field can show."""
         for name in ("regions", "canaries", "waves"):
             if not getattr(self, name):
                 yield {name}, name, "names none", "say one at least: docs/stacksets.md shows how"
         if not all(self.waves):
             yield {"waves"}, "waves", "one of them is empty", "leave it out"
         named = Counter(unit for units in self.waves for unit in units)
-        # The canaries are asked for among all of them at once.
-        # https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_CreateStackInstances.html
-        if len(named) > 50:
-            yield {"waves"}, "waves", f"{len(named)} units, over 50", "name one that holds some"
+        if len(named) > MOST_UNITS:
+            fault = f"{len(named)} units, over {MOST_UNITS}"
+            yield {"waves"}, "waves", fault, "name one that holds some"
         for unit, times in named.items():
             if times > 1:
                 yield {"waves"}, "waves", f"{unit} is in {times} of them", "leave it in one"
 
+    @property
+    def operation_preferences(self) -> dict[str, Any]:
+        """The preferences of every wave's operation.
+
+        By default StackSets would let only one more account at once than may fail, which is none.
+        """
+        return {
+            "RegionConcurrencyType": "SEQUENTIAL",
+            "RegionOrder": list(self.regions),
+            "MaxConcurrentCount": self.accounts_at_once,
+            "FailureToleranceCount": 0,
+            "ConcurrencyMode": "SOFT_FAILURE_TOLERANCE",
+        }
+
 
 def waves_in(path: Path) -> Waves:
-    """Raises SettingsRefused with every mistake."""
+    """Read a WAVES file. Raise SettingsRefused with every mistake."""
     return whole(Waves, object_in(path, "WAVES"), of="WAVES ")
 
 
 def rollout(waves: Waves, bucket: str, key: str, parameters: Mapping[str, str]) -> str:
-    """A script for the AWS CLI; `parameters` are the template's."""
-    region, values = waves.regions[0], {**parameters, **waves.parameters}
-    url = f"https://{bucket.replace(REGION, region)}.s3.{region}.amazonaws.com/{key}"
+    """Fill in rollout.sh, a script for the AWS CLI.
+
+    Args:
+        waves: where the stack set goes.
+        bucket: name of the buckets, with a place for the region.
+        key: key of the template in them.
+        parameters: the template's own, with their defaults.
+    """
+    region = waves.regions[0]
+    own_url = f"https://{bucket.replace(REGION, region)}.s3.{region}.amazonaws.com/{key}"
+    url = waves.template_url or own_url
+    values = {**parameters, **waves.parameters}
     pairs = [{"ParameterKey": name, "ParameterValue": value} for name, value in values.items()]
-    every = tuple(unit for units in waves.waves for unit in units)
-    known = {
+    profiles = [f"whose {account} {profile}" for account, profile in waves.canaries.items()]
+    filled_in = {
         "ACCOUNTS": " ".join(waves.canaries),
         "ALARMS": shlex.quote(" ".join(ALARMS)),
         "CALL_AS": waves.call_as,
         "CANARIES": " ".join(waves.canaries.values()),
-        # What is gone on with has to be what the canaries got.
-        "KEY": sha256(f"{waves.template_url or url} {pairs}".encode()).hexdigest()[:16],
-        "PARAMETERS": _json(pairs),
+        # Names what the canaries got, so that later waves get the same.
+        "KEY": sha256(f"{url} {pairs}".encode()).hexdigest()[:16],
         "LAST": str(len(waves.waves) + 1),
+        "PARAMETERS": _json(pairs),
+        "PREFERENCES": _json(waves.operation_preferences),
         "REGIONS": " ".join(waves.regions),
         "SOAK": str(waves.soak_minutes),
         "STACK_SET": waves.stack_set,
-        "URL": shlex.quote(waves.template_url or url),
-        "WAVES": "\n".join(_wave(waves, *each) for each in enumerate((every, *waves.waves))),
-        "WHOSE": "\n".join(map("whose {} {}".format, waves.canaries, waves.canaries.values())),
+        "URL": shlex.quote(url),
+        "WAVES": "\n".join(_wave_lines(waves)),
+        "WHOSE": "\n".join(profiles),
     }
-    return re.sub("@([A-Z_]+)@", lambda found: known[found[1]], SCRIPT.read_text())
+    return re.sub("@([A-Z_]+)@", lambda place: filled_in[place[1]], SCRIPT.read_text())
 
 
-def _wave(waves: Waves, number: int, units: tuple[str, ...]) -> str:
-    """One region after the other, and no further once a stack fails; the canaries are the first."""
-    kind = "DIFFERENCE" if number else "INTERSECTION"
-    accounts = [*waves.canaries]
-    targets = {"OrganizationalUnitIds": units, "Accounts": accounts, "AccountFilterType": kind}
-    at_once = waves.accounts_at_once if number else 1
-    order = {"RegionConcurrencyType": "SEQUENTIAL", "RegionOrder": waves.regions}
-    # The strict mode would let one more at once than may fail.
-    bounds = {"MaxConcurrentCount": at_once, "ConcurrencyMode": "SOFT_FAILURE_TOLERANCE"}
-    preferences = {**order, "FailureToleranceCount": 0, **bounds}
-    return f"wave {number} {_json(targets)} {_json(preferences)}"
+def _wave_lines(waves: Waves) -> Iterator[str]:
+    """One line of the script for each wave. Wave 0 are the canaries, which no later wave has."""
+    every_unit = [unit for units in waves.waves for unit in units]
+    yield f"wave 0 {_json(_targets(every_unit, waves, 'INTERSECTION'))}"
+    for number, units in enumerate(waves.waves, start=1):
+        yield f"wave {number} {_json(_targets(units, waves, 'DIFFERENCE'))}"
+
+
+def _targets(units: Sequence[str], waves: Waves, kind: str) -> dict[str, Any]:
+    """The accounts of `units` that are canaries (INTERSECTION) or are not (DIFFERENCE)."""
+    return {
+        "OrganizationalUnitIds": list(units),
+        "Accounts": list(waves.canaries),
+        "AccountFilterType": kind,
+    }
 
 
 def _json(value: Any) -> str:
+    """JSON as one word of a shell."""
     return shlex.quote(json.dumps(value))

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 
 from infra.alarms import NOTIFIED, WATCHED
@@ -71,17 +72,34 @@ def test_canaries_come_first_and_then_each_wave_without_them(tmp_path: Path) -> 
     assert "--regions" not in joining
 
 
-def test_a_wave_takes_one_region_after_the_other_and_tolerates_no_failure(tmp_path: Path) -> None:
-    waves = _run(tmp_path, {}, "update").of("update-stack-set")[:3]
-    for wave, at_once in zip(waves, (1, 5, 5), strict=True):
-        preferences = json.loads(option(wave, "--operation-preferences"))
-        assert preferences["RegionConcurrencyType"] == "SEQUENTIAL"
-        assert preferences["RegionOrder"] == WAVES["regions"]
-        assert preferences["FailureToleranceCount"] == 0
-        assert preferences["MaxConcurrentCount"] == at_once
-        assert option(wave, "--call-as") == "DELEGATED_ADMIN"
-        url = f"https://our-mendq-eu-west-1.s3.eu-west-1.amazonaws.com/{KEY}"
-        assert option(wave, "--template-url") == url
+def test_every_wave_has_the_same_preferences_and_tolerates_no_failure(tmp_path: Path) -> None:
+    """StackSets orders the regions and limits the accounts at once, for the canaries too."""
+    for given, at_once in (({}, 5), ({"accountsAtOnce": 1}, 1)):
+        *operations, joining = _run(tmp_path, {}, "update", **given).of("update-stack-set")
+        assert "--operation-preferences" not in joining
+        assert len(operations) == 3
+        for operation in operations:
+            assert json.loads(option(operation, "--operation-preferences")) == {
+                "RegionConcurrencyType": "SEQUENTIAL",
+                "RegionOrder": WAVES["regions"],
+                "MaxConcurrentCount": at_once,
+                "FailureToleranceCount": 0,
+                "ConcurrencyMode": "SOFT_FAILURE_TOLERANCE",
+            }
+            assert option(operation, "--call-as") == "DELEGATED_ADMIN"
+            url = f"https://our-mendq-eu-west-1.s3.eu-west-1.amazonaws.com/{KEY}"
+            assert option(operation, "--template-url") == url
+
+
+def test_preferences_are_those_that_the_aws_cli_takes(tmp_path: Path) -> None:
+    run = _run(tmp_path, {}, "first")
+    client = boto3.client("cloudformation", "eu-west-1")
+    members = client.meta.service_model.shape_for("StackSetOperationPreferences").members
+    for call in run.of("create-stack-instances"):
+        preferences = json.loads(option(call, "--operation-preferences"))
+        assert preferences.keys() <= members.keys()
+        for name, value in preferences.items():
+            assert value in (getattr(members[name], "enum", None) or [value])
 
 
 @pytest.mark.parametrize(
