@@ -234,7 +234,9 @@ def alarms_that_reach_people() -> str:
 
 def essential_alarms() -> str:
     """Those that the setting `alarms` keeps in any case."""
-    return ", ".join(f"`{each.called()}`" for each in (*NOTIFIED, *WATCHED) if each.is_essential)
+    return ", ".join(
+        f"`{each.alarm_name()}`" for each in (*NOTIFIED, *WATCHED) if each.is_essential
+    )
 
 
 def alarms_beneath() -> str:
@@ -244,14 +246,14 @@ def alarms_beneath() -> str:
 
 def _alarm(announced: AlarmDescription, *topic: object) -> tuple[object, ...]:
     command, page = f"`{announced.command}`", links([announced.page], "docs")
-    return f"`{announced.called()}`", *topic, announced.when, command, page
+    return f"`{announced.alarm_name()}`", *topic, announced.when, command, page
 
 
 def when_woken() -> str:
     """What each alarm that reaches people means to them, and the runbook by its first line."""
     alike = defaultdict[tuple[str, str], list[str]](list)
     for each in NOTIFIED:
-        alike[each.impact, each.page].append(each.called())
+        alike[each.impact, each.page].append(each.alarm_name())
     titles = {page: (ROOT / page).read_text().partition("\n")[0].strip("# ") for _, page in alike}
     rows = (
         (code(names), impact, f"[{titles[page]}]({page.removeprefix('docs/')})")

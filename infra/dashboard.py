@@ -15,7 +15,7 @@ from constructs import Construct
 from infra.alarms import Alarms
 from infra.alarms.alarm import AN_HOUR, FIVE_MINUTES, OPEN_CASES, in_region, own
 from infra.alarms.fixes import BAND_WIDTH, FIXES_SPIKE, OVER_CEILING, PERIOD
-from infra.alarms.health import ESCALATED, PROPOSED, Watched, waiting_in
+from infra.alarms.health import ESCALATED, PROPOSED, WatchedResources, waiting_in
 from infra.settings.deployment import DeploymentSettings
 from mendq.model import names
 from mendq.model.limits import Limits
@@ -30,7 +30,9 @@ HEIGHT, LOW, HEADING = 6, 3, 2
 A_DAY = Duration.days(1)
 CASES = "mendq cases"
 # What only an open case or many fixes make ring says nothing of Mendq's own health.
-OF_QUEUES = frozenset(each.called() for each in (FIXES_SPIKE, OVER_CEILING, ESCALATED, PROPOSED))
+OF_QUEUES = frozenset(
+    each.alarm_name() for each in (FIXES_SPIKE, OVER_CEILING, ESCALATED, PROPOSED)
+)
 NOT_DONE = (OwnMetric.HEAL_ERRORS, OwnMetric.FOLLOW_UP_ERRORS, OwnMetric.SCAN_ERRORS)
 RUNS = (NightlyMetric.WRITTEN, NightlyMetric.FAILED, NightlyMetric.DOUBTFUL)
 WAITING = (OwnMetric.ESCALATED_CASES_OPEN, OwnMetric.PROPOSED_CASES_OPEN)
@@ -41,7 +43,7 @@ DONE = (
 
 
 def dashboard(
-    scope: Construct, alarms: Alarms, watched: Watched, settings: DeploymentSettings
+    scope: Construct, alarms: Alarms, watched: WatchedResources, settings: DeploymentSettings
 ) -> None:
     """Make the page. Its name holds in all regions of an account, so it carries the region."""
     region = Stack.of(scope).region
@@ -121,7 +123,7 @@ def _computed(
     )
 
 
-def _on_the_way(watched: Watched, probe_minutes: int) -> list[cloudwatch.IWidget]:
+def _on_the_way(watched: WatchedResources, probe_minutes: int) -> list[cloudwatch.IWidget]:
     """From a failed call to heal; five beats a period are a follow-up that ran each minute."""
     beats = own(HEARTBEAT, "SampleCount", FIVE_MINUTES).with_(label="follow-ups in 5 minutes")
     lost = _own([OwnMetric.PROBES_LOST], "Maximum", Duration.minutes(probe_minutes))
@@ -137,7 +139,7 @@ def _on_the_way(watched: Watched, probe_minutes: int) -> list[cloudwatch.IWidget
     ]
 
 
-def _failing(watched: Watched, *, nightly: bool) -> list[cloudwatch.IWidget]:
+def _failing(watched: WatchedResources, *, nightly: bool) -> list[cloudwatch.IWidget]:
     """What a Lambda has caught is no error to AWS.
 
     A week of nightly runs, whatever the page shows: a point a nightly run.

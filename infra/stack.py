@@ -11,7 +11,7 @@ from constructs import Construct
 from msgspec import Struct
 
 from infra.alarms import Alarms
-from infra.alarms.health import Watched
+from infra.alarms.health import WatchedResources
 from infra.dashboard import dashboard
 from infra.intake import Intake
 from infra.lambdas.grants import Work
@@ -110,7 +110,7 @@ class MendqStack(Stack):
         if settings.notifications.pagerduty:
             pagerduty = PagerDuty(self, "PagerDuty", settings.notifications.pagerduty)
         never_managed(self)
-        watched = Watched(intake=intake, lambdas=lambdas, paging=pagerduty)
+        watched = WatchedResources(intake=intake, lambdas=lambdas, paging=pagerduty)
         alarms = Alarms(self, "Alarms", watched=watched, topics=topics, settings=settings)
         if settings.dashboard:
             dashboard(self, alarms, watched, settings)

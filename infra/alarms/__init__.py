@@ -83,7 +83,7 @@ from constructs import Construct
 
 from infra.alarms import fixes, health
 from infra.alarms.alarm import AlarmDescription, composite
-from infra.alarms.health import Watched, watches
+from infra.alarms.health import WatchedResources, watches
 from infra.settings.deployment import DeploymentSettings
 from infra.topics import Topics
 from mendq.model.settings import FULL
@@ -111,7 +111,7 @@ class Alarms(Construct):
         self,
         scope: Construct,
         name: str,
-        watched: Watched,
+        watched: WatchedResources,
         topics: Topics,
         settings: DeploymentSettings,
     ) -> None:
@@ -132,7 +132,7 @@ class Alarms(Construct):
         named: list[cloudwatch.IAlarm] = []
         others: list[cloudwatch.IAlarm] = []
         for description, alarm in self._notifying:
-            if description.called() in names:
+            if description.alarm_name() in names:
                 named.append(alarm)
             else:
                 others.append(alarm)
@@ -144,21 +144,27 @@ class Alarms(Construct):
         return {name: Construct(self, name) for name in names if name}
 
     def _add_essential(
-        self, watched: Watched, settings: DeploymentSettings, parts: Mapping[str, Construct]
+        self,
+        watched: WatchedResources,
+        settings: DeploymentSettings,
+        parts: Mapping[str, Construct],
     ) -> None:
         """Add the essential alarms. Each of them reaches people."""
         for watch in watches(watched, settings):
             if watch.is_essential:
-                description = watch.announced
+                description = watch.description
                 self._notify(description, watch.alarm(parts[description.part]))
 
     def _add_all(
-        self, watched: Watched, settings: DeploymentSettings, parts: Mapping[str, Construct]
+        self,
+        watched: WatchedResources,
+        settings: DeploymentSettings,
+        parts: Mapping[str, Construct],
     ) -> None:
         """Add every alarm, and the composites that notify for those that do not themselves."""
         joined = defaultdict[str, list[cloudwatch.IAlarm]](list)
         for watch in watches(watched, settings):
-            description = watch.announced
+            description = watch.description
             alarm = watch.alarm(parts[description.part])
             if description.severity:
                 self._notify(description, alarm)

@@ -1,11 +1,6 @@
-"""An alarm: in words, when it fires, and how it is made.
-
-The words say what it means for people, what to type first, and where to read on.
-"""
+"""One alarm: its description for people, when it fires, and its construct."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -19,33 +14,38 @@ from mendq.notifications.commands import ALARM_PREFIX, DOCTOR, worded
 from mendq.notifications.text import linked
 
 OPEN_CASES = "mendq cases --open"
-# What an alarm on the DLQ of the intake ends in.
+# The name of the alarm on the intake's DLQ ends so.
 INTAKE = "intake"
 A_MINUTE = Duration.minutes(1)
 FIVE_MINUTES = Duration.minutes(5)
 AN_HOUR = Duration.hours(1)
 AT_LEAST = cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
 BELOW = cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD
-# Of the band that CloudWatch expects, which is as many standard deviations wide as the threshold.
+# Above the band that CloudWatch expects. The threshold is the band's width in standard deviations.
 ABOVE_BAND = cloudwatch.ComparisonOperator.GREATER_THAN_UPPER_THRESHOLD
+# What missing data means.
 FINE = cloudwatch.TreatMissingData.NOT_BREACHING
 A_FAULT = cloudwatch.TreatMissingData.BREACHING
-# What was said last still holds.
 AS_BEFORE = cloudwatch.TreatMissingData.IGNORE
 
 
 def in_region(command: str, region: str) -> str:
-    """What to type: whoever is paged has another region as the default."""
+    """Add the region to a command, because the reader's default may be another one."""
     return f"{command} --region {region}"
 
 
 class AlarmDescription(Struct, frozen=True):
-    """What a person reads of one alarm; `command` is the first to type.
+    """What people read about an alarm.
 
-    `when` says when it fires. `runbook` is the name of the page where it shares another's.
-    `severity` says whom it reaches by itself; None is nobody: a composite joins it to others.
-    `part` is where in the stack it is. `is_essential` is what the setting `alarms` keeps in any
-    case: what tells of harm to users, or that Mendq does not heal.
+    Attributes:
+        name: its name in words, with underscores.
+        when: when it fires.
+        impact: what it means for users.
+        command: what to type first.
+        runbook: name of the runbook's page, if it is not the alarm's own name.
+        severity: the topic that it notifies; None if it notifies nobody by itself.
+        part: the part of the stack that it belongs to; empty for a composite.
+        is_essential: True if the setting `alarms: essential` keeps it.
     """
 
     name: str
@@ -59,28 +59,32 @@ class AlarmDescription(Struct, frozen=True):
 
     @property
     def page(self) -> str:
-        """Its runbook, from the root of the repository."""
+        """Path of its runbook from the repository's root."""
         return f"docs/runbooks/{self.runbook or self.name}.md"
 
     def description(self, scope: Construct) -> str:
-        """What CloudWatch sends to people with the alarm, of the stack that `scope` is in."""
+        """The text that CloudWatch sends with the alarm, for the stack of `scope`."""
         stack = Stack.of(scope)
-        said = self.impact, self.when, stack.account, in_region(self.command, stack.region)
-        return linked(worded(*said, self.page), scope.node.try_get_context("docsUrl"))
+        command = in_region(self.command, stack.region)
+        text = worded(self.impact, self.when, stack.account, command, self.page)
+        return linked(text, scope.node.try_get_context("docsUrl"))
 
-    def called(self, of: str = "") -> str:
-        """The alarm's name, with what it watches where there are several of them."""
-        return ALARM_PREFIX + "-".join(filter(None, (self.name.replace("_", "-"), of)))
+    def alarm_name(self, resource: str = "") -> str:
+        """The alarm's name. It ends in the watched resource if there is one alarm for each."""
+        name = ALARM_PREFIX + self.name.replace("_", "-")
+        return f"{name}-{resource}" if resource else name
 
-    def construct(self, of: str = "") -> str:
-        """Its name in the stack."""
-        return "".join(each.capitalize() for each in self.called(of).split("-")[1:])
+    def construct_id(self, resource: str = "") -> str:
+        """The id of the alarm's construct: its name without the prefix, in camel case."""
+        words = self.alarm_name(resource).removeprefix(ALARM_PREFIX).split("-")
+        return "".join(word.capitalize() for word in words)
 
 
 class Firing(Struct, frozen=True):
-    """At `threshold` in `of` periods out of `periods`; `missing` is what silence means.
+    """When an alarm fires: if the metric breaches `threshold` in `of` of `periods` periods.
 
-    Where periods are missing CloudWatch looks further back than `periods`, how far it does not say.
+    `missing` says what missing data means. If periods are missing, CloudWatch looks further back
+    than `periods`; how far is not documented.
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarms-and-missing-data.html
     """
 
@@ -92,39 +96,49 @@ class Firing(Struct, frozen=True):
 
 
 class Watch(Struct, frozen=True):
-    """An alarm on one metric; `of` names what it watches where there are several."""
+    """An alarm on one metric. `resource` names what it watches if there is one alarm for each."""
 
-    announced: AlarmDescription
+    description: AlarmDescription
     metric: cloudwatch.IMetric
     firing: Firing
-    of: str = ""
+    resource: str = ""
 
     @property
     def is_essential(self) -> bool:
-        """Of several of a kind, the one on what failed calls come by."""
-        return self.announced.is_essential and self.of in ("", INTAKE)
+        """True if the setting `alarms: essential` keeps it. Of several, keep the intake's."""
+        return self.description.is_essential and self.resource in ("", INTAKE)
 
     def alarm(self, scope: Construct) -> cloudwatch.Alarm:
-        """Make it."""
-        is_band = self.firing.operator is ABOVE_BAND
-        kind = cloudwatch.AnomalyDetectionAlarm if is_band else cloudwatch.Alarm
-        bound: Any = {"std_devs" if is_band else "threshold": self.firing.threshold}
-        return kind(
+        """Make the alarm."""
+        if self.firing.operator is ABOVE_BAND:
+            return cloudwatch.AnomalyDetectionAlarm(
+                scope,
+                self.description.construct_id(self.resource),
+                alarm_name=self.description.alarm_name(self.resource),
+                alarm_description=self.description.description(scope),
+                metric=self.metric,
+                comparison_operator=self.firing.operator,
+                std_devs=self.firing.threshold,
+                datapoints_to_alarm=self.firing.of,
+                evaluation_periods=self.firing.periods,
+                treat_missing_data=self.firing.missing,
+            )
+        return cloudwatch.Alarm(
             scope,
-            self.announced.construct(self.of),
-            alarm_name=self.announced.called(self.of),
-            alarm_description=self.announced.description(scope),
+            self.description.construct_id(self.resource),
+            alarm_name=self.description.alarm_name(self.resource),
+            alarm_description=self.description.description(scope),
             metric=self.metric,
             comparison_operator=self.firing.operator,
+            threshold=self.firing.threshold,
             datapoints_to_alarm=self.firing.of,
             evaluation_periods=self.firing.periods,
             treat_missing_data=self.firing.missing,
-            **bound,
         )
 
 
 def own(metric: OwnMetric | NightlyMetric, statistic: str, period: Duration) -> cloudwatch.Metric:
-    """A metric of Mendq's, without a dimension."""
+    """One of the metrics that Mendq sends, without dimensions."""
     return cloudwatch.Metric(
         namespace=NAMESPACE, metric_name=metric.value, statistic=statistic, period=period
     )
@@ -132,22 +146,27 @@ def own(metric: OwnMetric | NightlyMetric, statistic: str, period: Duration) -> 
 
 def composite(
     scope: Construct,
-    announced: AlarmDescription,
+    description: AlarmDescription,
     rule: cloudwatch.IAlarmRule,
-    held_back_by: cloudwatch.IAlarm | None = None,
+    suppressor: cloudwatch.IAlarm | None = None,
     settling: Duration | None = None,
 ) -> cloudwatch.CompositeAlarm:
-    """Several alarms of one cause, which make one page.
+    """Make one alarm of several that have one cause.
 
-    What holds it back may be away or come late by `settling`.
+    Args:
+        scope: the construct that holds it.
+        description: its description.
+        rule: which alarms must ring.
+        suppressor: the alarm that holds back its notification.
+        settling: how late `suppressor` may begin, and how long it may be away.
     """
     return cloudwatch.CompositeAlarm(
         scope,
-        announced.construct(),
-        composite_alarm_name=announced.called(),
-        alarm_description=announced.description(scope),
+        description.construct_id(),
+        composite_alarm_name=description.alarm_name(),
+        alarm_description=description.description(scope),
         alarm_rule=rule,
-        actions_suppressor=held_back_by,
+        actions_suppressor=suppressor,
         actions_suppressor_wait_period=settling,
         actions_suppressor_extension_period=settling,
     )

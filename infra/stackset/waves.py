@@ -41,14 +41,14 @@ from mendq.model.limits import Range
 SCRIPT = Path(__file__).with_name("rollout.sh")
 # The alarms that are watched. They exist whatever the setting `alarms` says.
 ALARMS = (
-    PROBE_LOST.called(),
-    HEAL_ERRORS.called(),
-    FOLLOW_UP_ERRORS.called(),
-    UNDELIVERED.called(),
-    SILENT.called(),
-    LATE.called(),
-    SCAN_MISSING.called(),
-    OWN_DLQ.called(INTAKE),
+    PROBE_LOST.alarm_name(),
+    HEAL_ERRORS.alarm_name(),
+    FOLLOW_UP_ERRORS.alarm_name(),
+    UNDELIVERED.alarm_name(),
+    SILENT.alarm_name(),
+    LATE.alarm_name(),
+    SCAN_MISSING.alarm_name(),
+    OWN_DLQ.alarm_name(INTAKE),
 )
 # The most units that one operation takes. The canaries' wave names the units of all waves.
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_CreateStackInstances.html

@@ -47,7 +47,7 @@ def _words(name: str) -> AlarmDescription:
     (found,) = (
         each
         for each in (*NOTIFIED, *WATCHED)
-        if name == each.called() or (name.startswith(f"{each.called()}-") and each.severity)
+        if name == each.alarm_name() or (name.startswith(f"{each.alarm_name()}-") and each.severity)
     )
     return found
 
@@ -79,7 +79,7 @@ def test_the_essential_alarms_are_few_and_each_reaches_people() -> None:
     assert not template.all(PAGING)
     alarms = {each["AlarmName"]: each for each in _properties(template, ON_METRICS)}
     assert {name.replace("-dlq-intake", "-dlq") for name in alarms} == {
-        each.called() for each in (*NOTIFIED, *WATCHED) if each.is_essential
+        each.alarm_name() for each in (*NOTIFIED, *WATCHED) if each.is_essential
     }
     assert len(alarms) <= 12
     for name, each in alarms.items():
@@ -149,7 +149,7 @@ def test_what_to_type_first_acts_on_the_stack_that_rang() -> None:
 @pytest.mark.parametrize("announced", [*NOTIFIED, *WATCHED], ids=lambda announced: announced.name)
 def test_a_runbook_is_there_and_speaks_of_the_alarm(announced: AlarmDescription) -> None:
     page = (ROOT / announced.page).read_text()
-    assert f"`{announced.called()}" in page
+    assert f"`{announced.alarm_name()}" in page
 
 
 @cache

@@ -105,10 +105,10 @@ def test_preferences_are_those_that_the_aws_cli_takes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("alarm", "state"),
     [
-        (PROBE_LOST.called(), "ALARM"),
-        (HEAL_ERRORS.called(), "ALARM"),
-        (PROBE_LOST.called(), "INSUFFICIENT_DATA"),
-        (HEAL_ERRORS.called(), ""),
+        (PROBE_LOST.alarm_name(), "ALARM"),
+        (HEAL_ERRORS.alarm_name(), "ALARM"),
+        (PROBE_LOST.alarm_name(), "INSUFFICIENT_DATA"),
+        (HEAL_ERRORS.alarm_name(), ""),
     ],
 )
 def test_a_canary_that_gets_worse_halts_it(alarm: str, state: str, tmp_path: Path) -> None:
@@ -297,5 +297,5 @@ def test_every_mistake_of_a_file_is_named_at_once_and_what_cannot_be_read_as_wha
 
 
 def test_every_alarm_that_is_watched_is_there_whatever_alarms_says() -> None:
-    essential = {each.called() for each in (*NOTIFIED, *WATCHED) if each.is_essential}
+    essential = {each.alarm_name() for each in (*NOTIFIED, *WATCHED) if each.is_essential}
     assert {each.removesuffix("-intake") if "dlq" in each else each for each in ALARMS} <= essential
