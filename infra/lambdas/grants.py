@@ -1,4 +1,4 @@
-"""What Lambdas work on, and what they may do with it."""
+"""Grants: the IAM statements that Lambdas need, each made from what the stack holds."""
 
 from __future__ import annotations
 
@@ -62,54 +62,54 @@ Grant = Callable[[Work], Iterable[iam.PolicyStatement]]
 
 
 def moves_cases(work: Work) -> Statements:
-    """Item by item in the case store, one new object a transition.
+    """Write single items of the case store, and one new object for each transition.
 
-    A transaction takes the actions of its parts.
+    A transaction needs the actions of its parts.
     https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html
     """
     verbs = ("Get", "Put", "Update", "Delete")
-    yield may([f"dynamodb:{each}Item" for each in verbs], work.case_store.table_arn)
+    yield may([f"dynamodb:{verb}Item" for verb in verbs], work.case_store.table_arn)
     yield may(["s3:PutObject"], work.buckets.cases.arn_for_objects("cases/*"))
 
 
 def files_cases(work: Work) -> Statements:
-    """An event of each transition, whoever wrote it down."""
+    """Send an event for each transition, also for those that another Lambda recorded."""
     yield _puts_events(work, TRANSITION_EVENT)
 
 
 def _puts_events(work: Work, detail_type: str) -> iam.PolicyStatement:
-    """Ours alone, of that type: rules of others on the default bus take nothing else for ours."""
+    """Send events of Mendq's own source and of one type; the role can imitate no other event."""
     only = {"events:source": EVENT_SOURCE, "events:detail-type": detail_type}
     bus = work.stack.format_arn(service="events", resource="event-bus", resource_name="default")
     return may(["events:PutEvents"], bus, conditions={"StringEquals": only})
 
 
 def notifies(work: Work) -> Statements:
-    """Both severities and every team; an hour's pages are counted in the case store."""
+    """Send notifications of both severities to Mendq's topics and to every team's."""
     yield _puts_events(work, NOTIFICATION_EVENT)
     for topic in (work.topics.urgent, work.topics.info, *work.topics.teams):
         yield from topic.publishing()
 
 
 def asks_for_freezes(work: Work) -> Statements:
-    """As part of a claim; what undoes needs none, because no freeze stops it."""
+    """Check for a change freeze while claiming a case. Rollback needs none: no freeze stops it."""
     yield may(["dynamodb:ConditionCheckItem"], work.case_store.table_arn)
     if work.settings.freeze_calendars:
         yield may(["ssm:GetCalendarState"], *work.settings.freeze_calendars)
 
 
 def reads_cases(work: Work) -> Statements:
-    """All transitions of one case, or the newest cases about one queue."""
+    """Read all transitions of one case, or the newest cases about one queue."""
     yield may(["dynamodb:Query"], work.case_store.table_arn)
 
 
 def lists_open_cases(work: Work) -> Statements:
-    """By when they are due."""
+    """List open cases in the order in which they are due."""
     yield may(["dynamodb:Query"], f"{work.case_store.table_arn}/index/{view.OPEN_CASES}")
 
 
 def notes_findings(work: Work) -> Statements:
-    """The scan's own items of the case store, and one object an hour."""
+    """Write the scan's own items of the case store, and one object each hour."""
     yield may(["dynamodb:GetItem", "dynamodb:UpdateItem"], work.case_store.table_arn)
     yield may(["s3:GetObject", "s3:PutObject"], work.buckets.cases.arn_for_objects("findings/*"))
 
@@ -139,15 +139,15 @@ class WritesQueues:
 
 
 def probes(work: Work) -> Statements:
-    """Notes what it sends to its queue, and pages where several were lost."""
+    """Record each probe that is sent, and page if several were lost."""
     verbs = ("Get", "Put", "Update")
-    yield may([f"dynamodb:{each}Item" for each in verbs], work.case_store.table_arn)
+    yield may([f"dynamodb:{verb}Item" for verb in verbs], work.case_store.table_arn)
     yield _puts_events(work, NOTIFICATION_EVENT)
     yield from work.topics.urgent.publishing()
 
 
 def starts_jobs(work: Work) -> Statements:
-    """It may pass the job's role to EMR Serverless and to nothing else."""
+    """Start job runs. It may pass the job's role to EMR Serverless and to no other service."""
     actions = ["emr-serverless:ListJobRuns", "emr-serverless:StartJobRun"]
     yield may(actions, work.job.application.attr_arn)
     to_emr = {"StringEquals": {"iam:PassedToService": "emr-serverless.amazonaws.com"}}
@@ -155,7 +155,7 @@ def starts_jobs(work: Work) -> Statements:
 
 
 def checks_jobs(work: Work) -> Statements:
-    """It reads the accounts of nightly runs, asks EMR about them, and lists weeks."""
+    """Read the records of nightly runs, ask EMR about them, and list weeks."""
     runs = f"{work.job.application.attr_arn}/jobruns/*"
     yield may(["emr-serverless:GetJobRun"], runs)
     yield may(["s3:GetObject"], work.buckets.reports.arn_for_objects(f"{NIGHTLY_RUNS}/*"))
@@ -164,13 +164,14 @@ def checks_jobs(work: Work) -> Statements:
 
 
 def shares(work: Work) -> Statements:
-    """Copies tables below the stack's own prefix of the organization's bucket; names the account.
+    """Copy tables below the stack's own prefix of the organization's bucket, if there is one.
 
-    In an organization alone. The hub's bucket lets in nobody else, and nobody elsewhere.
+    The bucket's own policy lets each account write below its own prefix only.
     """
-    if (central := work.buckets.organization) is None:
+    central = work.buckets.organization
+    if central is None:
         return
-    tables = [work.buckets.reports.arn_for_objects(f"{each}/*") for each in SHARED_TABLES]
+    tables = [work.buckets.reports.arn_for_objects(f"{table}/*") for table in SHARED_TABLES]
     yield may(["s3:GetObject"], *tables)
     mine = member_key(work.stack.account, work.stack.region)
     yield may(["s3:PutObject"], central.arn_for_objects(f"{mine}/*"))
@@ -178,45 +179,47 @@ def shares(work: Work) -> Statements:
 
 
 def delivers(work: Work) -> Statements:
-    """A page beside the summary, and a verdict to people; its own marks it reads back.
+    """Write the report's page from the summary, and notify people. It reads back what it delivered.
 
-    Where an organization denies the account's alias, the report has its number alone.
+    If an organization denies the account's alias, the report shows the account's id only.
     """
+    reports = work.buckets.reports
     yield may(["iam:ListAccountAliases"], "*")
-    for action, keys in (
-        ("s3:GetObject", "summary/*"),
-        ("s3:PutObject", "report/*"),
-        ("s3:GetObject", "report/*/delivered/*"),
-    ):
-        yield may([action], work.buckets.reports.arn_for_objects(keys))
+    yield may(["s3:GetObject"], reports.arn_for_objects("summary/*"))
+    yield may(["s3:PutObject"], reports.arn_for_objects("report/*"))
+    yield may(["s3:GetObject"], reports.arn_for_objects("report/*/delivered/*"))
     yield from work.topics.info.publishing()
     yield from _mails(work)
 
 
 def _mails(work: Work) -> Statements:
-    """From the sender alone; a mail that is sent raw takes both actions.
+    """Send mail from the sender's address only. A raw mail needs both actions.
 
-    Where a recipient is an identity of the account too, as in SES's sandbox, SES asks for the
-    permission on that one as well; and on the sender's configuration set where it has one, which
-    is set in SES. Whatever may be verified counts: each address, its domain and those above.
-    Not tried on AWS.
+    SES also asks for the permission on a recipient that is an identity of the account, as in SES's
+    sandbox, and on the sender's configuration set, which is set in SES. An address counts as
+    verified if it, its domain or a domain above is. Not tried on AWS.
     https://docs.aws.amazon.com/ses/latest/dg/control-user-access.html
     """
-    sender, recipients = work.settings.report.sender, work.settings.report.recipients
+    sender = work.settings.report.sender
+    recipients = work.settings.report.recipients
     if sender is None or not recipients:
         return
-    names = dict.fromkeys(
-        name for each in (sender, *recipients) for name in (each, *_domains_of(each))
-    )
-    said = [("identity", each) for each in names] + [("configuration-set", "*")]
+    identities: dict[str, None] = {}
+    for address in (sender, *recipients):
+        identities[address] = None
+        identities.update(dict.fromkeys(_domains_of(address)))
+    resources = [("identity", name) for name in identities]
+    resources.append(("configuration-set", "*"))
     arns = [
         work.stack.format_arn(service="ses", resource=kind, resource_name=name)
-        for kind, name in said
+        for kind, name in resources
     ]
-    by_name = {"StringEquals": {"ses:FromAddress": sender}}
-    yield may(["ses:SendEmail", "ses:SendRawEmail"], *arns, conditions=by_name)
+    from_sender = {"StringEquals": {"ses:FromAddress": sender}}
+    yield may(["ses:SendEmail", "ses:SendRawEmail"], *arns, conditions=from_sender)
 
 
 def _domains_of(address: str) -> Iterator[str]:
+    """The address's domain and the domains above it, except the top-level domain."""
     labels = address.rpartition("@")[2].lower().split(".")
-    yield from (".".join(labels[n:]) for n in range(len(labels) - 1))
+    for start in range(len(labels) - 1):
+        yield ".".join(labels[start:])

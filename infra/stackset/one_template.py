@@ -1,8 +1,10 @@
 """The stack as one template for every account and region of an organization.
 
-It needs no bootstrap there: its zips lie in a bucket of each region. What the template holds for
-one mode is what the same settings give `make cdk`: it is synthesized for each, and the statements
-that only some have stand in it under a condition.
+No account needs a bootstrap: the zips are in a bucket of each region. The modes are parameters, and
+what roles may do depends on them. So the stack is synthesized once for each variant: the queues
+that the settings name are written or not, and those that carry the tag are written or not. The
+template has every variant's statements; those that only some variants have are under a condition.
+For given parameters it is what `make cdk` makes of the same settings.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import aws_cdk as cdk
 from aws_cdk import aws_sns as sns
@@ -28,34 +30,70 @@ from infra.topics import Topic, Topics
 from mendq.model.limits import MODES, Consent, Mode
 
 REGION = "${AWS::Region}"
-# What the settings are checked with where an account or a region stands open.
+# Samples that stand for each stack's account and region while the settings are checked.
 _OPEN = {"${AWS::AccountId}": "000000000000", REGION: "xx-stackset-1"}
 _LONGEST_REGION = "ap-southeast-99"
-# Where the objects lie in the bucket, which may hold others.
+# Key prefix of the objects in the bucket, which may hold others.
 PREFIX = "mendq/"
 _NOTHING = {"Ref": "AWS::NoValue"}
-_MODE, _RAISED = "Mode", "TagMayRaiseTo"
+_MODE = "Mode"
+_RAISED = "TagMayRaiseTo"
 _ADDRESS = r"^$|^[^@\s]{1,64}@[A-Za-z0-9.-]{3,253}$"
 PARAMETERS = (_MODE, _RAISED, "UrgentMail", "InfoMail")
 
-# Whether the queues that are named may be written, and those that are tagged.
-_Which = tuple[bool, bool]
-_WRITTEN: tuple[_Which, ...] = ((False, False), (False, True), (True, False), (True, True))
-_BY_MODE, _BY_TAG = (
-    {"Fn::Not": [{"Fn::Equals": [{"Ref": name}, str(Mode.OBSERVE)]}]} for name in (_MODE, _RAISED)
+
+class _Variant(NamedTuple):
+    """Which queues the variant's roles may write."""
+
+    writes_named: bool
+    writes_tagged: bool
+
+
+_VARIANTS = (
+    _Variant(writes_named=False, writes_tagged=False),
+    _Variant(writes_named=False, writes_tagged=True),
+    _Variant(writes_named=True, writes_tagged=False),
+    _Variant(writes_named=True, writes_tagged=True),
 )
-_CONDITIONS: Mapping[str, tuple[set[_Which], Mapping[str, Any]]] = {
-    "NamedQueuesAreWritten": ({each for each in _WRITTEN if each[0]}, _BY_MODE),
-    "TaggedQueuesAreWritten": ({each for each in _WRITTEN if each[1]}, _BY_TAG),
-    "QueuesAreWritten": (set(_WRITTEN[1:]), {"Fn::Or": [_BY_MODE, _BY_TAG]}),
-}
+
+
+class _Condition(NamedTuple):
+    """A condition of the template: the variants in which it holds, and how CloudFormation tells."""
+
+    name: str
+    variants: frozenset[_Variant]
+    expression: Mapping[str, Any]
+
+
+def _is_above_observe(parameter: str) -> dict[str, Any]:
+    """CloudFormation's expression that a mode is not observe."""
+    return {"Fn::Not": [{"Fn::Equals": [{"Ref": parameter}, str(Mode.OBSERVE)]}]}
+
+
+_CONDITIONS = (
+    _Condition(
+        "NamedQueuesAreWritten",
+        frozenset(variant for variant in _VARIANTS if variant.writes_named),
+        _is_above_observe(_MODE),
+    ),
+    _Condition(
+        "TaggedQueuesAreWritten",
+        frozenset(variant for variant in _VARIANTS if variant.writes_tagged),
+        _is_above_observe(_RAISED),
+    ),
+    _Condition(
+        "QueuesAreWritten",
+        frozenset(variant for variant in _VARIANTS if any(variant)),
+        {"Fn::Or": [_is_above_observe(_MODE), _is_above_observe(_RAISED)]},
+    ),
+)
 
 
 def bucket_of(text: str) -> str:
-    """The buckets' name with the region's place in it; raise SettingsRefused where it is none.
+    """The buckets' name with a place for the region. Raise SettingsRefused if it is not a name.
 
-    `our-mendq` and `our-mendq-${AWS::Region}` are the same, and so is what make leaves of the
-    second, or a doubled dollar.
+    `our-mendq` and `our-mendq-${AWS::Region}` are the same. So are the second with a doubled dollar
+    and what make leaves of it.
     """
     name = text.replace("$$", "$")
     if REGION not in name:
@@ -69,9 +107,9 @@ def bucket_of(text: str) -> str:
 
 
 def settings_for_many(raw: Mapping[str, Any]) -> DeploymentSettings:
-    """The settings, `${AWS::AccountId}` and `${AWS::Region}` in any text being each stack's own.
+    """Read settings in which `${AWS::AccountId}` and `${AWS::Region}` mean each stack's own.
 
-    Raises SettingsRefused, also for what one account or region alone could use.
+    Raises SettingsRefused, also for what only one account or region could use.
     """
     text = json.dumps(raw)
     for name, sample in _OPEN.items():
@@ -83,21 +121,23 @@ def settings_for_many(raw: Mapping[str, Any]) -> DeploymentSettings:
         mistakes.append(Mistake("environments", "is given to a stack set", remedy))
     if mistakes:
         raise SettingsRefused(mistakes)
-    opened: DeploymentSettings = _opened(of_stack(settings, None, _OPEN[REGION]))
+    opened: DeploymentSettings = _with_tokens(of_stack(settings, None, _OPEN[REGION]))
     return opened
 
 
-def _opened(value: Any) -> Any:
-    """`value` with tokens of CloudFormation's in the place of the samples."""
+def _with_tokens(value: Any) -> Any:
+    """Replace the samples in `value`, however deep, by tokens of CloudFormation."""
     if type(value) is str:
-        account, region = _OPEN.values()
+        account = _OPEN["${AWS::AccountId}"]
+        region = _OPEN[REGION]
         return value.replace(account, cdk.Aws.ACCOUNT_ID).replace(region, cdk.Aws.REGION)
     if isinstance(value, tuple):
-        return tuple(map(_opened, value))
+        return tuple(_with_tokens(entry) for entry in value)
     if isinstance(value, Mapping):
-        return {name: _opened(each) for name, each in value.items()}
+        return {name: _with_tokens(entry) for name, entry in value.items()}
     if is_dataclass(value) and not isinstance(value, type):
-        return replace(value, **{e.name: _opened(getattr(value, e.name)) for e in fields(value)})
+        changes = {field.name: _with_tokens(getattr(value, field.name)) for field in fields(value)}
+        return replace(value, **changes)
     return value
 
 
@@ -148,36 +188,43 @@ class StackOfMany(MendqStack):
 def template_for_many(
     settings: DeploymentSettings, bucket: str, code: Code
 ) -> tuple[dict[str, Any], dict[str, Path]]:
-    """The template, and each of its files by its key in the bucket.
+    """Return the template, and each of its files by its key in the bucket.
 
-    Raises SettingsRefused where too many queues are named, and what CDK's validation raises.
+    Raises SettingsRefused if too many queues are named, and what CDK's validation raises.
     """
+    templates: dict[_Variant, Any] = {}
     with TemporaryDirectory(prefix="mendq-") as folder:
-        apps = {which: _app(Path(folder), which, settings, bucket, code) for which in _WRITTEN}
-        files = dict(_files(Path(folder, apps[_WRITTEN[0]], "Mendq.assets.json")))
-        templates = {
-            which: json.loads(Path(folder, name, "Mendq.template.json").read_text())
-            for which, name in apps.items()
-        }
+        for variant in _VARIANTS:
+            assembly = _synthesize(Path(folder), variant, settings, bucket, code)
+            template_file = assembly / f"{STACK_NAME}.template.json"
+            templates[variant] = json.loads(template_file.read_text())
+        # The files are the same in each variant.
+        files = dict(_files(assembly / f"{STACK_NAME}.assets.json"))
     used: dict[str, Any] = {}
     try:
-        whole: dict[str, Any] = _joined(templates, used)
-    except KeyError as too_many:  # CDK has made a further policy of a role for some modes alone
+        template: dict[str, Any] = _merge(templates, used)
+    except _VariantsDiffer as differ:
+        # In some variants only, a role has so many statements that CDK adds another policy.
         remedy = "name fewer, by the start of their names and a *, or tag them"
         fault = "are more than the template of a stack set can name"
-        raise SettingsRefused([Mistake("queues", fault, remedy)]) from too_many
-    whole["Conditions"] = {**whole.get("Conditions", {}), **used}
-    for name, value in ((_MODE, settings.mode), (_RAISED, settings.tag_may_raise_to)):
-        whole["Parameters"][name]["Default"] = str(value)
-    return whole, files
+        raise SettingsRefused([Mistake("queues", fault, remedy)]) from differ
+    template["Conditions"] = {**template.get("Conditions", {}), **used}
+    template["Parameters"][_MODE]["Default"] = str(settings.mode)
+    template["Parameters"][_RAISED]["Default"] = str(settings.tag_may_raise_to)
+    return template, files
 
 
-def _app(folder: Path, which: _Which, settings: DeploymentSettings, bucket: str, code: Code) -> str:
-    """Synthesize for the lowest mode, or one that is written in; the assembly's name."""
-    name = "-".join(("written" if each else "looked-at") for each in which)
-    app = new_app(folder / name)
+def _synthesize(
+    folder: Path, variant: _Variant, settings: DeploymentSettings, bucket: str, code: Code
+) -> Path:
+    """Synthesize one variant. Return the folder of its cloud assembly."""
+    named = "written" if variant.writes_named else "looked-at"
+    tagged = "written" if variant.writes_tagged else "looked-at"
+    assembly = folder / f"{named}-{tagged}"
+    app = new_app(assembly)
     app.node.set_context("aws:cdk:disable-asset-staging", True)
-    mode, raised = (Mode.HEAL if each else Mode.OBSERVE for each in which)
+    mode = Mode.HEAL if variant.writes_named else Mode.OBSERVE
+    raised = Mode.HEAL if variant.writes_tagged else Mode.OBSERVE
     own_buckets = cdk.CliCredentialsStackSynthesizer(
         file_assets_bucket_name=bucket, bucket_prefix=PREFIX
     )
@@ -189,41 +236,62 @@ def _app(folder: Path, which: _Which, settings: DeploymentSettings, bucket: str,
         placement=Placement(synthesizer=own_buckets),
     )
     app.synth()
-    return name
+    return assembly
 
 
 def _files(manifest: Path) -> Iterator[tuple[str, Path]]:
-    for each in json.loads(manifest.read_text())["files"].values():
-        if not each["source"]["path"].endswith(".template.json"):
-            (destination,) = each["destinations"].values()
-            yield destination["objectKey"], (manifest.parent / each["source"]["path"]).resolve()
+    """Each file of the assembly except the template, with its key in the bucket."""
+    for file in json.loads(manifest.read_text())["files"].values():
+        if not file["source"]["path"].endswith(".template.json"):
+            (destination,) = file["destinations"].values()
+            yield destination["objectKey"], (manifest.parent / file["source"]["path"]).resolve()
 
 
-def _joined(variants: Mapping[_Which, Any], used: dict[str, Any]) -> Any:
-    """What all have, and under a condition, which `used` takes, the statements that some have."""
-    one, *others = variants.values()
-    if all(each == one for each in others):
-        return one
-    if isinstance(one, list):
+class _VariantsDiffer(Exception):
+    """The variants differ in something that no condition expresses."""
+
+
+def _merge(variants: Mapping[_Variant, Any], used: dict[str, Any]) -> Any:
+    """Merge a part of the variants' templates.
+
+    What all variants have is in the result as it is. A statement that only some have is under a
+    condition, which is added to `used`. Raises _VariantsDiffer.
+    """
+    first, *others = variants.values()
+    if all(other == first for other in others):
+        return first
+    if isinstance(first, list):
         return list(_statements(variants, used))
-    names = dict.fromkeys(name for each in variants.values() for name in each)
-    return {
-        name: _joined({which: each[name] for which, each in variants.items()}, used)
-        for name in names
-    }
+    if any(other.keys() != first.keys() for other in others):
+        raise _VariantsDiffer
+    merged = {}
+    for name in first:
+        parts = {variant: part[name] for variant, part in variants.items()}
+        merged[name] = _merge(parts, used)
+    return merged
 
 
 def _statements(
-    variants: Mapping[_Which, Sequence[Any]], used: dict[str, Any]
+    variants: Mapping[_Variant, Sequence[Any]], used: dict[str, Any]
 ) -> Iterator[Mapping[str, Any]]:
-    every = (each for statements in variants.values() for each in statements)
-    for text in dict.fromkeys(map(json.dumps, every)):
+    """Every statement of the variants, under a condition if not all of them have it."""
+    texts = dict.fromkeys(
+        json.dumps(statement) for statements in variants.values() for statement in statements
+    )
+    for text in texts:
         statement = json.loads(text)
-        where = {which for which, statements in variants.items() if statement in statements}
-        if where == set(_WRITTEN):
+        having = {variant for variant, statements in variants.items() if statement in statements}
+        if having == set(_VARIANTS):
             yield statement
         else:
-            names = {name for name, (meant, _) in _CONDITIONS.items() if meant == where}
-            (condition,) = names or {_MODE}
-            used[condition] = _CONDITIONS[condition][1]
-            yield {"Fn::If": [condition, statement, _NOTHING]}
+            condition = _condition_of(having)
+            used[condition.name] = condition.expression
+            yield {"Fn::If": [condition.name, statement, _NOTHING]}
+
+
+def _condition_of(variants: set[_Variant]) -> _Condition:
+    """The condition that holds in exactly these variants; raise _VariantsDiffer without one."""
+    for condition in _CONDITIONS:
+        if condition.variants == variants:
+            return condition
+    raise _VariantsDiffer

@@ -1,4 +1,7 @@
-"""`make stackset BUCKET=name`: what a stack set deploys, the same bytes twice."""
+"""`make stackset BUCKET=name`: write what a stack set deploys.
+
+The same sources and settings give the same bytes.
+"""
 
 from __future__ import annotations
 
@@ -33,12 +36,14 @@ from mendq.model.names import NIGHTLY, PROBE_QUEUE, role_name
 from mendq.notifications.commands import ALARM_PREFIX
 
 FOLDER = ROOT / "build" / "stackset"
-GUARD, POLICY, SCRIPT = "guard.json", "bucket-policy.json", "publish.sh"
+GUARD = "guard.json"
+POLICY = "bucket-policy.json"
+SCRIPT = "publish.sh"
 CONTENTS = "contents.txt"
 _HERE = Path(__file__).parent
 _NAMES: Mapping[str, str] = {
     "STACK": OF_STACK_SET,
-    # CloudFormation calls what a stack makes after the stack.
+    # CloudFormation names a stack's buckets after the stack, in lower case.
     "BUCKETS": OF_STACK_SET.lower(),
     "TRAIL": TRAIL_NAME,
     "ALARMS": f"{ALARM_PREFIX}*",
@@ -50,12 +55,12 @@ _NAMES: Mapping[str, str] = {
 
 
 def guard() -> str:
-    """A service control policy: what Mendq stands on, StackSets alone changes.
+    """A service control policy: only StackSets may change what Mendq depends on.
 
-    Nobody else passes Mendq's roles to anything, and only the nightly job deletes an object.
+    No other principal passes Mendq's roles to a service, and only the nightly job deletes objects.
     """
     text = (_HERE / GUARD).read_text()
-    return re.sub("@([A-Z]+)@", lambda found: _NAMES[found[1]], text)
+    return re.sub("@([A-Z]+)@", lambda place: _NAMES[place[1]], text)
 
 
 def publish(
@@ -65,14 +70,22 @@ def publish(
     waves: Waves | None = None,
     folder: Path = FOLDER,
 ) -> str:
-    """Write the folder anew, which stays as it was where that fails; the template's key.
+    """Write the folder anew and return the template's key in the buckets.
 
-    Raises what `template_for_many` raises.
+    If that fails, the folder stays as it was. Raises what `template_for_many` raises.
+
+    Args:
+        settings: the settings of every stack.
+        bucket: name of the buckets, with a place for the region.
+        code: the staged code.
+        waves: where the stack set goes; None writes no rollout.sh.
+        folder: the folder to write.
     """
     template, files = template_for_many(settings, bucket, code)
     text = json.dumps(template, separators=(",", ":")).encode()
     key = f"{PREFIX}{sha256(text).hexdigest()[:16]}.template.json"
-    shutil.rmtree(new := folder.with_name(f"{folder.name}.new"), ignore_errors=True)
+    new = folder.with_name(f"{folder.name}.new")
+    shutil.rmtree(new, ignore_errors=True)
     (new / "objects" / PREFIX).mkdir(parents=True)
     (new / "objects" / key).write_bytes(text)
     for name, source in files.items():
@@ -83,7 +96,8 @@ def publish(
         shutil.copyfile(_HERE / name, new / name)
     (new / GUARD).write_text(guard())
     if waves:
-        defaults = {name: each["Default"] for name, each in template["Parameters"].items()}
+        parameters = template["Parameters"]
+        defaults = {name: parameter["Default"] for name, parameter in parameters.items()}
         (new / ROLLOUT.name).write_text(rollout(waves, bucket, key, defaults))
     shutil.rmtree(folder, ignore_errors=True)
     new.rename(folder)
@@ -91,11 +105,12 @@ def publish(
 
 
 def main(bucket: str, file: str = "", waves_file: str = "") -> int:
-    """Write `build/stackset/`, and say what lies there; 1 and what is wrong where that fails."""
+    """Write `build/stackset/` and print what it holds. Return 1 and print why if that fails."""
     try:
         require_node()
         waves = waves_in(Path(waves_file)) if waves_file else None
-        name, settings = bucket_of(bucket), settings_for_many(raw_settings(new_app(), file))
+        name = bucket_of(bucket)
+        settings = settings_for_many(raw_settings(new_app(), file))
         with TemporaryDirectory(prefix="mendq-") as folder:
             key = publish(settings, name, staged_code(Path(folder)), waves)
     except (NodeMissing, SettingsRefused, WheelsUnavailable) as refused:
