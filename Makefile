@@ -66,7 +66,7 @@ style: .venv/.ready ## how readable the code is, beside fixed thresholds (NAMES=
 prove: .venv/.ready ## the long evidence, its figures in a table and in build/prove/ (NAMES="storm fuzz" for some)
 	@$(COMPILED) $(RUN) -m tests.prove $(NAMES)
 
-bench: .venv/.ready ## what it costs, as ratios of one run, in build/bench/ (ONLY=handler, nightly or consumer, PEERS=1 beside DuckDB and Polars, KEEP=1 into docs/)
+bench: .venv/.ready ## what it costs, as ratios of one run, in build/bench/ (ONLY=handler or nightly, PEERS=1 beside DuckDB and Polars, KEEP=1 into docs/)
 	@$(RUN) -m bench $(if $(ONLY),--only $(ONLY)) $(if $(PEERS),--peers) $(if $(KEEP),--keep)
 
 docs: .venv/.ready ## write the derived documents anew

@@ -10,10 +10,10 @@ from functools import partial
 from rich.console import Console
 from rich.markdown import Markdown
 
-from bench import consumer, handler, nightly, pages
+from bench import handler, nightly, pages
 from bench.rounds import Measure
 
-PARTS = ("handler", "nightly", "consumer")
+PARTS = ("handler", "nightly")
 
 
 def main(words: list[str]) -> int:
@@ -28,7 +28,6 @@ def main(words: list[str]) -> int:
     measures: dict[str, Callable[[Console], Iterator[Measure]]] = {
         "handler": handler.measures,
         "nightly": partial(nightly.measures, with_peers=given.peers),
-        "consumer": consumer.measures,
     }
     for name in given.only or PARTS:
         parts[name] = pages.part(_shown(measures[name](console), console))

@@ -149,7 +149,7 @@ def performance(parts: Mapping[str, Part]) -> str:
         parts = (f"### {each.title}", notes.get(each.name), markdown_table(*shown(each)))
         return "\n\n".join(filter(None, parts))
 
-    for name in ("nightly", "handler", "consumer"):
+    for name in ("nightly", "handler"):
         said |= {f"{name}_taken": "Not measured.", name: ""}
         if taken := parts.get(name):
             words = f"Taken {taken.taken_at} by `make bench` on {taken.machine}."
