@@ -13,9 +13,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from analytics import weekly
-from analytics.days import days_of
+from analytics.days import days_of, week_named
 from analytics.job import parse, run
-from analytics.storage import FolderStorage
+from analytics.storage import Entry, FolderStorage
 from analytics.week import Observation
 from analytics.weekly import members, members_of_one_trail, organization
 from mendq.nightly.verdict import shared_folder
@@ -60,6 +60,19 @@ class Central:
 @pytest.fixture
 def central(tmp_path: Path) -> Central:
     return Central(tmp_path / "central")
+
+
+class ListingRecorder(FolderStorage):
+    """The central bucket as a folder that records which folders are listed."""
+
+    def __init__(self, root: str) -> None:
+        super().__init__(root)
+        self.listed: list[str] = []
+
+    def entries(self, folder: str) -> list[Entry]:
+        """Record the folder, then list it."""
+        self.listed.append(folder)
+        return super().entries(folder)
 
 
 def by_account(told: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -111,6 +124,19 @@ def test_who_lies_is_silent_or_late_is_named(central: Central, spark: SparkSessi
         "rows_left_out": 3,
         "files_unreadable": 0,
     }
+
+
+def test_members_lists_three_folders_per_account_however_many_weeks_are_stored(
+    central: Central,
+) -> None:
+    for account in (WHOLE, LATE):
+        central.whole(account, of(account))
+        for weeks in range(1, 20):
+            day = MONDAY - timedelta(weeks=weeks)
+            central.put(account, day, week=week_named(day))
+    bucket = ListingRecorder(str(central.folder))
+    assert {member.account for member in members(bucket, WEEK)} == {WHOLE, LATE}
+    assert len(bucket.listed) == 1 + 3 * 2
 
 
 def test_a_file_that_cannot_be_read_costs_itself_alone(
