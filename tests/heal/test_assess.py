@@ -125,6 +125,21 @@ def test_the_fourth_queue_within_the_hour_is_a_mass_symptom(account: Account) ->
     assert account.visibility(queues[4]) == 15
 
 
+def test_mass_symptom_over_several_batches_changes_no_queue_and_notifies_people_once(
+    account: Account,
+) -> None:
+    queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(24)]
+    for first in range(0, len(queues), 6):
+        assert account.heal(all_fail(account, queues[first : first + 6])).errors == {}
+        account.later(seconds=5)
+    assert [account.visibility(queue) for queue in queues] == [10] * len(queues)
+    cases = account.transitions()
+    assert sorted(case["queue_arn"] for case in cases) == sorted(queues)
+    assert {case["to"] for case in cases} == {"refused"}
+    assert all(case["reason"].endswith("the cause is not this queue's") for case in cases)
+    assert len(account.pages("urgent") + account.pages("info")) == 1
+
+
 def test_tagged_queues_of_a_stranger_dilute_no_mass_symptom(account: Account) -> None:
     queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(4)]
     for n in range(80):

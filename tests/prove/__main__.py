@@ -17,7 +17,6 @@ from tests.prove.floods import FLOODS
 from tests.prove.fuzz import FUZZ
 from tests.prove.guards.proof import GUARDS
 from tests.prove.long_tests import LONG_TESTS
-from tests.prove.mass_symptoms import MASS_SYMPTOMS
 from tests.prove.mutants.proof import MUTANTS
 from tests.prove.proof import Proof
 from tests.prove.races import RACES
@@ -28,7 +27,7 @@ from tests.prove.storms import STORMS
 
 # The longest first, so that no processor is left alone with one at last.
 PROOFS: tuple[Proof, ...] = (
-    *(*LONG_TESTS, *FAULT_POINTS, *REDRIVES, *STORMS, *MASS_SYMPTOMS, *RACES, *FUZZ),
+    *(*LONG_TESTS, *FAULT_POINTS, *REDRIVES, *STORMS, *RACES, *FUZZ),
     *(*FALSE_ALARMS, *BUDGETS, *FLOODS, *SCANS, *COUNTED_NIGHTLY_RUNS),
     *(*MUTANTS, *GUARDS),
 )
