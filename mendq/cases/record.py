@@ -16,7 +16,7 @@ from mendq.aws.errors import CaseStoreUnavailable, CaseStoreUnreadable
 from mendq.cases.aws_health import HealthEvents, health_lines
 from mendq.cases.items import Key, notification_key
 from mendq.cases.outbox import AGAIN_AFTER, HELD_BACK
-from mendq.cases.transactions import Entry
+from mendq.cases.transactions import NewTransition
 from mendq.cases.view import LOOK_AFTER, AttributeRecord, CaseStoreView
 from mendq.catalogue.visibility.needed_timeout import spans_of
 from mendq.model.case import TRANSITION_EVENT, Case, Severity, State
@@ -62,7 +62,7 @@ def file(case: Case, key: Key, context: CaseContext) -> None:
     document = case.document()
     context.case_bucket.put(case.key(), document)
     put_event(context.clients, TRANSITION_EVENT, document)
-    context.open_cases.filed(key)
+    context.open_cases.mark_filed(key)
 
 
 def record_transition(
@@ -78,7 +78,7 @@ def record_transition(
     announced = replace(case, notified=page is not None, urgent=bool(page and page.urgent))
     due, whose = _due_at(announced, context), owner or context.owner
     written = (context.owner, notice.changes, due, page, context.real_now)
-    context.case_store.record(Entry(announced, seen, whose, *written))
+    context.case_store.record(NewTransition(announced, seen, whose, *written))
     with suppress(BotoCoreError, ClientError):  # follow_up puts it there again, and the event
         context.case_bucket.put(announced.key(), announced.document())
     if page and not context.notifier.send(case.queue_arn, case.symptom, page, announced):

@@ -1,8 +1,84 @@
-"""The case store: one DynamoDB table of cases, claims, snapshots, evidence and budgets.
+"""The case store: what Mendq remembers about each queue, and which run may change it now.
 
-Items of a queue lie under its ARN, those of the account under `account`. Every write is a
-transaction whose conditions name our own token, so that an answer lost on the way does not lock us
-out of our own claim:
+Several Lambdas work on the same queues at the same time. Each may get an event twice, lose the
+answer to a call, sleep for a minute, or die between two calls. SQS has no conditional write, so
+this DynamoDB table is where the runs agree. It answers two questions about one symptom on one
+queue: what is known, and may this run go on?
+
+A case is one symptom on one queue. It moves by numbered transitions. A change of a queue goes
+look, decide, claim, write to the queue, record; this package does the look, the claim and the
+record. A claim is the right to change some attributes of one queue for 120 seconds.
+
+    partition    sort key            content
+    queue ARN    case#SYMPTOM        the newest case as it is now, and the claim on it
+    queue ARN    attribute#NAME      Mendq's writes to the attribute, and the claim on it
+    queue ARN    snapshot#CASE#N     the queue's configuration before transition N
+    queue ARN    evidence#SYMPTOM    failed calls that may open a case
+    queue ARN    page#SYMPTOM        the newest notification, with its text until it is sent
+    case#CASE    000001, 000002      each transition, for 400 days
+    account      freeze, spread#...  facts about the whole account: freeze, budgets, spread
+
+`CaseStore` serves a run that decides about one symptom on one queue. `OpenCases` serves runs that
+go through many cases: follow-up, scan, command line. `transactions.py` has the conditions,
+`items.py` the keys and the format of items, `view.py` the result of a look.
+
+Rules:
+
+1. A look is one transaction. `look` reads freeze, case, evidence, notification and attribute
+   records as of the same moment. Single reads could mix a case from before another run's record
+   with attributes from after it, and Mendq would decide about a state that never existed.
+
+2. A write names the state that it was decided on. If two runs look at the same queue at the same
+   time, both may decide, but only one wins: the other's `claim` returns a refusal with code
+   `claimed`, or its `record` raises CaseMoved. The loser has written nothing, and looks again when
+   its event comes again. Newer failed calls noted on the case count as a change of state too.
+
+3. A run recognizes its own writes. DynamoDB may carry out a write whose answer is lost; the SDK
+   then sends it again. The conditions of a claim and of a record therefore also accept the run's
+   own token. Otherwise a run would find its own claim, take it for another's, and lock itself out.
+
+4. A claim is all or nothing. One transaction holds every attribute that the fix changes and the
+   case, stores the snapshot, spends one of the account's writes per minute, and checks that there
+   is no freeze. So a freeze set between look and claim still stops the write, and no write is made
+   that cannot be undone. The first condition that fails gives the refusal's code. A rollback only
+   takes the holds: neither a freeze nor a spent budget may keep a person from undoing a change.
+
+5. A snapshot is written once per transition. A run that claims again after a crash keeps the
+   snapshot that is there: a new one would hold Mendq's own value, and a rollback would do nothing.
+
+6. A claim ends by `record`, by `release` if nothing was written to the queue, or after 120 seconds.
+   That is longer than a Lambda that writes may run. The claim stores the intent: the transition
+   that the run is about to make. If the run dies, the next one finds the intent and sees on the
+   queue whether the write was made. A claimed case becomes due when its claim expires, so follow-up
+   looks even if no event comes. The first case of a symptom on a queue has no item to hold yet; the
+   event that would open it comes again.
+
+7. A record is all or nothing. One transaction moves the case, adds the transition, ends the claims
+   and the evidence, and stores the notification. A run that dies right after it has lost nothing:
+   follow-up sends the notification and copies the transition to the case bucket.
+
+8. The index `open_cases` is a to-do list, not the truth. It lists a case while it is open and until
+   people were notified of its end, and a transition until it is in the case bucket. It may lag by a
+   moment. So a method that postpones, annotates or closes a case first checks that the case is
+   still at the same transition, and changes nothing if it is not. A case is never postponed past
+   the end of a claim on it: somebody must look then whether the claim's run has died.
+
+9. An item that Mendq cannot read is not guessed at. A method about one case or queue raises
+   CaseStoreUnreadable, since the item may be the one that counts. The list of open cases leaves it
+   out, so that one bad item does not hide the others.
+
+10. No answer, no change. If DynamoDB does not answer, or refuses, the method raises
+    CaseStoreUnavailable, and callers then change nothing. A conflict with another transaction is
+    tried 4 times in all, with short random pauses. A failed condition is an answer: no second try.
+
+11. Items stay small, and what is temporary expires. Evidence and spread are sets, so a repeated
+    event adds nothing; old entries go before new ones come. They expire after 2 hours, transitions
+    after 400 days. Cases, attribute records and snapshots do not expire: a person may roll back
+    much later.
+
+The case store decides nothing and calls no other service. A claim keeps out other runs of Mendq,
+not people: the caller reads the queue once more after claiming it.
+
 https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
 """
 
@@ -20,33 +96,51 @@ from mendq.aws.errors import CaseMoved, CaseStoreUnreadable
 from mendq.cases import items, view
 from mendq.cases import transactions as writes
 from mendq.cases.items import Item
-from mendq.cases.transactions import Claim, Entry, Table, asked, case_store_errors, unconflicted
+from mendq.cases.transactions import (
+    Claim,
+    NewTransition,
+    Table,
+    case_store_errors,
+    expression_parameters,
+    retry_conflicts,
+)
 from mendq.cases.view import PARTITION, SORT, CaseStoreView, HoldUp
 from mendq.model.case import FINAL, Case, State
 from mendq.model.evidence import Evidence, Sighting, to_text
 from mendq.model.plan import Refusal, Retry
 
-# What speaks for a case, or of how far a symptom has spread, is fresh for an hour.
+# Evidence and spread count for one hour. The second hour is a margin (rule 11).
 RETAINED = timedelta(hours=2)
 
 
 class CaseStore(Table, frozen=True):
-    """All methods raise CaseStoreUnavailable: without the case store nothing is changed."""
+    """The case store for a run that decides about one symptom on one queue.
+
+    Raises:
+        CaseStoreUnavailable: by every method (rule 10).
+    """
 
     def look(
         self, queue_arn: str, symptom: str, attributes: Sequence[str], spread: str = ""
     ) -> CaseStoreView:
-        """One consistent look at everything that decides; CaseStoreUnreadable for bad items.
+        """Return everything that decides about a symptom on a queue, as of one moment (rule 1).
 
-        `spread` is the word under which it is noted how far the symptom has spread, where one look
-        is to see that too: it is then tried again where another queue is just being noted.
+        Args:
+            queue_arn: The queue.
+            symptom: The symptom's name.
+            attributes: The queue attributes whose records are needed.
+            spread: The word under which the symptom's spread is noted. Empty: do not read it.
+
+        Raises:
+            CaseStoreUnreadable: if Mendq cannot read one of the items.
         """
         keys = items.look_keys(queue_arn, symptom, attributes, spread)
-        parts: Any = [{"Get": {"TableName": self.table, "Key": key}} for key in keys]
+        gets: Any = [{"Get": {"TableName": self.table, "Key": key}} for key in keys]
         with case_store_errors():
-            answer = unconflicted(lambda: self.client.transact_get_items(TransactItems=parts))
+            answer = retry_conflicts(lambda: self.client.transact_get_items(TransactItems=gets))
         with items.reading(f"an item about {queue_arn}"):
-            return items.view_of([each.get("Item", {}) for each in answer["Responses"]], attributes)
+            found = [response.get("Item", {}) for response in answer["Responses"]]
+            return items.view_of(found, attributes)
 
     def remember(
         self,
@@ -57,76 +151,98 @@ class CaseStore(Table, frozen=True):
         drop: Sequence[Sighting],
         now: datetime,
     ) -> Evidence:
-        """Keep what speaks for a case that has not opened yet; all that is kept now, others' too.
+        """Store evidence for a case that is not open yet, and return all evidence stored now.
 
-        A set, so repeats add nothing; dropped first, so that it never outgrows its item.
+        The result includes evidence that other runs stored meanwhile.
+
+        Raises:
+            CaseStoreUnreadable: if Mendq cannot read the stored evidence.
         """
-        key, until = items.evidence_key(queue_arn, symptom), now + RETAINED
-        texts = ([each.to_text() for each in some] for some in (drop, add))
-        retained = self.change_set(key, "sightings", until, *texts)
+        key = items.evidence_key(queue_arn, symptom)
+        dropped = [sighting.to_text() for sighting in drop]
+        added = [sighting.to_text() for sighting in add]
+        retained = self.change_set(key, "sightings", now + RETAINED, dropped, added)
         with items.reading(f"the evidence about {queue_arn}"):
             return items.evidence_of(retained)
 
     def spread_to(
         self, queue_arns: Iterable[str], symptom: str, now: datetime, known: Item | None = None
     ) -> frozenset[str]:
-        """Note that these queues show a symptom; all queues that showed it within the hour.
+        """Note that these queues show a symptom, and return all that showed it within the hour.
 
-        `known` is its item where a look has just seen it.
+        Args:
+            queue_arns: The queues that show it now.
+            symptom: The symptom's name, or another word under which spread is noted.
+            now: The time of the note.
+            known: The spread's item, if a look has just read it.
+
+        Raises:
+            CaseStoreUnreadable: if Mendq cannot read the stored spread.
         """
-        key, until = items.spread_key(symptom), now + RETAINED
+        key = items.spread_key(symptom)
         with items.reading(f"the spread of {symptom}"):
-            found = self.get(key) if known is None else known
-            spread = view.Spread.from_texts(items.texts_in(found, "queues"))
-        changes = (spread.outdated(now), spread.missing(queue_arns, now))
-        if changed := self.change_set(key, "queues", until, *changes):
+            item = self.get(key) if known is None else known
+            spread = view.Spread.from_texts(items.texts_in(item, "queues"))
+        outdated = spread.outdated(now)
+        missing = spread.missing(queue_arns, now)
+        changed = self.change_set(key, "queues", now + RETAINED, outdated, missing)
+        if changed:
             spread = view.Spread.from_texts(items.texts_in(changed, "queues"))
         return spread.queues(now)
 
     def note_change(
         self, queue_arn: str, symptom: str, changed_at: datetime, now: datetime
     ) -> list[datetime]:
-        """Note a change that excuses failed calls; all those of the last day."""
-        key, until = items.key(queue_arn, f"changes#{symptom}"), now + view.CHANGES_REMEMBERED
+        """Note a change of the queue that explains failed calls, and return the last day's changes.
+
+        Raises:
+            CaseStoreUnreadable: if Mendq cannot read the stored changes.
+        """
+        key = items.key(queue_arn, f"changes#{symptom}")
+        until = now + view.CHANGES_REMEMBERED
         retained = self.change_set(key, "changes", until, (), [to_text(changed_at)])
         with items.reading(f"the changes of {queue_arn}"):
-            changes = [datetime.fromisoformat(each) for each in retained["changes"]["SS"]]
-            gone = [each for each in changes if now - each >= view.CHANGES_REMEMBERED]
-        self.change_set(key, "changes", until, [to_text(each) for each in gone], ())
-        return [each for each in changes if each not in gone]
+            changes = [datetime.fromisoformat(text) for text in retained["changes"]["SS"]]
+            expired = [change for change in changes if now - change >= view.CHANGES_REMEMBERED]
+        self.change_set(key, "changes", until, [to_text(change) for change in expired], ())
+        return [change for change in changes if change not in expired]
 
     def claim(
         self, claim: Claim, snapshot: Mapping[str, Any], *, writes_per_minute: int
     ) -> Refusal | None:
-        """Take the claim, the snapshot and one write of the account's budget, all or none."""
+        """Take a claim with its snapshot and one write of the budget, or nothing (rules 2 to 6).
+
+        Returns:
+            None if the claim is taken; otherwise the refusal of the first condition that failed.
+        """
         parts = writes.claim_parts(claim, snapshot, writes_per_minute)
-        failed = self.transact([each.part for each in parts])
-        return None if failed is None else Retry(parts[failed].code, parts[failed].reason)
+        failed = self.transact([part.part for part in parts])
+        if failed is None:
+            return None
+        return Retry(parts[failed].code, parts[failed].reason)
 
     def release(self, intent: Case, owner: str, seen: CaseStoreView) -> None:
-        """Let go of a claim that nothing was written under."""
+        """End a claim under which nothing was written to the queue, and delete its snapshot.
+
+        Nothing happens if the claim is not the `owner`'s any more.
+        """
         self.transact(writes.release_parts(intent, owner, seen))
 
-    def record(self, entry: Entry) -> None:
-        """Move the case, and with `changes` the attributes' records; ends the evidence.
+    def record(self, new: NewTransition) -> None:
+        """Move the case by one transition, with everything that belongs to it (rules 2, 3 and 7).
 
-        Silently the same when this run has written it already; raises CaseMoved where another has.
+        Raises:
+            CaseMoved: if another run has moved the case since it was looked at.
         """
-        if self.transact(writes.record_parts(entry)) is not None:
-            raise CaseMoved(f"another run has moved case {entry.case.case_id}")
-
-
-def cases_in(found: Iterable[Item]) -> Iterator[Case]:
-    """Those among items of the case store; raises CaseStoreUnreadable at one that is none."""
-    for item in found:
-        with items.reading(f"a transition in {item.get('pk')}"):
-            case = items.case_of(item)
-        if case is not None:
-            yield case
+        if self.transact(writes.record_parts(new)) is not None:
+            raise CaseMoved(f"another run has moved case {new.case.case_id}")
 
 
 class OpenCase(Struct, frozen=True):
-    """What the index says of an open case, whose item has this `key`; it may lag by a moment."""
+    """An entry of the index: an open case, or one whose end may not be announced yet (rule 8).
+
+    `key` is the key of the case's item.
+    """
 
     key: items.Key
     case_id: str
@@ -138,83 +254,111 @@ class OpenCase(Struct, frozen=True):
 
 
 class OpenCases(Table, frozen=True):
-    """All methods raise CaseStoreUnavailable."""
+    """The case store for a run that goes through many cases.
 
-    def transitions(self, case_id: str) -> tuple[Case, ...]:
-        """A case's transitions in order, those of the last 400 days; CaseStoreUnreadable."""
-        of_case = asked(
-            {"case": items.transition_key(case_id, 0)["pk"]}, KeyConditionExpression="pk = :case"
+    Raises:
+        CaseStoreUnavailable: by every method (rule 10).
+    """
+
+    def list_open(self) -> list[OpenCase]:
+        """Return every open case, the one that is due first at the front."""
+        return [case for case in self.list_unsettled() if case.state not in FINAL]
+
+    def list_unsettled(self) -> list[OpenCase]:
+        """Return every open case and every ended one that people may not have been notified of.
+
+        The case that is due first is at the front. Unreadable items are left out (rule 9).
+        """
+        request = expression_parameters(
+            {"every": view.EVERY_CASE}, KeyConditionExpression=f"#{PARTITION} = :every"
         )
-        return tuple(cases_in(self.found("query", {**of_case, "ConsistentRead": True})))
+        cases = [_open_case_of(item) for item in self._query_index(request)]
+        return [case for case in cases if case is not None]
 
-    def transition(self, key: items.Key) -> Case | None:
-        """The transition there, or None where it is kept no more; CaseStoreUnreadable."""
-        return next(cases_in([self.get(key)]), None)
-
-    def snapshot_of(self, case: Case) -> Mapping[str, str] | None:
-        """The queue's attributes from before this transition wrote; None where none were kept."""
-        found = self.get(items.snapshot_key(case))
-        if not found:
-            return None
-        with items.reading(f"the snapshot of {case.case_id}"):
-            attributes: Mapping[str, str] = json.loads(found["configuration"]["S"])["attributes"]
-        return attributes
-
-    def all_transitions(self) -> Iterator[Case]:
-        """Every transition that the case store keeps, in no order: it reads the whole table."""
-        of_cases = asked({"case": "case#"}, FilterExpression="begins_with(pk, :case)")
-        return cases_in(self.found("scan", of_cases))
-
-    def by_due(self) -> list[OpenCase]:
-        """Every open case, the one that is due first at the front."""
-        return [each for each in self.listed() if each.state not in FINAL]
-
-    def listed(self) -> list[OpenCase]:
-        """As `by_due`, with those whose end people may not have been told of yet."""
-        every = asked({"every": view.EVERY_CASE}, KeyConditionExpression=f"#{PARTITION} = :every")
-        return [each for each in map(_open_case_of, self._indexed(every)) if each is not None]
-
-    def unfiled(self, now: datetime) -> list[items.Key]:
-        """The transitions that whoever wrote them down has not filed."""
-        due = asked(
+    def list_unfiled_transitions(self, now: datetime) -> list[items.Key]:
+        """Return the keys of transitions that should be in the case bucket by now, and are not."""
+        request = expression_parameters(
             {"unfiled": view.UNFILED, "now": now},
             KeyConditionExpression=f"#{PARTITION} = :unfiled AND {SORT} <= :now",
         )
-        return [items.key(each["pk"]["S"], each["sk"]["S"]) for each in self._indexed(due)]
+        entries = self._query_index(request)
+        return [items.key(entry["pk"]["S"], entry["sk"]["S"]) for entry in entries]
 
-    def _indexed(self, request: Mapping[str, Any]) -> Iterator[Item]:
-        return self.found("query", {**request, "IndexName": view.OPEN_CASES})
+    def transitions(self, case_id: str) -> tuple[Case, ...]:
+        """Return a case's transitions of the last 400 days in order.
+
+        Raises:
+            CaseStoreUnreadable: if Mendq cannot read one of them.
+        """
+        partition = items.transition_key(case_id, 0)["pk"]
+        request = expression_parameters({"case": partition}, KeyConditionExpression="pk = :case")
+        return tuple(cases_in(self.read_pages("query", {**request, "ConsistentRead": True})))
+
+    def transition(self, key: items.Key) -> Case | None:
+        """Return the transition at `key`, or None if it has expired.
+
+        Raises:
+            CaseStoreUnreadable: if Mendq cannot read it.
+        """
+        return next(cases_in([self.get(key)]), None)
+
+    def all_transitions(self) -> Iterator[Case]:
+        """Return every stored transition in no particular order. This reads the whole table.
+
+        Raises:
+            CaseStoreUnreadable: if Mendq cannot read one of them.
+        """
+        request = expression_parameters(
+            {"case": "case#"}, FilterExpression="begins_with(pk, :case)"
+        )
+        return cases_in(self.read_pages("scan", request))
+
+    def snapshot_of(self, case: Case) -> Mapping[str, str] | None:
+        """Return the queue's attributes from before this transition, or None without a snapshot.
+
+        Raises:
+            CaseStoreUnreadable: if Mendq cannot read the snapshot.
+        """
+        item = self.get(items.snapshot_key(case))
+        if not item:
+            return None
+        with items.reading(f"the snapshot of {case.case_id}"):
+            attributes: Mapping[str, str] = json.loads(item["configuration"]["S"])["attributes"]
+        return attributes
 
     def open_about(self, queue_arns: Iterable[str]) -> frozenset[str]:
-        """The symptoms whose cases are open about any of these queues."""
+        """Return the symptoms that have an open case on any of these queues."""
         is_open = f"attribute_exists(#{PARTITION})"
-        return frozenset(
-            item["symptom"]["S"] for each in queue_arns for item in self._about(each, is_open)
-        )
+        symptoms: set[str] = set()
+        for queue_arn in queue_arns:
+            for item in self._query_cases(queue_arn, is_open):
+                symptoms.add(item["symptom"]["S"])
+        return frozenset(symptoms)
 
     def newest_about(self, queue_arns: Iterable[str]) -> tuple[Case, ...]:
-        """The newest case of each symptom about any of these queues, over or not.
+        """Return the newest case of each symptom on any of these queues, open or ended.
 
-        Raises CaseStoreUnreadable where one of them is none of ours: it might be the one that
-        counts.
+        Raises:
+            CaseStoreUnreadable: if Mendq cannot read one of them.
         """
-        return tuple(case for each in queue_arns for case in cases_in(self._about(each)))
-
-    def _about(self, queue_arn: str, only: str = "") -> Iterator[Item]:
-        about = items.case_key(queue_arn, "")
-        request = asked(
-            {"queue": about["pk"], "case": about["sk"]},
-            KeyConditionExpression="pk = :queue AND begins_with(sk, :case)",
-            FilterExpression=only,
-        )
-        return self.found("query", {**request, "ConsistentRead": True})
+        cases: list[Case] = []
+        for queue_arn in queue_arns:
+            cases.extend(cases_in(self._query_cases(queue_arn)))
+        return tuple(cases)
 
     def note_failures(
         self, case: Case, known: Evidence, now_known: Evidence, due_at: datetime | None
     ) -> bool:
-        """Keep newer failed calls beside an open case; with `due_at` it is looked at then.
+        """Store newer failed calls with an open case.
 
-        False, and nothing happens, where the case has moved or another run has noted some.
+        Args:
+            case: The case as it was looked at.
+            known: The failed calls that the look returned.
+            now_known: The failed calls to store instead.
+            due_at: When follow-up must look at the case, or None to leave that as it is.
+
+        Returns:
+            False, with nothing changed, if the case has moved or another run has noted calls.
         """
         values: dict[str, Any] = {"now_known": items.failures_text(now_known)}
         change = "SET failures = :now_known"
@@ -222,47 +366,84 @@ class OpenCases(Table, frozen=True):
             values["due"] = due_at
             change += f", {SORT} = :due"
         unchanged = "(attribute_not_exists(failures) OR failures = :known)"
-        return self._move(case, change, unchanged, **values, known=items.failures_text(known))
+        known_text = items.failures_text(known)
+        return self._change_unmoved(case, change, unchanged, **values, known=known_text)
 
     def hold_up(self, case: Case, hold_up: HoldUp) -> None:
-        """Keep beside it why it waits; nothing happens where the case has moved."""
-        self._move(case, "SET held_up = :held_up", held_up=items.as_json(hold_up))
+        """Store with a case why it waits. Nothing happens if the case has moved."""
+        self._change_unmoved(case, "SET held_up = :held_up", held_up=items.as_json(hold_up))
 
     def postpone(self, case: Case, until: datetime) -> None:
-        """Look at it again then; nothing happens where it has moved, or is claimed until before."""
+        """Make a case due at `until`.
+
+        Nothing happens if the case has moved, or if a claim on it ends earlier (rule 8).
+        """
         unclaimed = "(attribute_not_exists(claim_until) OR claim_until >= :due)"
-        self._move(case, f"SET {SORT} = :due", unclaimed, due=until)
+        self._change_unmoved(case, f"SET {SORT} = :due", unclaimed, due=until)
 
     def postpone_unread(self, listed: OpenCase, until: datetime) -> None:
-        """As `postpone`, of a case that cannot be read; only while it is due as it was listed."""
+        """Make an unreadable case due at `until`, if its due time is still the one listed."""
         as_listed = f"{SORT} = :due"
         self.change(listed.key, f"SET {SORT} = :until", as_listed, until=until, due=listed.due_at)
 
-    def filed(self, key: items.Key) -> None:
-        """The transition there lies in the case bucket."""
+    def mark_announced(self, case: Case, now: datetime) -> None:
+        """Take an ended case off the index after people were notified.
+
+        Nothing happens if the case has moved, or if a claim on it has not expired yet.
+        """
+        unclaimed = "(attribute_not_exists(claim_until) OR claim_until <= :now)"
+        self._change_unmoved(case, f"REMOVE #{PARTITION}, {SORT}", unclaimed, now=now)
+
+    def mark_filed(self, key: items.Key) -> None:
+        """Take a transition off the index after it was put into the case bucket."""
         self.change(key, f"REMOVE #{PARTITION}, {SORT}", f"attribute_exists({SORT})")
 
     def file_later(self, key: items.Key, until: datetime) -> None:
-        """The transition there could not be filed now."""
+        """Try again at `until` to put a transition into the case bucket."""
         self.change(key, f"SET {SORT} = :until", f"attribute_exists({SORT})", until=until)
 
-    def announced(self, case: Case, now: datetime) -> None:
-        """What has ended leaves the index once people were told, and nobody claims it."""
-        unclaimed = "(attribute_not_exists(claim_until) OR claim_until <= :now)"
-        self._move(case, f"REMOVE #{PARTITION}, {SORT}", unclaimed, now=now)
+    def _change_unmoved(self, case: Case, change: str, condition: str = "", **values: Any) -> bool:
+        """Change a case's item if the case is still at the same transition (rule 8).
 
-    def _move(self, case: Case, change: str, condition: str = "", **values: Any) -> bool:
-        """False where the case has moved, or is not as `condition` wants it."""
-        same = f"case_id = :case AND n = :n AND attribute_exists(#{PARTITION})"
-        condition = f"{same} AND {condition}" if condition else same
+        Return False, with nothing changed, if it is not, or if `condition` does not hold.
+        """
+        unmoved = f"case_id = :case AND n = :n AND attribute_exists(#{PARTITION})"
+        conditions = f"{unmoved} AND {condition}" if condition else unmoved
         key = items.case_key(case.queue_arn, case.symptom)
-        return self.change(key, change, condition, **values, case=case.case_id, n=case.n)
+        return self.change(key, change, conditions, **values, case=case.case_id, n=case.n)
+
+    def _query_index(self, request: Mapping[str, Any]) -> Iterator[Item]:
+        return self.read_pages("query", {**request, "IndexName": view.OPEN_CASES})
+
+    def _query_cases(self, queue_arn: str, condition: str = "") -> Iterator[Item]:
+        """Return the case items of a queue, or only those that meet a condition."""
+        prefix = items.case_key(queue_arn, "")
+        request = expression_parameters(
+            {"queue": prefix["pk"], "case": prefix["sk"]},
+            KeyConditionExpression="pk = :queue AND begins_with(sk, :case)",
+            FilterExpression=condition,
+        )
+        return self.read_pages("query", {**request, "ConsistentRead": True})
+
+
+def cases_in(found: Iterable[Item]) -> Iterator[Case]:
+    """Return the cases in items of the case store; items without a transition are left out.
+
+    Raises:
+        CaseStoreUnreadable: if Mendq cannot read a transition.
+    """
+    for item in found:
+        with items.reading(f"a transition in {item.get('pk')}"):
+            case = items.case_of(item)
+        if case is not None:
+            yield case
 
 
 def _open_case_of(item: Item) -> OpenCase | None:
-    """None for an item that is none of ours: one bad item must not hide the others."""
+    """Return the index's entry, or None if Mendq cannot read it (rule 9)."""
     with suppress(CaseStoreUnreadable), items.reading("an open case"):
-        queue_arn, state = item["pk"]["S"], State(item["state"]["S"])
+        queue_arn = item["pk"]["S"]
         key = items.key(queue_arn, item["sk"]["S"])
+        state = State(item["state"]["S"])
         return items.record_in(OpenCase, item, key=key, queue_arn=queue_arn, state=state)
     return None

@@ -1,7 +1,6 @@
-"""Reads and writes of the case store's table, and the parts of its transactions.
+"""Requests to the case store's table, and the conditions of its transactions.
 
-A claim says who holds which attributes, for which case, and what may speak against it. A rollback
-takes back our own write: no freeze and no budget stops it, and it takes no snapshot.
+`mendq/cases/table.py` begins with the theory of the case store; the rules named here are its rules.
 """
 
 from __future__ import annotations
@@ -41,60 +40,85 @@ Part = dict[str, Any]
 
 @contextmanager
 def case_store_errors() -> Iterator[None]:
-    """Turn AWS's errors into CaseStoreUnavailable."""
+    """Turn AWS's errors into CaseStoreUnavailable (rule 10)."""
     try:
         yield
     except (ClientError, BotoCoreError) as error:
         raise CaseStoreUnavailable(str(error)) from error
 
 
-def asked(values: Mapping[str, Any], **expressions: str) -> dict[str, Any]:
-    """Parameters of a request: what is behind `:` is named in `values`, behind `#` by itself."""
+def expression_parameters(values: Mapping[str, Any], **expressions: str) -> dict[str, Any]:
+    """Return the parameters of a request with its expressions; empty ones are left out.
+
+    Args:
+        values: The value behind each `:name` of the expressions.
+        expressions: DynamoDB's expressions. `#name` in them is the attribute called `name`.
+    """
+    parameters: dict[str, Any] = {name: text for name, text in expressions.items() if text}
     names = _NAME.findall(" ".join(expressions.values()))
-    parameters = {
-        **expressions,
-        "ExpressionAttributeNames": {f"#{each}": each for each in names},
-        "ExpressionAttributeValues": {f":{each}": items.stored(values[each]) for each in values},
-    }
-    return {name: given for name, given in parameters.items() if given}
+    if names:
+        parameters["ExpressionAttributeNames"] = {f"#{name}": name for name in names}
+    if values:
+        stored = {f":{name}": items.stored(value) for name, value in values.items()}
+        parameters["ExpressionAttributeValues"] = stored
+    return parameters
 
 
 class Table(Struct, frozen=True):
-    """The case store's table. All methods raise CaseStoreUnavailable.
+    """The case store's table: single requests, and transactions of several parts.
 
-    Values are named as the expressions of a request call them behind `:`.
+    `values` of a method are the values behind each `:name` of its expressions.
+
+    Raises:
+        CaseStoreUnavailable: by every method (rule 10).
     """
 
     client: DynamoDBClient
     table: str
 
     def get(self, key: Key) -> Item:
-        """The item, as it stands now; empty where there is none."""
+        """Return the item as it is now, or an empty item if the key is not there."""
         with case_store_errors():
             answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
         return answer.get("Item", {})
 
-    def found(self, operation: str, request: Mapping[str, Any]) -> Iterator[Item]:
-        """The items of all pages of a `query` or `scan`."""
+    def read_pages(self, operation: str, request: Mapping[str, Any]) -> Iterator[Item]:
+        """Return the items on all pages of a `query` or `scan`."""
         with case_store_errors():
             pages: Any = self.client.get_paginator(operation)  # type: ignore[call-overload]
             for page in pages.paginate(TableName=self.table, **request):
                 yield from page["Items"]
 
     def change(self, key: Key, update: str, condition: str = "", **values: Any) -> bool:
-        """Change an item; False, and nothing happens, where the condition does not hold."""
+        """Change an item. Return False, with nothing changed, if the condition does not hold."""
         return self.changed(key, update, condition, **values) is not None
 
     def changed(self, key: Key, update: str, condition: str = "", **values: Any) -> Item | None:
-        """The item once it is changed; None, and nothing happens, as `change` has it."""
-        request = asked(values, UpdateExpression=update, ConditionExpression=condition)
-        done = self._done(self.client.update_item, Key=key, ReturnValues="ALL_NEW", **request)
-        return None if done is None else done["Attributes"]
+        """Change an item and return it.
+
+        Return None, with nothing changed, if the condition does not hold.
+        """
+        request = expression_parameters(
+            values, UpdateExpression=update, ConditionExpression=condition
+        )
+        update_item = self.client.update_item
+        answer = self._write_if(update_item, Key=key, ReturnValues="ALL_NEW", **request)
+        return None if answer is None else answer["Attributes"]
 
     def change_set(
         self, key: Key, name: str, until: datetime, drop: Sequence[str], add: Sequence[str]
     ) -> Item:
-        """The item once the texts were dropped and then added; empty where there were none."""
+        """Drop texts from a set in an item, then add others, and return the item (rule 11).
+
+        Return an empty item if there was nothing to drop and nothing to add.
+
+        Args:
+            key: The item.
+            name: The attribute that holds the set.
+            until: When the item expires.
+            drop: The texts to remove.
+            add: The texts to add.
+        """
         changed: Item = {}
         for verb, texts in (("DELETE", drop), ("ADD", add)):
             if texts:
@@ -103,25 +127,29 @@ class Table(Struct, frozen=True):
         return changed
 
     def put_item(self, item: Item, condition: str, **values: Any) -> bool:
-        """Put an item; False, and nothing happens, where the condition does not hold."""
-        request = asked(values, ConditionExpression=condition)
-        return self._done(self.client.put_item, Item=item, **request) is not None
+        """Put an item. Return False, with nothing changed, if the condition does not hold."""
+        request = expression_parameters(values, ConditionExpression=condition)
+        return self._write_if(self.client.put_item, Item=item, **request) is not None
 
-    def _done(self, call: Callable[..., Any], **request: Any) -> Any:
-        """The answer; None where the condition does not hold."""
+    def _write_if(self, call: Callable[..., Any], **request: Any) -> Any:
+        """Make one conditional write. Return its answer, or None if the condition does not hold."""
         with case_store_errors(), suppress(self.client.exceptions.ConditionalCheckFailedException):
-            return unconflicted(lambda: call(TableName=self.table, **request))
+            return retry_conflicts(lambda: call(TableName=self.table, **request))
         return None
 
     def transact(self, parts: Sequence[Part]) -> int | None:
-        """None when all went through, else the index of the first condition that failed."""
-        named: Any = [
-            {verb: {"TableName": self.table, **body} for verb, body in part.items()}
-            for part in parts
-        ]
+        """Write all parts or none of them.
+
+        Returns:
+            None if all were written; otherwise the index of the first condition that failed.
+        """
+        writes: list[Any] = []
+        for part in parts:
+            for verb, body in part.items():
+                writes.append({verb: {"TableName": self.table, **body}})
         with case_store_errors():
             try:
-                unconflicted(lambda: self.client.transact_write_items(TransactItems=named))
+                retry_conflicts(lambda: self.client.transact_write_items(TransactItems=writes))
             except ClientError as error:
                 if code_of(error) != CANCELLED:
                     raise
@@ -132,29 +160,34 @@ class Table(Struct, frozen=True):
 Stored = TypeVar("Stored", bound=Table)
 
 
-def unconflicted(call: Callable[[], Answer]) -> Answer:
-    """Call again, TRIES times in all, while another transaction is at the same item."""
+def retry_conflicts(call: Callable[[], Answer]) -> Answer:
+    """Make a call, up to TRIES times while another transaction is at the same item (rule 10)."""
     for attempt in range(TRIES - 1):
         try:
             return call()
         except ClientError as error:
-            if not _met_another(error):
+            if not _is_conflict(error):
                 raise
         time.sleep(FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.5, 1.5))  # noqa: S311
     return call()
 
 
-def _met_another(error: ClientError) -> bool:
+def _is_conflict(error: ClientError) -> bool:
     """Return True if another transaction was at an item, and no condition failed as well."""
     if code_of(error) == CONFLICT:
         return True
     codes = {reason.get("Code") for reason in _reasons(error)}
-    is_lost = "ConditionalCheckFailed" in codes
-    return code_of(error) == CANCELLED and "TransactionConflict" in codes and not is_lost
+    if "ConditionalCheckFailed" in codes:
+        return False
+    return code_of(error) == CANCELLED and "TransactionConflict" in codes
 
 
 def failed_condition(error: ClientError) -> int:
-    """The index of the first condition that failed; raises CaseStoreUnavailable where none did."""
+    """Return the index of the first condition that failed in a cancelled transaction.
+
+    Raises:
+        CaseStoreUnavailable: if no condition failed: DynamoDB cancelled it for another reason.
+    """
     reasons = _reasons(error)
     for index, reason in enumerate(reasons):
         if reason.get("Code") == "ConditionalCheckFailed":
@@ -164,20 +197,26 @@ def failed_condition(error: ClientError) -> int:
 
 
 def _reasons(error: ClientError) -> list[dict[str, Any]]:
-    return [dict(each) for each in error.response.get("CancellationReasons", [])]
+    return [dict(reason) for reason in error.response.get("CancellationReasons", [])]
 
 
 TRANSITION_DAYS = 400
-# A claim ends with what was recorded under it, or is taken over when it has run out.
+# No claim, or this owner's.
 _UNCLAIMED = "attribute_not_exists(claim_owner) OR claim_owner = :owner"
 
 
-class Entry(Struct, frozen=True):
-    """One transition and all that is written with it; `seen` is what it was decided on.
+class NewTransition(Struct, frozen=True):
+    """A transition, and everything that is recorded with it (rule 7).
 
-    `owner` is whose claim ends with it, `written_by` the run that writes it down; `due_at` when it
-    is to be looked at, None for what has ended in silence; `claims_now` the time that others'
-    claims have run out by, where the case's own was put forward.
+    Attributes:
+        case: The case after the transition.
+        seen: The look that the transition was decided on.
+        owner: The token of the claim that ends with it. A run may end a dead run's claim.
+        written_by: The token of the run that records it.
+        changes: The new records of queue attributes.
+        due_at: When follow-up must look at the case. None for one that ended without notification.
+        page: The notification to send, if people must be notified.
+        claims_now: The time by which others' claims expire, if the case's own clock is ahead.
     """
 
     case: Case
@@ -190,11 +229,15 @@ class Entry(Struct, frozen=True):
     claims_now: datetime | None = None
 
 
-def record_parts(entry: Entry) -> list[Part]:
-    """Move the case, end its evidence, change records and claims."""
-    case = entry.case
-    claims_now = entry.claims_now or case.at
-    unmoved = _unmoved_from(entry.seen, case, entry.written_by, entry.owner, claims_now)
+def record_parts(new: NewTransition) -> list[Part]:
+    """Return the parts of a record (rule 7).
+
+    The claims end because the new items of case and attributes have no claim in them.
+    """
+    case = new.case
+    claims_now = new.claims_now or case.at
+    case_key = items.case_key(case.queue_arn, case.symptom)
+    unmoved = _unmoved_from(new.seen, case, new.written_by, new.owner, claims_now)
     transition = items.fields(
         document=json.dumps(case.document()),
         opened_at=case.opened_at or case.at,
@@ -202,35 +245,38 @@ def record_parts(entry: Entry) -> list[Part]:
         **_indexed(view.UNFILED, case.at),
     )
     parts: list[Part] = [
-        _put(
-            items.case_key(case.queue_arn, case.symptom), _case_fields(entry), _UNMOVED, **unmoved
-        ),
+        _put(case_key, _case_fields(new), _UNMOVED, **unmoved),
         _put(items.transition_key(case.case_id, case.n), transition),
         {"Delete": {"Key": items.evidence_key(case.queue_arn, case.symptom)}},
     ]
-    for attribute, record in entry.changes.items():
+    for attribute, record in new.changes.items():
         key = items.attribute_key(case.queue_arn, attribute)
-        parts.append(_put(key, items.record_fields(record), _UNCLAIMED, owner=entry.owner))
-    if entry.page:
+        parts.append(_put(key, items.record_fields(record), _UNCLAIMED, owner=new.owner))
+    if new.page:
         key = items.notification_key(case.queue_arn, case.symptom)
-        parts.append(_put(key, items.page_fields(entry.page)))
+        parts.append(_put(key, items.page_fields(new.page)))
     return parts
 
 
 def _put(key: Key, attributes: Item, condition: str = "", **values: Any) -> Part:
-    return {"Put": {"Item": {**key, **attributes}, **asked(values, ConditionExpression=condition)}}
+    conditions = expression_parameters(values, ConditionExpression=condition)
+    return {"Put": {"Item": {**key, **attributes}, **conditions}}
 
 
 def _indexed(partition: str, due_at: datetime | None) -> dict[str, Any]:
-    """What has an item stand in the index."""
-    return {view.PARTITION: partition, view.SORT: due_at} if due_at else {}
+    """Return the attributes that put an item on the index, or none if it is never due (rule 8)."""
+    if due_at is None:
+        return {}
+    return {view.PARTITION: partition, view.SORT: due_at}
 
 
-def _case_fields(entry: Entry) -> dict[str, Any]:
-    """The case's item, which stands in the index until people were told of its end."""
-    case = entry.case
-    # What the calls said of themselves decides about the next step too.
-    goes_on = case.state is State.INEFFECTIVE
+def _case_fields(new: NewTransition) -> dict[str, Any]:
+    """Return the attributes of the case's item."""
+    case = new.case
+    failures = None
+    if case.state is State.INEFFECTIVE:
+        # The next step is decided on the same failed calls.
+        failures = items.failures_text(new.seen.failures)
     return items.fields(
         case_id=case.case_id,
         symptom=case.symptom,
@@ -238,15 +284,15 @@ def _case_fields(entry: Entry) -> dict[str, Any]:
         state=case.state,
         code=case.code,
         document=json.dumps(case.document()),
-        written_by=entry.written_by,
+        written_by=new.written_by,
         opened_at=case.opened_at or case.at,
-        failures=items.failures_text(entry.seen.failures) if goes_on else None,
-        **_indexed(view.EVERY_CASE, entry.due_at),
+        failures=failures,
+        **_indexed(view.EVERY_CASE, new.due_at),
     )
 
 
-# Where it was when it was looked at; or this very run has written it, and lost the answer. Nor may
-# anybody else hold a claim that still runs: what they write is to be recorded.
+# The case is where the look saw it, and no other run holds a claim on it (rule 2). Or there is no
+# case yet. Or this run has written this very transition and lost the answer (rule 3).
 _UNMOVED = (
     "attribute_not_exists(pk) "
     "OR (document = :mine AND written_by = :me) OR (case_id = :previous AND n = :at_n "
@@ -258,7 +304,7 @@ _UNMOVED = (
 def _unmoved_from(
     seen: CaseStoreView, to: Case, written_by: str, owner: str, claims_now: datetime
 ) -> dict[str, Any]:
-    """The values of _UNMOVED: of the case as it was `seen`, and of what it is to become."""
+    """Return the values of _UNMOVED for a case that was `seen` and moves `to` another state."""
     previous = seen.case
     return {
         "owner": owner,
@@ -271,12 +317,19 @@ def _unmoved_from(
     }
 
 
-# Longer than a Lambda that writes may run, shorter than the intake queue waits before it gives up.
+# Longer than a Lambda that writes may run, shorter than the intake queue tries again (rule 6).
 CLAIM_SECONDS = 120
 
 
 class Claim(Struct, frozen=True):
-    """An exclusive hold on the attributes that the steps of one case change."""
+    """The right to change the attributes that one case's steps change, until `until` (rule 6).
+
+    Attributes:
+        intent: The transition that the run is about to make.
+        owner: The run's own token.
+        seen: The look that the transition was decided on.
+        modified_at: When the queue had last been changed before.
+    """
 
     intent: Case
     owner: str
@@ -289,7 +342,7 @@ class Claim(Struct, frozen=True):
 
 
 class ClaimPart(NamedTuple):
-    """A part of a claim's transaction; code and reason of what its failed condition means."""
+    """A part of a claim's transaction, and the refusal if its condition fails: code and reason."""
 
     part: Part
     code: str
@@ -299,12 +352,13 @@ class ClaimPart(NamedTuple):
 def claim_parts(
     claim: Claim, snapshot: Mapping[str, Any], writes_per_minute: int
 ) -> list[ClaimPart]:
-    """What is claimed, all or none."""
-    holds = [_hold(claim, each["attribute"]) for each in claim.intent.steps]
-    parts = [
-        *(ClaimPart(each, "claimed", "another run is at work on it") for each in holds),
-        ClaimPart(_hold_case(claim), "claimed", "another run has just moved its case"),
-    ]
+    """Return the parts of a claim (rule 4). A rollback takes only the holds."""
+    parts: list[ClaimPart] = []
+    for step in claim.intent.steps:
+        hold = _hold(claim, step["attribute"])
+        parts.append(ClaimPart(hold, "claimed", "another run is at work on it"))
+    hold_case = _hold_case(claim)
+    parts.append(ClaimPart(hold_case, "claimed", "another run has just moved its case"))
     if claim.intent.undoes:
         return parts
     spent = f"{writes_per_minute} writes were made in this minute"
@@ -317,7 +371,7 @@ def claim_parts(
 
 
 def release_parts(intent: Case, owner: str, seen: CaseStoreView) -> list[Part]:
-    """End a claim that nothing was written under; its snapshot goes with it."""
+    """Return the parts that end a claim under which nothing was written, with its snapshot."""
     ended = "REMOVE claim_owner, claim_until"
     parts: list[Part] = [
         _update(
@@ -336,20 +390,23 @@ def release_parts(intent: Case, owner: str, seen: CaseStoreView) -> list[Part]:
 
 
 def _update(key: Key, update: str, condition: str = "", **values: Any) -> Part:
-    changed = asked(values, UpdateExpression=update, ConditionExpression=condition)
-    return {"Update": {"Key": key, **changed}}
+    expressions = expression_parameters(
+        values, UpdateExpression=update, ConditionExpression=condition
+    )
+    return {"Update": {"Key": key, **expressions}}
 
 
 def _hold_case(claim: Claim) -> Part:
-    """Nobody else moves it; once the claim has run out, follow_up looks what became of it.
+    """Return the part that holds the case and makes it due when the claim expires (rule 6).
 
-    Before the first case there is nothing to hold: whoever brought it here comes again.
+    Before the first case there is no item to hold; then only check that there is still none.
     """
     intent = claim.intent
     key = items.case_key(intent.queue_arn, intent.symptom)
     unmoved = _unmoved_from(claim.seen, intent, claim.owner, claim.owner, intent.at)
     if claim.seen.case is None:
-        return {"ConditionCheck": {"Key": key, **asked(unmoved, ConditionExpression=_UNMOVED)}}
+        condition = expression_parameters(unmoved, ConditionExpression=_UNMOVED)
+        return {"ConditionCheck": {"Key": key, **condition}}
     held = (
         "SET claim_owner = :owner, claim_until = :until, "
         f"#{view.PARTITION} = :every, {view.SORT} = :until"
@@ -358,7 +415,11 @@ def _hold_case(claim: Claim) -> Part:
 
 
 def _hold(claim: Claim, attribute: str) -> Part:
-    """Free, run out, or our own; and nobody has written since we looked."""
+    """Return the part that holds one attribute.
+
+    It must be free, or its claim expired or this run's own (rule 3), and no other run may have
+    written to it since the look (rule 2).
+    """
     now = claim.intent.at
     return _update(
         items.attribute_key(claim.intent.queue_arn, attribute),
@@ -377,7 +438,7 @@ def _hold(claim: Claim, attribute: str) -> Part:
 
 
 def _keep_snapshot(claim: Claim, snapshot: Mapping[str, Any]) -> Part:
-    """Once per fix: taken again after a crash it would hold our own value."""
+    """Return the part that stores the snapshot unless there is one (rule 5)."""
     return _update(
         items.snapshot_key(claim.intent),
         "SET configuration = if_not_exists(configuration, :configuration)",

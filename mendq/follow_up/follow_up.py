@@ -116,7 +116,7 @@ def follow_up(
     """Raises CaseStoreUnavailable where the open cases cannot be listed; a case costs only
     itself.
     """
-    listed = context.open_cases.listed()
+    listed = context.open_cases.list_unsettled()
     followed = Followed([each for each in listed if each.state not in FINAL])
     # Filing has half of what there is beyond one case, however many are due.
     until = max(SECONDS_FOR_A_CASE, (remaining_seconds() + SECONDS_FOR_A_CASE) / 2)
@@ -145,7 +145,7 @@ def _file_owed(
     A bucket that is down is tried once.
     """
     try:
-        for key in context.open_cases.unfiled(context.now):
+        for key in context.open_cases.list_unfiled_transitions(context.now):
             if remaining_seconds() < SECONDS_FOR_A_CASE:
                 return
             try:
@@ -181,7 +181,7 @@ def _follow(
         if not sent:
             hold_back(view.case, context)
         elif view.page is None or not view.page.is_on_its_way(context.now):
-            context.open_cases.announced(view.case, context.claims_now)
+            context.open_cases.mark_announced(view.case, context.claims_now)
         return
     if symptom is None:
         followed.unknown.append(due)

@@ -148,7 +148,7 @@ def _deliver(
 ) -> None:
     """Everything is noted before heal hears of the first, so that it sees what is everybody's."""
     by_name = {each.name: each for each in symptoms if each.plan}
-    open_cases = context.open_cases.by_due()
+    open_cases = context.open_cases.list_open()
     spoken = spoken_for(scanned.findings, managed, open_cases, context.settings.consent)
     waits = waiting(spoken, {name: each.gives_way_to for name, each in by_name.items()})
     findings = [e for e in spoken if e.symptom in by_name and e not in waits]

@@ -224,7 +224,7 @@ def reader_in(context: StoreContext, consent: Consent, paces: Paces | None = Non
     retained = AskedOnce()
 
     def open_about(queue_arns: Iterable[str]) -> frozenset[str]:
-        asked, known = frozenset(queue_arns), retained.about("open", context.open_cases.by_due)
+        asked, known = frozenset(queue_arns), retained.about("open", context.open_cases.list_open)
         return frozenset(each.symptom for each in known if each.queue_arn in asked)
 
     return ScanReader(

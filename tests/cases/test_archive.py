@@ -46,7 +46,7 @@ def test_a_bucket_that_is_down_stops_no_fix_and_loses_no_transition(account: Acc
     account.later(minutes=1)
     _followed(account)
     assert states(account) == ["observed", "applied"]
-    assert context_of(account).open_cases.unfiled(account.now) == []
+    assert context_of(account).open_cases.list_unfiled_transitions(account.now) == []
 
 
 def test_follow_up_moves_cases_while_the_bucket_is_down_and_tries_it_once(account: Account) -> None:

@@ -119,7 +119,7 @@ def test_a_rollback_of_an_ended_case_that_died_is_settled_by_itself(account: Acc
     queue = failing(account)
     case = case_of(account)
     move(account, case, "closed")
-    assert context_of(account).open_cases.listed() == []
+    assert context_of(account).open_cases.list_unsettled() == []
     with _at_the_write(account, _die), suppress(Killed):
         undo(account, case.case_id)
     assert states(account) == ["applied", "closed"]
@@ -130,7 +130,7 @@ def test_a_rollback_of_an_ended_case_that_died_is_settled_by_itself(account: Acc
     assert not _is_claimed(account, queue)
     account.later(minutes=3)
     _follow(account)
-    assert context_of(account).open_cases.listed() == []
+    assert context_of(account).open_cases.list_unsettled() == []
 
 
 def _forward(account: Account, **by: float) -> Followed:

@@ -186,7 +186,7 @@ def test_an_approval_that_came_to_nothing_is_reported_though_not_at_once(world: 
     assert subject.startswith("Mendq expired: visibility timeout too short on orders.fifo in ")
     assert "Why: it was approved and could not be done in time" in body
     assert world.account.pages("urgent") == []
-    assert context_of(world.account).open_cases.listed() == []
+    assert context_of(world.account).open_cases.list_unsettled() == []
 
 
 def test_a_case_of_a_newer_version_waits_for_it_and_is_no_error(

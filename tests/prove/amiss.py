@@ -55,7 +55,7 @@ def approved_too_late(world: World) -> Turn:
 
     def turn() -> bool:
         say(world.account, "approve", case_id)
-        return world.minute() and not context_of(world.account).open_cases.listed()
+        return world.minute() and not context_of(world.account).open_cases.list_unsettled()
 
     return turn
 

@@ -237,7 +237,8 @@ def _filed(made: World, faults: Sequence[AtCall]) -> bool:
 def _unfiled(made: World, faults: Sequence[AtCall]) -> bool:
     """Whether anything is, also where its next try is to come."""
     with _unheard(faults):
-        return bool(context_of(made.account).open_cases.unfiled(made.account.now + A_DAY))
+        open_cases = context_of(made.account).open_cases
+        return bool(open_cases.list_unfiled_transitions(made.account.now + A_DAY))
 
 
 @contextmanager

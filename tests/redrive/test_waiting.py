@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import structs
 
-from mendq.cases.transactions import Entry
+from mendq.cases.transactions import NewTransition
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue.examples import case
 from mendq.heal.resume import take_up
@@ -45,7 +45,7 @@ def waiting(
         fixed = case(RACE, State.APPLIED, State.WATCHING, queue_arn=source)
         fixed = replace(fixed, at=account.now, opened_at=account.now)
         until = account.now + timedelta(days=2)
-        account.run().case_store.record(Entry(fixed, CaseStoreView(), "o", "o", {}, until))
+        account.run().case_store.record(NewTransition(fixed, CaseStoreView(), "o", "o", {}, until))
         lies_there(scanned, dead, hours_old[name], source)
     return made
 

@@ -9,7 +9,7 @@ import typer
 from msgspec.structs import asdict
 
 from mendq.cases.items import FREEZES, NO_REASON, Item, freeze_key, freezes_in
-from mendq.cases.transactions import Table, asked
+from mendq.cases.transactions import Table, expression_parameters
 from mendq.cli.account import Account
 from mendq.cli.commands import CASE_STORE, STACK, Kind, command
 from mendq.cli.exit_codes import Stopped
@@ -38,8 +38,8 @@ class _Freezes(Table, frozen=True):
         """Delete those that were shown; False where others hold by now."""
         values = {"shown": shown[FREEZES]} if FREEZES in shown else {}
         unchanged = f"{FREEZES} = :shown" if values else f"attribute_not_exists({FREEZES})"
-        request = asked(values, ConditionExpression=unchanged)
-        return self._done(self.client.delete_item, Key=freeze_key(), **request) is not None
+        request = expression_parameters(values, ConditionExpression=unchanged)
+        return self._write_if(self.client.delete_item, Key=freeze_key(), **request) is not None
 
 
 MOST_REASON = 500

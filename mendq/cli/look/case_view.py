@@ -54,7 +54,7 @@ def find(account: Account, named: str) -> tuple[Case, ...]:
         return found
     fits = {
         each.case_id
-        for each in source.by_due()
+        for each in source.list_open()
         if parts_of(each.queue_arn).name == named or each.case_id.startswith(named)
     }
     if len(fits) > 1:

@@ -108,7 +108,7 @@ def _newest(source: OpenCases) -> list[Case]:
 
 def _open(source: OpenCases) -> list[Case]:
     """By the index, so that the whole table is not read; it may lag, the transitions decide."""
-    found = (source.transitions(each.case_id) for each in source.by_due())
+    found = (source.transitions(each.case_id) for each in source.list_open())
     return [each[-1] for each in found if each and not each[-1].is_final]
 
 

@@ -37,7 +37,7 @@ def queues(call: Invocation) -> Exit:
     with call.out.waiting("reading queues, scans and cases"):
         listing = listed_queues(account.clients, account.account_id, consent)
         last, open_cases = tuple(rounds(account)), defaultdict[str, list[str]](list)
-        for case in account.stored(OpenCases).by_due():
+        for case in account.stored(OpenCases).list_open():
             open_cases[case.queue_arn].append(case.case_id)
     found = [
         {

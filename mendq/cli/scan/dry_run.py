@@ -223,7 +223,7 @@ class DryRun(Struct, frozen=True, dict=True):
     ) -> tuple[Mapping[Finding, str], Mapping[Finding, Finding]]:
         """Why heal does not hear of some yet; and those that it hears of, with whom for."""
         run = self._run
-        spoken = spoken_for(findings, self.queues, run.open_cases.by_due(), run.settings.consent)
+        spoken = spoken_for(findings, self.queues, run.open_cases.list_open(), run.settings.consent)
         first = waiting(spoken, {name: each.gives_way_to for name, each in BY_NAME.items()})
         by = {e: parts_of(one.queue_arn).name for e, one in silent_for(findings, spoken).items()}
         why = {each: f"said_of_another: {name} speaks for it" for each, name in by.items()}
