@@ -19,26 +19,58 @@ from mendq.catalogue import Home
 from mendq.model.evidence import DISTINCT_EVENTS, MAXIMUM_PRINCIPALS, WITHIN_SECONDS, Sighting
 from mendq.model.queue import arn_of, parts_of
 
+# The number of unreadable records of a file, by reason.
 FAULTS = "array<struct<reason:string,records:bigint>>"
-# The columns of the tables, in their order, with Spark's word for each: THE place that says them.
+# The columns of the tables in their order, with their Spark types. Every reader and writer of the
+# tables uses this declaration. docs/incidents.md explains the columns to users.
 COLUMNS: Mapping[str, Mapping[str, str]] = {
-    table: dict(each.split(" ") for each in columns.split(", "))
-    for table, columns in {
-        "incidents": "incident_id string, account string, region string, queue_arn string, "
-        "symptom string, found_by string, error_codes array<string>, first_failure timestamp, "
-        "last_failure timestamp, failed_calls bigint, principals array<string>, outcome string, "
-        "why string, case_id string, seconds_to_heal double, notified boolean, urgent boolean",
-        "failed_calls": "event_id string, event_time timestamp, event_name string, "
-        "error_code string, queue_arn string, account string, region string, "
-        "principal_arn string, request_id string, symptom string, file string",
-        "quality": "file string, account string, region string, bytes bigint, reason string, "
-        f"records bigint, failed_calls bigint, unreadable_records {FAULTS}",
-    }.items()
+    "incidents": {
+        "incident_id": "string",  # the same in every night that finds the incident
+        "account": "string",
+        "region": "string",
+        "queue_arn": "string",
+        "symptom": "string",
+        "found_by": "string",  # failed_calls or scan
+        "error_codes": "array<string>",
+        "first_failure": "timestamp",
+        "last_failure": "timestamp",
+        "failed_calls": "bigint",
+        "principals": "array<string>",
+        "outcome": "string",
+        "why": "string",  # why no case handled it, or own_look; else null
+        "case_id": "string",
+        "seconds_to_heal": "double",
+        "notified": "boolean",
+        "urgent": "boolean",
+    },
+    "failed_calls": {
+        "event_id": "string",
+        "event_time": "timestamp",
+        "event_name": "string",
+        "error_code": "string",
+        "queue_arn": "string",
+        "account": "string",
+        "region": "string",
+        "principal_arn": "string",
+        "request_id": "string",
+        "symptom": "string",
+        "file": "string",
+    },
+    "quality": {
+        "file": "string",
+        "account": "string",
+        "region": "string",
+        "bytes": "bigint",
+        "reason": "string",  # why the file could not be read; null if it was
+        "records": "bigint",
+        "failed_calls": "bigint",
+        "unreadable_records": FAULTS,
+    },
 }
 
 
 def schema_of(columns: Mapping[str, str]) -> str:
-    """As Spark takes it."""
+    """Return columns as one line in Spark's schema language."""
     return ", ".join(f"{name} {kind}" for name, kind in columns.items())
 
 

@@ -18,11 +18,11 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pyspark.sql import SparkSession
 
 from analytics.days import Days, days_of
-from analytics.nightly import Nightly, Written, root_beside
+from analytics.nightly import Nightly, NightlyResult, findings_root
 from analytics.session import session
 from analytics.storage import OfAccounts, RootUnusable, Storage, open_root
 from analytics.tables import Tables
-from analytics.trail import LOGS, Reader, began, branches
+from analytics.trail import LOGS, Reader, branches, find_first_publish_day
 from analytics.week_parts import ByDay
 from analytics.weekly import (
     case_bucket,
@@ -202,12 +202,12 @@ def _about(
 
 def _roots(arguments: argparse.Namespace, spark: SparkSession) -> tuple[Storage, Storage | None]:
     """Of the cases, and of the findings beside them; of all accounts of the trail where asked."""
-    roots = (arguments.cases, root_beside(arguments.cases))
+    roots = (arguments.cases, findings_root(arguments.cases))
     if EACH not in arguments.cases:
         cases, findings = (open_root(each, spark) if each else None for each in roots)
     else:
         accounts = sorted(
-            {each for _, each, _ in branches(open_root(arguments.trail, spark), None)}
+            {branch.account for branch in branches(open_root(arguments.trail, spark), None)}
         )
         cases, findings = (
             OfAccounts({of: open_root(each.replace(EACH, of), spark) for of in accounts}, _say)
@@ -218,9 +218,9 @@ def _roots(arguments: argparse.Namespace, spark: SparkSession) -> tuple[Storage,
     return cases, findings
 
 
-def _code(written: Written, trail: Storage, days: Days, home: Home | None = None) -> int:
+def _code(written: NightlyResult, trail: Storage, days: Days, home: Home | None = None) -> int:
     if not written.nightly_runs and not written.retained:
-        since = began(trail, home)
+        since = find_first_publish_day(trail, home)
         if since is not None and days.last < since:
             _say(f"the trail begins on {since}, after {days.last}")
             return DONE

@@ -1,17 +1,68 @@
-"""The trail's files: which of them a run reads, and a row per file with its failed calls in it.
+"""Read a CloudTrail trail: the failed SQS calls of some days, and a report on every file.
 
-By publish folder, neighbours of the log files left out.
+CloudTrail writes gzipped JSON files, several an hour for each account and region, into a folder for
+the day on which it published them, here called publish folder:
+
+    AWSLogs/[o-ORGANIZATION/]ACCOUNT/CloudTrail/REGION/YYYY/MM/DD/NAME.json.gz
+
+The nightly job asks two questions. Which SQS calls failed on these UTC days? And how well were the
+files read, so that a broken delivery does not look like a quiet day? `TrailReader.failed_calls`
+answers the first, `TrailReader.quality` the second.
+
+The parts: `branches` and `publish_folders` find the folders. `TrailReader` lists them, lets a
+`Reader` read the files, and keeps the rows. `Reader` is one of two ways to read the same rows:
+native with wheels, or the slower standard library. `analytics/trail_file.py` reads the bytes of one
+file and has its own theory. `analytics/incidents.py` removes duplicates and Mendq's own calls.
+
+Rules:
+
+1. A call belongs to the day of its event time, not to its publish folder. CloudTrail retries a
+   delivery for up to 30 days. So to find a day's calls, `failed_calls` reads the publish folders of
+   the day and of the 30 days after it, and then keeps the calls by their time. Without this, calls
+   that arrive after midnight are in no table. In a run on time the later folders do not exist yet,
+   so looking for them costs one listing per month, account and region.
+
+2. A publish folder is read once in a run. The nightly run asks for more days until no burst of
+   calls crosses an edge; `read` adds only folders that are new, and `close` releases the rows.
+
+3. Only files directly in a publish folder are read, and only if they have a log file's name. Spark
+   also looks into deeper folders, so its result is filtered: a file that no listing mentions would
+   add calls that `quality` cannot explain. Digests are in a folder beside `CloudTrail`.
+
+4. Every listed file has a row in `quality`, read or not. `reason` is null if it was read. A broken
+   file loses only its own calls, all of them; a broken record in a good file loses only itself and
+   is counted. Files that are not opened have a reason too: `no_file` (a folder or pipe with a log
+   file's name), `empty`, `not_json_gz`, `too_large`, or `not_read` (Spark hides its name, or it was
+   deleted after the listing). So a fault in the trail is a number that an alarm can watch.
+
+5. A file is what it was when it was listed. On the driver no more bytes are read than the listing
+   said, so that a growing file cannot fill the memory.
+
+6. Small trails are read in this process, large ones by Spark. Up to 384 MB of compressed files the
+   driver is done before Spark has started its Python workers; the standard library, which takes
+   eight times as long, gets an eighth. If the files turn out to hold more than 25,000 failed calls
+   or take more than 120 seconds, the driver gives up and Spark reads all of them from the start.
+
+7. Both readers and both places give the same rows. All of them call the same Python functions to
+   read and label a record. `Reader.why` records why the slower one was used; the run's
+   `nightly.json` shows it.
+
+8. A folder's name is taken literally. Hadoop would read `{}[]*?\\` in it as a pattern, and Spark
+   would read `x=1` as a column.
+
+It writes nothing to the trail, and does not decide whether an empty day is a fault: it only tells
+since when the trail exists (`find_first_publish_day`).
+
 https://docs.aws.amazon.com/awscloudtrail/latest/userguide/get-and-view-log-files.html
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import date
-from functools import cached_property, partial, reduce
-from itertools import groupby
+from functools import cached_property, partial
 from time import monotonic
 from typing import Any, NamedTuple
 
@@ -20,7 +71,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from analytics.days import Days
-from analytics.incidents import FAULTS, failed_calls
+from analytics.incidents import FAULTS, failed_calls, schema_of
 from analytics.storage import Storage
 from analytics.trail_file import (
     MAXIMUM_BYTES,
@@ -44,30 +95,249 @@ else:
 LOGS = "AWSLogs"
 LOG_FILES = "CloudTrail"
 DIGESTS = "CloudTrail-Digest"
-# CloudTrail retries a delivery for 30 days; a nightly run that runs in time finds none of the later
-# folders, so that the long reach costs only who runs an old night again.
-LATE_DAYS = 30
 SUFFIX = ".json.gz"
-# Of a file that was to be read, and that Spark hides or that was gone.
+# CloudTrail retries a delivery for up to this many days (rule 1).
+LATE_DAYS = 30
+# The reason of a file that Spark hides, or that was deleted after the listing (rule 4).
 NOT_READ = "not_read"
-SPARK_READING = (
-    "file string, reason string, records bigint, "
-    f"unreadable_records {FAULTS}, calls array<{SPARK_CALL}>"
-)
+# A row per file that was read.
+READING_COLUMNS: Mapping[str, str] = {
+    "file": "string",  # its path in the trail
+    "reason": "string",  # why it could not be read; null if it was
+    "records": "bigint",
+    "unreadable_records": FAULTS,
+    "calls": f"array<{SPARK_CALL}>",
+}
+SPARK_READING = schema_of(READING_COLUMNS)
+# The driver reads up to this many compressed bytes; the standard library is SLOWNESS times slower
+# (rule 6).
+DRIVER_BYTES = 384 * 1024 * 1024
+SLOWNESS = 8
+# The driver gives up above one of these: Spark can put calls on disk, and has executors (rule 6).
+DRIVER_CALLS = 25_000
+DRIVER_SECONDS = 120
+# S3 answers in some ten milliseconds, however small the file, so the driver fetches several files
+# at once. The files of one batch are in memory together.
+_PARALLEL_READS = 16
+_FILES_PER_BATCH = 128
+# The rows of many small files make one Arrow batch, up to this many calls.
 _MAXIMUM_CALLS = 20_000
-# A trail of so many bytes is read on the driver: Spark takes longer to start its Python workers
-# and to hand them the bytes. The standard library takes eight times as long.
-DRIVER_BYTES, SLOWNESS = 384 * 1024 * 1024, 8
-# Packed small there may be any number of failed calls, which Spark can put down on disk, and files
-# that take long to read, for which it has executors.
-DRIVER_CALLS, DRIVER_SECONDS = 25_000, 120
-# S3 answers a request in some ten milliseconds, however small the file; what is fetched ahead of
-# the reader is in memory.
-_READ_AT_ONCE, _READ_AHEAD = 16, 128
+
+
+@dataclass
+class TrailReader:
+    """The files of a trail as DataFrames. Each publish folder is read once and kept until `close`.
+
+    Attributes:
+        spark: The session that the DataFrames belong to.
+        trail: The parent of `AWSLogs`.
+        reader: How files are read.
+        stage: A place where rows that this process read are handed to Spark.
+        home: The account and region whose files are read. None: those of all.
+        listed: Every file that was found, in the order of listing.
+    """
+
+    spark: SparkSession
+    trail: Storage
+    reader: Reader
+    stage: Storage
+    home: Home | None = None
+    listed: list[ListedFile] = field(default_factory=list)
+    _read_folders: set[PublishFolder] = field(default_factory=set)
+    _rows: list[dict[str, Any]] = field(default_factory=list)
+    _frames: list[DataFrame] = field(default_factory=list)
+
+    def failed_calls(self, days: Days) -> DataFrame:
+        """Return the failed calls of `days`, whenever their files were published (rule 1)."""
+        self.read(days.widened(0, LATE_DAYS))
+        calls = failed_calls(self.readings(), self.home)
+        moment = sf.unix_micros("event_time")
+        is_in_days = (moment >= days.from_microseconds) & (moment < days.before_microseconds)
+        calls = calls.where(is_in_days)
+        if self._frames:
+            return calls.persist()
+        return calls
+
+    def read(self, days: Days) -> None:
+        """Read the publish folders of `days` that were not read yet (rule 2)."""
+        with_files: list[str] = []
+        files: list[tuple[str, int]] = []
+        for folder in self._find_new_folders(days):
+            sizes = self._list_files(folder)
+            if sizes:
+                with_files.append(folder.folder)
+                files.extend(sizes.items())
+        rows = self._read_here(files)
+        if rows is not None:
+            self._rows.extend(rows)
+            return
+        root = self.trail.spark_root(with_files)
+        frame = self.reader.readings(binary_files(self.spark, root, with_files), root)
+        self._frames.append(frame.persist(StorageLevel.MEMORY_AND_DISK))
+
+    def readings(self) -> DataFrame:
+        """Return a row per file that was read, with the columns of READING_COLUMNS.
+
+        Rows that this process read are one partition, so that Spark need not shuffle them.
+        """
+        frames = [*self._frames]
+        if self._rows or not frames:
+            path = f"readings-{len(self._rows)}.json"
+            frames.append(self.stage.frame(path, self._rows, SPARK_READING, self.spark))
+        readings = frames[0]
+        for frame in frames[1:]:
+            readings = readings.unionByName(frame)
+        return readings
+
+    def quality(self) -> list[dict[str, Any]]:
+        """Return a row per listed file, whether it was read or not (rule 4).
+
+        `is_file` is false for a folder or pipe that only has a log file's name.
+        """
+        read: dict[str, dict[str, Any]] = {}
+        for row in self._rows:
+            read[row["file"]] = {**row, "failed_calls": len(row["calls"])}
+        columns = ("file", "reason", "records", "unreadable_records")
+        for frame in self._frames:
+            without_calls = frame.select(*columns, sf.size("calls").alias("failed_calls"))
+            for row in without_calls.collect():
+                read[row["file"]] = row.asDict(recursive=True)
+        nothing = {"records": 0, "failed_calls": 0, "unreadable_records": ()}
+        rows: list[dict[str, Any]] = []
+        for file in self.listed:
+            unread = {**nothing, "reason": file.why_not_read}
+            rows.append({**unread, **read.get(file.file, {}), **file._asdict()})
+        return rows
+
+    def close(self) -> None:
+        """Release what Spark keeps of the files."""
+        for frame in self._frames:
+            frame.unpersist()
+
+    @cached_property
+    def _branches(self) -> list[Branch]:
+        return branches(self.trail, self.home)
+
+    def _find_new_folders(self, days: Days) -> list[PublishFolder]:
+        """Return the publish folders of `days` that were not read yet, and count them as read."""
+        new: list[PublishFolder] = []
+        for branch in self._branches:
+            folders = publish_folders(self.trail, branch, days)
+            new.extend(folder for folder in folders if folder not in self._read_folders)
+        self._read_folders.update(new)
+        return new
+
+    def _list_files(self, folder: PublishFolder) -> dict[str, int]:
+        """List a folder, and return the size of each file to read by its path."""
+        sizes: dict[str, int] = {}
+        for name, size, _ in sorted(self.trail.entries(folder.folder)):
+            is_file = size is not None
+            if not is_file and not name.endswith(SUFFIX):
+                continue
+            file = ListedFile(
+                file=f"{folder.folder}/{name}",
+                bytes=size or 0,
+                account=folder.account,
+                region=folder.region,
+                published=folder.published,
+                is_file=is_file,
+            )
+            self.listed.append(file)
+            if file.why_not_read == NOT_READ and not _is_hidden(name):
+                sizes[file.file] = file.bytes
+        return sizes
+
+    def _read_here(self, files: Sequence[tuple[str, int]]) -> list[dict[str, Any]] | None:
+        """Return the rows of these files, or None if Spark should read them (rule 6)."""
+        total_bytes = sum(size for _, size in files)
+        if not self.reader.reads_here(total_bytes):
+            return None
+        return self.reader.rows(self.trail, files)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A way to read trail files.
+
+    Attributes:
+        name: NATIVE or FALLBACK, the standard library.
+        why: The reason why the native reader cannot run here. Empty if it can.
+        driver_bytes: Up to how many compressed bytes the native reader reads in this process.
+    """
+
+    name: str
+    why: str = ""
+    driver_bytes: int = DRIVER_BYTES
+
+    @classmethod
+    def of_this_process(cls) -> Reader:
+        """Return the native reader if its wheels can be imported, else the fallback.
+
+        Executors have the same packages as this process.
+        """
+        if WHY_NO_ARROW:
+            return cls(FALLBACK, WHY_NO_ARROW)
+        return cls(NATIVE)
+
+    def reads_here(self, size: int) -> bool:
+        """Return True if this process should read files of `size` bytes in all (rule 6)."""
+        slowness = 1 if self.name == NATIVE else SLOWNESS
+        return size <= self.driver_bytes // slowness
+
+    def rows(self, trail: Storage, files: Sequence[tuple[str, int]]) -> list[dict[str, Any]] | None:
+        """Read files in this process.
+
+        Args:
+            trail: The trail.
+            files: The path of each file, and its size when it was listed (rule 5).
+
+        Returns:
+            The rows of `readings`, without files that are gone. None if the files have too many
+            failed calls or take too long (rule 6).
+        """
+        read = file_reader(native=self.name == NATIVE)
+        deadline = monotonic() + DRIVER_SECONDS
+        number_of_calls = 0
+        rows: list[dict[str, Any]] = []
+        with ThreadPoolExecutor(_PARALLEL_READS) as threads:
+            for first in range(0, len(files), _FILES_PER_BATCH):
+                batch = files[first : first + _FILES_PER_BATCH]
+                contents = threads.map(lambda file: trail.read(*file), batch)
+                for (path, _), content in zip(batch, contents, strict=True):
+                    if content is not None:
+                        row = _reading_row(path, read(content))
+                        rows.append(row)
+                        number_of_calls += len(row["calls"])
+                    if number_of_calls > DRIVER_CALLS or monotonic() > deadline:
+                        return None
+        return rows
+
+    def readings(self, files: DataFrame, root: str) -> DataFrame:
+        """Read files on the executors, and return a row per file.
+
+        Args:
+            files: The rows of Spark's `binaryFile` source.
+            root: The beginning of their paths, which the result leaves out.
+        """
+        small = files.where(sf.col("length") <= MAXIMUM_BYTES).select("path", "content")
+        spark = files.sparkSession
+        if self.name == NATIVE:
+            schema = to_arrow_schema(spark.createDataFrame([], SPARK_READING).schema)
+            return small.mapInArrow(partial(_read_arrow_batches, root, schema), SPARK_READING)
+        rows = small.rdd.mapPartitions(partial(_read_rows, root))
+        return spark.createDataFrame(rows, SPARK_READING, verifySchema=False)
+
+
+class Branch(NamedTuple):
+    """The folder of one account and region, above the years."""
+
+    folder: str
+    account: str
+    region: str
 
 
 class PublishFolder(NamedTuple):
-    """One publish day of one account and region."""
+    """The folder of one publish day, account and region."""
 
     folder: str
     account: str
@@ -75,8 +345,8 @@ class PublishFolder(NamedTuple):
     published: date
 
 
-class Listed(NamedTuple):
-    """What lies in a publish folder under a log file's name, or is a file of another."""
+class ListedFile(NamedTuple):
+    """A file in a publish folder, or something else there that has a log file's name."""
 
     file: str
     bytes: int
@@ -87,258 +357,130 @@ class Listed(NamedTuple):
 
     @property
     def why_not_read(self) -> str:
-        """Why nothing in it was read, if nothing was."""
-        whys = {
-            "no_file": not self.is_file,
-            "empty": not self.bytes,
-            "not_json_gz": not self.file.endswith(SUFFIX),
-            "too_large": self.bytes > MAXIMUM_BYTES,
-        }
-        return next((why for why, holds in whys.items() if holds), NOT_READ)
+        """The reason why it has no reading, if it has none (rule 4)."""
+        if not self.is_file:
+            return "no_file"
+        if not self.bytes:
+            return "empty"
+        if not self.file.endswith(SUFFIX):
+            return "not_json_gz"
+        if self.bytes > MAXIMUM_BYTES:
+            return "too_large"
+        return NOT_READ
 
 
-def _is_hidden(name: str) -> bool:
-    """Whether Spark opens no file of that name."""
-    return name.startswith(".") or (name.startswith("_") and "=" not in name)
+def branches(trail: Storage, home: Home | None, kind: str = LOG_FILES) -> list[Branch]:
+    """Return the branch of every account and region, or only that of `home`.
 
-
-def branches(
-    trail: Storage, home: Home | None, kind: str = LOG_FILES
-) -> list[tuple[str, str, str]]:
-    """(folder, account, region) of each, or of `home` alone, whatever else lies there.
-
-    An organization's trail has its id above the accounts.
+    Accounts of an organization's trail are below the organization's id.
     """
-    above = [LOGS, *(f"{LOGS}/{each}" for each in trail.folders(LOGS) if each.startswith("o-"))]
-    return [
-        (f"{folder}/{account}/{kind}/{region}", account, region)
-        for folder in above
-        for account in ([home.account] if home else trail.folders(folder))
-        if not account.startswith("o-")
-        for region in ([home.region] if home else trail.folders(f"{folder}/{account}/{kind}"))
-    ]
+    organizations = [name for name in trail.folders(LOGS) if name.startswith("o-")]
+    parents = [LOGS, *(f"{LOGS}/{organization}" for organization in organizations)]
+    result: list[Branch] = []
+    for parent in parents:
+        for account in [home.account] if home else trail.folders(parent):
+            if account.startswith("o-"):
+                continue
+            folder = f"{parent}/{account}/{kind}"
+            regions = [home.region] if home else trail.folders(folder)
+            result.extend(Branch(f"{folder}/{region}", account, region) for region in regions)
+    return result
 
 
-def publish_folders(
-    trail: Storage, branch: tuple[str, str, str], days: Days
-) -> Iterator[PublishFolder]:
-    """The folders of `days` that are there."""
-    folder, account, region = branch
-    for month, of_month in groupby(days, key=lambda day: f"{folder}/{day:%Y/%m}"):
-        names = trail.folders(month)
-        for day in of_month:
-            if f"{day:%d}" in names:
-                yield PublishFolder(f"{month}/{day:%d}", account, region, day)
+def publish_folders(trail: Storage, branch: Branch, days: Days) -> Iterator[PublishFolder]:
+    """Return the publish folders of `days` that exist in a branch."""
+    listed_month = ""
+    names: list[str] = []
+    for day in days:
+        month = f"{branch.folder}/{day:%Y/%m}"
+        if month != listed_month:
+            names = trail.folders(month)
+            listed_month = month
+        if f"{day:%d}" in names:
+            yield PublishFolder(f"{month}/{day:%d}", branch.account, branch.region, day)
 
 
-def began(trail: Storage, home: Home | None = None) -> date | None:
-    """The first publish day of any log file or digest; None where there is none yet."""
-    folders = [each for kind in (LOG_FILES, DIGESTS) for each, *_ in branches(trail, home, kind)]
-    return min(filter(None, (_first_day(trail, each) for each in folders)), default=None)
+def find_first_publish_day(trail: Storage, home: Home | None = None) -> date | None:
+    """Return the first publish day of any log file or digest, or None for an empty trail."""
+    first_days: list[date] = []
+    for kind in (LOG_FILES, DIGESTS):
+        for branch in branches(trail, home, kind):
+            day = _find_first_day(trail, branch.folder)
+            if day is not None:
+                first_days.append(day)
+    return min(first_days, default=None)
 
 
-def _first_day(trail: Storage, folder: str) -> date | None:
+def _find_first_day(trail: Storage, folder: str) -> date | None:
     for year in trail.folders(folder):
         for month in trail.folders(f"{folder}/{year}"):
             for day in trail.folders(f"{folder}/{year}/{month}"):
-                if found := day_named(f"{year}-{month}-{day}"):
-                    return found
+                publish_day = day_named(f"{year}-{month}-{day}")
+                if publish_day:
+                    return publish_day
     return None
 
 
-@dataclass(frozen=True)
-class Reader:
-    """NATIVE or FALLBACK; `why` says what the native one lacks here, empty where it runs."""
+def binary_files(spark: SparkSession, root: str, folders: Sequence[str]) -> DataFrame:
+    """Return the log files directly in `folders` of `root`, with their bytes.
 
-    name: str
-    why: str = ""
-    driver_bytes: int = DRIVER_BYTES
-
-    @classmethod
-    def of_this_process(cls) -> Reader:
-        """The native one where its wheels import; executors have the same archive."""
-        return cls(FALLBACK, WHY_NO_ARROW) if WHY_NO_ARROW else cls(NATIVE)
-
-    def reads_here(self, size: int) -> bool:
-        """Whether so many bytes are less work for the driver than for Spark."""
-        return size <= self.driver_bytes // (1 if self.name == NATIVE else SLOWNESS)
-
-    def rows(self, trail: Storage, files: Sequence[tuple[str, int]]) -> list[dict[str, Any]] | None:
-        """What `readings` has of these files, read one after another by this process.
-
-        Each is a path and its size when it was listed: no more of it is read. None where they hold
-        more failed calls than it should, or take longer.
-        """
-        read, calls = file_reader(native=self.name == NATIVE), 0
-        until = monotonic() + DRIVER_SECONDS
-        rows: list[dict[str, Any]] = []
-        with ThreadPoolExecutor(_READ_AT_ONCE) as threads:
-            for first in range(0, len(files), _READ_AHEAD):
-                some = files[first : first + _READ_AHEAD]
-                contents = threads.map(lambda each: trail.read(*each), some)
-                for (path, _), content in zip(some, contents, strict=True):
-                    if content is not None:
-                        rows.append(_row(path, read(content)))
-                        calls += len(rows[-1]["calls"])
-                    if calls > DRIVER_CALLS or monotonic() > until:
-                        return None
-        return rows
-
-    def readings(self, files: DataFrame, root: str) -> DataFrame:
-        """A row per file of Spark's binaryFile; `root` is what their paths begin with.
-
-        Both readers give the same rows, because reading and labelling are `mendq.model` and
-        `mendq.catalogue` themselves, in Python on the executors.
-        """
-        small = files.where(sf.col("length") <= MAXIMUM_BYTES).select("path", "content")
-        spark = files.sparkSession
-        if self.name == NATIVE:
-            schema = to_arrow_schema(spark.createDataFrame([], SPARK_READING).schema)
-            return small.mapInArrow(partial(_arrow_batches, root, schema), SPARK_READING)
-        rows = small.rdd.mapPartitions(partial(_rows, root))
-        return spark.createDataFrame(rows, SPARK_READING, verifySchema=False)
+    Spark must look into deeper folders, because otherwise it reads `x=1` as a column. Files from
+    there are removed again (rules 3 and 8).
+    """
+    paths = [f"{root}{folder}" for folder in folders]
+    files = (
+        spark.read.format("binaryFile")
+        .option("pathGlobFilter", f"*{SUFFIX}")
+        .option("recursiveFileLookup", value=True)
+        .load([escape_pattern(path) for path in paths])
+    )
+    return files.where(sf.regexp_replace("path", r"/[^/]*\z", "").isin(paths))
 
 
-def _rows(root: str, files: Iterable[Any]) -> Iterator[dict[str, Any]]:
+def escape_pattern(path: str) -> str:
+    """Return a path in which Hadoop finds no pattern (rule 8)."""
+    return "".join(f"\\{character}" if character in "{}[]*?\\" else character for character in path)
+
+
+def _is_hidden(name: str) -> bool:
+    """Return True if Spark does not open a file of that name."""
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
+
+
+def _read_rows(root: str, files: Iterable[Any]) -> Iterator[dict[str, Any]]:
     read = file_reader(native=False)
     for path, content in files:
-        yield _row(path.removeprefix(root), read(content))
+        yield _reading_row(path.removeprefix(root), read(content))
 
 
-def _arrow_batches(
+def _read_arrow_batches(
     root: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Many small files to a batch: of a task, a session has few hundred at most."""
     read = file_reader()
-    taken: list[dict[str, Any]] = []
-    calls = 0
+    rows: list[dict[str, Any]] = []
+    number_of_calls = 0
     for batch in batches:
-        paths, contents = batch.column("path"), batch.column("content")
-        for path, content in zip(paths, contents, strict=True):
-            taken.append(_row(path.as_py().removeprefix(root), read(content.as_buffer())))
-            calls += len(taken[-1]["calls"])
-            if calls >= _MAXIMUM_CALLS:
-                yield pa.RecordBatch.from_pylist(taken, schema)
-                taken, calls = [], 0
-    if taken:
-        yield pa.RecordBatch.from_pylist(taken, schema)
+        for path, content in zip(batch.column("path"), batch.column("content"), strict=True):
+            row = _reading_row(path.as_py().removeprefix(root), read(content.as_buffer()))
+            rows.append(row)
+            number_of_calls += len(row["calls"])
+            if number_of_calls >= _MAXIMUM_CALLS:
+                yield pa.RecordBatch.from_pylist(rows, schema)
+                rows = []
+                number_of_calls = 0
+    if rows:
+        yield pa.RecordBatch.from_pylist(rows, schema)
 
 
-def _row(file: str, reading: Reading) -> dict[str, Any]:
-    """As SPARK_READING has it."""
+def _reading_row(file: str, reading: Reading) -> dict[str, Any]:
+    """Return a row with the columns of READING_COLUMNS."""
+    unreadable = reading.unreadable.items()
     return {
         "file": file,
         "reason": reading.reason,
         "records": reading.records,
         "unreadable_records": [
-            {"reason": reason, "records": number} for reason, number in reading.unreadable.items()
+            {"reason": reason, "records": number} for reason, number in unreadable
         ],
-        "calls": [call_row(*call) for call in reading.calls],
+        "calls": [call_row(position, call) for position, call in reading.calls],
     }
-
-
-def binary_files(spark: SparkSession, root: str, folders: Sequence[str]) -> DataFrame:
-    """The log files in `folders` of `root`, with what is in them; not what lies deeper.
-
-    Spark looks deeper all the same, because else it takes folders for columns.
-    """
-    here = [f"{root}{folder}" for folder in folders]
-    found = (
-        spark.read.format("binaryFile")
-        .option("pathGlobFilter", f"*{SUFFIX}")
-        .option("recursiveFileLookup", value=True)
-        .load([literal(each) for each in here])
-    )
-    return found.where(sf.regexp_replace("path", r"/[^/]*\z", "").isin(here))
-
-
-def literal(path: str) -> str:
-    """Hadoop reads these characters as a pattern; here they are a folder's name."""
-    return "".join(f"\\{each}" if each in "{}[]*?\\" else each for each in path)
-
-
-@dataclass
-class TrailReader:
-    """The files of a trail as DataFrames, each publish folder read once, kept until `close`.
-
-    Those of every account and region, where no `home` is given. What this process read is handed to
-    Spark in `stage`.
-    """
-
-    spark: SparkSession
-    trail: Storage
-    reader: Reader
-    stage: Storage
-    home: Home | None = None
-    listed: list[Listed] = field(default_factory=list)
-    _read: set[PublishFolder] = field(default_factory=set)
-    _rows: list[dict[str, Any]] = field(default_factory=list)
-    _frames: list[DataFrame] = field(default_factory=list)
-
-    def failed_calls(self, days: Days) -> DataFrame:
-        """The failed calls of `days`, from every publish folder that may hold them."""
-        self.read(days.widened(0, LATE_DAYS))
-        moment = sf.unix_micros("event_time")
-        is_in = (moment >= days.from_microseconds) & (moment < days.before_microseconds)
-        calls = failed_calls(self.readings(), self.home).where(is_in)
-        return calls.persist() if self._frames else calls
-
-    @cached_property
-    def _branches(self) -> list[tuple[str, str, str]]:
-        return branches(self.trail, self.home)
-
-    def read(self, days: Days) -> None:
-        """Read the publish folders of `days` that were not read yet."""
-        every = [each for of in self._branches for each in publish_folders(self.trail, of, days)]
-        new = [each for each in every if each not in self._read]
-        self._read.update(new)
-        sizes = {each.folder: self._list(each) for each in new}
-        with_files = [folder for folder, of in sizes.items() if of]
-        files = [each for of in sizes.values() for each in of.items()]
-        here = self.reader.reads_here(sum(size for _, size in files))
-        if here and (rows := self.reader.rows(self.trail, files)) is not None:
-            self._rows.extend(rows)
-        else:
-            root = self.trail.spark_root(with_files)
-            frame = self.reader.readings(binary_files(self.spark, root, with_files), root)
-            self._frames.append(frame.persist(StorageLevel.MEMORY_AND_DISK))
-
-    def readings(self) -> DataFrame:
-        """A row per file that was read; what this process read is one partition: no shuffle."""
-        parts = [*self._frames]
-        if self._rows or not parts:
-            path = f"readings-{len(self._rows)}.json"
-            parts.append(self.stage.frame(path, self._rows, SPARK_READING, self.spark))
-        return reduce(DataFrame.unionByName, parts)
-
-    def quality(self) -> list[dict[str, Any]]:
-        """A row per file that lies in the folders, whether it was read or not.
-
-        What only bears the name of one has no `is_file`, and a row all the same.
-        """
-        columns = ("file", "reason", "records", "unreadable_records")
-        read = {each["file"]: {**each, "failed_calls": len(each["calls"])} for each in self._rows}
-        for frame in self._frames:
-            counted = frame.select(*columns, sf.size("calls").alias("failed_calls"))
-            read.update({each["file"]: each.asDict(recursive=True) for each in counted.collect()})
-        nothing = {"records": 0, "failed_calls": 0, "unreadable_records": ()}
-        return [
-            {**nothing, "reason": each.why_not_read, **read.get(each.file, {}), **each._asdict()}
-            for each in self.listed
-        ]
-
-    def close(self) -> None:
-        for frame in self._frames:
-            frame.unpersist()
-
-    def _list(self, folder: PublishFolder) -> dict[str, int]:
-        """The size of each file in `folder` that is to be opened, by its path."""
-        found = {}
-        for name, size, _ in sorted(self.trail.entries(folder.folder)):
-            is_file, is_log = size is not None, name.endswith(SUFFIX)
-            if is_file or is_log:
-                path, whose = f"{folder.folder}/{name}", folder[1:]
-                self.listed.append(Listed(path, size or 0, *whose, is_file))
-                if self.listed[-1].why_not_read == NOT_READ and not _is_hidden(name):
-                    found[path] = size or 0
-        return found

@@ -1,8 +1,38 @@
-"""One trail file: bytes in, its failed SQS calls out. Total: a hostile file costs only itself.
+"""Read one trail file: bytes in, its failed SQS calls out.
 
-The standard library has the last word. Native code (isal inflates into one buffer, msgspec parses
-it once without building) is used where it loads, and leaves to it each failed call and whatever is
-not plain: the rows are the same either way.
+A log file is gzipped JSON, `{"Records": [...]}`, with one record per API call. A busy account has
+millions of records a day of which few are failed SQS calls. And anyone who can put an object into
+the trail's bucket, or choose the text in an API call, writes part of these bytes.
+
+`read_file` reads a file with the standard library. `file_reader` returns the fastest function that
+gives the same result here. `call_row` turns a failed call into a row of the nightly job's tables.
+
+Rules:
+
+1. No file stops the run. Whatever the bytes are, the result is a `Reading` and nothing is raised. A
+   broken file has a reason and no calls, not even those before the break: half of a file must not
+   pass for a quiet one. A broken record in a good file is counted by its reason and loses only
+   itself.
+
+2. Everything has a limit that a real file does not reach: 50 MB unpacked (CloudTrail's own limit),
+   16 gzip members, two million JSON objects and lists, and a depth. A small file can otherwise
+   unpack to more than the memory, or keep a worker busy for hours.
+
+3. The standard library has the last word. The native reader is faster since it builds no objects
+   for records that do not matter: isal unpacks into one buffer, and msgspec looks at two fields of
+   each record. It judges nothing itself: a record that may be a failed SQS call is cut out and
+   parsed by Python's own parser, and a file that it cannot read cleanly is read again by
+   `read_file`. So the rows never depend on which packages are installed.
+
+4. A call is labelled by the functions that heal uses, `symptom_of` and `why_ignored`. With rules of
+   its own the report would count calls that Mendq handles differently.
+
+5. The error message is not kept: it can contain a receipt handle. Only the kind of policy that
+   refused the call is.
+
+It does not remove duplicates or Mendq's own calls; `analytics/incidents.py` does, because both need
+the calls of all files.
+
 https://docs.aws.amazon.com/awscloudtrail/latest/userguide/cloudtrail-log-file-examples.html
 """
 
@@ -15,7 +45,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any
 
 from analytics.days import microseconds
@@ -32,37 +61,45 @@ except Exception as error:  # noqa: BLE001 - a wheel for another machine raises 
 else:
     WHY_NOT_NATIVE = ""
 
-# CloudTrail's own bound on a file, uncompressed.
+# The limits of rule 2. CloudTrail's own limit on a file, uncompressed.
 MAXIMUM_BYTES = 50 * 1024 * 1024
-# A file is one gzip member; a few more are legal gzip, thousands are an attack on our time.
+# A file is one gzip member. A few more are legal gzip; thousands are an attack.
 MAXIMUM_MEMBERS = 16
-# Each object and list costs memory far beyond its text; a real file has one per 100 bytes or more.
+# An object or list takes far more memory than its text. A real file has one per 100 bytes or more.
 MAXIMUM_CONTAINERS = 2_000_000
+# Deeper than any other parser follows, so that none of them reads a file that is refused here.
+_DEPTH = 3_000
+# Python converts no longer integers. They are legal JSON, and no field that is read here.
+_MAXIMUM_DIGITS = 4_300
+# Deflate packs at most 1 to 1,032: a file that claims more lies about its size.
+_MAXIMUM_RATIO = 1_032
 GZIP = b"\x1f\x8b"
 SQS = "sqs.amazonaws.com"
+# Reasons of `read` for records that are good and no failed SQS call.
 _NO_FAULTS = frozenset({"not_failed", "not_sqs"})
-# Deeper than every other parser follows, so that none of them reads what is refused here.
-_DEPTH = 3_000
-# Python converts no longer ones; they are legal JSON all the same, and nothing that is read here.
-_MAXIMUM_DIGITS = 4_300
-
-# Deflate packs no tighter, so that a claim beyond it is a lie.
-_MAXIMUM_RATIO = 1_032
 _CHUNK_BYTES = 32 * 1024
+# The least size of a gzip member: header and trailer.
 _TRAILER_BYTES = 18
-# Neither a header's checksum nor reserved flags: zlib judges those.
+# The native reader takes headers without flags or with a file name only (rule 3).
 _PLAIN_FLAGS = (0, 8)
-
+# The queue of a call whose record names none.
 UNRESOLVED = "unresolved"
 
 
 class Refused(Exception):
-    """The file is unreadable; the argument is the reason."""
+    """The file is unreadable. The argument is the reason."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What a file held; `reason` says why it is unreadable, and then it held nothing."""
+    """The content of a file.
+
+    Attributes:
+        reason: Why the file is unreadable, or None. An unreadable file has no records (rule 1).
+        records: The number of records.
+        calls: The failed SQS calls, each with its record's position in the file.
+        unreadable: The number of records that cannot be read, by reason.
+    """
 
     reason: str | None = None
     records: int = 0
@@ -71,29 +108,38 @@ class Reading:
 
 
 def read_file(content: bytes) -> Reading:
-    """The failed calls with their positions; records that cannot be read, counted by reason."""
+    """Read a file with the standard library."""
     try:
         records = _records(_document(gunzip(content)))
     except Refused as refused:
         return Reading(reason=str(refused))
-    return judged(len(records), enumerate(records))
+    return read_records(len(records), enumerate(records))
 
 
-def judged(records: int, some: Iterable[tuple[int, Any]]) -> Reading:
-    """The reading of `records` records; only `some` of them, with their positions, can matter."""
+def read_records(number: int, candidates: Iterable[tuple[int, Any]]) -> Reading:
+    """Return the reading of a file's records.
+
+    Args:
+        number: How many records the file has.
+        candidates: The records that may be failed SQS calls or unreadable, with their positions.
+    """
     calls: list[tuple[int, FailedCall]] = []
     unreadable: Counter[str] = Counter()
-    for position, record in some:
+    for position, record in candidates:
         outcome = read(record) if isinstance(record, dict) else Unreadable("not_a_record")
         if isinstance(outcome, FailedCall):
             calls.append((position, outcome))
         elif outcome.reason not in _NO_FAULTS:
             unreadable[outcome.reason] += 1
-    return Reading(None, records, tuple(calls), dict(sorted(unreadable.items())))
+    return Reading(None, number, tuple(calls), dict(sorted(unreadable.items())))
 
 
 def gunzip(content: bytes) -> bytes:
-    """Never more than MAXIMUM_BYTES, whatever the file claims; raise Refused."""
+    """Unpack a file, to at most MAXIMUM_BYTES (rule 2).
+
+    Raises:
+        Refused: with the reason why the file cannot be unpacked.
+    """
     if not content:
         raise Refused("empty")
     if not content.startswith(GZIP):
@@ -121,24 +167,32 @@ def _members(rest: bytes) -> Iterator[bytes]:
     raise Refused("too_many_gzip_members")
 
 
-def parsed(text: bytes) -> Any:
-    """The value of JSON as Python's parser sees it; raise ValueError or RecursionError."""
-    with _deep():
+def parse_json(text: bytes) -> Any:
+    """Return the value of a JSON text as Python's parser reads it.
+
+    Raises:
+        ValueError: if the text is not JSON.
+        RecursionError: if it is too deep.
+    """
+    with _deep_recursion():
         return json.loads(text, parse_int=_integer)
 
 
 def _document(text: bytes) -> Any:
-    if len(text) > MAXIMUM_CONTAINERS < text.count(b"{") + text.count(b"["):
-        raise Refused("too_many_json_values")
+    # A text of fewer bytes cannot have more of them.
+    if len(text) > MAXIMUM_CONTAINERS:
+        containers = text.count(b"{") + text.count(b"[")
+        if containers > MAXIMUM_CONTAINERS:
+            raise Refused("too_many_json_values")
     try:
-        return parsed(text)
+        return parse_json(text)
     except (ValueError, RecursionError) as error:
         raise Refused("not_json") from error
 
 
 def _first_value(text: bytes) -> Any:
-    """The value that JSON begins with, as `parsed` sees it; the same raises."""
-    with _deep():
+    """Return the value at the beginning of a JSON text. Raises as `parse_json` does."""
+    with _deep_recursion():
         return _DECODER.raw_decode(text.decode())[0]
 
 
@@ -150,7 +204,7 @@ _DECODER = json.JSONDecoder(parse_int=_integer)
 
 
 @contextmanager
-def _deep() -> Iterator[None]:
+def _deep_recursion() -> Iterator[None]:
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, _DEPTH))
     try:
@@ -160,31 +214,41 @@ def _deep() -> Iterator[None]:
 
 
 def _records(document: Any) -> list[Any]:
-    """Digests and other JSON have no list of records."""
+    """Return the list of records. Digest files and other JSON have none, and are refused."""
     records = document.get("Records") if isinstance(document, dict) else None
     if not isinstance(records, list):
         raise Refused("not_a_trail_file")
     return records
 
 
-# A row of `call_row`, as Spark spells it; times are microseconds since 1970.
-SPARK_CALL = (
-    "struct<position: bigint, event_id: string, event_time: bigint, event_name: string, "
-    "error_code: string, queue_arn: string, account: string, region: string, "
-    "principal_arn: string, request_id: string, symptom: string, ignored: string, "
-    "is_own_look: boolean, requested_visibility_seconds: bigint, refused_by: string>"
-)
-# What `mendq scan`, `redrive` and `quarantine` do; a message that cannot be sent is news.
+# The fields of `call_row`, with their Spark types.
+CALL_FIELDS: Mapping[str, str] = {
+    "position": "bigint",  # of the record in its file
+    "event_id": "string",
+    "event_time": "bigint",  # microseconds since 1970
+    "event_name": "string",
+    "error_code": "string",
+    "queue_arn": "string",
+    "account": "string",
+    "region": "string",
+    "principal_arn": "string",
+    "request_id": "string",
+    "symptom": "string",
+    "ignored": "string",  # why heal does not handle the call; null if it does
+    "is_own_look": "boolean",
+    "requested_visibility_seconds": "bigint",
+    "refused_by": "string",
+}
+SPARK_CALL = f"struct<{', '.join(f'{name}: {kind}' for name, kind in CALL_FIELDS.items())}>"
+# The data calls of `mendq scan`, `redrive` and `quarantine`. A message that cannot be sent is news.
 _OPERATORS_APIS = frozenset(DATA_EVENT_NAMES) - {"SendMessage", "SendMessageBatch"}
 
 
 def call_row(position: int, call: FailedCall) -> dict[str, Any]:
-    """A failed call as a row, with the symptom that heal would have seen in it.
+    """Return a failed call as a row with the fields of CALL_FIELDS (rules 4 and 5).
 
-    `ignored` is why heal does not take it up, None where it does. `is_own_look` is believed of the
-    caller's own text: whoever forges it is counted, and heal acts all the same.
-
-    The error message stays behind, but for the policy that it names: it may hold a handle.
+    `is_own_look` only repeats the caller's user agent, which can be forged. A forged one changes
+    how the call is reported; heal acts on the call anyway.
     """
     ignored = why_ignored(call, Home(call.account, call.region))
     is_own_look = call.event_name in _OPERATORS_APIS and is_operators(call.user_agent)
@@ -204,29 +268,36 @@ def call_row(position: int, call: FailedCall) -> dict[str, Any]:
         "ignored": ignored,
         "is_own_look": is_own_look,
         "requested_visibility_seconds": call.requested_visibility_seconds,
-        # As text alone: Spark cannot read an enumeration of ours.
+        # Spark cannot read an enumeration.
         "refused_by": refused and str(refused),
     }
 
 
 def is_operators(user_agent: str) -> bool:
-    """Whether a person's `mendq` says so; CloudTrail puts some user agents in brackets."""
+    """Return True if the user agent is that of a person's `mendq` command.
+
+    CloudTrail puts some user agents in brackets.
+    """
     return user_agent.lstrip("[").startswith(f"{OPERATOR_AGENT} ")
 
 
 def file_reader(*, native: bool = True) -> Callable[[Any], Reading]:
-    """A function from the bytes of a file, or a view of them, to its reading; nothing is raised.
+    """Return a function that reads the bytes of a file, or a view of them, and never raises.
 
-    Native where that loads in this process, unless `native` is False.
+    It is the native one if its packages can be imported, unless `native` is False (rule 3).
     """
     if native and not WHY_NOT_NATIVE:
         return _NativeReader().read_file
-    return lambda content: read_file(bytes(content))
+    return _read_view
+
+
+def _read_view(content: Any) -> Reading:
+    return read_file(bytes(content))
 
 
 if not WHY_NOT_NATIVE:
-    # isal's one way into a buffer that is there already; its stubs know neither that it takes
-    # bytes nor that the other is an exception.
+    # isal unpacks into an existing buffer in this way only. Its stubs do not know that the class
+    # takes bytes, nor that IsalError is an exception.
     _Member: Any = isal_zlib._GzipReader  # noqa: SLF001
     _NOT_PLAIN: Any = (OSError, EOFError, igzip_lib.IsalError)
 
@@ -241,90 +312,117 @@ if not WHY_NOT_NATIVE:
     class _RawFile(msgspec.Struct, gc=False):
         Records: list[msgspec.Raw]
 
-    def _address(of: Any) -> int:
-        return int(np.frombuffer(of, np.uint8).__array_interface__["data"][0])
+    def _address(view: Any) -> int:
+        """Return where a view's bytes are in memory."""
+        return int(np.frombuffer(view, np.uint8).__array_interface__["data"][0])
 
 
-# As each record of CloudTrail's begins.
+# The beginning of each record that CloudTrail writes.
 _FIRST_KEY = b'{"eventVersion":'
 _BLOCK_BYTES = 64 * 1024
 
 
 class _NativeReader:
-    """Reads file after file, and keeps the buffer between them."""
+    """The fast way to read files one after another. It keeps its buffer between them (rule 3)."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
-        self._seen = msgspec.json.Decoder(_File)
+        self._fields = msgspec.json.Decoder(_File)
         self._raw = msgspec.json.Decoder(_RawFile)
 
     def read_file(self, content: Any) -> Reading:
-        text = self._inflated(memoryview(content))
-        reading = None if text is None else self._reading(text)
-        return read_file(bytes(content)) if reading is None else reading
+        text = self._unpack(memoryview(content))
+        if text is not None:
+            reading = self._read(text)
+            if reading is not None:
+                return reading
+        return read_file(bytes(content))
 
-    def _inflated(self, content: memoryview) -> memoryview | None:
-        """None where the file is anything but one plain member of the size that it claims."""
+    def _unpack(self, content: memoryview) -> memoryview | None:
+        """Unpack a file. Return None if it is not one plain member of the size that it claims."""
         if len(content) < _TRAILER_BYTES or content[3] not in _PLAIN_FLAGS:
             return None
         claimed = int.from_bytes(content[-4:], "little")
         if claimed > min(MAXIMUM_BYTES, _MAXIMUM_RATIO * len(content)):
             return None
+        # The buffer has a byte more than claimed, to notice a file that is larger.
         if len(self._buffer) <= claimed:
             self._buffer = bytearray(claimed + 1)
-        into = memoryview(self._buffer)
+        buffer = memoryview(self._buffer)
         member = _Member(content, _CHUNK_BYTES)
         try:
             filled = 0
-            while more := member.readinto(into[filled : claimed + 1]):
+            while more := member.readinto(buffer[filled : claimed + 1]):
                 filled += more
         except _NOT_PLAIN:
             return None
-        return into[:filled] if filled == claimed else None
+        if filled != claimed:
+            return None
+        return buffer[:filled]
 
-    def _reading(self, text: memoryview) -> Reading | None:
-        if len(text) > MAXIMUM_CONTAINERS < _opened(text):
+    def _read(self, text: memoryview) -> Reading | None:
+        """Read an unpacked file. Return None if it is unusual in any way."""
+        if len(text) > MAXIMUM_CONTAINERS and _count_brackets(text) > MAXIMUM_CONTAINERS:
             return None
         try:
-            str(text, "utf-8")  # msgspec does not look into the strings that it skips
-            records = self._seen.decode(text).Records
-            some = [
-                position
-                for position, record in enumerate(records)
-                if (record.errorCode and record.eventSource == SQS) or record.eventSource is None
-            ]
-            return judged(len(records), zip(some, self._parsed(text, records, some), strict=True))
+            str(text, "utf-8")  # msgspec does not check the strings that it skips
+            records = self._fields.decode(text).Records
+            positions = [n for n, record in enumerate(records) if _is_candidate(record)]
+            parsed = self._parse_records(text, records, positions)
+            return read_records(len(records), zip(positions, parsed, strict=True))
         except (msgspec.MsgspecError, ValueError, RecursionError):
             return None
 
-    def _parsed(self, text: memoryview, records: list[_Record], some: list[int]) -> list[Any]:
-        """Those of `records`, each parsed alone, from where it begins to where the next does."""
+    def _parse_records(
+        self, text: memoryview, records: list[_Record], positions: list[int]
+    ) -> list[Any]:
+        """Return the records at these positions, each parsed by Python's own parser."""
+        values: list[Any] = []
         base = _address(text)
+        for position in positions:
+            begin = _find_begin(text, base, records, position)
+            end = _find_begin(text, base, records, position + 1)
+            if begin is None or end is None:
+                return self._parse_records_slowly(text, positions)
+            values.append(_first_value(bytes(text[begin:end])))
+        return values
 
-        def begins(n: int) -> int | None:
-            return _begins(text, base, records[n]) if n < len(records) else len(text)
-
-        places = [(begins(each), begins(each + 1)) for each in some]
-        if None in chain.from_iterable(places):
-            raw = self._raw.decode(text).Records
-            return [parsed(bytes(raw[each])) for each in some]
-        return [_first_value(bytes(text[begin:end])) for begin, end in places]
+    def _parse_records_slowly(self, text: memoryview, positions: list[int]) -> list[Any]:
+        """Return the records at these positions if not all begin as CloudTrail writes them."""
+        raw = self._raw.decode(text).Records
+        return [parse_json(bytes(raw[position])) for position in positions]
 
 
-def _begins(text: memoryview, base: int, record: _Record) -> int | None:
-    """Where a record begins; None where its first key is another, or not as CloudTrail spells it.
+def _is_candidate(record: _Record) -> bool:
+    """Return True if a record may be a failed SQS call, or unreadable."""
+    if record.eventSource is None:
+        return True
+    return record.eventSource == SQS and bool(record.errorCode)
 
-    A key right behind a brace is the first of its object, and the value seen is the record's own.
+
+def _find_begin(text: memoryview, base: int, records: list[_Record], position: int) -> int | None:
+    """Return where a record begins, or the text's end behind the last record.
+
+    Return None if the record's first key is not the one that CloudTrail writes first. A key right
+    behind a brace is the first of its object, so the value seen is the record's own.
     """
-    if not len(record.eventVersion):
+    if position == len(records):
+        return len(text)
+    version = records[position].eventVersion
+    if not len(version):
         return None
-    at = _address(record.eventVersion) - base - len(_FIRST_KEY)
-    return at if at > 0 and text[at : at + len(_FIRST_KEY)] == _FIRST_KEY else None
+    begin = _address(version) - base - len(_FIRST_KEY)
+    if begin <= 0 or text[begin : begin + len(_FIRST_KEY)] != _FIRST_KEY:
+        return None
+    return begin
 
 
-def _opened(text: memoryview) -> int:
-    """How many objects and lists JSON opens, and how many braces and brackets its strings hold."""
-    every = np.frombuffer(text, np.uint8)
-    blocks = (every[at : at + _BLOCK_BYTES] for at in range(0, len(every), _BLOCK_BYTES))
-    # The two differ in one bit, which no other byte shares.
-    return sum(int(np.count_nonzero((each & ~np.uint8(0x20)) == ord("["))) for each in blocks)
+def _count_brackets(text: memoryview) -> int:
+    """Count the `{` and `[` of a JSON text, those in its strings too."""
+    codes = np.frombuffer(text, np.uint8)
+    number = 0
+    for start in range(0, len(codes), _BLOCK_BYTES):
+        block = codes[start : start + _BLOCK_BYTES]
+        # `{` and `[` differ only in this bit, and no other byte equals `[` without it.
+        number += int(np.count_nonzero((block & ~np.uint8(0x20)) == ord("[")))
+    return number

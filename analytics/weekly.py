@@ -26,7 +26,7 @@ from analytics.cases import (
     shortened,
 )
 from analytics.days import PREVIOUS_WEEKS, Days, days_of, weeks_before
-from analytics.nightly import Written, last_found, last_measured
+from analytics.nightly import NightlyResult, read_last_findings, read_last_measurements
 from analytics.storage import Storage
 from analytics.tables import SUMS, Tables, path_of, read_members
 from analytics.week import Observation, summary
@@ -52,8 +52,8 @@ _DAYS_BEFORE = 7 * PREVIOUS_WEEKS
 def case_bucket(cases: Storage, findings: Storage | None, week: str) -> CaseFiles:
     """What the case bucket says of the week, and of what was before it."""
     days = days_of(week)
-    found = last_found(findings, days) if findings else ()
-    queues = last_measured(findings) if findings else {}
+    found = read_last_findings(findings, days) if findings else ()
+    queues = read_last_measurements(findings) if findings else {}
     return replace(case_files(cases, days, STANDING_DAYS), found=found, queues=queues)
 
 
@@ -88,7 +88,9 @@ def write_week(  # noqa: PLR0913 - what is seen, where it goes, and three things
     return nightly_runs
 
 
-def write_incidents(tables: Tables, requested: Days, written: Written, made_at: datetime) -> None:
+def write_incidents(
+    tables: Tables, requested: Days, written: NightlyResult, made_at: datetime
+) -> None:
     """Write what `mendq backtest` reads: the weeks, and the incidents with what would be believed.
 
     Nobody's cases are known.

@@ -25,7 +25,7 @@ from analytics.cases import (
 )
 from analytics.days import Days, days_of, microseconds
 from analytics.incidents import Known, Round
-from analytics.nightly import read_round, root_beside, rounds
+from analytics.nightly import findings_root, read_round, read_rounds
 from analytics.storage import FolderStorage
 from analytics.week_cases import earned, impact, open_now, reached_a_person
 from mendq.cases.finding import Scanned, findings_key, with_managed
@@ -73,12 +73,12 @@ def test_only_a_plain_yes_is_a_whole_list() -> None:
 
 
 def test_findings_lie_beside_the_cases_and_those_of_other_days_are_not_read(tmp_path: Path) -> None:
-    assert root_beside("s3://bucket/some/cases/") == "s3://bucket/some/findings"
-    assert root_beside("s3://bucket") is root_beside("s3://bucket/") is None
-    assert root_beside("cases") == "findings"
+    assert findings_root("s3://bucket/some/cases/") == "s3://bucket/some/findings"
+    assert findings_root("s3://bucket") is findings_root("s3://bucket/") is None
+    assert findings_root("cases") == "findings"
     for day in ("11-08", "11-09", "11-18", "11-19"):
         scan(tmp_path, at(f"{day} 12:00"), day)
-    found = rounds(FolderStorage(str(tmp_path / "findings")), Days(NOON.date(), NOON.date()))
+    found = read_rounds(FolderStorage(str(tmp_path / "findings")), Days(NOON.date(), NOON.date()))
     assert [each.queue_arns for each in found] == [("11-09",), ("11-18",)]
 
 

@@ -14,7 +14,7 @@ from analytics import job
 from analytics.days import Days, days_of, weeks_before
 from analytics.job import BadArguments, parse
 from analytics.storage import FolderStorage
-from analytics.trail import began
+from analytics.trail import find_first_publish_day
 from mendq.catalogue import Home
 from mendq.nightly.jobs import Roots, nightly, week
 
@@ -114,11 +114,12 @@ def test_a_trail_begins_with_its_first_day_whatever_folders_lie_in_it(tmp_path: 
     region = tmp_path / "AWSLogs/123456789012/CloudTrail/us-east-1"
     for each in JUNK:
         (region / each).mkdir(parents=True)
-        assert began(FolderStorage(str(tmp_path))) is None, each
+        assert find_first_publish_day(FolderStorage(str(tmp_path))) is None, each
     for each in ("2026/11/10", "2025/12/31"):
         (region / each).mkdir(parents=True)
-    assert began(FolderStorage(str(tmp_path))) == date(2025, 12, 31)
+    assert find_first_publish_day(FolderStorage(str(tmp_path))) == date(2025, 12, 31)
     (tmp_path / "AWSLogs/o-abc/123456789012/CloudTrail/eu-west-1/2024/01/01").mkdir(parents=True)
     homes = ("123456789012 us-east-1", "123456789012 eu-west-1", "999999999999 us-east-1")
-    found = [began(FolderStorage(str(tmp_path)), Home(*each.split())) for each in homes]
+    trail = FolderStorage(str(tmp_path))
+    found = [find_first_publish_day(trail, Home(*each.split())) for each in homes]
     assert found == [date(2025, 12, 31), date(2024, 1, 1), None], "of its own account and region"

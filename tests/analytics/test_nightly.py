@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from analytics import job
 from analytics.days import Days
 from analytics.job import parse
-from analytics.nightly import Nightly, Written
+from analytics.nightly import Nightly, NightlyResult
 from analytics.storage import FolderStorage
 from analytics.tables import Tables
 from analytics.trail import DRIVER_BYTES, Reader
@@ -225,7 +225,7 @@ def test_more_than_one_per_cent_of_the_bytes_unreadable_is_said(
 ) -> None:
     now = datetime(2026, 11, 11, 2, tzinfo=UTC)
     nightly = NightlyRead(DAY, now, NATIVE, "", bytes=100_000, bytes_unreadable=unreadable)
-    assert job._code(Written((nightly,)), FolderStorage(str(tmp_path)), ONE) == code
+    assert job._code(NightlyResult((nightly,)), FolderStorage(str(tmp_path)), ONE) == code
 
 
 # Which days are not to be written anew.
@@ -240,7 +240,7 @@ def put(account: Account, day: date, quality: list[str], failed_calls: list[str]
 def retained(
     spark: SparkSession, account: Account, *listed: str, days: Days = ONE
 ) -> dict[date, int]:
-    return dict(nightly_of(spark, account)._expired(days, frozenset(listed)))
+    return dict(nightly_of(spark, account).count_lost_files(days, frozenset(listed)))
 
 
 def test_a_day_is_written_anew_unless_files_of_it_or_of_the_day_before_are_gone(
