@@ -77,7 +77,7 @@ class Table(Struct, frozen=True):
     table: str
 
     def get(self, key: Key) -> Item:
-        """Return the item as it is now, or an empty item if the key is not there."""
+        """Return the current item, or an empty one if there is no such key."""
         with case_store_errors():
             answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
         return answer.get("Item", {})

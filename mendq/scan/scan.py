@@ -1,7 +1,53 @@
-"""Look at managed queues for what is wrong although no call fails; change nothing.
+"""Look at queues for faults that make no call fail. Change nothing.
 
-First at attributes, tags and consumers of all, then at what CloudWatch measured of those that
-these make suspect, because every metric that is asked for is billed.
+Some faults never appear in a failed call: a queue without a DLQ, messages that pile up or expire, a
+consumer that receives and never deletes. So every managed queue is looked at once an hour, and by
+`mendq scan`. Each symptom of the catalogue that can be seen in this way has a `Detection`.
+
+Looking has two prices. SQS calls are cheap but limited per second. CloudWatch bills every metric.
+So `scan` works in two steps. It first reads attributes, tags and consumers of all queues, 200 at a
+time, called a stretch. That settles most symptoms, and leaves suspects: queues of which only a
+measurement can tell. Then it measures the suspects for as long as the allowance lasts.
+`mendq/scan/reader.py` makes the calls, each once and within AWS's rates. `mendq/scan/hourly.py`
+decides where an hour's scan begins and ends, and hands findings to heal.
+
+Rules:
+
+1. Nothing is measured before every queue in reach was looked at. Otherwise the first queues by name
+   would spend the whole budget. A queue is suspect of a symptom only if its attributes, tags and
+   consumers make the symptom possible.
+
+2. Results come stretch by stretch, each with the name of its last queue in `after`. If no time is
+   left for another stretch, `scan` stops looking and measures the suspects it has. The caller knows
+   by `after` which queues were looked at; the others are in no result at all, not even as skipped.
+
+3. A failure costs one queue, or one symptom of one queue. A queue that cannot be read is counted as
+   unseen, with its error; one that was deleted meanwhile is counted as gone and is no error. If a
+   symptom's detection fails, the error is recorded and the other symptoms are still checked. The
+   wide `except Exception` is intended: a bug in one entry must not blind Mendq for every queue.
+
+4. A fault in the configuration is looked for before measuring, and the queue is measured for that
+   symptom only if the configuration shows nothing. Metrics would not tell more.
+
+5. Suspects whose messages may be in danger are measured before those that merely cost money. Within
+   each group the order changes every hour, so that a budget that is too small does not skip the
+   same queues for ever. Once the allowance refuses a batch, all remaining suspects are `skipped`.
+
+6. A queue counts as looked at (`looked_at`) only if everything that may be wrong was checked: no
+   suspicion left, nothing failed, and it was not created or changed too lately to be measured
+   (`unsettled`). A healthy configuration is remembered from these queues alone, as a baseline. A
+   queue that was not measured must not pass for a healthy one.
+
+7. A DLQ that Mendq made is scanned with its source even if nobody manages it, unless its tag says
+   `off`. Mendq is responsible for it: nobody else would notice its faults. It is looked at once per
+   scan.
+
+8. A detection that takes redrives into account runs twice: first without asking for them, then with
+   them if it found something. Listing redrives costs a call per DLQ, and a redrive can only explain
+   a finding away, never make one.
+
+It stores nothing, notifies nobody, and does not choose which findings matter. So
+`mendq scan --dry-run` can use the same function.
 """
 
 from __future__ import annotations
@@ -11,7 +57,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from functools import partial, reduce
 
 from msgspec import Struct
 
@@ -29,30 +74,22 @@ from mendq.notifications.queue_lines import described
 from mendq.scan.reader import THREADS, ScanReader
 
 QUEUES_A_STRETCH = 200
-# Known of every suspect before it is asked what else a detection needs.
+# Needs that are met for every suspect before a detection's other needs are.
 OF_A_SUSPECT = frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS, Need.MEASUREMENTS})
-# What a plan asks and no detection does: heal plans.
+# Needs of a plan that no detection has. Heal makes the plans.
 OF_A_PLAN = frozenset({Need.DLQ_NAMESAKE})
 
 
 class Allowance(Struct, frozen=True):
-    """True while there is time for more queues, and for so many metrics more."""
+    """How far a scan may go.
+
+    Attributes:
+        may_look: Returns True while there is time to look at more queues.
+        may_measure: Returns True if so many more metrics may be read, and counts them as spent.
+    """
 
     may_look: Callable[[], bool] = lambda: True
     may_measure: Callable[[int], bool] = lambda _metrics: True
-
-
-class _Suspect(Struct, frozen=True):
-    """A queue that only measuring can tell about, and of what."""
-
-    facts: Facts
-    window: Window
-    symptoms: tuple[Symptom, ...]
-
-    def turn(self, now: datetime) -> tuple[bool, str]:
-        """Queues whose messages may suffer come first; among them others each hour."""
-        can_wait = all(_detection_of(each).measured_last for each in self.symptoms)
-        return can_wait, turn_of(self.facts.queue_arn, now)
 
 
 def scan(
@@ -61,168 +98,240 @@ def scan(
     allowance: Allowance,
     symptoms: Iterable[Symptom] = CATALOGUE,
 ) -> Iterator[Scanned]:
-    """Scan the queues and yield one result per stretch; `together` adds results up.
+    """Scan the queues and yield one result per stretch, then one per batch of measured suspects.
 
-    A DLQ that Mendq made is scanned together with its source, even if it is not in `queues`. A
-    queue that cannot be read does not stop the others. This writes and records nothing; the caller
-    does.
+    `together` adds results up. This writes and records nothing; the caller does.
+
+    Args:
+        queues: The queues, sorted by name. A DLQ that Mendq made is added to its source (rule 7).
+        reader: Reads the queues.
+        allowance: How far the scan may go.
+        symptoms: The symptoms to look for. Those without a detection are left out.
     """
-    detected = tuple(each for each in symptoms if each.detection)
+    detected = tuple(symptom for symptom in symptoms if symptom.detection)
     suspects: list[_Suspect] = []
-    look_at = partial(_look_at, reader=reader, symptoms=detected)
     with_source = set[str]()
     with ThreadPoolExecutor(THREADS) as pool:
         for first in range(0, len(queues), QUEUES_A_STRETCH):
             if not allowance.may_look():
                 break
             stretch = queues[first : first + QUEUES_A_STRETCH]
-            looked = list(
-                pool.map(look_at, (each for each in stretch if each.queue_arn not in with_source))
-            )
-            seen_already = with_source.union(each.queue_arn for each in stretch)
-            made = sorted({each.made_dlq for each in looked} - {"", *seen_already})
-            with_source.update(made)
-            looked += pool.map(partial(_look_at_made, reader=reader, symptoms=detected), made)
-            suspected = [each.suspect for each in looked if each.suspect]
-            suspects += suspected
-            seen = reduce(together, (each.scanned for each in looked), Scanned())
-            yield replace(seen, suspects=len(suspected), after=stretch[-1].name)
-    suspects.sort(key=lambda each: each.turn(reader.now))
-    yield from _measured(suspects, reader, allowance)
+            new = [queue for queue in stretch if queue.queue_arn not in with_source]
+            looks = list(pool.map(lambda queue: _look_at(queue, reader, detected), new))
+            seen_already = with_source.union(queue.queue_arn for queue in stretch)
+            made_dlqs = sorted({look.made_dlq for look in looks} - {"", *seen_already})
+            with_source.update(made_dlqs)
+            looks += pool.map(lambda dlq: _look_at_made(dlq, reader, detected), made_dlqs)
+            new_suspects = [look.suspect for look in looks if look.suspect]
+            suspects += new_suspects
+            seen = Scanned()
+            for look in looks:
+                seen = together(seen, look.scanned)
+            yield replace(seen, suspects=len(new_suspects), after=stretch[-1].name)
+    suspects.sort(key=lambda suspect: suspect.turn(reader.now))
+    yield from _measure(suspects, reader, allowance)
 
 
-class _Looked(Struct, frozen=True):
-    """One queue's findings, its symptoms still to measure, and its DLQ if Mendq made that."""
+class _Suspect(Struct, frozen=True):
+    """A queue, and the symptoms of which only a measurement can tell."""
+
+    facts: Facts
+    window: Window
+    symptoms: tuple[Symptom, ...]
+
+    @property
+    def queue_arn(self) -> str:
+        return self.facts.queue_arn
+
+    def turn(self, now: datetime) -> tuple[bool, str]:
+        """Return the sort key of rule 5."""
+        can_wait = all(_detection_of(symptom).measured_last for symptom in self.symptoms)
+        return can_wait, turn_of(self.queue_arn, now)
+
+
+class _QueueLook(Struct, frozen=True):
+    """The result of looking at one queue.
+
+    Attributes:
+        scanned: What was found without measuring.
+        suspect: The queue with its symptoms still to measure, if any.
+        made_dlq: The ARN of its DLQ if Mendq made that, else an empty text.
+    """
 
     scanned: Scanned
     suspect: _Suspect | None = None
     made_dlq: str = ""
 
 
-def _look_at_made(dlq_arn: str, reader: ScanReader, symptoms: tuple[Symptom, ...]) -> _Looked:
-    """Scan a DLQ that Mendq made, unless its own `mendq` tag is `off`."""
+def _look_at_made(dlq_arn: str, reader: ScanReader, symptoms: tuple[Symptom, ...]) -> _QueueLook:
+    """Look at a DLQ that Mendq made, unless its own `mendq` tag is `off` (rule 7)."""
     try:
         tags = reader.ask(tags_shown, dlq_arn)
     except FactsUnavailable as error:
-        return _Looked(Scanned(queues_scanned=1, unseen=1, failed={dlq_arn: error}))
+        return _QueueLook(Scanned(queues_scanned=1, unseen=1, failed={dlq_arn: error}))
     if tags.get(MODE_TAG) == OFF:
-        return _Looked(Scanned())
+        return _QueueLook(Scanned())
     return _look_at(ManagedQueue(dlq_arn, tags), reader, symptoms)
 
 
-def _look_at(queue: ManagedQueue, reader: ScanReader, symptoms: tuple[Symptom, ...]) -> _Looked:
-    tags = reader.consent.but_for_a_team(queue.tags)
+def _look_at(queue: ManagedQueue, reader: ScanReader, symptoms: tuple[Symptom, ...]) -> _QueueLook:
+    """Check a queue for every symptom that needs no measurement, and note the others."""
     try:
-        facts = reader.consumers(reader.queue(queue.queue_arn, tags, {Need.QUEUE}))
-        # Told of by the entries that ask for it.
-        with suppress(FactsUnavailable, QueueRefusesUs):
-            facts = reader.dlq(facts)
+        facts = _read_facts(queue, reader)
         window = reader.window(facts)
     except QueueGone:
-        return _Looked(Scanned(queues_scanned=1, gone=1))
-    except Exception as error:  # noqa: BLE001 - told of with the scan
-        return _Looked(Scanned(queues_scanned=1, unseen=1, failed={queue.queue_arn: error}))
-    findings, suspected, failed = list[Finding](), list[Symptom](), dict[str, Exception]()
+        return _QueueLook(Scanned(queues_scanned=1, gone=1))
+    except Exception as error:  # noqa: BLE001 - recorded; other queues are still scanned (rule 3)
+        failed_queue = {queue.queue_arn: error}
+        return _QueueLook(Scanned(queues_scanned=1, unseen=1, failed=failed_queue))
+    findings: list[Finding] = []
+    suspected: list[Symptom] = []
+    failed: dict[str, Exception] = {}
     for symptom in symptoms:
         try:
-            detection = _detection_of(symptom)
-            suspect, measuring = detection.suspects(facts), Need.MEASUREMENTS in detection.needs
-            at_once = detection.of_configuration or (suspect and not measuring)
-            found = _found(symptom, facts, reader) if at_once else []
+            found, must_measure = _check_unmeasured(symptom, facts, reader)
             findings += found
-            if suspect and measuring and not found:
+            if must_measure:
                 suspected.append(symptom)
-        except Exception as error:  # noqa: BLE001 - one entry's trouble is not the others'
+        except Exception as error:  # noqa: BLE001 - recorded; other symptoms are still checked (rule 3)
             failed.setdefault(queue.queue_arn, error)
     made_dlq = ""
     try:
         made_dlq = reader.made_dlq(facts)
-    except Exception as error:  # noqa: BLE001 - the queue itself was looked at
+    except Exception as error:  # noqa: BLE001 - recorded; the queue itself was looked at
         failed.setdefault(queue.queue_arn, error)
-    to_measure = _suspect(facts, window, tuple(suspected)) if suspected and window else None
-    if to_measure:
+    suspect = None
+    if suspected and window:
+        suspect = _make_suspect(facts, window, tuple(suspected))
         reader.ask_anew(facts)
     unsure = suspected or failed or window is None
-    whole = {} if unsure else {queue.queue_arn: described(facts)}
     scanned = Scanned(
         queues_scanned=1,
         findings=tuple(findings),
         failed=failed,
-        looked_at=whole,
+        looked_at={} if unsure else {queue.queue_arn: described(facts)},
         unsettled=(queue.queue_arn,) if suspected and not window else (),
     )
-    return _Looked(scanned, to_measure, made_dlq)
+    return _QueueLook(scanned, suspect, made_dlq)
 
 
-def _suspect(facts: Facts, window: Window, symptoms: tuple[Symptom, ...]) -> _Suspect:
-    """What merely costs money is told by fewer series than all."""
-    detections = [_detection_of(each) for each in symptoms]
-    if all(each.reads for each in detections):
-        kinds = dict.fromkeys(kind for each in detections for kind in each.reads)
+def _read_facts(queue: ManagedQueue, reader: ScanReader) -> Facts:
+    """Return the queue's attributes, tags, consumers and DLQ.
+
+    A DLQ that cannot be read is left out. The symptoms that need it report the error.
+    """
+    tags = reader.consent.but_for_a_team(queue.tags)
+    facts = reader.consumers(reader.queue(queue.queue_arn, tags, {Need.QUEUE}))
+    with suppress(FactsUnavailable, QueueRefusesUs):
+        facts = reader.dlq(facts)
+    return facts
+
+
+def _check_unmeasured(
+    symptom: Symptom, facts: Facts, reader: ScanReader
+) -> tuple[list[Finding], bool]:
+    """Check a symptom without measuring (rules 1 and 4).
+
+    Return the findings, and True if only a measurement can tell.
+    """
+    detection = _detection_of(symptom)
+    is_suspect = detection.suspects(facts)
+    needs_measurements = Need.MEASUREMENTS in detection.needs
+    findings: list[Finding] = []
+    if detection.of_configuration or (is_suspect and not needs_measurements):
+        findings = _detect(symptom, facts, reader)
+    return findings, is_suspect and needs_measurements and not findings
+
+
+def _make_suspect(facts: Facts, window: Window, symptoms: tuple[Symptom, ...]) -> _Suspect:
+    """Return a suspect; it is measured by fewer series if all its detections name theirs."""
+    detections = [_detection_of(symptom) for symptom in symptoms]
+    if all(detection.reads for detection in detections):
+        kinds: dict[str, None] = {}
+        for detection in detections:
+            kinds.update(dict.fromkeys(detection.reads))
         window = replace(window, kinds=tuple(kinds))
     return _Suspect(facts, window, symptoms)
 
 
-def _found(symptom: Symptom, facts: Facts, reader: ScanReader) -> list[Finding]:
-    """A redrive only explains what was measured: of what is not found nobody asks for it."""
-    detection = _detection_of(symptom)
-    needs = detection.needs - OF_A_SUSPECT - OF_A_PLAN
-    explains = needs & {Need.MOVE_TASKS} if facts.measured else frozenset()
-    facts = reader.with_more(facts, needs - {Need.MOVE_TASKS})
-    found = detection.detect(facts)
-    if found and explains:
-        found = detection.detect(reader.with_more(facts, explains))
-    if found is None:
-        return []
-    said = (found.because, facts.source_arns, found.about)
-    return [Finding(facts.queue_arn, symptom.name, *said, seconds_left=found.seconds_left)]
-
-
-def _measured(
+def _measure(
     suspects: Sequence[_Suspect], reader: ScanReader, allowance: Allowance
 ) -> Iterator[Scanned]:
-    """Once the allowance is spent all others are skipped: another hour begins with others."""
+    """Measure the suspects batch by batch until the allowance is spent (rule 5)."""
     for done in range(0, len(suspects), QUEUES_A_CALL):
         batch = suspects[done : done + QUEUES_A_CALL]
-        figures = reader.metrics_of_figures(each.facts for each in batch)
-        metrics = figures + sum(len(each.window.series) for each in batch)
+        metrics = reader.metrics_of_figures(suspect.facts for suspect in batch)
+        metrics += sum(len(suspect.window.series) for suspect in batch)
         if not allowance.may_measure(metrics):
-            yield Scanned(skipped=tuple(each.facts.queue_arn for each in suspects[done:]))
+            yield Scanned(skipped=tuple(suspect.queue_arn for suspect in suspects[done:]))
             return
-        yield replace(_measured_together(batch, reader), metrics=metrics)
+        yield replace(_measure_batch(batch, reader), metrics=metrics)
 
 
-def _measured_together(batch: Sequence[_Suspect], reader: ScanReader) -> Scanned:
+def _measure_batch(batch: Sequence[_Suspect], reader: ScanReader) -> Scanned:
+    """Measure some suspects with one call, and check the symptoms that they are suspected of."""
     try:
-        measured = reader.measured({each.facts.queue_arn: each.window for each in batch})
-        # Asked for together here; each of them is answered from what is kept.
-        reader.figures(sorted({name for each in batch for name in function_names(each.facts)}))
-    except Exception as error:  # noqa: BLE001 - told of with the scan
-        return Scanned(failed={each.facts.queue_arn: error for each in batch})
-    findings, failed = list[Finding](), dict[str, Exception]()
-    for each in batch:
-        queue_arn = each.facts.queue_arn
-        for symptom in each.symptoms:
+        measured = reader.measured({suspect.queue_arn: suspect.window for suspect in batch})
+        # The reader keeps the figures of all their consumers, and answers each queue from them.
+        names: set[str] = set()
+        for suspect in batch:
+            names.update(function_names(suspect.facts))
+        reader.figures(sorted(names))
+    except Exception as error:  # noqa: BLE001 - recorded; other batches are still measured (rule 3)
+        return Scanned(failed={suspect.queue_arn: error for suspect in batch})
+    findings: list[Finding] = []
+    failed: dict[str, Exception] = {}
+    for suspect in batch:
+        for symptom in suspect.symptoms:
             try:
-                facts = replace(reader.with_figures(each.facts), measured=measured[queue_arn])
-                findings += _found(symptom, facts, reader)
-            except Exception as error:  # noqa: BLE001 - one entry's trouble is not the others'
-                failed[queue_arn] = error
-    whole = {e.facts.queue_arn: e.facts for e in batch if "every queue" in e.window.kinds}
-    queues = {
-        arn: {name: getattr(found.now, name) for name in ("backlog", "oldest_age_seconds")}
-        for arn, found in measured.items()
-        if found and arn in whole
-    }
-    seen = (each.facts for each in batch if measured[each.facts.queue_arn] is not None)
-    looked_at = {e.queue_arn: described(e) for e in seen if e.queue_arn not in failed}
+                facts = reader.with_figures(suspect.facts)
+                facts = replace(facts, measured=measured[suspect.queue_arn])
+                findings += _detect(symptom, facts, reader)
+            except Exception as error:  # noqa: BLE001 - recorded; other symptoms are still checked
+                failed[suspect.queue_arn] = error
+    looked_at: dict[str, dict[str, str]] = {}
+    levels: dict[str, dict[str, int]] = {}
+    seen = [suspect for suspect in batch if measured[suspect.queue_arn] is not None]
+    for suspect in seen:
+        if suspect.queue_arn not in failed:
+            looked_at[suspect.queue_arn] = described(suspect.facts)
+    for suspect in batch:
+        found = measured[suspect.queue_arn]
+        if found and "every queue" in suspect.window.kinds:
+            now = found.now
+            levels[suspect.queue_arn] = {
+                "backlog": now.backlog,
+                "oldest_age_seconds": now.oldest_age_seconds,
+            }
     return Scanned(
         measured=len(batch),
         findings=tuple(findings),
         failed=failed,
         looked_at=looked_at,
-        queues=queues,
+        queues=levels,
     )
+
+
+def _detect(symptom: Symptom, facts: Facts, reader: ScanReader) -> list[Finding]:
+    """Return the finding of a symptom on a queue, if there is one (rule 8)."""
+    detection = _detection_of(symptom)
+    needs = detection.needs - OF_A_SUSPECT - OF_A_PLAN
+    facts = reader.with_more(facts, needs - {Need.MOVE_TASKS})
+    found = detection.detect(facts)
+    # A redrive explains measurements only.
+    if found and facts.measured and Need.MOVE_TASKS in needs:
+        found = detection.detect(reader.with_more(facts, {Need.MOVE_TASKS}))
+    if found is None:
+        return []
+    finding = Finding(
+        queue_arn=facts.queue_arn,
+        symptom=symptom.name,
+        because=found.because,
+        sources=facts.source_arns,
+        about=found.about,
+        seconds_left=found.seconds_left,
+    )
+    return [finding]
 
 
 def _detection_of(symptom: Symptom) -> Detection:
