@@ -200,8 +200,8 @@ class TrailReader:
         columns = ("file", "reason", "records", "unreadable_records")
         for frame in self._frames:
             without_calls = frame.select(*columns, sf.size("calls").alias("failed_calls"))
-            for row in without_calls.collect():
-                read[row["file"]] = row.asDict(recursive=True)
+            for spark_row in without_calls.collect():
+                read[spark_row["file"]] = spark_row.asDict(recursive=True)
         nothing = {"records": 0, "failed_calls": 0, "unreadable_records": ()}
         rows: list[dict[str, Any]] = []
         for file in self.listed:

@@ -1,4 +1,51 @@
-"""Scan the managed queues once an hour: resume, hand findings to heal."""
+"""Run the hourly scan: which queues are next, what heal is called with, what is stored.
+
+Mendq looks at every managed queue once an hour. The look of one hour is a round. Its Lambda starts
+every ten minutes and may run for 15, so a round can take several runs, and any run can be cut off.
+`scan_hourly` is one run: it claims what is left of the round, scans (`mendq/scan/scan.py`), hands
+findings to heal, stores the results, and notes how far it came. The position of the round is one
+item of the case store (`mendq/scan/store.py`).
+
+Rules:
+
+1. One run at a time. A run claims the round for 15 minutes; another that starts meanwhile does
+   nothing. If a run dies, its claim expires, and the next run begins where the dead one began.
+
+2. A run stops while it can still finish. With less than 300 seconds left it looks at no further
+   queues, with less than 60 it measures no more. It notes the last queue that it looked at, and the
+   round's next run continues behind it, in the order of names.
+
+3. An hour that is too short starves no queue. If a round is cut off after half of the queues, the
+   next hour's first run looks at the other half, and then that hour's round begins at the first
+   queue. So a queue is looked at late, but never left out because of its name.
+
+4. A run that fails releases its claim and does not move the position; the next run repeats it. A
+   finding may then be handed over twice. That is harmless: heal looks at the queue again, and finds
+   the case that is open by then. The other order would lose findings.
+
+5. A round whose first run could read no queue at all begins again with the next run: a missing
+   permission or an outage must not count as a scan. This holds for the first run only. Otherwise a
+   few queues that refuse Mendq, at the end of the list, would keep every round from ending.
+
+6. All findings are noted before heal is called for the first time. Heal changes nothing if many
+   queues show a symptom at once; called queue by queue, it would change the first few before it
+   could see that.
+
+7. Heal and people are not flooded. Faults in configurations are handed over at a pace of a few new
+   ones a day; of a mass symptom only as many queues as one call holds; the most urgent first. A
+   finding that another symptom of the queue explains waits. Metrics that heal will read again are
+   counted in the scan's budget.
+
+8. A baseline, the configuration of a healthy queue, is stored only if the queue was looked at
+   wholly (rule 6 of `scan.py`), shows no fault except those it works with, and has no case that is
+   open or ended unresolved within the day. If baselines cannot be stored, the run reports it and
+   goes on.
+
+9. A round's results are one object in the case bucket; each run adds its part. It lists all managed
+   queues, so that the nightly job can tell why an incident has no case.
+
+It does not decide what to do about a finding, and writes to no queue.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +54,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Mapping, 
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from functools import reduce
-from itertools import groupby
+from typing import NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import structs
@@ -57,15 +103,16 @@ from mendq.scan.store import (
     shard_of,
 )
 
-# Before every name of a queue, and no name itself.
+# The position before the first queue of a round that has results already. It sorts before every
+# queue's name and is not empty, which would mean that nothing was stored yet.
 BEGINNING = " "
-# What measuring the suspects and handing over may take; by then no further queue is begun with.
+# The time kept for measuring suspects and for calling heal (rule 2).
 SECONDS_TO_MEASURE = 300
 SECONDS_TO_DELIVER = 60
 
 
 class ScanContext(StoreContext, frozen=True, kw_only=True):
-    """One invocation of the scan, and how far it may go."""
+    """One run of the scan: its clients, settings, claim token and remaining time."""
 
     settings: ScanSettings
     remaining_seconds: Callable[[], float]
@@ -76,15 +123,18 @@ class ScanContext(StoreContext, frozen=True, kw_only=True):
         return ScanStore(self.clients.dynamodb, self.settings.case_table, self.owner)
 
     def reader(self, hour: datetime, managed: Container[str]) -> ScanReader:
+        """Return the run's reader, with the answers of the last round that need no new call."""
         made = reader_in(self, self.settings.consent, self.paces)
         return structs.replace(made, recalled=recalled(hour, self.case_bucket, managed))
 
     @property
     def may_begin(self) -> bool:
+        """Return True if there is time for more than calling heal."""
         return self.remaining_seconds() > SECONDS_TO_DELIVER
 
     @property
     def allowance(self) -> Allowance:
+        """Return the limits of time and of this hour's share of metrics."""
         most = share_of_the_day(self.settings.limits.scan_metrics_per_day, self.now)
         return Allowance(
             may_look=lambda: self.remaining_seconds() > SECONDS_TO_MEASURE,
@@ -95,48 +145,76 @@ class ScanContext(StoreContext, frozen=True, kw_only=True):
 
 
 def scan_hourly(context: ScanContext, symptoms: Sequence[Symptom] = CATALOGUE) -> Scanned | None:
-    """What this stretch of the hour's round found; None where there is nothing left to do.
+    """Run the scan once.
 
-    A round that sees nothing of any queue is put down and begun again by the next scan.
-    Raises FactsUnavailable, CaseStoreUnavailable, OwnerUnavailable or the bucket's error: then the
-    stretch is let go and not noted as done, and the next scan begins with it again.
+    Returns:
+        The results of this run. None if the hour's round is done or another run is at it.
+
+    Raises:
+        FactsUnavailable: if the queues cannot be listed.
+        CaseStoreUnavailable: if the case store does not answer.
+        OwnerUnavailable: if heal cannot be called.
+        ClientError, BotoCoreError: if the results cannot be stored.
     """
     stretch = context.scan_store.begin(context.now)
     if stretch is None:
         return None
     try:
-        return _scanned(stretch, context, symptoms)
+        return _run(stretch, context, symptoms)
     except Exception:
         with suppress(CaseStoreUnavailable):
-            context.scan_store.end(stretch, stretch.after, done=False)
+            context.scan_store.end(stretch, stretch.after, done=False)  # rule 4
         raise
 
 
-def _scanned(stretch: Stretch, context: ScanContext, symptoms: Sequence[Symptom]) -> Scanned:
+def _run(stretch: Stretch, context: ScanContext, symptoms: Sequence[Symptom]) -> Scanned:
     listing = listed_queues(context.clients, context.settings.account, context.settings.consent)
     managed = listing.queues
-    queues = [each for each in managed if each.name > stretch.after]
-    theirs = {each.queue_arn for each in managed}
-    reader = context.reader(stretch.hour, theirs)
-    begun = Scanned(failed=listing.failed)
-    scanned = reduce(together, scan(queues, reader, context.allowance, symptoms), begun)
-    moves = {each.name for each in symptoms if Need.MOVE_TASKS in each.every_need}
-    if any(each.symptom in moves for each in scanned.findings):
+    queues = [queue for queue in managed if queue.name > stretch.after]
+    managed_arns = {queue.queue_arn for queue in managed}
+    reader = context.reader(stretch.hour, managed_arns)
+    scanned = Scanned(failed=listing.failed)
+    for part in scan(queues, reader, context.allowance, symptoms):
+        scanned = together(scanned, part)
+    moves = {symptom.name for symptom in symptoms if Need.MOVE_TASKS in symptom.every_need}
+    if any(finding.symptom in moves for finding in scanned.findings):
         context.stored(MovesByName).note(reader.moves_by_name(), context.now)
     _deliver(scanned, managed, symptoms, reader, context)
     # A DLQ that Mendq made may be unmanaged. Mendq keeps no baseline for it.
-    looked_at = {arn: each for arn, each in scanned.looked_at.items() if arn in theirs}
+    looked_at = {arn: queue for arn, queue in scanned.looked_at.items() if arn in managed_arns}
     scanned = replace(scanned, looked_at=looked_at)
     scanned = _note_baselines(scanned, listing, symptoms, context)
-    _put_down(scanned, listing, stretch, context)
-    note_answers(stretch, context.case_bucket, reader.retained, theirs)
-    again = stretch.is_first and scanned.is_blind
-    ended = not again and (not queues or scanned.after == queues[-1].name)
-    after = stretch.after if again else scanned.after or stretch.after
-    # What comes before what was left still has its turn in this hour.
-    done, after = ended and not stretch.is_left, BEGINNING if ended and stretch.is_left else after
-    context.scan_store.end(stretch, after, done=done)
+    _store_results(scanned, listing, stretch, context)
+    note_answers(stretch, context.case_bucket, reader.retained, managed_arns)
+    position = next_position(stretch, scanned, queues)
+    context.scan_store.end(stretch, position.after, done=position.done)
     return scanned
+
+
+class Position(NamedTuple):
+    """The place where the hour's next run continues, and True if the hour's round is done."""
+
+    after: str
+    done: bool
+
+
+def next_position(stretch: Stretch, scanned: Scanned, queues: Sequence[ManagedQueue]) -> Position:
+    """Return where the next run continues (rules 2, 3 and 5).
+
+    Args:
+        stretch: The part of the round that this run had claimed.
+        scanned: The results of this run.
+        queues: The queues of the stretch, by name.
+    """
+    if stretch.is_first and scanned.is_blind:
+        return Position(stretch.after, done=False)
+    after = scanned.after or stretch.after
+    if queues and scanned.after != queues[-1].name:
+        return Position(after, done=False)
+    if stretch.is_left:
+        # The last hour's queues are done. This hour's round begins at the first queue.
+        return Position(BEGINNING, done=False)
+    return Position(after, done=True)
 
 
 def _deliver(
@@ -146,19 +224,22 @@ def _deliver(
     reader: ScanReader,
     context: ScanContext,
 ) -> None:
-    """Everything is noted before heal hears of the first, so that it sees what is everybody's."""
+    """Hand findings to heal (rules 6 and 7)."""
     by_name = {each.name: each for each in symptoms if each.plan}
     open_cases = context.open_cases.list_open()
     spoken = spoken_for(scanned.findings, managed, open_cases, context.settings.consent)
     waits = waiting(spoken, {name: each.gives_way_to for name, each in by_name.items()})
     findings = [e for e in spoken if e.symptom in by_name and e not in waits]
     slow = {name for name, each in by_name.items() if each.is_of_configuration}
-    announced = _at_their_pace(findings, slow, open_cases, context)
-    modes = {each.queue_arn: each.mode for each in managed}
+    announced = _keep_pace(findings, slow, open_cases, context)
+    modes = {queue.queue_arn: queue.mode for queue in managed}
     many = [name for name in by_name if _is_mass(by_name[name], announced, modes, context)]
-    handed = most_urgent_first(fewer_of_many(announced, many), lambda each: each.seconds_left)
+    few = fewer_of_many(announced, many)
+    urgent_first = most_urgent_first(few, lambda finding: finding.seconds_left)
     paid = [
-        each for each in handed if _can_be_measured(each, by_name[each.symptom], reader, context)
+        finding
+        for finding in urgent_first
+        if _can_be_measured(finding, by_name[finding.symptom], reader, context)
     ]
     for findings_of_a_call in calls_about(paid):
         _call_heal(findings_of_a_call, context)
@@ -167,7 +248,10 @@ def _deliver(
 def _can_be_measured(
     finding: Finding, symptom: Symptom, reader: ScanReader, context: ScanContext
 ) -> bool:
-    """Heal measures again what it hears of; of what nobody has measured yet only while it fits."""
+    """Count the metrics that heal will read about a finding. Return False if it must wait.
+
+    Only a fault in the configuration waits: for the others the scan has paid metrics already.
+    """
     metrics = reader.metrics_asked_again(finding.queue_arn, symptom.every_need)
     if metrics and symptom.is_of_configuration:
         return context.allowance.may_measure(metrics)
@@ -175,7 +259,7 @@ def _can_be_measured(
     return True
 
 
-def _at_their_pace(
+def _keep_pace(
     findings: Sequence[Finding],
     slow: Collection[str],
     open_cases: Iterable[OpenCase],
@@ -183,18 +267,21 @@ def _at_their_pace(
 ) -> list[Finding]:
     """Admit a few faults in configurations (`slow`) a day, and all of everything else.
 
-    One whose case waits for a person is noted in one round of the day.
+    A fault whose case waits for a person is handed over in one round of the day only.
     """
-    noted_at = {
-        (each.queue_arn, each.symptom): each.opened_at.hour
-        for each in open_cases
-        if each.state not in WATCHED and each.symptom in slow
-    }
+    hour_of_case: dict[tuple[str, str], int] = {}
+    for case in open_cases:
+        if case.state not in WATCHED and case.symptom in slow:
+            hour_of_case[case.queue_arn, case.symptom] = case.opened_at.hour
     hour = context.now.hour
-    due = [each for each in findings if noted_at.get((each.queue_arn, each.symptom), hour) == hour]
-    topics = [each.topic for each in sorted(due) if each.symptom in slow]
+    due = [
+        finding
+        for finding in findings
+        if hour_of_case.get((finding.queue_arn, finding.symptom), hour) == hour
+    ]
+    topics = [finding.topic for finding in sorted(due) if finding.symptom in slow]
     admitted = context.scan_store.admit(topics, context.now) if topics else frozenset()
-    return [each for each in due if each.symptom not in slow or each.topic in admitted]
+    return [finding for finding in due if finding.symptom not in slow or finding.topic in admitted]
 
 
 def _is_mass(
@@ -203,7 +290,8 @@ def _is_mass(
     managed: Mapping[str, Mode],
     context: ScanContext,
 ) -> bool:
-    queue_arns = [each.queue_arn for each in announced if each.symptom == symptom.name]
+    """Note how far a symptom has spread. Return True if that makes it a mass symptom (rule 6)."""
+    queue_arns = [finding.queue_arn for finding in announced if finding.symptom == symptom.name]
     if not queue_arns or symptom.is_of_configuration:
         return False
     spread = context.case_store.spread_to(queue_arns, symptom.name, context.now)
@@ -224,53 +312,95 @@ def _call_heal(findings: Sequence[Finding], context: ScanContext) -> None:
 def _note_baselines(
     scanned: Scanned, listing: Listing, symptoms: Sequence[Symptom], context: ScanContext
 ) -> Scanned:
-    """Keep how queues are that are well, where that is new; why that failed counts as a failure.
+    """Store the baselines of healthy queues that are new (rule 8).
 
-    A fault that a queue works with is none here, unless it came since; what costs money is none.
-    Nor is one well whose case is open, or came to nothing within the day: its calls may fail still.
+    Return the results, with the error if baselines could not be stored.
     """
-    of_cost = {each.name for each in symptoms if each.detection and each.detection.measured_last}
-    works_with = {each.name for each in symptoms if each.plan is None or each.is_of_configuration}
-    wrong = defaultdict[str, set[str]](set)
-    for found in scanned.findings:
-        for arn in (found.queue_arn, *found.sources):
-            wrong[arn].update({found.symptom} - of_cost)
+    tolerated = _Tolerated.of(symptoms)
+    faults = _find_faults(scanned, tolerated)
+    healthy_of_shard = defaultdict[str, list[str]](list)
+    for arn in scanned.looked_at.keys() - scanned.failed.keys():
+        if faults[arn] <= tolerated.works_with:
+            healthy_of_shard[shard_of(arn)].append(arn)
     try:
-        whole = scanned.looked_at.keys() - scanned.failed.keys()
-        well = [arn for arn in whole if wrong[arn] <= works_with]
-        for shard, arns in groupby(sorted(well, key=shard_of), shard_of):
-            before, noted = context.scan_store.noted_baselines(shard), dict[str, Noted]()
+        for shard, arns in sorted(healthy_of_shard.items()):
+            before = context.scan_store.noted_baselines(shard)
+            noted: dict[str, Noted] = {}
             for arn in arns:
-                name, configuration = parts_of(arn).name, scanned.looked_at[arn]
-                now = as_noted(configuration, wrong[arn], context.now)
+                name = parts_of(arn).name
+                configuration = scanned.looked_at[arn]
+                now = as_noted(configuration, faults[arn], context.now)
                 is_due = is_new(now, before.get(name)) and context.may_begin
-                if is_due and _ill_lately(arn, context) <= works_with | of_cost:
+                if is_due and _find_recent_symptoms(arn, context) <= tolerated.all:
                     context.baselines.put(arn, configuration, context.now)
                     noted[name] = now
             if noted:
-                there = {each.name for each in listing.queues}
-                still = {k: each for k, each in before.items() if k in there or listing.failed}
-                context.scan_store.note_baselines(shard, {**still, **noted})
+                kept = _without_gone_queues(before, listing)
+                context.scan_store.note_baselines(shard, {**kept, **noted})
     except CaseStoreUnavailable as error:
         return replace(scanned, failed={**scanned.failed, "baselines": error})
     return scanned
 
 
-def _ill_lately(queue_arn: str, context: ScanContext) -> set[str]:
-    """The symptoms of its cases that are open, or of the last day's that nobody settled."""
+class _Tolerated(NamedTuple):
+    """Symptoms that do not make a queue unhealthy.
+
+    A queue works with `works_with`, faults in its configuration, unless they came after the last
+    baseline. Symptoms of `of_cost` merely cost money.
+    """
+
+    works_with: frozenset[str]
+    of_cost: frozenset[str]
+
+    @classmethod
+    def of(cls, symptoms: Iterable[Symptom]) -> _Tolerated:
+        works_with: set[str] = set()
+        of_cost: set[str] = set()
+        for symptom in symptoms:
+            if symptom.plan is None or symptom.is_of_configuration:
+                works_with.add(symptom.name)
+            if symptom.detection and symptom.detection.measured_last:
+                of_cost.add(symptom.name)
+        return cls(frozenset(works_with), frozenset(of_cost))
+
+    @property
+    def all(self) -> frozenset[str]:
+        return self.works_with | self.of_cost
+
+
+def _find_faults(scanned: Scanned, tolerated: _Tolerated) -> defaultdict[str, set[str]]:
+    """Return the symptoms found on each queue and on its sources, except those of cost."""
+    faults = defaultdict[str, set[str]](set)
+    for finding in scanned.findings:
+        for arn in (finding.queue_arn, *finding.sources):
+            faults[arn].update({finding.symptom} - tolerated.of_cost)
+    return faults
+
+
+def _without_gone_queues(before: Mapping[str, Noted], listing: Listing) -> dict[str, Noted]:
+    """Return a shard's notes without deleted queues. Keep all if not all queues could be listed."""
+    names = {queue.name for queue in listing.queues}
+    return {name: note for name, note in before.items() if name in names or listing.failed}
+
+
+def _find_recent_symptoms(queue_arn: str, context: ScanContext) -> set[str]:
+    """Return the symptoms of a queue's cases that are open or ended unresolved within the day."""
     since = context.now - A_QUIET_DAY
     with suppress(CaseStoreUnreadable):
-        return {
-            each.symptom
-            for each in context.open_cases.newest_about([queue_arn])
-            if each.state not in FINAL or (each.at > since and each.state is not State.CLOSED)
-        }
+        symptoms: set[str] = set()
+        for case in context.open_cases.newest_about([queue_arn]):
+            ended_lately = case.at > since and case.state is not State.CLOSED
+            if case.state not in FINAL or ended_lately:
+                symptoms.add(case.symptom)
+        return symptoms
     return {"unreadable"}
 
 
-def _put_down(scanned: Scanned, listing: Listing, stretch: Stretch, context: ScanContext) -> None:
-    """With the managed queues: the nightly job can tell by them why a queue has no case."""
-    arns = (each.queue_arn for each in listing.queues)
+def _store_results(
+    scanned: Scanned, listing: Listing, stretch: Stretch, context: ScanContext
+) -> None:
+    """Add this run's results to the round's object in the case bucket (rule 9)."""
+    arns = (queue.queue_arn for queue in listing.queues)
     document = with_managed(scanned.document(context.now), arns, whole=not listing.failed)
     if not stretch.is_first:
         with suppress(*items.NOT_OURS):  # else whoever may put objects there ends every round

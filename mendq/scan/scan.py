@@ -81,7 +81,7 @@ OF_A_PLAN = frozenset({Need.DLQ_NAMESAKE})
 
 
 class Allowance(Struct, frozen=True):
-    """How far a scan may go.
+    """The limits of a scan.
 
     Attributes:
         may_look: Returns True while there is time to look at more queues.
