@@ -32,16 +32,19 @@ from mendq.model.evidence import to_text
 from mendq.model.facts import QueueFacts
 from mendq.scan.reader import AskedOnce, Recalled
 
-# As long as the Lambda may run: a scan that dies holds up the next two at most.
+# As long as the Lambda may run. A run that dies holds up the next two at most.
 CLAIM = timedelta(minutes=15)
 _SCAN = items.key(items.ACCOUNT, "scan")
 
 
 class Stretch(Struct, frozen=True):
-    """What is left of an hour's round: the queues behind `after`.
+    """The part of a round that a run has claimed. `hourly.py` has the rules.
 
-    `is_first`: nothing of this round's findings has been put down yet. `is_left`: the hour before
-    was too short for it.
+    Attributes:
+        hour: The round.
+        after: The run begins behind the queue of this name. Empty: at the first queue.
+        is_first: No results of this round are stored yet.
+        is_left: These queues are left over from the last hour's round.
     """
 
     hour: datetime
@@ -51,50 +54,77 @@ class Stretch(Struct, frozen=True):
 
 
 class ScanStore(Table, frozen=True):
-    """All methods raise CaseStoreUnavailable. `owner` is this invocation's own token."""
+    """The scan's items in the case store. `owner` is the run's own token.
+
+    Raises:
+        CaseStoreUnavailable: by every method.
+    """
 
     owner: str
 
     def begin(self, now: datetime) -> Stretch | None:
-        """Claim the rest of the hour's round; None where it is done or another scan is at it.
+        """Claim what is left of the hour's round, or of the last hour's if that is not done.
 
-        What a round did not get to comes first in the next.
+        Return None if the round is done or another run has claimed it.
         """
-        hour, known = round_of(now), self.get(_SCAN)
-        same = items.text_in(known, "round") == to_text(hour)
-        if same and "done" in known:
+        hour = round_of(now)
+        item = self.get(_SCAN)
+        is_same_round = items.text_in(item, "round") == to_text(hour)
+        is_done = "done" in item
+        if is_same_round and is_done:
             return None
-        # Where another scan has begun meanwhile, it has claimed or moved on.
-        unmoved = "#round = :seen" if "round" in known else "attribute_not_exists(#round)"
-        claimed = self.change(
-            _SCAN,
-            "SET #round = :round, #owner = :me, #until = :until"
-            + (" REMOVE done, #after" if "done" in known else ""),
-            f"(attribute_not_exists(#until) OR #until < :now OR #owner = :me) AND {unmoved}",
-            round=to_text(hour),
-            me=self.owner,
-            now=now,
-            until=now + CLAIM,
-            **({"seen": known["round"]} if "round" in known else {}),
+        if not self._claim_round(item, hour, now):
+            return None
+        after = "" if is_done else items.text_in(item, "after")
+        return Stretch(
+            hour=hour,
+            after=after,
+            is_first=not (is_same_round and after),
+            is_left=bool(after) and not is_same_round,
         )
-        after = items.text_in(known, "after") if "done" not in known else ""
-        place = Stretch(hour, after, not (same and after), bool(after) and not same)
-        return place if claimed else None
+
+    def _claim_round(self, item: items.Item, hour: datetime, now: datetime) -> bool:
+        """Claim a round. Return False if another run has claimed it or moved on since the read."""
+        values: dict[str, Any] = {
+            "round": to_text(hour),
+            "me": self.owner,
+            "now": now,
+            "until": now + CLAIM,
+        }
+        change = "SET #round = :round, #owner = :me, #until = :until"
+        if "done" in item:
+            change += " REMOVE done, #after"
+        unmoved = "attribute_not_exists(#round)"
+        if "round" in item:
+            unmoved = "#round = :seen"
+            values["seen"] = item["round"]
+        free = "(attribute_not_exists(#until) OR #until < :now OR #owner = :me)"
+        return self.change(_SCAN, change, f"{free} AND {unmoved}", **values)
 
     def end(self, stretch: Stretch, after: str, *, done: bool) -> None:
-        """Note how far it came and let go; nothing happens where another scan has taken over."""
-        change = f"SET #after = :after{', done = :done' * done} REMOVE #owner, #until"
-        values = {"after": after, "me": self.owner, "round": to_text(stretch.hour)}
-        ended = {**values, "done": True} if done else values
-        self.change(_SCAN, change, "#owner = :me AND #round = :round", **ended)
+        """Store how far the round has come, and release the claim.
+
+        Nothing happens if another run has taken over.
+        """
+        values: dict[str, Any] = {
+            "after": after,
+            "me": self.owner,
+            "round": to_text(stretch.hour),
+        }
+        change = "SET #after = :after"
+        if done:
+            values["done"] = True
+            change += ", done = :done"
+        change += " REMOVE #owner, #until"
+        self.change(_SCAN, change, "#owner = :me AND #round = :round", **values)
 
     def spend(self, metrics: int, most: int, now: datetime) -> bool:
-        """Take so many of the day's metrics; False where they are more than are left."""
+        """Spend metrics of the day's budget. Return False if fewer are left."""
         room = "attribute_not_exists(asked) OR asked <= :left"
         return metrics <= most and self._count(metrics, now, room, left=most - metrics)
 
     def note_spent(self, metrics: int, now: datetime) -> None:
-        """Count metrics that are asked for whether they fit or not."""
+        """Count metrics that are read even if the budget is spent."""
         if metrics:
             self._count(metrics, now)
 
