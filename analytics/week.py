@@ -51,7 +51,7 @@ from analytics.week_parts import (
 )
 from mendq.catalogue import CATALOGUE, UNKNOWN
 from mendq.catalogue.symptom import Paged
-from mendq.nightly.verdict import NightlyRead, judged, week_is_over
+from mendq.nightly.verdict import NightlyRead, judge, week_is_over
 
 SCHEMA = 2
 MAXIMUM_UNREADABLE_FILES = 20
@@ -239,7 +239,7 @@ def _nightly(day: date, seen: Observation) -> dict[str, Any]:
     read = seen.reads.get(day)
     counted = read and (read.files, read.bytes, read.records, read.incidents)
     is_torn = counted != (len(quality), size, records, len(incidents))
-    judgement = judged(read, seen.reads.values(), is_torn=is_torn)
+    judgement = judge(read, seen.reads.values(), is_torn=is_torn)
     return {
         "day": str(day),
         "records": read.records if read else records,

@@ -14,11 +14,11 @@ from mendq.model.names import OwnMetric
 from mendq.nightly.verdict import (
     DOUBTFUL,
     FALLBACK,
-    Judged,
+    NightlyJudgement,
     NightlyRead,
     Verdict,
     day_named,
-    judged,
+    judge,
 )
 
 SOURCE = "aws.emr-serverless"
@@ -86,7 +86,7 @@ class Watched(Struct, frozen=True):
     day: date
     nightly: NightlyRead | None
     bytes_unreadable: int
-    judged: Judged
+    judged: NightlyJudgement
     report_missing: bool = False
     written: tuple[date, ...] = ()
 
@@ -147,7 +147,7 @@ def watched(
     """
     mine = {of_day: each for of_day, each in there.items() if run.wrote(each)}
     unreadable = sum(each.bytes_unreadable for each in mine.values())
-    verdict = judged(mine.get(day), there.values(), run_failed=not run.ended_well)
+    verdict = judge(mine.get(day), there.values(), run_failed=not run.ended_well)
     oldest = min((each.made_at for each in there.values()), default=run.updated_at)
     report_missing = run.updated_at - (summed_up_at or oldest) > REPORT_WITHIN
     tables = tuple(of_day for of_day, each in mine.items() if each.files or each.failed_calls)

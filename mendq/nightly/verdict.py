@@ -1,4 +1,26 @@
-"""What a nightly run writes down of its own reading, and whether that is as much as usual."""
+"""Decide whether a nightly run read as much as usual.
+
+A nightly run stores in `nightly.json` how many files, records and failed calls it read of a day. A
+trail that has stopped, or that lost its log files, gives a table that looks like a quiet day. So
+each day's counts are compared with those of the days before. `watch_nightly` raises alarms by the
+verdict, and the weekly report shows it.
+
+Rules of `judge`; the first one that fits decides:
+
+1. Nothing was stored: `failed` if the run failed, otherwise `missing` (the trail began later, or an
+   earlier run has read the day).
+2. The tables are not those that were counted: `torn`. A run died between tables and counts.
+3. The day was not over when it was read: `partial`. Its counts prove nothing.
+4. No record and no failed call: `nothing_read`. A working trail has at least the probe's calls,
+   every hour.
+5. Less than a fifth of the usual records: `far_fewer`. Usual is the median of the 14 days before,
+   or the busier of the same weekday's two if that is lower: a quiet Sunday is no fault. Days that
+   read nothing, or were not over, do not count. With fewer than 3 such days, or fewer than 1,000
+   usual records, chance decides more than the trail, and no day is called `far_fewer`.
+6. Otherwise: `read`.
+
+The module knows no AWS and no clock. It is shared by Lambda, report and Spark job.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +44,9 @@ NATIVE, FALLBACK = "native", "standard_library"
 UNREADABLE_SHARE = 0.01
 LOOKED_BACK_DAYS = 14
 LEAST_NIGHTLY_RUNS = 3
-# Below this a day's chance decides, not the trail.
+# Below this, chance decides more than the trail (rule 5).
 LEAST_USUAL_RECORDS = 1_000
-# Fewer than one in five.
+# Far fewer are less than one in five.
 FEWER_TIMES = 5
 _DAY, _WEEK = timedelta(days=1), timedelta(days=7)
 # After a week's end its last nightly run is still to come: by default it starts two hours later.
@@ -34,12 +56,7 @@ _BEFORE_SQS, _TOO_FAR = 2004, 9000
 
 
 class Verdict(StrEnum):
-    """`missing`: nothing is there; `failed`, which only a run's end tells: it wrote nothing.
-
-    `partial`: written before the day was over, by the nightly run of a day whose chain touched it.
-    `torn`: the tables are not those that the nightly job counted, as a run leaves that ends in
-    between.
-    """
+    """The result of `judge`; the module's docstring explains each. `failed` needs a run's end."""
 
     READ = "read"
     PARTIAL = "partial"
@@ -112,57 +129,65 @@ def read_nightly(content: bytes) -> NightlyRead | None:
 
 
 @dataclass(frozen=True)
-class Judged:
-    """`usual_records` is what the nightly job was held to; None where too little is known of
-    others.
-    """
+class NightlyJudgement:
+    """A verdict, and the usual number of records if enough other days are known."""
 
     verdict: Verdict
     usual_records: float | None = None
 
 
-def judged(
+def judge(
     nightly: NightlyRead | None,
     before: Iterable[NightlyRead],
     *,
     run_failed: bool = False,
     is_torn: bool = False,
-) -> Judged:
-    """Whether a nightly run read as much as the nightly runs `before` it, in any order.
+) -> NightlyJudgement:
+    """Judge what a nightly run read of a day.
 
-    `nightly` is None where nothing was written; then `run_failed` says whether a run was to do so.
-    `is_torn` says of one that was that its tables are others than it counted.
+    Args:
+        nightly: The counts of the day, or None if nothing was stored.
+        before: The counts of earlier days, in any order. Other days in it do not matter.
+        run_failed: True if the run that should have stored them failed.
+        is_torn: True if the day's tables do not have as many rows as were counted.
     """
     if nightly is None:
-        return Judged(Verdict.FAILED if run_failed else Verdict.MISSING)
+        return NightlyJudgement(Verdict.FAILED if run_failed else Verdict.MISSING)
     usual = usual_records(nightly.day, before)
+    return NightlyJudgement(_verdict_of(nightly, usual, is_torn=is_torn), usual)
+
+
+def _verdict_of(nightly: NightlyRead, usual: float | None, *, is_torn: bool) -> Verdict:
+    if is_torn:
+        return Verdict.TORN
+    if not nightly.is_whole:
+        return Verdict.PARTIAL
+    if nightly.read_nothing:
+        return Verdict.NOTHING_READ
     enough_known = usual is not None and usual >= LEAST_USUAL_RECORDS
-    doubts = (
-        (is_torn, Verdict.TORN),
-        (not nightly.is_whole, Verdict.PARTIAL),
-        (nightly.read_nothing, Verdict.NOTHING_READ),
-        (enough_known and nightly.records * FEWER_TIMES < (usual or 0), Verdict.FAR_FEWER),
-    )
-    return Judged(next((verdict for holds, verdict in doubts if holds), Verdict.READ), usual)
+    if enough_known and nightly.records * FEWER_TIMES < (usual or 0):
+        return Verdict.FAR_FEWER
+    return Verdict.READ
 
 
 def usual_records(day: date, before: Iterable[NightlyRead]) -> float | None:
-    """The median of the 14 days before `day`, or what its weekday had, whichever is less.
-
-    The weekday, because a quiet Sunday is no fault; the busier of its two, because one of them may
-    have been. Nightly runs that read nothing, or a part of their day, tell nothing of what is
-    usual.
-    """
-    earlier = {
-        each.day: each.records
-        for each in before
-        if 0 < (day - each.day).days <= LOOKED_BACK_DAYS and each.records and each.is_whole
-    }
-    if len(earlier) < LEAST_NIGHTLY_RUNS:
+    """Return the usual number of records of a day, or None if too few days are known (rule 5)."""
+    records_of_day: dict[date, int] = {}
+    for nightly in before:
+        days_ago = (day - nightly.day).days
+        if 0 < days_ago <= LOOKED_BACK_DAYS and nightly.records and nightly.is_whole:
+            records_of_day[nightly.day] = nightly.records
+    if len(records_of_day) < LEAST_NIGHTLY_RUNS:
         return None
-    same_weekday = [earlier[each] for each in (day - _WEEK, day - 2 * _WEEK) if each in earlier]
-    typical = median(earlier.values())
-    return min(typical, max(same_weekday)) if same_weekday else typical
+    typical = median(records_of_day.values())
+    same_weekday = [
+        records_of_day[weekday]
+        for weekday in (day - _WEEK, day - 2 * _WEEK)
+        if weekday in records_of_day
+    ]
+    if not same_weekday:
+        return typical
+    return min(typical, max(same_weekday))
 
 
 def week_is_over(last_day: date, at: datetime, *, last_nightly_may_come: bool) -> bool:

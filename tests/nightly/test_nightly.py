@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from mendq.nightly.verdict import (
     COUNTS,
-    Judged,
+    NightlyJudgement,
     NightlyRead,
     Verdict,
-    judged,
+    judge,
     read_nightly,
     usual_records,
 )
@@ -60,14 +60,14 @@ def test_a_nightly_is_believed_unless_it_has_far_fewer_records_than_usual(
 ) -> None:
     """The probe alone makes a failing call an hour, and an outage may outlast what is usual."""
     nightly_runs = before(*earlier_of(row["earlier"]))
-    expected = Judged(Verdict(row["verdict"]), row["usual"])
-    assert judged(a_nightly(records=row["records"]), nightly_runs) == expected
+    expected = NightlyJudgement(Verdict(row["verdict"]), row["usual"])
+    assert judge(a_nightly(records=row["records"]), nightly_runs) == expected
 
 
 def test_other_days_than_the_fourteen_before_say_nothing() -> None:
     later = [a_nightly(SUNDAY + timedelta(days=n), 10_000) for n in range(5)]
     long_ago = [a_nightly(SUNDAY - timedelta(days=n), 10_000) for n in range(15, 30)]
-    assert judged(a_nightly(records=10), [*later, *long_ago]) == Judged(Verdict.READ)
+    assert judge(a_nightly(records=10), [*later, *long_ago]) == NightlyJudgement(Verdict.READ)
 
 
 @pytest.mark.parametrize(
@@ -84,11 +84,13 @@ def test_a_nightly_that_was_written_before_its_day_was_over_is_partial(
 ) -> None:
     """The chain of the day before touched it, and its own night never came."""
     whole = a_nightly()
-    assert judged(replace(whole, made_at=made_at), before(*TWO_WEEKS)) == Judged(verdict, 1_400)
+    assert judge(replace(whole, made_at=made_at), before(*TWO_WEEKS)) == NightlyJudgement(
+        verdict, 1_400
+    )
     nothing = a_nightly(records=0)
-    assert judged(nothing, []).verdict is Verdict.NOTHING_READ
+    assert judge(nothing, []).verdict is Verdict.NOTHING_READ
     early = datetime(2026, 11, 15, 2, tzinfo=UTC)
-    assert judged(replace(nothing, made_at=early), []).verdict is Verdict.PARTIAL
+    assert judge(replace(nothing, made_at=early), []).verdict is Verdict.PARTIAL
 
 
 def test_what_was_partial_tells_nothing_of_what_is_usual() -> None:
@@ -102,8 +104,8 @@ def test_what_was_partial_tells_nothing_of_what_is_usual() -> None:
 
 
 def test_a_nightly_that_wrote_nothing_is_missing_and_failed_where_a_run_did() -> None:
-    assert judged(None, before(*TWO_WEEKS)) == Judged(Verdict.MISSING)
-    assert judged(None, before(*TWO_WEEKS), run_failed=True) == Judged(Verdict.FAILED)
+    assert judge(None, before(*TWO_WEEKS)) == NightlyJudgement(Verdict.MISSING)
+    assert judge(None, before(*TWO_WEEKS), run_failed=True) == NightlyJudgement(Verdict.FAILED)
 
 
 RECORDS = st.integers(0, 100_000)
@@ -112,7 +114,7 @@ RECORDS = st.integers(0, 100_000)
 @given(RECORDS, st.lists(RECORDS, max_size=20))
 def test_more_records_never_make_a_nightly_more_doubtful(records: int, earlier: list[int]) -> None:
     nightly_runs = before(*earlier)
-    fewer, more = (judged(a_nightly(records=each), nightly_runs) for each in (records, records + 1))
+    fewer, more = (judge(a_nightly(records=each), nightly_runs) for each in (records, records + 1))
     order = [Verdict.NOTHING_READ, Verdict.FAR_FEWER, Verdict.READ]
     assert order.index(fewer.verdict) <= order.index(more.verdict)
     assert fewer.usual_records == more.usual_records
@@ -159,5 +161,5 @@ def test_what_is_no_document_is_none() -> None:
 
 def test_torn_tables_are_said_before_anything_else_of_the_nightly() -> None:
     for records in (0, 10, 10_000):
-        torn = judged(a_nightly(records=records), before(*[10_000] * 5), is_torn=True)
-        assert torn == Judged(Verdict.TORN, 10_000)
+        torn = judge(a_nightly(records=records), before(*[10_000] * 5), is_torn=True)
+        assert torn == NightlyJudgement(Verdict.TORN, 10_000)
