@@ -39,9 +39,10 @@ Rules:
 
 4. A claim is all or nothing. One transaction holds every attribute that the fix changes and the
    case, stores the snapshot, spends one of the account's writes per minute, and checks that there
-   is no freeze. So a freeze set between look and claim still stops the write, and no write is made
-   that cannot be undone. The first condition that fails gives the refusal's code. A rollback only
-   takes the holds: neither a freeze nor a spent budget may keep a person from undoing a change.
+   is no freeze. So a freeze set between look and claim still stops the write (one set after the
+   claim stops the next), and no write is made that cannot be undone. The first condition that fails
+   gives the refusal's code. A rollback only takes the holds: neither a freeze nor a spent budget
+   may keep a person from undoing a change.
 
 5. A snapshot is written once per transition. A run that claims again after a crash keeps the
    snapshot that is there: a new one would hold Mendq's own value, and a rollback would do nothing.

@@ -1,4 +1,4 @@
-"""Run the hourly scan: which queues are next, what heal is called with, what is stored.
+"""Run the hourly scan: choose the queues, hand findings to heal, store the results.
 
 Mendq looks at every managed queue once an hour. The look of one hour is a round. Its Lambda starts
 every ten minutes and may run for 15, so a round can take several runs, and any run can be cut off.
@@ -112,7 +112,7 @@ SECONDS_TO_DELIVER = 60
 
 
 class ScanContext(StoreContext, frozen=True, kw_only=True):
-    """One run of the scan: its clients, settings, claim token and remaining time."""
+    """The context of a run: clients, settings, claim token and remaining time."""
 
     settings: ScanSettings
     remaining_seconds: Callable[[], float]
@@ -316,7 +316,7 @@ def _note_baselines(
 
     Return the results, with the error if baselines could not be stored.
     """
-    tolerated = _Tolerated.of(symptoms)
+    tolerated = _ToleratedSymptoms.of(symptoms)
     faults = _find_faults(scanned, tolerated)
     healthy_of_shard = defaultdict[str, list[str]](list)
     for arn in scanned.looked_at.keys() - scanned.failed.keys():
@@ -342,7 +342,7 @@ def _note_baselines(
     return scanned
 
 
-class _Tolerated(NamedTuple):
+class _ToleratedSymptoms(NamedTuple):
     """Symptoms that do not make a queue unhealthy.
 
     A queue works with `works_with`, faults in its configuration, unless they came after the last
@@ -353,7 +353,7 @@ class _Tolerated(NamedTuple):
     of_cost: frozenset[str]
 
     @classmethod
-    def of(cls, symptoms: Iterable[Symptom]) -> _Tolerated:
+    def of(cls, symptoms: Iterable[Symptom]) -> _ToleratedSymptoms:
         works_with: set[str] = set()
         of_cost: set[str] = set()
         for symptom in symptoms:
@@ -368,7 +368,7 @@ class _Tolerated(NamedTuple):
         return self.works_with | self.of_cost
 
 
-def _find_faults(scanned: Scanned, tolerated: _Tolerated) -> defaultdict[str, set[str]]:
+def _find_faults(scanned: Scanned, tolerated: _ToleratedSymptoms) -> defaultdict[str, set[str]]:
     """Return the symptoms found on each queue and on its sources, except those of cost."""
     faults = defaultdict[str, set[str]](set)
     for finding in scanned.findings:

@@ -23,8 +23,10 @@ Rules:
 
 3. A failure costs one queue, or one symptom of one queue. A queue that cannot be read is counted as
    unseen, with its error; one that was deleted meanwhile is counted as gone and is no error. If a
-   symptom's detection fails, the error is recorded and the other symptoms are still checked. The
-   wide `except Exception` is intended: a bug in one entry must not blind Mendq for every queue.
+   symptom's detection fails, the error is recorded and the other symptoms are still checked. If a
+   batch cannot be measured, its queues are recorded as failed, and keep their findings from step
+   one. The wide `except Exception` is intended: a bug in one entry must not blind Mendq for every
+   queue.
 
 4. A fault in the configuration is looked for before measuring, and the queue is measured for that
    symptom only if the configuration shows nothing. Metrics would not tell more.
@@ -34,8 +36,8 @@ Rules:
    same queues for ever. Once the allowance refuses a batch, all remaining suspects are `skipped`.
 
 6. A queue counts as looked at (`looked_at`) only if everything that may be wrong was checked: no
-   suspicion left, nothing failed, and it was not created or changed too lately to be measured
-   (`unsettled`). A healthy configuration is remembered from these queues alone, as a baseline. A
+   suspicion left, nothing failed, and it was not created or changed too lately to be measured (a
+   suspect of which this is true is `unsettled`). A healthy configuration is remembered from these queues alone, as a baseline. A
    queue that was not measured must not pass for a healthy one.
 
 7. A DLQ that Mendq made is scanned with its source even if nobody manages it, unless its tag says

@@ -32,7 +32,7 @@ from mendq.model.evidence import to_text
 from mendq.model.facts import QueueFacts
 from mendq.scan.reader import AskedOnce, Recalled
 
-# As long as the Lambda may run. A run that dies holds up the next two at most.
+# The claim lasts as long as the Lambda may run. A run that dies holds up two others at most.
 CLAIM = timedelta(minutes=15)
 _SCAN = items.key(items.ACCOUNT, "scan")
 
@@ -63,7 +63,7 @@ class ScanStore(Table, frozen=True):
     owner: str
 
     def begin(self, now: datetime) -> Stretch | None:
-        """Claim what is left of the hour's round, or of the last hour's if that is not done.
+        """Claim the rest of the hour's round, or of the last hour's if that is not done.
 
         Return None if the round is done or another run has claimed it.
         """
