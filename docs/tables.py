@@ -206,18 +206,22 @@ def stays() -> str:
 
 def stages() -> str:
     """The stages of a redrive."""
-    moved = [(one, row.into, "") for row in machine.TABLE if row.into for one in row.out_of]
-    others = [each for each in moved if each[0] is not each[1]]
-    ends = [(each, "[*]", "") for each in Stage if each in ENDED]
-    return diagram([("[*]", Stage.CANARY, ""), *others, *ends])
+    changes = [
+        (stage, row.next_stage, "")
+        for row in machine.TABLE
+        for stage in row.stages
+        if row.next_stage not in {None, stage}
+    ]
+    ends = [(stage, "[*]", "") for stage in ENDED]
+    return diagram([("[*]", Stage.CANARY, ""), *changes, *ends])
 
 
 def stage_rows() -> str:
     """What a redrive does at each tick."""
-    rows = (
-        (code(row.out_of), row.when.__doc__, row.does.__doc__, f"`{row.into}`" * bool(row.into))
-        for row in machine.TABLE
-    )
+    rows = []
+    for row in machine.TABLE:
+        next_stage = f"`{row.next_stage}`" if row.next_stage else ""
+        rows.append((code(row.stages), row.condition, row.action, next_stage))
     return table("at|when|it does|then", rows)
 
 

@@ -7,7 +7,7 @@ from mendq.model.names import OwnMetric
 from mendq.model.settings import RedriveSettings
 from mendq.model.steps import Owner
 from mendq.redrive.reads import RedriveRun, RedriveStart
-from mendq.redrive.redrive import Ticked, redrive
+from mendq.redrive.redrive import TickOutcome, redrive
 
 
 @entry(RedriveSettings)
@@ -18,7 +18,7 @@ def handler(event: Event, call: Call[RedriveSettings]) -> Event:
     """
     write = RedriveStart(call.settings.consent).write
     outcome = redrive(event, call.writing(RedriveRun, write=write, whose=Owner.REDRIVE))
-    if not isinstance(outcome, Ticked):
+    if not isinstance(outcome, TickOutcome):
         return call.taken_up(event, outcome)
     # Only while something goes on: a series of zeros costs money and says nothing here.
     redriven, quarantined = OwnMetric.REDRIVEN_MESSAGES, OwnMetric.QUARANTINED_MESSAGES

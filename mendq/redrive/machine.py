@@ -1,17 +1,80 @@
-"""Decide what a redrive does next: what is seen of it, and the table of conditions and actions.
+"""Decide what a redrive does next.
 
-Nothing is done before the progress that says so is written down. So a run that dies at any point
-leaves a progress from which the next one finds out what became of it. The docstrings of the
-conditions and actions stand in docs/redrive-stages.md.
+A redrive sends messages of a DLQ back to the queue in which they died, the source, once the cause
+is fixed. Nobody knows before whether it is: a message that still fails comes back to the DLQ and
+may have done harm on the way. So a redrive sends a few messages, waits until one that fails must be
+back, and sends more only if they stayed away.
+
+A redrive is in one of five stages:
+
+- canary: the first few messages go back.
+- soak: nothing is sent. A message that fails is received `maxReceiveCount` times, and each receive
+  hides it for one visibility timeout. The soak lasts longer than all of that.
+- ramp: some times as many messages go back as the stage before has proven. After each ramp comes a
+  soak again.
+- done: no message is left that may go back. The case is verified.
+- halted: something forbids to continue. The case is escalated, and the other messages stay in the
+  DLQ.
+
+`follow_up` invokes the redrive Lambda for each such case once a minute; one invocation is one tick.
+The tick (`mendq.redrive.redrive`) claims the DLQ, reads both queues, and asks `decide` with a
+`RedriveSituation`. It stores the progress of the answer, does its action and asks again, until the
+action is to wait, part of a stage is left for the next tick, or the redrive has ended. This file is
+pure: it calls no AWS, and the clock is a value of the situation.
+
+The case store holds one item per DLQ: the claim, the key of the marks, and the progress
+(`RedriveProgress`). Nothing else outlives a tick. The progress is stored
+
+- before the sample: one more tick without a result;
+- after the sample: how many messages came back, and then how many of them went to quarantine;
+- before messages are sent: how many are in flight;
+- after they were sent: how many went, and why others did not;
+- when the stage, a wait or the reason changes.
+
+Rules, each with its reason:
+
+1. The first row that matches decides, so the order of the rows is part of their meaning. A reason
+   that lasts is asked before one that passes, and both are asked before the sample and before any
+   send. Otherwise a redrive would wait for a freeze to end although it must halt, or would send
+   while its cause is back.
+2. Store first, then act. A run may die between any two calls. If it acted first, the next run would
+   not know about the messages in flight, and would send the whole stage once more.
+3. Messages that were in flight when a run died may have gone or not. They use up the stage and
+   prove nothing (`after_a_crash`). Otherwise stages would grow although no result is known.
+4. Each tick takes a sample before it sends: messages that came back are counted and go to
+   quarantine first. Otherwise it would halt a tick late, and send the same poison message again.
+5. The next stage is a multiple of the messages that the last stage moved for certain, not of its
+   size. After a stage that moved none comes another canary. Otherwise stages that moved nothing
+   would grow, and the first one that moves would be a flood.
+6. A soak ends by time and by evidence. Messages that may still be in the source, unread, have
+   proven nothing. Otherwise a redrive to a queue without consumers would end as verified.
+7. Messages go no faster than a share of the messages that the source's consumers delete, and not at
+   all if these delete none. Otherwise new messages of the source would wait behind a backlog.
+8. Mendq yields to others. During a freeze, or while another message movement task runs, it neither
+   samples nor sends, and that time counts for no other wait. Otherwise two movers would receive
+   each other's messages, and a long incident would halt redrives that nothing is wrong with.
+9. Each of its own waits ends. A wait with a known reason halts the redrive when patience is over;
+   three ticks in a row without a result halt it, and so does an age that no message can have.
+   Otherwise people would never hear about a redrive that cannot continue.
+10. Messages can be back in three ways, and each counts: with the mark of this redrive, without it
+    (newly dead), and in a FIFO group or behind a sample that was too short, where only the
+    queue's count shows them (unseen). Otherwise consumers that drop attributes would hide that
+    every message fails.
+11. An end is final. To go on, a person approves a new redrive, which begins with a canary.
+    Otherwise one approval would move messages that nobody had seen when it was given.
+
+`TABLE` holds the rows. `CHECKS` says how a condition is checked and `CHANGES` what an action
+changes in the progress. docs/redrive-stages.md shows the rows to operators, in the words of
+`Condition` and `Action`.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from enum import Enum, auto
-from typing import NamedTuple, Protocol
+from enum import StrEnum
+from typing import NamedTuple
 
 from msgspec import Struct, field, structs
 from msgspec.structs import replace
@@ -21,7 +84,6 @@ from mendq.model.facts import Facts
 from mendq.model.limits import Bounds
 from mendq.model.queue import LONGEST_RETENTION_SECONDS, number_in, parts_of
 from mendq.notifications.text import counted
-from mendq.redrive.messages import Message, MoveResult
 from mendq.redrive.progress import (
     GOING_ON,
     SENDING,
@@ -32,10 +94,10 @@ from mendq.redrive.progress import (
     Waits,
 )
 
-# Ticks in a row that moved nothing and did not know what they waited for.
+# Consecutive ticks that moved nothing and had no known reason to wait.
 HALT_FRUITLESS = 3
-# From one look no more rows than this ever fit one after the other.
-MOST_STEPS = 12
+
+# Sentences for operators.
 NOBODY = "no message was deleted from the source lately: nobody would handle what is sent back"
 UNREAD = "what was sent back still stands in the source: nobody has handled it"
 FOREIGN = "somebody else's message movement task runs on the DLQ"
@@ -43,30 +105,142 @@ FRUITLESS = "tick after tick was cut short: its run ended on the way, or the cas
 NONE_TO_SEND = "tick after tick moved no message: the last that looked found none to send"
 HELD = ", because others hold those that wait, or it had no time to look"
 TOO_OLD = "it has gone on for longer than SQS keeps any message"
+SOAKING = "it waits for what may come back"
+NO_TURN = "no message's turn has come"
 
 
-class Blocked(Struct, frozen=True):
-    """Why something may not or cannot be done, empty where nothing is in its way.
+class Condition(StrEnum):
+    """Conditions of the rows, in the words of docs/redrive-stages.md."""
 
-    `for_good` where asking again would not help: its owner's own word, or a queue that is gone.
+    BLOCKED_FOR_GOOD = "a queue is not managed any more, its tag says no, or the cause is back"
+    CHANGES_FROZEN = "changes are frozen, or a change calendar is closed"
+    OLDER_THAN_MESSAGES = "no message can be older than the redrive"
+    OTHER_MOVE_TASK = "somebody else's message movement task runs"
+    TICKS_WITHOUT_RESULT = "ticks in a row have moved nothing, and no row says what they waited for"
+    NO_SAMPLE_YET = "no sample was taken at this tick, and one can be"
+    TOO_MANY_BACK = "as many are back as halt it"
+    BLOCKED_FOR_NOW = "it cannot see what it has to, or keep apart what came back"
+    NOTHING_LEFT = "no message is left that could be sent back"
+    REFUSED_FOR_LONG = "SQS takes nothing, until patience is over"
+    STAGE_OVER = "the stage's messages were moved, or its time is over"
+    SOAK_NOT_OVER = "a poison message may not be back yet"
+    SOURCE_UNREAD = "what was sent may still stand in the source unread"
+    NO_DELETES = "the source's deletes are 0 or not measured"
+    NO_TURN = "at its share of what the source's consumers delete, no message's turn has come"
+    ALWAYS = "always"
+
+
+class Action(StrEnum):
+    """Actions of the rows, in the words of docs/redrive-stages.md."""
+
+    HALT = "end the case with a page"
+    WAIT_FOR_OTHERS = "wait until that is over"
+    TAKE_SAMPLE = "look at the messages: what came back goes to quarantine"
+    WAIT_WITH_PATIENCE = "wait; once patience is over, end the case with a page"
+    SOAK = "wait until a poison message must be back"
+    WAIT = "wait"
+    FINISH = "end the case as verified"
+    BEGIN_STAGE = "begin the next stage"
+    SEND = "send messages back"
+
+
+# A tick ends with one of these. After any other action `decide` is asked again.
+WAITING = frozenset({Action.WAIT, Action.WAIT_FOR_OTHERS, Action.WAIT_WITH_PATIENCE})
+
+
+class Row(NamedTuple):
+    """One row of the table: in one of `stages`, if `condition` holds, do `action`.
+
+    `next_stage` is the stage after the action, None if it stays the same. WAIT_WITH_PATIENCE
+    reaches it only once patience is over.
+    """
+
+    stages: tuple[Stage, ...]
+    condition: Condition
+    next_stage: Stage | None
+    action: Action
+
+
+# The first row that matches decides.
+TABLE = (
+    Row(GOING_ON, Condition.BLOCKED_FOR_GOOD, Stage.HALTED, Action.HALT),
+    Row(GOING_ON, Condition.CHANGES_FROZEN, None, Action.WAIT_FOR_OTHERS),
+    Row(GOING_ON, Condition.OLDER_THAN_MESSAGES, Stage.HALTED, Action.HALT),
+    Row(GOING_ON, Condition.OTHER_MOVE_TASK, None, Action.WAIT_FOR_OTHERS),
+    Row(GOING_ON, Condition.TICKS_WITHOUT_RESULT, Stage.HALTED, Action.HALT),
+    Row(GOING_ON, Condition.NO_SAMPLE_YET, None, Action.TAKE_SAMPLE),
+    Row(GOING_ON, Condition.TOO_MANY_BACK, Stage.HALTED, Action.HALT),
+    Row(GOING_ON, Condition.BLOCKED_FOR_NOW, Stage.HALTED, Action.WAIT_WITH_PATIENCE),
+    Row(SENDING, Condition.NOTHING_LEFT, Stage.SOAK, Action.SOAK),
+    Row(SENDING, Condition.REFUSED_FOR_LONG, Stage.HALTED, Action.HALT),
+    Row(SENDING, Condition.STAGE_OVER, Stage.SOAK, Action.SOAK),
+    Row((Stage.SOAK,), Condition.SOAK_NOT_OVER, None, Action.WAIT),
+    Row((Stage.SOAK,), Condition.SOURCE_UNREAD, Stage.HALTED, Action.WAIT_WITH_PATIENCE),
+    Row(GOING_ON, Condition.NO_DELETES, Stage.HALTED, Action.WAIT_WITH_PATIENCE),
+    Row((Stage.SOAK,), Condition.NOTHING_LEFT, Stage.DONE, Action.FINISH),
+    Row((Stage.SOAK,), Condition.ALWAYS, Stage.RAMP, Action.BEGIN_STAGE),
+    Row((Stage.RAMP,), Condition.NO_TURN, None, Action.WAIT),
+    Row(SENDING, Condition.ALWAYS, None, Action.SEND),
+)
+
+
+class NoRowError(Exception):
+    """No row of the table matches: a bug of Mendq, because the table must cover each situation."""
+
+
+class Decision(NamedTuple):
+    """The progress to store, and the action that follows."""
+
+    progress: RedriveProgress
+    action: Action
+
+
+def decide(situation: RedriveSituation) -> Decision:
+    """Return what the first matching row of the table says.
+
+    Raises:
+        NoRowError: The redrive has ended already, or the table has a gap.
+    """
+    situation = situation.after_a_crash()
+    stage = situation.progress.stage
+    for row in TABLE:
+        if stage in row.stages and CHECKS[row.condition](situation):
+            return Decision(CHANGES[row.action](situation, row), row.action)
+    raise NoRowError(f"no row for a redrive in stage {stage}")
+
+
+class Blocker(Struct, frozen=True):
+    """A reason why a redrive cannot continue; empty if there is none.
+
+    `for_good` is True if waiting cannot help, for example if a tag forbids it or a queue was
+    deleted.
     """
 
     because: str = ""
     for_good: bool = False
 
-    def __or__(self, other: Blocked) -> Blocked:
-        """The first that lasts, else the first."""
-        return other if not self.because or (other.for_good and not self.for_good) else self
+    def __or__(self, other: Blocker) -> Blocker:
+        """Return the first reason that is for good, otherwise the first reason."""
+        if not self.because:
+            return other
+        if other.for_good and not self.for_good:
+            return other
+        return self
 
 
 class RedriveSituation(Struct, frozen=True):
-    """A progress beside what is seen at this tick; `sample` is None until one was taken.
+    """Everything that a decision depends on: the stored progress, and what this tick sees.
 
-    A queue without attributes is gone, or was not shown. `deleted_since` are the messages deleted
-    at the source since the last went there; None where nobody asked or CloudWatch does not say.
-    `frozen` says why nothing may be changed for now. `blocked` for good: a queue is not managed any
-    more, its tag says no, or its cause is back; for now: it cannot see what it has to, or keep
-    apart what came back.
+    Attributes:
+        dlq: The DLQ; without attributes if it was deleted or cannot be read. `source` likewise.
+        deletes_per_second: Messages that the source's consumers delete, None if unknown.
+        deleted_since: Messages deleted in the source since the last messages went back. None
+            outside a soak, or if CloudWatch does not answer.
+        sample: Messages of the DLQ, None until this tick has taken a sample.
+        has_foreign_task: True if another message movement task runs on the DLQ.
+        frozen: The reason why all changes are frozen, empty if they are not.
+        blocker: For good: a queue is no longer managed, its tag forbids the redrive, or the cause
+            is back. For now: queues or messages cannot be read or put into quarantine.
     """
 
     progress: RedriveProgress
@@ -79,481 +253,391 @@ class RedriveSituation(Struct, frozen=True):
     sample: DlqSample | None = None
     has_foreign_task: bool = False
     frozen: str = ""
-    blocked: Blocked = Blocked()
+    blocker: Blocker = Blocker()
 
     @property
-    def waiting(self) -> int:
-        """The messages in the DLQ."""
+    def sample_or_empty(self) -> DlqSample:
+        """The sample, or one without messages."""
+        return self.sample or DlqSample()
+
+    @property
+    def messages_waiting(self) -> int:
+        """Messages in the DLQ: visible, in flight or delayed."""
         delayed = self.dlq.attributes.get("ApproximateNumberOfMessagesDelayed", "0")
         return self.dlq.visible + self.dlq.in_flight + int(delayed)
 
     @property
-    def came_back(self) -> int:
-        """How many of those that were sent back have returned."""
-        return self.progress.returned + self.seen.still_back
+    def messages_back(self) -> int:
+        """Messages that were sent back and returned to the DLQ."""
+        return self.progress.returned + self.sample_or_empty.still_back
 
     @property
-    def unseen(self) -> int:
-        """After a soak, messages more than there should be that no sample can have seen.
+    def messages_unseen(self) -> int:
+        """After a soak: messages in the DLQ beyond the expected number that no sample can show.
 
-        Of a FIFO queue's group the first messages alone are handed out until they are gone.
+        SQS shows only the first messages of a FIFO group until these are deleted.
         """
         sample = self.sample
-        if sample is None or not self.is_soaked or (sample.is_whole and not self.source.is_fifo):
+        if sample is None or not self.is_soak_over:
+            return 0
+        if sample.is_whole and not self.source.is_fifo:
             return 0
         seen = len(sample.returned) + sample.newly_dead
-        return max(0, self.waiting - self.progress.current.expected - seen)
+        return max(0, self.messages_waiting - self.progress.current.expected - seen)
 
     @property
-    def seen(self) -> DlqSample:
-        return self.sample or DlqSample()
+    def messages_expected(self) -> int:
+        """Messages in the DLQ, without those that went to quarantine at this tick."""
+        return max(0, self.messages_waiting - self.sample_or_empty.quarantined)
 
     @property
-    def left_waiting(self) -> int:
-        """What waited when it looked, without what went to quarantine since."""
-        return max(0, self.waiting - self.seen.quarantined)
+    def messages_left(self) -> int:
+        """Messages that could still be sent back, including those in flight."""
+        sample = self.sample_or_empty
+        seen = sample.seen - sample.quarantined
+        return max(0, max(self.messages_expected, seen) - len(sample.stays))
 
     @property
-    def left(self) -> int:
-        """Messages that could still be sent back; what is in flight counts."""
-        sample = self.seen
-        return max(0, max(self.left_waiting, sample.seen - sample.quarantined) - len(sample.stays))
-
-    @property
-    def is_soaked(self) -> bool:
+    def is_soak_over(self) -> bool:
+        """True if the redrive is in a soak whose time is over."""
         ends_at = self.progress.current.soak_ends_at
         return self.progress.stage is Stage.SOAK and ends_at is not None and self.now >= ends_at
 
-    def is_long_ago(self, since: datetime | None) -> bool:
-        """True once patience is over."""
-        patience = timedelta(seconds=self.bounds.patience_seconds)
-        return since is not None and self.now >= since + patience
-
     @property
     def rate_per_second(self) -> float:
+        """Messages that may go back per second."""
         return self.bounds.rate_per_second(self.deletes_per_second or 0)
 
     @property
-    def messages_now(self) -> int:
-        """How many the mover may send at this tick."""
-        progress, bounds = self.progress, self.bounds
+    def messages_to_send(self) -> int:
+        """Messages that the mover may send at this tick.
+
+        A canary goes as a whole. Later messages go at the rate, for the time since the last ones
+        went: at least `least_per_tick` for each whole tick, at most those of one tick.
+        """
+        progress = self.progress
         if progress.stage is Stage.CANARY:
             return progress.current.left
+        bounds = self.bounds
         since = (self.now - (progress.moved_at or progress.began_at)).total_seconds()
         least = bounds.least_per_tick * round(since / bounds.tick_seconds)
-        in_a_tick = int(self.rate_per_second * bounds.tick_seconds)
-        most = min(max(bounds.least_per_tick, in_a_tick), bounds.mover_per_tick)
-        return min(max(least, int(self.rate_per_second * since)), most, progress.current.left)
+        in_one_tick = int(self.rate_per_second * bounds.tick_seconds)
+        most = min(max(bounds.least_per_tick, in_one_tick), bounds.mover_per_tick)
+        wanted = max(least, int(self.rate_per_second * since))
+        return min(wanted, most, progress.current.left)
+
+    def is_patience_over(self, since: datetime | None) -> bool:
+        """Return True if the redrive has waited since then for as long as it may."""
+        patience = timedelta(seconds=self.bounds.patience_seconds)
+        return since is not None and self.now >= since + patience
 
     def after_a_crash(self) -> RedriveSituation:
-        """What a run that died had in flight may have gone: it is spent, and proves nothing."""
-        current, lost = self.progress.current, self.progress.current.in_flight
+        """Return the situation after the run that sent the messages in flight died (rule 3)."""
+        current = self.progress.current
+        lost = current.in_flight
         if not lost:
             return self
-        spent = self.progress.with_stage(
+        progress = self.progress.with_stage(
             moved=current.moved + lost,
             unsure=current.unsure + lost,
             expected=max(0, current.expected - lost),
             in_flight=0,
-        ).with_waits(fruitless=self.progress.waits.fruitless + 1)
-        return structs.replace(self, progress=spent)
+        )
+        progress = progress.with_waits(fruitless=progress.waits.fruitless + 1)
+        return structs.replace(self, progress=progress)
 
 
-class Then(Enum):
-    """What a tick does once the progress is written down."""
-
-    ASK_AGAIN = auto()
-    # Look at the messages; those that came back go to quarantine.
-    SAMPLE = auto()
-    # As many as are `in_flight`, each with its mark.
-    SEND = auto()
-    REST = auto()
+# How each condition is checked.
 
 
-Words = Callable[[RedriveSituation], str]
-Change = Callable[[RedriveSituation], RedriveProgress]
+def is_blocked_for_good(situation: RedriveSituation) -> bool:
+    return situation.blocker.for_good
 
 
-# The conditions.
+def are_changes_frozen(situation: RedriveSituation) -> bool:
+    return bool(situation.frozen)
 
 
-def always(_seen: RedriveSituation) -> bool:
-    """always"""
+def is_older_than_messages(situation: RedriveSituation) -> bool:
+    longest = timedelta(seconds=LONGEST_RETENTION_SECONDS)
+    return situation.now >= situation.progress.began_at + longest
+
+
+def has_other_move_task(situation: RedriveSituation) -> bool:
+    return situation.has_foreign_task
+
+
+def had_ticks_without_result(situation: RedriveSituation) -> bool:
+    return situation.progress.waits.fruitless >= HALT_FRUITLESS
+
+
+def has_no_sample_yet(situation: RedriveSituation) -> bool:
+    return situation.sample is None and not situation.blocker.because
+
+
+def are_too_many_back(situation: RedriveSituation) -> bool:
+    moved = situation.progress.moved
+    bounds = situation.bounds
+    if situation.messages_back + situation.messages_unseen >= bounds.halts_at(moved):
+        return True
+    # If consumers drop the mark, every message that was sent back may be among the newly dead.
+    return situation.sample_or_empty.newly_dead >= min(bounds.halt_returned, max(1, moved))
+
+
+def is_blocked_for_now(situation: RedriveSituation) -> bool:
+    return bool(situation.blocker.because)
+
+
+def is_nothing_left(situation: RedriveSituation) -> bool:
+    return situation.messages_left == 0
+
+
+def is_refused_for_long(situation: RedriveSituation) -> bool:
+    waits = situation.progress.waits
+    return waits.is_refused and situation.is_patience_over(waits.refused_since)
+
+
+def is_stage_over(situation: RedriveSituation) -> bool:
+    """Return True if the stage's messages went, or its time is over and some of them went.
+
+    A stage that has moved nothing proves nothing, so time does not end it. Neither does time end
+    a stage of which SQS refuses messages: that wait has its own end.
+    """
+    current = situation.progress.current
+    if current.left == 0:
+        return True
+    longest = timedelta(seconds=situation.bounds.stage_seconds)
+    is_late = situation.now >= current.began_at + longest
+    return is_late and current.moved > 0 and not situation.progress.waits.is_refused
+
+
+def is_soak_not_over(situation: RedriveSituation) -> bool:
+    return not situation.is_soak_over
+
+
+def is_source_unread(situation: RedriveSituation) -> bool:
+    """Return True if messages of the stage may still be in the source.
+
+    Since they went, fewer messages were deleted there than there were.
+    """
+    progress = situation.progress
+    if not progress.current.moved or not situation.source.visible:
+        return False
+    return (situation.deleted_since or 0) < progress.current.stood - progress.returned
+
+
+def has_no_deletes(situation: RedriveSituation) -> bool:
+    return not situation.deletes_per_second
+
+
+def has_no_turn(situation: RedriveSituation) -> bool:
+    return situation.messages_to_send == 0
+
+
+def is_always_true(_: RedriveSituation) -> bool:
     return True
 
 
-def blocked(seen: RedriveSituation) -> bool:
-    """a queue is not managed any more, its tag says no, or the cause is back"""
-    return seen.blocked.for_good
+CHECKS: Mapping[Condition, Callable[[RedriveSituation], bool]] = {
+    Condition.BLOCKED_FOR_GOOD: is_blocked_for_good,
+    Condition.CHANGES_FROZEN: are_changes_frozen,
+    Condition.OLDER_THAN_MESSAGES: is_older_than_messages,
+    Condition.OTHER_MOVE_TASK: has_other_move_task,
+    Condition.TICKS_WITHOUT_RESULT: had_ticks_without_result,
+    Condition.NO_SAMPLE_YET: has_no_sample_yet,
+    Condition.TOO_MANY_BACK: are_too_many_back,
+    Condition.BLOCKED_FOR_NOW: is_blocked_for_now,
+    Condition.NOTHING_LEFT: is_nothing_left,
+    Condition.REFUSED_FOR_LONG: is_refused_for_long,
+    Condition.STAGE_OVER: is_stage_over,
+    Condition.SOAK_NOT_OVER: is_soak_not_over,
+    Condition.SOURCE_UNREAD: is_source_unread,
+    Condition.NO_DELETES: has_no_deletes,
+    Condition.NO_TURN: has_no_turn,
+    Condition.ALWAYS: is_always_true,
+}
 
 
-def frozen(seen: RedriveSituation) -> bool:
-    """changes are frozen, or a change calendar is closed"""
-    return bool(seen.frozen)
+# What each action changes in the progress before it is stored.
 
 
-def too_old(seen: RedriveSituation) -> bool:
-    """no message can be older than the redrive"""
-    return seen.now >= seen.progress.began_at + timedelta(seconds=LONGEST_RETENTION_SECONDS)
+def halt(situation: RedriveSituation, row: Row) -> RedriveProgress:
+    return enter_stage_of(row, situation, explain(row.condition, situation))
 
 
-def foreign_task(seen: RedriveSituation) -> bool:
-    """somebody else's message movement task runs"""
-    return seen.has_foreign_task
+def wait_for_others(situation: RedriveSituation, row: Row) -> RedriveProgress:
+    """Forget all waits: the time that others take is not the redrive's own."""
+    because = explain(row.condition, situation)
+    return replace(situation.progress, waits=Waits(), because=because)
 
 
-def fruitless(seen: RedriveSituation) -> bool:
-    """ticks in a row have moved nothing, and no row says what they waited for"""
-    return seen.progress.waits.fruitless >= HALT_FRUITLESS
+def count_tick(situation: RedriveSituation, _: Row) -> RedriveProgress:
+    """Count a tick without a result, before the sample: a run that dies during it counts too."""
+    progress = situation.progress
+    return progress.with_waits(fruitless=progress.waits.fruitless + 1)
 
 
-def not_sampled(seen: RedriveSituation) -> bool:
-    """no sample was taken at this tick, and one can be"""
-    return seen.sample is None and not seen.blocked.because
+def wait_with_patience(situation: RedriveSituation, row: Row) -> RedriveProgress:
+    """Wait, or halt if patience is over.
+
+    A wait with a known reason is not a tick without a result, so that count begins anew.
+    """
+    waits = situation.progress.waits
+    if row.condition is Condition.BLOCKED_FOR_NOW:
+        since = waits.blocked_since or situation.now
+        waits = replace(waits, blocked_since=since, fruitless=0)
+    else:
+        since = waits.consumers_since or situation.now
+        waits = replace(waits, consumers_since=since, fruitless=0)
+    if situation.is_patience_over(since):
+        return halt(situation, row)
+    because = explain(row.condition, situation)
+    return replace(situation.progress, waits=waits, because=because)
 
 
-def too_many_back(seen: RedriveSituation) -> bool:
-    """as many are back as halt it"""
-    moved, bounds = seen.progress.moved, seen.bounds
-    is_many = seen.came_back + seen.unseen >= bounds.halts_at(moved)
-    # Whoever drops the mark may have failed all that were sent back.
-    return is_many or seen.seen.newly_dead >= min(bounds.halt_returned, max(1, moved))
-
-
-def blocked_for_now(seen: RedriveSituation) -> bool:
-    """it cannot see what it has to, or keep apart what came back"""
-    return bool(seen.blocked.because)
-
-
-def nothing_left(seen: RedriveSituation) -> bool:
-    """no message is left that could be sent back"""
-    return seen.left == 0
-
-
-def refused_for_long(seen: RedriveSituation) -> bool:
-    """SQS takes nothing, until patience is over"""
-    waits = seen.progress.waits
-    return waits.is_refused and seen.is_long_ago(waits.refused_since)
-
-
-def stage_is_over(seen: RedriveSituation) -> bool:
-    """the stage's messages were moved, or its time is over"""
-    # One that has moved nothing yet proves nothing, however long it takes; nor is one over by
-    # itself while SQS takes nothing.
-    current = seen.progress.current
-    is_late = seen.now >= current.began_at + timedelta(seconds=seen.bounds.stage_seconds)
-    goes_on = current.moved > 0 and not seen.progress.waits.is_refused
-    return current.left == 0 or (is_late and goes_on)
-
-
-def not_soaked(seen: RedriveSituation) -> bool:
-    """a poison message may not be back yet"""
-    return not seen.is_soaked
-
-
-def unread(seen: RedriveSituation) -> bool:
-    """what was sent may still stand in the source unread"""
-    progress = seen.progress
-    if not progress.current.moved or not seen.source.visible:
-        return False
-    return (seen.deleted_since or 0) < progress.current.stood - progress.returned
-
-
-def nobody(seen: RedriveSituation) -> bool:
-    """the source's deletes are 0 or not measured"""
-    return not seen.deletes_per_second
-
-
-def nobodys_turn(seen: RedriveSituation) -> bool:
-    """at its share of what the source's consumers delete, no message's turn has come"""
-    return seen.messages_now == 0
-
-
-# The actions.
-
-
-def halting(because: Words) -> Change:
-    def halt(seen: RedriveSituation) -> RedriveProgress:
-        """end the case with a page"""
-        return seen.progress.now_in(Stage.HALTED, seen.now, because(seen))
-
-    return halt
-
-
-def resting(because: str) -> Change:
-    def rest(seen: RedriveSituation) -> RedriveProgress:
-        """wait"""
-        return replace(seen.progress, because=because)
-
-    return rest
-
-
-def wait_for_others(seen: RedriveSituation) -> RedriveProgress:
-    """wait until that is over"""
-    because = f"changes are frozen: {seen.frozen}" if seen.frozen else FOREIGN
-    return replace(seen.progress, waits=Waits(), because=because)
-
-
-def with_patience(since: str, because: Words) -> Change:
-    """`since` is the name among `Waits` that says when the wait began."""
-
-    def wait(seen: RedriveSituation) -> RedriveProgress:
-        """wait; once patience is over, end the case with a page"""
-        began_at = getattr(seen.progress.waits, since) or seen.now
-        if seen.is_long_ago(began_at):
-            return halting(because)(seen)
-        # It is known what it waits for: its patience ends that, and no count of ticks.
-        waits = {since: began_at, "fruitless": 0}
-        return replace(seen.progress.with_waits(**waits), because=because(seen))
-
-    return wait
-
-
-def sample(seen: RedriveSituation) -> RedriveProgress:
-    """look at the messages: what came back goes to quarantine"""
-    # Counted before, so that a run that dies of looking is counted.
-    return seen.progress.with_waits(fruitless=seen.progress.waits.fruitless + 1)
-
-
-def soak(seen: RedriveSituation) -> RedriveProgress:
-    """wait until a poison message must be back"""
-    rate = seen.deletes_per_second
-    length = seen.bounds.soak(
-        receives=seen.source.max_receive_count or 1,
-        needed_seconds=number_in(seen.source.attributes, "VisibilityTimeout"),
-        delay_seconds=number_in(seen.source.attributes, "DelaySeconds"),
-        drain_seconds=seen.source.visible / rate if rate else 0,
+def begin_soak(situation: RedriveSituation, row: Row) -> RedriveProgress:
+    source = situation.source
+    rate = situation.deletes_per_second
+    soak = situation.bounds.soak(
+        receives=source.max_receive_count or 1,
+        needed_seconds=number_in(source.attributes, "VisibilityTimeout"),
+        delay_seconds=number_in(source.attributes, "DelaySeconds"),
+        drain_seconds=source.visible / rate if rate else 0,
     )
-    progress = seen.progress.now_in(Stage.SOAK, seen.now).with_waits(consumers_since=None)
-    stood = seen.source.visible + progress.current.moved
-    return progress.with_stage(soak_ends_at=seen.now + length, stood=stood)
+    progress = enter_stage_of(row, situation).with_waits(consumers_since=None)
+    stood = source.visible + progress.current.moved
+    return progress.with_stage(soak_ends_at=situation.now + soak, stood=stood)
 
 
-def finish(seen: RedriveSituation) -> RedriveProgress:
-    """end the case as verified"""
-    progress, newly_dead = seen.progress, seen.seen.newly_dead
+def wait(situation: RedriveSituation, row: Row) -> RedriveProgress:
+    return replace(situation.progress, because=explain(row.condition, situation))
+
+
+def finish(situation: RedriveSituation, row: Row) -> RedriveProgress:
+    return enter_stage_of(row, situation, describe_result(situation))
+
+
+def begin_stage(situation: RedriveSituation, row: Row) -> RedriveProgress:
+    """Begin a stage of some times the messages that the last one has proven, else of a canary."""
+    last = situation.progress.current
+    bounds = situation.bounds
+    proven = min(last.size, last.moved - last.unsure)
+    current = StageProgress(
+        began_at=situation.now,
+        size=bounds.growth * proven or bounds.canary,
+        number=last.number + 1,
+        expected=situation.messages_expected,
+    )
+    progress = enter_stage_of(row, situation)
+    progress = progress.with_waits(consumers_since=None, is_refused=False)
+    return replace(progress, current=current, rate_per_second=situation.rate_per_second)
+
+
+def prepare_send(situation: RedriveSituation, _: Row) -> RedriveProgress:
+    """Note how many messages are about to be in flight."""
+    progress = situation.progress.with_stage(in_flight=situation.messages_to_send)
+    progress = progress.with_waits(consumers_since=None)
+    if progress.moved_at is None:
+        progress = progress.with_stage(expected=situation.messages_expected)
+    rate = situation.rate_per_second
+    return replace(progress, moved_at=situation.now, rate_per_second=rate)
+
+
+CHANGES: Mapping[Action, Callable[[RedriveSituation, Row], RedriveProgress]] = {
+    Action.HALT: halt,
+    Action.WAIT_FOR_OTHERS: wait_for_others,
+    Action.TAKE_SAMPLE: count_tick,
+    Action.WAIT_WITH_PATIENCE: wait_with_patience,
+    Action.SOAK: begin_soak,
+    Action.WAIT: wait,
+    Action.FINISH: finish,
+    Action.BEGIN_STAGE: begin_stage,
+    Action.SEND: prepare_send,
+}
+
+
+def enter_stage_of(row: Row, situation: RedriveSituation, because: str = "") -> RedriveProgress:
+    """Return the progress in the row's next stage."""
+    progress = situation.progress
+    return progress.enter_stage(row.next_stage or progress.stage, situation.now, because)
+
+
+# The sentences that operators read.
+
+FIXED_REASONS: Mapping[Condition, str] = {
+    Condition.OLDER_THAN_MESSAGES: TOO_OLD,
+    Condition.OTHER_MOVE_TASK: FOREIGN,
+    Condition.SOAK_NOT_OVER: SOAKING,
+    Condition.SOURCE_UNREAD: UNREAD,
+    Condition.NO_DELETES: NOBODY,
+    Condition.NO_TURN: NO_TURN,
+}
+
+
+def explain(condition: Condition, situation: RedriveSituation) -> str:
+    """Return the sentence that tells operators why the redrive waits or halts."""
+    because = situation.progress.because
+    match condition:
+        case Condition.BLOCKED_FOR_GOOD | Condition.BLOCKED_FOR_NOW:
+            return situation.blocker.because
+        case Condition.CHANGES_FROZEN:
+            return f"changes are frozen: {situation.frozen}"
+        case Condition.TICKS_WITHOUT_RESULT:
+            return because if because.startswith(NONE_TO_SEND) else FRUITLESS
+        case Condition.TOO_MANY_BACK:
+            return describe_messages_back(situation)
+        case Condition.REFUSED_FOR_LONG:
+            return because
+    return FIXED_REASONS[condition]
+
+
+def describe_messages_back(situation: RedriveSituation) -> str:
+    """Return how many messages came back, and where they are."""
+    progress = situation.progress
+    newly_dead = situation.sample_or_empty.newly_dead
+    unseen = situation.messages_unseen
+    more = ""
+    if newly_dead:
+        more += f", {newly_dead:,} have newly died or were sent there"
+    if unseen:
+        more += f", and the queue holds {unseen:,} more than it should"
+    or_more = " or more" if progress.current.unsure else ""
+    where = ""
+    if progress.quarantined:
+        where = f"; what came back is in {name_quarantine(progress)}"
+    return (
+        f"of {progress.moved:,}{or_more} messages that went back "
+        f"{situation.messages_back:,} came back{more}; "
+        f"at {situation.bounds.halts_at(progress.moved):,} it stops: the cause is not fixed{where}"
+    )
+
+
+def describe_result(situation: RedriveSituation) -> str:
+    """Return how many messages went back, came back and stay."""
+    progress = situation.progress
+    newly_dead = situation.sample_or_empty.newly_dead
     came_back = "and none of them came back"
     if progress.returned:
-        came_back = f"{progress.returned} of them came back and are in {_quarantine(progress)}"
+        came_back = f"{progress.returned} of them came back and are in {name_quarantine(progress)}"
     if newly_dead:
         came_back += f"; {counted(newly_dead, 'message')} came to the DLQ without its mark"
-    because = f"{counted(progress.moved, 'message')} went back, {came_back}{_who_stays(seen)}"
-    return progress.now_in(Stage.DONE, seen.now, because)
+    stays = describe_staying_messages(situation)
+    return f"{counted(progress.moved, 'message')} went back, {came_back}{stays}"
 
 
-def _who_stays(seen: RedriveSituation) -> str:
-    """How many cannot go back, and whose they are; empty where all can."""
-    arns = (each.source_arn or "" for each in seen.seen.stays)
-    whose = Counter(f"of {arn.rpartition(':')[2]}" if arn else "sent there by hand" for arn in arns)
-    said = ", ".join(f"{number:,} {words}" for words, number in sorted(whose.items()))
-    return f"; {whose.total():,} cannot go back there and stay: {said}" if whose else ""
+def describe_staying_messages(situation: RedriveSituation) -> str:
+    """Return how many messages cannot go back, by queue; empty if all can."""
+    counts = Counter[str]()
+    for message in situation.sample_or_empty.stays:
+        if message.source_arn:
+            counts[f"of {message.source_arn.rpartition(':')[2]}"] += 1
+        else:
+            counts["sent there by hand"] += 1
+    if not counts:
+        return ""
+    queues = ", ".join(f"{count:,} {queue}" for queue, count in sorted(counts.items()))
+    return f"; {counts.total():,} cannot go back there and stay: {queues}"
 
 
-def ramp(seen: RedriveSituation) -> RedriveProgress:
-    """begin the next stage"""
-    # Some times what the stage before has proven; where it moved nothing, a canary again.
-    before, bounds = seen.progress.current, seen.bounds
-    proven = min(before.size, before.moved - before.unsure)
-    current = StageProgress(
-        seen.now,
-        size=bounds.growth * proven or bounds.canary,
-        number=before.number + 1,
-        expected=seen.left_waiting,
-    )
-    progress = seen.progress.now_in(Stage.RAMP, seen.now)
-    progress = progress.with_waits(consumers_since=None, is_refused=False)
-    return replace(progress, current=current, rate_per_second=seen.rate_per_second)
-
-
-def move(seen: RedriveSituation) -> RedriveProgress:
-    """send messages back"""
-    messages = seen.messages_now
-    progress = seen.progress.with_stage(in_flight=messages).with_waits(consumers_since=None)
-    if progress.moved_at is None:
-        progress = progress.with_stage(expected=seen.left_waiting)
-    return replace(progress, moved_at=seen.now, rate_per_second=seen.rate_per_second)
-
-
-def how_many_are_back(seen: RedriveSituation) -> str:
-    progress, newly_dead = seen.progress, seen.seen.newly_dead
-    more = f", {newly_dead:,} have newly died or were sent there" if newly_dead else ""
-    more += f", and the queue holds {seen.unseen:,} more than it should" if seen.unseen else ""
-    went = f"{progress.moved:,}{' or more' if progress.current.unsure else ''} messages"
-    where = f"; what came back is in {_quarantine(progress)}" if progress.quarantined else ""
-    return (
-        f"of {went} that went back {seen.came_back:,} came back{more}; "
-        f"at {seen.bounds.halts_at(progress.moved):,} it stops: the cause is not fixed{where}"
-    )
-
-
-def _what_blocks(seen: RedriveSituation) -> str:
-    return seen.blocked.because
-
-
-def _why_fruitless(seen: RedriveSituation) -> str:
-    because = seen.progress.because
-    return because if because.startswith(NONE_TO_SEND) else FRUITLESS
-
-
-def _quarantine(progress: RedriveProgress) -> str:
+def name_quarantine(progress: RedriveProgress) -> str:
     return parts_of(arn_of_quarantine(progress.source_arn)).name
-
-
-class Row(NamedTuple):
-    """One line of the table: at one of these stages, when, to which stage (None: the same), how."""
-
-    out_of: tuple[Stage, ...]
-    into: Stage | None
-    when: Callable[[RedriveSituation], bool]
-    does: Change
-    then: Then = Then.ASK_AGAIN
-
-
-_BLOCKED = with_patience("blocked_since", _what_blocks)
-_UNREAD = with_patience("consumers_since", lambda _: UNREAD)
-_NOBODY = with_patience("consumers_since", lambda _: NOBODY)
-# Of a stage's rows the first that fits is taken.
-TABLE = (
-    Row(GOING_ON, Stage.HALTED, blocked, halting(_what_blocks)),
-    Row(GOING_ON, None, frozen, wait_for_others, Then.REST),
-    Row(GOING_ON, Stage.HALTED, too_old, halting(lambda _: TOO_OLD)),
-    Row(GOING_ON, None, foreign_task, wait_for_others, Then.REST),
-    Row(GOING_ON, Stage.HALTED, fruitless, halting(_why_fruitless)),
-    Row(GOING_ON, None, not_sampled, sample, Then.SAMPLE),
-    Row(GOING_ON, Stage.HALTED, too_many_back, halting(how_many_are_back)),
-    Row(GOING_ON, Stage.HALTED, blocked_for_now, _BLOCKED, Then.REST),
-    Row(SENDING, Stage.SOAK, nothing_left, soak),
-    Row(SENDING, Stage.HALTED, refused_for_long, halting(lambda seen: seen.progress.because)),
-    Row(SENDING, Stage.SOAK, stage_is_over, soak),
-    Row((Stage.SOAK,), None, not_soaked, resting("it waits for what may come back"), Then.REST),
-    Row((Stage.SOAK,), Stage.HALTED, unread, _UNREAD, Then.REST),
-    Row(GOING_ON, Stage.HALTED, nobody, _NOBODY, Then.REST),
-    Row((Stage.SOAK,), Stage.DONE, nothing_left, finish),
-    Row((Stage.SOAK,), Stage.RAMP, always, ramp),
-    Row((Stage.RAMP,), None, nobodys_turn, resting("no message's turn has come"), Then.REST),
-    Row(SENDING, None, always, move, Then.SEND),
-)
-
-
-def decide(situation: RedriveSituation) -> tuple[RedriveProgress, Then]:
-    """The progress that the first row which fits asks for, and what is done after that."""
-    seen = situation.after_a_crash()
-    rows = (each for each in TABLE if seen.progress.stage in each.out_of)
-    row = next(each for each in rows if each.when(seen))
-    return row.does(seen), row.then
-
-
-# What becomes of the progress when an action was tried.
-
-
-def sampled(progress: RedriveProgress, found: DlqSample) -> RedriveProgress:
-    """With a sample, before any of it is moved: a run that dies may count a message twice."""
-    return replace(progress, returned=progress.returned + len(found.returned))
-
-
-def settled(progress: RedriveProgress, found: DlqSample) -> RedriveProgress:
-    """With what went to quarantine; what could not is found again by the next sample."""
-    if found.quarantined or not found.still_back:
-        progress = progress.with_waits(blocked_since=None)
-    progress = progress.with_waits(fruitless=max(0, progress.waits.fruitless - 1))
-    returned = progress.returned - found.still_back
-    quarantined = progress.quarantined + found.quarantined
-    return replace(progress, returned=returned, quarantined=quarantined)
-
-
-def moved(
-    progress: RedriveProgress, put: MoveResult, now: datetime, *, is_short: bool, why: str = ""
-) -> RedriveProgress:
-    """After the mover; `is_short`: there were no more for now; `why` none was to be sent."""
-    current = progress.current
-    spent = current.moved + put.moved + put.unsure
-    after = progress.with_stage(
-        moved=spent,
-        unsure=current.unsure + put.unsure,
-        expected=max(0, current.expected - put.moved),
-        size=spent if is_short else current.size,
-        in_flight=0,
-    )
-    after = replace(after, moved=progress.moved + put.moved, because=why)
-    if put.moved:
-        return after.with_waits(refused_since=None, is_refused=False, fruitless=0)
-    if not put.failed:
-        return after.with_waits(fruitless=progress.waits.fruitless + 1)
-    waits = {"refused_since": progress.waits.refused_since or now, "is_refused": True}
-    return replace(after.with_waits(**waits, fruitless=0), because=put.reason)
-
-
-class Effects(Protocol):
-    """What a tick does to the world; what one of them raises ends it where it is."""
-
-    def save(self, progress: RedriveProgress) -> RedriveProgress:
-        """Write it down; as it stands there."""
-
-    def take_sample(self, progress: RedriveProgress) -> DlqSample | Blocked:
-        """Receive messages and sort them out."""
-
-    def quarantine(self, messages: tuple[Message, ...]) -> MoveResult:
-        """Move what came back."""
-
-    def send_back(self, progress: RedriveProgress, messages: tuple[Message, ...]) -> MoveResult:
-        """Move what waits."""
-
-
-class Tick(Struct):
-    """A tick under way; `situation.progress` is always as it is written down."""
-
-    situation: RedriveSituation
-    effects: Effects
-
-    def run(self) -> RedriveProgress:
-        """As far as it comes at this tick."""
-        for _ in range(MOST_STEPS):
-            if self.progress.is_over:
-                break
-            progress, then = decide(self.situation)
-            if then is Then.SEND:
-                self._send_back(progress)
-                if self.progress.current.left:
-                    break
-                continue
-            self._write(progress)
-            if then is Then.REST:
-                break
-            if then is Then.SAMPLE:
-                self._sample()
-        return self.progress
-
-    @property
-    def progress(self) -> RedriveProgress:
-        return self.situation.progress
-
-    def _write(self, progress: RedriveProgress) -> None:
-        if progress != self.progress or not progress.n:
-            self.situation = structs.replace(self.situation, progress=self.effects.save(progress))
-
-    def _sample(self) -> None:
-        found = self.effects.take_sample(self.progress)
-        if isinstance(found, Blocked):
-            self._block(found)
-            return
-        self._write(sampled(self.progress, found))
-        put = self.effects.quarantine(found.returned)
-        found = replace(found, quarantined=put.moved)
-        self._write(settled(self.progress, found))
-        self.situation = structs.replace(self.situation, sample=found)
-        if found.still_back:
-            refused = put.reason or "there was no time for all of it, or changes were frozen"
-            reason = f"what came back cannot be quarantined: {refused}"
-            self._block(Blocked(reason, put.is_refused_for_good))
-
-    def _block(self, blocked: Blocked) -> None:
-        self.situation = structs.replace(self.situation, blocked=self.situation.blocked | blocked)
-
-    def _send_back(self, progress: RedriveProgress) -> None:
-        wanted = progress.current.in_flight
-        picked = self.situation.seen.waiting[:wanted]
-        self._write(progress.with_stage(in_flight=len(picked)))
-        put = self.effects.send_back(self.progress, picked)
-        is_short = len(picked) < wanted and not put.failed
-        why = "" if picked else f"{NONE_TO_SEND}{_who_stays(self.situation) or HELD}"
-        self._write(moved(self.progress, put, self.situation.now, is_short=is_short, why=why))

@@ -1,7 +1,8 @@
-"""Sort a sample of DLQ messages into groups, each with the filter that takes exactly its messages.
+"""Sort a sample of DLQ messages into groups, each with a filter that matches exactly its messages.
 
-A filter is given only where, asked of the sample, it takes the group and nothing else. Groups and
-outlines show names and kinds of what is in a body, and never a part of it unless that is asked for.
+A group gets a filter only if, tried on the sample, it matches the group and no other message.
+Groups and outlines show names and types of a body, and no part of its content unless the operator
+asks for it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from itertools import groupby, islice
@@ -34,27 +35,28 @@ from mendq.redrive.message_filter import (
 )
 from mendq.redrive.messages import QUARANTINED, REDRIVEN, Message
 
-# The largest of each way; an attribute with more values is about single messages, not groups.
+# The largest groups of each way are shown.
 MOST_GROUPS = 5
+# An attribute with more values than this tells single messages apart, not groups.
 _MOST_VALUES = 10
 _MOST_TEXT = 120
 _MOST_SHAPE = 400
-# By what a message is grouped, in the order in which that is shown.
+# The ways in which messages are grouped, in the order in which they are shown.
 WAYS = ("body", "error", "attribute", "source", "message group", "receive count")
-# An attribute so called says why a message is there: Lambda's ErrorMessage, EventBridge's
+# An attribute with such a name says why the message failed: Lambda's ErrorMessage, EventBridge's
 # ERROR_CODE and EXHAUSTED_RETRY_CONDITION, frameworks' x-exception-message and the like.
 # https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
 # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-dlq.html
 ERROR_NAMES = re.compile("error|exception|exhausted|failure|reason", re.IGNORECASE)
 _VARYING = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9a-fA-F]{16,}|\d+")
-# The shape of what is none, or `null`.
+# The shape of a body that is not JSON, or is `null`.
 NO_JSON = shape(None)
 _NO_OUTLINE = "JSON that holds NaN, Infinity or too large a number"
 Label = tuple[str, str, str]
 
 
 class MessageGroup(Struct, frozen=True):
-    """Messages that are alike in one way; `where` is empty where no filter takes exactly these."""
+    """Messages that are alike in one way. `where` is empty if no filter matches exactly these."""
 
     by: str
     what: str
@@ -62,101 +64,123 @@ class MessageGroup(Struct, frozen=True):
     messages: tuple[Message, ...]
 
 
-def groups_of(
+def group_messages(
     messages: Sequence[Message], now: datetime, *, bodies: bool = False
 ) -> list[MessageGroup]:
-    """The largest groups by each way; `bodies` sorts texts by what they say."""
-    documents = [_in_outline(document_of(each, now)) for each in messages]
-    values = {each for document in documents for each in document["attributes"].items()}
-    varied = Counter(name for name, _ in values)
-    alike = defaultdict[Label, list[Message]](list)
+    """Return the largest groups of each way. `bodies` groups texts by their content as well."""
+    documents = [_with_outline(document_of(message, now)) for message in messages]
+    varied = _count_attribute_values(documents)
+    messages_by_label = defaultdict[Label, list[Message]](list)
     for message, document in zip(messages, documents, strict=True):
         for label in _labels(document, varied, bodies=bodies):
-            alike[label].append(message)
-    groups = [MessageGroup(*label, tuple(members)) for label, members in alike.items()]
-    groups.sort(key=lambda each: (WAYS.index(each.by), -len(each.messages), each.what))
-    ways = groupby(groups, attrgetter("by"))
-    largest = [each for _, of_way in ways for each in islice(of_way, MOST_GROUPS)]
-    exact = _exact(largest, messages, now)
-    return [replace(each, where=each.where if n in exact else "") for n, each in enumerate(largest)]
+            messages_by_label[label].append(message)
+    groups = [MessageGroup(*label, tuple(members)) for label, members in messages_by_label.items()]
+    groups.sort(key=lambda group: (WAYS.index(group.by), -len(group.messages), group.what))
+    largest = list[MessageGroup]()
+    for _, groups_of_way in groupby(groups, attrgetter("by")):
+        largest += islice(groups_of_way, MOST_GROUPS)
+    exact = _find_exact_filters(largest, messages, now)
+    return [
+        group if index in exact else replace(group, where="") for index, group in enumerate(largest)
+    ]
 
 
-def _in_outline(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """With the shape of the body in its place: a sample's bodies, parsed, can fill the memory."""
+def _count_attribute_values(documents: Iterable[Mapping[str, Any]]) -> Counter[str]:
+    """Return the number of different values of each attribute."""
+    values = set[tuple[str, Any]]()
+    for document in documents:
+        values.update(document["attributes"].items())
+    return Counter(name for name, _ in values)
+
+
+def _with_outline(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the document with the shape of its body, because parsed bodies can fill the memory."""
     return {**document, "body": shape(document["body"])}
 
 
-def _exact(groups: Sequence[MessageGroup], messages: Sequence[Message], now: datetime) -> set[int]:
-    """The places of those whose filter takes their messages of the sample and no other.
+def _find_exact_filters(
+    groups: Sequence[MessageGroup], messages: Sequence[Message], now: datetime
+) -> set[int]:
+    """Return the indexes of groups whose filter matches their messages and no other one.
 
-    Each message is read once for all of them: a body may be 1 MiB of JSON.
+    Each message is parsed once for all groups: a body may be 1 MiB of JSON.
     """
-    filters, wanted = dict[int, MessageFilter](), list[set[str]]()
-    for n, group in enumerate(groups):
-        wanted.append({each.message_id for each in group.messages})
+    filters = dict[int, MessageFilter]()
+    wanted = list[set[str]]()
+    for index, group in enumerate(groups):
+        wanted.append({message.message_id for message in group.messages})
         with suppress(Misread):
-            filters[n] = message_filter(group.where)
+            filters[index] = message_filter(group.where)
     for message in messages:
         document = document_of(message, now)
-        for n, found in [*filters.items()]:
-            is_wanted = message.message_id in wanted[n]
-            if found.judge(message, now, document).matches is not is_wanted:
-                del filters[n]
-    return {*filters}
+        for index, group_filter in list(filters.items()):
+            is_wanted = message.message_id in wanted[index]
+            if group_filter.judge(message, now, document).matches is not is_wanted:
+                del filters[index]
+    return set(filters)
 
 
 def outline(body: str) -> str:
-    """A body without a single value: of JSON the keys and kinds, of a text its form."""
-    found = json_in(body)
-    if found is not None:
-        outlined = shape(found)
-        return _NO_OUTLINE if outlined == UNREADABLE else _said(outlined)
-    return plain(re.sub(r"\d", "9", re.sub(r"[^\W\d_]", "a", body[:_MOST_TEXT])))
+    """Return a body without its values: the keys and types of JSON, or the form of a text."""
+    value_in_body = json_in(body)
+    if value_in_body is not None:
+        outlined = shape(value_in_body)
+        return _NO_OUTLINE if outlined == UNREADABLE else _describe_shape(outlined)
+    without_letters = re.sub(r"[^\W\d_]", "a", body[:_MOST_TEXT])
+    return plain(re.sub(r"\d", "9", without_letters))
 
 
-def _said(of: Any) -> str:
-    """A shape in words that a terminal can break between."""
-    return plain(json.dumps(of).strip('"'), _MOST_SHAPE)
+def _describe_shape(outlined: Any) -> str:
+    """Return a shape as text that a terminal can wrap."""
+    return plain(json.dumps(outlined).strip('"'), _MOST_SHAPE)
 
 
 def _labels(document: Mapping[str, Any], varied: Counter[str], *, bodies: bool) -> Iterator[Label]:
-    outlined, path = document["body"], f"system.{SOURCE}"
-    if outlined == NO_JSON and bodies:
-        yield "body", *_pattern(document["body_text"], "body_text")
-    elif outlined == UNREADABLE:
-        # A filter that looks into such a body takes none of them.
-        yield "body", _NO_OUTLINE, ""
-    else:
-        what = "not JSON" if outlined == NO_JSON else _said(outlined)
-        yield "body", what, f"shape(body) == {literal(outlined)}"
-    for name, found in document["attributes"].items():
+    """Yield the groups that a message belongs to: the way, its name and its filter."""
+    yield _body_label(document, bodies=bodies)
+    for name, attribute in document["attributes"].items():
         if name not in (REDRIVEN, QUARANTINED):
-            yield _attribute(name, found, is_varied=varied[name] > _MOST_VALUES)
+            yield _attribute_label(name, attribute, is_varied=varied[name] > _MOST_VALUES)
+    source_path = f"system.{SOURCE}"
     if source_arn := document["system"].get(SOURCE):
-        yield "source", source_arn, f"{path} == {literal(source_arn)}"
+        yield "source", source_arn, f"{source_path} == {literal(source_arn)}"
     else:
-        yield "source", "SQS names none: it was sent here", f"!exists({path})"
+        yield "source", "SQS names none: it was sent here", f"!exists({source_path})"
     if group := document["group_id"]:
         yield "message group", group, f"group_id == {literal(group)}"
     yield "receive count", counted(document["receive_count"], "receive"), ""
 
 
-def _attribute(name: str, found: Any, *, is_varied: bool) -> Label:
+def _body_label(document: Mapping[str, Any], *, bodies: bool) -> Label:
+    outlined = document["body"]
+    if outlined == NO_JSON and bodies:
+        return "body", *_find_pattern(document["body_text"], "body_text")
+    if outlined == UNREADABLE:
+        # A filter that looks into such a body does not match.
+        return "body", _NO_OUTLINE, ""
+    what = "not JSON" if outlined == NO_JSON else _describe_shape(outlined)
+    return "body", what, f"shape(body) == {literal(outlined)}"
+
+
+def _attribute_label(name: str, attribute: Any, *, is_varied: bool) -> Label:
     path = f"attributes.{named(name)}"
-    if isinstance(found, str) and ERROR_NAMES.search(name):
-        what, where = _pattern(found, path)
+    if isinstance(attribute, str) and ERROR_NAMES.search(name):
+        what, where = _find_pattern(attribute, path)
         return "error", f"{name}: {what}", where
-    if is_varied or isinstance(found, bytes):
+    if is_varied or isinstance(attribute, bytes):
         return "attribute", f"{name}, whatever its value", f"exists({path})"
-    return "attribute", f"{name} = {value(found)}", f"{path} == {literal(found)}"
+    return "attribute", f"{name} = {value(attribute)}", f"{path} == {literal(attribute)}"
 
 
-def _pattern(text: str, path: str) -> tuple[str, str]:
-    """The first line of a text with what varies as `#`, and what asks for the parts between."""
+def _find_pattern(text: str, path: str) -> tuple[str, str]:
+    """Return the first line of a text, and a filter for it. Numbers and ids become `#`."""
     head = text[:_MOST_TEXT].partition("\n")[0]
-    first, *others = _VARYING.split(head)
-    if not others and head == text:
+    parts = _VARYING.split(head)
+    if len(parts) == 1 and head == text:
         return text, f"{path} == {literal(text)}"
-    parts = [("starts_with", first), *(("contains", each) for each in others)]
-    terms = (f"{asks}({path}, {literal(each)})" for asks, each in parts if each.strip())
-    return "#".join((first, *others)), " && ".join(terms)
+    terms = list[str]()
+    for index, part in enumerate(parts):
+        if part.strip():
+            function = "contains" if index else "starts_with"
+            terms.append(f"{function}({path}, {literal(part)})")
+    return "#".join(parts), " && ".join(terms)

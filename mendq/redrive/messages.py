@@ -1,4 +1,4 @@
-"""A DLQ message and the attributes that Mendq puts on one."""
+"""A message of a DLQ or a quarantine, the marks that Mendq puts on it, and the result of a move."""
 
 from __future__ import annotations
 
@@ -7,28 +7,27 @@ import json
 from collections.abc import Mapping
 from datetime import datetime
 from hashlib import sha256
-from operator import add
 from typing import Annotated, Any, TypeVar
 
 from msgspec import Meta, Struct, ValidationError, convert, field, to_builtins
-from msgspec.structs import astuple, replace
+from msgspec.structs import replace
 
 from mendq.model.queue import parsed
 
-# Where a message was sent back to, how often, and by which redrive: one attribute, JSON.
+# The attribute of a message that was sent back: the source, the redrive and the count, as JSON.
 REDRIVEN = "mendq.redrive"
-# Why and when it came to the quarantine, in the place of that.
+# The attribute of a message in quarantine, which replaces the one above: why and when it came.
 QUARANTINED = "mendq.quarantined"
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-message-metadata.html
 MOST_ATTRIBUTES = 10
-# What is counted further stays there.
+# The count of redrives does not grow beyond this.
 MOST_REDRIVES = 10**9 - 1
-# The answer did not come, or was not about what was sent: it may be there, or not.
+# The code of a message of which SQS did not say whether it arrived.
 UNANSWERED = "unanswered"
 
 
 class MessageAttribute(Struct, frozen=True):
-    """One attribute that a sender gave; a text, or bytes where its type begins with Binary."""
+    """An attribute of a message. The value is bytes if the type begins with Binary."""
 
     data_type: str
     value: str | bytes
@@ -38,17 +37,19 @@ class MessageAttribute(Struct, frozen=True):
         return self.value if isinstance(self.value, bytes) else self.value.encode()
 
     def document(self) -> dict[str, Any]:
-        """As SQS takes it."""
-        kind = "BinaryValue" if isinstance(self.value, bytes) else "StringValue"
-        return {"DataType": self.data_type, kind: self.value}
+        """Return the attribute as a request to SQS has it."""
+        field_name = "BinaryValue" if isinstance(self.value, bytes) else "StringValue"
+        return {"DataType": self.data_type, field_name: self.value}
 
 
 class Message(Struct, frozen=True):
-    """One message received from a DLQ or a quarantine; all of it is senders' text.
+    """A message received from a DLQ or a quarantine. All of its text comes from senders.
 
-    `sent_at` is when SQS took it: of a standard queue's message when it was sent to its source, of
-    a FIFO queue's when it came here. `source_arn` is the queue that SQS says it died in, None where
-    somebody sent it here. `first_received_at` is SQS's too, None where it does not say.
+    Attributes:
+        sent_at: In a standard queue, the time when the message was sent to its source. In a FIFO
+            queue, the time when it came to the DLQ.
+        source_arn: The queue in which it died, as SQS says. None if it was sent to the DLQ.
+        first_received_at: The time of its first receive, None if SQS does not say.
     """
 
     message_id: str
@@ -64,43 +65,59 @@ class Message(Struct, frozen=True):
 
     @property
     def redrive_count(self) -> int:
-        """How often it was sent back, even where it is or was in the quarantine.
+        """Return how often the message was sent back, as its marks say.
 
-        So its marks say; what one says of another queue than it died in counts nothing.
+        The quarantine's mark keeps the count. A mark for a queue other than the one in which the
+        message died counts nothing.
         """
-        mark, retained = _mark_of(self, REDRIVEN, RedriveMark), quarantine_reason(self)
-        sent_back = mark.redrive_count if mark and self.source_arn in (None, mark.source) else 0
-        return max(sent_back, retained.redrive_count if retained else 0)
+        counts = [0]
+        mark = _read_mark(self, REDRIVEN, RedriveMark)
+        if mark and self.source_arn in (None, mark.source):
+            counts.append(mark.redrive_count)
+        quarantine_mark = quarantine_reason(self)
+        if quarantine_mark:
+            counts.append(quarantine_mark.redrive_count)
+        return max(counts)
 
     @property
     def died_in(self) -> str:
-        """The queue that SQS, or else the quarantine's mark, says; empty where neither does."""
-        retained = quarantine_reason(self)
-        return self.source_arn or (retained.source if retained else "")
+        """The queue in which it died: SQS's word, otherwise the quarantine's mark, or empty."""
+        if self.source_arn:
+            return self.source_arn
+        quarantine_mark = quarantine_reason(self)
+        return quarantine_mark.source if quarantine_mark else ""
 
     @property
     def size_bytes(self) -> int:
-        """What SQS counts: the body, and names, types and values of the attributes."""
-        return len(self.body.encode()) + sum(
-            len(name.encode()) + len(each.data_type.encode()) + len(each.in_bytes)
-            for name, each in self.attributes.items()
-        )
+        """The size that SQS counts: the body, and names, types and values of the attributes."""
+        size = len(self.body.encode())
+        for name, attribute in self.attributes.items():
+            size += len(name.encode())
+            size += len(attribute.data_type.encode())
+            size += len(attribute.in_bytes)
+        return size
 
     def fits(self, most_bytes: int) -> bool:
-        """True where SQS would take it as it is, in a queue that takes so many bytes."""
+        """Return True if a queue with this MaximumMessageSize takes the message."""
         return len(self.attributes) <= MOST_ATTRIBUTES and self.size_bytes <= most_bytes
 
 
-# A mark of ours is short; what is longer was written by somebody else.
+# Mendq's marks are shorter; a longer one is another sender's.
 LONGEST_MARK = 8_192
 LONGEST_WHY = 512
 
 
 class RedriveMark(Struct, frozen=True, omit_defaults=True):
-    """How often a message was sent back to `source`, last by the case or command `redrive`.
+    """The mark of a message that was sent back.
 
-    Anybody can write one, and a consumer may hand it on with other attributes: what it proves is
-    in its `seal`. `died_in` is the queue that it died in, where that was another.
+    Any sender can write one, and consumers may copy it to other messages. Only the seal proves
+    that Mendq made it for this message.
+
+    Attributes:
+        source: The queue that it was sent back to.
+        redrive: The case or command that sent it back last.
+        redrive_count: The number of times it was sent back.
+        died_in: The queue in which it died, empty if that is `source`.
     """
 
     source: str
@@ -111,9 +128,9 @@ class RedriveMark(Struct, frozen=True, omit_defaults=True):
 
 
 class RedriveMarker(Struct, frozen=True):
-    """Marks what one redrive sends back to one queue, and knows that when it comes back.
+    """Mark the messages that one redrive sends back to one queue, and know them when they return.
 
-    By its `key`; marks made with one that nobody keeps are worth a count and no more.
+    The seal of a mark is made with `key`. With a key that is not kept, marks only count.
     """
 
     source_arn: str
@@ -121,38 +138,52 @@ class RedriveMarker(Struct, frozen=True):
     key: bytes
 
     def marked(self, message: Message) -> Message:
-        """The message as it goes back, even out of the quarantine: counted once more."""
-        count = min(message.redrive_count + 1, MOST_REDRIVES)
-        other = message.died_in if message.died_in != self.source_arn else ""
-        mark = RedriveMark(self.source_arn, self.redrive_id, count, self._seal(message), other)
-        return _with_mark(message, REDRIVEN, mark)
+        """Return the message with the mark of this redrive, counted once more."""
+        mark = RedriveMark(
+            source=self.source_arn,
+            redrive=self.redrive_id,
+            redrive_count=min(message.redrive_count + 1, MOST_REDRIVES),
+            seal=self._seal(message),
+            died_in=message.died_in if message.died_in != self.source_arn else "",
+        )
+        return _replace_mark(message, REDRIVEN, mark)
 
     def quarantined(self, message: Message, why: str, at: datetime) -> Message:
-        """The message as it goes to the quarantine: with the reason in place of the redrives."""
-        of_redrive = (self.source_arn, self.redrive_id, message.redrive_count)
-        mark = QuarantineMark(why[:LONGEST_WHY], at.isoformat(), *of_redrive)
-        return _with_mark(message, QUARANTINED, mark)
+        """Return the message with the quarantine's mark in place of the redrive's."""
+        mark = QuarantineMark(
+            why=why[:LONGEST_WHY],
+            at=at.isoformat(),
+            source=self.source_arn,
+            case=self.redrive_id,
+            redrive_count=message.redrive_count,
+        )
+        return _replace_mark(message, QUARANTINED, mark)
 
     def knows(self, message: Message) -> bool:
-        """True where this redrive sent this text to this queue, and it failed nowhere else.
+        """Return True if this redrive sent this text to this queue, and it failed in no other.
 
-        Whoever failed it may have sent it to the DLQ himself: SQS says of no source then.
+        A consumer may have sent it to the DLQ. SQS names no source then.
         """
-        mark = _mark_of(message, REDRIVEN, RedriveMark)
+        mark = _read_mark(message, REDRIVEN, RedriveMark)
         if mark is None or (message.source_arn or self.source_arn) != self.source_arn:
             return False
         return hmac.compare_digest(mark.seal.encode(errors="replace"), self._seal(message).encode())
 
     def _seal(self, message: Message) -> str:
-        """Of this queue, this redrive and this text alone; only who has the key can make it."""
-        said = f"{self.source_arn}\0{self.redrive_id}\0{message.body}".encode()
-        return hmac.new(self.key, said, sha256).hexdigest()[:32]
+        """Return the seal of this queue, redrive and text. It cannot be made without the key."""
+        sealed = f"{self.source_arn}\0{self.redrive_id}\0{message.body}".encode()
+        return hmac.new(self.key, sealed, sha256).hexdigest()[:32]
 
 
 class QuarantineMark(Struct, frozen=True):
-    """Why and when a message came to the quarantine, from where and after how many redrives.
+    """The mark of a message in quarantine.
 
-    `at` is in ISO 8601; `source` is where it failed, and where `mendq quarantine return` sends it.
+    Attributes:
+        why: The reason.
+        at: The time when it came, in ISO 8601.
+        source: The queue in which it failed. `mendq quarantine return` sends it there.
+        case: The case or command that sent it to quarantine.
+        redrive_count: The number of times it was sent back.
     """
 
     why: str
@@ -163,35 +194,42 @@ class QuarantineMark(Struct, frozen=True):
 
 
 def quarantine_reason(message: Message) -> QuarantineMark | None:
-    """What the mark says; None where there is none that reads like ours."""
-    return _mark_of(message, QUARANTINED, QuarantineMark)
+    """Return the quarantine's mark, None if there is no readable one."""
+    return _read_mark(message, QUARANTINED, QuarantineMark)
 
 
 Mark = TypeVar("Mark", RedriveMark, QuarantineMark)
 
 
-def _with_mark(message: Message, name: str, mark: RedriveMark | QuarantineMark) -> Message:
-    """In the place of whichever it bears."""
-    own = {k: v for k, v in message.attributes.items() if k not in (REDRIVEN, QUARANTINED)}
+def _replace_mark(message: Message, name: str, mark: RedriveMark | QuarantineMark) -> Message:
+    """Return the message with this mark and no other one."""
+    attributes = dict(message.attributes)
+    attributes.pop(REDRIVEN, None)
+    attributes.pop(QUARANTINED, None)
     text = json.dumps(to_builtins(mark), ensure_ascii=True, separators=(",", ":"))
-    return replace(message, attributes={**own, name: MessageAttribute("String", text)})
+    attributes[name] = MessageAttribute("String", text)
+    return replace(message, attributes=attributes)
 
 
-def _mark_of(message: Message, name: str, kind: type[Mark]) -> Mark | None:
-    given = message.attributes.get(name)
-    if given is None or not isinstance(given.value, str) or len(given.value) > LONGEST_MARK:
+def _read_mark(message: Message, name: str, kind: type[Mark]) -> Mark | None:
+    """Return the mark in this attribute, None if there is no readable one."""
+    attribute = message.attributes.get(name)
+    if attribute is None or not isinstance(attribute.value, str):
+        return None
+    if len(attribute.value) > LONGEST_MARK:
         return None
     try:
-        made = convert(parsed(given.value), kind)
+        mark = convert(parsed(attribute.value), kind)
     except ValidationError:
         return None
-    return replace(made, redrive_count=min(made.redrive_count, MOST_REDRIVES))
+    return replace(mark, redrive_count=min(mark.redrive_count, MOST_REDRIVES))
 
 
 class NotMoved(Struct, frozen=True):
-    """A message that stays where it is; `code` is SQS's in its canonical spelling, or ours.
+    """A message that could not be moved.
 
-    `passes`: asked again later, SQS may take it.
+    `code` is SQS's in its canonical spelling, or Mendq's. `passes` is True if SQS may take the
+    message later.
     """
 
     message_id: str
@@ -201,10 +239,14 @@ class NotMoved(Struct, frozen=True):
 
 
 class MoveResult(Struct, frozen=True):
-    """What became of some messages.
+    """The result of moving messages.
 
-    `copied` were sent and could not be deleted: SQS hands them out again, and a mover that sees one
-    again deletes it. `unmarked` went without the mark, because it does not fit.
+    Attributes:
+        moved: Messages that were sent and deleted.
+        copied: Messages that were sent and could not be deleted. SQS returns them again, and the
+            same mover deletes them then.
+        unmarked: Messages that went without the mark, because they had no room for it.
+        failed: Messages that did not go.
     """
 
     moved: int = 0
@@ -218,17 +260,25 @@ class MoveResult(Struct, frozen=True):
 
     @property
     def unsure(self) -> int:
-        """Those that may have gone, or not."""
-        return self.copied + sum(each.code == UNANSWERED for each in self.failed)
+        """Messages that may have gone or not, and copied ones."""
+        return self.copied + sum(failure.code == UNANSWERED for failure in self.failed)
 
     @property
     def reason(self) -> str:
-        """Why one of those stays that did not go."""
-        return next((each.reason or each.code for each in self.failed), "")
+        """The reason of the first message that did not go; empty if all went."""
+        if not self.failed:
+            return ""
+        return self.failed[0].reason or self.failed[0].code
 
     @property
     def is_refused_for_good(self) -> bool:
         return bool(self.failed) and not self.moved and not self.failed[0].passes
 
     def __add__(self, other: MoveResult) -> MoveResult:
-        return MoveResult(*map(add, astuple(self), astuple(other)))
+        """Return the result of both moves."""
+        return MoveResult(
+            moved=self.moved + other.moved,
+            copied=self.copied + other.copied,
+            unmarked=self.unmarked + other.unmarked,
+            failed=self.failed + other.failed,
+        )

@@ -1,47 +1,159 @@
-"""Receive messages of one queue and move them into another: first sent, then deleted.
+"""Move messages of one queue to another: receive, send, and only then delete.
 
-So none is ever lost: a crash between the two leaves a second copy, never none. Whatever is held and
-was not moved is visible again as soon as the mover is left; after a crash, when its visibility
-timeout is over.
+No message is ever lost: a crash between sending and deleting leaves a second copy. Messages that
+the mover holds and has not moved become visible again as soon as the mover is left; after a crash,
+when their visibility timeout is over.
+
+Messages keep all their attributes. A call sends at most ten messages and 1 MiB. In a FIFO queue the
+next message of a group goes only after the one before it has gone.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ReceiveMessage.html
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessageBatch.html
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from hashlib import md5, sha256
 from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Self
 
-from mendq.aws.errors import looking
+from botocore.exceptions import BotoCoreError, ClientError
+from msgspec import Struct, field
+
+from mendq.aws.errors import PASSING, code_of, is_passing, looking
 from mendq.consumer import VisibilityHeartbeat
-from mendq.model.queue import FIFO
-from mendq.redrive.messages import Message, MessageAttribute, MoveResult, NotMoved
-from mendq.redrive.send_batches import Destination, FifoOrder, Sent, send
+from mendq.model.failed_call import canonical
+from mendq.model.queue import FIFO, on_fifo
+from mendq.redrive.messages import UNANSWERED, Message, MessageAttribute, MoveResult, NotMoved
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
     from mypy_boto3_sqs.literals import QueueAttributeNameType
 
-# What a crash costs: nobody sees what was held for so long.
+# After a crash, messages are hidden for this time.
 VISIBILITY_SECONDS = 120
-# How many messages are looked at, and held, at once.
+# Messages that are looked at, and held, at once.
 MOST_HELD = 5_000
 MOST_RECEIVED = 10
-# For whoever holds messages to write down how far they came, when they are let go of.
+# Left for the caller to store its progress after the messages are released.
 SECONDS_TO_END = 5
+MOST_ENTRIES = 10
+# The largest batch, and the largest message that a queue can be configured to take.
+MOST_BYTES = 1_048_576
 LOST = "its visibility timeout was over before it was sent"
+# Errors that pass without a change, although their HTTP status does not show it.
+_PASSING = PASSING | {"KmsThrottled", "OverLimit"}
+# Errors of a whole batch that one of its messages may have caused.
+_OF_ONE_MESSAGE = frozenset(
+    {
+        "BatchRequestTooLong",
+        "InvalidMessageContents",
+        "InvalidParameterValue",
+        "MissingParameter",
+        "UnsupportedOperation",
+    }
+)
+
+
+class Destination(Struct, frozen=True):
+    """The queue that messages go to, and their form there.
+
+    Attributes:
+        run_id: The case or command that sends. A FIFO queue drops a message that the same run sends
+            twice within five minutes.
+        mark: Adds the attribute by which a message is known there. A message without room for it
+            goes as it is.
+        most_bytes: The queue's MaximumMessageSize.
+    """
+
+    queue_arn: str
+    queue_url: str
+    run_id: str
+    mark: Callable[[Message], Message]
+    most_bytes: int = MOST_BYTES
+
+    @property
+    def is_fifo(self) -> bool:
+        return on_fifo(self.queue_arn)
+
+    def can_mark(self, message: Message) -> bool:
+        """Return True if the message has room for the mark."""
+        return self.mark(message).fits(self.most_bytes)
+
+    def as_sent(self, message: Message) -> Message:
+        """Return the message with its mark, or unchanged if it has no room."""
+        return self.mark(message) if self.can_mark(message) else message
+
+
+class SendResult(Struct):
+    """The result of sending a batch.
+
+    Attributes:
+        copies: New message ids by old ones, of the messages that went.
+        refused: Messages that did not go.
+        is_hopeless: True if no other message would go either.
+    """
+
+    copies: dict[str, str] = field(default_factory=dict)
+    refused: list[NotMoved] = field(default_factory=list)
+    is_hopeless: bool = False
+
+
+class SendOrder:
+    """Messages that wait to be sent, in the order of their FIFO groups."""
+
+    def __init__(self, messages: Iterable[Message], destination: Destination) -> None:
+        self._destination = destination
+        self._lanes: dict[str, deque[Message]] = {}
+        for message in messages:
+            self._lanes.setdefault(self._lane_of(message), deque()).append(message)
+
+    def next_batch(self) -> list[Message]:
+        """Return the first message of each group, as many as fit. Empty if all are settled."""
+        batch: list[Message] = []
+        left = MOST_BYTES
+        for lane in self._lanes.values():
+            size = self._destination.as_sent(lane[0]).size_bytes
+            if len(batch) == MOST_ENTRIES or (batch and size > left):
+                break
+            batch.append(lane[0])
+            left -= size
+        return batch
+
+    def settle(self, batch: Iterable[Message], gone: Collection[str], *, is_hopeless: bool) -> None:
+        """Take a batch out of the order after it was sent.
+
+        If a message did not go, the later messages of its group are not tried. If it `is_hopeless`,
+        no other message is tried.
+        """
+        for message in batch:
+            name = self._lane_of(message)
+            lane = self._lanes.pop(name)
+            lane.popleft()
+            if lane and message.message_id in gone:
+                self._lanes[name] = lane
+        if is_hopeless:
+            self._lanes.clear()
+
+    def _lane_of(self, message: Message) -> str:
+        return message.group_id if self._destination.is_fifo else message.message_id
 
 
 class MessageMover:
-    """Messages taken out of one queue and kept from everybody else until they are put somewhere.
+    """Messages of one queue that are kept from other consumers until they are moved or released.
 
-    A context manager; leaving it makes visible again whatever is still held, unless somebody who
-    cannot wait interrupts it, or too few `remaining_seconds` are left. That, or a crash, hides them
-    for VISIBILITY_SECONDS. A FIFO group is opened, to see what it hides, where `may_open` says yes.
-    Looking is receiving: a queue with a RedrivePolicy of its own would have messages taken from it
-    for being looked at.
+    A context manager. Leaving it makes the held messages visible again, unless a second Ctrl-C
+    interrupts it or too few `remaining_seconds` are left; then they, as after a crash, stay hidden
+    for VISIBILITY_SECONDS.
+
+    To see what a FIFO group hides behind its first messages, the mover releases these and receives
+    them again ("opens the group"), if `may_open` allows it.
+
+    Looking is receiving: if the queue has a RedrivePolicy, SQS moves messages away that are looked
+    at often.
     """
 
     def __init__(
@@ -53,17 +165,20 @@ class MessageMover:
         remaining_seconds: Callable[[], float] = lambda: inf,
         may_open: Callable[[], bool] = lambda: True,
     ) -> None:
-        self._sqs, self._queue_url = sqs, queue_url
-        self._remaining_seconds, self._may_open = remaining_seconds, may_open
+        self._sqs = sqs
+        self._queue_url = queue_url
+        self._remaining_seconds = remaining_seconds
+        self._may_open = may_open
         self._held = VisibilityHeartbeat(sqs, queue_url, seconds=VISIBILITY_SECONDS, clock=clock)
-        # The ids that were seen of each FIFO group, and the groups that may hide more behind them.
+        # The message ids seen of each FIFO group.
         self._groups: dict[str, set[str]] = {}
-        self._may_go_on: dict[str, None] = {}
+        # Groups that may hide more messages, in the order in which they are opened.
+        self._groups_to_open: dict[str, None] = {}
         self._is_opening = False
-        # FIFO groups of which a message could not be sent: nothing behind it may overtake it.
+        # FIFO groups of which a message could not be sent: no later message may overtake it.
         self._stopped_groups: set[str] = set()
         self._ready: list[Message] = []
-        # Never to be given (again): what was, and the copies that this mover has sent.
+        # Messages that `take` never returns (again): those it returned, and the copies it sent.
         self._given: set[str] = set()
         self._sent: set[str] = set()
 
@@ -75,48 +190,58 @@ class MessageMover:
         held = sorted(self._held.held)
         try:
             if kind is not KeyboardInterrupt:
-                for at in range(0, len(held), MOST_RECEIVED):
+                for start in range(0, len(held), MOST_RECEIVED):
                     if self._remaining_seconds() <= SECONDS_TO_END:
                         break
-                    self._held.release(*held[at : at + MOST_RECEIVED])
+                    self.release(held[start : start + MOST_RECEIVED])
         finally:
             self._held.__exit__(kind, *error)
 
     def take(self, most: int) -> list[Message]:
-        """Receive at most so many more, fewer only where the queue shows no others.
+        """Receive messages that were not taken before.
 
-        Each is given once: one that comes again stays held, one that was sent already is deleted,
-        and the copies that this mover has sent are not given either. Of a FIFO group no more than
-        the first ten that stay can be seen, and nothing is given behind a message that could not be
-        sent. Raises FactsUnavailable or QueueRefusesUs.
+        A message that SQS returns again stays held. One that was sent already is deleted. Of a FIFO
+        group, no message is returned behind one that could not be sent.
+
+        Args:
+            most: Messages to return. Fewer are returned only if the queue shows no others.
+
+        Raises:
+            FactsUnavailable: SQS does not answer.
+            QueueRefusesUs: The queue's own policy forbids it.
         """
         while len(self._ready) < most:
-            received = self._shown(most - len(self._ready))
-            if not received:
+            batch = self._receive_shown(most - len(self._ready))
+            if not batch:
                 break
-            new = [each for each in received if self._is_new(each)]
-            for each in received:
-                self._groups.setdefault(each.group_id, set()).add(each.message_id)
-            new = [each for each in new if each.group_id not in self._stopped_groups]
-            self._may_go_on |= dict.fromkeys(each.group_id for each in new)
-            self._ready += new
-        messages, self._ready = self._ready[:most], self._ready[most:]
+            for message in batch:
+                is_new = self._is_new(message)
+                self._groups.setdefault(message.group_id, set()).add(message.message_id)
+                if is_new and message.group_id not in self._stopped_groups:
+                    self._groups_to_open[message.group_id] = None
+                    self._ready.append(message)
+        messages = self._ready[:most]
+        self._ready = self._ready[most:]
         return messages
 
     def put(
         self,
         messages: Sequence[Message],
-        to: Destination,
+        destination: Destination,
         may_go: Callable[[int], bool] = lambda _: True,
     ) -> Iterator[MoveResult]:
-        """Send them on and delete them here; yields what became of every batch.
+        """Send messages and delete them here. Yield the result of each batch.
 
-        `may_go` is asked before each with its size, may take its time, and ends it by a no. What
-        this mover holds no more is not sent. Never raises for what SQS answers.
+        A message that the mover holds no longer is not sent. Never raises for an answer of SQS.
+
+        Args:
+            messages: Messages that `take` returned.
+            destination: The queue that they go to.
+            may_go: Asked before each batch, with its size. It may block; False ends the move.
         """
-        order = FifoOrder(messages, to)
+        order = SendOrder(messages, destination)
         while (batch := order.next_batch()) and may_go(len(batch)):
-            yield self._put(batch, order, to)
+            yield self._put_batch(batch, order, destination)
 
     def release(self, message_ids: Collection[str]) -> None:
         """Make these messages visible to other consumers at once."""
@@ -124,29 +249,29 @@ class MessageMover:
 
     @property
     def in_flight_here(self) -> int:
-        """How many are kept from everybody else now, at most."""
+        """Messages that are kept from other consumers now, at most."""
         return len(self._held.held)
 
     def delete(self, messages: Iterable[Message]) -> frozenset[str]:
-        """Delete these where they are held still; the message ids of those that are gone."""
+        """Delete the messages that are still held. Return the ids of those that are gone."""
         return self._held.delete(*(message.message_id for message in messages))
 
-    def _shown(self, most: int) -> list[Message]:
-        """What SQS shows by itself, and of a FIFO queue what it hides behind what is held.
+    def _receive_shown(self, most: int) -> list[Message]:
+        """Receive what SQS shows, then what it hides behind held messages of FIFO groups.
 
-        Of a group it shows ten at a time, and none while one is held: the groups are let go for
-        that, each in its turn, and received from their beginning while the others stay held. A
-        group may go on for as long as looking at it brings something new, or messages leave it; of
-        one that ten are held of it can bring nothing. Empty where the queue shows no others.
+        SQS shows at most ten messages of a group, and none while one of the group is held. So each
+        group in turn is released and received from its beginning, while the others stay held. A
+        group is opened again as long as that shows new messages or messages leave it. A group of
+        which ten are held can show nothing new. Empty if the queue shows no others.
         """
         if not self._is_opening:
             received = self._receive(most)
-            self._is_opening = not received and self._hides_some()
+            self._is_opening = not received and self._hides_messages()
             if not self._is_opening:
                 return received
-        while self._may_go_on and self._may_open():
-            group = next(iter(self._may_go_on))
-            del self._may_go_on[group]
+        while self._groups_to_open and self._may_open():
+            group = next(iter(self._groups_to_open))
+            del self._groups_to_open[group]
             held = self._groups[group] & self._held.held
             if 0 < len(held) < MOST_RECEIVED:
                 self._held.release(*held)
@@ -155,8 +280,9 @@ class MessageMover:
         self._is_opening = False
         return self._receive(most)
 
-    def _hides_some(self) -> bool:
-        if not (self._queue_url.endswith(FIFO) and self._may_go_on and self._may_open()):
+    def _hides_messages(self) -> bool:
+        """Return True if a FIFO queue counts visible messages that it did not return."""
+        if not (self._queue_url.endswith(FIFO) and self._groups_to_open and self._may_open()):
             return False
         name: QueueAttributeNameType = "ApproximateNumberOfMessages"
         with looking(f"attributes of {self._queue_url}"):
@@ -167,12 +293,12 @@ class MessageMover:
         with looking(f"messages in {self._queue_url}"):
             messages = self._held.receive(
                 MaxNumberOfMessages=min(most, MOST_RECEIVED),
-                # SQS asks all of its servers then: an empty answer means that there is none.
+                # With a wait, SQS asks all of its servers: an empty answer means no message.
                 WaitTimeSeconds=1,
                 MessageAttributeNames=["All"],
                 MessageSystemAttributeNames=["All"],
             )
-        return [message_of(each) for each in messages]
+        return [read_message(message) for message in messages]
 
     def _is_new(self, message: Message) -> bool:
         if message.message_id in self._sent:
@@ -183,49 +309,142 @@ class MessageMover:
         self._given.add(message.message_id)
         return True
 
-    def _put(self, batch: Sequence[Message], order: FifoOrder, to: Destination) -> MoveResult:
+    def _put_batch(
+        self, batch: Sequence[Message], order: SendOrder, destination: Destination
+    ) -> MoveResult:
         held = self._held.held
-        goes = [each for each in batch if each.message_id in held]
-        lost = [each.message_id for each in batch if each.message_id not in held]
-        sent = send(self._sqs, goes, to) if goes else Sent()
-        went = [each for each in goes if each.message_id in sent.copies]
-        self._sent |= sent.copies.keys()
-        self._given |= set(sent.copies.values())
-        gone = self.delete(went)
-        if to.is_fifo:
-            self._stop_groups_of(each for each in batch if each.message_id not in sent.copies)
-        still_open = {each.group_id for each in went} - self._stopped_groups
-        for group in still_open & self._groups.keys():
-            self._groups[group] -= gone
-            self._may_go_on |= {group: None} if self._groups[group] else {}
-        order.settle(batch, gone, is_hopeless=sent.is_hopeless)
+        messages = [message for message in batch if message.message_id in held]
+        lost = [message for message in batch if message.message_id not in held]
+        result = send(self._sqs, messages, destination) if messages else SendResult()
+        sent = [message for message in messages if message.message_id in result.copies]
+        self._sent |= result.copies.keys()
+        self._given |= set(result.copies.values())
+        gone = self.delete(sent)
+        if destination.is_fifo:
+            self._stop_groups(
+                message for message in batch if message.message_id not in result.copies
+            )
+        self._note_gone(sent, gone)
+        order.settle(batch, gone, is_hopeless=result.is_hopeless)
+        not_held = [NotMoved(message.message_id, "lost", LOST, passes=True) for message in lost]
         return MoveResult(
             moved=len(gone),
-            copied=len(went) - len(gone),
-            unmarked=sum(not to.can_mark(each) for each in went),
-            failed=(*(NotMoved(each, "lost", LOST, passes=True) for each in lost), *sent.refused),
+            copied=len(sent) - len(gone),
+            unmarked=sum(not destination.can_mark(message) for message in sent),
+            failed=(*not_held, *result.refused),
         )
 
-    def _stop_groups_of(self, unsent: Iterable[Message]) -> None:
-        """Give no further message of their groups."""
+    def _note_gone(self, sent: Iterable[Message], gone: Collection[str]) -> None:
+        """Let groups be opened again whose messages went."""
+        groups = {message.group_id for message in sent} - self._stopped_groups
+        for group in groups & self._groups.keys():
+            self._groups[group] -= set(gone)
+            if self._groups[group]:
+                self._groups_to_open[group] = None
+
+    def _stop_groups(self, unsent: Iterable[Message]) -> None:
+        """Return no further message of the groups of these messages."""
         self._stopped_groups |= {message.group_id for message in unsent}
         for group in self._stopped_groups:
-            self._may_go_on.pop(group, None)
-        self._ready = [each for each in self._ready if each.group_id not in self._stopped_groups]
+            self._groups_to_open.pop(group, None)
+        self._ready = [
+            message for message in self._ready if message.group_id not in self._stopped_groups
+        ]
 
 
-def message_of(message: Mapping[str, Any]) -> Message:
-    """With every attribute, as far as SQS was asked for them."""
-    system = message.get("Attributes") or {}
-    given = message.get("MessageAttributes") or {}
+def send(sqs: SQSClient, messages: Sequence[Message], destination: Destination) -> SendResult:
+    """Send one batch; if SQS refuses the whole batch, send each message alone.
+
+    Never raises for an answer of SQS.
+    """
+    entries = [
+        make_entry(str(index), message, destination) for index, message in enumerate(messages)
+    ]
+    try:
+        answer = sqs.send_message_batch(QueueUrl=destination.queue_url, Entries=entries)
+    except (ClientError, BotoCoreError) as error:
+        code = canonical(code_of(error)) if isinstance(error, ClientError) else UNANSWERED
+        passes = is_passing(error) or code in _PASSING
+        if not passes and code in _OF_ONE_MESSAGE and len(messages) > 1:
+            return send_one_by_one(sqs, messages, destination)
+        refused = [NotMoved(message.message_id, code, str(error), passes) for message in messages]
+        return SendResult(refused=refused, is_hopeless=passes or code not in _OF_ONE_MESSAGE)
+    return read_send_answer(messages, answer)
+
+
+def send_one_by_one(
+    sqs: SQSClient, messages: Sequence[Message], destination: Destination
+) -> SendResult:
+    """Send each message alone."""
+    total = SendResult()
+    for message in messages:
+        result = send(sqs, [message], destination)
+        total.copies |= result.copies
+        total.refused += result.refused
+        total.is_hopeless |= result.is_hopeless
+    return total
+
+
+def read_send_answer(messages: Sequence[Message], answer: Mapping[str, Any]) -> SendResult:
+    """Return which messages went: only those for which SQS reports the digest of the same text."""
+    successful = {entry["Id"]: entry for entry in answer.get("Successful", [])}
+    failed = {entry["Id"]: entry for entry in answer.get("Failed", [])}
+    result = SendResult()
+    for index, message in enumerate(messages):
+        entry = successful.get(str(index))
+        digest = md5(message.body.encode(), usedforsecurity=False).hexdigest()
+        if entry and entry["MD5OfMessageBody"] == digest:
+            result.copies[message.message_id] = entry["MessageId"]
+        else:
+            result.refused.append(read_failure(message.message_id, failed.get(str(index))))
+    return result
+
+
+def read_failure(message_id: str, entry: Mapping[str, Any] | None) -> NotMoved:
+    """Return why a message did not go; `entry` is None if SQS did not mention it."""
+    if entry is None:
+        return NotMoved(message_id, UNANSWERED, "SQS said nothing of it", passes=True)
+    code = canonical(str(entry.get("Code", "")))
+    passes = code in _PASSING or entry.get("SenderFault") is False
+    return NotMoved(message_id, code, str(entry.get("Message", "")), passes)
+
+
+def make_entry(entry_id: str, message: Message, destination: Destination) -> Any:
+    """Return the message as an entry of SendMessageBatch."""
+    message = destination.as_sent(message)
+    entry: dict[str, Any] = {"Id": entry_id, "MessageBody": message.body}
+    if message.attributes:
+        entry["MessageAttributes"] = {
+            name: attribute.document() for name, attribute in message.attributes.items()
+        }
+    if message.trace_header:
+        header = {"DataType": "String", "StringValue": message.trace_header}
+        entry["MessageSystemAttributes"] = {"AWSTraceHeader": header}
+    if message.group_id:
+        entry["MessageGroupId"] = message.group_id
+    if destination.is_fifo:
+        key = deduplication_id(destination.run_id, message.message_id)
+        entry["MessageDeduplicationId"] = key
+    return entry
+
+
+def deduplication_id(run_id: str, message_id: str) -> str:
+    """Return the same id for the same message and run: SQS drops a copy within five minutes."""
+    return sha256(f"{run_id}\0{message_id}".encode()).hexdigest()
+
+
+def read_message(received: Mapping[str, Any]) -> Message:
+    """Return a message of ReceiveMessage, with the attributes that SQS was asked for."""
+    system = received.get("Attributes") or {}
+    attributes = received.get("MessageAttributes") or {}
     first = int(system.get("ApproximateFirstReceiveTimestamp") or 0)
     return Message(
-        message_id=str(message.get("MessageId", "")),
-        body=str(message.get("Body", "")),
-        # Older than any queue where it does not say: nothing is concluded from that.
+        message_id=str(received.get("MessageId", "")),
+        body=str(received.get("Body", "")),
+        # Without a timestamp it counts as older than any queue, so that nothing follows from it.
         sent_at=datetime.fromtimestamp(int(system.get("SentTimestamp", 0)) / 1000, UTC),
         receive_count=int(system.get("ApproximateReceiveCount", 1)),
-        attributes={str(name): _attribute(each) for name, each in given.items()},
+        attributes={str(name): read_attribute(attribute) for name, attribute in attributes.items()},
         source_arn=system.get("DeadLetterQueueSourceArn") or None,
         group_id=str(system.get("MessageGroupId", "")),
         deduplication_id=str(system.get("MessageDeduplicationId", "")),
@@ -234,8 +453,8 @@ def message_of(message: Mapping[str, Any]) -> Message:
     )
 
 
-def _attribute(given: Mapping[str, Any]) -> MessageAttribute:
-    data_type = str(given.get("DataType", "String"))
+def read_attribute(attribute: Mapping[str, Any]) -> MessageAttribute:
+    data_type = str(attribute.get("DataType", "String"))
     if data_type.startswith("Binary"):
-        return MessageAttribute(data_type, bytes(given.get("BinaryValue", b"")))
-    return MessageAttribute(data_type, str(given.get("StringValue", "")))
+        return MessageAttribute(data_type, bytes(attribute.get("BinaryValue", b"")))
+    return MessageAttribute(data_type, str(attribute.get("StringValue", "")))

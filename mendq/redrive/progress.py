@@ -1,6 +1,7 @@
-"""How far one redrive has come, as the case store keeps it, and what a sample of messages says.
+"""The progress of one redrive as the case store holds it, and a sample of the DLQ's messages.
 
-All of it outlives the look that it was written down by: machine.py moves it on.
+`mendq.redrive.machine` decides which stage comes next. This file says what the stored numbers mean
+and how a sample, a move to quarantine and a move to the source change them.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from msgspec import Meta, Struct, convert, to_builtins
 from msgspec.structs import replace
 
 from mendq.model.facts import Facts
-from mendq.redrive.messages import Message, RedriveMarker
+from mendq.redrive.messages import Message, MoveResult, RedriveMarker
 
-# Of no queue's counts, and no rate, is any number larger; nothing is counted below nothing.
+# No count of a queue and no rate is larger, and none is negative.
 _IN_BOUNDS = Meta(ge=0, lt=10**12)
 Count = Annotated[int, _IN_BOUNDS]
 Rate = Annotated[float, _IN_BOUNDS]
@@ -24,7 +25,7 @@ Moment = Annotated[datetime, Meta(tz=True)]
 
 
 class Stage(StrEnum):
-    """What a redrive is at; the last two are its ends."""
+    """The stages of a redrive; DONE and HALTED are its ends."""
 
     CANARY = "canary"
     SOAK = "soak"
@@ -39,7 +40,7 @@ ENDED = (Stage.DONE, Stage.HALTED)
 
 
 class RedriveQueues(Struct, frozen=True):
-    """From where to where; a queue that was made at another time is another queue."""
+    """The DLQ, the source, and when each was created. A queue created again is another queue."""
 
     dlq_arn: str
     source_arn: str
@@ -48,11 +49,18 @@ class RedriveQueues(Struct, frozen=True):
 
 
 class StageProgress(Struct, frozen=True):
-    """`size` is what this stage may move at most and `moved` what it may have moved: what a run
-    that died had in flight (`in_flight`) counts here as `unsure` too, and proves nothing.
+    """The numbers of the current stage.
 
-    `expected` are the messages that should be left in the DLQ while none is back,
-    `stood` those that stood in the source when the stage had gone, its own among them.
+    Attributes:
+        size: Messages that this stage may move at most.
+        number: Stages before this one.
+        moved: Messages that this stage may have moved, `unsure` ones included.
+        unsure: Messages of which nobody knows whether they went: SQS did not answer, or the run
+            died while they were in flight. They prove nothing.
+        in_flight: Messages that a run is sending now.
+        expected: Messages that should be left in the DLQ if none came back.
+        stood: Messages in the source when the stage had gone, its own included.
+        soak_ends_at: The end of the stage's soak, None before it begins.
     """
 
     began_at: Moment
@@ -67,14 +75,19 @@ class StageProgress(Struct, frozen=True):
 
     @property
     def left(self) -> int:
+        """Messages that this stage may still move."""
         return max(0, self.size - self.moved)
 
 
 class Waits(Struct, frozen=True):
-    """Since when nobody was seen to handle the source's messages, SQS took no message any more
-    (`is_refused`: in this stage too), or what it has to see could not be seen.
+    """The waits that a redrive ends if they last too long.
 
-    `fruitless` counts the ticks in a row that found no message to send, or ended on their way.
+    Attributes:
+        consumers_since: Start of the time without deletes in the source.
+        refused_since: Start of the time in which SQS refused each message.
+        is_refused: True if SQS refused messages in this stage too.
+        blocked_since: Start of the time in which queues or messages could not be read.
+        fruitless: Consecutive ticks that found no message to send, or died.
     """
 
     consumers_since: Moment | None = None
@@ -85,10 +98,15 @@ class Waits(Struct, frozen=True):
 
 
 class RedriveProgress(Struct, frozen=True):
-    """How far one redrive has come, as the case store keeps it; `n` counts how often it was
-    written.
+    """The progress of one redrive.
 
-    `moved` is known to be gone.
+    Attributes:
+        n: The number of times it was stored.
+        moved: Messages that went back for certain.
+        moved_at: The last time messages went back.
+        returned: Messages that came back to the DLQ and were counted.
+        quarantined: Messages that came back and are in quarantine.
+        because: The reason to wait or to end, for operators.
     """
 
     case_id: str
@@ -106,8 +124,8 @@ class RedriveProgress(Struct, frozen=True):
     because: str = ""
 
     @classmethod
-    def begun(cls, case_id: str, queues: RedriveQueues, *, size: int, now: datetime) -> Self:
-        """One that nothing was moved in yet."""
+    def start(cls, case_id: str, queues: RedriveQueues, *, size: int, now: datetime) -> Self:
+        """Return the progress of a new redrive with a canary of `size` messages."""
         return cls(case_id, queues, Stage.CANARY, now, StageProgress(now, size))
 
     @property
@@ -123,36 +141,96 @@ class RedriveProgress(Struct, frozen=True):
         return self.stage in ENDED
 
     def document(self) -> dict[str, Any]:
-        """The document that the case store holds."""
+        """Return the document that the case store holds."""
         return to_builtins(self)  # type: ignore[no-any-return]
 
     @classmethod
     def from_document(cls, document: object) -> Self:
-        """Raise ValueError where it is none of ours: every value is to be of that very type."""
+        """Read a document of the case store.
+
+        Raises:
+            ValueError: A value is missing, has another type or is out of bounds.
+        """
         progress = convert(document, cls)
         if progress.stage is Stage.SOAK and progress.current.soak_ends_at is None:
             raise ValueError("a soak that never ends")
         return progress
 
-    def now_in(self, stage: Stage, now: datetime, because: str = "") -> Self:
-        """The progress in another stage, since now."""
+    def enter_stage(self, stage: Stage, now: datetime, because: str = "") -> Self:
+        """Return the progress in this stage since now."""
         current = replace(self.current, began_at=now)
         return replace(self, stage=stage, current=current, because=because)
 
-    def with_stage(self, **over: Any) -> Self:
-        return replace(self, current=replace(self.current, **over))
+    def with_stage(self, **changes: Any) -> Self:
+        """Return the progress with other numbers of the current stage."""
+        return replace(self, current=replace(self.current, **changes))
 
-    def with_waits(self, **over: Any) -> Self:
-        return replace(self, waits=replace(self.waits, **over))
+    def with_waits(self, **changes: Any) -> Self:
+        """Return the progress with other waits."""
+        return replace(self, waits=replace(self.waits, **changes))
+
+    def count_sample(self, sample: DlqSample) -> Self:
+        """Count the messages that came back, before any of them moves.
+
+        A run that dies after this counts a message twice, and never misses one.
+        """
+        return replace(self, returned=self.returned + len(sample.returned))
+
+    def count_quarantine(self, sample: DlqSample) -> Self:
+        """Count the messages that went to quarantine, and end the tick's sample.
+
+        Messages that could not go to quarantine are counted again by the next sample.
+        """
+        progress = self
+        if sample.quarantined or not sample.still_back:
+            progress = progress.with_waits(blocked_since=None)
+        progress = progress.with_waits(fruitless=max(0, progress.waits.fruitless - 1))
+        returned = progress.returned - sample.still_back
+        quarantined = progress.quarantined + sample.quarantined
+        return replace(progress, returned=returned, quarantined=quarantined)
+
+    def count_move(
+        self, result: MoveResult, now: datetime, *, is_short: bool, because: str = ""
+    ) -> Self:
+        """Count the messages that went back.
+
+        Args:
+            result: The mover's result.
+            now: The time of this tick.
+            is_short: True if the DLQ showed fewer messages than the stage may move. The stage is
+                full then.
+            because: The reason why there was no message to send, empty if there was one.
+        """
+        current = self.current
+        spent = current.moved + result.moved + result.unsure
+        progress = self.with_stage(
+            moved=spent,
+            unsure=current.unsure + result.unsure,
+            expected=max(0, current.expected - result.moved),
+            size=spent if is_short else current.size,
+            in_flight=0,
+        )
+        progress = replace(progress, moved=self.moved + result.moved, because=because)
+        if result.moved:
+            return progress.with_waits(refused_since=None, is_refused=False, fruitless=0)
+        if not result.failed:
+            return progress.with_waits(fruitless=self.waits.fruitless + 1)
+        refused_since = self.waits.refused_since or now
+        progress = progress.with_waits(refused_since=refused_since, is_refused=True, fruitless=0)
+        return replace(progress, because=result.reason)
 
 
 class DlqSample(Struct, frozen=True):
-    """What was seen of the messages in the DLQ, in the order they were received in.
+    """Messages of the DLQ in the order in which they were received, by what may happen to them.
 
-    `newly_dead` came since it began and bear no mark of this redrive: they died in the source, or
-    somebody sent them to the DLQ. `stays` are not ours to send back: they did not die in this
-    source, are too long for it, or could not bear the mark that they are known by when they come
-    back. `is_whole`: there were no more.
+    Attributes:
+        returned: Messages that this redrive sent back and that failed again.
+        waiting: Messages that may be sent back.
+        stays: Messages that stay in the DLQ. They did not die in this source, are too long for it,
+            or have no room for the mark by which they are known when they come back.
+        newly_dead: Messages without our mark that came since the redrive began.
+        is_whole: True if the DLQ showed no others.
+        quarantined: Messages of `returned` that went to quarantine.
     """
 
     returned: tuple[Message, ...] = ()
@@ -164,29 +242,41 @@ class DlqSample(Struct, frozen=True):
 
     @property
     def seen(self) -> int:
+        """All messages of the sample."""
         return len(self.returned) + len(self.waiting) + len(self.stays)
 
     @property
     def still_back(self) -> int:
-        """Those that came back and did not go to quarantine."""
+        """Messages that came back and are not in quarantine."""
         return len(self.returned) - self.quarantined
 
 
-def sample_of(
+def sort_messages(
     messages: Iterable[Message], progress: RedriveProgress, source: Facts, marker: RedriveMarker
 ) -> DlqSample:
-    """Sort them out; what stands behind one that stays of its FIFO group stays: order is theirs."""
-    returned, waiting, stays = list[Message](), list[Message](), list[Message]()
-    newly_dead, blocked, most_bytes = 0, set[str](), source.maximum_message_bytes
-    for each in messages:
-        if marker.knows(each):
-            returned.append(each)
+    """Sort messages of the DLQ by what may happen to them.
+
+    In a FIFO group, a message that stays keeps all later messages of its group, because they must
+    not overtake it.
+    """
+    returned = list[Message]()
+    waiting = list[Message]()
+    stays = list[Message]()
+    newly_dead = 0
+    blocked_groups = set[str]()
+    for message in messages:
+        if marker.knows(message):
+            returned.append(message)
             continue
-        is_ours = each.source_arn == progress.source_arn
-        newly_dead += each.sent_at > progress.began_at and (is_ours or not each.source_arn)
-        if not is_ours or not marker.marked(each).fits(most_bytes) or each.group_id in blocked:
-            stays.append(each)
-            blocked |= {each.group_id} if source.is_fifo else set()
-        else:
-            waiting.append(each)
+        is_from_source = message.source_arn == progress.source_arn
+        is_new = message.sent_at > progress.began_at
+        if is_new and (is_from_source or not message.source_arn):
+            newly_dead += 1
+        can_go = is_from_source and marker.marked(message).fits(source.maximum_message_bytes)
+        if can_go and message.group_id not in blocked_groups:
+            waiting.append(message)
+            continue
+        stays.append(message)
+        if source.is_fifo:
+            blocked_groups.add(message.group_id)
     return DlqSample(tuple(returned), tuple(waiting), tuple(stays), newly_dead)

@@ -1,12 +1,12 @@
-"""Look at everything that decides about a redrive, and take one up: nothing is moved here.
+"""Read everything that a redrive depends on, and check whether one may begin. Nothing moves here.
 
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ListMessageMoveTasks.html
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 from msgspec import Struct
@@ -26,11 +26,11 @@ from mendq.model.metrics import CLOUDWATCH_LAG
 from mendq.model.plan import Refusal, Refuse
 from mendq.model.settings import RedriveSettings
 from mendq.model.steps import AttributeStep, RedriveMessages
-from mendq.redrive.machine import Blocked, RedriveSituation
+from mendq.redrive.machine import Blocker, RedriveSituation
 from mendq.redrive.progress import RedriveProgress, Stage
 
-# Of a queue that is nobody's DLQ, or is gone.
-_NONE = frozenset({"ResourceNotFound", "NonExistentQueue"})
+# Codes of SQS for a queue that is no DLQ, or was deleted: such a queue has no move tasks.
+_NO_TASKS_CODES = frozenset({"ResourceNotFound", "NonExistentQueue"})
 
 
 class RedriveRun(FixContext, frozen=True, kw_only=True):
@@ -39,127 +39,177 @@ class RedriveRun(FixContext, frozen=True, kw_only=True):
     settings: RedriveSettings
 
 
-class ReadErrors(Struct):
-    """Why reading failed: what a queue's own policy forbids, else the first that may pass."""
-
-    blocked: Blocked = Blocked()
-
-    @contextmanager
-    def noted(self) -> Iterator[None]:
-        try:
-            yield
-        except QueueRefusesUs as error:
-            self.blocked |= Blocked(f"a queue keeps Mendq out: {error}", for_good=True)
-        except FactsUnavailable as error:
-            self.blocked |= Blocked(str(error))
+def describe_read_error(error: FactsUnavailable | QueueRefusesUs) -> Blocker:
+    """Return the reason for operators; it lasts if the queue's own policy keeps Mendq out."""
+    if isinstance(error, QueueRefusesUs):
+        return Blocker(f"a queue keeps Mendq out: {error}", for_good=True)
+    return Blocker(str(error))
 
 
-def move_task_runs(clients: Clients, dlq_arn: str, none_where: Collection[str] = _NONE) -> bool:
-    """True where a message movement task runs: somebody else's, as we start none.
+def move_task_runs(
+    clients: Clients, dlq_arn: str, none_where: Collection[str] = _NO_TASKS_CODES
+) -> bool:
+    """Return True if a message movement task runs. Mendq starts none, so it is another's.
 
-    Raises FactsUnavailable or QueueRefusesUs.
+    Args:
+        clients: AWS.
+        dlq_arn: The DLQ.
+        none_where: Error codes of SQS that mean that there is no task.
+
+    Raises:
+        FactsUnavailable: SQS does not answer.
+        QueueRefusesUs: The queue's own policy forbids it.
     """
     tasks = move_tasks_of(clients, dlq_arn, none_where)
-    return any(each.get("Status") not in OVER for each in tasks)
+    return any(task.get("Status") not in OVER for task in tasks)
 
 
-def situation_of(
+def read_situation(
     progress: RedriveProgress, frozen: str | None, run: RedriveRun
 ) -> RedriveSituation:
-    """What is seen of it; `frozen` as the case store says. Raises the case store's errors."""
-    errors, task_runs = ReadErrors(), False
-    dlq, source = Facts(progress.dlq_arn, {}, {}), Facts(progress.source_arn, {}, {})
-    with errors.noted():
-        dlq, source = _facts(dlq.queue_arn, run.clients), _facts(source.queue_arn, run.clients)
-        progress = _with_makings(progress, dlq, source)
-        errors.blocked |= _for_good(_misfit(progress, dlq, source, run))
-    with errors.noted():
-        task_runs = move_task_runs(run.clients, progress.dlq_arn)
+    """Read both queues, move tasks, metrics and open cases.
+
+    A queue that cannot be read blocks the redrive and raises nothing.
+
+    Args:
+        progress: The stored progress.
+        frozen: The reason of a freeze, as the case store has it.
+        run: This invocation.
+
+    Raises:
+        CaseStoreUnavailable: The case store does not answer, or holds a case that is not readable.
+    """
+    dlq = Facts(progress.dlq_arn, {}, {})
+    source = Facts(progress.source_arn, {}, {})
+    source_arns: Sequence[str] = ()
+    misfit = ""
+    blocker = Blocker()
+    try:
+        dlq, source = read_both_queues(progress, run)
+        progress = note_creation_times(progress, dlq, source)
+        misfit = find_replaced_queue(progress, dlq, source)
+        if dlq.exists and not misfit:
+            source_arns = confirmed_sources_of(run.clients, dlq, run.settings.consent)
+    except (QueueRefusesUs, FactsUnavailable) as error:
+        blocker = describe_read_error(error)
+    has_foreign_task = False
+    task_blocker = Blocker()
+    try:
+        has_foreign_task = move_task_runs(run.clients, progress.dlq_arn)
+    except (QueueRefusesUs, FactsUnavailable) as error:
+        task_blocker = describe_read_error(error)
+    if not misfit and not blocker.because:
+        misfit = why_not_between(dlq, source, source_arns, run.settings.consent) or ""
+    deletes_per_second = measure_deletes_per_second(progress, run)
+    deleted_since = count_deletes_in_soak(progress, run)
+    frozen = frozen or run.closed_calendars or ""
+    cause = find_returned_cause(progress, run)
+    blocker = blocker | make_lasting_blocker(misfit) | task_blocker | make_lasting_blocker(cause)
     return RedriveSituation(
         progress,
         run.now,
         dlq,
         source,
         run.settings.bounds,
-        deletes_per_second=_deletes_per_second(progress, run),
-        deleted_since=_deleted_since(progress, run),
-        has_foreign_task=task_runs,
-        frozen=frozen or run.closed_calendars or "",
-        blocked=errors.blocked | _for_good(_cause_is_back(progress, run)),
+        deletes_per_second=deletes_per_second,
+        deleted_since=deleted_since,
+        has_foreign_task=has_foreign_task,
+        frozen=frozen,
+        blocker=blocker,
     )
 
 
-def _for_good(because: str) -> Blocked:
-    return Blocked(because, for_good=bool(because))
+def make_lasting_blocker(because: str) -> Blocker:
+    """Return a block that waiting cannot end, or none if there is no reason."""
+    return Blocker(because, for_good=bool(because))
 
 
-def _facts(queue_arn: str, clients: Clients) -> Facts:
-    """A queue that is gone has no attributes."""
+def read_both_queues(progress: RedriveProgress, run: RedriveRun) -> tuple[Facts, Facts]:
+    """Return the facts of DLQ and source."""
+    dlq = read_queue(progress.dlq_arn, run.clients)
+    source = read_queue(progress.source_arn, run.clients)
+    return dlq, source
+
+
+def read_queue(queue_arn: str, clients: Clients) -> Facts:
+    """Return attributes and tags; without attributes if the queue was deleted."""
     attributes = attributes_if_there(clients, queue_arn)
     return Facts(queue_arn, attributes, tags_of(clients, queue_arn) or {})
 
 
-def _with_makings(progress: RedriveProgress, dlq: Facts, source: Facts) -> RedriveProgress:
-    """With when its queues were made, from the first time that they were seen."""
-    known = progress.queues
-    dlq_made_at = known.dlq_made_at or dlq.created_at
-    source_made_at = known.source_made_at or source.created_at
-    made = replace(known, dlq_made_at=dlq_made_at, source_made_at=source_made_at)
-    return replace(progress, queues=made)
+def note_creation_times(progress: RedriveProgress, dlq: Facts, source: Facts) -> RedriveProgress:
+    """Return the progress with the times when its queues were created, as first seen."""
+    queues = progress.queues
+    queues = replace(
+        queues,
+        dlq_made_at=queues.dlq_made_at or dlq.created_at,
+        source_made_at=queues.source_made_at or source.created_at,
+    )
+    return replace(progress, queues=queues)
 
 
-def _misfit(progress: RedriveProgress, dlq: Facts, source: Facts, run: RedriveRun) -> str:
-    """Why messages may not go from the one to the other any more; raises as reading does."""
-    known = progress.queues
-    for queue, made_at in ((dlq, known.dlq_made_at), (source, known.source_made_at)):
+def find_replaced_queue(progress: RedriveProgress, dlq: Facts, source: Facts) -> str:
+    """Return which queue was deleted, or deleted and created again; empty if both are the same."""
+    queues = progress.queues
+    for queue, made_at in ((dlq, queues.dlq_made_at), (source, queues.source_made_at)):
         if queue.exists and queue.created_at != made_at:
             return f"{queue.queue_arn} was deleted meanwhile, and made again"
     if dlq.exists and not source.exists:
         gone = f"is gone, and with it what nobody took of {progress.moved:,} messages sent there"
-        name, left = dlq.name, dlq.visible + dlq.in_flight
-        others = f"{left:,} are in {name}: `mendq redrive {name} --to OTHER --all` sends them on"
+        left = dlq.visible + dlq.in_flight
+        others = (
+            f"{left:,} are in {dlq.name}: `mendq redrive {dlq.name} --to OTHER --all` sends them on"
+        )
         return f"{source.queue_arn} {gone}; {others}"
-    consent = run.settings.consent
-    arns = confirmed_sources_of(run.clients, dlq, consent) if dlq.exists else ()
-    return why_not_between(dlq, source, arns, consent) or ""
-
-
-def _cause_is_back(progress: RedriveProgress, run: RedriveRun) -> str:
-    """The first open case of a cause at the source."""
-    for each in run.open_cases.newest_about([progress.source_arn]):
-        if each.symptom in CAUSES and still_shows(each):
-            return f"case {each.case_id} says that {each.symptom} shows at the source"
     return ""
 
 
-def _deleted_since(progress: RedriveProgress, run: RedriveRun) -> int | None:
-    """Asked in a soak alone: whole minutes, after the one in which messages last went."""
+def find_returned_cause(progress: RedriveProgress, run: RedriveRun) -> str:
+    """Return which case says that the cause shows at the source again; empty if none does."""
+    for case in run.open_cases.newest_about([progress.source_arn]):
+        if case.symptom in CAUSES and still_shows(case):
+            return f"case {case.case_id} says that {case.symptom} shows at the source"
+    return ""
+
+
+def count_deletes_in_soak(progress: RedriveProgress, run: RedriveRun) -> int | None:
+    """Return the messages deleted in the source since the last ones went back.
+
+    CloudWatch counts whole minutes, so the count begins after the minute in which they went. None
+    outside a soak, or if CloudWatch does not answer.
+    """
     if progress.stage is not Stage.SOAK or progress.moved_at is None:
         return None
     since = progress.moved_at.replace(second=0, microsecond=0) + timedelta(minutes=1)
-    return _deleted(progress, since, run)
+    return count_deletes(progress, since, run)
 
 
-def _deletes_per_second(progress: RedriveProgress, run: RedriveRun) -> float | None:
-    """Since what went back last was there to be deleted; None where CloudWatch does not say."""
-    bounds, until = run.settings.bounds, run.now - CLOUDWATCH_LAG
+def measure_deletes_per_second(progress: RedriveProgress, run: RedriveRun) -> float | None:
+    """Return the messages that the source's consumers delete per second.
+
+    The time measured begins no later than the last send, so that those messages could be deleted.
+    None if CloudWatch does not answer.
+    """
+    bounds = run.settings.bounds
+    until = run.now - CLOUDWATCH_LAG
     shortest = bounds.measuring_seconds if progress.moved_at else bounds.measuring_first_seconds
     since = min(until - timedelta(seconds=shortest), progress.moved_at or until)
-    deleted = _deleted(progress, since, run)
+    deleted = count_deletes(progress, since, run)
     return None if deleted is None else deleted / (until - since).total_seconds()
 
 
-def _deleted(progress: RedriveProgress, since: datetime, run: RedriveRun) -> int | None:
+def count_deletes(progress: RedriveProgress, since: datetime, run: RedriveRun) -> int | None:
+    """Return the messages deleted in the source. None if CloudWatch does not answer."""
     with suppress(FactsUnavailable):
         return messages_deleted(run.clients, progress.source_arn, since, run.now - CLOUDWATCH_LAG)
     return None
 
 
 class RedriveStart(Struct, frozen=True):
-    """Take up a redrive: ask whether all fits, and move nothing; each tick asks again.
+    """The write that begins a redrive: check that all fits. No message moves; the ticks do that.
 
-    What is written is at most the DLQ's retention, where messages would otherwise
-    expire on the way. `consent` says of both queues whether messages may be moved between them.
+    The only written value is the DLQ's retention, if messages would expire during the redrive.
+    `consent` says which queues Mendq may move messages of.
     """
 
     consent: Consent
@@ -167,22 +217,25 @@ class RedriveStart(Struct, frozen=True):
     def write(
         self, clients: Clients, seen: Facts, steps: Sequence[AttributeStep]
     ) -> Refusal | None:
-        """Check that the messages may go back; refuses and raises as `apply.write` does."""
-        now = Facts(seen.queue_arn, attributes_of(clients, seen.queue_arn), seen.tags)
-        if refusal := changed_meanwhile(now, seen, steps):
+        """Check that messages may go back. Refuses and raises as `apply.write` does."""
+        dlq = Facts(seen.queue_arn, attributes_of(clients, seen.queue_arn), seen.tags)
+        if refusal := changed_meanwhile(dlq, seen, steps):
             return refusal
-        if fault := self._misfit(clients, now, steps):
-            return Refuse("redrive_unfit", f"no message goes back: {fault}")
-        to_set = [step for step in steps if step.leaves_a_value]
-        return write(clients, seen, to_set) if to_set else None
+        if misfit := self._find_misfit(clients, dlq, steps):
+            return Refuse("redrive_unfit", f"no message goes back: {misfit}")
+        value_steps = [step for step in steps if step.leaves_a_value]
+        return write(clients, seen, value_steps) if value_steps else None
 
-    def _misfit(self, clients: Clients, now: Facts, steps: Sequence[AttributeStep]) -> str | None:
-        redrives = [step for step in steps if isinstance(step, RedriveMessages)]
-        if len(redrives) != 1:
+    def _find_misfit(
+        self, clients: Clients, dlq: Facts, steps: Sequence[AttributeStep]
+    ) -> str | None:
+        redrive_steps = [step for step in steps if isinstance(step, RedriveMessages)]
+        if len(redrive_steps) != 1:
             return "the plan does not send messages back to one queue"
-        source = _facts(redrives[0].after, clients)
-        sources = confirmed_sources_of(clients, now, self.consent)
-        if fault := why_not_between(now, source, sources, self.consent):
-            return fault
-        runs = move_task_runs(clients, now.queue_arn)
-        return "a message movement task runs on it already" if runs else None
+        source = read_queue(redrive_steps[0].after, clients)
+        source_arns = confirmed_sources_of(clients, dlq, self.consent)
+        if misfit := why_not_between(dlq, source, source_arns, self.consent):
+            return misfit
+        if move_task_runs(clients, dlq.queue_arn):
+            return "a message movement task runs on it already"
+        return None

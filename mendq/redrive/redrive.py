@@ -1,19 +1,22 @@
-"""The redrive: one tick at a time, every effect stored before it is made."""
+"""Run one tick of a redrive: claim the DLQ, look, do what the machine says, and record an end.
+
+`mendq.redrive.machine` holds the theory and decides. This file calls AWS for it, and stores the
+progress before each action.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
-from msgspec import Struct
+from msgspec import Struct, structs
 from msgspec.structs import replace
 
 from mendq.aws.clients import Clients
 from mendq.aws.consumers import consuming, mappings_of
-from mendq.aws.errors import CaseStoreUnavailable, CaseUnreadable, FactsUnavailable
+from mendq.aws.errors import CaseUnreadable, FactsUnavailable, QueueRefusesUs
 from mendq.aws.queue import attributes_if_there, make_queue, queue_url, taken
 from mendq.cases.record import Notification, record_transition
 from mendq.cases.view import CaseStoreView
@@ -27,106 +30,346 @@ from mendq.model.limits import Mode
 from mendq.model.plan import Ignore, Refusal, Retry
 from mendq.model.queue import parts_of
 from mendq.model.steps import RedriveMessages
-from mendq.redrive.machine import Blocked, Tick
+from mendq.redrive.machine import (
+    HELD,
+    NONE_TO_SEND,
+    WAITING,
+    Action,
+    Blocker,
+    RedriveSituation,
+    decide,
+    describe_staying_messages,
+)
 from mendq.redrive.messages import Message, MoveResult, NotMoved, RedriveMarker
-from mendq.redrive.mover import MessageMover
-from mendq.redrive.progress import DlqSample, RedriveProgress, RedriveQueues, Stage, sample_of
-from mendq.redrive.reads import ReadErrors, RedriveRun, situation_of
-from mendq.redrive.send_batches import MOST_BYTES, Destination
-from mendq.redrive.store import Claimed, RedriveStore
+from mendq.redrive.mover import MOST_BYTES, Destination, MessageMover
+from mendq.redrive.progress import (
+    DlqSample,
+    RedriveProgress,
+    RedriveQueues,
+    Stage,
+    sort_messages,
+)
+from mendq.redrive.reads import RedriveRun, describe_read_error, read_situation
+from mendq.redrive.store import RedriveClaim, RedriveStore
 
-# What they weigh is known when they are there, and whether there is time for more is asked then.
+CANCEL = "cancel"
+# A tick asks the machine at most this often. No sequence of rows without a wait is longer.
+MOST_STEPS = 12
+# Message sizes are known only after receiving. Check bytes and remaining time after each batch.
 TAKEN_AT_ONCE = 10
 MOST_BYTES_HELD = 100_000_000
-# A third of the Lambda's minute: letting go takes as long as taking did, and between they go.
+# A third of the Lambda's minute: releasing takes as long as receiving did, and sending is between.
 SECONDS_TO_LET_GO = 20
+
+# Sentences for operators.
 WHY = "it came back after it was sent back to its source"
+UNREADABLE = "what the case store says of how far it has come cannot be read"
 
 
-class RedriveEffects(Struct):
-    """The `Effects` on SQS, by a mover that holds what it has sampled until it is left.
+class TickOutcome(Outcome, frozen=True):
+    """The outcome of a tick: the progress, and the messages that this tick moved."""
 
-    Never raise for what SQS answers; `save` raises what the case store raises.
+    progress: RedriveProgress | None = None
+    redriven: int = 0
+    quarantined: int = 0
+
+    def document(self) -> dict[str, Any]:
+        """Return the document of every outcome, with the progress."""
+        document = super().document()
+        if self.progress is None:
+            return document
+        progress = self.progress.document()
+        document |= {
+            "stage": progress["stage"],
+            "moved": progress["moved"],
+            "returned": progress["returned"],
+            "quarantined": progress["quarantined"],
+        }
+        document["reason"] = document["reason"] or self.progress.because
+        return document
+
+
+def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:
+    """Run one tick of the redrive of a case, or begin it, or stop it.
+
+    Args:
+        request: `{"case_id", "queue_arn", "symptom"}`, and `"cancel": true` to stop the redrive.
+        run: This invocation.
+
+    Raises:
+        CaseUnreadable: The request names no case of this account and region.
+        CaseStoreUnavailable: The case store does not answer. The next tick continues from the
+            stored progress. The same holds for each other error of the case store or of `take_up`.
+    """
+    symptom, queue_arn, case_id = named_in(request)
+    if not run.is_here(queue_arn):
+        raise CaseUnreadable(f"no queue of this account and region: {queue_arn}")
+    store = run.stored(RedriveStore)
+    view = run.case_store.look(queue_arn, symptom.name, symptom.attributes)
+    case = view.case
+    is_cancelled = request.get(CANCEL) is True
+    if case is None or case.case_id != case_id or not case.goes_on:
+        if not is_cancelled:
+            return take_up(request, run)
+        return TickOutcome(refusal=Ignore("moved_on", f"case {case_id} sends no messages back"))
+    if view.held_by_another(run.owner, run.now) or view.intent is not None:
+        return TickOutcome(refusal=Retry("claimed", "another run is at work on this queue"))
+    source_arn = find_source_arn(case)
+    with store.hold(case.queue_arn, run.owner, run.now) as claimed:
+        if claimed is None:
+            return TickOutcome(refusal=Retry("claimed", "another run is at work on these messages"))
+        progress = choose_progress(claimed, case, source_arn, run)
+        if is_cancelled:
+            if not progress.is_over:
+                progress = progress.enter_stage(Stage.HALTED, run.now, "a person took it back")
+            return TickOutcome(progress=store.save(progress, run.owner))
+        if progress.is_over and progress != claimed.progress:
+            progress = store.save(progress, run.owner)
+        return run_tick(progress, claimed, CaseRun(case, symptom, view, run, store))
+
+
+def find_source_arn(case: Case) -> str:
+    """Return the queue that the case's messages go back to.
+
+    A case `goes_on` only if one of its steps sends messages back.
+    """
+    source_arn = ""
+    for step in case.steps:
+        if step["attribute"] == RedriveMessages.attribute:
+            source_arn = step["after"]
+    return source_arn
+
+
+def choose_progress(
+    claimed: RedriveClaim, case: Case, source_arn: str, run: RedriveRun
+) -> RedriveProgress:
+    """Return the case's stored progress, or a new one in the place of another case's.
+
+    A progress that cannot be read may have been this case's own, so the new one is halted.
+    """
+    progress = claimed.progress
+    damage = claimed.damage
+    if progress is not None and progress.case_id == case.case_id:
+        if progress.source_arn == source_arn:
+            return progress
+        damage = f"the redrive of {case.queue_arn} goes to {progress.source_arn:.200}"
+    queues = RedriveQueues(case.queue_arn, source_arn)
+    size = run.settings.bounds.canary
+    progress = RedriveProgress.start(case.case_id, queues, size=size, now=run.now)
+    progress = replace(progress, n=claimed.n)
+    if damage:
+        return progress.enter_stage(Stage.HALTED, run.now, f"{UNREADABLE}: {damage}")
+    return progress
+
+
+class CaseRun(Struct, frozen=True):
+    """An applied case, and the invocation that redrives its messages."""
+
+    case: Case
+    symptom: Symptom
+    view: CaseStoreView
+    run: RedriveRun
+    store: RedriveStore
+
+
+def run_tick(progress: RedriveProgress, claimed: RedriveClaim, case_run: CaseRun) -> TickOutcome:
+    """Look at the queues, do what the machine says, and record the case's end."""
+    run = case_run.run
+    situation = read_situation(progress, case_run.view.frozen, run)
+    mover = MessageMover(
+        run.clients.sqs,
+        queue_url(run.clients, progress.dlq_arn),
+        remaining_seconds=run.remaining_seconds,
+        # Opening thousands of FIFO groups takes longer than the Lambda has.
+        may_open=lambda: False,
+    )
+    marker = RedriveMarker(progress.source_arn, progress.case_id, claimed.seal_key)
+    with mover:
+        progress = RedriveTick(situation, mover, marker, case_run.store, run).run_to_wait()
+    return TickOutcome(
+        case=end_case(progress, situation.dlq, case_run) if progress.is_over else None,
+        progress=progress,
+        redriven=progress.moved - situation.progress.moved,
+        quarantined=progress.quarantined - situation.progress.quarantined,
+    )
+
+
+def end_case(progress: RedriveProgress, dlq: Facts, case_run: CaseRun) -> Case:
+    """Record that the case is verified or escalated, and notify people.
+
+    Raises the errors of `record_transition`.
+    """
+    run = case_run.run
+    is_done = progress.stage is Stage.DONE
+    case = case_run.case.moved(
+        State.VERIFIED if is_done else State.ESCALATED,
+        progress.because,
+        run.now,
+        actor=run.whose,
+        code="" if is_done else "redrive_halted",
+    )
+    next_command = ""
+    if progress.quarantined:
+        source = parts_of(progress.source_arn)
+        next_command = f"mendq quarantine peek {source.name} --region {source.region}"
+    severity = severity_of(case, Mode.HEAL, of_the_plan=True)
+    notification = Notification(case_run.symptom, dlq, severity, next_command=next_command)
+    return record_transition(case, case_run.view, notification, run)
+
+
+class RedriveTick(Struct):
+    """One tick on SQS and the case store. `situation.progress` is always the stored progress.
+
+    The mover keeps the sample's messages from other consumers until it is left. No method raises
+    for an answer of SQS. Each may raise the errors of the case store.
     """
 
+    situation: RedriveSituation
     mover: MessageMover
-    source: Facts
-    run: RedriveRun
     marker: RedriveMarker
+    store: RedriveStore
+    run: RedriveRun
 
-    def save(self, progress: RedriveProgress) -> RedriveProgress:
-        return self.run.stored(RedriveStore).save(progress, self.run.owner)
+    @property
+    def progress(self) -> RedriveProgress:
+        return self.situation.progress
 
-    def take_sample(self, progress: RedriveProgress) -> DlqSample | Blocked:
-        """Sample as many messages as bounds, memory and time allow; what may move stays held."""
-        errors, messages, is_whole = ReadErrors(), list[Message](), False
-        left, room = self.run.settings.bounds.census, MOST_BYTES_HELD
-        with errors.noted():
-            while left and room > 0 and not is_whole and self._has_time(half=True):
-                taken = self.mover.take(min(TAKEN_AT_ONCE, left))
-                is_whole = len(taken) < min(TAKEN_AT_ONCE, left)
-                messages += taken
-                left -= len(taken)
-                room -= sum(each.size_bytes for each in taken)
-        if errors.blocked.because:
-            return errors.blocked
-        sample = sample_of(messages, progress, self.source, self.marker)
-        self.mover.release([each.message_id for each in sample.stays])
+    def run_to_wait(self) -> RedriveProgress:
+        """Do what the machine says until the tick must end. Return the stored progress."""
+        for _ in range(MOST_STEPS):
+            if self.progress.is_over:
+                break
+            progress, action = decide(self.situation)
+            if action is Action.SEND:
+                self.send_messages(progress)
+                if self.progress.current.left:
+                    break
+                continue
+            self.save(progress)
+            if action in WAITING:
+                break
+            if action is Action.TAKE_SAMPLE:
+                self.handle_sample()
+        return self.progress
+
+    def save(self, progress: RedriveProgress) -> None:
+        """Store the progress if it has changed or was never stored."""
+        if progress == self.progress and progress.n:
+            return
+        progress = self.store.save(progress, self.run.owner)
+        self.situation = structs.replace(self.situation, progress=progress)
+
+    def handle_sample(self) -> None:
+        """Take a sample, count the messages that came back, and move them to quarantine."""
+        sample = self.take_sample()
+        if isinstance(sample, Blocker):
+            self.block(sample)
+            return
+        self.save(self.progress.count_sample(sample))
+        result = self.move_to_quarantine(sample.returned)
+        sample = replace(sample, quarantined=result.moved)
+        self.save(self.progress.count_quarantine(sample))
+        self.situation = structs.replace(self.situation, sample=sample)
+        if sample.still_back:
+            refused = result.reason or "there was no time for all of it, or changes were frozen"
+            because = f"what came back cannot be quarantined: {refused}"
+            self.block(Blocker(because, result.is_refused_for_good))
+
+    def block(self, blocker: Blocker) -> None:
+        """Add a reason why the redrive cannot continue."""
+        blocker = self.situation.blocker | blocker
+        self.situation = structs.replace(self.situation, blocker=blocker)
+
+    def take_sample(self) -> DlqSample | Blocker:
+        """Receive as many messages as bounds, memory and time allow, and sort them.
+
+        Messages that stay in the DLQ become visible again. The mover holds the others.
+        """
+        messages = list[Message]()
+        is_whole = False
+        left = self.run.settings.bounds.census
+        bytes_left = MOST_BYTES_HELD
+        try:
+            while left and bytes_left > 0 and not is_whole and self.has_time_to_receive():
+                most = min(TAKEN_AT_ONCE, left)
+                batch = self.mover.take(most)
+                is_whole = len(batch) < most
+                messages += batch
+                left -= len(batch)
+                bytes_left -= sum(message.size_bytes for message in batch)
+        except (QueueRefusesUs, FactsUnavailable) as error:
+            return describe_read_error(error)
+        sample = sort_messages(messages, self.progress, self.situation.source, self.marker)
+        self.mover.release([message.message_id for message in sample.stays])
         return replace(sample, is_whole=is_whole)
 
-    def quarantine(self, messages: tuple[Message, ...]) -> MoveResult:
-        """Make the quarantine where there is none yet."""
-        errors = ReadErrors()
+    def move_to_quarantine(self, messages: Sequence[Message]) -> MoveResult:
+        """Move messages that came back to quarantine, which is made if there is none."""
         if not messages:
             return MoveResult()
-        with errors.noted():
-            queue_arn = quarantine_of(self.run.clients, self.source)
+        try:
+            queue_arn = prepare_quarantine(self.run.clients, self.situation.source)
             if isinstance(queue_arn, str):
                 mark = partial(self.marker.quarantined, why=WHY, at=self.run.now)
-                return self._put(messages, queue_arn, mark)
-            # A queue made or deleted a moment ago can be used later.
-            errors.blocked = Blocked(queue_arn.reason, for_good=not queue_arn.again)
-        why = errors.blocked
-        stays = NotMoved(messages[0].message_id, "", why.because, passes=not why.for_good)
-        return MoveResult(failed=(stays,))
+                return self.move(messages, queue_arn, mark)
+        except (QueueRefusesUs, FactsUnavailable) as error:
+            blocker = describe_read_error(error)
+        else:
+            # A queue that was just made or deleted can be used later.
+            blocker = Blocker(queue_arn.reason, for_good=not queue_arn.again)
+        failed = NotMoved(messages[0].message_id, "", blocker.because, passes=not blocker.for_good)
+        return MoveResult(failed=(failed,))
 
-    def send_back(self, progress: RedriveProgress, messages: tuple[Message, ...]) -> MoveResult:
-        most_bytes = self.source.maximum_message_bytes
-        return self._put(messages, progress.source_arn, self.marker.marked, most_bytes)
+    def send_messages(self, progress: RedriveProgress) -> None:
+        """Send waiting messages back, as many as are in flight in `progress`."""
+        wanted = progress.current.in_flight
+        messages = self.situation.sample_or_empty.waiting[:wanted]
+        self.save(progress.with_stage(in_flight=len(messages)))
+        most_bytes = self.situation.source.maximum_message_bytes
+        result = self.move(messages, progress.source_arn, self.marker.marked, most_bytes)
+        because = ""
+        if not messages:
+            because = NONE_TO_SEND + (describe_staying_messages(self.situation) or HELD)
+        is_short = len(messages) < wanted and not result.failed
+        now = self.situation.now
+        self.save(self.progress.count_move(result, now, is_short=is_short, because=because))
 
-    def _put(
+    def move(
         self,
         messages: Sequence[Message],
         queue_arn: str,
         mark: Callable[[Message], Message],
         most_bytes: int = MOST_BYTES,
     ) -> MoveResult:
+        """Move messages to a queue until they are gone, time is over or changes are frozen."""
         url = queue_url(self.run.clients, queue_arn)
-        to = Destination(queue_arn, url, self.marker.redrive_id, mark, most_bytes)
-        done = MoveResult()
-        for result in self.mover.put(messages, to, self._may_go):
-            done += result
-            # Asked after a batch, so that a tick whose look took long moves one all the same.
-            if not self._has_time():
+        destination = Destination(queue_arn, url, self.marker.redrive_id, mark, most_bytes)
+        total = MoveResult()
+        for result in self.mover.put(messages, destination, self.store.may_send_batch):
+            total += result
+            # Checked after each batch, so that a tick whose sample took long still moves one.
+            if not self.has_time():
                 break
-        return done
+        return total
 
-    def _has_time(self, *, half: bool = False) -> bool:
-        """`half`: what is taken is to be sent on as well."""
-        return self.run.remaining_seconds() > SECONDS_TO_LET_GO * (2 if half else 1)
+    def has_time_to_receive(self) -> bool:
+        """Return True if there is time to receive a batch, to send it on and to release it."""
+        return self.run.remaining_seconds() > SECONDS_TO_LET_GO * 2
 
-    def _may_go(self, _messages: int) -> bool:
-        """A freeze ends the tick under way; so does a case store that does not say."""
-        with suppress(CaseStoreUnavailable):
-            return not self.run.stored(RedriveStore).is_frozen()
-        return False
+    def has_time(self) -> bool:
+        """Return True if there is time for a batch more before messages must be released."""
+        return self.run.remaining_seconds() > SECONDS_TO_LET_GO
 
 
-def quarantine_of(clients: Clients, source: Facts) -> str | Refusal:
-    """The ARN of the source's quarantine, made where there is none yet.
+def prepare_quarantine(clients: Clients, source: Facts) -> str | Refusal:
+    """Return the ARN of the source's quarantine, and make the queue if there is none.
 
-    Refuses where a queue of that name would not keep the messages safe, or a Lambda function
-    consumes it. Raises FactsUnavailable where asking again may help.
+    Returns:
+        A refusal if a queue of that name would not keep the messages safe, or if a Lambda function
+        consumes it.
+
+    Raises:
+        FactsUnavailable: A later try may help.
     """
     queue_arn = arn_of_quarantine(source.queue_arn)
     attributes = attributes_if_there(clients, queue_arn)
@@ -138,119 +381,6 @@ def quarantine_of(clients: Clients, source: Facts) -> str | Refusal:
         if isinstance(made, Refusal):
             return made
         attributes = made
-    readers = consuming(mappings_of(clients, queue_arn))
-    because = why_unfit_as_quarantine(source, attributes, readers)
+    consumers = consuming(mappings_of(clients, queue_arn))
+    because = why_unfit_as_quarantine(source, attributes, consumers)
     return taken(queue_arn, because) if because else queue_arn
-
-
-CANCEL = "cancel"
-UNREADABLE = "what the case store says of how far it has come cannot be read"
-
-
-class Ticked(Outcome, frozen=True):
-    """With how far the redrive has come, and how many messages this tick moved."""
-
-    progress: RedriveProgress | None = None
-    redriven: int = 0
-    quarantined: int = 0
-
-    def document(self) -> dict[str, Any]:
-        """The document of every outcome, with the progress."""
-        document = super().document()
-        if self.progress is None:
-            return document
-        far = self.progress.document()
-        counts = {name: far[name] for name in ("stage", "moved", "returned", "quarantined")}
-        return document | counts | {"reason": document["reason"] or self.progress.because}
-
-
-def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:
-    """`{"case_id", "queue_arn", "symptom"}`, with `"cancel": true` to stop what goes on.
-
-    Raises CaseUnreadable, and what taking up or the case store raises: then the next minute's tick
-    goes on from what is written down.
-    """
-    symptom, queue_arn, case_id = named_in(request)
-    if not run.is_here(queue_arn):
-        raise CaseUnreadable(f"no queue of this account and region: {queue_arn}")
-    view = run.case_store.look(queue_arn, symptom.name, symptom.attributes)
-    case, is_cancelled = view.case, request.get(CANCEL) is True
-    if case is None or case.case_id != case_id or not case.goes_on:
-        if not is_cancelled:
-            return take_up(request, run)
-        return Ticked(refusal=Ignore("moved_on", f"case {case_id} sends no messages back"))
-    if view.held_by_another(run.owner, run.now) or view.intent is not None:
-        return Ticked(refusal=Retry("claimed", "another run is at work on this queue"))
-    # A case goes on only if one of its steps sends messages back.
-    after = {step["attribute"]: step["after"] for step in case.steps}
-    source_arn = after[RedriveMessages.attribute]
-    claimed = run.stored(RedriveStore).claim(case.queue_arn, run.owner, run.now)
-    if claimed is None:
-        return Ticked(refusal=Retry("claimed", "another run is at work on these messages"))
-    try:
-        redriven = _RedriveCase(case, symptom, view, run)
-        return redriven.go_on(redriven.progress_after(claimed, source_arn), claimed, is_cancelled)
-    finally:
-        with suppress(CaseStoreUnavailable):
-            run.stored(RedriveStore).release(case.queue_arn, run.owner)
-
-
-class _RedriveCase(Struct, frozen=True):
-    """An applied case whose step sends DLQ messages back to their source."""
-
-    case: Case
-    symptom: Symptom
-    view: CaseStoreView
-    run: RedriveRun
-
-    def progress_after(self, claimed: Claimed, source_arn: str) -> RedriveProgress:
-        """Its own where it has one, else a new one in the place of what was there before.
-
-        One that cannot be read may have been its own: then nothing more is moved.
-        """
-        newest, damage, dlq_arn = claimed.progress, claimed.damage, self.case.queue_arn
-        if newest is not None and newest.case_id == self.case.case_id:
-            if newest.source_arn == source_arn:
-                return newest
-            damage = f"the redrive of {dlq_arn} goes to {newest.source_arn:.200}"
-        queues, now = RedriveQueues(dlq_arn, source_arn), self.run.now
-        size = self.run.settings.bounds
-        new = RedriveProgress.begun(self.case.case_id, queues, size=size.canary, now=now)
-        new = replace(new, n=claimed.n)
-        return new.now_in(Stage.HALTED, now, f"{UNREADABLE}: {damage}") if damage else new
-
-    def go_on(self, before: RedriveProgress, claimed: Claimed, is_cancelled: bool) -> Ticked:
-        """Take it one tick further, or stop it."""
-        run = self.run
-        if is_cancelled:
-            if not before.is_over:
-                before = before.now_in(Stage.HALTED, run.now, "a person took it back")
-            return Ticked(progress=run.stored(RedriveStore).save(before, run.owner))
-        if before.is_over and before != claimed.progress:
-            before = run.stored(RedriveStore).save(before, run.owner)
-        situation = situation_of(before, self.view.frozen, run)
-        url = queue_url(run.clients, before.dlq_arn)
-        marker = RedriveMarker(before.source_arn, before.case_id, claimed.seal_key)
-        # It looks at what each FIFO group shows: to open thousands takes longer than there is.
-        bounded: Any = {"remaining_seconds": run.remaining_seconds, "may_open": lambda: False}
-        with MessageMover(run.clients.sqs, url, **bounded) as mover:
-            now = Tick(situation, RedriveEffects(mover, situation.source, run, marker)).run()
-        return Ticked(
-            case=self._ended(now, situation.dlq) if now.is_over else None,
-            progress=now,
-            redriven=now.moved - before.moved,
-            quarantined=now.quarantined - before.quarantined,
-        )
-
-    def _ended(self, progress: RedriveProgress, dlq: Facts) -> Case:
-        """The case as it was written down; raises as `record_transition` does."""
-        run = self.run
-        state = State.VERIFIED if progress.stage is Stage.DONE else State.ESCALATED
-        code = "redrive_halted" if state is State.ESCALATED else ""
-        moved = self.case.moved(state, progress.because, run.now, actor=run.whose, code=code)
-        severity = severity_of(moved, Mode.HEAL, of_the_plan=True)
-        source = parts_of(progress.source_arn)
-        look = f"mendq quarantine peek {source.name} --region {source.region}"
-        next_command = look if progress.quarantined else ""
-        notification = Notification(self.symptom, dlq, severity, next_command=next_command)
-        return record_transition(moved, self.view, notification, run)

@@ -1,13 +1,15 @@
-"""How far redrives have come, in the case store: one item per DLQ.
+"""The stored progress of redrives: one item per DLQ in the case store.
 
-A run claims it before it looks, and writes down what it is about to do before it does it.
+A run claims the item before it looks at the messages, and stores what it is about to do before it
+does it.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.ConditionExpressions.html
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from secrets import token_hex
 from typing import Any
@@ -15,26 +17,30 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mendq.aws.errors import CaseMoved, CaseStoreUnreadable
+from mendq.aws.errors import CaseMoved, CaseStoreUnavailable, CaseStoreUnreadable
 from mendq.cases import items
 from mendq.cases.transactions import Table
 from mendq.redrive.progress import RedriveProgress
 
-# Longer than a run may last, so that no two ever work on one queue's messages.
+# Longer than a run may last, so that no two runs work on the messages of one DLQ.
 CLAIM_SECONDS = 90
 _CLAIMED = "SET claim_owner = :me, claim_until = :until, seal_key = if_not_exists(seal_key, :new)"
 _IS_FREE = "attribute_not_exists(claim_until) OR claim_until <= :now OR claim_owner = :me"
+_SAVED = "SET progress_n = :n, document = :document"
 _IS_NEXT = (
     "claim_owner = :me AND (attribute_not_exists(progress_n) OR progress_n = :before "
     "OR (progress_n = :n AND document = :document))"
 )
 
 
-class Claimed(Struct, frozen=True):
-    """A claim: nobody else works on it. `progress` is None where there is none that can be read.
+class RedriveClaim(Struct, frozen=True):
+    """A claimed DLQ: no other run works on its messages.
 
-    `damage` says why not, where there is one; what is written in its place is to have its `n`.
-    `seal_key` seals the marks of what goes back out of this DLQ; its first claim makes it.
+    Attributes:
+        progress: The stored progress, None if there is none or it cannot be read.
+        seal_key: The key that seals the marks of this DLQ's messages. The first claim makes it.
+        damage: The reason why the stored progress cannot be read, empty if it can.
+        n: The number of the stored progress. A progress that replaces it must have the same.
     """
 
     progress: RedriveProgress | None
@@ -44,44 +50,83 @@ class Claimed(Struct, frozen=True):
 
 
 class RedriveStore(Table, frozen=True):
-    """All methods raise CaseStoreUnavailable; `newest` raises CaseStoreUnreadable as well."""
+    """The redrives' items. All methods raise CaseStoreUnavailable; `newest` raises
+    CaseStoreUnreadable as well.
+    """
 
     def newest(self, dlq_arn: str) -> RedriveProgress | None:
-        """The newest redrive of a DLQ, over or not."""
-        return _progress_in(self.get(redrive_key(dlq_arn)), dlq_arn)
+        """Return the progress of the DLQ's newest redrive, also if it has ended."""
+        return _read_progress(self.get(redrive_key(dlq_arn)), dlq_arn)
 
-    def claim(self, dlq_arn: str, owner: str, now: datetime) -> Claimed | None:
-        """Claim the DLQ; None where another run holds it."""
-        key, until = redrive_key(dlq_arn), now + timedelta(seconds=CLAIM_SECONDS)
-        values: Any = {"me": owner, "now": now, "until": until, "new": token_hex()}
-        item = self.changed(key, _CLAIMED, _IS_FREE, **values)
+    @contextmanager
+    def hold(self, dlq_arn: str, owner: str, now: datetime) -> Iterator[RedriveClaim | None]:
+        """Claim the DLQ for the block, and release it afterwards. None if another run has it."""
+        claimed = self.claim(dlq_arn, owner, now)
+        try:
+            yield claimed
+        finally:
+            if claimed is not None:
+                with suppress(CaseStoreUnavailable):
+                    self.release(dlq_arn, owner)
+
+    def claim(self, dlq_arn: str, owner: str, now: datetime) -> RedriveClaim | None:
+        """Claim the DLQ for CLAIM_SECONDS. Return None if another run has it."""
+        item = self.changed(
+            redrive_key(dlq_arn),
+            _CLAIMED,
+            _IS_FREE,
+            me=owner,
+            now=now,
+            until=now + timedelta(seconds=CLAIM_SECONDS),
+            new=token_hex(),
+        )
         if item is None:
             return None
         seal_key = items.text_in(item, "seal_key").encode()
         try:
-            return Claimed(_progress_in(item, dlq_arn), seal_key, n=_n_in(item))
+            return RedriveClaim(_read_progress(item, dlq_arn), seal_key, n=_read_number(item))
         except CaseStoreUnreadable as error:
-            return Claimed(None, seal_key, str(error), _n_in(item))
+            return RedriveClaim(None, seal_key, str(error), _read_number(item))
 
     def save(self, progress: RedriveProgress, owner: str) -> RedriveProgress:
-        """The progress as it stands there now, one `n` later; raises CaseMoved where it has moved.
+        """Store the progress under the next number, and return it with that number.
 
-        An answer lost on the way does no harm: sent again, it finds its own text.
+        A request that is sent again because its answer was lost does no harm: it finds its own
+        document.
+
+        Raises:
+            CaseMoved: Another run has stored a progress since.
         """
-        saved = replace(progress, n=progress.n + 1)
-        values = {"me": owner, "n": saved.n, "before": progress.n}
-        document = json.dumps(saved.document(), sort_keys=True)
-        key, update = redrive_key(progress.dlq_arn), "SET progress_n = :n, document = :document"
-        if not self.change(key, update, _IS_NEXT, **values, document=document):
+        before = progress.n
+        progress = replace(progress, n=before + 1)
+        is_saved = self.change(
+            redrive_key(progress.dlq_arn),
+            _SAVED,
+            _IS_NEXT,
+            me=owner,
+            n=progress.n,
+            before=before,
+            document=json.dumps(progress.document(), sort_keys=True),
+        )
+        if not is_saved:
             raise CaseMoved(f"another run redrives {progress.dlq_arn}")
-        return saved
+        return progress
+
+    def may_send_batch(self, _messages: int) -> bool:
+        """Return True if no freeze forbids to send a batch, False if the case store is silent.
+
+        Asked before each batch, so that a freeze stops the tick that is under way.
+        """
+        with suppress(CaseStoreUnavailable):
+            return not self.is_frozen()
+        return False
 
     def is_frozen(self) -> bool:
-        """True where somebody has frozen every change by now."""
+        """Return True if all changes are frozen now."""
         return bool(self.get(items.freeze_key()))
 
     def release(self, dlq_arn: str, owner: str) -> None:
-        """Let go of the claim; nothing happens where it is another's by now."""
+        """End the claim. Nothing happens if another run has claimed the DLQ since."""
         ended = "REMOVE claim_owner, claim_until"
         self.change(redrive_key(dlq_arn), ended, "claim_owner = :me", me=owner)
 
@@ -90,7 +135,7 @@ def redrive_key(dlq_arn: str) -> items.Key:
     return items.key(dlq_arn, "redrive")
 
 
-def _progress_in(item: Mapping[str, Any], dlq_arn: str) -> RedriveProgress | None:
+def _read_progress(item: Mapping[str, Any], dlq_arn: str) -> RedriveProgress | None:
     if "document" not in item:
         return None
     with items.reading(f"the redrive of {dlq_arn}"):
@@ -100,6 +145,6 @@ def _progress_in(item: Mapping[str, Any], dlq_arn: str) -> RedriveProgress | Non
         return progress
 
 
-def _n_in(item: Mapping[str, Any]) -> int:
+def _read_number(item: Mapping[str, Any]) -> int:
     with items.reading("the redrive's number"):
         return int(item["progress_n"]["N"]) if "progress_n" in item else 0

@@ -26,7 +26,7 @@ from mendq.model.plan import Refusal
 from mendq.model.queue import Redrive
 from mendq.model.steps import Owner, SetMessageRetention
 from mendq.redrive.reads import RedriveRun
-from mendq.redrive.redrive import Ticked, redrive
+from mendq.redrive.redrive import TickOutcome, redrive
 from tests.account.faults import Killed
 from tests.heal.conftest import Account
 from tests.heal.operators import case_of, move, say, states
@@ -276,7 +276,7 @@ def _sent_back(world: Redriving, run: RedriveRun) -> None:
     redrive(request_about(case), run)
     world.consume(frozenset(sorted(world.bodies(world.source))[:1]))
     ticked = redrive(request_about(case), world.run(run.clients))
-    assert isinstance(ticked, Ticked)
+    assert isinstance(ticked, TickOutcome)
     assert (world.progress.moved, ticked.quarantined) == (5, 1), ticked
     stopped = redrive({**request_about(case), "cancel": True}, world.run(run.clients))
     assert stopped.refusal is None

@@ -20,7 +20,7 @@ from mendq.model.queue import Redrive
 from mendq.model.steps import HELD, RedriveMessages
 from mendq.redrive.progress import RedriveProgress
 from mendq.redrive.reads import RedriveRun
-from mendq.redrive.redrive import Ticked, redrive
+from mendq.redrive.redrive import TickOutcome, redrive
 from mendq.redrive.store import RedriveStore
 from tests.account.faults import Killed
 from tests.heal.operators import context_of
@@ -152,7 +152,7 @@ class RedrivenWorld:
                 self.calls += calls.heard
         code = outcome.refusal.code if outcome.refusal else ""
         self.happened["ticks_beside_another"] += code == "claimed"
-        if isinstance(outcome, Ticked) and outcome.case is not None:
+        if isinstance(outcome, TickOutcome) and outcome.case is not None:
             self.ended = outcome.case.state
         elif code == "moved_on":
             self.ended = self.state()

@@ -18,7 +18,7 @@ from mendq.model.plan import Refusal
 from mendq.model.queue import Redrive
 from mendq.model.steps import HELD, AttributeStep, RedriveMessages, SetMessageRetention
 from mendq.redrive.reads import RedriveStart
-from mendq.redrive.redrive import quarantine_of
+from mendq.redrive.redrive import prepare_quarantine
 from tests.heal.conftest import ACCOUNT, REGION, Account
 from tests.heal.operators import OWNERS, context_of, outcomes, undo
 from tests.redrive.world import LONGEST, Redriving, redriving
@@ -173,7 +173,7 @@ def test_a_quarantine_is_made_once_encrypted_without_tags_and_none_may_consume_i
     account: Account, monkeypatch: pytest.MonkeyPatch, name: str, quarantine: str
 ) -> None:
     source = facts(account, account.queue(name))
-    made = quarantine_of(account.clients, source)
+    made = prepare_quarantine(account.clients, source)
     assert made == f"arn:aws:sqs:{REGION}:{ACCOUNT}:{quarantine}"
     attributes = account.attributes(made)
     assert attributes["MessageRetentionPeriod"] == "1209600"
@@ -182,17 +182,17 @@ def test_a_quarantine_is_made_once_encrypted_without_tags_and_none_may_consume_i
     assert "Policy" not in attributes
     tags = account.clients.sqs.list_queue_tags(QueueUrl=account.url(made))
     assert tags.get("Tags", {}) == {}
-    assert quarantine_of(account.clients, source) == made
+    assert prepare_quarantine(account.clients, source) == made
     mapping = {"FunctionArn": "arn:aws:lambda:us-east-1:1:function:tidy", "State": "Enabled"}
     monkeypatch.setattr("mendq.redrive.redrive.mappings_of", lambda *_: [mapping])
-    assert "tidy consumes it" in str(quarantine_of(account.clients, source))
+    assert "tidy consumes it" in str(prepare_quarantine(account.clients, source))
 
 
 def test_a_persons_queue_that_forgets_early_is_not_used_and_not_changed(account: Account) -> None:
     source = facts(account, account.queue("orders"))
     theirs = account.queue("orders-quarantine", tag=None, MessageRetentionPeriod="60")
     before = account.attributes(theirs)
-    refusal = quarantine_of(account.clients, source)
+    refusal = prepare_quarantine(account.clients, source)
     assert isinstance(refusal, Refusal)
     assert refusal.code == "name_taken"
     assert "less than 1209600 seconds" in refusal.reason
@@ -203,4 +203,4 @@ def test_aws_that_does_not_answer_is_asked_again(here: Redriving) -> None:
     here.refuse("CreateQueue", "ServiceUnavailable")
     source = facts(here.account, here.source)
     with pytest.raises(FactsUnavailable, match="orders-quarantine"):
-        quarantine_of(here.account.clients, source)
+        prepare_quarantine(here.account.clients, source)

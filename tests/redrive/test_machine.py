@@ -14,13 +14,12 @@ from mendq.redrive.machine import (
     FRUITLESS,
     NOBODY,
     UNREAD,
-    Blocked,
+    WAITING,
+    Action,
+    Blocker,
+    Decision,
     RedriveSituation,
-    Then,
     decide,
-    moved,
-    sampled,
-    settled,
 )
 from mendq.redrive.messages import MoveResult, NotMoved
 from mendq.redrive.progress import GOING_ON, DlqSample, RedriveProgress, Stage, StageProgress, Waits
@@ -59,7 +58,7 @@ def decided(
     visible: int = 0,
     rate: float | None = 50,
     **over: Any,
-) -> tuple[RedriveProgress, Then]:
+) -> Decision:
     dlq, to = queue(DEAD, waiting), queue(source, visible, delay=5)
     return decide(
         RedriveSituation(
@@ -104,16 +103,17 @@ def test_three_ticks_in_a_row_that_come_to_nothing_halt_it_and_it_says_why() -> 
     going = progress(Stage.CANARY, moved=0, stage_moved=0, size=5)
     for died in range(1, 4):
         going, then = decided(going, None, waiting=70)
-        assert (then, going.waits.fruitless) == (Then.SAMPLE, died)
+        assert (then, going.waits.fruitless) == (Action.TAKE_SAMPLE, died)
     halted = after(going, None, waiting=70)
     assert (halted.stage, halted.because) == (Stage.HALTED, FRUITLESS)
     before, refused = going.with_waits(fruitless=2), (NotMoved("m", "AccessDenied", "no"),)
-    assert after(moved(before, MoveResult(), NOW, is_short=False), None).because == FRUITLESS
+    found_none = before.count_move(MoveResult(), NOW, is_short=False)
+    assert after(found_none, None).because == FRUITLESS
     for put in (MoveResult(moved=1), MoveResult(failed=refused)):
-        assert moved(before, put, NOW, is_short=False).waits.fruitless == 0
-    looked = settled(decided(before, None)[0], EMPTY)
+        assert before.count_move(put, NOW, is_short=False).waits.fruitless == 0
+    looked = decided(before, None).progress.count_quarantine(EMPTY)
     assert looked.waits.fruitless == 2, "a look that ends is no tick in vain"
-    blind = after(progress(fruitless=2), None, blocked=Blocked("SQS does not answer"))
+    blind = after(progress(fruitless=2), None, blocker=Blocker("SQS does not answer"))
     assert (blind.stage, blind.waits.fruitless) == (Stage.SOAK, 0)
     unknown = after(progress(Stage.RAMP, in_flight=5, fruitless=1))
     assert unknown.waits.fruitless == 2, "nobody knows whether any of the five went"
@@ -121,7 +121,7 @@ def test_three_ticks_in_a_row_that_come_to_nothing_halt_it_and_it_says_why() -> 
 
 def test_what_could_not_be_quarantined_counts_once_and_still_halts() -> None:
     found = DlqSample(returned=returned(6), quarantined=2)
-    counted = settled(sampled(progress(), found), found)
+    counted = progress().count_sample(found).count_quarantine(found)
     assert (counted.returned, counted.quarantined) == (2, 2)
     assert stage_of(counted, found) is Stage.HALTED
 
@@ -144,15 +144,16 @@ def test_of_a_fifo_queue_messages_more_than_there_should_be_came_back_unseen() -
 
 @STAGES
 def test_a_sample_comes_first_and_not_while_somebody_else_is_at_it(stage: Stage) -> None:
-    before, no = progress(stage), Blocked("no", for_good=True)
-    assert decided(before, None) == (before.with_waits(fruitless=1), Then.SAMPLE)
+    before, no = progress(stage), Blocker("no", for_good=True)
+    assert decided(before, None) == (before.with_waits(fruitless=1), Action.TAKE_SAMPLE)
     for over, why in (
         ({"frozen": "an incident"}, "changes are frozen: an incident"),
         ({"has_foreign_task": True}, FOREIGN),
     ):
         waits, then = decided(before, None, **over)
-        assert (waits.stage, waits.because, then) == (stage, why, Then.REST)
-        assert after(before, blocked=no, **over).is_over
+        assert (waits.stage, waits.because) == (stage, why)
+        assert then in WAITING
+        assert after(before, blocker=no, **over).is_over
 
 
 @pytest.mark.parametrize(
@@ -165,13 +166,13 @@ def test_messages_go_back_at_a_tenth_of_what_is_deleted_and_one_a_minute(
     moved_at = NOW - timedelta(seconds=since)
     going = progress(Stage.RAMP, stage_moved=1, size=2_000, stage_at=NOW, moved_at=moved_at)
     goes, then = decided(going, rate=rate)
-    assert then is (Then.SEND if messages else Then.REST)
+    assert then is (Action.SEND if messages else Action.WAIT)
     assert goes.current.in_flight == (messages or 0)
 
 
 def test_what_is_in_flight_is_written_down_before_it_goes() -> None:
     goes, then = decided(progress(Stage.CANARY, size=5, stage_moved=0, moved=0))
-    assert (then, goes.current.in_flight) == (Then.SEND, 5)
+    assert (then, goes.current.in_flight) == (Action.SEND, 5)
     died = after(goes)
     assert (died.stage, died.moved) == (Stage.SOAK, 0)
     assert (died.current.moved, died.current.unsure) == (5, 5)
@@ -193,7 +194,7 @@ def test_what_the_mover_did_is_counted(
     put: MoveResult, is_short: bool, stage_moved: int, is_refused: bool
 ) -> None:
     going = progress(Stage.CANARY, size=5, stage_moved=0, moved=0, in_flight=5, expected=10)
-    went = moved(going, put, NOW, is_short=is_short)
+    went = going.count_move(put, NOW, is_short=is_short)
     assert (went.moved, went.current.moved, went.current.in_flight) == (put.moved, stage_moved, 0)
     assert went.current.expected == 10 - put.moved
     assert (went.current.size == stage_moved) is (is_short or stage_moved == 5)
@@ -240,7 +241,8 @@ def _waits_with_patience(
 ) -> None:
     """It rests for an hour, and then halts."""
     waits, then = decided(before, *found, **seen)
-    assert (waits.stage, waits.because, then) == (before.stage, why, Then.REST)
+    assert (waits.stage, waits.because) == (before.stage, why)
+    assert then is Action.WAIT_WITH_PATIENCE
     assert getattr(waits.waits, since) == NOW
     assert stage_of(waits.with_waits(**{since: NOW - NEARLY}), *found, **seen) is before.stage
     halted = after(waits.with_waits(**{since: NOW - AN_HOUR}), *found, **seen)
@@ -249,11 +251,11 @@ def _waits_with_patience(
 
 @STAGES
 def test_what_it_waits_for_halts_it_after_an_hour(stage: Stage) -> None:
-    before, blind = progress(stage, stage_moved=0), Blocked("SQS does not answer")
+    before, blind = progress(stage, stage_moved=0), Blocker("SQS does not answer")
     for rate in (None, 0):
         _waits_with_patience(before, NOBODY, "consumers_since", rate=rate)
     for found in (None, EMPTY):
-        _waits_with_patience(before, blind.because, "blocked_since", found, blocked=blind)
+        _waits_with_patience(before, blind.because, "blocked_since", found, blocker=blind)
 
 
 def test_what_it_finds_no_more_of_soaks_and_ends_it() -> None:
@@ -281,9 +283,9 @@ def test_sqs_that_takes_nothing_halts_it_after_an_hour() -> None:
     going = progress(Stage.RAMP, stage_moved=0, stage_at=NOW - 2 * AN_HOUR, **refused)
     halted = after(going)
     assert (halted.stage, halted.because) == (Stage.HALTED, "AccessDenied")
-    assert decided(going.with_waits(is_refused=False))[1] is Then.SEND
+    assert decided(going.with_waits(is_refused=False))[1] is Action.SEND
     soaked = after(progress(refused_since=NOW - AN_HOUR, is_refused=True))
-    assert decided(soaked)[1] is Then.SEND, "in a new stage it is tried once more"
+    assert decided(soaked)[1] is Action.SEND, "in a new stage it is tried once more"
     nearly = going.with_waits(refused_since=NOW - NEARLY).with_stage(moved=3)
     assert stage_of(nearly) is Stage.RAMP
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from mendq.redrive.message_filter import message_filter
-from mendq.redrive.message_groups import MOST_GROUPS, MessageGroup, groups_of, outline
+from mendq.redrive.message_groups import MOST_GROUPS, MessageGroup, group_messages, outline
 from mendq.redrive.messages import Message, MessageAttribute
 from tests.redrive.test_message_filter import ATTRIBUTES, DOCUMENTS, MESSAGES
 from tests.redrive.toy import DEAD, NOW, SOURCE, message
@@ -35,14 +35,14 @@ def taken(where: str, sample: list[Message]) -> list[Message]:
 
 
 def by(way: str, sample: list[Message], *, bodies: bool = False) -> list[MessageGroup]:
-    return [each for each in groups_of(sample, NOW, bodies=bodies) if each.by == way]
+    return [each for each in group_messages(sample, NOW, bodies=bodies) if each.by == way]
 
 
 @given(SAMPLES, st.booleans())
 def test_the_filter_of_a_group_takes_exactly_its_messages(
     sample: list[Message], bodies: bool
 ) -> None:
-    groups = groups_of(sample, NOW, bodies=bodies)
+    groups = group_messages(sample, NOW, bodies=bodies)
     for each in groups:
         assert each.where.isascii()
         assert each.where.isprintable()
@@ -79,7 +79,7 @@ SHAPES = {
 
 @pytest.mark.parametrize("body", SHAPES)
 def test_bodies_are_alike_by_their_names_and_kinds(body: str) -> None:
-    alone = groups_of([message("m", body=body)], NOW)[0]
+    alone = group_messages([message("m", body=body)], NOW)[0]
     assert alone.what == SHAPES[body]
     assert alone.where.startswith("shape(body) == ")
     others = [each for each in SHAPES if SHAPES[each] != SHAPES[body]]
@@ -89,8 +89,11 @@ def test_bodies_are_alike_by_their_names_and_kinds(body: str) -> None:
 @given(DOCUMENTS, DOCUMENTS)
 def test_a_filter_takes_no_other_shape_that_it_has_not_seen(one: Any, other: Any) -> None:
     (first, second) = (
-        groups_of([message("m", body=json.dumps(each))], NOW)[0] for each in (one, other)
+        group_messages([message("m", body=json.dumps(each))], NOW)[0] for each in (one, other)
     )
+    if not first.where:
+        assert first.what == "JSON that holds NaN, Infinity or too large a number"
+        return
     takes = bool(taken(first.where, [message("o", body=json.dumps(other))]))
     assert takes is (first.what == second.what)
 

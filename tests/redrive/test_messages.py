@@ -22,7 +22,7 @@ from mendq.redrive.messages import (
     RedriveMarker,
     quarantine_reason,
 )
-from mendq.redrive.progress import DlqSample, sample_of
+from mendq.redrive.progress import DlqSample, sort_messages
 from tests.redrive.toy import DEAD, MARKER, MOST_BYTES, NOW, SOURCE, begun, message, queue
 
 OLD = message("old", attributes={"kind": MessageAttribute("String", "order")})
@@ -132,7 +132,7 @@ def test_what_is_written_is_read_and_no_count_grows_until_it_reads_as_none(
 
 def sample(messages: Iterable[Message], *, is_fifo: bool = False) -> DlqSample:
     source = queue(f"{SOURCE}{'.fifo' * is_fifo}")
-    return sample_of(messages, begun(), source, MARKER)
+    return sort_messages(messages, begun(), source, MARKER)
 
 
 ROOM = MARKER.marked(message("x", body="")).size_bytes

@@ -26,12 +26,12 @@ from mendq.redrive.messages import (
     RedriveMark,
     RedriveMarker,
 )
-from mendq.redrive.mover import MessageMover
-from mendq.redrive.send_batches import (
+from mendq.redrive.mover import (
     MOST_BYTES,
     MOST_ENTRIES,
     Destination,
-    FifoOrder,
+    MessageMover,
+    SendOrder,
     deduplication_id,
 )
 from tests.redrive.world import Redriving, redriving, texts
@@ -349,7 +349,7 @@ def test_within_a_group_nothing_goes_before_what_stands_in_front(
         Message(f"m-{at}", "x" * size, AT, group_id=group) for at, (group, size) in enumerate(drawn)
     ]
     to = Destination(f"{ARN}{ending}", "url", "case-1", RedriveMarker(ARN, "case-1", KEY).marked)
-    order, gone, tried = FifoOrder(messages, to), list[Message](), list[str]()
+    order, gone, tried = SendOrder(messages, to), list[Message](), list[str]()
     fails = {f"m-{at}" for at in failing_at}
     while batch := order.next_batch():
         assert len(batch) <= MOST_ENTRIES

@@ -14,7 +14,7 @@ from mendq.model.case import State
 from mendq.model.queue import Redrive
 from mendq.redrive.messages import quarantine_reason
 from mendq.redrive.progress import Stage
-from mendq.redrive.redrive import Ticked, redrive
+from mendq.redrive.redrive import TickOutcome, redrive
 from mendq.redrive.store import redrive_key
 from tests.redrive.world import LATE, Redriving, texts
 
@@ -133,7 +133,7 @@ def test_a_tick_beside_another_does_nothing(here: Redriving) -> None:
 def test_too_little_time_sends_nothing_and_leaves_nothing_hidden(here: Redriving) -> None:
     here.begun(*texts(10))
     outcome = redrive(request_about(here.newest()), here.run(remaining_seconds=20))
-    assert isinstance(outcome, Ticked)
+    assert isinstance(outcome, TickOutcome)
     assert (outcome.redriven, len(here.bodies(here.dlq))) == (0, 10)
 
 

@@ -20,7 +20,7 @@ MARKER = RedriveMarker(SOURCE, "case", b"its key")
 
 
 def begun(size: int = 5) -> RedriveProgress:
-    return RedriveProgress.begun("case", RedriveQueues(DEAD, SOURCE), size=size, now=NOW)
+    return RedriveProgress.start("case", RedriveQueues(DEAD, SOURCE), size=size, now=NOW)
 
 
 def message(name: str, **over: object) -> Message:

@@ -27,10 +27,10 @@ from mendq.model.queue import Redrive
 from mendq.model.settings import RedriveSettings
 from mendq.model.steps import HELD, AttributeStep, Owner, RedriveMessages, SetMessageRetention
 from mendq.redrive.messages import Message
-from mendq.redrive.mover import message_of
+from mendq.redrive.mover import read_message
 from mendq.redrive.progress import RedriveProgress
 from mendq.redrive.reads import RedriveRun, RedriveStart
-from mendq.redrive.redrive import Ticked, redrive
+from mendq.redrive.redrive import TickOutcome, redrive
 from mendq.redrive.store import RedriveStore
 from tests.account.answers import answered
 from tests.heal.conftest import Account, moto_account
@@ -112,10 +112,10 @@ class Redriving:
         else:
             dynamodb.put_item(TableName=table, Item={**key, "reason": {"S": "an incident"}})
 
-    def tick(self, **more: Any) -> Ticked:
+    def tick(self, **more: Any) -> TickOutcome:
         """As follow_up asks for it each minute."""
         outcome = redrive({**request_about(self.newest()), **more}, self.run())
-        assert isinstance(outcome, Ticked)
+        assert isinstance(outcome, TickOutcome)
         return outcome
 
     def minutes(self, most: int, poison: frozenset[str] = frozenset()) -> Outcome:
@@ -306,7 +306,7 @@ def read(account: Account, queue_arn: str, *, stay: bool = False) -> list[Messag
     for each in found if stay else ():
         handle = each["ReceiptHandle"]
         sqs.change_message_visibility(QueueUrl=url, ReceiptHandle=handle, VisibilityTimeout=0)
-    return [message_of(each) for each in found]
+    return [read_message(each) for each in found]
 
 
 @contextmanager

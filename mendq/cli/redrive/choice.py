@@ -15,7 +15,7 @@ from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import taking
 from mendq.cli.output import Yes, require_answer
 from mendq.redrive.message_filter import EVERY_MESSAGE, MessageFilter, Misread, message_filter
-from mendq.redrive.send_batches import MOST_ENTRIES
+from mendq.redrive.mover import MOST_ENTRIES
 
 _WHERE = typer.Option("--where", metavar="JMESPATH", help="Which messages: docs/message-filter.md.")
 _RATE = typer.Option(metavar="R/s", help="At most so many a second, such as 10/s.")

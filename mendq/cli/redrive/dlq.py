@@ -25,7 +25,7 @@ from mendq.model.evidence import to_text
 from mendq.model.facts import Facts
 from mendq.model.queue import is_quarantine, parts_of, redrive_of
 from mendq.notifications.text import counted, plain
-from mendq.redrive.message_groups import MessageGroup, groups_of, outline
+from mendq.redrive.message_groups import MessageGroup, group_messages, outline
 from mendq.redrive.messages import Message
 
 _MOST_EXPIRING = 3
@@ -80,7 +80,7 @@ class _Sample(Struct, frozen=True):
         firsts = [each.first_received_at for each in self.messages if each.first_received_at]
         retained = timedelta(seconds=self.dlq.retention_seconds)
         expiring = self.messages[:_MOST_EXPIRING]
-        groups = groups_of(self.messages, self.now, bodies=bodies)
+        groups = group_messages(self.messages, self.now, bodies=bodies)
         return {
             "queue_arn": self.dlq.queue_arn,
             "source_arns": list(self.source_arns),

@@ -28,7 +28,7 @@ from mendq.cli.redrive.route import Route, route_from, route_to
 from mendq.cli.redrive.work import Act, Work
 from mendq.notifications.text import counted, span
 from mendq.redrive.messages import RedriveMarker
-from mendq.redrive.send_batches import Destination
+from mendq.redrive.mover import Destination
 
 QueueName = Annotated[str, queue_argument("The source; with --to, the DLQ:")]
 _TO = typer.Option("--to", metavar="OTHER", help="Where messages go whose source is gone.")

@@ -56,8 +56,8 @@ class Dlq(Redriving):
         now, queues = datetime.now(UTC), RedriveQueues(self.dlq, self.source)
         claimed = self.redrives.claim(self.dlq, "me", now)
         assert claimed is not None
-        begun = RedriveProgress.begun("case-7", queues, size=5, now=now)
-        progress = (claimed.progress or begun).now_in(stage, now)
+        begun = RedriveProgress.start("case-7", queues, size=5, now=now)
+        progress = (claimed.progress or begun).enter_stage(stage, now)
         self.redrives.save(progress.with_stage(soak_ends_at=now + timedelta(minutes=3)), "me")
         self.redrives.release(self.dlq, "me")
 

@@ -105,7 +105,7 @@ def test_it_is_shown_with_its_case(operator: Operator) -> None:
     redrives = RedriveStore(client, "case_store")
     assert redrives.claim(messages, "me", datetime.now(UTC))
     queues = RedriveQueues(messages, SOURCE)
-    before = redrives.save(RedriveProgress.begun("case-7", queues, size=5, now=NOW), "me")
+    before = redrives.save(RedriveProgress.start("case-7", queues, size=5, now=NOW), "me")
     assert operator.json("show", case_id)["redrive"] is None, "it is another's"
     current = StageProgress(NOW, 80, 2, 80, soak_ends_at=NOW + timedelta(minutes=3))
     over = {"stage": Stage.SOAK, "current": current, "moved": 105, "returned": 3}

@@ -14,8 +14,7 @@ from mendq.cli.redrive.choice import Choice
 from mendq.cli.redrive.route import Route
 from mendq.consumer import VisibilityHeartbeat
 from mendq.redrive.message_filter import EVERY_MESSAGE
-from mendq.redrive.mover import MessageMover
-from mendq.redrive.send_batches import MOST_ENTRIES
+from mendq.redrive.mover import MOST_ENTRIES, MessageMover
 from tests.cli.redrive.dlq import Dlq
 
 

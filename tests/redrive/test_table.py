@@ -1,0 +1,179 @@
+"""The machine's table: complete, without gaps, duplicates or rows that nothing reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+import pytest
+from msgspec import structs
+
+from mendq.redrive.machine import (
+    CHANGES,
+    CHECKS,
+    TABLE,
+    Action,
+    Blocker,
+    Condition,
+    NoRowError,
+    RedriveSituation,
+    Row,
+    decide,
+)
+from mendq.redrive.messages import Message
+from mendq.redrive.progress import ENDED, GOING_ON, DlqSample, RedriveProgress, Stage
+from tests.redrive.toy import DEAD, NOW, SOURCE, begun, message, queue
+
+AN_HOUR = timedelta(hours=1)
+
+# The table as operators know it: each stage's rows in their order.
+CANARY_ROWS = [
+    "BLOCKED_FOR_GOOD: HALT -> halted",
+    "CHANGES_FROZEN: WAIT_FOR_OTHERS",
+    "OLDER_THAN_MESSAGES: HALT -> halted",
+    "OTHER_MOVE_TASK: WAIT_FOR_OTHERS",
+    "TICKS_WITHOUT_RESULT: HALT -> halted",
+    "NO_SAMPLE_YET: TAKE_SAMPLE",
+    "TOO_MANY_BACK: HALT -> halted",
+    "BLOCKED_FOR_NOW: WAIT_WITH_PATIENCE -> halted",
+    "NOTHING_LEFT: SOAK -> soak",
+    "REFUSED_FOR_LONG: HALT -> halted",
+    "STAGE_OVER: SOAK -> soak",
+    "NO_DELETES: WAIT_WITH_PATIENCE -> halted",
+    "ALWAYS: SEND",
+]
+SOAK_ROWS = [
+    *CANARY_ROWS[:8],
+    "SOAK_NOT_OVER: WAIT",
+    "SOURCE_UNREAD: WAIT_WITH_PATIENCE -> halted",
+    "NO_DELETES: WAIT_WITH_PATIENCE -> halted",
+    "NOTHING_LEFT: FINISH -> done",
+    "ALWAYS: BEGIN_STAGE -> ramp",
+]
+RAMP_ROWS = [*CANARY_ROWS[:12], "NO_TURN: WAIT", "ALWAYS: SEND"]
+
+
+def describe_row(row: Row) -> str:
+    next_stage = f" -> {row.next_stage}" if row.next_stage else ""
+    return f"{row.condition.name}: {row.action.name}{next_stage}"
+
+
+@pytest.mark.parametrize(
+    ("stage", "rows"),
+    [(Stage.CANARY, CANARY_ROWS), (Stage.SOAK, SOAK_ROWS), (Stage.RAMP, RAMP_ROWS)],
+)
+def test_table_lists_exactly_these_rows_of_stage(stage: Stage, rows: list[str]) -> None:
+    assert [describe_row(row) for row in TABLE if stage in row.stages] == rows
+
+
+def test_table_has_no_row_for_ended_redrive() -> None:
+    assert not [row for row in TABLE if set(row.stages) & set(ENDED)]
+
+
+def test_table_has_no_two_rows_for_same_stage_and_condition() -> None:
+    pairs = [(stage, row.condition) for row in TABLE for stage in row.stages]
+    assert len(set(pairs)) == len(pairs)
+
+
+def test_table_ends_each_stage_with_row_that_always_matches() -> None:
+    for stage in GOING_ON:
+        conditions = [row.condition for row in TABLE if stage in row.stages]
+        assert conditions.index(Condition.ALWAYS) == len(conditions) - 1
+
+
+def test_table_reaches_each_stage_from_canary() -> None:
+    reached = {Stage.CANARY}
+    for _ in Stage:
+        for row in TABLE:
+            if row.next_stage and reached & set(row.stages):
+                reached.add(row.next_stage)
+    assert reached == set(Stage)
+
+
+def test_table_uses_each_condition_and_each_action() -> None:
+    assert {row.condition for row in TABLE} == set(Condition) == set(CHECKS)
+    assert {row.action for row in TABLE} == set(Action) == set(CHANGES)
+
+
+@pytest.mark.parametrize("stage", ENDED)
+def test_decide_raises_for_ended_redrive(stage: Stage) -> None:
+    progress = begun().enter_stage(stage, NOW)
+    with pytest.raises(NoRowError, match=stage):
+        decide(make_situation(progress))
+
+
+def make_progress(stage: Stage, **over: object) -> RedriveProgress:
+    """One that has moved 100 messages, and whose soak is over."""
+    progress = begun(size=80).enter_stage(stage, NOW)
+    progress = progress.with_stage(moved=20, soak_ends_at=NOW, expected=1_000)
+    moved_at = NOW - timedelta(minutes=1)
+    return structs.replace(progress, moved=100, moved_at=moved_at, **over)
+
+
+def make_situation(
+    progress: RedriveProgress, sample: DlqSample | None = None, **over: object
+) -> RedriveSituation:
+    situation = RedriveSituation(
+        progress,
+        NOW,
+        queue(DEAD, 1_000),
+        queue(SOURCE),
+        deletes_per_second=50,
+        sample=sample or DlqSample(),
+    )
+    return structs.replace(situation, **over)
+
+
+def make_matching_situation(stage: Stage, condition: Condition) -> RedriveSituation:
+    """A situation in which this row is the first that matches."""
+    progress = make_progress(stage)
+    late = progress.with_waits(is_refused=True, refused_since=NOW - AN_HOUR)
+    back: tuple[Message, ...] = tuple(message(f"back {n}") for n in range(10))
+    unread = progress.with_stage(stood=100)
+    soaking = progress.with_stage(soak_ends_at=NOW + AN_HOUR)
+    just_moved = structs.replace(progress, moved_at=NOW)
+    situations: Mapping[Condition, RedriveSituation] = {
+        Condition.BLOCKED_FOR_GOOD: make_situation(progress, blocker=Blocker("no", for_good=True)),
+        Condition.CHANGES_FROZEN: make_situation(progress, frozen="an incident"),
+        Condition.OLDER_THAN_MESSAGES: make_situation(
+            make_progress(stage, began_at=NOW - timedelta(days=14))
+        ),
+        Condition.OTHER_MOVE_TASK: make_situation(progress, has_foreign_task=True),
+        Condition.TICKS_WITHOUT_RESULT: make_situation(progress.with_waits(fruitless=3)),
+        Condition.NO_SAMPLE_YET: structs.replace(make_situation(progress), sample=None),
+        Condition.TOO_MANY_BACK: make_situation(progress, DlqSample(returned=back)),
+        Condition.BLOCKED_FOR_NOW: make_situation(progress, blocker=Blocker("SQS is silent")),
+        Condition.NOTHING_LEFT: make_situation(progress, dlq=queue(DEAD, 0)),
+        Condition.REFUSED_FOR_LONG: make_situation(late),
+        Condition.STAGE_OVER: make_situation(progress.with_stage(moved=80)),
+        Condition.SOAK_NOT_OVER: make_situation(soaking),
+        Condition.SOURCE_UNREAD: make_situation(unread, source=queue(SOURCE, 50)),
+        Condition.NO_DELETES: make_situation(progress, deletes_per_second=0),
+        Condition.NO_TURN: make_situation(just_moved),
+        Condition.ALWAYS: make_situation(progress),
+    }
+    return situations[condition]
+
+
+ROWS_BY_STAGE = [(stage, row) for row in TABLE for stage in row.stages]
+
+
+@pytest.mark.parametrize(
+    ("stage", "row"), ROWS_BY_STAGE, ids=[f"{s}-{r.condition.name}" for s, r in ROWS_BY_STAGE]
+)
+def test_decide_reaches_row_and_its_stage(stage: Stage, row: Row) -> None:
+    situation = make_matching_situation(stage, row.condition)
+    matching = [
+        other for other in TABLE if stage in other.stages and CHECKS[other.condition](situation)
+    ]
+    assert matching[0] is row
+    progress, action = decide(situation)
+    assert action is row.action
+    if action is Action.WAIT_WITH_PATIENCE:
+        assert progress.stage is stage, "its patience is not over yet"
+        waited = progress.with_waits(
+            consumers_since=NOW - AN_HOUR,
+            blocked_since=NOW - AN_HOUR,
+        )
+        progress = decide(structs.replace(situation, progress=waited)).progress
+    assert progress.stage is (row.next_stage or stage)
