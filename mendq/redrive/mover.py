@@ -265,18 +265,18 @@ class MessageMover:
         which ten are held can show nothing new. Empty if the queue shows no others.
         """
         if not self._is_opening:
-            received = self._receive(most)
-            self._is_opening = not received and self._hides_messages()
+            batch = self._receive(most)
+            self._is_opening = not batch and self._hides_messages()
             if not self._is_opening:
-                return received
+                return batch
         while self._groups_to_open and self._may_open():
             group = next(iter(self._groups_to_open))
             del self._groups_to_open[group]
             held = self._groups[group] & self._held.held
             if 0 < len(held) < MOST_RECEIVED:
                 self._held.release(*held)
-                if received := self._receive(MOST_RECEIVED):
-                    return received
+                if batch := self._receive(MOST_RECEIVED):
+                    return batch
         self._is_opening = False
         return self._receive(most)
 

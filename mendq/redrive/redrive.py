@@ -372,10 +372,11 @@ def prepare_quarantine(clients: Clients, source: Facts) -> str | Refusal:
         FactsUnavailable: A later try may help.
     """
     queue_arn = arn_of_quarantine(source.queue_arn)
+    wanted = attributes_of_quarantine(source)
     attributes = attributes_if_there(clients, queue_arn)
     if not attributes:
         try:
-            made = make_queue(clients, queue_arn, attributes_of_quarantine(source))
+            made = make_queue(clients, queue_arn, wanted)
         except (ClientError, BotoCoreError) as error:
             raise FactsUnavailable(f"making {queue_arn}: {error}") from error
         if isinstance(made, Refusal):
