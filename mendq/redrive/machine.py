@@ -294,7 +294,7 @@ class RedriveSituation(Struct, frozen=True):
     def messages_left(self) -> int:
         """Messages that could still be sent back, including those in flight."""
         sample = self.sample_or_empty
-        seen = sample.seen - sample.quarantined
+        seen = sample.size - sample.quarantined
         return max(0, max(self.messages_expected, seen) - len(sample.stays))
 
     @property
@@ -317,14 +317,14 @@ class RedriveSituation(Struct, frozen=True):
         """
         progress = self.progress
         if progress.stage is Stage.CANARY:
-            return progress.current.left
+            return progress.current.remaining
         bounds = self.bounds
         since = (self.now - (progress.moved_at or progress.began_at)).total_seconds()
         least = bounds.least_per_tick * round(since / bounds.tick_seconds)
         in_one_tick = int(self.rate_per_second * bounds.tick_seconds)
         most = min(max(bounds.least_per_tick, in_one_tick), bounds.mover_per_tick)
         wanted = max(least, int(self.rate_per_second * since))
-        return min(wanted, most, progress.current.left)
+        return min(wanted, most, progress.current.remaining)
 
     def is_patience_over(self, since: datetime | None) -> bool:
         """Return True if the redrive has waited since then for as long as it may."""
@@ -404,7 +404,7 @@ def is_stage_over(situation: RedriveSituation) -> bool:
     a stage of which SQS refuses messages: that wait has its own end.
     """
     current = situation.progress.current
-    if current.left == 0:
+    if current.remaining == 0:
         return True
     longest = timedelta(seconds=situation.bounds.stage_seconds)
     is_late = situation.now >= current.began_at + longest

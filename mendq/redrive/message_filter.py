@@ -33,7 +33,7 @@ from mendq.model.evidence import to_text
 from mendq.redrive.messages import REDRIVEN, Message, MessageAttribute, quarantine_reason
 
 LONGEST_EXPRESSION = 4_000
-# A filter may repeat what it looks at only so often, so that it ends soon with any message.
+# Limit of copies that a filter makes of what it looks at, so that each message is judged quickly.
 MOST_COPIES = 1_000
 DEEPEST = 100
 EXISTS, SHAPE = "exists", "shape"
@@ -51,9 +51,9 @@ _KINDS: dict[type, str] = {
 _KINDS |= {dict: "object", list: "array", type(None): "null"}
 # https://www.rfc-editor.org/rfc/rfc8259#section-6
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
-# So deep a shape goes into an object.
+# Levels of an object that its shape shows.
 _DEEP = 2
-# Only the first child of these sees the message itself.
+# Nodes of which only the first child looks at the message itself.
 _WAYS = ("subexpression", "index_expression")
 _LEADING = (*_WAYS, "projection", "value_projection", "filter_projection", "flatten", "pipe")
 _FAILURES = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
@@ -62,7 +62,7 @@ Node = Mapping[str, Any]
 
 
 class Misread(Exception):
-    """Why a text is no filter."""
+    """The reason why a text cannot be read as a filter."""
 
 
 class UnreadableJson(Struct, frozen=True):
@@ -79,7 +79,11 @@ class _Unevaluable(ValueError):
 
 
 class Judgement(NamedTuple):
-    """What a filter says of one message; `values` by what it asked for, None where missing."""
+    """The result of a filter for one message.
+
+    `values` are the message's values by the filter's paths, None for a missing one. `error` says
+    why the filter could not be evaluated.
+    """
 
     matches: bool
     values: Mapping[str, Any] = {}
@@ -87,7 +91,7 @@ class Judgement(NamedTuple):
 
 
 class MessageFilter(Struct, frozen=True):
-    """A filter that was read; without a `tree` it takes every message."""
+    """A parsed filter. Without a `tree` it matches every message. `asks` are its paths by text."""
 
     tree: Node | None = None
     asks: Mapping[str, Node] = field(default_factory=dict)
@@ -95,29 +99,36 @@ class MessageFilter(Struct, frozen=True):
     def judge(
         self, message: Message, now: datetime, document: Mapping[str, Any] | None = None
     ) -> Judgement:
-        """Never raises, whatever the message holds; `document` is its own where that is known."""
+        """Return whether the filter matches. Never raises, for any message.
+
+        `document` is the message's `document_of`, if the caller has it already.
+        """
         if self.tree is None:
             return Judgement(matches=True)
         values = dict[str, Any]()
         try:
             document = document or document_of(message, now)
             interpreter = _Interpreter({document["body_text"]: document["body"]})
-            values = {name: interpreter.visit(way, document) for name, way in self.asks.items()}
+            values = {text: interpreter.visit(path, document) for text, path in self.asks.items()}
             return Judgement(interpreter.visit(self.tree, document) is True, values)
         except _Unevaluable as error:
             return Judgement(matches=False, values=values, error=str(error))
         except _FAILURES as error:
-            # Its own words hold the value: no part of a body is ever shown.
+            # The error's text may hold a part of the body, which is never shown.
             kind = getattr(error, "actual_type", type(error).__name__)
-            said = f"{getattr(error, 'function_name', 'it')}() of a {kind}"
-            return Judgement(matches=False, values=values, error=said)
+            reason = f"{getattr(error, 'function_name', 'it')}() of a {kind}"
+            return Judgement(matches=False, values=values, error=reason)
 
 
 EVERY_MESSAGE = MessageFilter()
 
 
 def message_filter(expression: str) -> MessageFilter:
-    """Read an expression; raises Misread."""
+    """Parse an expression.
+
+    Raises:
+        Misread: It is not JMESPath, too long or too deep, or it cannot match any message.
+    """
     if len(expression) > LONGEST_EXPRESSION:
         raise Misread(f"it is longer than {LONGEST_EXPRESSION:,} characters")
     try:
@@ -126,15 +137,16 @@ def message_filter(expression: str) -> MessageFilter:
         _require_finite_literals(tree)
         if _copies(tree) > MOST_COPIES:
             raise Misread(f"it makes more than {MOST_COPIES:,} copies of what it looks at")
-        return MessageFilter(tree, {_written(each): each for each in _ways(tree)})
+        return MessageFilter(tree, {_spell_path(path): path for path in _find_paths(tree)})
     except RecursionError as error:
         raise Misread(f"it is nested deeper than {DEEPEST} levels") from error
     except JMESPathError as error:
-        said = " ".join(str(error).partition("\n")[0].split()).removesuffix(", for expression:")
-        at = (getattr(error, "lex_position", None) or 0) + 1
-        if expression[at - 1 : at] == "=" != expression[at : at + 1]:
-            said = "= alone compares nothing: did you mean ==?"
-        raise Misread(f"at character {at}: {said}; {_HINT}") from error
+        first_line = str(error).partition("\n")[0]
+        reason = " ".join(first_line.split()).removesuffix(", for expression:")
+        index = getattr(error, "lex_position", None) or 0
+        if expression[index : index + 1] == "=" and expression[index + 1 : index + 2] != "=":
+            reason = "= alone compares nothing: did you mean ==?"
+        raise Misread(f"at character {index + 1}: {reason}; {_HINT}") from error
 
 
 class _Functions(Functions):  # type: ignore[misc] # jmespath has no types
@@ -189,17 +201,17 @@ class _Interpreter(TreeInterpreter):  # type: ignore[misc] # jmespath has no typ
     def visit_field(self, node: Node, value: Any) -> Any:
         inside = self._json_in(value) if isinstance(value, str) else value
         _require_readable(inside, "a text that the filter looks into")
-        found = inside.get(node["value"]) if isinstance(inside, dict) else None
-        _require_readable(found, "the body")
-        return found
+        member = inside.get(node["value"]) if isinstance(inside, dict) else None
+        _require_readable(member, "the body")
+        return member
 
     def visit_multi_select_list(self, node: Node, value: Any) -> list[Any] | None:
-        """Unknown where a member is: what is missing is no member that equals nothing."""
-        found = [self.visit(each, value) for each in node["children"]]
-        return None if any(each is None for each in found) else found
+        """Return the members, or None (unknown) if one is missing: null must not equal null."""
+        members = [self.visit(child, value) for child in node["children"]]
+        return None if any(member is None for member in members) else members
 
     def visit_comparator(self, node: Node, value: Any) -> bool | None:
-        left, right = (self.visit(each, value) for each in node["children"])
+        left, right = (self.visit(child, value) for child in node["children"])
         name = node["value"]
         if left is None or right is None:
             return None
@@ -212,25 +224,26 @@ class _Interpreter(TreeInterpreter):  # type: ignore[misc] # jmespath has no typ
         return bool(self.COMPARATOR_FUNC[name](left, right))
 
     def visit_not_expression(self, node: Node, value: Any) -> bool | None:
-        found = self.visit(node["children"][0], value)
-        return not found if isinstance(found, bool) else None
+        truth = self.visit(node["children"][0], value)
+        return not truth if isinstance(truth, bool) else None
 
-    def _joined(self, node: Node, value: Any, *, decides: bool) -> bool | None:
+    def _join_truths(self, node: Node, value: Any, *, decides: bool) -> bool | None:
+        """Evaluate && or ||. The truth value `decides` settles it, whatever the other side is."""
         left, right = node["children"]
-        found = self.visit(left, value)
-        last = decides if found is decides else self.visit(right, value)
-        is_known = last is decides or (isinstance(found, bool) and isinstance(last, bool))
+        first = self.visit(left, value)
+        last = decides if first is decides else self.visit(right, value)
+        is_known = last is decides or (isinstance(first, bool) and isinstance(last, bool))
         return last if is_known else None
 
-    visit_and_expression = partialmethod(_joined, decides=False)
-    visit_or_expression = partialmethod(_joined, decides=True)
+    visit_and_expression = partialmethod(_join_truths, decides=False)
+    visit_or_expression = partialmethod(_join_truths, decides=True)
 
     def visit_function_expression(self, node: Node, value: Any) -> Any:
         if node["value"] == EXISTS:
-            asked = node["children"][0]
-            found = self.visit(asked, value)
-            return found is not None and not (found == [] and "projection" in asked["type"])
-        arguments = [self.visit(each, value) for each in node["children"]]
+            path = node["children"][0]
+            result = self.visit(path, value)
+            return result is not None and not (result == [] and "projection" in path["type"])
+        arguments = [self.visit(child, value) for child in node["children"]]
         if None in arguments and node["value"] not in _TAKE_NULL:
             return None
         if node["value"] == SHAPE:
@@ -296,9 +309,9 @@ def _require_readable(value: Any, what: str) -> None:
 def _require_depth(node: Node, left: int = DEEPEST) -> None:
     if not left:
         raise RecursionError
-    for each in node["children"]:
-        if isinstance(each, dict):
-            _require_depth(each, left - 1)
+    for child in node["children"]:
+        if isinstance(child, dict):
+            _require_depth(child, left - 1)
 
 
 def _copies(node: Node) -> int:
@@ -335,41 +348,46 @@ def _is_finite(value: Any) -> bool:
     return not isinstance(value, list) or all(map(_is_finite, value))
 
 
-def _ways(node: Node) -> list[Node]:
-    """Every way into the message that begins at a root; raises Misread for any other."""
-    kind, children = node["type"], node["children"]
+def _find_paths(node: Node) -> list[Node]:
+    """Return every path into the message. Raise Misread if one does not begin at a root."""
+    kind = node["type"]
+    children = node["children"]
     if kind == "field":
         _require_root(node["value"])
         return [node]
     if kind in ("current", "identity"):
         raise Misread(f"@: begin with one of {', '.join(ROOTS)}")
     if kind in _LEADING:
-        first = _ways(children[0])
+        first = _find_paths(children[0])
         return [node] if kind in _WAYS and first == [children[0]] else first
     if kind == "function_expression":
         _require_function(node["value"], children)
-    if kind == "comparator" and any(each.get("value", 0) is None for each in children):
+    if kind == "comparator" and any(child.get("value", 0) is None for child in children):
         raise Misread("nothing equals null: say exists(...) or !exists(...)")
-    inner = (each for each in children if isinstance(each, dict) and each["type"] != "expref")
-    return [way for each in inner for way in _ways(each)]
+    paths = list[Node]()
+    for child in children:
+        if isinstance(child, dict) and child["type"] != "expref":
+            paths += _find_paths(child)
+    return paths
 
 
-def _written(way: Node) -> str:
-    if way["type"] == "field":
-        return named(str(way["value"]))
-    if way["type"] in _WAYS:
-        return ".".join(_written(each) for each in way["children"]).replace(".[", "[")
-    return f"[{way['value']}]" if way["type"] == "index" else "[...]"
+def _spell_path(path: Node) -> str:
+    """Return a path as an operator would write it."""
+    if path["type"] == "field":
+        return spell_name(str(path["value"]))
+    if path["type"] in _WAYS:
+        return ".".join(_spell_path(child) for child in path["children"]).replace(".[", "[")
+    return f"[{path['value']}]" if path["type"] == "index" else "[...]"
 
 
-def named(name: str) -> str:
-    """A name as an expression spells it, after a dot or alone."""
+def spell_name(name: str) -> str:
+    """Return a name as an expression spells it, after a dot or alone."""
     return name if name.isascii() and name.isidentifier() else json.dumps(name)
 
 
-def literal(found: Any) -> str:
-    """A value as an expression spells it, in printable ASCII."""
-    text = json.dumps(found, separators=(",", ":"), allow_nan=False)
+def literal(value: Any) -> str:
+    """Return a value as an expression spells it, in printable ASCII."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return "`" + text.replace("`", "\\u0060") + "`"
 
 
@@ -386,30 +404,35 @@ def _require_root(name: str) -> None:
 def _require_function(name: str, arguments: Sequence[Node]) -> None:
     ours = (EXISTS, SHAPE)
     if not (len(arguments) == 1 if name in ours else name in Functions.FUNCTION_TABLE):
-        there_are = ", ".join((*(f"{each}(PATH)" for each in ours), *Functions.FUNCTION_TABLE))
+        own_functions = [f"{own}(PATH)" for own in ours]
+        there_are = ", ".join((*own_functions, *Functions.FUNCTION_TABLE))
         raise Misread(f"there is no function {name[:40]}; there are {there_are}")
 
 
-def shape(found: Any, depth: int = _DEEP, read: Callable[[str], Any] | None = None) -> Any:
+def shape(value: Any, depth: int = _DEEP, read: Callable[[str], Any] | None = None) -> Any:
     """Return the names and value types of an object, also if it is JSON inside a text.
 
     `read` gives the JSON in a text.
     """
     read = read or json_in
-    within = read(found) if isinstance(found, str) else found
-    if not depth or not isinstance(within, dict) or not (within or within is found):
-        return _KINDS[type(found)]
-    return {name: shape(each, depth - 1, read) for name, each in sorted(within.items())}
+    within = read(value) if isinstance(value, str) else value
+    if not depth or not isinstance(within, dict) or not (within or within is value):
+        return _KINDS[type(value)]
+    return {name: shape(member, depth - 1, read) for name, member in sorted(within.items())}
 
 
 def document_of(message: Message, now: datetime) -> dict[str, Any]:
-    """What a filter is asked of; what the message does not have is None or left out."""
-    retained = quarantine_reason(message)
-    attributes = {name: _value_of(each) for name, each in message.attributes.items()}
-    if retained:
-        # The quarantine's mark stands in the place of the redrive's and holds what that said.
-        redriven = {name: getattr(retained, name) for name in ("source", "redrive_count")}
-        attributes.setdefault(REDRIVEN, json.dumps({**redriven, "redrive": retained.case}))
+    """Return the document that a filter looks at. Missing values are None or left out."""
+    quarantine_mark = quarantine_reason(message)
+    attributes = {name: _read_value(attribute) for name, attribute in message.attributes.items()}
+    if quarantine_mark:
+        # The quarantine's mark replaces the redrive's and keeps its values.
+        redriven = {
+            "source": quarantine_mark.source,
+            "redrive_count": quarantine_mark.redrive_count,
+            "redrive": quarantine_mark.case,
+        }
+        attributes.setdefault(REDRIVEN, json.dumps(redriven))
     system = {
         "ApproximateReceiveCount": message.receive_count,
         "AWSTraceHeader": message.trace_header,
@@ -422,10 +445,10 @@ def document_of(message: Message, now: datetime) -> dict[str, Any]:
         "body": json_in(message.body),
         "body_text": message.body,
         "attributes": attributes,
-        "system": {name: each for name, each in system.items() if each},
+        "system": {name: value for name, value in system.items() if value},
         "receive_count": message.receive_count,
         "redrive_count": message.redrive_count,
-        "quarantine_reason": retained.why if retained else None,
+        "quarantine_reason": quarantine_mark.why if quarantine_mark else None,
         "sent_at": to_text(message.sent_at),
         "age_seconds": max(0.0, (now - message.sent_at).total_seconds()),
         "size_bytes": message.size_bytes,
@@ -434,12 +457,13 @@ def document_of(message: Message, now: datetime) -> dict[str, Any]:
     }
 
 
-def _value_of(found: MessageAttribute) -> Any:
-    """The number in an attribute of type Number, else the text; bytes can only exist."""
-    if not isinstance(found.value, str) or found.data_type.partition(".")[0] != "Number":
-        return found.value
-    number = json_in(found.value)
-    return number if type(number) in (int, float) else found.value
+def _read_value(attribute: MessageAttribute) -> Any:
+    """Return the number in an attribute of type Number, otherwise its text or bytes."""
+    kind = attribute.data_type.partition(".")[0]
+    if not isinstance(attribute.value, str) or kind != "Number":
+        return attribute.value
+    number = json_in(attribute.value)
+    return number if type(number) in (int, float) else attribute.value
 
 
 def json_in(text: str) -> Any:
@@ -460,14 +484,14 @@ def json_in(text: str) -> Any:
         return number
 
     try:
-        found = json.loads(text, parse_constant=note_constant, parse_float=to_float)
+        value = json.loads(text, parse_constant=note_constant, parse_float=to_float)
     except JSONDecodeError:
         return None
     except RecursionError:
         return UnreadableJson("is nested too deep")
     except ValueError:  # Python reads whole numbers of 4,300 digits at most
         return UnreadableJson("holds a number of too many digits")
-    return UnreadableJson(refused[0]) if refused else found
+    return UnreadableJson(refused[0]) if refused else value
 
 
 _EPOCH = datetime.fromtimestamp(0, UTC)

@@ -30,8 +30,8 @@ from mendq.redrive.message_filter import (
     json_in,
     literal,
     message_filter,
-    named,
     shape,
+    spell_name,
 )
 from mendq.redrive.messages import QUARANTINED, REDRIVEN, Message
 
@@ -163,7 +163,7 @@ def _body_label(document: Mapping[str, Any], *, bodies: bool) -> Label:
 
 
 def _attribute_label(name: str, attribute: Any, *, is_varied: bool) -> Label:
-    path = f"attributes.{named(name)}"
+    path = f"attributes.{spell_name(name)}"
     if isinstance(attribute, str) and ERROR_NAMES.search(name):
         what, where = _find_pattern(attribute, path)
         return "error", f"{name}: {what}", where

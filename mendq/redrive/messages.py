@@ -33,7 +33,7 @@ class MessageAttribute(Struct, frozen=True):
     value: str | bytes
 
     @property
-    def in_bytes(self) -> bytes:
+    def value_bytes(self) -> bytes:
         return self.value if isinstance(self.value, bytes) else self.value.encode()
 
     def document(self) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class Message(Struct, frozen=True):
         for name, attribute in self.attributes.items():
             size += len(name.encode())
             size += len(attribute.data_type.encode())
-            size += len(attribute.in_bytes)
+            size += len(attribute.value_bytes)
         return size
 
     def fits(self, most_bytes: int) -> bool:
@@ -137,7 +137,7 @@ class RedriveMarker(Struct, frozen=True):
     redrive_id: str
     key: bytes
 
-    def marked(self, message: Message) -> Message:
+    def mark_redriven(self, message: Message) -> Message:
         """Return the message with the mark of this redrive, counted once more."""
         mark = RedriveMark(
             source=self.source_arn,
@@ -148,7 +148,7 @@ class RedriveMarker(Struct, frozen=True):
         )
         return _replace_mark(message, REDRIVEN, mark)
 
-    def quarantined(self, message: Message, why: str, at: datetime) -> Message:
+    def mark_quarantined(self, message: Message, why: str, at: datetime) -> Message:
         """Return the message with the quarantine's mark in place of the redrive's."""
         mark = QuarantineMark(
             why=why[:LONGEST_WHY],
@@ -255,7 +255,7 @@ class MoveResult(Struct, frozen=True):
     failed: tuple[NotMoved, ...] = ()
 
     @property
-    def tried(self) -> int:
+    def attempts(self) -> int:
         return self.moved + self.copied + len(self.failed)
 
     @property

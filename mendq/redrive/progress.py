@@ -74,7 +74,7 @@ class StageProgress(Struct, frozen=True):
     soak_ends_at: Moment | None = None
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         """Messages that this stage may still move."""
         return max(0, self.size - self.moved)
 
@@ -241,7 +241,7 @@ class DlqSample(Struct, frozen=True):
     quarantined: int = 0
 
     @property
-    def seen(self) -> int:
+    def size(self) -> int:
         """All messages of the sample."""
         return len(self.returned) + len(self.waiting) + len(self.stays)
 
@@ -272,7 +272,7 @@ def sort_messages(
         is_new = message.sent_at > progress.began_at
         if is_new and (is_from_source or not message.source_arn):
             newly_dead += 1
-        can_go = is_from_source and marker.marked(message).fits(source.maximum_message_bytes)
+        can_go = is_from_source and marker.mark_redriven(message).fits(source.maximum_message_bytes)
         if can_go and message.group_id not in blocked_groups:
             waiting.append(message)
             continue

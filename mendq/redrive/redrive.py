@@ -242,7 +242,7 @@ class RedriveTick(Struct):
             progress, action = decide(self.situation)
             if action is Action.SEND:
                 self.send_messages(progress)
-                if self.progress.current.left:
+                if self.progress.current.remaining:
                     break
                 continue
             self.save(progress)
@@ -310,7 +310,7 @@ class RedriveTick(Struct):
         try:
             queue_arn = prepare_quarantine(self.run.clients, self.situation.source)
             if isinstance(queue_arn, str):
-                mark = partial(self.marker.quarantined, why=WHY, at=self.run.now)
+                mark = partial(self.marker.mark_quarantined, why=WHY, at=self.run.now)
                 return self.move(messages, queue_arn, mark)
         except (QueueRefusesUs, FactsUnavailable) as error:
             blocker = describe_read_error(error)
@@ -326,7 +326,7 @@ class RedriveTick(Struct):
         messages = self.situation.sample_or_empty.waiting[:wanted]
         self.save(progress.with_stage(in_flight=len(messages)))
         most_bytes = self.situation.source.maximum_message_bytes
-        result = self.move(messages, progress.source_arn, self.marker.marked, most_bytes)
+        result = self.move(messages, progress.source_arn, self.marker.mark_redriven, most_bytes)
         because = ""
         if not messages:
             because = NONE_TO_SEND + (describe_staying_messages(self.situation) or HELD)

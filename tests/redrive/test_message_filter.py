@@ -422,7 +422,9 @@ def test_three_truths_keep_the_laws_of_two(one: str, other: str, message: Messag
 
 def test_what_a_filter_asks_of_the_redrive_it_may_ask_in_the_quarantine() -> None:
     """There another attribute stands in the place of the redrive's."""
-    quarantined = RedriveMarker(SOURCE, "case-1", b"key").quarantined(MESSAGE, "came back", NOW)
+    quarantined = RedriveMarker(SOURCE, "case-1", b"key").mark_quarantined(
+        MESSAGE, "came back", NOW
+    )
     assert REDRIVEN not in quarantined.attributes
     for asked in ("redrive == 'case-1'", "redrive_count == `2`", f"source == '{SOURCE}'"):
         expression = f'attributes."{REDRIVEN}".{asked}'

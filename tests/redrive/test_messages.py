@@ -39,17 +39,17 @@ def bearing(name: str, value: object, data_type: str = "String") -> Message:
 
 
 def retained(of: Message, why: str = "it came back") -> Message:
-    return RedriveMarker(SOURCE, "case-1", b"").quarantined(of, why, NOW)
+    return RedriveMarker(SOURCE, "case-1", b"").mark_quarantined(of, why, NOW)
 
 
 def test_every_way_back_is_counted_even_out_of_the_quarantine() -> None:
-    twice = MARKER.marked(MARKER.marked(OLD))
-    assert (MARKER.marked(OLD).redrive_count, twice.redrive_count) == (1, 2)
+    twice = MARKER.mark_redriven(MARKER.mark_redriven(OLD))
+    assert (MARKER.mark_redriven(OLD).redrive_count, twice.redrive_count) == (1, 2)
     apart = retained(twice)
     assert set(apart.attributes) == {"kind", QUARANTINED}
     said = QuarantineMark("it came back", NOW.isoformat(), SOURCE, "case-1", 2)
     assert quarantine_reason(apart) == said
-    back = MARKER.marked(apart)
+    back = MARKER.mark_redriven(apart)
     assert (back.redrive_count, set(back.attributes)) == (3, {"kind", REDRIVEN})
 
 
@@ -67,7 +67,7 @@ def test_a_senders_own_word_in_the_marks_place_is_no_count(value: object, data_t
     assert bearing(REDRIVEN, SENT).redrive_count == 3
 
 
-RETURNED = MARKER.marked(OLD)
+RETURNED = MARKER.mark_redriven(OLD)
 
 
 def under(mark: Message, body: str = "another", **over: Any) -> Message:
@@ -81,11 +81,11 @@ def under(mark: Message, body: str = "another", **over: Any) -> Message:
         (RETURNED, True),
         # Its consumer sent it to the DLQ: a new message, of which SQS says no source.
         (under(RETURNED, OLD.body, message_id="parked", source_arn=None), True),
-        (MARKER.marked(RETURNED), True),
+        (MARKER.mark_redriven(RETURNED), True),
         (under(RETURNED, OLD.body, source_arn=OTHER), False),
         (under(RETURNED), False),
         (under(RETURNED, source_arn=None), False),
-        *((RedriveMarker(*given).marked(OLD), False) for given in (
+        *((RedriveMarker(*given).mark_redriven(OLD), False) for given in (
             (SOURCE, "case", b"no key of its"),
             (SOURCE, "another case", MARKER.key),
             (OTHER, "case", MARKER.key),
@@ -110,7 +110,7 @@ def test_a_mark_is_of_one_queue_one_redrive_and_one_text(of: Message, *, is_know
 def test_what_is_no_mark_is_taken_off_like_one(text: str | bytes) -> None:
     odd = bearing(QUARANTINED, text, "Binary" if isinstance(text, bytes) else "String")
     assert quarantine_reason(odd) is None
-    back = MARKER.marked(odd)
+    back = MARKER.mark_redriven(odd)
     assert (back.redrive_count, set(back.attributes)) == (1, {"kind", REDRIVEN})
 
 
@@ -126,7 +126,7 @@ def test_what_is_written_is_read_and_no_count_grows_until_it_reads_as_none(
     assert found is not None
     assert (found.why, found.redrive_count) == (why[:512], 3)
     for name, mark in ((QUARANTINED, MARK), (REDRIVEN, SENT)):
-        back = MARKER.marked(bearing(name, {**mark, "redrive_count": redrive_count}))
+        back = MARKER.mark_redriven(bearing(name, {**mark, "redrive_count": redrive_count}))
         assert back.redrive_count == min(redrive_count + 1, MOST_REDRIVES)
 
 
@@ -135,7 +135,7 @@ def sample(messages: Iterable[Message], *, is_fifo: bool = False) -> DlqSample:
     return sort_messages(messages, begun(), source, MARKER)
 
 
-ROOM = MARKER.marked(message("x", body="")).size_bytes
+ROOM = MARKER.mark_redriven(message("x", body="")).size_bytes
 LONGEST = message("x", body="é" * ((MOST_BYTES - ROOM) // 2))
 STRANGERS = [message("stranger", source_arn=each) for each in (None, "", DEAD, f"{SOURCE}-2")]
 NINE = {f"a{n}": MessageAttribute("String", "x") for n in range(9)}
@@ -149,16 +149,16 @@ TEN = {**NINE, "a9": NINE["a0"]}
         (message("at once", sent_at=NOW), "waits"),
         (NEW, "newly dead"),
         (RETURNED, "returned"),
-        (MARKER.marked(retained(RETURNED)), "returned"),
+        (MARKER.mark_redriven(retained(RETURNED)), "returned"),
         (LONGEST, "waits"),
         # No mark fits: nobody could tell it from others when it came back.
         (replace(LONGEST, body=f"{LONGEST.body}é"), "stuck"),
         (message("full", attributes=TEN), "stuck"),
         (message("nine", attributes=NINE), "waits"),
-        (MARKER.marked(message("x", body="x" * (MOST_BYTES + 1))), "returned"),
+        (MARKER.mark_redriven(message("x", body="x" * (MOST_BYTES + 1))), "returned"),
         *((each, "stuck") for each in STRANGERS),
-        *((MARKER.marked(each), "stuck") for each in STRANGERS[2:]),
-        *((MARKER.marked(each), "returned") for each in STRANGERS[:2]),
+        *((MARKER.mark_redriven(each), "stuck") for each in STRANGERS[2:]),
+        *((MARKER.mark_redriven(each), "returned") for each in STRANGERS[:2]),
     ],
 )
 @pytest.mark.parametrize("is_fifo", [False, True])
@@ -171,7 +171,7 @@ def test_what_a_message_is_to_a_redrive(each: Message, standing: str, *, is_fifo
         "waits": len(found.waiting) - found.newly_dead,
     }
     assert {name for name, number in counts.items() if number} == {standing}
-    assert found.seen == 1
+    assert found.size == 1
 
 
 def test_behind_a_stuck_message_its_fifo_group_waits_and_others_do_not() -> None:
@@ -179,7 +179,7 @@ def test_behind_a_stuck_message_its_fifo_group_waits_and_others_do_not() -> None
         message("a1", group_id="a", source_arn=None),
         message("b1", group_id="b"),
         message("a2", group_id="a"),
-        MARKER.marked(message("a3", group_id="a")),
+        MARKER.mark_redriven(message("a3", group_id="a")),
     ]
     fifo, standard = sample(messages, is_fifo=True), sample(messages)
     assert [each.body for each in fifo.waiting] == ["b1"]

@@ -61,7 +61,7 @@ def arrived(here: Redriving) -> list[Message]:
 
 
 def to_source(here: Redriving) -> Destination:
-    mark = RedriveMarker(here.source, "case-1", KEY).marked
+    mark = RedriveMarker(here.source, "case-1", KEY).mark_redriven
     return Destination(here.source, here.account.url(here.source), "case-1", mark)
 
 
@@ -348,7 +348,9 @@ def test_within_a_group_nothing_goes_before_what_stands_in_front(
     messages = [
         Message(f"m-{at}", "x" * size, AT, group_id=group) for at, (group, size) in enumerate(drawn)
     ]
-    to = Destination(f"{ARN}{ending}", "url", "case-1", RedriveMarker(ARN, "case-1", KEY).marked)
+    to = Destination(
+        f"{ARN}{ending}", "url", "case-1", RedriveMarker(ARN, "case-1", KEY).mark_redriven
+    )
     order, gone, tried = SendOrder(messages, to), list[Message](), list[str]()
     fails = {f"m-{at}" for at in failing_at}
     while batch := order.next_batch():

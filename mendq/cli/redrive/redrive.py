@@ -123,7 +123,7 @@ class SendBack(Work, frozen=True):
         account, source, run_id = self.call.account, self.route.source, uuid.uuid4().hex
         url, most_bytes = queue_url(account.clients, source.queue_arn), source.maximum_message_bytes
         # A key that nobody keeps: what a person sends back is counted, and that is all.
-        mark = RedriveMarker(source.queue_arn, run_id, token_bytes()).marked
+        mark = RedriveMarker(source.queue_arn, run_id, token_bytes()).mark_redriven
         to = Destination(source.queue_arn, url, run_id, mark, most_bytes)
         with held(account, self.route.dlq_arn, stop, faults):
             with self.call.out.waiting("looking at the queues again"):

@@ -194,8 +194,8 @@ class Work(Struct, frozen=True):
         try:
             mover = self.route.mover(self.call.account, stop)
             with holding(self.call, self.route, mover, self.doing, total) as tell:
-                while not stop.is_set() and done.tried < most:
-                    going, others = self._taken(mover, tally, wanted, most - done.tried, stop)
+                while not stop.is_set() and done.attempts < most:
+                    going, others = self._taken(mover, tally, wanted, most - done.attempts, stop)
                     if not going and not others:
                         break
                     if choice.leave_first:
@@ -208,7 +208,7 @@ class Work(Struct, frozen=True):
                     for at in range(0, len(going), max(1, size)):
                         for moved in act(mover, going[at : at + size], pace.wait):
                             done += moved
-                            tell(done.tried)
+                            tell(done.attempts)
                             self._require_there(moved, done)
         except Stopped as stopped:
             faults.append(str(stopped))
@@ -300,7 +300,7 @@ class Work(Struct, frozen=True):
         """What became of the messages: what did not go and why, and what would let it."""
         out, done, name = self.call.out, ended.done, self.route.messages.name
         out.document({**self._document(ended), **self.more()})
-        matching = max(0, min(ended.left, ended.matched - done.tried))
+        matching = max(0, min(ended.left, ended.matched - done.attempts))
         went = f"{counted(ended.moved, 'message')} {self.said}, {len(done.failed):,} failed"
         went += f", {ended.left:,} left in {name}"
         if matching:
