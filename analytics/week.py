@@ -50,12 +50,14 @@ from analytics.week_parts import (
     worst,
 )
 from mendq.catalogue import CATALOGUE, UNKNOWN
-from mendq.catalogue.symptom import Paged
-from mendq.nightly.verdict import NightlyRead, judge, week_is_over
+from mendq.catalogue.symptom import NotifiedSymptom
+from mendq.nightly.verdict import NightlyRead, judged, week_is_over
 
 SCHEMA = 2
 MAXIMUM_UNREADABLE_FILES = 20
-_HABITS = {each.name: each.habit for each in CATALOGUE if isinstance(each, Paged) and each.habit}
+_HABITS = {
+    each.name: each.habit for each in CATALOGUE if isinstance(each, NotifiedSymptom) and each.habit
+}
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ SENDS = frozenset({"SendMessage", "SendMessageBatch"})
 CONFIRMED: frozenset[str] = frozenset()
 Planner = Callable[[Facts, Limits], Plan | Refusal]
 Steps = tuple[AttributeStep, ...]
-Beside = Callable[[Facts], tuple[Section, ...]]
+ExtraSections = Callable[[Facts], tuple[Section, ...]]
 
 
 def anything(_subject: object) -> bool:
@@ -31,7 +31,7 @@ def anything(_subject: object) -> bool:
     return True
 
 
-def of_quota(*what: str) -> Beside:
+def of_quota(*what: str) -> ExtraSections:
     """The section about a quota that was hit: its name, default, service and code."""
     return lambda facts: (quota(facts.queue_arn, *what),)
 
@@ -68,7 +68,7 @@ def seen_as_labelled(name: str, on: Callable[[str | None], bool] = anything) -> 
 
 
 @dataclass(frozen=True)
-class Found:
+class DetectedFault:
     """What a scan found wrong: a sentence with its numbers, which the page begins with.
 
     `about` is another queue that is missing, which people are asked for once, whoever names it.
@@ -93,7 +93,7 @@ class Detection:
     of nothing more, those kinds of series alone are asked for that `reads` names.
     """
 
-    detect: Callable[[Facts], Found | None]
+    detect: Callable[[Facts], DetectedFault | None]
     needs: frozenset[Need] = frozenset({Need.QUEUE})
     suspects: Callable[[Facts], bool] = anything
     of_configuration: bool = False
@@ -102,7 +102,7 @@ class Detection:
 
 
 @dataclass(frozen=True)
-class Caught:
+class CallExample:
     """An example call that the entry matches, and its answer where the queue is as `facts` say:
     the steps of a plan, or the code of a page.
     """
@@ -114,7 +114,7 @@ class Caught:
 
 
 @dataclass(frozen=True)
-class Detected:
+class QueueExample:
     """An example queue that the entry's detection finds something wrong with, and its answer."""
 
     title: str
@@ -123,7 +123,7 @@ class Detected:
 
 
 @dataclass(frozen=True)
-class NotMatched:
+class CallNearMiss:
     """A near miss: a call that the entry does not match."""
 
     title: str
@@ -131,7 +131,7 @@ class NotMatched:
 
 
 @dataclass(frozen=True)
-class NotFound:
+class QueueNearMiss:
     """A near miss: a queue that the entry's detection finds nothing wrong with."""
 
     title: str
@@ -139,7 +139,7 @@ class NotFound:
 
 
 @dataclass(frozen=True)
-class Refused:
+class RefusalExample:
     """A near miss: a queue that the entry refuses to touch, with the code of the refusal."""
 
     title: str
@@ -147,7 +147,7 @@ class Refused:
     code: str
 
 
-NearMiss = NotMatched | NotFound | Refused
+NearMiss = CallNearMiss | QueueNearMiss | RefusalExample
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ class Symptom:
     seen_as: tuple[SeenAs, ...] = ()
     speaks: Callable[[FailedCall], bool] = anything
     detection: Detection | None = None
-    examples: Callable[[], tuple[Caught | Detected | NearMiss, ...]]
+    examples: Callable[[], tuple[CallExample | QueueExample | NearMiss, ...]]
 
     # People are to know of it though nothing can be written.
     notifies_anyway = True
@@ -228,12 +228,12 @@ class Symptom:
         return any(way.fits(call) for way in self.seen_as)
 
 
-class Reported(Symptom):
+class ReportedSymptom(Symptom):
     """A symptom that is only counted or, where a scan detects it, reported."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Paged(Symptom):
+class NotifiedSymptom(Symptom):
     """A symptom that people are paged for.
 
     `shows` names the attributes that its page shows, set or not; `beside` gives sections of its
@@ -246,7 +246,7 @@ class Paged(Symptom):
     needs: frozenset[Need] = frozenset({Need.QUEUE})
     plan: Planner = field()
     shows: tuple[str, ...] = ()
-    beside: Beside = lambda _: ()  # type: ignore[assignment]
+    beside: ExtraSections = lambda _: ()  # type: ignore[assignment]
     gives_way_to: frozenset[str] = frozenset()
     mass: Advice = Advice()
     habit: str = ""
@@ -257,7 +257,7 @@ class Paged(Symptom):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Fixed(Paged):
+class FixedSymptom(NotifiedSymptom):
     """A symptom that Mendq fixes by `steps`, as far as `autonomy` lets it: by a person's word.
 
     `notifies_anyway`: its page is about who calls, so that it pages even where it can fix.

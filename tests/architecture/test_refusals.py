@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.access.restore_policy import FINDINGS
-from mendq.catalogue.symptom import Caught, Detected
+from mendq.catalogue.symptom import CallExample, QueueExample
 from mendq.model.case import QUEUE_DELETED, State
 from mendq.model.harms import OWN_CHANGE
 from mendq.model.plan import AWS_REFUSED
@@ -47,7 +47,7 @@ def emitted() -> set[str]:
 def _named_elsewhere() -> set[str]:
     """What a name stands for: an example has each as the answer."""
     answered = (each for entry in CATALOGUE for each in entry.examples())
-    answers = (each.answer for each in answered if isinstance(each, Caught | Detected))
+    answers = (each.answer for each in answered if isinstance(each, CallExample | QueueExample))
     examples = {each for each in answers if isinstance(each, str)}
     return {*examples, *(each.code for each in FINDINGS.values()), *NAMED}
 

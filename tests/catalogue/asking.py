@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from mendq.catalogue.symptom import Caught, Detected, Symptom
+from mendq.catalogue.symptom import CallExample, QueueExample, Symptom
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Plan, Refusal
@@ -33,14 +33,14 @@ def write_golden(name: str, document: Any) -> None:
     (_FOLDER / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n")
 
 
-def caught_by(entry: Symptom) -> list[Caught]:
+def caught_by(entry: Symptom) -> list[CallExample]:
     """The entry's examples of calls that it matches."""
-    return [each for each in entry.examples() if isinstance(each, Caught)]
+    return [each for each in entry.examples() if isinstance(each, CallExample)]
 
 
-def detected_by(entry: Symptom) -> list[Detected]:
+def detected_by(entry: Symptom) -> list[QueueExample]:
     """The entry's examples of queues that its detection finds something wrong with."""
-    return [each for each in entry.examples() if isinstance(each, Detected)]
+    return [each for each in entry.examples() if isinstance(each, QueueExample)]
 
 
 def asked_only(facts: Facts, needs: Collection[Need]) -> Facts:
@@ -60,7 +60,7 @@ def found_in(entry: Symptom, facts: Facts) -> Facts | None:
 
 def facts_of(entry: Symptom, example: Any) -> Facts:
     """What an example's answer is made of."""
-    facts = found_in(entry, example.facts) if isinstance(example, Detected) else example.facts
+    facts = found_in(entry, example.facts) if isinstance(example, QueueExample) else example.facts
     assert facts is not None
     return facts
 

@@ -14,15 +14,15 @@ import pytest
 from mendq import catalogue
 from mendq.catalogue import CATALOGUE, examples, match
 from mendq.catalogue.symptom import (
-    Caught,
-    Detected,
-    Fixed,
+    CallExample,
+    CallNearMiss,
+    FixedSymptom,
     NearMiss,
-    NotFound,
-    NotMatched,
-    Paged,
-    Refused,
-    Reported,
+    NotifiedSymptom,
+    QueueExample,
+    QueueNearMiss,
+    RefusalExample,
+    ReportedSymptom,
     Symptom,
 )
 from mendq.model.failed_call import KNOWN_CODES, FailedCall, read
@@ -64,7 +64,11 @@ def _entries(entries: Iterable[Symptom]) -> pytest.MarkDecorator:
 def _defines_a_symptom(path: Path) -> bool:
     """Return True if the module assigns an entry of the catalogue."""
     return (
-        re.search(r"^[A-Z_]+ = (Fixed|Paged|Reported)\(", path.read_text(), re.MULTILINE)
+        re.search(
+            r"^[A-Z_]+ = (FixedSymptom|NotifiedSymptom|ReportedSymptom)\(",
+            path.read_text(),
+            re.MULTILINE,
+        )
         is not None
     )
 
@@ -84,7 +88,7 @@ def test_an_entry_is_whole(entry: Symptom) -> None:
     assert entry.seen_as or entry.detection
     assert (len(caught_by(entry)) >= 2) if entry.seen_as else not caught_by(entry)
     assert (len(detected_by(entry)) >= 2) if entry.detection else not detected_by(entry)
-    missed = NotFound if entry.detection else NearMiss
+    missed = QueueNearMiss if entry.detection else NearMiss
     assert sum(isinstance(each, missed) for each in entry.examples()) >= 3
     assert len({(type(e), e.title) for e in entry.examples()}) == len(entry.examples())
     assert entry.aws_page.startswith("https://docs.aws.amazon.com/")
@@ -97,17 +101,19 @@ def test_an_entry_is_whole(entry: Symptom) -> None:
 
 @_entries(CATALOGUE)
 def test_an_entry_says_by_its_type_what_is_done_about_it(entry: Symptom) -> None:
-    answered = [each for each in entry.examples() if isinstance(each, Caught | Detected)]
-    assert isinstance(entry, Fixed | Paged | Reported)
-    assert isinstance(entry, Reported) or all(each.facts and each.answer for each in answered)
-    assert any(_steps(each) for each in answered) is isinstance(entry, Fixed)
-    assert any(each.answer for each in answered) is isinstance(entry, Paged)
+    answered = [each for each in entry.examples() if isinstance(each, CallExample | QueueExample)]
+    assert isinstance(entry, FixedSymptom | NotifiedSymptom | ReportedSymptom)
+    assert isinstance(entry, ReportedSymptom) or all(
+        each.facts and each.answer for each in answered
+    )
+    assert any(_steps(each) for each in answered) is isinstance(entry, FixedSymptom)
+    assert any(each.answer for each in answered) is isinstance(entry, NotifiedSymptom)
     assert len(entry.mass.words) < 600
     if command := entry.mass.command(examples.QUEUE_ARN):
         assert mistake_in(command) == ""
 
 
-def _steps(example: Caught | Detected) -> tuple[AttributeStep, ...]:
+def _steps(example: CallExample | QueueExample) -> tuple[AttributeStep, ...]:
     return () if isinstance(example.answer, str) else example.answer
 
 
@@ -122,18 +128,18 @@ def test_every_step_has_an_entry() -> None:
     assert {step for entry in CATALOGUE for step in entry.steps} == set(STEPS)
 
 
-@_examples(NotMatched, NotFound, Refused)
+@_examples(CallNearMiss, QueueNearMiss, RefusalExample)
 def test_a_near_miss_is_not_touched(entry: Symptom, example: NearMiss) -> None:
-    if isinstance(example, NotMatched):
+    if isinstance(example, CallNearMiss):
         assert match(example.call) is not entry
-    elif isinstance(example, NotFound):
+    elif isinstance(example, QueueNearMiss):
         assert found_in(entry, example.facts) is None
     else:
         assert refused(entry, example.facts).code == example.code
 
 
-@_examples(Detected)
-def test_what_is_detected_is_asked_for(entry: Symptom, example: Detected) -> None:
+@_examples(QueueExample)
+def test_what_is_detected_is_asked_for(entry: Symptom, example: QueueExample) -> None:
     """A suspect before it is measured, but where a configuration shows it; found in what a scan
     gathers, where examples have more; and planned the same from what heal gathers.
     """
@@ -151,8 +157,10 @@ def test_what_is_detected_is_asked_for(entry: Symptom, example: Detected) -> Non
     assert entry.plan is None or answer_to(entry, by_heal) == answer_to(entry, facts)
 
 
-@_examples(NotFound)
-def test_a_detection_misses_it_in_what_its_needs_gather(entry: Symptom, example: NotFound) -> None:
+@_examples(QueueNearMiss)
+def test_a_detection_misses_it_in_what_its_needs_gather(
+    entry: Symptom, example: QueueNearMiss
+) -> None:
     assert entry.detection is not None
     needs = {*OF_A_SUSPECT, *entry.detection.needs} - OF_A_PLAN
     assert found_in(entry, asked_only(example.facts, needs)) is None
@@ -162,7 +170,7 @@ def test_a_detection_misses_it_in_what_its_needs_gather(entry: Symptom, example:
 def test_an_entry_gives_way_to_the_cases_that_it_says(entry: Symptom) -> None:
     """A scan weighs its findings by what the entry says; the entry itself by open cases."""
 
-    def is_taken_up(example: Detected, open_symptom: str) -> bool:
+    def is_taken_up(example: QueueExample, open_symptom: str) -> bool:
         facts = replace(example.facts, open_symptoms=frozenset({open_symptom}))
         found = found_in(entry, facts)
         if found is None or entry.plan is None:
@@ -176,9 +184,11 @@ def test_an_entry_gives_way_to_the_cases_that_it_says(entry: Symptom) -> None:
     assert entry.gives_way_to <= {each.name for each in CATALOGUE} - {entry.name}
 
 
-@_examples(Caught, Detected)
-def test_an_example_gets_the_answer_it_states(entry: Symptom, example: Caught | Detected) -> None:
-    if isinstance(entry, Reported):
+@_examples(CallExample, QueueExample)
+def test_an_example_gets_the_answer_it_states(
+    entry: Symptom, example: CallExample | QueueExample
+) -> None:
+    if isinstance(entry, ReportedSymptom):
         return
     facts = facts_of(entry, example)
     if isinstance(example.answer, str):
@@ -195,21 +205,21 @@ def test_an_example_gets_the_answer_it_states(entry: Symptom, example: Caught | 
     assert undone == stood, "undoing a plan brings back what stood there"
 
 
-@_entries([entry for entry in CATALOGUE if isinstance(entry, Fixed)])
-def test_one_owner_takes_a_plan(entry: Fixed) -> None:
+@_entries([entry for entry in CATALOGUE if isinstance(entry, FixedSymptom)])
+def test_one_owner_takes_a_plan(entry: FixedSymptom) -> None:
     """No Lambda could carry out one of two; a redrive raises its own queue's retention."""
     owner = entry.steps[0].owner
     others = {step for step in entry.steps if step.owner is not owner}
     assert others <= ({SetMessageRetention} if owner is Owner.REDRIVE else set())
-    answered = (each for each in entry.examples() if isinstance(each, Caught | Detected))
+    answered = (each for each in entry.examples() if isinstance(each, CallExample | QueueExample))
     plans = [steps for each in answered if (steps := _steps(each))]
     assert {plan[0].owner for plan in plans} == {owner}
     assert {owner_of_case([step.document() for step in plan]) for plan in plans} == {owner}
     assert all(sum(step.stays for step in plan) <= 1 for plan in plans), "one queue made at most"
 
 
-@_examples(Caught)
-def test_one_entry_alone_claims_an_example(entry: Symptom, example: Caught) -> None:
+@_examples(CallExample)
+def test_one_entry_alone_claims_an_example(entry: Symptom, example: CallExample) -> None:
     assert match(example.call) is entry
     claiming = [each for each in CATALOGUE if each.matches(example.call) and each.plan]
     assert claiming == ([entry] if entry.plan else [])
@@ -227,7 +237,7 @@ def _said(entry: Symptom) -> dict[str, Any]:
         "of many": [entry.mass.words, entry.mass.command(examples.STANDARD_ARN)],
     }
     for each in entry.examples():
-        if isinstance(each, NotMatched | NotFound) or each.facts is None:
+        if isinstance(each, CallNearMiss | QueueNearMiss) or each.facts is None:
             continue
         facts = facts_of(entry, each)
         found = {"found": facts.found} if facts.found else {}

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from mendq.cases.record import Notification
 from mendq.catalogue import CATALOGUE
-from mendq.catalogue.symptom import NotMatched, Symptom
+from mendq.catalogue.symptom import CallNearMiss, Symptom
 from mendq.heal.decide import Record, decide
 from mendq.model.case import Case, State
 from mendq.model.evidence import Evidence, Sighting
@@ -39,7 +39,7 @@ REMEDY_OF_NO_USE = {
 def _facts_of(entry: Symptom) -> Iterator[Facts]:
     """Of all its examples, those that must not be touched among them, as calls and scans do."""
     for example in entry.examples():
-        if not isinstance(example, NotMatched) and example.facts is not None:
+        if not isinstance(example, CallNearMiss) and example.facts is not None:
             yield example.facts
             found = entry.detection and entry.detection.detect(example.facts)
             if found:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from mendq.catalogue import CATALOGUE
-from mendq.catalogue.symptom import Detected
+from mendq.catalogue.symptom import QueueExample
 from mendq.cli.command_group import written
 from mendq.model.case import State
 from mendq.model.lifecycle import time_line
@@ -120,7 +120,7 @@ def _reasons() -> Iterator[tuple[str, str]]:
     """The name of each symptom, and what it says of each example that it detects."""
     for entry in CATALOGUE:
         for example in entry.examples():
-            if entry.plan is not None and isinstance(example, Detected):
+            if entry.plan is not None and isinstance(example, QueueExample):
                 yield entry.name, entry.plan(example.facts, Limits()).reason
 
 

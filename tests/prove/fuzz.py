@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from mendq.catalogue import CATALOGUE, match
-from mendq.catalogue.symptom import Caught, NotMatched
+from mendq.catalogue.symptom import CallExample, CallNearMiss
 from mendq.model.failed_call import KNOWN_CODES, Unreadable, read
 from tests.model.test_failed_call import JSON, record
 from tests.prove.proof import Proof, Proving
@@ -124,7 +124,7 @@ def _dressed(code: str, name: str, message: str) -> dict[str, Any]:
 def _known_calls() -> list[tuple[str, str, str]]:
     """Code, name and message of the calls in the catalogue's own examples."""
     examples = (each for symptom in CATALOGUE for each in symptom.examples())
-    calls = [each.call for each in examples if isinstance(each, Caught | NotMatched)]
+    calls = [each.call for each in examples if isinstance(each, CallExample | CallNearMiss)]
     return sorted({(each.error_code, each.event_name, each.error_message) for each in calls})
 
 

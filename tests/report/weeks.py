@@ -14,7 +14,7 @@ import pytest
 
 from analytics import week_parts
 from mendq.catalogue import CATALOGUE
-from mendq.catalogue.symptom import Paged
+from mendq.catalogue.symptom import NotifiedSymptom
 from mendq.report.drawing import Picture
 from mendq.report.links import Here
 from mendq.report.summary import Summary
@@ -28,7 +28,9 @@ Document = dict[str, Any]
 Rows = Sequence[Mapping[str, Any]]
 # A whole part of each kind, an empty week, and one with most things that a page can have.
 _SAMPLES: dict[str, Document] = json.loads(Path(__file__).with_name("samples.json").read_text())
-HABITS = {each.name: each.habit for each in CATALOGUE if isinstance(each, Paged) and each.habit}
+HABITS = {
+    each.name: each.habit for each in CATALOGUE if isinstance(each, NotifiedSymptom) and each.habit
+}
 # What a case's pictures are drawn of.
 PICTURED = _SAMPLES["pictured"]
 NEWER = {"times_to_heal", "queue_days", "reached_a_person", "do_this_week", "habits",

@@ -15,14 +15,14 @@ from botocore.exceptions import ClientError
 from functions.scan import faults
 from mendq.aws.errors import CaseStoreUnavailable, FactsUnavailable
 from mendq.catalogue.dlq.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
-from mendq.catalogue.symptom import Detection, Found, Paged
+from mendq.catalogue.symptom import DetectedFault, Detection, NotifiedSymptom
 from mendq.model.facts import Need
 from mendq.model.plan import Escalate
 from tests.scan.own_changes import ARRIVING, arrive, attached
 from tests.scan.scanning import Scanning, an_hour_on, faulty_queue, refusing
 
 # Seen on every queue of which CloudWatch knows something.
-MEASURED = Paged(
+MEASURED = NotifiedSymptom(
     name="measured",
     sentence="It was measured.",
     plan_in_words="Page.",
@@ -30,7 +30,7 @@ MEASURED = Paged(
     examples=tuple,
     plan=lambda facts, _limits: Escalate("measured", facts.found),
     detection=Detection(
-        lambda facts: Found("it was measured") if facts.measured else None,
+        lambda facts: DetectedFault("it was measured") if facts.measured else None,
         frozenset({Need.QUEUE, Need.MEASUREMENTS}),
     ),
 )

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mendq.catalogue import CATALOGUE
-from mendq.catalogue.symptom import Detected
+from mendq.catalogue.symptom import QueueExample
 from mendq.model.facts import Facts, Need
 from mendq.model.queue import Redrive
 from mendq.scan.store import MOST_ANSWER_BYTES
@@ -150,4 +150,4 @@ def test_a_redrive_takes_findings_away_and_makes_none(symptom: Any) -> None:
                 for moving in (True, False)
             )
             assert not moved or stands, each
-    assert any(isinstance(each, Detected) for each in symptom.examples())
+    assert any(isinstance(each, QueueExample) for each in symptom.examples())

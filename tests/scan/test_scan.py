@@ -16,7 +16,7 @@ from mendq.aws.queue import Listing, ManagedQueue
 from mendq.cases.finding import MOST_IN_A_CALL, findings_key, round_of
 from mendq.cases.pins import Pins
 from mendq.catalogue.dlq.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
-from mendq.catalogue.symptom import Detection, Found, Paged
+from mendq.catalogue.symptom import DetectedFault, Detection, NotifiedSymptom
 from mendq.catalogue.visibility.needed_timeout import MAX_PROCESSING_TAG
 from mendq.catalogue.visibility.visibility_timeout_too_short import (
     VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT,
@@ -44,14 +44,14 @@ def dlq(scanned: Scanning, name: str = "orders", tag: str | None = "heal") -> st
     return arn
 
 
-def slow(name: str = "slow", *, of_configuration: bool = False, **over: Any) -> Paged:
+def slow(name: str = "slow", *, of_configuration: bool = False, **over: Any) -> NotifiedSymptom:
     """Seen on every queue that was measured, or on every one; `over` is its detection's."""
     detection = Detection(
-        lambda facts: Found("it is slow") if of_configuration or facts.measured else None,
+        lambda facts: DetectedFault("it is slow") if of_configuration or facts.measured else None,
         frozenset({Need.QUEUE, *([] if of_configuration else [Need.MEASUREMENTS])}),
         of_configuration=of_configuration,
     )
-    return Paged(
+    return NotifiedSymptom(
         name=name,
         sentence="It is slow.",
         plan_in_words="Page.",
@@ -203,10 +203,10 @@ def test_what_merely_costs_money_is_measured_last(scanned: Scanning) -> None:
 def test_one_queue_or_entry_that_fails_costs_itself(scanned: Scanning) -> None:
     good, bad = scanned.account.queue("good"), scanned.account.queue("bad")
 
-    def detect(facts: Facts) -> Found:
+    def detect(facts: Facts) -> DetectedFault:
         if facts.queue_arn == bad:
             raise ValueError("a person's text")
-        return Found("found")
+        return DetectedFault("found")
 
     failing = slow("failing", of_configuration=True, detect=detect)
     done = scanned.done([failing, slow(of_configuration=True)])

@@ -14,10 +14,10 @@ from mendq.catalogue.access.restore_policy import FINDINGS, granted_by_the_pin, 
 from mendq.catalogue.examples import AT, QUEUE_ARN, ROLE, failed_call, policy, queue
 from mendq.catalogue.symptom import (
     Advice,
-    Caught,
-    Fixed,
-    NotMatched,
-    Refused,
+    CallExample,
+    CallNearMiss,
+    FixedSymptom,
+    RefusalExample,
     Steps,
     carries_messages,
     seen_as_labelled,
@@ -87,8 +87,8 @@ _NO_GRANT = f"{_REFUSED_CALL}because no resource-based policy allows the sqs:sen
 _DENIED = f"{_REFUSED_CALL}with an explicit deny in a resource-based policy"
 
 
-def _caught(title: str, says: str, facts: Facts, answer: Steps | str) -> Caught:
-    return Caught(title, failed_call("SendMessage", "AccessDenied", says), facts, answer)
+def _caught(title: str, says: str, facts: Facts, answer: Steps | str) -> CallExample:
+    return CallExample(title, failed_call("SendMessage", "AccessDenied", says), facts, answer)
 
 
 def _called(refused_by: RefusedBy, **over: Any) -> Facts:
@@ -121,7 +121,7 @@ _SILENT = _called(RefusedBy.NO_RESOURCE_POLICY)
 _DENYING = _called(RefusedBy.RESOURCE_POLICY_DENIES)
 _BACK = RestorePolicy(_STANDS, _PINNED)
 
-ACCESS_DENIED = Fixed(
+ACCESS_DENIED = FixedSymptom(
     name="access_denied",
     sentence="Callers are refused by a policy, so their messages are neither sent nor handled.",
     plan_in_words="Page with the policy that refused, the grant that is missing and whose matter "
@@ -142,8 +142,10 @@ ACCESS_DENIED = Fixed(
         _caught("a deployment overwrote the pinned policy", _NO_GRANT, _LOST, (_BACK,)),
         _caught("it does not name the caller", _NO_GRANT, _SILENT, "queue_policy_lacks_grant"),
         _caught("the queue's policy denies", _DENIED, _DENYING, "queue_policy_denies"),
-        Refused("CloudTrail has not told yet who changed it", _UNTOLD, "pin_not_judged_yet"),
-        NotMatched("a key's policy", failed_call("SendMessage", "KmsAccessDenied", _DENIED)),
-        NotMatched("in a parameter", failed_call("SendMessage", "InvalidParameterValue", _DENIED)),
+        RefusalExample("CloudTrail has not told yet who changed it", _UNTOLD, "pin_not_judged_yet"),
+        CallNearMiss("a key's policy", failed_call("SendMessage", "KmsAccessDenied", _DENIED)),
+        CallNearMiss(
+            "in a parameter", failed_call("SendMessage", "InvalidParameterValue", _DENIED)
+        ),
     ),
 )

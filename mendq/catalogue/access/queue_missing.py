@@ -7,10 +7,10 @@ from mendq.catalogue.examples import ROLE, STANDARD_ARN, failed_call, queue
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
     Advice,
-    Caught,
-    NotMatched,
-    Paged,
-    Refused,
+    CallExample,
+    CallNearMiss,
+    NotifiedSymptom,
+    RefusalExample,
     carries_messages,
     seen_as_labelled,
 )
@@ -37,12 +37,12 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     return Escalate("queue_gone", reason, who_called("DeleteQueue", facts.queue_arn))
 
 
-def _caught(title: str, code: str) -> Caught:
+def _caught(title: str, code: str) -> CallExample:
     gone = Facts(STANDARD_ARN, {}, {}, principals=(ROLE,))
-    return Caught(title, failed_call("SendMessage", code), gone, "queue_gone")
+    return CallExample(title, failed_call("SendMessage", code), gone, "queue_gone")
 
 
-QUEUE_MISSING = Paged(
+QUEUE_MISSING = NotifiedSymptom(
     name="queue_missing",
     sentence="The queue that callers name does not exist, so nothing they send arrives.",
     plan_in_words="Page with who still calls it and how to find who deleted it.",
@@ -57,8 +57,8 @@ QUEUE_MISSING = Paged(
     examples=lambda: (
         _caught("sending to a queue that is gone", "AWS.SimpleQueueService.NonExistentQueue"),
         _caught("the JSON protocol's word", "QueueDoesNotExist"),
-        Refused("a queue that is there again", queue(), "queue_exists"),
-        NotMatched("a name is still blocked", failed_call("CreateQueue", "QueueDeletedRecently")),
-        NotMatched("no such task", failed_call("StartMessageMoveTask", "ResourceNotFound")),
+        RefusalExample("a queue that is there again", queue(), "queue_exists"),
+        CallNearMiss("a name is still blocked", failed_call("CreateQueue", "QueueDeletedRecently")),
+        CallNearMiss("no such task", failed_call("StartMessageMoveTask", "ResourceNotFound")),
     ),
 )

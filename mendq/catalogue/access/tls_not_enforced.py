@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from mendq.catalogue.examples import ROLE, queue, with_policy
-from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Found, NotFound, Reported
+from mendq.catalogue.symptom import (
+    SQS_GUIDE,
+    DetectedFault,
+    Detection,
+    QueueExample,
+    QueueNearMiss,
+    ReportedSymptom,
+)
 from mendq.model.evidence import granted_by
 from mendq.model.facts import Facts
 from mendq.model.policy import Statement, asked_in, statements_of
@@ -12,12 +19,14 @@ _EVERYTHING = frozenset({"*", "sqs:*"})
 _WITHOUT_TLS = ("aws:securetransport", frozenset({"false"}))
 
 
-def detect(facts: Facts) -> Found | None:
+def detect(facts: Facts) -> DetectedFault | None:
     """A policy that cannot be read may refuse them: nothing is said of it."""
     statements = statements_of(facts.attributes.get("Policy", ""))
     if statements is None or any(_refuses_without_tls(each, facts) for each in statements):
         return None
-    return Found("no statement of its policy denies calls without TLS (aws:SecureTransport false)")
+    return DetectedFault(
+        "no statement of its policy denies calls without TLS (aws:SecureTransport false)"
+    )
 
 
 def _refuses_without_tls(statement: Statement, facts: Facts) -> bool:
@@ -41,19 +50,21 @@ def _queue(**statement: object) -> Facts:
     return with_policy(**{**deny, **statement})
 
 
-TLS_NOT_ENFORCED = Reported(
+TLS_NOT_ENFORCED = ReportedSymptom(
     name="tls_not_enforced",
     sentence="The queue's policy does not refuse calls without TLS.",
     plan_in_words="Report it; never write a policy.",
     aws_page=f"{SQS_GUIDE}/sqs-security-best-practices.html",
     detection=Detection(detect, of_configuration=True),
     examples=lambda: (
-        Detected("no policy at all", queue()),
-        Detected("it refuses sending alone", _queue(Action=granted_by(("SendMessage",)))),
-        Detected("it refuses one role alone", _queue(Principal={"AWS": ROLE})),
-        Detected("it refuses only from one address", _queue(Condition=_BY_TLS | _BY_ADDRESS)),
-        NotFound("as AWS writes it", _queue()),
-        NotFound("of whatever there is", _queue(Action="*", Resource="*", Principal={"AWS": "*"})),
-        NotFound("a policy that cannot be read", queue(Policy='{"Statement":')),
+        QueueExample("no policy at all", queue()),
+        QueueExample("it refuses sending alone", _queue(Action=granted_by(("SendMessage",)))),
+        QueueExample("it refuses one role alone", _queue(Principal={"AWS": ROLE})),
+        QueueExample("it refuses only from one address", _queue(Condition=_BY_TLS | _BY_ADDRESS)),
+        QueueNearMiss("as AWS writes it", _queue()),
+        QueueNearMiss(
+            "of whatever there is", _queue(Action="*", Resource="*", Principal={"AWS": "*"})
+        ),
+        QueueNearMiss("a policy that cannot be read", queue(Policy='{"Statement":')),
     ),
 )

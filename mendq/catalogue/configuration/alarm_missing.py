@@ -9,7 +9,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from mendq.catalogue.examples import DLQ_ARN, dlq, standard
-from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Found, NotFound, Reported
+from mendq.catalogue.symptom import (
+    SQS_GUIDE,
+    DetectedFault,
+    Detection,
+    QueueExample,
+    QueueNearMiss,
+    ReportedSymptom,
+)
 from mendq.model.facts import Facts, Need, QueueFacts
 
 DEPTH = "ApproximateNumberOfMessagesVisible"
@@ -33,12 +40,14 @@ def unwatched(facts: Facts) -> Iterator[tuple[QueueFacts, str]]:
         yield dlq, DEPTH
 
 
-def detect(facts: Facts) -> Found | None:
+def detect(facts: Facts) -> DetectedFault | None:
     missing = [WATCHED[metric].format(name=queue.name) for queue, metric in unwatched(facts)]
     if not missing:
         return None
     command = f"`mendq alarms {facts.name}` writes alarms that do"
-    return Found(f"no CloudWatch alarm of this account watches {', nor '.join(missing)}: {command}")
+    return DetectedFault(
+        f"no CloudWatch alarm of this account watches {', nor '.join(missing)}: {command}"
+    )
 
 
 def _with_dlq(*alarmed: str) -> Facts:
@@ -47,21 +56,21 @@ def _with_dlq(*alarmed: str) -> Facts:
     return standard(alarmed=frozenset({AGE, IN_FLIGHT}), dlq=dlq_facts)
 
 
-ALARM_MISSING = Reported(
+ALARM_MISSING = ReportedSymptom(
     name="alarm_missing",
     sentence="No CloudWatch alarm watches the queue, or its DLQ.",
     plan_in_words="Report it, weekly; `mendq alarms` prints alarms sized by its last two weeks.",
     aws_page=f"{SQS_GUIDE}/set-cloudwatch-alarms-for-metrics.html",
     detection=Detection(detect, frozenset({Need.QUEUE, Need.DLQ, Need.DLQ_SOURCES, Need.ALARMS})),
     examples=lambda: (
-        Detected("no alarm at all", standard(alarmed=frozenset())),
-        Detected("its age alone is watched", standard(alarmed=frozenset({AGE}))),
-        Detected("of its DLQ what SQS does not count", _with_dlq("NumberOfMessagesSent")),
-        Detected("a DLQ that nobody watches", dlq(alarmed=frozenset())),
-        NotFound("all are watched", _with_dlq(DEPTH)),
-        NotFound("it has no DLQ", replace(_with_dlq(), dlq=None)),
-        NotFound("its DLQ is gone", replace(_with_dlq(), dlq=QueueFacts(DLQ_ARN, {}))),
-        NotFound("a DLQ whose age is watched", dlq(alarmed=frozenset({AGE}))),
-        NotFound("nobody asked for alarms", standard()),
+        QueueExample("no alarm at all", standard(alarmed=frozenset())),
+        QueueExample("its age alone is watched", standard(alarmed=frozenset({AGE}))),
+        QueueExample("of its DLQ what SQS does not count", _with_dlq("NumberOfMessagesSent")),
+        QueueExample("a DLQ that nobody watches", dlq(alarmed=frozenset())),
+        QueueNearMiss("all are watched", _with_dlq(DEPTH)),
+        QueueNearMiss("it has no DLQ", replace(_with_dlq(), dlq=None)),
+        QueueNearMiss("its DLQ is gone", replace(_with_dlq(), dlq=QueueFacts(DLQ_ARN, {}))),
+        QueueNearMiss("a DLQ whose age is watched", dlq(alarmed=frozenset({AGE}))),
+        QueueNearMiss("nobody asked for alarms", standard()),
     ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mendq.catalogue.examples import failed_call, refused_value
-from mendq.catalogue.symptom import Caught, NotMatched, Reported, seen_as_labelled
+from mendq.catalogue.symptom import CallExample, CallNearMiss, ReportedSymptom, seen_as_labelled
 
 EXPIRED = "The receipt handle has expired."
 OWN_DELETE = "Message does not exist or is not available for visibility timeout change."
@@ -11,7 +11,7 @@ LATE_DELETE = refused_value("DeleteMessage", "ReceiptHandle", EXPIRED)
 AFTER_OWN_DELETE = refused_value("ChangeMessageVisibility", "ReceiptHandle", OWN_DELETE)
 _AT_MOST_20 = "Must be >= 0 and <= 20, if provided."
 
-INVALID_REQUEST = Reported(
+INVALID_REQUEST = ReportedSymptom(
     name="invalid_request",
     sentence="A caller sends what SQS does not take; the queue is as it should be.",
     plan_in_words="Count them for the weekly report; nothing about the queue would help.",
@@ -19,11 +19,15 @@ INVALID_REQUEST = Reported(
     "CommonErrors.html",
     seen_as=seen_as_labelled("invalid_request"),
     examples=lambda: (
-        Caught("a wait of 21 s", refused_value("ReceiveMessage", "WaitTimeSeconds", _AT_MOST_20)),
-        Caught("an extension after the caller's own delete", AFTER_OWN_DELETE),
-        Caught("too many permissions on one queue", failed_call("AddPermission", "OverLimit")),
-        NotMatched("a receipt handle that expired", LATE_DELETE),
-        NotMatched("too many messages in flight", failed_call("ReceiveMessage", "OverLimit")),
-        NotMatched("a code that SQS does not document", failed_call("SendMessage", "NeverHeardOf")),
+        CallExample(
+            "a wait of 21 s", refused_value("ReceiveMessage", "WaitTimeSeconds", _AT_MOST_20)
+        ),
+        CallExample("an extension after the caller's own delete", AFTER_OWN_DELETE),
+        CallExample("too many permissions on one queue", failed_call("AddPermission", "OverLimit")),
+        CallNearMiss("a receipt handle that expired", LATE_DELETE),
+        CallNearMiss("too many messages in flight", failed_call("ReceiveMessage", "OverLimit")),
+        CallNearMiss(
+            "a code that SQS does not document", failed_call("SendMessage", "NeverHeardOf")
+        ),
     ),
 )

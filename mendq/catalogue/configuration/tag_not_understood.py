@@ -6,7 +6,14 @@ from collections.abc import Iterator, Mapping
 
 from mendq.catalogue.dlq.redrive_causes import ON, REDRIVE_TAG
 from mendq.catalogue.examples import queue
-from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Found, NotFound, Reported
+from mendq.catalogue.symptom import (
+    SQS_GUIDE,
+    DetectedFault,
+    Detection,
+    QueueExample,
+    QueueNearMiss,
+    ReportedSymptom,
+)
 from mendq.catalogue.visibility.needed_timeout import MAX_PROCESSING_TAG, MAX_VISIBILITY_TAG
 from mendq.model.facts import Facts
 from mendq.model.limits import DRILL_TAG, MODE_TAG, OFF, TEAM_TAG, TagUnreadable, seconds_tag
@@ -42,26 +49,26 @@ def not_understood(tags: Mapping[str, str]) -> Iterator[str]:
             yield f"{value(key, _MOST)} is no tag that Mendq knows"
 
 
-def detect(facts: Facts) -> Found | None:
+def detect(facts: Facts) -> DetectedFault | None:
     wrong = first_of(not_understood(facts.tags), 3)
-    return Found("; ".join(wrong)) if wrong else None
+    return DetectedFault("; ".join(wrong)) if wrong else None
 
 
-TAG_NOT_UNDERSTOOD = Reported(
+TAG_NOT_UNDERSTOOD = ReportedSymptom(
     name="tag_not_understood",
     sentence="A tag of Mendq's on the queue says nothing that Mendq knows.",
     plan_in_words="Report it; a mode that cannot be read is taken for observe.",
     aws_page=f"{SQS_GUIDE}/sqs-queue-tags.html",
     detection=Detection(detect, of_configuration=True),
     examples=lambda: (
-        Detected("a mode in upper case", queue({"mendq": "Heal"})),
-        Detected("no whole seconds", queue({MAX_PROCESSING_TAG: "5m"})),
-        Detected("a word that redrive does not know", queue({REDRIVE_TAG: "yes"})),
-        Detected("no tag of Mendq's", queue({"mendq:typo": "1"})),
-        Detected("a team that the settings lack", queue({TEAM_TAG: "payments"})),
-        Detected("its key in upper case", queue({"Mendq": "heal"})),
-        NotFound("every tag as it may be", queue({"mendq": "heal", REDRIVE_TAG: "off"})),
-        NotFound("a number of seconds", queue({MAX_VISIBILITY_TAG: "900", DRILL_TAG: "true"})),
-        NotFound("somebody else's tags", queue({"mendquery": "Heal", "team": "mendq"})),
+        QueueExample("a mode in upper case", queue({"mendq": "Heal"})),
+        QueueExample("no whole seconds", queue({MAX_PROCESSING_TAG: "5m"})),
+        QueueExample("a word that redrive does not know", queue({REDRIVE_TAG: "yes"})),
+        QueueExample("no tag of Mendq's", queue({"mendq:typo": "1"})),
+        QueueExample("a team that the settings lack", queue({TEAM_TAG: "payments"})),
+        QueueExample("its key in upper case", queue({"Mendq": "heal"})),
+        QueueNearMiss("every tag as it may be", queue({"mendq": "heal", REDRIVE_TAG: "off"})),
+        QueueNearMiss("a number of seconds", queue({MAX_VISIBILITY_TAG: "900", DRILL_TAG: "true"})),
+        QueueNearMiss("somebody else's tags", queue({"mendquery": "Heal", "team": "mendq"})),
     ),
 )

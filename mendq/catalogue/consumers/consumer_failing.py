@@ -7,7 +7,13 @@ from typing import Any
 
 from mendq.catalogue.dlq.attach import EXPLAINED_BY, failing_in
 from mendq.catalogue.examples import FAILING, as_dlq, but, standard, with_dlq
-from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, NotFound, Paged
+from mendq.catalogue.symptom import (
+    SQS_GUIDE,
+    Detection,
+    NotifiedSymptom,
+    QueueExample,
+    QueueNearMiss,
+)
 from mendq.catalogue.visibility.needed_timeout import failing_consumer
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
@@ -55,7 +61,7 @@ _DIED = with_dlq(ApproximateNumberOfMessages=3, sent=900, received=4_500, delete
 _ALL_WAITS = {"backlog_before": 1_000, "backlog_now": 1_000}
 _ONE_GROUP = _queue(300, 720, 0, backlog_now=300, in_flight_now=1, **_STANDS_STILL)
 
-CONSUMER_FAILING = Paged(
+CONSUMER_FAILING = NotifiedSymptom(
     name="consumer_failing",
     sentence="Consumers receive messages and do not finish them, so more and more wait.",
     plan_in_words="Page with the numbers; a longer visibility timeout would only slow the retries.",
@@ -70,26 +76,26 @@ CONSUMER_FAILING = Paged(
         lambda facts: facts.visible + facts.in_flight > 0,
     ),
     examples=lambda: (
-        Detected("most messages are not finished", _queue(backlog_now=600), "consumer_failing"),
-        Detected("few messages, none finished", _NONE, "consumer_failing"),
-        Detected("most moved to the DLQ", _DIED, "consumer_failing"),
-        Detected("a Lambda function fails, on a quiet queue", _BY_LAMBDA, "consumer_failing"),
-        NotFound("half are given back twice, all are finished", _GIVEN_BACK),
-        NotFound("the same by Lambda", but(_GIVEN_BACK, lambda_consumers=(FAILING,))),
-        NotFound("every message takes three tries", _queue(deleted=1_000)),
-        NotFound("what waits does not grow", _queue(500, 4_000, 500, **_ALL_WAITS)),
-        NotFound("three bad messages, the others are finished", _FEW_BAD),
-        NotFound("more deletes than messages, some of them late", _queue(deleted=1_400)),
-        NotFound("one message holds up its group", _ONE_GROUP),
-        NotFound(
+        QueueExample("most messages are not finished", _queue(backlog_now=600), "consumer_failing"),
+        QueueExample("few messages, none finished", _NONE, "consumer_failing"),
+        QueueExample("most moved to the DLQ", _DIED, "consumer_failing"),
+        QueueExample("a Lambda function fails, on a quiet queue", _BY_LAMBDA, "consumer_failing"),
+        QueueNearMiss("half are given back twice, all are finished", _GIVEN_BACK),
+        QueueNearMiss("the same by Lambda", but(_GIVEN_BACK, lambda_consumers=(FAILING,))),
+        QueueNearMiss("every message takes three tries", _queue(deleted=1_000)),
+        QueueNearMiss("what waits does not grow", _queue(500, 4_000, 500, **_ALL_WAITS)),
+        QueueNearMiss("three bad messages, the others are finished", _FEW_BAD),
+        QueueNearMiss("more deletes than messages, some of them late", _queue(deleted=1_400)),
+        QueueNearMiss("one message holds up its group", _ONE_GROUP),
+        QueueNearMiss(
             "people look at DLQ messages",
             as_dlq(_queue(0, 3_000, 0, backlog_before=500, backlog_now=500)),
         ),
-        NotFound(
+        QueueNearMiss(
             "late calls have opened a case already",
             _queue(backlog_now=600, open_symptoms=EXPLAINED_BY),
         ),
-        NotFound(
+        QueueNearMiss(
             "DLQ messages are being moved back", _queue(backlog_now=600, move_task_running=True)
         ),
     ),

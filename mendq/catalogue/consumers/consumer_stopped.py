@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from mendq.catalogue.examples import FUNCTION, as_dlq, but, standard
-from mendq.catalogue.symptom import Detected, Detection, Found, NotFound, Paged
+from mendq.catalogue.symptom import (
+    DetectedFault,
+    Detection,
+    NotifiedSymptom,
+    QueueExample,
+    QueueNearMiss,
+)
 from mendq.model.facts import Facts, Need, function_name
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Refusal
@@ -11,7 +17,7 @@ from mendq.notifications.commands import consumers_of
 from mendq.notifications.text import counted, span
 
 
-def detect(facts: Facts) -> Found | None:
+def detect(facts: Facts) -> DetectedFault | None:
     """A disabled mapping, nothing received, and messages that waited all the while.
 
     Without a mapping nothing tells a reader that stopped from an archive that nobody reads, or from
@@ -24,7 +30,7 @@ def detect(facts: Facts) -> Found | None:
     if not _is_switched_off(facts) or measured.received or not measured.least_visible:
         return None
     name, more = function_name(facts.stopped_consumers[0]), len(facts.stopped_consumers) - 1
-    return Found(
+    return DetectedFault(
         f"{counted(measured.now.visible, 'message')} waiting, the oldest for "
         f"{measured.now.oldest_age_seconds:,} s, and none was received in {span(measured.lasted)}: "
         f"the event source mapping of {f'{name} and {more} more' if more else name} is disabled"
@@ -60,7 +66,7 @@ _STOPPED = standard(
 )
 
 
-CONSUMER_STOPPED = Paged(
+CONSUMER_STOPPED = NotifiedSymptom(
     name="consumer_stopped",
     sentence="The function that reads the queue is switched off, and messages wait.",
     plan_in_words="Page with what waits and how to see the event source mapping.",
@@ -69,12 +75,12 @@ CONSUMER_STOPPED = Paged(
     plan=plan,
     detection=Detection(detect, frozenset({Need.MEASUREMENTS, Need.DLQ_SOURCES}), is_suspect),
     examples=lambda: (
-        Detected("its only mapping is disabled", _STOPPED, "consumer_stopped"),
-        Detected("nobody sends any more either", but(_STOPPED, sent=0), "consumer_stopped"),
-        NotFound("another function reads it", but(_STOPPED, lambda_consumers=(FUNCTION,))),
-        NotFound("somebody else receives", but(_STOPPED, received=1)),
-        NotFound("nothing waited all the while", but(_STOPPED, least_visible=0)),
-        NotFound("an archive, which nobody ever read", but(_STOPPED, stopped_consumers=())),
-        NotFound("DLQ messages, read when somebody wants to", as_dlq(_STOPPED)),
+        QueueExample("its only mapping is disabled", _STOPPED, "consumer_stopped"),
+        QueueExample("nobody sends any more either", but(_STOPPED, sent=0), "consumer_stopped"),
+        QueueNearMiss("another function reads it", but(_STOPPED, lambda_consumers=(FUNCTION,))),
+        QueueNearMiss("somebody else receives", but(_STOPPED, received=1)),
+        QueueNearMiss("nothing waited all the while", but(_STOPPED, least_visible=0)),
+        QueueNearMiss("an archive, which nobody ever read", but(_STOPPED, stopped_consumers=())),
+        QueueNearMiss("DLQ messages, read when somebody wants to", as_dlq(_STOPPED)),
     ),
 )

@@ -8,7 +8,15 @@ from shlex import quote
 from typing import Any
 
 from mendq.catalogue.examples import FUNCTION, standard
-from mendq.catalogue.symptom import Advice, Detected, Detection, Found, NotFound, Paged, of_quota
+from mendq.catalogue.symptom import (
+    Advice,
+    DetectedFault,
+    Detection,
+    NotifiedSymptom,
+    QueueExample,
+    QueueNearMiss,
+    of_quota,
+)
 from mendq.model.facts import Facts, LambdaConsumer, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Refusal
@@ -19,14 +27,14 @@ from mendq.notifications.text import counted
 THROTTLED_SHARE = 0.1
 
 
-def detect(facts: Facts) -> Found | None:
+def detect(facts: Facts) -> DetectedFault | None:
     """A tenth of the invocations and more were throttled while messages waited."""
     measured, throttled = facts.measured, _most_throttled(facts)
     if measured is None or not measured.now.visible:
         return None
     if throttled is None or (share := throttled.throttled_share or 0) < THROTTLED_SHARE:
         return None
-    return Found(
+    return DetectedFault(
         f"{100 * share:.0f} % of the invocations of {throttled.name} were throttled, and "
         f"{counted(measured.now.visible, 'message')} waiting, the oldest for "
         f"{measured.now.oldest_age_seconds:,} s"
@@ -73,7 +81,7 @@ def _queue(throttled_share: float | None, **over: Any) -> Facts:
     return standard(ApproximateNumberOfMessages=900, lambda_consumers=consumers, **waiting)
 
 
-CONSUMER_THROTTLED = Paged(
+CONSUMER_THROTTLED = NotifiedSymptom(
     name="consumer_throttled",
     sentence="Lambda may not run the queue's function as often as there are messages for it.",
     plan_in_words="Page with the share of throttled invocations and how to see the concurrency.",
@@ -88,10 +96,10 @@ CONSUMER_THROTTLED = Paged(
     ),
     detection=Detection(detect, frozenset({Need.MEASUREMENTS}), is_suspect),
     examples=lambda: (
-        Detected("a tenth is throttled", _queue(THROTTLED_SHARE), "consumer_throttled"),
-        Detected("every invocation is", _queue(1.0), "consumer_throttled"),
-        NotFound("a burst now and then", _queue(0.099)),
-        NotFound("throttled, and nothing waits", _queue(0.5, visible_now=0)),
-        NotFound("Lambda counted no invocation", _queue(None)),
+        QueueExample("a tenth is throttled", _queue(THROTTLED_SHARE), "consumer_throttled"),
+        QueueExample("every invocation is", _queue(1.0), "consumer_throttled"),
+        QueueNearMiss("a burst now and then", _queue(0.099)),
+        QueueNearMiss("throttled, and nothing waits", _queue(0.5, visible_now=0)),
+        QueueNearMiss("Lambda counted no invocation", _queue(None)),
     ),
 )

@@ -7,14 +7,14 @@ from typing import Any
 from mendq.catalogue.examples import FUNCTION, STANDARD_ARN, failed_call, standard
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
-    Caught,
-    Detected,
+    CallExample,
+    CallNearMiss,
+    DetectedFault,
     Detection,
-    Fixed,
-    Found,
-    NotFound,
-    NotMatched,
-    Refused,
+    FixedSymptom,
+    QueueExample,
+    QueueNearMiss,
+    RefusalExample,
     carries_messages,
     seen_as_labelled,
 )
@@ -35,7 +35,7 @@ EMPTY_AN_HOUR = 10_000
 _NEEDS = frozenset({Need.MEASUREMENTS})
 
 
-def detect(facts: Facts) -> Found | None:
+def detect(facts: Facts) -> DetectedFault | None:
     """Short polling that finds nothing nearly every time; Lambda polls long by itself."""
     measured = facts.measured
     if measured is None or not facts.polls_short:
@@ -43,7 +43,7 @@ def detect(facts: Facts) -> Found | None:
     empty, received = measured.empty_receives, measured.received
     if empty < max(1, EMPTY_FOR_EACH_MESSAGE * received, EMPTY_AN_HOUR * measured.hours):
         return None
-    return Found(
+    return DetectedFault(
         f"{empty:,} receives in {span(measured.lasted)} found nothing, while "
         f"{counted(received, 'message')} came"
     )
@@ -95,7 +95,7 @@ _RAISED = (SetReceiveWaitTime(0, 20),)
 _BY_LAMBDA_TOO = _read(0, "ReceiveMessage", lambda_consumers=(FUNCTION,))
 _RECEIVE = failed_call("ReceiveMessage", "RequestThrottled", "", STANDARD_ARN)
 
-EMPTY_RECEIVES = Fixed(
+EMPTY_RECEIVES = FixedSymptom(
     name="empty_receives",
     sentence="Readers ask for messages that are not there, so often that it costs or is throttled.",
     plan_in_words="Raise ReceiveMessageWaitTimeSeconds to 20, where receives are throttled or in "
@@ -112,15 +112,17 @@ EMPTY_RECEIVES = Fixed(
         detect, _NEEDS, lambda facts: facts.polls_short, measured_last=True, reads=("receives",)
     ),
     examples=lambda: (
-        Caught("short polling, SQS's default", _RECEIVE, _read(0, "ReceiveMessage"), _RAISED),
-        Caught("a Lambda consumer beside other readers", _RECEIVE, _BY_LAMBDA_TOO, _RAISED),
-        Detected("ten in vain for each message", _in_vain(), _RAISED),
-        Detected("nobody sends, and readers never rest", _in_vain(2_000_000, 0), _RAISED),
-        NotFound("every tenth receive finds one", _in_vain(60_000, 6_001)),
-        NotFound("readers wait, if only a little", _in_vain(ReceiveMessageWaitTimeSeconds=1)),
-        NotFound("Lambda reads it, and waits by itself", _in_vain(lambda_consumers=(FUNCTION,))),
-        NotMatched("FIFO has other limits", failed_call("ReceiveMessage", "RequestThrottled")),
-        Refused("senders alone", _read(0, "SendMessage"), "senders_throttled"),
-        Refused("long polling is on", _read(20, "ReceiveMessage"), "already_long_polling"),
+        CallExample("short polling, SQS's default", _RECEIVE, _read(0, "ReceiveMessage"), _RAISED),
+        CallExample("a Lambda consumer beside other readers", _RECEIVE, _BY_LAMBDA_TOO, _RAISED),
+        QueueExample("ten in vain for each message", _in_vain(), _RAISED),
+        QueueExample("nobody sends, and readers never rest", _in_vain(2_000_000, 0), _RAISED),
+        QueueNearMiss("every tenth receive finds one", _in_vain(60_000, 6_001)),
+        QueueNearMiss("readers wait, if only a little", _in_vain(ReceiveMessageWaitTimeSeconds=1)),
+        QueueNearMiss(
+            "Lambda reads it, and waits by itself", _in_vain(lambda_consumers=(FUNCTION,))
+        ),
+        CallNearMiss("FIFO has other limits", failed_call("ReceiveMessage", "RequestThrottled")),
+        RefusalExample("senders alone", _read(0, "SendMessage"), "senders_throttled"),
+        RefusalExample("long polling is on", _read(20, "ReceiveMessage"), "already_long_polling"),
     ),
 )

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from mendq.catalogue.examples import ROLE, failed_call, standard
-from mendq.catalogue.symptom import SQS_GUIDE, Caught, NotMatched, Paged, Refused, SeenAs, of_quota
+from mendq.catalogue.symptom import (
+    SQS_GUIDE,
+    CallExample,
+    CallNearMiss,
+    NotifiedSymptom,
+    RefusalExample,
+    SeenAs,
+    of_quota,
+)
 from mendq.model.evidence import named
 from mendq.model.facts import Facts
 from mendq.model.limits import Limits
@@ -36,12 +44,12 @@ def _queue(in_flight: int) -> Facts:
     return standard(**{_IN_FLIGHT: in_flight}, principals=(ROLE,))
 
 
-def _caught(title: str, code: str, in_flight: int) -> Caught:
+def _caught(title: str, code: str, in_flight: int) -> CallExample:
     call = failed_call("ReceiveMessage", code)
-    return Caught(title, call, _queue(in_flight), "in_flight_full")
+    return CallExample(title, call, _queue(in_flight), "in_flight_full")
 
 
-IN_FLIGHT_LIMIT = Paged(
+IN_FLIGHT_LIMIT = NotifiedSymptom(
     name="in_flight_limit",
     sentence="So many received messages are unfinished that SQS gives out no more.",
     plan_in_words="Page with the numbers and who receives; a longer visibility timeout would "
@@ -54,8 +62,12 @@ IN_FLIGHT_LIMIT = Paged(
     examples=lambda: (
         _caught("nothing is given out any more", "OverLimit", 119_998),
         _caught("half of it and more, counted approximately", "OverLimitException", PASSED_BELOW),
-        Refused("they have caught up meanwhile", _queue(PASSED_BELOW - 1), "below_the_limit"),
-        NotMatched("too many permissions on one queue", failed_call("AddPermission", "OverLimit")),
-        NotMatched("a throttled receive", failed_call("ReceiveMessage", "RequestThrottled")),
+        RefusalExample(
+            "they have caught up meanwhile", _queue(PASSED_BELOW - 1), "below_the_limit"
+        ),
+        CallNearMiss(
+            "too many permissions on one queue", failed_call("AddPermission", "OverLimit")
+        ),
+        CallNearMiss("a throttled receive", failed_call("ReceiveMessage", "RequestThrottled")),
     ),
 )

@@ -7,7 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from mendq.catalogue.examples import FUNCTION, standard
-from mendq.catalogue.symptom import Detected, Detection, Found, NotFound, Reported
+from mendq.catalogue.symptom import (
+    DetectedFault,
+    Detection,
+    QueueExample,
+    QueueNearMiss,
+    ReportedSymptom,
+)
 from mendq.model.facts import Facts, LambdaConsumer, Need
 from mendq.model.metrics import SURPLUS_SHARE
 from mendq.notifications.commands import aws_command
@@ -17,13 +23,13 @@ from mendq.notifications.commands import aws_command
 LEAST_CONCURRENCY = 2
 
 
-def detect(facts: Facts) -> Found | None:
+def detect(facts: Facts) -> DetectedFault | None:
     """The first mapping at fault, by how it is set or by what was measured of it."""
     for each in facts.lambda_consumers:
         for because, setting in _faults(each, facts):
             options = f"--uuid {each.mapping_id} {setting}"
             change = aws_command("lambda update-event-source-mapping", facts.queue_arn, options)
-            return Found(f"{because}: {change}")
+            return DetectedFault(f"{because}: {change}")
     return None
 
 
@@ -89,7 +95,7 @@ def _limited(most: int, reserved: int | None) -> Facts:
     return _queue(1_000, maximum_concurrency=most, reserved_concurrency=reserved)
 
 
-MAPPING_WASTES_RECEIVES = Reported(
+MAPPING_WASTES_RECEIVES = ReportedSymptom(
     name="mapping_wastes_receives",
     sentence="A Lambda function's event source mapping gives good messages back.",
     plan_in_words="Report it with the command; the mapping is for its owner to change.",
@@ -102,18 +108,20 @@ MAPPING_WASTES_RECEIVES = Reported(
         of_configuration=True,
     ),
     examples=lambda: (
-        Detected("a fifth of the runs fail, and bring ten messages back", _queue()),
-        Detected("twenty runs where five are reserved", _limited(20, 5)),
-        Detected("batches wait as long as the timeout", _queue(1_000, batching_window_seconds=30)),
-        NotFound("they wait for less", _queue(1_000, batching_window_seconds=29)),
-        NotFound("the mapping takes answers", _queue(reports_item_failures=True)),
-        NotFound("one message at a time", _queue(batch_size=1)),
-        NotFound("a failure now and then", _queue(error_share=0.04)),
-        NotFound("hardly anything comes again", _queue(1_050)),
-        NotFound("runs are cut off, and answer nothing", _queue(duration_p99_seconds=30.0)),
-        NotFound("as many runs as are reserved", _limited(5, 5)),
-        NotFound("nothing is reserved", _limited(20, None)),
-        NotFound("a function that is switched off", _limited(20, 0)),
-        NotFound("the least that a mapping takes", _limited(LEAST_CONCURRENCY, 1)),
+        QueueExample("a fifth of the runs fail, and bring ten messages back", _queue()),
+        QueueExample("twenty runs where five are reserved", _limited(20, 5)),
+        QueueExample(
+            "batches wait as long as the timeout", _queue(1_000, batching_window_seconds=30)
+        ),
+        QueueNearMiss("they wait for less", _queue(1_000, batching_window_seconds=29)),
+        QueueNearMiss("the mapping takes answers", _queue(reports_item_failures=True)),
+        QueueNearMiss("one message at a time", _queue(batch_size=1)),
+        QueueNearMiss("a failure now and then", _queue(error_share=0.04)),
+        QueueNearMiss("hardly anything comes again", _queue(1_050)),
+        QueueNearMiss("runs are cut off, and answer nothing", _queue(duration_p99_seconds=30.0)),
+        QueueNearMiss("as many runs as are reserved", _limited(5, 5)),
+        QueueNearMiss("nothing is reserved", _limited(20, None)),
+        QueueNearMiss("a function that is switched off", _limited(20, 0)),
+        QueueNearMiss("the least that a mapping takes", _limited(LEAST_CONCURRENCY, 1)),
     ),
 )

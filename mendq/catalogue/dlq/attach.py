@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from mendq.catalogue.fifo.stuck_group import head_is_stuck, one_group_blocks
-from mendq.catalogue.symptom import Found
+from mendq.catalogue.symptom import DetectedFault
 from mendq.catalogue.visibility.needed_timeout import failing_consumer
 from mendq.model.dlq import attributes_of_dlq
 from mendq.model.facts import Facts, QueueFacts
@@ -44,7 +44,7 @@ RECEIVED_OFTEN, HARDLY_ANY = 2, 0.05
 EXPLAINED_BY = frozenset({"visibility_timeout_too_short"})
 
 
-def failing_in(facts: Facts) -> Found | None:
+def failing_in(facts: Facts) -> DetectedFault | None:
     """Find messages that consumers receive and do not finish.
 
     Most receives end in no delete, and deletes do not keep up with sends. Messages that are given
@@ -59,12 +59,12 @@ def failing_in(facts: Facts) -> Found | None:
     held = measured.now.in_flight
     still_held = f", {held:,} are still held" if held else ""
     if deleted == 0 and measured.sent:
-        return Found(
+        return DetectedFault(
             f"No message was finished in the last {span(measured.lasted)}: consumers received "
             f"{counted(measured.messages, 'message')} {measured.received:,} times and deleted "
             f"none{still_held}"
         )
-    return Found(
+    return DetectedFault(
         f"{fruitless:,} of {measured.received:,} receives in {span(measured.lasted)} were "
         f"not followed by a delete{still_held}: {counted(measured.sent, 'message')} arrived, and "
         f"consumers deleted {deleted:,}"

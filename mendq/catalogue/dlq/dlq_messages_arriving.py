@@ -7,7 +7,15 @@ from typing import Any
 
 from mendq.catalogue.dlq.redrive_causes import CAUSES
 from mendq.catalogue.examples import AT, STANDARD_ARN, dlq, source
-from mendq.catalogue.symptom import DLQ_GUIDE, Detected, Detection, Found, NotFound, Paged, Refused
+from mendq.catalogue.symptom import (
+    DLQ_GUIDE,
+    DetectedFault,
+    Detection,
+    NotifiedSymptom,
+    QueueExample,
+    QueueNearMiss,
+    RefusalExample,
+)
 from mendq.catalogue.visibility.needed_timeout import MAX_PROCESSING_TAG
 from mendq.model.evidence import named
 from mendq.model.facts import Facts, Need
@@ -24,7 +32,7 @@ _NEEDS = frozenset(
 )
 
 
-def detect(facts: Facts) -> Found | None:
+def detect(facts: Facts) -> DetectedFault | None:
     """SQS does not count as sent what it moves here; what somebody sends here is no message."""
     measured = facts.measured
     if measured is None or facts.move_task_running or facts.open_symptoms & CAUSES:
@@ -34,7 +42,7 @@ def detect(facts: Facts) -> Found | None:
     explained = measured.inexact_by if facts.is_sent_to else 0
     if not facts.dlq_sources or risen < 1 or measured.messages_arrived <= explained:
         return None
-    return Found(
+    return DetectedFault(
         f"{counted(risen, 'more DLQ message')} in {span(measured.lasted)}, "
         f"{measured.now.visible:,} in all, from {named(facts.source_arns)}"
     )
@@ -94,7 +102,7 @@ _ATTACHED = OwnChange(
 )
 _REPORTED = replace(_ATTACHED, is_reported=True)
 
-DLQ_MESSAGES_ARRIVING = Paged(
+DLQ_MESSAGES_ARRIVING = NotifiedSymptom(
     name="dlq_messages_arriving",
     sentence="Messages that nobody could finish arrive in a DLQ.",
     plan_in_words="Page with the sources and the numbers, and first with Mendq's own change if "
@@ -105,14 +113,14 @@ DLQ_MESSAGES_ARRIVING = Paged(
     shows=("ApproximateNumberOfMessages", "RedriveAllowPolicy"),
     detection=Detection(detect, _NEEDS, suspects),
     examples=lambda: (
-        Detected("one more than there were", _queue(), "no_known_cause"),
-        Detected("the first one after hours of silence", _FIRST, "no_known_cause"),
-        Detected("Mendq attached it", _queue(own_change=_ATTACHED), OWN_CHANGE),
-        Refused("that case reports it", _queue(own_change=_REPORTED), "said_of_another"),
-        NotFound("the only message is there all the while", _queue(1, 1)),
-        NotFound("the cause is known", _queue(open_symptoms=frozenset({"consumer_failing"}))),
-        NotFound("a redrive moves them", _queue(move_task_running=True)),
-        NotFound("somebody sends straight to it", _queue(sent=1)),
-        NotFound("a queue that takes no DLQ messages", _queue(dlq_sources=())),
+        QueueExample("one more than there were", _queue(), "no_known_cause"),
+        QueueExample("the first one after hours of silence", _FIRST, "no_known_cause"),
+        QueueExample("Mendq attached it", _queue(own_change=_ATTACHED), OWN_CHANGE),
+        RefusalExample("that case reports it", _queue(own_change=_REPORTED), "said_of_another"),
+        QueueNearMiss("the only message is there all the while", _queue(1, 1)),
+        QueueNearMiss("the cause is known", _queue(open_symptoms=frozenset({"consumer_failing"}))),
+        QueueNearMiss("a redrive moves them", _queue(move_task_running=True)),
+        QueueNearMiss("somebody sends straight to it", _queue(sent=1)),
+        QueueNearMiss("a queue that takes no DLQ messages", _queue(dlq_sources=())),
     ),
 )

@@ -22,7 +22,15 @@ from mendq.catalogue.examples import (
     messages,
     source,
 )
-from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Fixed, Found, NotFound, Refused
+from mendq.catalogue.symptom import (
+    SQS_GUIDE,
+    DetectedFault,
+    Detection,
+    FixedSymptom,
+    QueueExample,
+    QueueNearMiss,
+    RefusalExample,
+)
 from mendq.model.case import Case, State
 from mendq.model.evidence import named
 from mendq.model.facts import Facts, Need, QueueFacts
@@ -35,7 +43,7 @@ from mendq.notifications.text import counted
 _DETECTS_BY = frozenset({Need.QUEUE, Need.DLQ_SOURCES, Need.MEASUREMENTS, Need.SOURCE_CASES})
 
 
-def detect(facts: Facts) -> Found | None:
+def detect(facts: Facts) -> DetectedFault | None:
     """A cause that is fixed, of messages that came while it was not; what else there is, is asked
     when it is planned."""
     if facts.measured is None or not facts.visible or not facts.dlq_sources:
@@ -46,7 +54,7 @@ def detect(facts: Facts) -> Found | None:
     causes = named([f"{cause.symptom} at {parts_of(cause.queue_arn).name}" for cause in fixed[:2]])
     left = time_left(facts)
     wait = "waits" if facts.visible == 1 else "wait"
-    return Found(
+    return DetectedFault(
         f"{counted(facts.visible, 'DLQ message')} {wait}, and {causes} is fixed; "
         f"the first expires {left}",
         seconds_left=left.at_least.total_seconds(),
@@ -70,11 +78,11 @@ _FOUR_DAYS = messages(KMS, MessageRetentionPeriod=4 * A_DAY)
 _RAISED = SetMessageRetention(4 * A_DAY, SetMessageRetention.maximum)
 
 
-def _refused(code: str, title: str, *cases: Case, **over: Any) -> Refused:
-    return Refused(title, messages(*cases, **over), code)
+def _refused(code: str, title: str, *cases: Case, **over: Any) -> RefusalExample:
+    return RefusalExample(title, messages(*cases, **over), code)
 
 
-DLQ_MESSAGES_WAITING = Fixed(
+DLQ_MESSAGES_WAITING = FixedSymptom(
     name="dlq_messages_waiting",
     sentence="DLQ messages wait to go back to their source; they expire where nobody sends them.",
     plan_in_words="Send them back to their source, a few first, faster only while they stay away; "
@@ -87,11 +95,11 @@ DLQ_MESSAGES_WAITING = Fixed(
     gives_way_to=FIXED_FIRST,
     detection=Detection(detect, _DETECTS_BY, suspects),
     examples=lambda: (
-        Detected("what was too short is fixed and watched", messages(), (_BACK,)),
-        Detected("they may expire on the way", _FOUR_DAYS, (_BACK, _RAISED)),
-        NotFound("nothing waits", messages(ApproximateNumberOfMessages=0)),
-        NotFound("nothing proves the fix yet", messages(case(_TOO_SHORT, State.APPLIED))),
-        NotFound("it was fixed before the first message came", messages(until=LATER)),
+        QueueExample("what was too short is fixed and watched", messages(), (_BACK,)),
+        QueueExample("they may expire on the way", _FOUR_DAYS, (_BACK, _RAISED)),
+        QueueNearMiss("nothing waits", messages(ApproximateNumberOfMessages=0)),
+        QueueNearMiss("nothing proves the fix yet", messages(case(_TOO_SHORT, State.APPLIED))),
+        QueueNearMiss("it was fixed before the first message came", messages(until=LATER)),
         _refused("need_already_met", "somebody took them meanwhile", ApproximateNumberOfMessages=0),
         _refused("shared_dlq", "two queues die there", dlq_sources=_TWO, sole_source=None),
         _refused("source_not_managed", "nobody manages it", sole_source=replace(SOLE, mode=None)),

@@ -20,7 +20,15 @@ from mendq.catalogue.examples import (
     standard,
     with_dlq,
 )
-from mendq.catalogue.symptom import DLQ_GUIDE, Detected, Detection, Fixed, Found, NotFound, Refused
+from mendq.catalogue.symptom import (
+    DLQ_GUIDE,
+    DetectedFault,
+    Detection,
+    FixedSymptom,
+    QueueExample,
+    QueueNearMiss,
+    RefusalExample,
+)
 from mendq.model.dlq import arn_of_quarantine
 from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.limits import Limits
@@ -58,17 +66,17 @@ _NEEDS = frozenset(
 )
 
 
-def detect(facts: Facts) -> Found | None:
+def detect(facts: Facts) -> DetectedFault | None:
     """Report a DLQ that RedrivePolicy names and that is missing, or a queue that needs a DLQ."""
     dlq_arn = gone(facts)
     if dlq_arn is not None:
-        return Found(
+        return DetectedFault(
             f"its RedrivePolicy names {dlq_arn}, and that queue does not exist: a message that "
             "consumers cannot handle is received again and again until it expires",
             about=dlq_arn,
         )
     because = _why_it_needs_one(facts)
-    return Found(because) if because else None
+    return DetectedFault(because) if because else None
 
 
 def suspects(facts: Facts) -> bool:
@@ -306,7 +314,7 @@ def _naming(dlq_arn: str) -> Facts:
     return with_dlq(dlq=QueueFacts(dlq_arn, {}))
 
 
-DLQ_MISSING = Fixed(
+DLQ_MISSING = FixedSymptom(
     name="dlq_missing",
     sentence="No DLQ takes messages that cannot be handled: they come back until they expire.",
     plan_in_words="Make the queue that RedrivePolicy names, under that name; if none is named, "
@@ -321,23 +329,29 @@ DLQ_MISSING = Fixed(
     # The fault is in the configuration. The measurement only shows that it matters now.
     detection=Detection(detect, _NEEDS, suspects, of_configuration=True),
     examples=lambda: (
-        Detected("the queue that is named is gone", _naming(DLQ_ARN), (CreateDlq("", DLQ_ARN),)),
-        Detected("a Lambda function reads it", _READ, _ATTACH),
-        Detected("a message comes back again and again", _COMES_BACK, _attach(100)),
-        Detected("a few of many come back", _FEW_BAD, _attach(20)),
-        Detected("a function fails at a few of many", _FEW_FAIL, _attach(20)),
-        Detected("a few of very many come back", _AMONG_MANY, _ATTACH),
-        Detected("good ones are given back ten times", _GIVEN_BACK, _attach(50)),
-        Detected("one message, nothing known of earlier", _ALONE, _attach(100)),
-        Detected("somebody's queue has the name", but(_READ, dlq_namesake=_THERE), "name_taken"),
-        Refused("no limit is known to be safe", _OFTEN, "no_safe_limit"),
-        Refused("nothing is finished", _NONE_FINISHED, "cause_first"),
-        Refused("two came and none is finished", _TWO_CAME, "nothing_finished"),
-        Refused("it names a quarantine that is gone", _naming(_QUARANTINE), "names_a_quarantine"),
-        NotFound("it has one", with_dlq(dlq=_THERE)),
-        NotFound("given back, and all are finished", _ALL_FINISHED),
-        NotFound("slow consumers, a growing backlog", _SLOW),
-        NotFound("it takes DLQ messages itself", as_dlq(_READ)),
-        NotFound("it is called a DLQ", but(_READ, queue_arn=DLQ_ARN)),
+        QueueExample(
+            "the queue that is named is gone", _naming(DLQ_ARN), (CreateDlq("", DLQ_ARN),)
+        ),
+        QueueExample("a Lambda function reads it", _READ, _ATTACH),
+        QueueExample("a message comes back again and again", _COMES_BACK, _attach(100)),
+        QueueExample("a few of many come back", _FEW_BAD, _attach(20)),
+        QueueExample("a function fails at a few of many", _FEW_FAIL, _attach(20)),
+        QueueExample("a few of very many come back", _AMONG_MANY, _ATTACH),
+        QueueExample("good ones are given back ten times", _GIVEN_BACK, _attach(50)),
+        QueueExample("one message, nothing known of earlier", _ALONE, _attach(100)),
+        QueueExample(
+            "somebody's queue has the name", but(_READ, dlq_namesake=_THERE), "name_taken"
+        ),
+        RefusalExample("no limit is known to be safe", _OFTEN, "no_safe_limit"),
+        RefusalExample("nothing is finished", _NONE_FINISHED, "cause_first"),
+        RefusalExample("two came and none is finished", _TWO_CAME, "nothing_finished"),
+        RefusalExample(
+            "it names a quarantine that is gone", _naming(_QUARANTINE), "names_a_quarantine"
+        ),
+        QueueNearMiss("it has one", with_dlq(dlq=_THERE)),
+        QueueNearMiss("given back, and all are finished", _ALL_FINISHED),
+        QueueNearMiss("slow consumers, a growing backlog", _SLOW),
+        QueueNearMiss("it takes DLQ messages itself", as_dlq(_READ)),
+        QueueNearMiss("it is called a DLQ", but(_READ, queue_arn=DLQ_ARN)),
     ),
 )

@@ -6,7 +6,15 @@ A standard queue's message keeps the time at which its message was first sent.
 from __future__ import annotations
 
 from mendq.catalogue.examples import QUEUE_ARN, STANDARD_ARN, but, dlq, sources
-from mendq.catalogue.symptom import DLQ_GUIDE, Detected, Detection, Fixed, Found, NotFound, Refused
+from mendq.catalogue.symptom import (
+    DLQ_GUIDE,
+    DetectedFault,
+    Detection,
+    FixedSymptom,
+    QueueExample,
+    QueueNearMiss,
+    RefusalExample,
+)
 from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.limits import Limits, Mode
 from mendq.model.plan import Ignore, Plan, Refusal
@@ -20,7 +28,7 @@ _CANNOT_BE_LONGER = (
 )
 
 
-def detect(facts: Facts) -> Found | None:
+def detect(facts: Facts) -> DetectedFault | None:
     """None where nothing longer could be set, and on FIFO, where a message's time begins anew.
 
     A queue that producers send to is none for DLQ messages alone, whoever says so.
@@ -31,7 +39,7 @@ def detect(facts: Facts) -> Found | None:
     retained, sent_for = facts.retention_seconds, longest.retention_seconds
     if retained > sent_for or retained >= LONGEST_RETENTION_SECONDS:
         return None
-    return Found(
+    return DetectedFault(
         f"it keeps messages for {retained:,} s counted from when they were first sent, and "
         f"{longest.queue_arn} keeps its messages for {sent_for:,} s: what dies late there is "
         f"deleted here before anybody has seen it"
@@ -70,12 +78,12 @@ def _retained(own_seconds: int, source_seconds: int) -> Facts:
     return dlq(MessageRetentionPeriod=own_seconds, dlq_sources=named_by)
 
 
-def _detected(title: str, own_seconds: int, source_seconds: int) -> Detected:
+def _detected(title: str, own_seconds: int, source_seconds: int) -> QueueExample:
     raised = SetMessageRetention(own_seconds, LONGEST_RETENTION_SECONDS)
-    return Detected(title, _retained(own_seconds, source_seconds), (raised,))
+    return QueueExample(title, _retained(own_seconds, source_seconds), (raised,))
 
 
-DLQ_RETENTION_TOO_SHORT = Fixed(
+DLQ_RETENTION_TOO_SHORT = FixedSymptom(
     name="dlq_retention_too_short",
     sentence="A DLQ keeps messages no longer than their source keeps messages, "
     "so they are deleted unseen.",
@@ -91,12 +99,14 @@ DLQ_RETENTION_TOO_SHORT = Fixed(
     examples=lambda: (
         _detected("both keep for the four days that SQS starts with", 345_600, 345_600),
         _detected("the source keeps longer", 1_209_599, 1_209_600),
-        NotFound("messages are kept a second longer", _retained(345_601, 345_600)),
-        NotFound("both keep as long as SQS can", _retained(1_209_600, 1_209_600)),
-        NotFound("on FIFO time begins anew", but(_retained(60, 345_600), queue_arn=QUEUE_ARN)),
-        NotFound("producers send to it", but(_retained(60, 345_600), sent=1)),
-        NotFound("nobody's DLQ", but(_retained(60, 345_600), dlq_sources=())),
-        NotFound("its own DLQ", but(_retained(60, 345_600), queue_arn=STANDARD_ARN)),
-        Refused("somebody raised it meanwhile", _retained(1_209_600, 345_600), "need_already_met"),
+        QueueNearMiss("messages are kept a second longer", _retained(345_601, 345_600)),
+        QueueNearMiss("both keep as long as SQS can", _retained(1_209_600, 1_209_600)),
+        QueueNearMiss("on FIFO time begins anew", but(_retained(60, 345_600), queue_arn=QUEUE_ARN)),
+        QueueNearMiss("producers send to it", but(_retained(60, 345_600), sent=1)),
+        QueueNearMiss("nobody's DLQ", but(_retained(60, 345_600), dlq_sources=())),
+        QueueNearMiss("its own DLQ", but(_retained(60, 345_600), queue_arn=STANDARD_ARN)),
+        RefusalExample(
+            "somebody raised it meanwhile", _retained(1_209_600, 345_600), "need_already_met"
+        ),
     ),
 )

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from mendq.catalogue.examples import QUEUE_ARN, STANDARD_ARN, dlq, sources
-from mendq.catalogue.symptom import DLQ_GUIDE, Detected, Detection, Fixed, Found, NotFound, Refused
+from mendq.catalogue.symptom import (
+    DLQ_GUIDE,
+    DetectedFault,
+    Detection,
+    FixedSymptom,
+    QueueExample,
+    QueueNearMiss,
+    RefusalExample,
+)
 from mendq.model.evidence import named
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
@@ -15,11 +23,11 @@ from mendq.notifications.commands import get_attributes
 ATTRIBUTE = AllowRedriveFrom.attribute
 
 
-def detect(facts: Facts) -> Found | None:
+def detect(facts: Facts) -> DetectedFault | None:
     refused = _refused(facts)
     if not refused:
         return None
-    return Found(
+    return DetectedFault(
         f"its {ATTRIBUTE} keeps out {named(refused)}, whose DLQ it is: what "
         "cannot be handled there is handed out again and again, and never becomes a message"
     )
@@ -75,7 +83,7 @@ _NOBODY = RedriveAllow("denyAll").text
 _TEN = tuple(f"{_PARCELS}-{n}" for n in range(MOST_SOURCES))
 _ADDED = (AllowRedriveFrom(_by_queue(_PARCELS), _by_queue(_ORDERS, _PARCELS)),)
 
-DLQ_SOURCE_NOT_ALLOWED = Fixed(
+DLQ_SOURCE_NOT_ALLOWED = FixedSymptom(
     name="dlq_source_not_allowed",
     sentence="A DLQ does not let in the messages of a queue that names it, "
     "so they are received forever.",
@@ -87,13 +95,17 @@ DLQ_SOURCE_NOT_ALLOWED = Fixed(
     shows=(ATTRIBUTE,),
     detection=Detection(detect, frozenset({Need.QUEUE, Need.DLQ_SOURCES}), of_configuration=True),
     examples=lambda: (
-        Detected("another source is named", _queue(_by_queue(_PARCELS), _ORDERS, _PARCELS), _ADDED),
-        Detected("nobody is let in", _queue(_NOBODY, _ORDERS), "denied_to_all"),
-        Detected("it names ten", _queue(_by_queue(*_TEN), _ORDERS, *_TEN), "too_many_sources"),
-        NotFound("without a policy all are let in", _queue("", _ORDERS)),
-        NotFound("every source is named", _queue(_by_queue(_ORDERS), _ORDERS)),
-        NotFound("a text that is no policy", _queue('{"redrivePermission":', _ORDERS)),
-        NotFound("one is of the other type", _queue(_by_queue(_ORDERS), _ORDERS, QUEUE_ARN)),
-        Refused("it names it by now", _queue(_by_queue(_ORDERS), _ORDERS), "need_already_met"),
+        QueueExample(
+            "another source is named", _queue(_by_queue(_PARCELS), _ORDERS, _PARCELS), _ADDED
+        ),
+        QueueExample("nobody is let in", _queue(_NOBODY, _ORDERS), "denied_to_all"),
+        QueueExample("it names ten", _queue(_by_queue(*_TEN), _ORDERS, *_TEN), "too_many_sources"),
+        QueueNearMiss("without a policy all are let in", _queue("", _ORDERS)),
+        QueueNearMiss("every source is named", _queue(_by_queue(_ORDERS), _ORDERS)),
+        QueueNearMiss("a text that is no policy", _queue('{"redrivePermission":', _ORDERS)),
+        QueueNearMiss("one is of the other type", _queue(_by_queue(_ORDERS), _ORDERS, QUEUE_ARN)),
+        RefusalExample(
+            "it names it by now", _queue(_by_queue(_ORDERS), _ORDERS), "need_already_met"
+        ),
     ),
 )

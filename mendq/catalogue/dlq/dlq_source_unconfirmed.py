@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from mendq.catalogue.examples import DLQ_ARN, STANDARD_ARN, dlq, queue
-from mendq.catalogue.symptom import DLQ_GUIDE, Detected, Detection, Found, NotFound, Reported
+from mendq.catalogue.symptom import (
+    DLQ_GUIDE,
+    DetectedFault,
+    Detection,
+    QueueExample,
+    QueueNearMiss,
+    ReportedSymptom,
+)
 from mendq.model.evidence import named
 from mendq.model.facts import Facts, Need
 
 
-def detect(facts: Facts) -> Found | None:
+def detect(facts: Facts) -> DetectedFault | None:
     """Any queue of an account may name any other; `dlq.is_confirmed` says who is believed."""
     if not facts.unconfirmed_sources:
         return None
-    return Found(
+    return DetectedFault(
         f"it is named as the DLQ of {named(facts.unconfirmed_sources)}, and Mendq goes by none of "
         "that: neither its RedriveAllowPolicy nor the settings confirm it"
     )
 
 
-DLQ_SOURCE_UNCONFIRMED = Reported(
+DLQ_SOURCE_UNCONFIRMED = ReportedSymptom(
     name="dlq_source_unconfirmed",
     sentence="A queue names this one as its DLQ, and nobody confirms that it is.",
     plan_in_words="Report it and go by none of it; whose DLQ a queue is, its RedriveAllowPolicy or "
@@ -26,10 +33,10 @@ DLQ_SOURCE_UNCONFIRMED = Reported(
     aws_page=DLQ_GUIDE,
     detection=Detection(detect, frozenset({Need.QUEUE, Need.DLQ_SOURCES})),
     examples=lambda: (
-        Detected("somebody's queue names it", queue(unconfirmed_sources=(STANDARD_ARN,))),
-        Detected("it has a source as well", dlq(unconfirmed_sources=(DLQ_ARN, STANDARD_ARN))),
-        NotFound("a source that is managed", dlq()),
-        NotFound("nobody has asked who names it", queue()),
-        NotFound("nobody's DLQ", queue(queue_arn=DLQ_ARN, dlq_sources=())),
+        QueueExample("somebody's queue names it", queue(unconfirmed_sources=(STANDARD_ARN,))),
+        QueueExample("it has a source as well", dlq(unconfirmed_sources=(DLQ_ARN, STANDARD_ARN))),
+        QueueNearMiss("a source that is managed", dlq()),
+        QueueNearMiss("nobody has asked who names it", queue()),
+        QueueNearMiss("nobody's DLQ", queue(queue_arn=DLQ_ARN, dlq_sources=())),
     ),
 )

@@ -8,17 +8,23 @@ from __future__ import annotations
 from typing import Any
 
 from mendq.catalogue.examples import FUNCTION, standard, with_dlq
-from mendq.catalogue.symptom import Detected, Detection, Found, NotFound, Reported
+from mendq.catalogue.symptom import (
+    DetectedFault,
+    Detection,
+    QueueExample,
+    QueueNearMiss,
+    ReportedSymptom,
+)
 from mendq.model.facts import Facts, Need
 from mendq.model.queue import FEWEST_RECEIVES, MAX_RECEIVE_COUNT
 from mendq.notifications.text import counted
 
 
-def detect(facts: Facts) -> Found | None:
+def detect(facts: Facts) -> DetectedFault | None:
     receives = facts.max_receive_count
     if receives is None or receives >= FEWEST_RECEIVES or not facts.lambda_consumers:
         return None
-    return Found(
+    return DetectedFault(
         f"after {counted(receives, 'receive')} a message that "
         f"{facts.lambda_consumers[0].function_arn} did not finish is a DLQ message; AWS advises "
         f"{MAX_RECEIVE_COUNT} or more, because a throttled try counts as well. If the function "
@@ -30,7 +36,7 @@ def detect(facts: Facts) -> Found | None:
 _READ: Any = {"lambda_consumers": (FUNCTION,)}
 
 
-MAX_RECEIVE_COUNT_TOO_LOW = Reported(
+MAX_RECEIVE_COUNT_TOO_LOW = ReportedSymptom(
     name="max_receive_count_too_low",
     sentence="A Lambda function's messages become DLQ messages after one or two tries.",
     plan_in_words="Report it; how often to try is for the function's owner to say.",
@@ -39,10 +45,10 @@ MAX_RECEIVE_COUNT_TOO_LOW = Reported(
         detect, frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}), of_configuration=True
     ),
     examples=lambda: (
-        Detected("one try", with_dlq(1, **_READ)),
-        Detected("two tries", with_dlq(2, **_READ)),
-        NotFound("three tries", with_dlq(3, **_READ)),
-        NotFound("no Lambda function reads it", with_dlq(1)),
-        NotFound("no DLQ", standard(**_READ)),
+        QueueExample("one try", with_dlq(1, **_READ)),
+        QueueExample("two tries", with_dlq(2, **_READ)),
+        QueueNearMiss("three tries", with_dlq(3, **_READ)),
+        QueueNearMiss("no Lambda function reads it", with_dlq(1)),
+        QueueNearMiss("no DLQ", standard(**_READ)),
     ),
 )

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from mendq.catalogue.examples import DLQ_ARN, STANDARD_ARN, queue, sources, with_dlq
-from mendq.catalogue.symptom import DLQ_GUIDE, Detected, Detection, Found, NotFound, Reported
+from mendq.catalogue.symptom import (
+    DLQ_GUIDE,
+    DetectedFault,
+    Detection,
+    QueueExample,
+    QueueNearMiss,
+    ReportedSymptom,
+)
 from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.queue import Redrive
 
 
-def detect(facts: Facts) -> Found | None:
+def detect(facts: Facts) -> DetectedFault | None:
     """A circle of one, two or three queues; more than that is not looked at."""
     first = facts.dlq_arn
     if first is None:
@@ -22,7 +29,9 @@ def detect(facts: Facts) -> Found | None:
         around = (first, second, facts.queue_arn)
     else:
         return None
-    return Found(f"its DLQ messages come back to it: {' -> '.join((facts.queue_arn, *around))}")
+    return DetectedFault(
+        f"its DLQ messages come back to it: {' -> '.join((facts.queue_arn, *around))}"
+    )
 
 
 def _queue(dlq_arn: str, next_arn: str = "", *source_arns: str) -> Facts:
@@ -34,7 +43,7 @@ def _queue(dlq_arn: str, next_arn: str = "", *source_arns: str) -> Facts:
 
 _LAST = f"{DLQ_ARN}-of-{DLQ_ARN.rpartition(':')[2]}"
 
-REDRIVE_CYCLE = Reported(
+REDRIVE_CYCLE = ReportedSymptom(
     name="redrive_cycle",
     sentence="DLQ messages come back to the queue they died in, so nobody ever looks at them.",
     plan_in_words="Report it; which of the queues is the last is for people to say.",
@@ -43,12 +52,12 @@ REDRIVE_CYCLE = Reported(
         detect, frozenset({Need.QUEUE, Need.DLQ, Need.DLQ_SOURCES}), of_configuration=True
     ),
     examples=lambda: (
-        Detected("its own DLQ", _queue(STANDARD_ARN)),
-        Detected("each is the other's", _queue(DLQ_ARN, STANDARD_ARN, DLQ_ARN)),
-        Detected("three in a circle", _queue(DLQ_ARN, _LAST, _LAST)),
-        NotFound("its messages stay where they are", _queue(DLQ_ARN)),
-        NotFound("messages of messages", _queue(DLQ_ARN, _LAST)),
-        NotFound("two queues share one", _queue(DLQ_ARN, _LAST, f"{_LAST}-2")),
-        NotFound("no DLQ", queue()),
+        QueueExample("its own DLQ", _queue(STANDARD_ARN)),
+        QueueExample("each is the other's", _queue(DLQ_ARN, STANDARD_ARN, DLQ_ARN)),
+        QueueExample("three in a circle", _queue(DLQ_ARN, _LAST, _LAST)),
+        QueueNearMiss("its messages stay where they are", _queue(DLQ_ARN)),
+        QueueNearMiss("messages of messages", _queue(DLQ_ARN, _LAST)),
+        QueueNearMiss("two queues share one", _queue(DLQ_ARN, _LAST, f"{_LAST}-2")),
+        QueueNearMiss("no DLQ", queue()),
     ),
 )

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from mendq.catalogue.examples import failed_call, not_taken, queue
-from mendq.catalogue.symptom import SENDS, SQS_GUIDE, Caught, Fixed, NotMatched, Refused, SeenAs
+from mendq.catalogue.symptom import (
+    SENDS,
+    SQS_GUIDE,
+    CallExample,
+    CallNearMiss,
+    FixedSymptom,
+    RefusalExample,
+    SeenAs,
+)
 from mendq.model.facts import Facts
 from mendq.model.failed_call import NO_DEDUPLICATION_ID, asks_for_deduplication_id
 from mendq.model.limits import Limits
@@ -27,12 +35,12 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     )
 
 
-def _caught(title: str, event_name: str, code: str) -> Caught:
+def _caught(title: str, event_name: str, code: str) -> CallExample:
     call = failed_call(event_name, code, NO_DEDUPLICATION_ID)
-    return Caught(title, call, queue(ContentBasedDeduplication="false"), (_STEP,))
+    return CallExample(title, call, queue(ContentBasedDeduplication="false"), (_STEP,))
 
 
-DEDUP_ID_MISSING = Fixed(
+DEDUP_ID_MISSING = FixedSymptom(
     name="dedup_id_missing",
     sentence="Senders give a FIFO queue no deduplication id, and it may not make one.",
     plan_in_words="Turn on ContentBasedDeduplication; equal bodies within 5 minutes are dropped.",
@@ -44,8 +52,10 @@ DEDUP_ID_MISSING = Fixed(
     examples=lambda: (
         _caught("the queue may not make one", "SendMessage", "InvalidParameterValue"),
         _caught("the JSON protocol's word", "SendMessageBatch", "InvalidParameterValueException"),
-        NotMatched("an id with a space", not_taken("MessageDeduplicationId", "group 123")),
-        NotMatched("SQS's sentence", not_taken("MessageDeduplicationId", NO_DEDUPLICATION_ID)),
-        Refused("it was turned on by now", queue(ContentBasedDeduplication="true"), "already_on"),
+        CallNearMiss("an id with a space", not_taken("MessageDeduplicationId", "group 123")),
+        CallNearMiss("SQS's sentence", not_taken("MessageDeduplicationId", NO_DEDUPLICATION_ID)),
+        RefusalExample(
+            "it was turned on by now", queue(ContentBasedDeduplication="true"), "already_on"
+        ),
     ),
 )

@@ -5,18 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from mendq.catalogue.examples import STANDARD_ARN, but, queue
-from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Found, NotFound, Reported
+from mendq.catalogue.symptom import (
+    SQS_GUIDE,
+    DetectedFault,
+    Detection,
+    QueueExample,
+    QueueNearMiss,
+    ReportedSymptom,
+)
 from mendq.model.facts import DEDUPLICATION_INTERVAL_SECONDS, Facts, Need
 from mendq.model.metrics import Recent
 from mendq.notifications.text import counted
 
 
-def detect(facts: Facts) -> Found | None:
+def detect(facts: Facts) -> DetectedFault | None:
     """Producers that are seen to send again, and work that may outlast the interval."""
     dropped = facts.measured.recent.deduplicated if facts.measured else 0
     if not dropped or not is_suspect(facts):
         return None
-    return Found(
+    return DetectedFault(
         f"producers send again: SQS dropped {counted(dropped, 'send')} of the last hour as "
         f"repeated, as it does for {DEDUPLICATION_INTERVAL_SECONDS} s after the first. A message "
         f"may be at work for {facts.visibility_seconds:,} s: one that is sent again meanwhile, but "
@@ -35,7 +42,7 @@ def _queue(dropped: int = 12, seconds: int = 301, **over: Any) -> Facts:
     return but(queue(VisibilityTimeout=seconds, recent=Recent(deduplicated=dropped)), **over)
 
 
-DEDUP_INTERVAL_OUTLASTED = Reported(
+DEDUP_INTERVAL_OUTLASTED = ReportedSymptom(
     name="dedup_interval_outlasted",
     sentence="Producers send again, and work may outlast the 5 minutes in which SQS drops repeats.",
     plan_in_words="Report it; how producers repeat is for their owner to say.",
@@ -44,10 +51,10 @@ DEDUP_INTERVAL_OUTLASTED = Reported(
         detect, frozenset({Need.MEASUREMENTS}), is_suspect, measured_last=True, reads=_READS
     ),
     examples=lambda: (
-        Detected("work of up to 301 s", _queue()),
-        Detected("one repeat", _queue(1, 43_200)),
-        NotFound("nobody sends again", _queue(0)),
-        NotFound("work ends within five minutes", _queue(seconds=300)),
-        NotFound("a standard queue drops nothing", _queue(queue_arn=STANDARD_ARN)),
+        QueueExample("work of up to 301 s", _queue()),
+        QueueExample("one repeat", _queue(1, 43_200)),
+        QueueNearMiss("nobody sends again", _queue(0)),
+        QueueNearMiss("work ends within five minutes", _queue(seconds=300)),
+        QueueNearMiss("a standard queue drops nothing", _queue(queue_arn=STANDARD_ARN)),
     ),
 )

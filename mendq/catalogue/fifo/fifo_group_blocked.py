@@ -9,7 +9,14 @@ from mendq.catalogue.dlq.attach import FIXED_FIRST, has_none, make_and_attach
 from mendq.catalogue.dlq.moved_along import ask_first, say_moved_along, section_of_good_messages
 from mendq.catalogue.examples import AT, QUEUE_ARN, STANDARD_ARN, as_dlq, but, measured, queue
 from mendq.catalogue.fifo.stuck_group import TRIES, head_is_stuck, one_group_blocks
-from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Fixed, Found, NotFound
+from mendq.catalogue.symptom import (
+    SQS_GUIDE,
+    DetectedFault,
+    Detection,
+    FixedSymptom,
+    QueueExample,
+    QueueNearMiss,
+)
 from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.limits import Limits
 from mendq.model.metrics import PERIOD, Recent
@@ -20,7 +27,7 @@ from mendq.notifications.commands import messages_of
 from mendq.notifications.text import counted, span
 
 
-def detect(facts: Facts) -> Found | None:
+def detect(facts: Facts) -> DetectedFault | None:
     """The head of a group, tried again and again while it holds up the group, or all there is."""
     measured = facts.measured
     if measured is None or facts.takes_dlq_messages or not is_suspect(facts):
@@ -29,7 +36,7 @@ def detect(facts: Facts) -> Found | None:
         return None
     waits = f"its oldest message has waited {measured.now.oldest_age_seconds:,} s"
     if one_group_blocks(measured):
-        return Found(
+        return DetectedFault(
             f"{waits}; in {span(measured.lasted)} {measured.received:,} receives led to "
             f"{measured.deleted:,} deletes, one group is in flight, "
             f"{counted(measured.now.visible, 'message')} waiting"
@@ -38,7 +45,7 @@ def detect(facts: Facts) -> Found | None:
     if still is None or not head_is_stuck(measured, facts.visibility_seconds):
         return None
     lasted = min(still.lasted, timedelta(seconds=measured.now.oldest_age_seconds))
-    return Found(
+    return DetectedFault(
         f"{waits}, and was the oldest for the last {span(lasted)}. In that time consumers deleted "
         f"{counted(still.deleted, 'message')}, and {still.fruitless_receives:,} receives were not "
         "followed by a delete, as if one message is received after each visibility timeout of "
@@ -116,7 +123,7 @@ def _still(in_vain: int = 2, share: float | None = None, **over: Any) -> Facts:
     return but(_BLOCKED, deleted=360, oldest_age_seconds_now=3_900, recent=recent)
 
 
-FIFO_GROUP_BLOCKED = Fixed(
+FIFO_GROUP_BLOCKED = FixedSymptom(
     name="fifo_group_blocked",
     sentence="One message that always fails blocks all messages behind it in its group.",
     plan_in_words="Make a DLQ and attach it, if a person approves: good "
@@ -137,20 +144,24 @@ FIFO_GROUP_BLOCKED = Fixed(
         detect, frozenset({Need.MEASUREMENTS, Need.MOVE_TASKS, Need.DLQ_SOURCES}), is_suspect
     ),
     examples=lambda: (
-        Detected("the first of its group fails each time", _BLOCKED, _ATTACH),
-        Detected("one group stands still while others flow", _still(), _ATTACH),
-        Detected("fewer came to nothing before", _still(0, 0.01), _ATTACH),
-        Detected("a DLQ takes it hours later", but(_still(), RedrivePolicy=_LATE), "waits_for_dlq"),
-        NotFound("a DLQ has taken it by now", but(_still(), RedrivePolicy=_SOON)),
-        NotFound("as many come to nothing by chance", _still(0)),
-        NotFound("as many came to nothing before", _still(0, 0.06)),
-        NotFound("the oldest is new", _still(since=AT - 29 * PERIOD)),
-        NotFound("twenty timeouts are not over", but(_still(), VisibilityTimeout=200)),
-        NotFound("one message takes very long, and is received once", but(_BLOCKED, received=1)),
-        NotFound("several groups are tried", but(_BLOCKED, groups_in_flight_now=3)),
-        NotFound("DLQ messages are being moved back", but(_BLOCKED, move_task_running=True)),
-        NotFound("it takes DLQ messages itself", as_dlq(_BLOCKED)),
-        NotFound("a DLQ takes it after five receives", but(_BLOCKED, RedrivePolicy=_REDRIVE)),
-        NotFound("a standard queue holds no groups up", but(_BLOCKED, queue_arn=STANDARD_ARN)),
+        QueueExample("the first of its group fails each time", _BLOCKED, _ATTACH),
+        QueueExample("one group stands still while others flow", _still(), _ATTACH),
+        QueueExample("fewer came to nothing before", _still(0, 0.01), _ATTACH),
+        QueueExample(
+            "a DLQ takes it hours later", but(_still(), RedrivePolicy=_LATE), "waits_for_dlq"
+        ),
+        QueueNearMiss("a DLQ has taken it by now", but(_still(), RedrivePolicy=_SOON)),
+        QueueNearMiss("as many come to nothing by chance", _still(0)),
+        QueueNearMiss("as many came to nothing before", _still(0, 0.06)),
+        QueueNearMiss("the oldest is new", _still(since=AT - 29 * PERIOD)),
+        QueueNearMiss("twenty timeouts are not over", but(_still(), VisibilityTimeout=200)),
+        QueueNearMiss(
+            "one message takes very long, and is received once", but(_BLOCKED, received=1)
+        ),
+        QueueNearMiss("several groups are tried", but(_BLOCKED, groups_in_flight_now=3)),
+        QueueNearMiss("DLQ messages are being moved back", but(_BLOCKED, move_task_running=True)),
+        QueueNearMiss("it takes DLQ messages itself", as_dlq(_BLOCKED)),
+        QueueNearMiss("a DLQ takes it after five receives", but(_BLOCKED, RedrivePolicy=_REDRIVE)),
+        QueueNearMiss("a standard queue holds no groups up", but(_BLOCKED, queue_arn=STANDARD_ARN)),
     ),
 )

@@ -7,10 +7,10 @@ from dataclasses import replace
 from mendq.catalogue.examples import STANDARD_ARN, failed_call, queue
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
-    Caught,
-    Fixed,
-    NotMatched,
-    Refused,
+    CallExample,
+    CallNearMiss,
+    FixedSymptom,
+    RefusalExample,
     carries_messages,
     of_quota,
     seen_as_labelled,
@@ -60,7 +60,7 @@ _THROTTLED = failed_call("SendMessage", "ThrottlingException", "Rate exceeded")
 _BY_GROUP = LimitThroughputByGroup.wanted
 _BOTH = tuple(step(step.shipped, step.wanted) for step in HIGH_THROUGHPUT)
 
-FIFO_THROTTLED = Fixed(
+FIFO_THROTTLED = FixedSymptom(
     name="fifo_throttled",
     sentence="A FIFO queue is called more often than SQS allows it.",
     plan_in_words="Turn on high throughput: DeduplicationScope messageGroup and "
@@ -74,10 +74,14 @@ FIFO_THROTTLED = Fixed(
     plan=plan,
     beside=of_quota("calls of each API action", f"{_FIXED}; with it, by region", "sqs"),
     examples=lambda: (
-        Caught("a queue as SQS makes it", _THROTTLED, _queue("queue"), _BOTH),
-        Caught("what is on is not written again", _THROTTLED, _queue("messageGroup"), _BOTH[1:]),
-        NotMatched("a standard queue", replace(_THROTTLED, queue_arn=STANDARD_ARN)),
-        Refused("both are on", _queue("messageGroup", _BY_GROUP), "high_throughput_already"),
-        Refused("a scope that SQS has added since", _queue("tenant"), "high_throughput_unknown"),
+        CallExample("a queue as SQS makes it", _THROTTLED, _queue("queue"), _BOTH),
+        CallExample(
+            "what is on is not written again", _THROTTLED, _queue("messageGroup"), _BOTH[1:]
+        ),
+        CallNearMiss("a standard queue", replace(_THROTTLED, queue_arn=STANDARD_ARN)),
+        RefusalExample("both are on", _queue("messageGroup", _BY_GROUP), "high_throughput_already"),
+        RefusalExample(
+            "a scope that SQS has added since", _queue("tenant"), "high_throughput_unknown"
+        ),
     ),
 )

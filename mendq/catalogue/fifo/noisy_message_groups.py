@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from mendq.catalogue.examples import standard
-from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Found, NotFound, Paged
+from mendq.catalogue.symptom import (
+    SQS_GUIDE,
+    DetectedFault,
+    Detection,
+    NotifiedSymptom,
+    QueueExample,
+    QueueNearMiss,
+)
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.metrics import KINDS, LATELY, SURPLUS_MESSAGES
@@ -12,7 +19,7 @@ from mendq.notifications.commands import metric_command
 from mendq.notifications.text import counted
 
 
-def detect(facts: Facts) -> Found | None:
+def detect(facts: Facts) -> DetectedFault | None:
     """Noisy groups, and more messages of the quiet ones waiting than all that were deleted.
 
     SQS hands quiet groups out first, so that noisy ones alone harm nobody. Where more quiet
@@ -26,7 +33,7 @@ def detect(facts: Facts) -> Found | None:
     is_old = now.quiet_oldest_age_seconds >= LATELY.total_seconds()
     if not now.noisy_groups or not is_old or now.quiet_visible <= most:
         return None
-    return Found(
+    return DetectedFault(
         f"SQS counts {counted(now.noisy_groups, 'noisy message group')}; of the others "
         f"{now.quiet_visible:,} messages wait, the oldest for {now.quiet_oldest_age_seconds:,} s, "
         f"and {counted(measured.deleted_lately, 'message')} in all left the queue in the last "
@@ -58,7 +65,7 @@ def _queue(**over: int) -> Facts:
     return standard(ApproximateNumberOfMessages=9_000, **seen)
 
 
-NOISY_MESSAGE_GROUPS = Paged(
+NOISY_MESSAGE_GROUPS = NotifiedSymptom(
     name="noisy_message_groups",
     sentence="One message group takes the consumers of a standard queue, and the others wait.",
     plan_in_words="Page with how long the quiet groups have waited; no attribute shares "
@@ -67,11 +74,11 @@ NOISY_MESSAGE_GROUPS = Paged(
     plan=plan,
     detection=Detection(detect, frozenset({Need.QUEUE, Need.MEASUREMENTS}), is_suspect),
     examples=lambda: (
-        Detected("one tenant's burst, and the others wait", _queue(), "quiet_groups_wait"),
-        Detected("nothing is done at all", _queue(deleted_lately=0), "quiet_groups_wait"),
-        NotFound("noisy, and the quiet ones are served first", _queue(quiet_visible_now=320)),
-        NotFound("a backlog of everybody's, or no groups", _queue(noisy_groups_now=0)),
-        NotFound("a burst of quiet ones", _queue(quiet_oldest_age_seconds_now=60)),
-        NotFound("a slow message of a quiet group", _queue(quiet_visible_now=0)),
+        QueueExample("one tenant's burst, and the others wait", _queue(), "quiet_groups_wait"),
+        QueueExample("nothing is done at all", _queue(deleted_lately=0), "quiet_groups_wait"),
+        QueueNearMiss("noisy, and the quiet ones are served first", _queue(quiet_visible_now=320)),
+        QueueNearMiss("a backlog of everybody's, or no groups", _queue(noisy_groups_now=0)),
+        QueueNearMiss("a burst of quiet ones", _queue(quiet_oldest_age_seconds_now=60)),
+        QueueNearMiss("a slow message of a quiet group", _queue(quiet_visible_now=0)),
     ),
 )

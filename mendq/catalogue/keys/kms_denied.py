@@ -9,10 +9,10 @@ from mendq.catalogue.examples import KEY_ARN, ROLE, failed_call, queue
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
     Advice,
-    Caught,
-    NotMatched,
-    Paged,
-    Refused,
+    CallExample,
+    CallNearMiss,
+    NotifiedSymptom,
+    RefusalExample,
     seen_as_labelled,
 )
 from mendq.model.evidence import RECEIVE_MESSAGE, SEND_MESSAGE, granted_by, named
@@ -102,7 +102,7 @@ _BY_KEY, _BY_SQS = (
 _SENT = failed_call("SendMessage", "KMS.AccessDeniedException")
 _RECEIVED = failed_call("ReceiveMessage", "KmsAccessDenied")
 
-KMS_DENIED = Paged(
+KMS_DENIED = NotifiedSymptom(
     name="kms_denied",
     sentence="Callers may use the queue but not its KMS key, so messages stay unsent or unread.",
     plan_in_words="Page with the grant on the key that is missing; never touch a key or a policy.",
@@ -114,11 +114,13 @@ KMS_DENIED = Paged(
     beside=before_granting,
     mass=Advice("Look for the key that these queues share, and who changed its policy."),
     examples=lambda: (
-        Caught("a sender without a grant", _SENT, _BY_KEY, "key_not_granted"),
-        Caught("a service that meets AWS's own key", _SENT, _BY_SQS, "aws_managed_key"),
-        Caught("messages of a key that was taken off", _RECEIVED, OLD_MESSAGES, "key_changed"),
-        Refused("no key is needed by now", NO_KEY, "not_encrypted_with_kms"),
-        NotMatched("IAM refuses the call", failed_call("SendMessage", "AccessDeniedException")),
-        NotMatched("KMS is asked too often", failed_call("SendMessage", "KMS.ThrottlingException")),
+        CallExample("a sender without a grant", _SENT, _BY_KEY, "key_not_granted"),
+        CallExample("a service that meets AWS's own key", _SENT, _BY_SQS, "aws_managed_key"),
+        CallExample("messages of a key that was taken off", _RECEIVED, OLD_MESSAGES, "key_changed"),
+        RefusalExample("no key is needed by now", NO_KEY, "not_encrypted_with_kms"),
+        CallNearMiss("IAM refuses the call", failed_call("SendMessage", "AccessDeniedException")),
+        CallNearMiss(
+            "KMS is asked too often", failed_call("SendMessage", "KMS.ThrottlingException")
+        ),
     ),
 )

@@ -10,7 +10,14 @@ from mendq.catalogue.keys.kms_denied import (
     describe_key,
     without_key,
 )
-from mendq.catalogue.symptom import Advice, Caught, NotMatched, Paged, Refused, seen_as_labelled
+from mendq.catalogue.symptom import (
+    Advice,
+    CallExample,
+    CallNearMiss,
+    NotifiedSymptom,
+    RefusalExample,
+    seen_as_labelled,
+)
 from mendq.model.facts import Facts
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Refusal
@@ -33,11 +40,13 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
 _RECEIVED = failed_call("ReceiveMessage", "KmsDisabled")
 
 
-def _caught(title: str, event_name: str, code: str, key: str = KEY_ARN) -> Caught:
-    return Caught(title, failed_call(event_name, code), queue(KmsMasterKeyId=key), "key_unusable")
+def _caught(title: str, event_name: str, code: str, key: str = KEY_ARN) -> CallExample:
+    return CallExample(
+        title, failed_call(event_name, code), queue(KmsMasterKeyId=key), "key_unusable"
+    )
 
 
-KMS_KEY_UNUSABLE = Paged(
+KMS_KEY_UNUSABLE = NotifiedSymptom(
     name="kms_key_unusable",
     sentence="The queue's KMS key is disabled, gone or unfit, so nothing is sent or received.",
     plan_in_words="Page with how to see the key's state, and that a deleted key takes the messages "
@@ -51,9 +60,9 @@ KMS_KEY_UNUSABLE = Paged(
     examples=lambda: (
         _caught("a disabled key", "SendMessage", "KMS.DisabledException"),
         _caught("an alias that leads nowhere", "SendMessage", "KMS.NotFoundException", "alias/x"),
-        Caught("messages of an older key", _RECEIVED, OLD_MESSAGES, "key_changed"),
-        Refused("no key is needed by now", NO_KEY, "not_encrypted_with_kms"),
-        NotMatched("it is not granted", failed_call("SendMessage", "KMS.AccessDeniedException")),
-        NotMatched("KMS is asked too often", failed_call("ReceiveMessage", "KmsThrottled")),
+        CallExample("messages of an older key", _RECEIVED, OLD_MESSAGES, "key_changed"),
+        RefusalExample("no key is needed by now", NO_KEY, "not_encrypted_with_kms"),
+        CallNearMiss("it is not granted", failed_call("SendMessage", "KMS.AccessDeniedException")),
+        CallNearMiss("KMS is asked too often", failed_call("ReceiveMessage", "KmsThrottled")),
     ),
 )

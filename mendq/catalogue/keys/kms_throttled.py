@@ -7,10 +7,10 @@ from mendq.catalogue.keys.kms_denied import KEY_ATTRIBUTES
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
     Advice,
-    Caught,
-    Fixed,
-    NotMatched,
-    Refused,
+    CallExample,
+    CallNearMiss,
+    FixedSymptom,
+    RefusalExample,
     of_quota,
     seen_as_labelled,
 )
@@ -61,12 +61,12 @@ def _encrypted(reuse_seconds: int) -> Facts:
     return standard(KmsMasterKeyId="alias/orders", KmsDataKeyReusePeriodSeconds=reuse_seconds)
 
 
-def _caught(title: str, code: str, before: int, after: int) -> Caught:
+def _caught(title: str, code: str, before: int, after: int) -> CallExample:
     call, raised = failed_call("SendMessage", code), SetKmsDataKeyReusePeriod(before, after)
-    return Caught(title, call, _encrypted(before), (raised,))
+    return CallExample(title, call, _encrypted(before), (raised,))
 
 
-KMS_THROTTLED = Fixed(
+KMS_THROTTLED = FixedSymptom(
     name="kms_throttled",
     sentence="KMS throttles the data keys of an encrypted queue, so sends and receives fail.",
     plan_in_words="Raise KmsDataKeyReusePeriodSeconds to 300, then double it, at most to 3,600.",
@@ -86,8 +86,8 @@ KMS_THROTTLED = Fixed(
     examples=lambda: (
         _caught("a shorter reuse than SQS's own goes back to it", "KmsThrottled", 60, 300),
         _caught("SQS's own is doubled", "KMS.ThrottlingException", 300, 600),
-        NotMatched("SQS itself throttles", failed_call("SendMessage", "ThrottlingException")),
-        Refused("its key was taken off meanwhile", standard(), "not_encrypted_with_kms"),
-        Refused("an hour is not doubled", _encrypted(3600), "reuse_at_maximum"),
+        CallNearMiss("SQS itself throttles", failed_call("SendMessage", "ThrottlingException")),
+        RefusalExample("its key was taken off meanwhile", standard(), "not_encrypted_with_kms"),
+        RefusalExample("an hour is not doubled", _encrypted(3600), "reuse_at_maximum"),
     ),
 )

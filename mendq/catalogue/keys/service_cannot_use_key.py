@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mendq.catalogue.examples import ROLE, but, with_policy
-from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Found, NotFound, Paged
+from mendq.catalogue.symptom import (
+    SQS_GUIDE,
+    DetectedFault,
+    Detection,
+    NotifiedSymptom,
+    QueueExample,
+    QueueNearMiss,
+)
 from mendq.model.evidence import granted_by, named
 from mendq.model.facts import AWS_MANAGED_ALIAS, Facts, Need, is_aws_managed
 from mendq.model.limits import Limits
@@ -20,7 +27,7 @@ _SENDING = frozenset({"*", "sqs:*", *map(str.lower, granted_by(("SendMessage",))
 SAID_BY = frozenset({"kms_denied"})
 
 
-def detect(facts: Facts) -> Found | None:
+def detect(facts: Facts) -> DetectedFault | None:
     """None where a failed call has said it already, and where the policy cannot be read.
 
     SQS answers with the key as it was set; one that was given by its id is not known to be AWS's.
@@ -28,7 +35,7 @@ def detect(facts: Facts) -> Found | None:
     senders, key = _services_that_send(facts), facts.kms_key
     if key is None or not is_aws_managed(key) or not senders or SAID_BY & facts.open_symptoms:
         return None
-    return Found(
+    return DetectedFault(
         f"its policy lets {named(senders)} send, and its messages are encrypted with "
         f"{AWS_MANAGED_ALIAS}, which services can never use: what they send does not arrive"
     )
@@ -75,7 +82,7 @@ def _queue(key: str = AWS_MANAGED_ALIAS, **statement: object) -> Facts:
 
 _TOPIC = {"ArnEquals": {"aws:SourceArn": "arn:aws:sns:us-east-1:123456789012:orders"}}
 
-SERVICE_CANNOT_USE_KEY = Paged(
+SERVICE_CANNOT_USE_KEY = NotifiedSymptom(
     name="service_cannot_use_key",
     sentence="A service may send to the queue and cannot use its key, so nothing it sends arrives.",
     plan_in_words="Page with the services and the key policy that would let them; "
@@ -86,14 +93,18 @@ SERVICE_CANNOT_USE_KEY = Paged(
     shows=("Policy", "KmsMasterKeyId"),
     detection=Detection(detect, frozenset({Need.QUEUE, Need.OPEN_CASES}), of_configuration=True),
     examples=lambda: (
-        Detected("a topic, by its principal", _queue(), "aws_managed_key"),
-        Detected("a topic, by its ARN", _queue(Principal="*", Condition=_TOPIC), "aws_managed_key"),
-        NotFound("a customer managed key", _queue("alias/orders")),
-        NotFound("a key given by its id", _queue("1234abcd-12ab-34cd-56ef-1234567890ab")),
-        NotFound("no key", _queue("")),
-        NotFound("a role of the account may use the key", _queue(Principal={"AWS": ROLE})),
-        NotFound("a service is kept out", _queue(Effect="Deny")),
-        NotFound("a service that may only receive", _queue(Action=granted_by(("ReceiveMessage",)))),
-        NotFound("its failed calls have opened a case", but(_queue(), open_symptoms=SAID_BY)),
+        QueueExample("a topic, by its principal", _queue(), "aws_managed_key"),
+        QueueExample(
+            "a topic, by its ARN", _queue(Principal="*", Condition=_TOPIC), "aws_managed_key"
+        ),
+        QueueNearMiss("a customer managed key", _queue("alias/orders")),
+        QueueNearMiss("a key given by its id", _queue("1234abcd-12ab-34cd-56ef-1234567890ab")),
+        QueueNearMiss("no key", _queue("")),
+        QueueNearMiss("a role of the account may use the key", _queue(Principal={"AWS": ROLE})),
+        QueueNearMiss("a service is kept out", _queue(Effect="Deny")),
+        QueueNearMiss(
+            "a service that may only receive", _queue(Action=granted_by(("ReceiveMessage",)))
+        ),
+        QueueNearMiss("its failed calls have opened a case", but(_queue(), open_symptoms=SAID_BY)),
     ),
 )

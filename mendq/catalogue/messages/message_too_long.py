@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from mendq.catalogue.examples import DLQ_ARN, failed_call, not_taken, standard, with_dlq
-from mendq.catalogue.symptom import SENDS, SQS_GUIDE, Caught, Fixed, NotMatched, Refused, SeenAs
+from mendq.catalogue.symptom import (
+    SENDS,
+    SQS_GUIDE,
+    CallExample,
+    CallNearMiss,
+    FixedSymptom,
+    RefusalExample,
+    SeenAs,
+)
 from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.failed_call import FailedCall, size_limit_bytes
 from mendq.model.limits import Limits, Mode
@@ -65,10 +73,10 @@ def _too_long(limit_bytes: int) -> FailedCall:
     return failed_call("SendMessage", "InvalidParameterValue", said)
 
 
-def _caught(title: str, limit_bytes: int, facts: Facts) -> Caught:
+def _caught(title: str, limit_bytes: int, facts: Facts) -> CallExample:
     """A call that names a limit, on a queue that takes what it takes."""
     raised = SetMaximumMessageSize(facts.maximum_message_bytes, MOST_BYTES)
-    return Caught(title, _too_long(limit_bytes), facts, (raised,))
+    return CallExample(title, _too_long(limit_bytes), facts, (raised,))
 
 
 def _taking(size_bytes: int) -> Facts:
@@ -81,7 +89,7 @@ _TO_LESS = with_dlq(
 
 _SAID = _too_long(1_024).error_message
 
-MESSAGE_TOO_LONG = Fixed(
+MESSAGE_TOO_LONG = FixedSymptom(
     name="message_too_long",
     sentence="Messages are longer than the queue takes, though SQS would take them.",
     plan_in_words="Raise MaximumMessageSize to 1,048,576; print the command for a DLQ that takes "
@@ -97,8 +105,8 @@ MESSAGE_TOO_LONG = Fixed(
         _caught("a queue from the days of 256 KB", 262_144, _taking(262_144)),
         _caught("what the event says is not how far it goes", 1_024, _taking(65_536)),
         _caught("the DLQ takes less", 262_144, _TO_LESS),
-        NotMatched("longer than SQS takes at all", _too_long(MOST_BYTES)),
-        NotMatched("SQS's sentence in a group id", not_taken("MessageGroupId", _SAID)),
-        Refused("it was raised meanwhile", _taking(MOST_BYTES), "need_already_met"),
+        CallNearMiss("longer than SQS takes at all", _too_long(MOST_BYTES)),
+        CallNearMiss("SQS's sentence in a group id", not_taken("MessageGroupId", _SAID)),
+        RefusalExample("it was raised meanwhile", _taking(MOST_BYTES), "need_already_met"),
     ),
 )

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from mendq.catalogue.examples import A_DAY, as_dlq, but, standard
-from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Fixed, Found, NotFound
+from mendq.catalogue.symptom import (
+    SQS_GUIDE,
+    DetectedFault,
+    Detection,
+    FixedSymptom,
+    QueueExample,
+    QueueNearMiss,
+)
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.metrics import Measured
@@ -16,7 +23,7 @@ LONGEST_SECONDS = SetMessageRetention.maximum
 EXPIRING_SHARE = 0.75
 
 
-def detect(facts: Facts) -> Found | None:
+def detect(facts: Facts) -> DetectedFault | None:
     """The oldest message is three quarters through its time, and will not be gone before its end.
 
     Not of a DLQ: there the metric counts from the move, and messages expire by when
@@ -28,7 +35,7 @@ def detect(facts: Facts) -> Found | None:
     age, retention = measured.now.oldest_age_seconds, facts.retention_seconds
     if age <= EXPIRING_SHARE * retention or _gone_in_time(measured, retention - age):
         return None
-    return Found(
+    return DetectedFault(
         f"the oldest message has waited {age:,} s of the {retention:,} s that it is kept; "
         f"{counted(measured.now.backlog, 'message')} left, {measured.deleted:,} deleted in "
         f"{span(measured.lasted)}"
@@ -84,7 +91,7 @@ _NOTHING_LONGER = but(
 _QUICKER = {"received": 5_000, "deleted": 5_000}
 _RAISED = (SetMessageRetention(4 * A_DAY, LONGEST_SECONDS),)
 
-MESSAGES_ABOUT_TO_EXPIRE = Fixed(
+MESSAGES_ABOUT_TO_EXPIRE = FixedSymptom(
     name="messages_about_to_expire",
     sentence="Messages wait so long that SQS will soon drop them.",
     plan_in_words="Raise MessageRetentionPeriod to 14 days; page where it is that long already.",
@@ -95,10 +102,10 @@ MESSAGES_ABOUT_TO_EXPIRE = Fixed(
         detect, frozenset({Need.MEASUREMENTS, Need.DLQ_SOURCES}), lambda facts: facts.visible > 0
     ),
     examples=lambda: (
-        Detected("consumers fall behind, three of four days are over", _BEHIND, _RAISED),
-        Detected("nothing longer is to be had", _NOTHING_LONGER, "retention_at_its_longest"),
-        NotFound("just three quarters", but(_BEHIND, oldest_age_seconds_now=3 * A_DAY)),
-        NotFound("old, and gone by tonight", but(_BEHIND, **_QUICKER, backlog_now=600)),
-        NotFound("DLQ messages: the metric counts from the move", as_dlq(_BEHIND)),
+        QueueExample("consumers fall behind, three of four days are over", _BEHIND, _RAISED),
+        QueueExample("nothing longer is to be had", _NOTHING_LONGER, "retention_at_its_longest"),
+        QueueNearMiss("just three quarters", but(_BEHIND, oldest_age_seconds_now=3 * A_DAY)),
+        QueueNearMiss("old, and gone by tonight", but(_BEHIND, **_QUICKER, backlog_now=600)),
+        QueueNearMiss("DLQ messages: the metric counts from the move", as_dlq(_BEHIND)),
     ),
 )

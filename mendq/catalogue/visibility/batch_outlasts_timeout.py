@@ -6,7 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 from mendq.catalogue.examples import FUNCTION, standard
-from mendq.catalogue.symptom import Detected, Detection, Found, NotFound, Reported
+from mendq.catalogue.symptom import (
+    DetectedFault,
+    Detection,
+    QueueExample,
+    QueueNearMiss,
+    ReportedSymptom,
+)
 from mendq.catalogue.visibility.needed_timeout import ROOM, asked_for, with_room
 from mendq.model.facts import Facts, Need
 from mendq.model.metrics import Recent
@@ -17,7 +23,7 @@ FEWEST_RUNS, FURTHEST = 30, 10
 LONGEST_RUN_SECONDS = 900
 
 
-def detect(facts: Facts) -> Found | None:
+def detect(facts: Facts) -> DetectedFault | None:
     """Lambda times whole batches: what one message takes is known where few are in one."""
     if facts.measured is None or not is_suspect(facts):
         return None
@@ -35,7 +41,7 @@ def detect(facts: Facts) -> Found | None:
         f"; for full batches the function needs {longer.timeout_seconds:,} s, and the visibility "
         f"timeout {asked_for(longer).recommended_seconds:,} s"
     )
-    return Found(
+    return DetectedFault(
         f"half of the last hour's runs of {consumer.name} ended within {p50_seconds:.1f} s, with "
         f"{batch:.1f} messages each. Worked one by one, a full batch of {full} takes about "
         f"{full * each_seconds:,.0f} s: longer than the visibility timeout of {current:,} s, and "
@@ -63,7 +69,7 @@ def _queue(received: int = 120, seconds: int = 60, **over: Any) -> Facts:
     )
 
 
-BATCH_OUTLASTS_TIMEOUT = Reported(
+BATCH_OUTLASTS_TIMEOUT = ReportedSymptom(
     name="batch_outlasts_timeout",
     sentence="A full batch, worked one by one, would take longer than the visibility timeout.",
     plan_in_words="Report it, with the batch size or the visibility timeout that would do.",
@@ -76,14 +82,14 @@ BATCH_OUTLASTS_TIMEOUT = Reported(
         reads=("receives",),
     ),
     examples=lambda: (
-        Detected("10 messages of 7 s each", _queue()),
-        Detected("the function is stopped first", _queue(seconds=30, duration_p50_seconds=6.0)),
-        NotFound("a full batch fits", _queue(seconds=67)),
-        NotFound("batches are full", _queue(1_000, duration_p50_seconds=70.0)),
-        NotFound("one message a batch", _queue(100, batch_size=1)),
-        NotFound("far from what was seen", _queue(batch_size=13)),
-        NotFound("few runs", _queue(34, invocations=29)),
-        NotFound("others have it run too", _queue(99)),
-        NotFound("it did not run", _queue(0, invocations=0, duration_p50_seconds=None)),
+        QueueExample("10 messages of 7 s each", _queue()),
+        QueueExample("the function is stopped first", _queue(seconds=30, duration_p50_seconds=6.0)),
+        QueueNearMiss("a full batch fits", _queue(seconds=67)),
+        QueueNearMiss("batches are full", _queue(1_000, duration_p50_seconds=70.0)),
+        QueueNearMiss("one message a batch", _queue(100, batch_size=1)),
+        QueueNearMiss("far from what was seen", _queue(batch_size=13)),
+        QueueNearMiss("few runs", _queue(34, invocations=29)),
+        QueueNearMiss("others have it run too", _queue(99)),
+        QueueNearMiss("it did not run", _queue(0, invocations=0, duration_p50_seconds=None)),
     ),
 )

@@ -7,7 +7,14 @@ from typing import Any
 
 from mendq.catalogue.dlq.attach import FIXED_FIRST
 from mendq.catalogue.examples import AT, FUNCTION, but, standard
-from mendq.catalogue.symptom import Detected, Detection, Fixed, Found, NotFound, Refused
+from mendq.catalogue.symptom import (
+    DetectedFault,
+    Detection,
+    FixedSymptom,
+    QueueExample,
+    QueueNearMiss,
+    RefusalExample,
+)
 from mendq.catalogue.visibility.needed_timeout import (
     MAX_VISIBILITY_TAG,
     failing_consumer,
@@ -24,7 +31,7 @@ DEFAULT_SECONDS = int(DEFAULTS[SetVisibilityTimeout.attribute])
 NEARLY_SECONDS = 20
 
 
-def detect(facts: Facts) -> Found | None:
+def detect(facts: Facts) -> DetectedFault | None:
     """The default, and runs that take two thirds of it; a race says it better."""
     p99_seconds, name = slowest(facts)
     if p99_seconds <= NEARLY_SECONDS or not is_suspect(facts) or failing_consumer(facts):
@@ -32,7 +39,7 @@ def detect(facts: Facts) -> Found | None:
     if FIXED_FIRST & facts.open_symptoms:
         return None
     unchanged = facts.modified_at is not None and facts.modified_at == facts.created_at
-    return Found(
+    return DetectedFault(
         f"the visibility timeout is SQS's default of {DEFAULT_SECONDS} s"
         f"{', and the queue was never changed' * unchanged}; in the last hour 1 of 100 runs of "
         f"{name} took {p99_seconds:.1f} s or more"
@@ -58,7 +65,7 @@ def _ran(seconds: float | None = 24.0, fails: float = 0, **over: Any) -> Facts:
 _MADE: Any = dict.fromkeys(("CreatedTimestamp", "LastModifiedTimestamp"), f"{AT.timestamp():.0f}")
 _TO_185 = (SetVisibilityTimeout(DEFAULT_SECONDS, 185),)
 
-VISIBILITY_TIMEOUT_DEFAULT = Fixed(
+VISIBILITY_TIMEOUT_DEFAULT = FixedSymptom(
     name="visibility_timeout_default",
     sentence="The visibility timeout is SQS's default of 30 s, and work takes nearly as long.",
     plan_in_words="Raise VisibilityTimeout to what AWS advises or its tag names; never by itself.",
@@ -69,14 +76,16 @@ VISIBILITY_TIMEOUT_DEFAULT = Fixed(
     gives_way_to=FIXED_FIRST,
     detection=Detection(detect, frozenset({Need.MEASUREMENTS, Need.OPEN_CASES}), is_suspect),
     examples=lambda: (
-        Detected("runs of 24 s", _ran(), _TO_185),
-        Detected("since it was made", _ran(**_MADE), _TO_185),
-        NotFound("somebody chose 31 s", _ran(VisibilityTimeout=31)),
-        NotFound("runs of 20 s", _ran(20.0)),
-        NotFound("nobody knows how long runs take", _ran(None)),
-        NotFound("its function fails", _ran(24.0, 0.5)),
-        Refused("the ceiling", but(_ran(), tags={MAX_VISIBILITY_TAG: "184"}), "over_ceiling"),
-        Refused("somebody has chosen since", _ran(VisibilityTimeout=60), "need_already_met"),
-        Refused("a tag", but(_ran(), tags={MAX_VISIBILITY_TAG: "?"}), "tag_unreadable"),
+        QueueExample("runs of 24 s", _ran(), _TO_185),
+        QueueExample("since it was made", _ran(**_MADE), _TO_185),
+        QueueNearMiss("somebody chose 31 s", _ran(VisibilityTimeout=31)),
+        QueueNearMiss("runs of 20 s", _ran(20.0)),
+        QueueNearMiss("nobody knows how long runs take", _ran(None)),
+        QueueNearMiss("its function fails", _ran(24.0, 0.5)),
+        RefusalExample(
+            "the ceiling", but(_ran(), tags={MAX_VISIBILITY_TAG: "184"}), "over_ceiling"
+        ),
+        RefusalExample("somebody has chosen since", _ran(VisibilityTimeout=60), "need_already_met"),
+        RefusalExample("a tag", but(_ran(), tags={MAX_VISIBILITY_TAG: "?"}), "tag_unreadable"),
     ),
 )

@@ -8,7 +8,15 @@ from typing import Any
 
 from mendq.catalogue.dlq.attach import FIXED_FIRST
 from mendq.catalogue.examples import FUNCTION, as_dlq, but, standard
-from mendq.catalogue.symptom import SQS_GUIDE, Detected, Detection, Fixed, Found, NotFound, Refused
+from mendq.catalogue.symptom import (
+    SQS_GUIDE,
+    DetectedFault,
+    Detection,
+    FixedSymptom,
+    QueueExample,
+    QueueNearMiss,
+    RefusalExample,
+)
 from mendq.catalogue.visibility.needed_timeout import (
     MAX_PROCESSING_TAG,
     goal_seconds,
@@ -27,7 +35,7 @@ LONG_SECONDS = 15 * 60
 TIMES, TIMES_ADVISED = 20, 2
 
 
-def detect(facts: Facts) -> Found | None:
+def detect(facts: Facts) -> DetectedFault | None:
     """A timeout far over p99, and messages that somebody received and did not finish.
 
     Where nothing waits at times, one that is older than the timeout had been received before it.
@@ -44,7 +52,7 @@ def detect(facts: Facts) -> Found | None:
     crashed = measured.fruitless_receives and (most_fail or had_been_received)
     if not crashed or not is_suspect(facts):
         return None
-    return Found(
+    return DetectedFault(
         f"the visibility timeout of {seconds:,} s is {seconds / p99_seconds:,.0f} times what 99 of "
         f"100 runs of {name} stay within ({p99_seconds:.1f} s). "
         f"{counted(measured.fruitless_receives, 'receive')} ended in no delete; "
@@ -77,7 +85,7 @@ def _queue(seconds: int = 14_400, *, fails: float = 0.01, **over: Any) -> Facts:
 _OLD = {"fails": 0, "oldest_age_seconds_now": 20_000}
 _TO_185 = (LowerVisibilityTimeout(14_400, 185),)
 
-VISIBILITY_TIMEOUT_TOO_LONG = Fixed(
+VISIBILITY_TIMEOUT_TOO_LONG = FixedSymptom(
     name="visibility_timeout_too_long",
     sentence="The visibility timeout is far over what work takes, so what crashed waits for hours.",
     plan_in_words="Lower VisibilityTimeout to what AWS advises or its tag names; never by itself.",
@@ -90,19 +98,25 @@ VISIBILITY_TIMEOUT_TOO_LONG = Fixed(
         detect, frozenset({Need.MEASUREMENTS, Need.DLQ_SOURCES, Need.OPEN_CASES}), is_suspect
     ),
     examples=lambda: (
-        Detected("runs fail, and each is tried again after four hours", _queue(), _TO_185),
-        Detected("an instance died with what it had received", _queue(**_OLD), _TO_185),
-        NotFound("nobody crashes", _queue(received=900)),
-        NotFound("what was received is still at work", _queue(in_flight_now=20)),
-        NotFound("old messages of a backlog", _queue(**_OLD, least_visible=3)),
-        NotFound("the oldest is not through its timeout yet", _queue(20_000, **_OLD)),
-        NotFound("runs are long", _queue(lambda_consumers=(_ran(duration_p99_seconds=720.0),))),
-        NotFound("nobody knows how long they are", _queue(lambda_consumers=(FUNCTION,))),
-        NotFound("15 minutes", _queue(900)),
-        NotFound("runs may be long", _queue(10_800, lambda_consumers=(_ran(timeout_seconds=900),))),
-        NotFound("a tag names half of it", but(_queue(7_200), tags={MAX_PROCESSING_TAG: "2400"})),
-        NotFound("messages are handled twice", _queue(received=1_300, deleted=1_250)),
-        NotFound("people look at DLQ messages", as_dlq(_queue())),
-        Refused("somebody has lowered it", _queue(370), "need_already_met"),
+        QueueExample("runs fail, and each is tried again after four hours", _queue(), _TO_185),
+        QueueExample("an instance died with what it had received", _queue(**_OLD), _TO_185),
+        QueueNearMiss("nobody crashes", _queue(received=900)),
+        QueueNearMiss("what was received is still at work", _queue(in_flight_now=20)),
+        QueueNearMiss("old messages of a backlog", _queue(**_OLD, least_visible=3)),
+        QueueNearMiss("the oldest is not through its timeout yet", _queue(20_000, **_OLD)),
+        QueueNearMiss(
+            "runs are long", _queue(lambda_consumers=(_ran(duration_p99_seconds=720.0),))
+        ),
+        QueueNearMiss("nobody knows how long they are", _queue(lambda_consumers=(FUNCTION,))),
+        QueueNearMiss("15 minutes", _queue(900)),
+        QueueNearMiss(
+            "runs may be long", _queue(10_800, lambda_consumers=(_ran(timeout_seconds=900),))
+        ),
+        QueueNearMiss(
+            "a tag names half of it", but(_queue(7_200), tags={MAX_PROCESSING_TAG: "2400"})
+        ),
+        QueueNearMiss("messages are handled twice", _queue(received=1_300, deleted=1_250)),
+        QueueNearMiss("people look at DLQ messages", as_dlq(_queue())),
+        RefusalExample("somebody has lowered it", _queue(370), "need_already_met"),
     ),
 )

@@ -20,14 +20,14 @@ from mendq.catalogue.examples import (
 )
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
-    Caught,
-    Detected,
+    CallExample,
+    CallNearMiss,
+    DetectedFault,
     Detection,
-    Fixed,
-    Found,
-    NotFound,
-    NotMatched,
-    Refused,
+    FixedSymptom,
+    QueueExample,
+    QueueNearMiss,
+    RefusalExample,
     SeenAs,
     seen_as_labelled,
 )
@@ -59,7 +59,7 @@ def may_be_a_race(call: FailedCall) -> bool:
     return is_gone and call.error_code == "InvalidParameterValue" and not on_fifo(call.queue_arn)
 
 
-def detect(facts: Facts) -> Found | None:
+def detect(facts: Facts) -> DetectedFault | None:
     """Messages that were handled twice, or died for want of time; a visibility timeout that is
     short and harms nobody yet is not told of.
 
@@ -76,14 +76,14 @@ def detect(facts: Facts) -> Found | None:
     surplus = measured.surplus_deletes
     came, dead = measured.deleted - surplus, _in_its_dlq(facts)
     often = f" after {measured.received / came:.1f} receives each" if dead and came else ""
-    return Found(
+    return DetectedFault(
         f"in {span(measured.lasted)} {counted(came, 'message')} left{often} and "
         f"{counted(measured.deleted, 'delete')} came, about {surplus:,} too many: messages were "
         f"handled twice{dead}"
     )
 
 
-def _dead_for_want_of_time(facts: Facts, measured: Measured) -> Found | None:
+def _dead_for_want_of_time(facts: Facts, measured: Measured) -> DetectedFault | None:
     """Nobody deletes late, and messages die of receives that ended too soon.
 
     They die of errors just so: what tells the two apart is work that is known to take longer, by
@@ -96,7 +96,7 @@ def _dead_for_want_of_time(facts: Facts, measured: Measured) -> Found | None:
     longest = max(known, key=lambda need: need.takes_seconds, default=None)
     if not died or not dead or longest is None or longest.takes_seconds <= facts.visibility_seconds:
         return None
-    return Found(
+    return DetectedFault(
         f"in {span(measured.lasted)} {counted(died, 'message')} left without a "
         f"delete after {measured.fruitless_receives / died:.1f} receives each, while "
         f"{longest.because}{dead}"
@@ -207,7 +207,7 @@ _PUBLISHED = {"processing_p99_seconds": 80.0}
 _TRIED_THRICE = {"received": 3_000, "deleted": 2_000}
 _LATE_EXTENSION = failed_call("ChangeMessageVisibility", "MessageNotInflight")
 
-VISIBILITY_TIMEOUT_TOO_SHORT = Fixed(
+VISIBILITY_TIMEOUT_TOO_SHORT = FixedSymptom(
     name="visibility_timeout_too_short",
     sentence="Consumers need longer than the visibility timeout, so messages are handled twice.",
     plan_in_words="Raise VisibilityTimeout to six times what a Lambda consumer may run, or one and "
@@ -229,21 +229,27 @@ VISIBILITY_TIMEOUT_TOO_SHORT = Fixed(
         is_suspect,
     ),
     examples=lambda: (
-        Caught("a guess where nothing names the need", LATE_DELETE, _queue(30), _to(30, 45)),
-        Caught("half as much again as the tag says", _LATE_EXTENSION, _queue(2, 20), _to(2, 30)),
-        Caught("a Lambda consumer's timeout and window", _LATE_EXTENSION, _FED, _to(30, 185)),
-        Detected("late deletes answer 200, and a tag says why", _counted(), _to(30, 60)),
-        Detected("nothing names the need", _counted(None), "race_without_named_need"),
-        Detected("consumers publish what they need", _counted(None, **_PUBLISHED), _to(30, 120)),
-        Detected("a race, or retries", _counted(None, **_TRIED_THRICE), "race_or_retries"),
-        Detected("all died of late deletes", _dead(received=3_000, deleted=3_000), _to(30, 60)),
-        Detected("messages died undeleted, and the tag names more time", _dead(), _to(30, 60)),
-        Detected("what is named is covered", _counted(20), "race_without_named_need"),
-        NotFound("a surplus that inexact counters explain", _counted(deleted=1_050)),
-        NotFound("one handle deleted twice", _counted(received=1_000)),
-        NotFound("DLQ messages arrive here, which nobody sent", as_dlq(_counted())),
-        NotFound("messages died, and nothing names more time", _dead(None)),
-        NotMatched("an extension after the consumer's own delete", AFTER_OWN_DELETE),
-        Refused("a need over the ceiling is not met in part", _queue(30, 601), "over_ceiling"),
+        CallExample("a guess where nothing names the need", LATE_DELETE, _queue(30), _to(30, 45)),
+        CallExample(
+            "half as much again as the tag says", _LATE_EXTENSION, _queue(2, 20), _to(2, 30)
+        ),
+        CallExample("a Lambda consumer's timeout and window", _LATE_EXTENSION, _FED, _to(30, 185)),
+        QueueExample("late deletes answer 200, and a tag says why", _counted(), _to(30, 60)),
+        QueueExample("nothing names the need", _counted(None), "race_without_named_need"),
+        QueueExample(
+            "consumers publish what they need", _counted(None, **_PUBLISHED), _to(30, 120)
+        ),
+        QueueExample("a race, or retries", _counted(None, **_TRIED_THRICE), "race_or_retries"),
+        QueueExample("all died of late deletes", _dead(received=3_000, deleted=3_000), _to(30, 60)),
+        QueueExample("messages died undeleted, and the tag names more time", _dead(), _to(30, 60)),
+        QueueExample("what is named is covered", _counted(20), "race_without_named_need"),
+        QueueNearMiss("a surplus that inexact counters explain", _counted(deleted=1_050)),
+        QueueNearMiss("one handle deleted twice", _counted(received=1_000)),
+        QueueNearMiss("DLQ messages arrive here, which nobody sent", as_dlq(_counted())),
+        QueueNearMiss("messages died, and nothing names more time", _dead(None)),
+        CallNearMiss("an extension after the consumer's own delete", AFTER_OWN_DELETE),
+        RefusalExample(
+            "a need over the ceiling is not met in part", _queue(30, 601), "over_ceiling"
+        ),
     ),
 )
