@@ -15,7 +15,7 @@ from pyspark.sql import functions as sf
 
 from analytics.cases import NOT_SEEN, WEEK_MICROSECONDS, Life
 from analytics.days import microseconds, time_of
-from mendq.catalogue import Home
+from mendq.model.account_and_region import AccountAndRegion
 from mendq.model.evidence import DISTINCT_EVENTS, MAXIMUM_PRINCIPALS, WITHIN_SECONDS, Sighting
 from mendq.model.queue import arn_of, parts_of
 
@@ -85,7 +85,7 @@ FAILED_CALLS, SCAN = "failed_calls", "scan"
 OWN_LOOK = "own_look"
 
 
-def failed_calls(readings: DataFrame, home: Home | None = None) -> DataFrame:
+def failed_calls(readings: DataFrame, home: AccountAndRegion | None = None) -> DataFrame:
     """One row per call of anybody else, whenever it happened; where `home` is given, there."""
     calls = readings.transform(_exploded)
     if home:
@@ -236,7 +236,7 @@ def joined(
     incidents: Sequence[Mapping[str, Any]],
     lives: Sequence[Life],
     rounds: Iterable[Round],
-    home: Home | None,
+    home: AccountAndRegion | None,
 ) -> list[dict[str, Any]]:
     """The incidents with what cases and scans tell of them, in whatever order those come.
 
@@ -300,10 +300,12 @@ class Known:
     lives: Mapping[str, Sequence[Life]]
     listed: Mapping[str, Sequence[int]]
     whole: Sequence[int]
-    homes: frozenset[Home]
+    homes: frozenset[AccountAndRegion]
 
     @classmethod
-    def of(cls, lives: Iterable[Life], rounds: Iterable[Round], home: Home | None = None) -> Known:
+    def of(
+        cls, lives: Iterable[Life], rounds: Iterable[Round], home: AccountAndRegion | None = None
+    ) -> Known:
         """The same of the same cases and rounds in any order."""
         of_queue, listed = defaultdict[str, list[Life]](list), defaultdict[str, list[int]](list)
         for life in lives:
@@ -314,7 +316,7 @@ class Known:
                 listed[arn].append(each.at)
         whole = [each.at for each in by_time if each.whole]
         named = (parts_of(each) for each in listed if arn_of(each))
-        homes = {home} if home else {Home(each.account, each.region) for each in named}
+        homes = {home} if home else {AccountAndRegion(each.account, each.region) for each in named}
         return cls(dict(of_queue), dict(listed), whole, frozenset(homes))
 
     def with_outcome(self, incident: Mapping[str, Any]) -> dict[str, Any]:
@@ -356,7 +358,7 @@ class Known:
         None where one of the two is not near, the queue came or went between them, or they do not
         look where it is.
         """
-        if Home(incident["account"], incident["region"]) not in self.homes:
+        if AccountAndRegion(incident["account"], incident["region"]) not in self.homes:
             return None
         listed = self.listed.get(incident["queue_arn"], ())
         before = _between(self.whole, first - _NEAR_MICROSECONDS, first)[-1:]

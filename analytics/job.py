@@ -32,7 +32,7 @@ from analytics.weekly import (
     write_incidents,
     write_week,
 )
-from mendq.catalogue import Home
+from mendq.model.account_and_region import AccountAndRegion
 from mendq.nightly.verdict import day_named, too_much_unreadable
 
 # In the root of the cases: every account that has files in the trail.
@@ -60,7 +60,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         given.days = Days(given.first, getattr(given, "last", given.first))
         if (given.account is None) != (given.region is None):
             raise BadArguments("--account and --region go together: say both, or neither")
-        given.home = Home(given.account, given.region) if given.account else None
+        given.home = AccountAndRegion(given.account, given.region) if given.account else None
         if given.days.last < given.days.first:
             raise BadArguments(f"--to {given.last} is before --from {given.first}: exchange them")
     return given
@@ -218,7 +218,9 @@ def _roots(arguments: argparse.Namespace, spark: SparkSession) -> tuple[Storage,
     return cases, findings
 
 
-def _code(written: NightlyResult, trail: Storage, days: Days, home: Home | None = None) -> int:
+def _code(
+    written: NightlyResult, trail: Storage, days: Days, home: AccountAndRegion | None = None
+) -> int:
     if not written.nightly_runs and not written.retained:
         since = find_first_publish_day(trail, home)
         if since is not None and days.last < since:

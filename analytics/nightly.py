@@ -81,7 +81,7 @@ from analytics.storage import Storage
 from analytics.tables import Tables
 from analytics.trail import Reader, TrailReader, find_first_publish_day
 from analytics.week_parts import ByDay, Row
-from mendq.catalogue import Home
+from mendq.model.account_and_region import AccountAndRegion
 from mendq.model.json_text import to_json
 from mendq.nightly.verdict import NightlyRead, day_named, nightly_key, read_nightly
 
@@ -144,7 +144,7 @@ class Nightly:
     findings: Storage | None
     made_at: datetime
     reader: Reader
-    home: Home | None = None
+    home: AccountAndRegion | None = None
 
     def write(self, requested: Days, *, with_evidence: bool = False) -> NightlyResult:
         """Write the tables of `requested`, and of every day that one of its bursts touches.

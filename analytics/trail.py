@@ -81,7 +81,7 @@ from analytics.trail_file import (
     call_row,
     file_reader,
 )
-from mendq.catalogue import Home
+from mendq.model.account_and_region import AccountAndRegion
 from mendq.nightly.verdict import FALLBACK, NATIVE, day_named
 
 try:
@@ -141,7 +141,7 @@ class TrailReader:
     trail: Storage
     reader: Reader
     stage: Storage
-    home: Home | None = None
+    home: AccountAndRegion | None = None
     listed: list[ListedFile] = field(default_factory=list)
     _read_folders: set[PublishFolder] = field(default_factory=set)
     _rows: list[dict[str, Any]] = field(default_factory=list)
@@ -369,7 +369,7 @@ class ListedFile(NamedTuple):
         return NOT_READ
 
 
-def branches(trail: Storage, home: Home | None, kind: str = LOG_FILES) -> list[Branch]:
+def branches(trail: Storage, home: AccountAndRegion | None, kind: str = LOG_FILES) -> list[Branch]:
     """Return the branch of every account and region, or only that of `home`.
 
     Accounts of an organization's trail are below the organization's id.
@@ -400,7 +400,7 @@ def publish_folders(trail: Storage, branch: Branch, days: Days) -> Iterator[Publ
             yield PublishFolder(f"{month}/{day:%d}", branch.account, branch.region, day)
 
 
-def find_first_publish_day(trail: Storage, home: Home | None = None) -> date | None:
+def find_first_publish_day(trail: Storage, home: AccountAndRegion | None = None) -> date | None:
     """Return the first publish day of any log file or digest, or None for an empty trail."""
     first_days: list[date] = []
     for kind in (LOG_FILES, DIGESTS):

@@ -51,7 +51,7 @@ from analytics.week_parts import (
 )
 from mendq.catalogue import CATALOGUE, UNKNOWN
 from mendq.catalogue.symptom import NotifiedSymptom
-from mendq.nightly.verdict import NightlyRead, judged, week_is_over
+from mendq.nightly.verdict import NightlyRead, judge, week_is_over
 
 SCHEMA = 2
 MAXIMUM_UNREADABLE_FILES = 20

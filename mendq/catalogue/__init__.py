@@ -4,8 +4,6 @@ To add a symptom, write its file in the folder of its family, its line here, and
 several symptoms match a failed call, the first in `CATALOGUE` is used.
 """
 
-from dataclasses import dataclass
-
 from mendq.catalogue.access.access_denied import ACCESS_DENIED
 from mendq.catalogue.access.policy_is_public import POLICY_IS_PUBLIC
 from mendq.catalogue.access.queue_missing import QUEUE_MISSING
@@ -44,13 +42,8 @@ from mendq.catalogue.symptom import Symptom
 from mendq.catalogue.visibility.batch_outlasts_timeout import BATCH_OUTLASTS_TIMEOUT
 from mendq.catalogue.visibility.visibility_timeout_default import VISIBILITY_TIMEOUT_DEFAULT
 from mendq.catalogue.visibility.visibility_timeout_too_long import VISIBILITY_TIMEOUT_TOO_LONG
-from mendq.catalogue.visibility.visibility_timeout_too_short import (
-    VISIBILITY_TIMEOUT_TOO_SHORT,
-    may_be_a_race,
-)
+from mendq.catalogue.visibility.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
 from mendq.model.failed_call import FailedCall
-from mendq.model.names import EVERY, role_name
-from mendq.model.queue import partition_of, parts_of
 
 # Before the canonical code of a call for which the catalogue has no symptom.
 UNKNOWN = "unknown:"
@@ -95,57 +88,33 @@ CATALOGUE: tuple[Symptom, ...] = (
     TAG_NOT_UNDERSTOOD,
     INVALID_REQUEST,
 )
-BY_NAME = {each.name: each for each in CATALOGUE}
-_BY_CODE = {
-    code: tuple(each for each in CATALOGUE if any(way.error_code == code for way in each.seen_as))
-    for code in {way.error_code for each in CATALOGUE for way in each.seen_as}
-}
+BY_NAME = {symptom.name: symptom for symptom in CATALOGUE}
+
+
+def _symptoms_by_error_code() -> dict[str, list[Symptom]]:
+    """Return the symptoms that an error code may point to, in the catalogue's order."""
+    by_code: dict[str, list[Symptom]] = {}
+    for symptom in CATALOGUE:
+        for error_code in dict.fromkeys(way.error_code for way in symptom.seen_as):
+            by_code.setdefault(error_code, []).append(symptom)
+    return by_code
+
+
+_BY_ERROR_CODE = _symptoms_by_error_code()
 
 
 def match(failed_call: FailedCall) -> Symptom | None:
-    """The symptom that a failed call points to; None where the catalogue has none."""
-    among = _BY_CODE.get(failed_call.error_code, ())
-    return next((symptom for symptom in among if symptom.matches(failed_call)), None)
+    """Return the symptom that a failed call points to, or None if the catalogue has none."""
+    for symptom in _BY_ERROR_CODE.get(failed_call.error_code, ()):
+        if symptom.matches(failed_call):
+            return symptom
+    return None
 
 
 def symptom_of(failed_call: FailedCall) -> str:
-    """The word for a failed call in every table: a symptom's name, or `unknown:` and its code."""
+    """Return the name of a failed call's symptom, or `unknown:` and the error code if it has none.
+
+    Every table uses this name.
+    """
     symptom = match(failed_call)
     return symptom.name if symptom else f"{UNKNOWN}{failed_call.error_code}"
-
-
-@dataclass(frozen=True)
-class Home:
-    """The account and region that one Mendq looks after, and runs in."""
-
-    account: str
-    region: str
-
-    def purpose_of(self, principal_arn: str) -> str | None:
-        """The purpose of a role of ours, by the ARN that IAM has for it; None of another's."""
-        head, _, name = principal_arn.partition(":role/")
-        ours = EVERY if head.endswith(f":iam::{self.account}") else ()
-        return next((each for each in ours if name == role_name(each, self.region)), None)
-
-    def holds(self, queue_arn: str) -> bool:
-        """Whether a queue lies here; raise ValueError where its ARN is none."""
-        return parts_of(queue_arn)[:3] == (partition_of(self.region), self.region, self.account)
-
-
-def why_ignored(call: FailedCall, home: Home) -> str | None:
-    """Why Mendq does not take up a failed call, whatever its queue is like; None where it does.
-
-    Message traffic alone is evidence of some symptoms, and not while its caller's session is new.
-    What may be a race is none, and its queue is measured.
-    """
-    symptom, queue_arn, is_race = match(call), call.queue_arn, may_be_a_race(call)
-    whys = {
-        "own_call": home.purpose_of(call.principal_arn),
-        "unknown_code": symptom is None,
-        "count_only": symptom and symptom.plan is None and not is_race,
-        "unresolved_queue": queue_arn is None,
-        "elsewhere": queue_arn and not home.holds(queue_arn),
-        "may_be_a_race": is_race,
-        "no_evidence": symptom and not symptom.speaks(call),
-    }
-    return next((why for why, holds in whys.items() if holds), None)

@@ -26,7 +26,8 @@ from mendq.aws.queue import arns_lately
 from mendq.cases.aws_health import HealthEvent, HealthEvents, read_health
 from mendq.cases.finding import named_in
 from mendq.cases.record import aws_health
-from mendq.catalogue import CATALOGUE, Home, match, why_ignored
+from mendq.catalogue import CATALOGUE, match
+from mendq.catalogue.ignored_calls import why_ignored
 from mendq.catalogue.symptom import Symptom
 from mendq.catalogue.visibility.visibility_timeout_too_short import (
     VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT,
@@ -37,6 +38,7 @@ from mendq.heal.assess import assess, decided, reach_of, with_facts
 from mendq.heal.context import FixContext, Group, Outcome, declined
 from mendq.heal.decide import decide_unlooked
 from mendq.heal.guardrails import SECONDS_TO_WRITE, Situation
+from mendq.model.account_and_region import AccountAndRegion
 from mendq.model.case import State
 from mendq.model.failed_call import KNOWN_CODES, FailedCall, Unreadable, read
 from mendq.model.limits import DRILL_TAG, counted_as
@@ -123,7 +125,7 @@ class Healed(Struct):
             self.fail([group], ComeAgain(outcome.refusal.reason))
 
 
-def read_batch(bodies: Mapping[str, str], home: Home) -> Healed:
+def read_batch(bodies: Mapping[str, str], home: AccountAndRegion) -> Healed:
     """`bodies` by message id. An event delivered twice counts once; nothing is raised."""
     healed = Healed()
     seen: dict[tuple[str, Symptom], dict[str, FailedCall]] = defaultdict(dict)
@@ -153,7 +155,7 @@ def read_batch(bodies: Mapping[str, str], home: Home) -> Healed:
     return healed
 
 
-def is_probe(call: FailedCall, home: Home) -> bool:
+def is_probe(call: FailedCall, home: AccountAndRegion) -> bool:
     """True for the call that its role makes for it; a record may leave the queue out.
 
     Another principal's call on that queue is no probe, nor is another call of the role.
@@ -163,7 +165,7 @@ def is_probe(call: FailedCall, home: Home) -> bool:
     return call.queue_arn in (None, arn_of_name(QUEUE_NAME, home.region, home.account))
 
 
-def _symptom_of(call: FailedCall, home: Home, healed: Healed) -> Symptom | None:
+def _symptom_of(call: FailedCall, home: AccountAndRegion, healed: Healed) -> Symptom | None:
     if call.error_code not in KNOWN_CODES:
         healed.unknown_codes.append(call.raw_error_code)
     symptom, why = TOO_SHORT if may_be_a_race(call) else match(call), why_ignored(call, home)
@@ -180,7 +182,7 @@ def heal_batch(bodies: Mapping[str, str], run: FixContext) -> Healed:
     Of our own probe it is noted that it was seen, and of AWS Health's events what they say;
     nothing else is done about either.
     """
-    healed = read_batch(bodies, Home(run.settings.account, run.clients.region))
+    healed = read_batch(bodies, AccountAndRegion(run.settings.account, run.clients.region))
     seen, heard = run.stored(ProbeRecord).note_seen, run.stored(HealthEvents).note
     notes = {each: partial(seen, call) for each, call in healed.probes.items()}
     notes |= {each: partial(heard, event) for each, event in healed.aws_health.items()}

@@ -23,7 +23,7 @@ from analytics.incidents import (
     incidents,
 )
 from analytics.trail import SPARK_READING
-from mendq.catalogue import Home
+from mendq.model.account_and_region import AccountAndRegion
 from tests.analytics.authored import ACCOUNT, QUEUE_ARN, REGION, at, transition
 from tests.analytics.week_authored import arn, life
 
@@ -32,7 +32,7 @@ CALL = (
     "region string, principal_arn string, symptom string, ignored string, is_own_look boolean"
 )
 VISIBILITY = "visibility_timeout_too_short"
-HOME = Home(ACCOUNT, REGION)
+HOME = AccountAndRegion(ACCOUNT, REGION)
 START = at("11-10 09:00")
 
 
@@ -198,7 +198,7 @@ def case(
 
 
 @pytest.mark.parametrize("home", [HOME, None])
-def test_each_incident_has_its_case_or_its_why(home: Home | None) -> None:
+def test_each_incident_has_its_case_or_its_why(home: AccountAndRegion | None) -> None:
     """Where nobody says whose scans they are, the queues on their lists do."""
     scans = [
         Round(micros(each["at"]), ("no ARN", *map(arn, each["managed"])), each.get("whole", True))

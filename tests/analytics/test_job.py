@@ -15,7 +15,7 @@ from analytics.days import Days, days_of, weeks_before
 from analytics.job import BadArguments, parse
 from analytics.storage import FolderStorage
 from analytics.trail import find_first_publish_day
-from mendq.catalogue import Home
+from mendq.model.account_and_region import AccountAndRegion
 from mendq.nightly.jobs import Roots, nightly, week
 
 ROOTS = ["--trail", "t", "--cases", "c", "--out", "o"]
@@ -70,7 +70,7 @@ def test_what_is_given_is_taken() -> None:
     assert (str(alone.time_zone), str(parsed.time_zone)) == ("UTC", "Asia/Tokyo")
     assert (parsed.week, parsed.cases, parsed.out) == ("2026-W46", "c", "o")
     assert parsed.scheduled_at == at
-    assert parse(nightly(at, roots).arguments).home == Home("123456789012", "us-east-1")
+    assert parse(nightly(at, roots).arguments).home == AccountAndRegion("123456789012", "us-east-1")
 
 
 def test_a_trail_that_is_none_is_a_bad_argument(
@@ -121,5 +121,5 @@ def test_a_trail_begins_with_its_first_day_whatever_folders_lie_in_it(tmp_path: 
     (tmp_path / "AWSLogs/o-abc/123456789012/CloudTrail/eu-west-1/2024/01/01").mkdir(parents=True)
     homes = ("123456789012 us-east-1", "123456789012 eu-west-1", "999999999999 us-east-1")
     trail = FolderStorage(str(tmp_path))
-    found = [find_first_publish_day(trail, Home(*each.split())) for each in homes]
+    found = [find_first_publish_day(trail, AccountAndRegion(*each.split())) for each in homes]
     assert found == [date(2025, 12, 31), date(2024, 1, 1), None], "of its own account and region"

@@ -20,7 +20,7 @@ from analytics.nightly import Nightly, NightlyResult
 from analytics.storage import FolderStorage
 from analytics.tables import Tables
 from analytics.trail import DRIVER_BYTES, Reader
-from mendq.catalogue import Home
+from mendq.model.account_and_region import AccountAndRegion
 from mendq.nightly.verdict import FALLBACK, NATIVE, NightlyRead
 from tests.analytics.authored import (
     SCHEMAS,
@@ -67,7 +67,9 @@ def run(
     return job.run(parse([*days, *roots]), spark, Reader(reader, driver_bytes=here))
 
 
-def nightly_of(spark: SparkSession, account: Account, home: Home | None = None) -> Nightly:
+def nightly_of(
+    spark: SparkSession, account: Account, home: AccountAndRegion | None = None
+) -> Nightly:
     roots = (account.trail, account.cases, account.out)
     trail, cases, out = (FolderStorage(str(each)) for each in roots)
     now = datetime(2026, 11, 12, tzinfo=UTC)

@@ -50,3 +50,17 @@ def codes_in_tables(source: str) -> set[str]:
     tables = (table_in(node) for node in ast.walk(ast.parse(source)))
     keys = (key for table in tables if table is not None for key in table.keys)
     return {str(key.value) for key in keys if isinstance(key, ast.Constant)}
+
+
+def codes_returned(source: str, function: str) -> set[str]:
+    """Return the texts that one function of `source` returns as literals."""
+    codes: set[str] = set()
+    for definition in ast.walk(ast.parse(source)):
+        if not isinstance(definition, ast.FunctionDef) or definition.name != function:
+            continue
+        for node in ast.walk(definition):
+            if not isinstance(node, ast.Return) or not isinstance(node.value, ast.Constant):
+                continue
+            if isinstance(node.value.value, str):
+                codes.add(node.value.value)
+    return codes

@@ -11,14 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mendq.catalogue import CATALOGUE, Home, match, why_ignored
+from mendq.catalogue import CATALOGUE, match
 from mendq.catalogue.access.access_denied import ACCESS_DENIED
 from mendq.catalogue.access.queue_missing import QUEUE_MISSING
 from mendq.catalogue.configuration.invalid_request import OWN_DELETE
 from mendq.catalogue.consumers.empty_receives import EMPTY_RECEIVES
 from mendq.catalogue.examples import AT, QUEUE_ARN, STANDARD_ARN, failed_call, refused_value
 from mendq.catalogue.fifo.fifo_throttled import FIFO_THROTTLED
+from mendq.catalogue.ignored_calls import why_ignored
 from mendq.catalogue.symptom import Symptom
+from mendq.model.account_and_region import AccountAndRegion
 from mendq.model.evidence import MESSAGE_TRAFFIC
 from mendq.model.names import EVERY, role_name
 from tests.catalogue.asking import caught_by, golden
@@ -50,7 +52,7 @@ def test_only_calls_that_carry_messages_are_evidence(entry: Symptom) -> None:
 
 # Which calls Mendq takes up.
 
-HOME = Home("123456789012", "us-east-1")
+HOME = AccountAndRegion("123456789012", "us-east-1")
 OURS = "arn:aws:iam::123456789012:role/mendq-heal-us-east-1"
 GONE = refused_value("ChangeMessageVisibility", "ReceiptHandle", OWN_DELETE).error_message
 
@@ -91,8 +93,8 @@ def test_each_reason_to_ignore_a_call_is_given_for_a_call_of_its_own() -> None:
 def test_every_role_of_ours_is_known_in_its_account_and_region(purpose: str) -> None:
     arn = f"arn:aws:iam::123456789012:role/{role_name(purpose, 'us-east-1')}"
     assert HOME.purpose_of(arn) == purpose
-    assert Home("123456789012", "eu-west-9").purpose_of(arn) is None
-    assert Home("999999999999", "us-east-1").purpose_of(arn) is None
+    assert AccountAndRegion("123456789012", "eu-west-9").purpose_of(arn) is None
+    assert AccountAndRegion("999999999999", "us-east-1").purpose_of(arn) is None
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from mendq.catalogue import Home
 from mendq.catalogue.examples import failed_call
 from mendq.heal.batch import is_probe
+from mendq.model.account_and_region import AccountAndRegion
 from mendq.notifications.sent import MOST_SUBJECT
 from mendq.probe.probe import (
     LOST_IN_A_ROW,
@@ -23,7 +23,7 @@ from mendq.probe.probe import (
 )
 
 ROLE = "arn:aws:iam::123456789012:role/mendq-probe-us-east-1"
-HOME = Home("123456789012", "us-east-1")
+HOME = AccountAndRegion("123456789012", "us-east-1")
 QUEUE = f"arn:aws:sqs:us-east-1:123456789012:{QUEUE_NAME}"
 AT = datetime(2026, 11, 21, 8, tzinfo=UTC)
 AN_HOUR, MINUTE, MOMENT = timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)

@@ -15,7 +15,7 @@ from analytics.session import session
 from analytics.storage import open_root
 from analytics.tables import Tables
 from analytics.trail import Reader
-from mendq.catalogue import Home
+from mendq.model.account_and_region import AccountAndRegion
 from mendq.nightly.verdict import FALLBACK, NATIVE
 from tests.analytics.outsider.compared import disagreements, tables
 from tests.analytics.outsider.plain_count import count
@@ -82,7 +82,7 @@ def _of_seed(proving: Proving, spark: SparkSession, folder: Path, seed: int) -> 
 
 def _of_one_place(spark: SparkSession, hostile: Scene, out: Path, tally: Counter[str]) -> list[str]:
     """What differs where a run is asked for one account and region of all that lie there."""
-    home = Home("111122223333", "us-east-1")
+    home = AccountAndRegion("111122223333", "us-east-1")
     _run(spark, hostile, out, [Days(hostile.days[0], hostile.days[-1])], Reader(NATIVE), home)
     counted = count(hostile.trail, hostile.cases, (home.account, home.region))
     tally["rows_of_one_place"] += sum(map(len, counted.incidents.values()))
@@ -107,7 +107,7 @@ def _run(  # noqa: PLR0917 - a night's circumstances
     out: Path,
     runs: list[Days],
     reader: Reader,
-    home: Home | None = None,
+    home: AccountAndRegion | None = None,
 ) -> None:
     """Write the tables of `runs`, one after another, as the named reader reads the trail."""
     roots = (hostile.trail, hostile.cases, hostile.findings, out)

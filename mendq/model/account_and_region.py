@@ -1,0 +1,39 @@
+"""The account and region that one Mendq runs in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mendq.model.names import EVERY, role_name
+from mendq.model.queue import partition_of, parts_of
+
+
+@dataclass(frozen=True)
+class AccountAndRegion:
+    """The account and region whose queues one Mendq looks after, and that it runs in."""
+
+    account: str
+    region: str
+
+    def purpose_of(self, principal_arn: str) -> str | None:
+        """Return the purpose of one of Mendq's roles, or None if the principal is none of them.
+
+        Args:
+            principal_arn: The ARN that IAM has for the role, not that of a session.
+        """
+        account_part, _, name = principal_arn.partition(":role/")
+        if not account_part.endswith(f":iam::{self.account}"):
+            return None
+        for purpose in EVERY:
+            if name == role_name(purpose, self.region):
+                return purpose
+        return None
+
+    def holds(self, queue_arn: str) -> bool:
+        """Return True if the queue is in this account and region.
+
+        Raises:
+            ValueError: `queue_arn` is not the ARN of a queue.
+        """
+        queue = parts_of(queue_arn)
+        return queue[:3] == (partition_of(self.region), self.region, self.account)
