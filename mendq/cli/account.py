@@ -1,7 +1,7 @@
 """The account that a command is about: who asks, where, and what the stack has put there.
 
 AWS_PROFILE, AWS_REGION and AWS_ENDPOINT_URL mean what they mean to the AWS CLI; boto3 reads all of
-them but AWS_REGION by itself. It is imported where it is asked: a command's help does without.
+them itself except AWS_REGION.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ from msgspec import Struct
 
 from mendq.aws.clients import Clients
 from mendq.aws.errors import code_of
+from mendq.aws.operator_session import operator_session
 from mendq.cases.transactions import Stored
 from mendq.cli.exit_codes import Exit, Stopped
-from mendq.model.names import OPERATOR_AGENT
 from mendq.model.settings import OwnerSettings, SettingsUnreadable
 
 if TYPE_CHECKING:
-    import boto3
     from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_cloudformation.type_defs import StackTypeDef
     from mypy_boto3_lambda import LambdaClient
     from mypy_boto3_sts import STSClient
+
+    from mendq.aws.operator_session import Session
 
 
 _ONCE: Mapping[str, Any] = {"retries": {"total_max_attempts": 1}}
@@ -44,31 +45,15 @@ _OF_AWS = re.compile(r"https://[^/]+\.(?:amazonaws\.com(?:\.cn)?|api\.aws)/?")
 _PATIENT = {**_ONCE, "read_timeout": 150}
 
 
-def _session(profile: str | None, region: str | None) -> boto3.Session:
-    """Its clients raise Stopped where what is named as the endpoint is no URL."""
-    import boto3  # noqa: PLC0415
-    from botocore.config import Config  # noqa: PLC0415
-    from botocore.session import get_session  # noqa: PLC0415
-
-    class OperatorSession(boto3.Session):
-        def client(self, *arguments: Any, **named: Any) -> Any:
-            try:
-                return super().client(*arguments, **named)
-            except ValueError as wrong:
-                where = "see AWS_ENDPOINT_URL, or endpoint_url of the profile, and the region"
-                raise Stopped(f"{wrong}: {where}", Exit.USAGE) from wrong
-
-    core = get_session()
-    # By this the nightly job knows whose calls they are.
-    core.user_agent_name, core.user_agent_version = OPERATOR_AGENT.split("/")
-    core.set_default_client_config(Config(**_IMPATIENT))
-    return OperatorSession(botocore_session=core, profile_name=profile, region_name=region)
+def _endpoint_error(error: ValueError) -> Stopped:
+    where = "see AWS_ENDPOINT_URL, or endpoint_url of the profile, and the region"
+    return Stopped(f"{error}: {where}", Exit.USAGE)
 
 
 class Account(Struct, frozen=True, dict=True):
     """Everything is asked for when it is first needed, so that offline commands ask nothing."""
 
-    session: boto3.Session
+    session: Session
     stack: str
 
     @classmethod
@@ -83,7 +68,7 @@ class Account(Struct, frozen=True, dict=True):
             raise Stopped("--profile is empty: name a profile, or leave it out", Exit.USAGE)
         named = region or os.environ.get("AWS_REGION") or None
         try:
-            session = _session(profile, named)
+            session = operator_session(profile, named, _IMPATIENT, _endpoint_error)
         except ProfileNotFound as missing:
             raise Stopped(f"{missing}: see `aws configure list-profiles`", Exit.USAGE) from missing
         if not session.region_name:

@@ -1,4 +1,4 @@
-"""What `mendq lint` shows to people, to scripts, and beside the lines of a pull request."""
+"""The findings of `mendq lint` as documents: JSON, SARIF and GitHub annotations."""
 
 from __future__ import annotations
 
@@ -7,15 +7,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rich.text import Text
-
 from mendq.catalogue import BY_NAME
-from mendq.cli.output import Output
-from mendq.lint.judging import Finding, Linted, NotJudged, Severity
-from mendq.notifications.text import counted, plain, visible
+from mendq.lint.judging import Finding, Linted
+from mendq.notifications.text import visible
 
 SCHEMA = 1
-_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow"}
 _MOST_ANNOTATION = 1_000
 _SARIF = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas"
 
@@ -55,56 +51,6 @@ def _sarif_result(file: str, one: Finding) -> Mapping[str, Any]:
         "message": {"text": said},
         "locations": [{"physicalLocation": where}],
     }
-
-
-def show(out: Output, templates: Sequence[Linted]) -> None:
-    for each in templates:
-        out.whole(f"{visible(each.file, 300)}: {counted(each.queues, 'queue')}", "bold")
-        for finding in each.findings:
-            _show_finding(out, finding)
-        if each.ignored:
-            out.heading("ignored, as Metadata or --ignore says")
-            out.lines([(one.symptom, "dim", _at(one)) for one in each.ignored])
-        if each.not_judged:
-            out.heading("not judged")
-        for one in each.not_judged:
-            named = f" ({', '.join(one.symptoms)})" if one.symptoms else ""
-            out.under(_at(one))
-            out.under(f"{one.because}{named}", "dim", indent=4)
-        if each.defaults:
-            taken = ", ".join(f"{one['parameter']} = {one['value']}" for one in each.defaults)
-            out.say("")
-            out.say(f"parameters taken at their defaults: {taken}")
-        out.say("")
-    out.say(_summary(templates), "bold")
-
-
-def _show_finding(out: Output, finding: Finding) -> None:
-    out.say("")
-    head = Text(finding.severity.value, style=_STYLES[finding.severity])
-    out.show(Text.assemble(head, "  ", plain(finding.resource), "  ", (finding.symptom, "bold")))
-    out.under(f"{_at(finding)}{finding.construct and f', construct {finding.construct}'}", "dim")
-    out.under(f"{BY_NAME[finding.symptom].sentence} Here: {finding.because}.")
-    if finding.remedy:
-        out.under("remedy:", "dim")
-        for line in finding.remedy:
-            out.command(f"  {line}")
-    out.under(f"runbook: {finding.runbook}", "dim")
-
-
-def _at(said: Finding | NotJudged) -> str:
-    return f"line {said.line}: {said.path}" if said.line else said.path
-
-
-def _summary(templates: Sequence[Linted]) -> str:
-    severities = [one.severity for _, one in _findings(templates)]
-    errors, found = severities.count(Severity.ERROR), len(severities)
-    kinds = f" ({counted(errors, 'error')}, {counted(found - errors, 'warning')})"
-    not_judged = counted(sum(len(each.not_judged) for each in templates), "place")
-    return (
-        f"{counted(found, 'finding')}{kinds if found else ''}, "
-        f"{sum(len(each.ignored) for each in templates)} ignored, {not_judged} not judged"
-    )
 
 
 def github_lines(templates: Sequence[Linted]) -> Iterator[str]:

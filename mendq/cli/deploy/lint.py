@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from mendq.cli.commands import Kind, command
+from mendq.cli.deploy.lint_text import show_findings
 from mendq.cli.exit_codes import Exit, Stopped
 from mendq.cli.invocation import Invocation
 from mendq.lint.judging import LOOKED_FOR, Linted, Severity
@@ -63,7 +64,7 @@ def lint(
         raise Stopped(line, Exit.USAGE) from missing
     call.out.document(view.document(judged))
     if form is Form.TEXT or call.as_json:
-        view.show(call.out, judged)
+        show_findings(call.out, judged)
     elif form is Form.GITHUB:
         sys.stdout.writelines(f"{line}\n" for line in view.github_lines(judged))
     else:

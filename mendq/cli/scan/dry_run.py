@@ -52,8 +52,9 @@ from mendq.scan.scan import Allowance, scan
 from mendq.scan.store import ScanStore
 
 if TYPE_CHECKING:
-    import boto3
     from botocore.model import OperationModel
+
+    from mendq.aws.operator_session import Session
 
 ROUNDS_A_MONTH = 24 * 30
 REFUSED, WAITS = "would be refused", "waits"
@@ -97,7 +98,7 @@ class WouldChange(AssertionError):
     """A dry run was about to change something: our own bug, and nothing was changed."""
 
 
-def looking(session: boto3.Session) -> Clients:
+def looking(session: Session) -> Clients:
     """Clients that raise WouldChange for every request that does not only look.
 
     So do all others that the session makes from now on.

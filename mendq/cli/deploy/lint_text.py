@@ -1,0 +1,71 @@
+"""The findings of `mendq lint` as text for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from mendq.catalogue import BY_NAME
+from mendq.cli.output import Output
+from mendq.lint.judging import Finding, Linted, NotJudged, Severity
+from mendq.notifications.text import counted, plain, visible
+
+_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow"}
+
+
+def show_findings(out: Output, templates: Sequence[Linted]) -> None:
+    """Print each template's findings, what was ignored and what could not be judged."""
+    for template in templates:
+        out.whole(f"{visible(template.file, 300)}: {counted(template.queues, 'queue')}", "bold")
+        for finding in template.findings:
+            _show_finding(out, finding)
+        if template.ignored:
+            out.heading("ignored, as Metadata or --ignore says")
+            out.lines([(finding.symptom, "dim", _place(finding)) for finding in template.ignored])
+        if template.not_judged:
+            out.heading("not judged")
+        for not_judged in template.not_judged:
+            symptoms = f" ({', '.join(not_judged.symptoms)})" if not_judged.symptoms else ""
+            out.under(_place(not_judged))
+            out.under(f"{not_judged.because}{symptoms}", "dim", indent=4)
+        if template.defaults:
+            taken = ", ".join(
+                f"{default['parameter']} = {default['value']}" for default in template.defaults
+            )
+            out.say("")
+            out.say(f"parameters taken at their defaults: {taken}")
+        out.say("")
+    out.say(_summary(templates), "bold")
+
+
+def _show_finding(out: Output, finding: Finding) -> None:
+    out.say("")
+    severity = Text(finding.severity.value, style=_STYLES[finding.severity])
+    symptom = (finding.symptom, "bold")
+    out.show(Text.assemble(severity, "  ", plain(finding.resource), "  ", symptom))
+    construct = f", construct {finding.construct}" if finding.construct else ""
+    out.under(f"{_place(finding)}{construct}", "dim")
+    out.under(f"{BY_NAME[finding.symptom].sentence} Here: {finding.because}.")
+    if finding.remedy:
+        out.under("remedy:", "dim")
+        for line in finding.remedy:
+            out.command(f"  {line}")
+    out.under(f"runbook: {finding.runbook}", "dim")
+
+
+def _place(finding: Finding | NotJudged) -> str:
+    return f"line {finding.line}: {finding.path}" if finding.line else finding.path
+
+
+def _summary(templates: Sequence[Linted]) -> str:
+    severities = [finding.severity for template in templates for finding in template.findings]
+    errors = severities.count(Severity.ERROR)
+    warnings = len(severities) - errors
+    kinds = f" ({counted(errors, 'error')}, {counted(warnings, 'warning')})" if severities else ""
+    ignored = sum(len(template.ignored) for template in templates)
+    not_judged = sum(len(template.not_judged) for template in templates)
+    return (
+        f"{counted(len(severities), 'finding')}{kinds}, {ignored} ignored, "
+        f"{counted(not_judged, 'place')} not judged"
+    )
