@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 
 from local_account.process import LocalAccount
 from local_account.where import ACCOUNT, REGION
+from mendq.aws.operator_session import operator_session
 from mendq.cli import account as cli_account
 from mendq.cli.app import app
 from mendq.cli.deploy import record_failed_calls as recorder
@@ -112,14 +113,12 @@ def test_records_are_saved_placed_matched_and_explained(
     monkeypatch.setattr(recorder, "DISABLED_SECONDS", 0)
     monkeypatch.setattr(recorder, "BURST", 20)  # nothing is throttled there
 
-    made = cli_account._session
+    def reshaped_session(*arguments: Any) -> boto3.Session:
+        session = operator_session(*arguments)
+        _reshaped(session, SHAPES[shape])
+        return session
 
-    def session(*named: str | None) -> boto3.Session:
-        found = made(*named)
-        _reshaped(found, SHAPES[shape])
-        return found
-
-    monkeypatch.setattr(cli_account, "_session", session)
+    monkeypatch.setattr(cli_account, "operator_session", reshaped_session)
     before = things_in(account.client)
     minutes = 0.5 if shape == "bare" else 0.25
     words = ("drill", "--record", f"{tmp_path}", "--minutes", f"{minutes}", "--yes", "--json")
