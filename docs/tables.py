@@ -15,7 +15,7 @@ from infra.alarms import NOTIFIED, WATCHED
 from infra.alarms.alarm import AlarmDescription
 from infra.lambdas.rows import ROWS
 from mendq.aws.consumers import FIGURES
-from mendq.catalogue import BY_NAME, CATALOGUE
+from mendq.catalogue import BY_NAME, CATALOGUE, known_tags
 from mendq.catalogue.symptom import Detection
 from mendq.cli import permissions
 from mendq.cli.app import app
@@ -83,6 +83,17 @@ def symptoms() -> str:
         rows.append((linked, each.sentence, *seen, each.plan_in_words, each.ships_as))
     heads = "symptom|what goes wrong|found by|what it costs to see|what Mendq does|ships as"
     return table(heads, rows)
+
+
+def tags() -> str:
+    """The tags that Mendq reads on a queue."""
+    rows = []
+    for tag in known_tags().values():
+        readers = [symptom for symptom in CATALOGUE if tag.key in {t.key for t in symptom.tags}]
+        values = code(tag.words) if tag.words else tag.values
+        read_by = links((symptom.runbook for symptom in readers), "docs") or "every symptom"
+        rows.append((code([tag.key]), values, tag.meaning, read_by))
+    return table("tag|value|what it does|read by", rows)
 
 
 def _scanned(detection: Detection) -> str:

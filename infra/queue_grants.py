@@ -11,7 +11,7 @@ from infra.own_queues import own_queue_arns, queue_arn
 from infra.roles import may, may_not, may_use_keys_by
 from infra.settings.deployment import DeploymentSettings
 from mendq.catalogue import CATALOGUE
-from mendq.catalogue.dlq.redrive_causes import ON, READ, REDRIVE_TAG, SEND
+from mendq.catalogue.dlq.redrive_causes import READ, REDRIVE_TAG, SEND
 from mendq.heal.undo import NEVER_PUT_BACK
 from mendq.model.evidence import MESSAGE_ACTIONS
 from mendq.model.facts import ReadAction, read_actions, scan_read_actions
@@ -27,6 +27,7 @@ from mendq.model.steps import (
     SetMessageRetention,
     write_actions,
 )
+from mendq.model.tags import ON
 
 Statements = Iterator[iam.PolicyStatement]
 Kinds = Collection[type[AttributeStep]]

@@ -44,6 +44,7 @@ from mendq.catalogue.visibility.visibility_timeout_default import VISIBILITY_TIM
 from mendq.catalogue.visibility.visibility_timeout_too_long import VISIBILITY_TIMEOUT_TOO_LONG
 from mendq.catalogue.visibility.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
 from mendq.model.failed_call import FailedCall
+from mendq.model.tags import TAGS_OF_EVERY_QUEUE, QueueTag
 
 # Before the canonical code of a call for which the catalogue has no symptom.
 UNKNOWN = "unknown:"
@@ -118,3 +119,11 @@ def symptom_of(failed_call: FailedCall) -> str:
     """
     symptom = match(failed_call)
     return symptom.name if symptom else f"{UNKNOWN}{failed_call.error_code}"
+
+
+def known_tags() -> dict[str, QueueTag]:
+    """Return every tag that Mendq reads, by key: those of every queue, then the symptoms' own."""
+    tags = {tag.key: tag for tag in TAGS_OF_EVERY_QUEUE}
+    for symptom in CATALOGUE:
+        tags.update({tag.key: tag for tag in symptom.tags})
+    return tags

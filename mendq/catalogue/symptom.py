@@ -11,6 +11,7 @@ from mendq.model.failed_call import CODES, FailedCall
 from mendq.model.limits import Limits, Mode
 from mendq.model.plan import Plan, Refusal
 from mendq.model.steps import AttributeStep, SetVisibilityTimeout
+from mendq.model.tags import QueueTag
 from mendq.notifications.commands import quota
 from mendq.notifications.next_steps import runbook_of
 from mendq.notifications.text import Section
@@ -162,7 +163,8 @@ class Advice:
 class Symptom:
     """One thing that goes wrong with a queue; what Mendq does about it is the type.
 
-    `speaks` says whether a call counts as evidence.
+    `speaks` says whether a call counts as evidence. `tags` declares the tags that the detection and
+    the plan read besides `TAGS_OF_EVERY_QUEUE`: from it Mendq knows that they are no typing errors.
     """
 
     name: str
@@ -172,6 +174,7 @@ class Symptom:
     seen_as: tuple[SeenAs, ...] = ()
     speaks: Callable[[FailedCall], bool] = anything
     detection: Detection | None = None
+    tags: tuple[QueueTag, ...] = ()
     examples: Callable[[], tuple[CallExample | QueueExample | NearMiss, ...]]
 
     # People are to know of it though nothing can be written.

@@ -9,6 +9,7 @@ from functools import partial
 from mendq.model.case import NOTIFIED_AGAIN_AFTER, PROVING, Case, State
 from mendq.model.plan import Refusal
 from mendq.model.queue import parts_of
+from mendq.model.tags import MAX_PROCESSING, MAX_VISIBILITY
 from mendq.notifications.commands import (
     consumers_of,
     get_attributes,
@@ -28,8 +29,8 @@ _LOOK, _MAPPINGS, _PREVIEW, _MESSAGES = get_attributes, consumers_of, redrive_pr
 _QUOTAS, _KMS_QUOTAS = partial(quotas_command, "sqs"), partial(quotas_command, "kms")
 _HISTORY, _PIN = partial(mendq_on, "history {queue}"), partial(mendq_on, "policy show {queue}")
 _THAW, _OPEN = partial(mendq_on, "thaw"), partial(mendq_on, "cases --open")
-_PROCESSING = partial(tag_command, "mendq:max-processing-seconds=SECONDS")
-_CEILING = partial(tag_command, "mendq:max-visibility-seconds=SECONDS")
+_PROCESSING = partial(tag_command, f"{MAX_PROCESSING.key}=SECONDS")
+_CEILING = partial(tag_command, f"{MAX_VISIBILITY.key}=SECONDS")
 _PROPOSE = partial(tag_command, "mendq=propose")
 _WAIT = "Wait: Mendq looks again by itself."
 

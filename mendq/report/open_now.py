@@ -22,7 +22,7 @@ _RUNNABLE = (
     r"(?=.*[ /:]({case}|{name})(?![^ ]))"
     r"( ({case}|{name}|{arn}|https://sqs\.{region}\.amazonaws\.com(\.cn)?/{account}/{name}|{region}"
     r"|[A-Z][A-Za-z]{{2,50}}|--(region|queue-url|event-source-arn|attribute-names|tags|all|dry-run)"
-    r"|mendq:max-(processing|visibility)-seconds=(SECONDS|[0-9]{{1,5}})))+"
+    r"|mendq:[a-z]+(-[a-z]+)*-seconds=(SECONDS|[0-9]{{1,5}})))+"
 )
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from mendq.catalogue.dlq.redrive_causes import ON, REDRIVE_TAG
+# A module, because its list of symptoms imports this file. `known_tags` is called later.
+from mendq import catalogue
+from mendq.catalogue.dlq.redrive_causes import REDRIVE_TAG
 from mendq.catalogue.examples import queue
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
@@ -16,37 +18,41 @@ from mendq.catalogue.symptom import (
 )
 from mendq.catalogue.visibility.needed_timeout import MAX_PROCESSING_TAG, MAX_VISIBILITY_TAG
 from mendq.model.facts import Facts
-from mendq.model.limits import DRILL_TAG, MODE_TAG, OFF, TEAM_TAG, TagUnreadable, seconds_tag
+from mendq.model.limits import DRILL_TAG, MODE_TAG, TEAM_TAG, TagUnreadable, seconds_tag
+from mendq.model.tags import QueueTag, TagValues
 from mendq.notifications.text import first_of, value
 
-# The words that each may say; what else it says is taken for the last.
-_WORDS: Mapping[str, tuple[str, ...]] = {
-    MODE_TAG: ("heal", "propose", OFF, "observe"),
-    REDRIVE_TAG: (ON, OFF),
-}
-_SECONDS = (MAX_PROCESSING_TAG, MAX_VISIBILITY_TAG)
 _MOST = 40
 
 
 def not_understood(tags: Mapping[str, str]) -> Iterator[str]:
-    """What is wrong with each tag of Mendq's that means nothing; others' text is quoted.
+    """Yield what is wrong with each tag of Mendq's that means nothing; others' text is quoted.
 
-    A tag that names a team of the settings is not among `tags`: they alone know it.
+    Args:
+        tags: A queue's tags without the one that names a team of the settings: the catalogue does
+            not know the settings, so it takes every team for an unknown one.
     """
+    known = catalogue.known_tags()
     for key, text in sorted(tags.items()):
-        if key in _SECONDS:
-            try:
-                seconds_tag(tags, key)
-            except TagUnreadable as unreadable:
-                yield str(unreadable)
-        elif words := _WORDS.get(key):
-            says = f"the tag {key} says {value(text, _MOST)}, which is none of {', '.join(words)}"
-            if text not in words:
-                yield f"{says}: it is taken for {words[-1]}"
-        elif key == TEAM_TAG:
-            yield f"the tag {key} says {value(text, _MOST)}, which is no team of the settings"
-        elif key.lower().partition(":")[0] == MODE_TAG and key != DRILL_TAG:
+        tag = known.get(key)
+        if tag is not None:
+            yield from _mistakes_in(tag, text)
+        elif key.lower().partition(":")[0] == MODE_TAG:
             yield f"{value(key, _MOST)} is no tag that Mendq knows"
+
+
+def _mistakes_in(tag: QueueTag, text: str) -> Iterator[str]:
+    """Yield what is wrong with the value of a tag that Mendq knows."""
+    says = f"the tag {tag.key} says {value(text, _MOST)}"
+    if tag.values is TagValues.SECONDS:
+        try:
+            seconds_tag({tag.key: text}, tag.key)
+        except TagUnreadable as unreadable:
+            yield str(unreadable)
+    elif tag.values is TagValues.TEAM:
+        yield f"{says}, which is no team of the settings"
+    elif tag.values is TagValues.WORD and text not in tag.words:
+        yield f"{says}, which is none of {', '.join(tag.words)}: it is taken for {tag.words[-1]}"
 
 
 def detect(facts: Facts) -> DetectedFault | None:

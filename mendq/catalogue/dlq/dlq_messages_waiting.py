@@ -38,6 +38,7 @@ from mendq.model.limits import Limits
 from mendq.model.plan import Plan, Refusal
 from mendq.model.queue import Redrive, parts_of
 from mendq.model.steps import HELD, RedriveMessages, SetMessageRetention
+from mendq.model.tags import REDRIVE_PERMISSION
 from mendq.notifications.text import counted
 
 _DETECTS_BY = frozenset({Need.QUEUE, Need.DLQ_SOURCES, Need.MEASUREMENTS, Need.SOURCE_CASES})
@@ -94,6 +95,7 @@ DLQ_MESSAGES_WAITING = FixedSymptom(
     shows=("ApproximateNumberOfMessages", "MessageRetentionPeriod"),
     gives_way_to=FIXED_FIRST,
     detection=Detection(detect, _DETECTS_BY, suspects),
+    tags=(REDRIVE_PERMISSION,),
     examples=lambda: (
         QueueExample("what was too short is fixed and watched", messages(), (_BACK,)),
         QueueExample("they may expire on the way", _FOUR_DAYS, (_BACK, _RAISED)),

@@ -15,6 +15,7 @@ from mendq.model.limits import Consent, Mode
 from mendq.model.names import REDRIVE, role_name
 from mendq.model.policy import Statement, asked_in, concerns, fits, statements_of
 from mendq.model.queue import partition_of, parts_of, why_unfit_as_dlq
+from mendq.model.tags import ON, REDRIVE_PERMISSION
 from mendq.notifications.text import counted
 
 # A case of these, at the source, says why its messages die.
@@ -78,8 +79,7 @@ def _became(case: Case) -> str:
     return "proven" if watched else "said"
 
 
-REDRIVE_TAG = "mendq:redrive"
-ON = "on"
+REDRIVE_TAG = REDRIVE_PERMISSION.key
 READ = "kms:Decrypt"
 SEND = "kms:GenerateDataKey"
 

@@ -12,11 +12,12 @@ from mendq.model.facts import Facts, LambdaConsumer
 from mendq.model.limits import Limits, Mode, TagUnreadable, seconds_tag
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal, Refuse
 from mendq.model.steps import SetVisibilityTimeout
+from mendq.model.tags import MAX_PROCESSING, MAX_VISIBILITY
 from mendq.notifications.commands import metric_command, tag_command
 from mendq.notifications.text import counted
 
-MAX_PROCESSING_TAG = "mendq:max-processing-seconds"
-MAX_VISIBILITY_TAG = "mendq:max-visibility-seconds"
+MAX_PROCESSING_TAG = MAX_PROCESSING.key
+MAX_VISIBILITY_TAG = MAX_VISIBILITY.key
 
 
 @dataclass(frozen=True)

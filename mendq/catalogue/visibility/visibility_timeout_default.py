@@ -26,6 +26,7 @@ from mendq.model.limits import Limits
 from mendq.model.plan import Plan, Refusal
 from mendq.model.queue import DEFAULTS
 from mendq.model.steps import SetVisibilityTimeout
+from mendq.model.tags import MAX_PROCESSING, MAX_VISIBILITY
 
 DEFAULT_SECONDS = int(DEFAULTS[SetVisibilityTimeout.attribute])
 NEARLY_SECONDS = 20
@@ -75,6 +76,7 @@ VISIBILITY_TIMEOUT_DEFAULT = FixedSymptom(
     plan=plan,
     gives_way_to=FIXED_FIRST,
     detection=Detection(detect, frozenset({Need.MEASUREMENTS, Need.OPEN_CASES}), is_suspect),
+    tags=(MAX_PROCESSING, MAX_VISIBILITY),
     examples=lambda: (
         QueueExample("runs of 24 s", _ran(), _TO_185),
         QueueExample("since it was made", _ran(**_MADE), _TO_185),

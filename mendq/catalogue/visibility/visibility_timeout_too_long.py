@@ -28,6 +28,7 @@ from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Plan, Refusal
 from mendq.model.steps import LowerVisibilityTimeout, SetVisibilityTimeout
+from mendq.model.tags import MAX_PROCESSING, MAX_VISIBILITY
 from mendq.notifications.text import counted
 
 LONG_SECONDS = 15 * 60
@@ -97,6 +98,7 @@ VISIBILITY_TIMEOUT_TOO_LONG = FixedSymptom(
     detection=Detection(
         detect, frozenset({Need.MEASUREMENTS, Need.DLQ_SOURCES, Need.OPEN_CASES}), is_suspect
     ),
+    tags=(MAX_PROCESSING, MAX_VISIBILITY),
     examples=lambda: (
         QueueExample("runs fail, and each is tried again after four hours", _queue(), _TO_185),
         QueueExample("an instance died with what it had received", _queue(**_OLD), _TO_185),

@@ -40,6 +40,7 @@ from mendq.model.metrics import Measured
 from mendq.model.plan import Plan, Refusal, Refuse
 from mendq.model.queue import Redrive, on_fifo
 from mendq.model.steps import SetVisibilityTimeout
+from mendq.model.tags import MAX_PROCESSING, MAX_VISIBILITY
 from mendq.notifications.text import counted, span
 
 _BY_HANDLE = frozenset({"DeleteMessage", "ChangeMessageVisibility"})
@@ -228,6 +229,7 @@ VISIBILITY_TIMEOUT_TOO_SHORT = FixedSymptom(
         frozenset({Need.MEASUREMENTS, Need.MOVE_TASKS, Need.DLQ_SOURCES, Need.DLQ}),
         is_suspect,
     ),
+    tags=(MAX_PROCESSING, MAX_VISIBILITY),
     examples=lambda: (
         CallExample("a guess where nothing names the need", LATE_DELETE, _queue(30), _to(30, 45)),
         CallExample(

@@ -1,0 +1,104 @@
+"""Every tag that a symptom reads is declared, and everything that lists tags knows it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from docs import tables
+from mendq.catalogue import CATALOGUE, known_tags
+from mendq.catalogue.configuration.tag_not_understood import not_understood
+from mendq.catalogue.examples import queue
+from mendq.catalogue.keys.not_encrypted import NOT_ENCRYPTED
+from mendq.catalogue.symptom import (
+    DetectedFault,
+    Detection,
+    QueueExample,
+    QueueNearMiss,
+    ReportedSymptom,
+    Symptom,
+)
+from mendq.model.facts import Facts
+from mendq.model.limits import TEAM_TAG, seconds_tag
+from mendq.model.tags import QueueTag, TagValues
+from tests.catalogue.recorded_tags import undeclared_tags, unread_tags
+
+MAX_DELAY = QueueTag(
+    key="mendq:max-delay-seconds", values=TagValues.SECONDS, meaning="The longest delay."
+)
+
+
+@pytest.mark.parametrize("entry", CATALOGUE, ids=lambda entry: entry.name)
+def test_entry_declares_exactly_the_tags_that_its_examples_read(entry: Symptom) -> None:
+    assert undeclared_tags(entry) == ""
+    assert unread_tags(entry) == ""
+
+
+def _detect_delay(facts: Facts) -> DetectedFault | None:
+    return DetectedFault("too long") if seconds_tag(facts.tags, MAX_DELAY.key) else None
+
+
+def _delay_symptom(*tags: QueueTag) -> ReportedSymptom:
+    return replace(
+        NOT_ENCRYPTED,
+        name="delay_too_long",
+        detection=Detection(_detect_delay),
+        tags=tags,
+        examples=lambda: (
+            QueueExample("above its tag", queue({MAX_DELAY.key: "60"}, DelaySeconds=90)),
+            QueueNearMiss("no tag", queue(DelaySeconds=90)),
+        ),
+    )
+
+
+def test_undeclared_tag_is_reported_with_the_declaration_to_add() -> None:
+    sentence = undeclared_tags(_delay_symptom())
+    assert (
+        "delay_too_long reads the tag mendq:max-delay-seconds and does not declare it" in sentence
+    )
+    assert 'tags=(QueueTag(key="mendq:max-delay-seconds"' in sentence
+    assert undeclared_tags(_delay_symptom(MAX_DELAY)) == ""
+
+
+def test_declared_tag_without_an_example_is_reported() -> None:
+    assert "none of its examples reads it" in unread_tags(replace(NOT_ENCRYPTED, tags=(MAX_DELAY,)))
+
+
+@pytest.fixture
+def with_delay_symptom(monkeypatch: pytest.MonkeyPatch) -> None:
+    symptoms = (*CATALOGUE, _delay_symptom(MAX_DELAY))
+    monkeypatch.setattr("mendq.catalogue.CATALOGUE", symptoms)
+    monkeypatch.setattr("docs.tables.CATALOGUE", symptoms)
+
+
+@pytest.mark.usefixtures("with_delay_symptom")
+def test_tag_of_a_new_symptom_is_known_everywhere() -> None:
+    assert list(not_understood({MAX_DELAY.key: "60"})) == []
+    (mistake,) = not_understood({MAX_DELAY.key: "a minute"})
+    assert mistake.startswith("the tag mendq:max-delay-seconds must be a whole number")
+    assert "| `mendq:max-delay-seconds` | whole seconds, 1 to 43200 | The longest delay. |" in (
+        tables.tags()
+    )
+
+
+@pytest.mark.parametrize("tag", known_tags().values(), ids=lambda tag: tag.key)
+def test_every_known_tag_is_understood_with_a_value_of_its_kind(tag: QueueTag) -> None:
+    if tag.key == TEAM_TAG:
+        return  # only the settings know their teams
+    texts = {
+        TagValues.SECONDS: ("1", "43200"),
+        TagValues.WORD: tag.words,
+        TagValues.ANYTHING: ("", "true"),
+    }
+    for text in texts[tag.values]:
+        assert list(not_understood({tag.key: text})) == []
+    assert tag.key == "mendq" or tag.key.startswith("mendq:")
+    assert tag.meaning.endswith(".")
+    assert bool(tag.words) is (tag.values is TagValues.WORD)
+
+
+def test_tag_that_no_symptom_declares_is_not_understood() -> None:
+    assert list(not_understood({"mendq:max-delay-seconds": "60"})) == [
+        "mendq:max-delay-seconds is no tag that Mendq knows"
+    ]
