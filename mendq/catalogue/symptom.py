@@ -19,8 +19,8 @@ from mendq.notifications.text import Section
 SQS_GUIDE = "https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide"
 DLQ_GUIDE = f"{SQS_GUIDE}/sqs-dead-letter-queues.html"
 SENDS = frozenset({"SendMessage", "SendMessageBatch"})
-# The symptoms of which a record that AWS wrote lies in tests/catalogue/recorded: none so far. What
-# rests on failed calls is unconfirmed for every other.
+# The symptoms with a record in tests/catalogue/recorded that AWS wrote: none so far. Every other
+# symptom that rests on failed calls is unconfirmed.
 CONFIRMED: frozenset[str] = frozenset()
 Planner = Callable[[Facts, Limits], Plan | Refusal]
 Steps = tuple[AttributeStep, ...]
@@ -28,25 +28,51 @@ ExtraSections = Callable[[Facts], tuple[Section, ...]]
 
 
 def anything(_subject: object) -> bool:
-    """True: for codes that mean the same on every queue, calls that all count, and the like."""
+    """Return True, whatever is asked: the default for conditions that an entry does not need."""
     return True
 
 
-def of_quota(*what: str) -> ExtraSections:
-    """The section about a quota that was hit: its name, default, service and code."""
-    return lambda facts: (quota(facts.queue_arn, *what),)
+@dataclass(frozen=True)
+class QuotaSection:
+    """The section of a notification about a quota that was hit.
+
+    Attributes:
+        name: The quota's name, for people.
+        default: AWS's documented default, as text.
+        service_code: The service's code in Service Quotas.
+        quota_code: The quota's code there. Empty: the notification lists the service's quotas.
+    """
+
+    name: str
+    default: str
+    service_code: str
+    quota_code: str = ""
+
+    def __call__(self, facts: Facts) -> tuple[Section, ...]:
+        """Return the section for the queue of `facts`."""
+        section = quota(
+            facts.queue_arn, self.name, self.default, self.service_code, self.quota_code
+        )
+        return (section,)
 
 
 def carries_messages(call: FailedCall) -> bool:
-    """Whether the call is message traffic: looking at a queue is no evidence."""
+    """Return True if the call sends, receives, deletes or hides messages.
+
+    A call that only looks at a queue is no evidence.
+    """
     return call.event_name in MESSAGE_TRAFFIC
 
 
 @dataclass(frozen=True)
 class SeenAs:
-    """One way the symptom shows in CloudTrail: event names (None: any), code, queue, message.
+    """One way in which the symptom shows in CloudTrail.
 
-    `says` reads the error message, untrusted; `on` the queue's ARN, None where none is named.
+    Attributes:
+        event_names: The API calls; None for any.
+        error_code: The canonical error code.
+        says: A condition on the error message, which is the caller's text and not to be trusted.
+        on: A condition on the queue's ARN, which is None if the record names no queue.
     """
 
     event_names: frozenset[str] | None
@@ -64,16 +90,19 @@ class SeenAs:
 
 
 def seen_as_labelled(name: str, on: Callable[[str | None], bool] = anything) -> tuple[SeenAs, ...]:
-    """One way for each error code that means this symptom by itself."""
+    """Return one way for each error code that `mendq/model/failed_call.py` lists for a symptom."""
     return tuple(SeenAs(None, code, on=on) for code in CODES[name])
 
 
 @dataclass(frozen=True)
 class DetectedFault:
-    """What a scan found wrong: a sentence with its numbers, which the page begins with.
+    """What a detection found wrong with a queue.
 
-    `about` is another queue that is missing, which people are asked for once, whoever names it.
-    `seconds_left` is how soon something is lost, None where nothing is.
+    Attributes:
+        because: A sentence with the numbers. The notification begins with it.
+        about: The ARN of another queue that is missing, or empty. People are asked about it once,
+            however many queues name it.
+        seconds_left: How soon messages are lost; None if none are.
     """
 
     because: str
@@ -83,15 +112,19 @@ class DetectedFault:
 
 @dataclass(frozen=True)
 class Detection:
-    """How the symptom is seen where no call fails.
+    """How a scan finds the symptom, without a failed call.
 
-    `detect` reads what `needs` names. Measurements are asked for only of queues that `suspects`
-    finds likely from attributes, tags and consumers alone, because each costs money. What is wrong
-    with a configuration, and not with what goes on, is `of_configuration`: it is looked for before
-    measuring, and measured only where nothing is found so; it is told of a few queues a day, and
-    many at once are no mass symptom. What merely costs money, and may be anywhere, is
-    `measured_last`, when all queues are that are suspect of anything else; where a queue is suspect
-    of nothing more, those kinds of series alone are asked for that `reads` names.
+    Attributes:
+        detect: Returns what is wrong with a queue, or None. It reads only the facts in `needs`.
+        needs: The facts to gather before `detect`.
+        suspects: Returns True if attributes, tags and consumers make the symptom likely. Only then
+            metrics are read, because each costs money.
+        of_configuration: True if the fault is in the configuration and not in the traffic. Then the
+            scan detects before it reads metrics, reports a few queues a day, and many queues at
+            once are no mass symptom.
+        measured_last: True if the symptom only costs money. Its metrics are read after those of all
+            other symptoms.
+        reads: For `measured_last`, the kinds of metrics to read if nothing else is suspected.
     """
 
     detect: Callable[[Facts], DetectedFault | None]
@@ -104,8 +137,10 @@ class Detection:
 
 @dataclass(frozen=True)
 class CallExample:
-    """An example call that the entry matches, and its answer where the queue is as `facts` say:
-    the steps of a plan, or the code of a page.
+    """A failed call that the entry matches.
+
+    `answer` is what the entry plans for the queue in `facts`: steps, or the code of a refusal that
+    asks for a person.
     """
 
     title: str
@@ -116,7 +151,7 @@ class CallExample:
 
 @dataclass(frozen=True)
 class QueueExample:
-    """An example queue that the entry's detection finds something wrong with, and its answer."""
+    """A queue that the entry's detection finds something wrong with; `answer` is its plan."""
 
     title: str
     facts: Facts
@@ -153,7 +188,10 @@ NearMiss = CallNearMiss | QueueNearMiss | RefusalExample
 
 @dataclass(frozen=True)
 class Advice:
-    """What to look for where many queues have the symptom; `command` takes the ARN of one."""
+    """What people should look for if many queues have the symptom.
+
+    `command` returns a command for the ARN of one of these queues, or empty.
+    """
 
     words: str = "Look for what these queues have in common: a deployment, a key, a network."
     command: Callable[[str], str] = lambda _: ""
@@ -232,18 +270,24 @@ class Symptom:
 
 
 class ReportedSymptom(Symptom):
-    """A symptom that is only counted or, where a scan detects it, reported."""
+    """A symptom that nobody is notified of: a scan's finding, or calls that are only counted."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class NotifiedSymptom(Symptom):
-    """A symptom that people are paged for.
+    """A symptom that people are notified of.
 
-    `shows` names the attributes that its page shows, set or not; `beside` gives sections of its
-    own, before any change. `habit` is what the weekly report says, after its name, of a queue that
-    has it again and again; empty: nothing. While a case of one that it `gives_way_to` is open, or a
-    scan has found one in the same round, on its queue or one whose messages that takes, it is not
-    taken up: that says it better, or comes first.
+    Attributes:
+        needs: The facts to gather before `plan`.
+        plan: Returns the steps to take, or a refusal.
+        shows: The queue attributes that the notification shows, even if they are not set.
+        beside: Returns further sections of the notification; they come before any change.
+        gives_way_to: Symptoms that explain the fault better or must be fixed first. While a case
+            of one is open on the queue or its source, or the same scan has found one there,
+            this symptom is not acted on.
+        mass: What people should look for if many queues have the symptom.
+        habit: What the weekly report says, after the queue's name, of a queue that has the symptom
+            again and again. Empty: nothing.
     """
 
     needs: frozenset[Need] = frozenset({Need.QUEUE})
@@ -261,9 +305,13 @@ class NotifiedSymptom(Symptom):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FixedSymptom(NotifiedSymptom):
-    """A symptom that Mendq fixes by `steps`, as far as `autonomy` lets it: by a person's word.
+    """A symptom that Mendq can fix.
 
-    `notifies_anyway`: its page is about who calls, so that it pages even where it can fix.
+    Attributes:
+        steps: The kinds of change that its plans consist of.
+        autonomy: The highest mode. `PROPOSE`: a person must approve each change.
+        notifies_anyway: True if people are notified even though Mendq can fix it, because the
+            notification is about the callers.
     """
 
     steps: tuple[type[AttributeStep], ...] = field()

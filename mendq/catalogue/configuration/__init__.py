@@ -1,0 +1,1 @@
+"""Symptoms of what is set around a queue: alarms, tags, and callers' invalid requests."""

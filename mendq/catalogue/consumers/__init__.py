@@ -1,0 +1,1 @@
+"""Symptoms of consumers that fail, stop, are throttled, or receive wastefully."""

@@ -15,7 +15,7 @@ from mendq.catalogue.symptom import (
     NotifiedSymptom,
     QueueExample,
     QueueNearMiss,
-    of_quota,
+    QuotaSection,
 )
 from mendq.model.facts import Facts, LambdaConsumer, Need
 from mendq.model.limits import Limits
@@ -88,7 +88,7 @@ CONSUMER_THROTTLED = NotifiedSymptom(
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html",
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     plan=plan,
-    beside=of_quota("concurrent executions", "1,000", "lambda", "L-B99A9384"),
+    beside=QuotaSection("concurrent executions", "1,000", "lambda", "L-B99A9384"),
     mass=Advice(
         "The account's concurrency in this region is used up: look for the function that "
         "takes it, reserve what others need, or ask AWS for more.",

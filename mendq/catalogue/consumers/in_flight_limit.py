@@ -8,9 +8,9 @@ from mendq.catalogue.symptom import (
     CallExample,
     CallNearMiss,
     NotifiedSymptom,
+    QuotaSection,
     RefusalExample,
     SeenAs,
-    of_quota,
 )
 from mendq.model.evidence import named
 from mendq.model.facts import Facts
@@ -58,7 +58,7 @@ IN_FLIGHT_LIMIT = NotifiedSymptom(
     aws_page=f"{SQS_GUIDE}/quotas-messages.html",
     seen_as=(SeenAs(frozenset({"ReceiveMessage"}), "OverLimit"),),
     plan=plan,
-    beside=of_quota("messages in flight", f"about {IN_FLIGHT_QUOTA:,}", "sqs"),
+    beside=QuotaSection("messages in flight", f"about {IN_FLIGHT_QUOTA:,}", "sqs"),
     examples=lambda: (
         _caught("nothing is given out any more", "OverLimit", 119_998),
         _caught("half of it and more, counted approximately", "OverLimitException", PASSED_BELOW),

@@ -1,0 +1,1 @@
+"""Symptoms of dead-letter queues: missing or unfit DLQs, redrive policies, and DLQ messages."""

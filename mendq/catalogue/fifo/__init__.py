@@ -1,0 +1,1 @@
+"""Symptoms that only FIFO queues have: message groups, deduplication and throughput."""

@@ -10,9 +10,9 @@ from mendq.catalogue.symptom import (
     CallExample,
     CallNearMiss,
     FixedSymptom,
+    QuotaSection,
     RefusalExample,
     carries_messages,
-    of_quota,
     seen_as_labelled,
 )
 from mendq.model.facts import Facts
@@ -72,7 +72,7 @@ FIFO_THROTTLED = FixedSymptom(
     speaks=carries_messages,
     steps=HIGH_THROUGHPUT,
     plan=plan,
-    beside=of_quota("calls of each API action", f"{_FIXED}; with it, by region", "sqs"),
+    beside=QuotaSection("calls of each API action", f"{_FIXED}; with it, by region", "sqs"),
     examples=lambda: (
         CallExample("a queue as SQS makes it", _THROTTLED, _queue("queue"), _BOTH),
         CallExample(

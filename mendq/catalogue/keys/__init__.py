@@ -1,0 +1,1 @@
+"""Symptoms of KMS keys and of messages that are not encrypted."""

@@ -10,8 +10,8 @@ from mendq.catalogue.symptom import (
     CallExample,
     CallNearMiss,
     FixedSymptom,
+    QuotaSection,
     RefusalExample,
-    of_quota,
     seen_as_labelled,
 )
 from mendq.model.facts import Facts
@@ -77,7 +77,7 @@ KMS_THROTTLED = FixedSymptom(
     plan=plan,
     autonomy=Mode.HEAL,
     shows=KEY_ATTRIBUTES,
-    beside=of_quota("cryptographic operations", _REQUESTS, "kms", "L-6E3AF000"),
+    beside=QuotaSection("cryptographic operations", _REQUESTS, "kms", "L-6E3AF000"),
     mass=Advice(
         "All callers of a region share KMS's request quota, whichever key they use: look for "
         "who uses it up, and ask for more where it is too small.",

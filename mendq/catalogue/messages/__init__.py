@@ -1,0 +1,1 @@
+"""Symptoms of the messages themselves: too long, or about to expire."""

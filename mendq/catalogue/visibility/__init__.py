@@ -1,0 +1,1 @@
+"""Symptoms of a visibility timeout that does not fit how long consumers need."""
