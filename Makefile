@@ -6,6 +6,7 @@ BUCKET ?=
 WAVES ?=
 STORY ?= visibility
 NAMES ?=
+NAME ?=
 ONLY ?=
 PEERS ?=
 KEEP ?=
@@ -22,10 +23,10 @@ COMPILE := .venv/bin/uv pip compile --quiet --no-strip-extras --generate-hashes 
 	--universal --python-version 3.11
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo account test check style prove bench docs docs-site cdk synth stackset lock release clean
+.PHONY: help setup demo account test check check-symptom style prove bench docs docs-site cdk synth stackset lock release clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: .venv/.ready ## everything the other targets need (they call it themselves)
 
@@ -62,6 +63,9 @@ check: .venv/.ready ## lint, types, the layers between packages, stale documents
 
 style: .venv/.ready ## how readable the code is, beside fixed thresholds (NAMES="loop-names comments" WORST=40 for the worst places, ONLY=mendq/heal for one folder)
 	@$(RUN) -m tests.architecture.style $(NAMES) $(if $(WORST),--worst $(WORST)) $(if $(ONLY),--path $(ONLY))
+
+check-symptom: .venv/.ready ## what a new symptom still lacks, in sentences (NAME=delay_too_long)
+	@$(RUN) -m tests.catalogue.check_symptom '$(NAME)'
 
 prove: .venv/.ready ## the long evidence, its figures in a table and in build/prove/ (NAMES="storm fuzz" for some)
 	@$(COMPILED) $(RUN) -m tests.prove $(NAMES)

@@ -85,6 +85,16 @@ def symptoms() -> str:
     return table(heads, rows)
 
 
+def families() -> str:
+    """The symptoms of each family, which is the folder that an entry is in."""
+    runbooks_of = defaultdict[str, list[str]](list)
+    for symptom in CATALOGUE:
+        (path,) = (ROOT / "mendq" / "catalogue").glob(f"*/{symptom.name}.py")
+        runbooks_of[path.parent.name].append(symptom.runbook)
+    rows = ((family, links(pages, "docs")) for family, pages in sorted(runbooks_of.items()))
+    return table("family|symptoms", rows)
+
+
 def tags() -> str:
     """The tags that Mendq reads on a queue."""
     rows = []

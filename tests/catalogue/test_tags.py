@@ -24,8 +24,8 @@ from mendq.model.limits import TEAM_TAG, seconds_tag
 from mendq.model.tags import QueueTag, TagValues
 from tests.catalogue.recorded_tags import undeclared_tags, unread_tags
 
-MAX_DELAY = QueueTag(
-    key="mendq:max-delay-seconds", values=TagValues.SECONDS, meaning="The longest delay."
+MAX_EXAMPLE = QueueTag(
+    key="mendq:max-example-seconds", values=TagValues.SECONDS, meaning="The longest delay."
 )
 
 
@@ -36,48 +36,51 @@ def test_entry_declares_exactly_the_tags_that_its_examples_read(entry: Symptom) 
 
 
 def _detect_delay(facts: Facts) -> DetectedFault | None:
-    return DetectedFault("too long") if seconds_tag(facts.tags, MAX_DELAY.key) else None
+    return DetectedFault("too long") if seconds_tag(facts.tags, MAX_EXAMPLE.key) else None
 
 
-def _delay_symptom(*tags: QueueTag) -> ReportedSymptom:
+def _example_symptom(*tags: QueueTag) -> ReportedSymptom:
     return replace(
         NOT_ENCRYPTED,
-        name="delay_too_long",
+        name="example_too_long",
         detection=Detection(_detect_delay),
         tags=tags,
         examples=lambda: (
-            QueueExample("above its tag", queue({MAX_DELAY.key: "60"}, DelaySeconds=90)),
+            QueueExample("above its tag", queue({MAX_EXAMPLE.key: "60"}, DelaySeconds=90)),
             QueueNearMiss("no tag", queue(DelaySeconds=90)),
         ),
     )
 
 
 def test_undeclared_tag_is_reported_with_the_declaration_to_add() -> None:
-    sentence = undeclared_tags(_delay_symptom())
+    sentence = undeclared_tags(_example_symptom())
     assert (
-        "delay_too_long reads the tag mendq:max-delay-seconds and does not declare it" in sentence
+        "example_too_long reads the tag mendq:max-example-seconds and does not declare it"
+        in sentence
     )
-    assert 'tags=(QueueTag(key="mendq:max-delay-seconds"' in sentence
-    assert undeclared_tags(_delay_symptom(MAX_DELAY)) == ""
+    assert 'tags=(QueueTag(key="mendq:max-example-seconds"' in sentence
+    assert undeclared_tags(_example_symptom(MAX_EXAMPLE)) == ""
 
 
 def test_declared_tag_without_an_example_is_reported() -> None:
-    assert "none of its examples reads it" in unread_tags(replace(NOT_ENCRYPTED, tags=(MAX_DELAY,)))
+    assert "none of its examples reads it" in unread_tags(
+        replace(NOT_ENCRYPTED, tags=(MAX_EXAMPLE,))
+    )
 
 
 @pytest.fixture
-def with_delay_symptom(monkeypatch: pytest.MonkeyPatch) -> None:
-    symptoms = (*CATALOGUE, _delay_symptom(MAX_DELAY))
+def with_example_symptom(monkeypatch: pytest.MonkeyPatch) -> None:
+    symptoms = (*CATALOGUE, _example_symptom(MAX_EXAMPLE))
     monkeypatch.setattr("mendq.catalogue.CATALOGUE", symptoms)
     monkeypatch.setattr("docs.tables.CATALOGUE", symptoms)
 
 
-@pytest.mark.usefixtures("with_delay_symptom")
+@pytest.mark.usefixtures("with_example_symptom")
 def test_tag_of_a_new_symptom_is_known_everywhere() -> None:
-    assert list(not_understood({MAX_DELAY.key: "60"})) == []
-    (mistake,) = not_understood({MAX_DELAY.key: "a minute"})
-    assert mistake.startswith("the tag mendq:max-delay-seconds must be a whole number")
-    assert "| `mendq:max-delay-seconds` | whole seconds, 1 to 43200 | The longest delay. |" in (
+    assert list(not_understood({MAX_EXAMPLE.key: "60"})) == []
+    (mistake,) = not_understood({MAX_EXAMPLE.key: "a minute"})
+    assert mistake.startswith("the tag mendq:max-example-seconds must be a whole number")
+    assert "| `mendq:max-example-seconds` | whole seconds, 1 to 43200 | The longest delay. |" in (
         tables.tags()
     )
 
@@ -99,6 +102,6 @@ def test_every_known_tag_is_understood_with_a_value_of_its_kind(tag: QueueTag) -
 
 
 def test_tag_that_no_symptom_declares_is_not_understood() -> None:
-    assert list(not_understood({"mendq:max-delay-seconds": "60"})) == [
-        "mendq:max-delay-seconds is no tag that Mendq knows"
+    assert list(not_understood({MAX_EXAMPLE.key: "60"})) == [
+        "mendq:max-example-seconds is no tag that Mendq knows"
     ]

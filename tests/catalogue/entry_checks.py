@@ -1,0 +1,123 @@
+"""What an entry of the catalogue lacks, each thing in a sentence that says what to write.
+
+The tests of the catalogue and `make check-symptom` both ask here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import botocore.session
+
+from mendq.catalogue.symptom import (
+    CallExample,
+    FixedSymptom,
+    NearMiss,
+    NotifiedSymptom,
+    QueueExample,
+    QueueNearMiss,
+    Symptom,
+)
+from mendq.model.failed_call import KNOWN_CODES
+from mendq.notifications.next_steps import BY_CODE
+from tests.architecture.refusal_codes import codes_spelled_out
+from tests.catalogue.asking import caught_by, detected_by
+from tests.catalogue.recorded_tags import undeclared_tags, unread_tags
+
+HITS, NEAR_MISSES = 2, 3
+_AWS_DOCS = "https://docs.aws.amazon.com/"
+# The refusals that open a case, which needs a next step.
+_OPENING = dict.fromkeys(("Refuse", "Escalate", "Override"), 0)
+
+
+def missing_in_entry(entry: Symptom) -> Iterator[str]:
+    """Yield what the entry itself lacks."""
+    yield from _missing_examples(entry)
+    yield from _missing_answers(entry)
+    if not entry.seen_as and entry.detection is None:
+        yield (
+            f"{entry.name} is never found: give it `detection` (a scan finds it) or `seen_as` "
+            "(failed calls show it)."
+        )
+    for field in ("sentence", "plan_in_words"):
+        if not getattr(entry, field).endswith("."):
+            yield f"`{field}` is no sentence: end it with a full stop."
+    if not entry.aws_page.startswith(_AWS_DOCS):
+        yield f"`aws_page` must be a page of {_AWS_DOCS}: it is where the facts come from."
+    unknown_codes = sorted({way.error_code for way in entry.seen_as} - KNOWN_CODES)
+    if unknown_codes:
+        yield (
+            f"`seen_as` names the error code {', '.join(unknown_codes)}, which CODES in "
+            "mendq/model/failed_call.py does not have: add it there under the symptom's name."
+        )
+    sqs = botocore.session.get_session().get_service_model("sqs")
+    attributes = set(sqs.shape_for("QueueAttributeName").metadata["enum"])
+    for attribute in sorted(set(entry.shows) - attributes):
+        yield f"`shows` names {attribute}, which is no attribute of an SQS queue: correct it."
+    yield from filter(None, (undeclared_tags(entry), unread_tags(entry)))
+
+
+def _missing_examples(entry: Symptom) -> Iterator[str]:
+    examples = entry.examples()
+    if entry.seen_as and len(caught_by(entry)) < HITS:
+        yield (
+            f"{len(caught_by(entry))} of {HITS} examples of a failed call: add "
+            'CallExample("what is special about it", failed_call("SendMessage", "Code")).'
+        )
+    if entry.detection is not None and len(detected_by(entry)) < HITS:
+        yield (
+            f"{len(detected_by(entry))} of {HITS} examples of a queue that has the fault: add "
+            'QueueExample("what is special about it", standard(DelaySeconds=900)).'
+        )
+    kind = QueueNearMiss if entry.detection is not None else NearMiss
+    near_misses = sum(isinstance(example, kind) for example in examples)
+    if near_misses < NEAR_MISSES:
+        name = "QueueNearMiss" if entry.detection is not None else "CallNearMiss"
+        yield (
+            f"{near_misses} of {NEAR_MISSES} near misses, which look like the fault and are none: "
+            f'add {name}("why it is none", ...).'
+        )
+    titles = Counter((type(example).__name__, example.title) for example in examples)
+    for (_, title), times in titles.items():
+        if times > 1:
+            yield f"{times} examples are called {title!r}: say what is special about each."
+
+
+def _missing_answers(entry: Symptom) -> Iterator[str]:
+    answered = [
+        example for example in entry.examples() if isinstance(example, CallExample | QueueExample)
+    ]
+    plans = [example for example in answered if example.answer and _is_plan(example)]
+    if not isinstance(entry, NotifiedSymptom):
+        if any(example.answer for example in answered):
+            yield (
+                "The examples have answers, but a ReportedSymptom changes nothing: leave the "
+                "answers out, or make it a NotifiedSymptom or a FixedSymptom with a `plan`."
+            )
+        return
+    for example in answered:
+        if not example.facts or not example.answer:
+            yield (
+                f"The example {example.title!r} has no answer: add the queue's facts, and the "
+                "steps that Mendq plans for it or the code of the refusal."
+            )
+    if isinstance(entry, FixedSymptom) and not plans:
+        yield "No example has steps as its answer: add one, or make it a NotifiedSymptom."
+    if not isinstance(entry, FixedSymptom) and plans:
+        yield "An example has steps as its answer: make it a FixedSymptom with these `steps`."
+
+
+def _is_plan(example: CallExample | QueueExample) -> bool:
+    return not isinstance(example.answer, str)
+
+
+def codes_without_next_step(path: Path) -> Iterator[str]:
+    """Yield a sentence for each code of a refusal in the entry's file that has no next step."""
+    for code in sorted(set(codes_spelled_out(path.read_text(), _OPENING)) - BY_CODE.keys()):
+        yield (
+            f"The code `{code}` has no next step. Use a code that BY_CODE in "
+            "mendq/notifications/next_steps.py has already, or add it there: "
+            f'"{code}": ("What a person does next.", _LOOK).'
+        )

@@ -1,0 +1,32 @@
+"""What people read of each entry, and what `sentences.json` has recorded of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mendq.catalogue import examples
+from mendq.catalogue.symptom import CallNearMiss, QueueNearMiss, Symptom
+from tests.catalogue.asking import answer_to, facts_of, golden, words_of
+
+
+def sentences_of(entry: Symptom) -> dict[str, Any]:
+    """Return all that people read of an entry: its notification, and its examples' answers."""
+    sentences: dict[str, Any] = {
+        "shows": list(entry.shows),
+        "of many": [entry.mass.words, entry.mass.command(examples.STANDARD_ARN)],
+    }
+    for example in entry.examples():
+        if isinstance(example, CallNearMiss | QueueNearMiss) or example.facts is None:
+            continue
+        facts = facts_of(entry, example)
+        answer: dict[str, Any] = {"found": facts.found} if facts.found else {}
+        if entry.plan is not None:
+            answer.update(words_of(answer_to(entry, facts)))
+        sentences[example.title] = answer
+    return sentences
+
+
+def recorded(entry: Symptom) -> dict[str, Any] | None:
+    """Return what `sentences.json` says of the entry, or None if it does not have it."""
+    sentences: dict[str, Any] | None = golden("sentences").get(entry.name)
+    return sentences

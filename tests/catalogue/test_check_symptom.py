@@ -1,0 +1,236 @@
+"""`make check-symptom` on a copy of the tree in which a symptom is half added."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("docs", "functions", "infra", "mendq", "tests")
+ENTRY = "mendq/catalogue/messages/delay_too_long.py"
+LIST = "mendq/catalogue/__init__.py"
+RUNBOOK = "docs/runbooks/delay_too_long.md"
+
+WHOLE_ENTRY = '''"""SQS delays every message longer than the queue's tag allows; reported."""
+
+from __future__ import annotations
+
+from mendq.catalogue.examples import standard
+from mendq.catalogue.symptom import (
+    SQS_GUIDE,
+    DetectedFault,
+    Detection,
+    QueueExample,
+    QueueNearMiss,
+    ReportedSymptom,
+)
+from mendq.model.facts import Facts
+from mendq.model.limits import TagUnreadable, seconds_tag
+from mendq.model.queue import number_in
+from mendq.model.tags import QueueTag, TagValues
+
+MAX_DELAY = QueueTag(
+    key="mendq:max-delay-seconds",
+    values=TagValues.SECONDS,
+    meaning="The longest that a message may wait before consumers can receive it.",
+)
+
+
+def detect(facts: Facts) -> DetectedFault | None:
+    """Return the fault if DelaySeconds is above what the tag allows."""
+    try:
+        allowed = seconds_tag(facts.tags, MAX_DELAY.key)
+    except TagUnreadable:
+        return None
+    delay = number_in(facts.attributes, "DelaySeconds")
+    if allowed is None or delay <= allowed:
+        return None
+    return DetectedFault(f"SQS delays messages by {delay:,} s, and the tag allows {allowed:,} s")
+
+
+TAGS = {MAX_DELAY.key: "60"}
+
+DELAY_TOO_LONG = ReportedSymptom(
+    name="delay_too_long",
+    sentence="Every message is delayed longer than the queue's tag allows.",
+    plan_in_words="Report it; never change the delay.",
+    aws_page=f"{SQS_GUIDE}/sqs-delay-queues.html",
+    detection=Detection(detect, of_configuration=True),
+    tags=(MAX_DELAY,),
+    examples=lambda: (
+        QueueExample("far above it", standard(tags=TAGS, DelaySeconds=900)),
+        QueueExample("one second above it", standard(tags=TAGS, DelaySeconds=61)),
+        QueueNearMiss("exactly as allowed", standard(tags=TAGS, DelaySeconds=60)),
+        QueueNearMiss("no tag", standard(DelaySeconds=900)),
+        QueueNearMiss("an unreadable tag", standard(tags={MAX_DELAY.key: "x"}, DelaySeconds=900)),
+    ),
+)
+'''
+
+# What `make docs` does, for the two pages that the check reads.
+DERIVE_TWO_PAGES = """
+from docs.derive import ROOT, derived
+for name in ("symptoms.md", "runbooks/README.md"):
+    page = ROOT / "docs" / name
+    page.write_text(derived(page.read_text()))
+"""
+
+WHOLE_RUNBOOK = """# delay_too_long: every message is delayed longer than the tag allows
+
+## Impact
+
+Consumers receive every message later than the queue's owner accepts. Nothing is lost.
+
+## Do now
+
+```
+aws sqs set-queue-attributes --region REGION --queue-url QUEUE_URL --attributes DelaySeconds=SECONDS
+```
+
+## Verify
+
+`mendq queues` shows it no more after the next hourly scan.
+
+## Undo
+
+The same command with the old value.
+
+## Why
+
+`DelaySeconds` is above the tag `mendq:max-delay-seconds`. There is no [refusal](README.md).
+"""
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the repository, which git does not track."""
+    copy = tmp_path_factory.mktemp("tree")
+    ignored = shutil.ignore_patterns("__pycache__", "*.png", "previous")
+    for package in PACKAGES:
+        shutil.copytree(ROOT / package, copy / package, ignore=ignored)
+    for file in ("pyproject.toml", "README.md", "CONTRIBUTING.md"):
+        shutil.copy(ROOT / file, copy / file)
+    return copy
+
+
+@pytest.fixture
+def add(tree: Path) -> Callable[..., None]:
+    """Put the tree back as it was, then add what is given: the entry, its line, its runbook."""
+    for path in (ENTRY, RUNBOOK):
+        (tree / path).unlink(missing_ok=True)
+    listed = (ROOT / LIST).read_text()
+    (tree / LIST).write_text(listed)
+
+    def write(*, entry: str = "", line: bool = False, runbook: str = "") -> None:
+        if entry:
+            (tree / ENTRY).write_text(entry)
+        if runbook:
+            (tree / RUNBOOK).write_text(runbook)
+        if line:
+            module = "mendq.catalogue.messages.delay_too_long"
+            text = listed.replace(
+                "from mendq.catalogue.messages.message_too_long",
+                f"from {module} import DELAY_TOO_LONG\n"
+                "from mendq.catalogue.messages.message_too_long",
+            )
+            text = text.replace(
+                "    INVALID_REQUEST,\n", "    DELAY_TOO_LONG,\n    INVALID_REQUEST,\n"
+            )
+            (tree / LIST).write_text(text)
+
+    return write
+
+
+def _said(tree: Path, name: str = "delay_too_long") -> tuple[int, str]:
+    command = [sys.executable, "-m", "tests.catalogue.check_symptom", name]
+    done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stdout + done.stderr
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_unknown_name_is_told_which_files_to_write(tree: Path, add: Callable[..., None]) -> None:
+    add()
+    code, said = _said(tree)
+    assert code == 1
+    assert "1. The entry is missing: write mendq/catalogue/FAMILY/delay_too_long.py" in said
+    assert f"2. The runbook is missing: write {RUNBOOK}" in said
+
+
+def test_name_that_cannot_name_files_is_refused(tree: Path) -> None:
+    assert _said(tree, "../x")[0] == 1
+    code, said = _said(tree, "")
+    assert (code, "make check-symptom NAME=" in said) == (2, True)
+
+
+def test_entry_outside_the_list_is_told_both_lines(tree: Path, add: Callable[..., None]) -> None:
+    add(entry=WHOLE_ENTRY, runbook=WHOLE_RUNBOOK)
+    code, said = _said(tree)
+    assert code == 1
+    assert "from mendq.catalogue.messages.delay_too_long import DELAY_TOO_LONG" in said
+    assert "add `DELAY_TOO_LONG,` to CATALOGUE, above INVALID_REQUEST" in said
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("    tags=(MAX_DELAY,),\n", "", "reads the tag mendq:max-delay-seconds and does not"),
+        ('name="delay_too_long"', 'name="delay"', 'says name="delay", and its file delay_too_long'),
+        ("DELAY_TOO_LONG = ", "DELAY = ", "has no entry: write `DELAY_TOO_LONG = ...(`"),
+        ("delay, *", "delay *", "It cannot be imported: "),
+        ("seconds_tag, ", "", "It cannot be imported: "),
+        (
+            '        QueueNearMiss("no tag", standard(DelaySeconds=900)),\n',
+            "",
+            "2 of 3 near misses",
+        ),
+        ('QueueExample("one', 'QueueNearMiss("one', "1 of 2 examples of a queue that has"),
+        ('allows.",', 'allows",', "`sentence` is no sentence"),
+    ],
+)
+def test_incomplete_entry_is_told_what_to_write(
+    tree: Path, add: Callable[..., None], old: str, new: str, sentence: str
+) -> None:
+    entry = WHOLE_ENTRY.replace(old, new) if old in WHOLE_ENTRY else f"{WHOLE_ENTRY}\n)"
+    # In the list an entry without its name cannot be imported, which would hide the sentence.
+    add(entry=entry, line=not old.startswith("DELAY_TOO_LONG"), runbook=WHOLE_RUNBOOK)
+    code, said = _said(tree)
+    assert code == 1
+    assert sentence in said
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("# delay_too_long: ", "# ", "must begin with `# delay_too_long: `"),
+        ("## Undo\n", "", "it needs exactly Impact, Do now, Verify, Undo, Why"),
+        ("[refusal](README.md)", "refusal", "does not lead to the list of refusals"),
+        ("## Verify\n", "## Verify\n" + "\nOne line.\n" * 40, "a screen has 45"),
+    ],
+)
+def test_incomplete_runbook_is_told_what_to_write(
+    tree: Path, add: Callable[..., None], old: str, new: str, sentence: str
+) -> None:
+    add(entry=WHOLE_ENTRY, line=True, runbook=WHOLE_RUNBOOK.replace(old, new))
+    code, said = _said(tree)
+    assert code == 1
+    assert sentence in said
+
+
+def test_three_files_and_the_named_commands_make_it_complete(
+    tree: Path, add: Callable[..., None]
+) -> None:
+    add(entry=WHOLE_ENTRY, line=True, runbook=WHOLE_RUNBOOK)
+    code, said = _said(tree)
+    assert code == 1
+    assert "-m tests.catalogue.test_catalogue` and read the diff" in said
+    assert "docs/symptoms.md is stale. Run `make docs`." in said
+    assert "docs/runbooks/README.md is stale. Run `make docs`." in said
+    for arguments in (["-m", "tests.catalogue.test_catalogue"], ["-c", DERIVE_TWO_PAGES]):
+        subprocess.run([sys.executable, *arguments], cwd=tree, check=True)
+    code, said = _said(tree)
+    assert (code, said.partition(" has everything")[0]) == (0, "delay_too_long")
