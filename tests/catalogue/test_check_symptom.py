@@ -181,8 +181,8 @@ def test_entry_outside_the_list_is_told_both_lines(tree: Path, add: Callable[...
         ("    tags=(MAX_DELAY,),\n", "", "reads the tag mendq:max-delay-seconds and does not"),
         ('name="delay_too_long"', 'name="delay"', 'says name="delay", and its file delay_too_long'),
         ("DELAY_TOO_LONG = ", "DELAY = ", "has no entry: write `DELAY_TOO_LONG = ...(`"),
-        ("delay, *", "delay *", "It cannot be imported: "),
-        ("seconds_tag, ", "", "It cannot be imported: "),
+        ("import Facts\n", "import Fact\n", "It cannot be imported: ImportError: "),
+        ("(MAX_DELAY,)", "(MAX_DELAY,", "It cannot be imported: SyntaxError: "),
         (
             '        QueueNearMiss("no tag", standard(DelaySeconds=900)),\n',
             "",
@@ -195,7 +195,8 @@ def test_entry_outside_the_list_is_told_both_lines(tree: Path, add: Callable[...
 def test_incomplete_entry_is_told_what_to_write(
     tree: Path, add: Callable[..., None], old: str, new: str, sentence: str
 ) -> None:
-    entry = WHOLE_ENTRY.replace(old, new) if old in WHOLE_ENTRY else f"{WHOLE_ENTRY}\n)"
+    assert old in WHOLE_ENTRY
+    entry = WHOLE_ENTRY.replace(old, new)
     # In the list an entry without its name cannot be imported, which would hide the sentence.
     add(entry=entry, line=not old.startswith("DELAY_TOO_LONG"), runbook=WHOLE_RUNBOOK)
     code, said = _said(tree)
