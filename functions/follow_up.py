@@ -8,7 +8,7 @@ from msgspec import structs
 
 from functions.entry import COUNTED_AS_ZERO, Call, Event, entry
 from mendq.cases.context import ManagingContext
-from mendq.follow_up.follow_up import Followed, follow_up
+from mendq.follow_up.follow_up import FollowUpResult, follow_up
 from mendq.model.settings import FULL, FollowUpSettings
 
 
@@ -35,7 +35,7 @@ def handler(event: Event, call: Call[FollowUpSettings]) -> dict[str, int]:
     }
 
 
-def emit(call: Call[FollowUpSettings], followed: Followed, now: datetime) -> None:
+def emit(call: Call[FollowUpSettings], followed: FollowUpResult, now: datetime) -> None:
     """Gauges, a zero for the fixes that heal counts, what was moved and what could not be."""
     gauges = followed.gauges(now, call.settings.limits)
     call.count(gauges, zeros=call.settings.alarms == FULL)
@@ -44,7 +44,7 @@ def emit(call: Call[FollowUpSettings], followed: Followed, now: datetime) -> Non
         call.measure(name, seconds, "Seconds")
 
 
-def _log(call: Call[FollowUpSettings], followed: Followed) -> None:
+def _log(call: Call[FollowUpSettings], followed: FollowUpResult) -> None:
     """One line a case that moved, was handed over or could not be looked at."""
     for case in followed.moved:
         call.log.info("moved a case", case=case.document())

@@ -1,4 +1,7 @@
-"""The outbox of notifications: stored first, then put as an event and published to SNS."""
+"""Send notifications: store each one, put an event of it on the bus, publish it to SNS.
+
+What to announce, and when, is decided in `mendq.notifications.announcements`.
+"""
 
 from __future__ import annotations
 
@@ -16,28 +19,29 @@ from mendq.aws.errors import CaseStoreUnavailable, EventNotPut, NotificationNotS
 from mendq.cases import items
 from mendq.cases.items import ACCOUNT
 from mendq.cases.transactions import Table
-from mendq.model.case import (
-    NOTIFICATION_EVENT,
-    NOTIFICATIONS_PER_HOUR,
-    RESERVED_FOR_NEW_CALLERS,
-    Case,
-    Severity,
+from mendq.model.case import NOTIFICATION_EVENT, Case, Severity
+from mendq.notifications.announcements import (
+    ACCOUNT_NEWS_PAUSE,
+    Announcement,
+    Announcements,
+    HourlyBudget,
 )
 from mendq.notifications.sent import NotificationRecord, NotificationText, for_sns
 from mendq.notifications.text import linked, plain
 
-# A page about the account whose news has changed is told again no sooner than this.
-AGAIN_AFTER = timedelta(hours=1)
-# What is held back is tried again, and said in sum, as often as this.
-HELD_BACK = timedelta(minutes=10)
-
 
 class Notifier(Table, frozen=True):
-    """A page is in the case store before it is sent, so that one lost on the way is sent again.
+    """The outbox of notifications, in the case store. All methods raise CaseStoreUnavailable.
 
-    All methods raise CaseStoreUnavailable. `partition` is a queue's ARN, or the account; `teams`
-    are the topics of those that a queue's tag may name, `chat` the severities that chat shows, and
-    `docs_url` is where runbooks are read.
+    The `partition` of a notification is the queue's ARN, or `ACCOUNT`.
+
+    Args:
+        clients: The clients of the invocation.
+        topic_arns: The topic of each severity.
+        now: The time of the invocation.
+        teams: The topics of the teams that a queue's tag may name.
+        chat: The severities that chat shows.
+        docs_url: Where runbooks are read.
     """
 
     clients: Clients
@@ -48,177 +52,228 @@ class Notifier(Table, frozen=True):
     docs_url: str | None = None
 
     def send(
-        self, partition: str, symptom: str, page: NotificationRecord, case: Case | None = None
+        self,
+        partition: str,
+        symptom: str,
+        notification: NotificationRecord,
+        case: Case | None = None,
     ) -> bool:
-        """Publish, then note that it was; raises NotificationNotSent: then it stays to be sent.
+        """Publish a stored notification, then note that it was sent.
 
-        False where the hour has had its pages: it stays to be sent as well.
+        Return False if the hour has had its notifications: it stays stored, and is held back.
+        Raises NotificationNotSent if SNS or EventBridge did not take it: it stays stored as well.
         """
-        severity = Severity.URGENT if page.urgent else Severity.INFO
+        severity = Severity.URGENT if notification.urgent else Severity.INFO
         hour = items.notifications_key(severity, self.now)
         callers = case.callers if case else (partition,)
-        if not self._spend(hour, page, callers):
+        if not self._take_from_budget(hour, notification, callers):
             return False
         try:
-            self._publish(severity, partition, symptom, page)
+            self._publish(severity, partition, symptom, notification)
         except EventNotPut:
             raise
         except NotificationNotSent:
-            with suppress(CaseStoreUnavailable):  # a page fewer this hour, and the error is told
-                back = "ADD pages :less DELETE callers :callers"
-                self.change(hour, back, "pages > :none", less=-1, none=0, callers=callers)
+            # If this fails too, the hour has one notification less, and the error is raised anyway.
+            with suppress(CaseStoreUnavailable):
+                self._return_to_budget(hour, callers)
             raise
-        self._end(partition, symptom, page, page.sent())
+        self._end(partition, symptom, notification, notification.sent())
         return True
 
     def send_left_unsent(
-        self, partition: str, symptom: str, page: NotificationRecord | None, case: Case | None
-    ) -> bool:
-        """Send what a run that died, or an hour full of pages, has left; False: it stays again.
+        self,
+        partition: str,
+        symptom: str,
+        notification: NotificationRecord | None,
+        case: Case | None,
+    ) -> Announcement:
+        """Send or drop a notification that another run has stored and left unsent.
 
-        What was to be said of a case that has moved on is dropped: `case` is how it stands.
+        Return what is left to do: HELD_BACK if the hour has had its notifications, BEING_SENT if
+        another run may be sending it. `case` is the case as it is now, None if there is none.
         """
-        if page is None or not page.was_left_unsent(self.now):
-            return True
-        if page.is_outdated(case):
-            self._end(partition, symptom, page, page.dropped())
-            return True
-        taken = self.take(partition, symptom, page)
-        return taken is None or self.send(partition, symptom, taken, case)
+        announcement = Announcements(notification, self.now).decide_stored(case)
+        if notification is None:
+            return announcement
+        if announcement is Announcement.DROP_STORED:
+            self._end(partition, symptom, notification, notification.dropped())
+            return announcement
+        if announcement is not Announcement.SEND_STORED:
+            return announcement
+        taken = self.take(partition, symptom, notification)
+        if taken is None:
+            return Announcement.ALREADY_ANNOUNCED  # another run has taken it, and sends it
+        is_sent = self.send(partition, symptom, taken, case)
+        return Announcement.ALREADY_ANNOUNCED if is_sent else Announcement.HELD_BACK
 
     def send_about_account(
-        self, symptom: str, news: str, page: NotificationText, after: timedelta = AGAIN_AFTER
+        self,
+        symptom: str,
+        news: str,
+        text: NotificationText,
+        pause: timedelta = ACCOUNT_NEWS_PAUSE,
     ) -> None:
-        """At most once a day for the same news, once an hour for any; no budget holds it back.
+        """Send urgent news about the account, or the notification that was left unsent.
 
-        Or one that was left unsent. Raises CaseStoreUnreadable where its item is none of ours, and
-        NotificationNotSent.
+        The hour's budget does not limit it. `symptom` is a symptom or another subject: each has its
+        own news. At least `pause` lies between two different news.
+
+        Raises:
+            CaseStoreUnreadable: The stored notification is not ours.
+            NotificationNotSent: SNS or EventBridge did not take it.
         """
         key = items.notification_key(ACCOUNT, symptom)
-        found = self.get(key)
+        item = self.get(key)
         with items.reading(f"the item {key}"):
-            last = items.page_of(found)
-        if last and last.was_left_unsent(self.now):
-            due = self.take(ACCOUNT, symptom, last)
-        elif last and (last.has_said(news, self.now) or self.now - last.at < after):
-            return
-        else:
-            record = NotificationRecord.after(last, news, page, urgent=True, at=self.now)
-            due = record if self.put(key, record, last) else None
-        if due is not None:
-            self._publish(Severity.URGENT, ACCOUNT, symptom, due)
-            self._end(ACCOUNT, symptom, due, due.sent())
+            last = items.page_of(item)
+        announcement = Announcements(last, self.now).decide_about_account(news, pause)
+        to_send: NotificationRecord | None = None
+        if announcement is Announcement.SEND_STORED and last is not None:
+            to_send = self.take(ACCOUNT, symptom, last)
+        elif announcement is Announcement.ANNOUNCE_NOW:
+            record = NotificationRecord.after(last, news, text, urgent=True, at=self.now)
+            is_stored = self.put(key, record, last)
+            to_send = record if is_stored else None
+        if to_send is not None:
+            self._publish(Severity.URGENT, ACCOUNT, symptom, to_send)
+            self._end(ACCOUNT, symptom, to_send, to_send.sent())
 
     def put(
         self, key: items.Key, record: NotificationRecord, last: NotificationRecord | None
     ) -> bool:
-        """To be sent by this run; False where another has put one behind `last` meanwhile."""
-        me = uuid4().hex
-        item = {**key, **items.page_fields(record), **items.fields(taken_by=me)}
+        """Store a notification for this run to send.
+
+        Return False if another run has stored one after `last`.
+        """
+        token = uuid4().hex
+        item = {**key, **items.page_fields(record), **items.fields(taken_by=token)}
         if last:
-            return self.put_item(item, "#at = :seen OR taken_by = :me", seen=last.at, me=me)
-        return self.put_item(item, "attribute_not_exists(pk) OR taken_by = :me", me=me)
+            return self.put_item(item, "#at = :seen OR taken_by = :me", seen=last.at, me=token)
+        return self.put_item(item, "attribute_not_exists(pk) OR taken_by = :me", me=token)
 
     def take(
-        self, partition: str, symptom: str, page: NotificationRecord
+        self, partition: str, symptom: str, notification: NotificationRecord
     ) -> NotificationRecord | None:
-        """A page left unsent, for this run to send; None where another run has taken it.
+        """Take over a notification that was left unsent, for this run to send.
 
-        The token is this call's own: asked again after a lost answer, it has taken it.
+        Return None if another run has taken it. The token is this call's own, so a call that is
+        repeated after a lost answer finds that it has taken it.
         """
-        taken = self.change(
+        is_taken = self.change(
             items.notification_key(partition, symptom),
             "SET #at = :now, taken_by = :me",
             "(#at = :at OR taken_by = :me) AND attribute_exists(body)",
             now=self.now,
-            at=page.at,
+            at=notification.at,
             me=uuid4().hex,
         )
-        return replace(page, at=self.now) if taken else None
+        return replace(notification, at=self.now) if is_taken else None
 
-    def _spend(self, hour: items.Key, page: NotificationRecord, callers: Sequence[str]) -> bool:
-        """Take one of the hour's pages; False where they are spent.
-
-        The last urgent ones are for what is new, of a caller who has had none in this hour.
-        """
-        named = {f"c{n}": each for n, each in enumerate(callers)}
-        had_one = " AND ".join(f"contains(callers, :{each})" for each in named)
+    def _take_from_budget(
+        self, hour: items.Key, notification: NotificationRecord, callers: Sequence[str]
+    ) -> bool:
+        """Take one of the hour's notifications. Return False if none is left for these callers."""
+        budget = HourlyBudget.of(notification)
+        named_callers = {f"c{number}": caller for number, caller in enumerate(callers)}
+        all_had_one = " AND ".join(f"contains(callers, :{name})" for name in named_callers)
         return self.change(
             hour,
             "ADD pages :one, callers :callers SET expires_at = :expires",
-            f"attribute_not_exists(pages) OR pages < :few OR (pages < :most AND NOT ({had_one}))",
-            **{"one": 1, "callers": callers, **named},
-            few=NOTIFICATIONS_PER_HOUR - page.urgent * RESERVED_FOR_NEW_CALLERS,
-            most=0 if page.announced else NOTIFICATIONS_PER_HOUR,
+            "attribute_not_exists(pages) OR pages < :few "
+            f"OR (pages < :most AND NOT ({all_had_one}))",
+            **{"one": 1, "callers": callers, **named_callers},
+            few=budget.for_all,
+            most=budget.for_new_callers,
             expires=self.now + timedelta(hours=2),
         )
 
-    def _publish(
-        self, severity: Severity, partition: str, symptom: str, page: NotificationRecord
-    ) -> None:
-        """Put an event, then publish; raises NotificationNotSent.
+    def _return_to_budget(self, hour: items.Key, callers: Sequence[str]) -> None:
+        """Give one of the hour's notifications back, because it was not sent."""
+        update = "ADD pages :less DELETE callers :callers"
+        self.change(hour, update, "pages > :none", less=-1, none=0, callers=callers)
 
-        Where no event can be put, people have the page all the same, but once: that they have it is
-        noted, and each later try is of the event alone.
+    def _publish(
+        self, severity: Severity, partition: str, symptom: str, notification: NotificationRecord
+    ) -> None:
+        """Put an event of the notification on the bus, then publish it to SNS.
+
+        If the event cannot be put, people get the notification anyway, once: it is noted that they
+        have it, and later runs only put the event.
+
+        Raises:
+            EventNotPut: People have it; the event could not be put.
+            NotificationNotSent: SNS did not take it, or the event could not be put once more.
         """
-        event = self._event(severity, partition, symptom, page)
+        event = self._event(severity, partition, symptom, notification)
         try:
             try:
                 put_event(self.clients, NOTIFICATION_EVENT, event)
             except (ClientError, BotoCoreError) as error:
-                if page.is_delivered:
+                if notification.is_delivered:
                     raise
-                self._tell(severity, event, page.team)
-                with suppress(CaseStoreUnavailable):  # else people have it once more
-                    had = replace(page, announced=page.sent().announced)
-                    self._end(partition, symptom, page, had)
+                self._publish_to_team_and_all(severity, event, notification.team)
+                delivered = replace(notification, announced=notification.sent().announced)
+                with suppress(CaseStoreUnavailable):  # then people get it once more
+                    self._end(partition, symptom, notification, delivered)
                 raise EventNotPut(str(error)) from error
-            if not page.is_delivered:
-                self._tell(severity, event, page.team)
+            if not notification.is_delivered:
+                self._publish_to_team_and_all(severity, event, notification.team)
         except (ClientError, BotoCoreError) as error:
             raise NotificationNotSent(str(error)) from error
 
     def _event(
-        self, severity: Severity, partition: str, symptom: str, page: NotificationRecord
+        self, severity: Severity, partition: str, symptom: str, notification: NotificationRecord
     ) -> dict[str, Any]:
-        """The event's detail; a page of no case is told apart by its place and what it is about."""
+        """Return the detail of the event.
+
+        The key that tells one subject from another is the case, else account, region and symptom.
+        """
         *_, region, account, _ = self.topic_arns[severity].split(":")
+        case_id = notification.case_id
         return {
             "schema": 1,
             "severity": severity,
-            "case_id": page.case_id or None,
-            "dedup_key": page.case_id or f"{account}/{region}/{symptom}",
+            "case_id": case_id or None,
+            "dedup_key": case_id or f"{account}/{region}/{symptom}",
             "symptom": symptom,
             "queue_arn": None if partition == ACCOUNT else partition,
             "account": account,
             "region": region,
-            "subject": page.subject,
-            "text": linked(page.body, self.docs_url),
+            "subject": notification.subject,
+            "text": linked(notification.body, self.docs_url),
         }
 
-    def _tell(self, severity: Severity, event: Mapping[str, Any], team: str) -> None:
-        """Publish to the team that the queue's tag names, where settings have it, then to all.
+    def _publish_to_team_and_all(
+        self, severity: Severity, event: Mapping[str, Any], team: str
+    ) -> None:
+        """Publish to the topic of the queue's team, if settings have it, then to everybody's topic.
 
-        What keeps the team's page back is said in everybody's: nobody else's page waits for it.
+        If the team's topic does not take it, everybody's notification says so: it does not wait.
         """
         if topic_arn := self.teams.get(team):
             try:
-                self._send(severity, topic_arn, event)
+                self._publish_to(topic_arn, severity, event)
             except (ClientError, BotoCoreError) as error:
-                said = f"The topic of team {team} did not take it: {plain(error)}"
-                event = {**event, "text": f"{event['text']}\n{said}\n"}
-        self._send(severity, self.topic_arns[severity], event)
+                why = f"The topic of team {team} did not take it: {plain(error)}"
+                event = {**event, "text": f"{event['text']}\n{why}\n"}
+        self._publish_to(self.topic_arns[severity], severity, event)
 
-    def _send(self, severity: Severity, topic_arn: str, event: Mapping[str, Any]) -> None:
+    def _publish_to(self, topic_arn: str, severity: Severity, event: Mapping[str, Any]) -> None:
         message = for_sns(event, chat=severity in self.chat)
         self.clients.sns.publish(TopicArn=topic_arn, **message)
 
     def _end(
-        self, partition: str, symptom: str, page: NotificationRecord, ended: NotificationRecord
+        self,
+        partition: str,
+        symptom: str,
+        notification: NotificationRecord,
+        ended: NotificationRecord,
     ) -> None:
-        """Put how a page ended: sent or dropped, without its text; or that people have it.
+        """Store how a notification ended: sent, dropped, or delivered without its event.
 
-        Nothing happens where a newer page stands there by now: that one is still to be sent.
+        Change nothing if a newer notification is stored by now: that one must still be sent.
         """
         item = {**items.notification_key(partition, symptom), **items.page_fields(ended)}
-        self.put_item(item, "#at = :at AND body = :body", at=page.at, body=page.body)
+        self.put_item(
+            item, "#at = :at AND body = :body", at=notification.at, body=notification.body
+        )

@@ -1,11 +1,10 @@
-"""Record a transition: case store, case bucket, then the notification."""
+"""Record a transition: in the case store, in the case bucket, then notify people."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -15,14 +14,23 @@ from mendq.aws.clients import put_event
 from mendq.aws.errors import CaseStoreUnavailable, CaseStoreUnreadable
 from mendq.cases.aws_health import HealthEvents, health_lines
 from mendq.cases.items import Key, notification_key
-from mendq.cases.outbox import AGAIN_AFTER, HELD_BACK
 from mendq.cases.transactions import NewTransition
-from mendq.cases.view import LOOK_AFTER, AttributeRecord, CaseStoreView
+from mendq.cases.view import AttributeRecord, CaseStoreView
 from mendq.catalogue.visibility.needed_timeout import spans_of
-from mendq.model.case import TRANSITION_EVENT, Case, Severity, State
+from mendq.model.case import TRANSITION_EVENT, Case, Severity
 from mendq.model.lifecycle import VerificationEvidence, due_at, time_line
 from mendq.model.limits import DRILL_TAG, TEAM_TAG
 from mendq.notifications import notification
+from mendq.notifications.announcements import (
+    RETRY_HELD_BACK_AFTER,
+    Announcement,
+    Announcements,
+    News,
+    first_look_at,
+    news_of_transition,
+    news_of_wait,
+    pause_between_sums,
+)
 from mendq.notifications.next_steps import next_step
 from mendq.notifications.sent import NotificationRecord
 from mendq.notifications.text import moment
@@ -33,14 +41,18 @@ if TYPE_CHECKING:
     from mendq.model.facts import Facts
 
 
-# That another case came to the same before is not this one's news.
-_NEWS_OF_ITS_OWN = frozenset({State.ESCALATED, State.EXPIRED})
-
-
 class Notification(Struct, frozen=True):
-    """What there is to say about a queue's case, beyond the case itself.
+    """What a notification says about a queue's case, in addition to the case itself.
 
-    `news` tells apart what state and refusal alone would not. Without a symptom nobody is paged.
+    Args:
+        symptom: None if nobody is notified.
+        facts: The queue's facts.
+        severity: None if the transition is only recorded.
+        next_command: The command that a person types first.
+        first: Commands or sentences to show before the plan.
+        beyond: What a person may do beyond the plan.
+        changes: The records of attributes to store with the transition.
+        news: Tells it from other news with the same state and refusal code.
     """
 
     symptom: Symptom | None
@@ -53,11 +65,54 @@ class Notification(Struct, frozen=True):
     news: str = ""
 
 
-def file(case: Case, key: Key, context: CaseContext) -> None:
-    """See that the transition at `key` lies in the case bucket, and put an event of it on the bus.
+def record_transition(
+    case: Case, seen: CaseStoreView, notice: Notification, context: CaseContext, owner: str = ""
+) -> Case:
+    """Record a transition and notify people. Return the case as it was recorded.
 
-    What was put may be put again. Raises the error of either, CaseStoreUnavailable, or what a
-    transition that is none of ours does.
+    Args:
+        case: The case with its new transition.
+        seen: What the transition was decided on. Nothing is recorded if the case store differs.
+        notice: What there is to say about it.
+        context: The invocation.
+        owner: Whose claim ends with the transition; by default, the invocation's own.
+
+    Raises:
+        CaseMoved: Another run has moved the case.
+        CaseStoreUnavailable: The case store does not answer.
+        NotificationNotSent: It was recorded, and SNS did not take the notification.
+    """
+    case = replace(case, next_step=next_step(case, notice.next_command))
+    stored = _notification_to_store(case, seen, notice, context)
+    announced = replace(
+        case, notified=stored is not None, urgent=stored is not None and stored.urgent
+    )
+    lifecycle_due_at = due_at(announced, VerificationEvidence(context.settings.timing), case.at)
+    entry = NewTransition(
+        case=announced,
+        seen=seen,
+        owner=owner or context.owner,
+        written_by=context.owner,
+        changes=notice.changes,
+        due_at=first_look_at(announced, lifecycle_due_at),
+        page=stored,
+        claims_now=context.real_now,
+    )
+    context.case_store.record(entry)
+    with suppress(BotoCoreError, ClientError):  # follow_up puts it there later, and the event
+        context.case_bucket.put(announced.key(), announced.document())
+    if stored is not None:
+        is_sent = context.notifier.send(case.queue_arn, case.symptom, stored, announced)
+        if not is_sent:
+            hold_back_notification(announced, context)
+    return announced
+
+
+def file_transition(case: Case, key: Key, context: CaseContext) -> None:
+    """Put the transition into the case bucket and an event of it on the bus, then mark it as filed.
+
+    Filing twice changes nothing. `key` is the transition's item in the case store. Raises the error
+    of the bucket or the bus, CaseStoreUnavailable, or the error of a transition that is not ours.
     """
     document = case.document()
     context.case_bucket.put(case.key(), document)
@@ -65,89 +120,67 @@ def file(case: Case, key: Key, context: CaseContext) -> None:
     context.open_cases.mark_filed(key)
 
 
-def record_transition(
-    case: Case, seen: CaseStoreView, notice: Notification, context: CaseContext, owner: str = ""
-) -> Case:
-    """The case as it was written down; the claim of `owner`, else our own, ends with it.
-
-    Raises CaseMoved, CaseStoreUnavailable or NotificationNotSent: then the events are to come
-    again.
-    """
-    case = replace(case, next_step=next_step(case, notice.next_command))
-    page = _notification_of(case, seen, notice, context)
-    announced = replace(case, notified=page is not None, urgent=bool(page and page.urgent))
-    due, whose = _due_at(announced, context), owner or context.owner
-    written = (context.owner, notice.changes, due, page, context.real_now)
-    context.case_store.record(NewTransition(announced, seen, whose, *written))
-    with suppress(BotoCoreError, ClientError):  # follow_up puts it there again, and the event
-        context.case_bucket.put(announced.key(), announced.document())
-    if page and not context.notifier.send(case.queue_arn, case.symptom, page, announced):
-        hold_back(announced, context)
-    return announced
-
-
-def _due_at(case: Case, context: CaseContext) -> datetime | None:
-    """When it is looked at; soon where people are to be told, for the run may die before."""
-    if case.is_final and not case.notified:
-        return None
-    due = due_at(case, VerificationEvidence(context.settings.timing), case.at)
-    return min(due, case.at + LOOK_AFTER) if case.notified else due
-
-
-def notify_held_up(
+def report_wait(
     case: Case, seen: CaseStoreView, notice: Notification, context: CaseContext
 ) -> None:
-    """Once, that a case waits to be taken up; raises CaseStoreUnavailable or
-    NotificationNotSent.
+    """Notify people once that a case waits for its next step, and why.
+
+    Raises CaseStoreUnavailable or NotificationNotSent.
     """
     if notice.symptom is None or seen.hold_up is None:
         return
-    news = f"held_up:{case.case_id}"
-    if seen.page and seen.page.says_or_said(news, context.now):
+    # A report without a severity would still be sent, as information.
+    news = news_of_wait(case, notice.severity or Severity.INFO)
+    if Announcements(seen.page, context.now).decide_news(news) is not Announcement.ANNOUNCE_NOW:
         return
-    reason = f"it waits since {moment(seen.hold_up.since)}: {seen.hold_up.reason}"
-    waits = replace(case, reason=f"{case.reason}; {reason}")
-    record = _record(waits, seen, notice, news, context)
+    why = f"it waits since {moment(seen.hold_up.since)}: {seen.hold_up.reason}"
+    waiting = replace(case, reason=f"{case.reason}; {why}")
+    record = _notification_about(waiting, seen, notice, news, context)
     key = notification_key(case.queue_arn, case.symptom)
     if context.notifier.put(key, record, seen.page):
         context.notifier.send(case.queue_arn, case.symptom, record, case)
 
 
-def hold_back(case: Case, context: CaseContext) -> None:
-    """Say in sum whose pages wait: there are more than people can read; they are tried later.
+def hold_back_notification(case: Case, context: CaseContext) -> None:
+    """Try the case's notification again later, and notify people whose notifications wait.
 
-    First whose page this was: however many others wait, each sum names another.
+    The callers of this case come first in the list, so that each sum names others even if many
+    wait.
     """
-    context.open_cases.postpone(case, context.now + HELD_BACK)
-    callers = context.case_store.spread_to(case.callers, "held_back", context.now)
-    account, region = context.settings.account, context.clients.region
-    named = dict.fromkeys((*case.callers, *sorted(callers)))
-    text = notification.of_held_back(named, account, region)
+    context.open_cases.postpone(case, context.now + RETRY_HELD_BACK_AFTER)
+    all_callers = context.case_store.spread_to(case.callers, "held_back", context.now)
+    own_callers_first = dict.fromkeys((*case.callers, *sorted(all_callers)))
+    text = notification.of_held_back(
+        own_callers_first, context.settings.account, context.clients.region
+    )
     news = f"{context.now:%Y-%m-%dT%H:%M}"
-    after = HELD_BACK if case.state is State.ESCALATED else AGAIN_AFTER
-    context.notifier.send_about_account("held_back", news, text, after)
+    context.notifier.send_about_account("held_back", news, text, pause_between_sums(case))
 
 
-def _notification_of(
+def _notification_to_store(
     case: Case, seen: CaseStoreView, notice: Notification, context: CaseContext
 ) -> NotificationRecord | None:
-    """None where nobody is to be paged, or people have had this news; a drill pages nobody."""
-    one_case = case.case_id if case.state in _NEWS_OF_ITS_OWN else ""
-    news = f"{case.news}:{notice.news}:{one_case}"
-    if notice.symptom is None or notice.severity is None or DRILL_TAG in notice.facts.tags:
+    """Return the notification of a transition, None if there is nothing to announce."""
+    if notice.symptom is None:
         return None
-    if seen.page and seen.page.has_said(news, context.now):
+    is_drill = DRILL_TAG in notice.facts.tags
+    news = news_of_transition(case, notice.severity, distinction=notice.news, is_drill=is_drill)
+    if Announcements(seen.page, context.now).decide_news(news) is not Announcement.ANNOUNCE_NOW:
         return None
-    return _record(case, seen, notice, news, context)
+    return _notification_about(case, seen, notice, news, context)
 
 
-def _record(
-    case: Case, seen: CaseStoreView, notice: Notification, news: str, context: CaseContext
+def _notification_about(
+    case: Case, seen: CaseStoreView, notice: Notification, news: News, context: CaseContext
 ) -> NotificationRecord:
-    symptom, facts = notice.symptom, notice.facts
-    assert symptom is not None  # noqa: S101 - without one nobody is paged
-    # Those between the opening and the last two are not read for it.
-    last_two = [each for each in (seen.case, case) if each and each.case_id == case.case_id]
+    """Write the notification, ready to be stored."""
+    symptom = notice.symptom
+    assert symptom is not None  # noqa: S101 - without a symptom nobody is notified
+    facts = notice.facts
+    # Earlier transitions of the case are not read for a notification.
+    last_two = [case]
+    if seen.case is not None and seen.case.case_id == case.case_id:
+        last_two = [seen.case, case]
     details = notification.CaseDetails(
         sentence=symptom.sentence,
         facts=facts,
@@ -162,16 +195,22 @@ def _record(
         spans=spans_of(last_two),
         aws_health=() if symptom.is_of_configuration else aws_health(context, facts),
     )
-    text = notification.of_case(replace(case, notified=True), details)
-    urgent, at = notice.severity is Severity.URGENT, context.now
     record = NotificationRecord.after(
-        seen.page, news, text, urgent=urgent, at=at, about=case.transition
+        seen.page,
+        news.key,
+        notification.of_case(replace(case, notified=True), details),
+        urgent=notice.severity is Severity.URGENT,
+        at=context.now,
+        about=case.transition,
     )
     return structs.replace(record, team=facts.tags.get(TEAM_TAG, ""))
 
 
 def aws_health(context: CaseContext, facts: Facts | None = None) -> Sequence[str]:
-    """Lines for one queue, or for many; a notification goes out without rather than not at all."""
+    """Return lines about open events of AWS Health, for one queue or for many.
+
+    Return none if the events cannot be read: a notification is sent without them.
+    """
     with suppress(CaseStoreUnavailable, CaseStoreUnreadable):
         events = context.stored(HealthEvents)
         return health_lines(events.open_at(context.now), facts)

@@ -103,8 +103,6 @@ CHANGES_REMEMBERED = timedelta(days=1)
 
 # Budgets look back a day; the last write is kept however old it is.
 REMEMBERED = timedelta(hours=48)
-# A cooldown passes by itself; what lasts longer a person should know.
-HELD_UP = timedelta(hours=1)
 
 
 class Write(Struct, frozen=True, array_like=True):
@@ -308,5 +306,3 @@ PARTITION = "open"
 SORT = "due_at"
 INCLUDED = ("case_id", "symptom", "state", "opened_at")
 EVERY_CASE, UNFILED = "case", "transition"
-# When follow_up looks whether the run that wrote a case down came to its end.
-LOOK_AFTER = timedelta(minutes=2)

@@ -1,15 +1,15 @@
-"""What people were sent about a symptom of a queue, and what is still owed to them."""
+"""A notification: its text, the form that SNS takes, and the record of what people got."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from operator import itemgetter
 from typing import Any
 
 from msgspec import Struct
 
-from mendq.model.case import NOTIFICATION_EVENT, NOTIFIED_AGAIN_AFTER, Case
+from mendq.model.case import NOTIFICATION_EVENT, NOTIFIED_AGAIN_AFTER
 from mendq.model.json_text import to_json
 
 # SNS takes 262,144 bytes and a subject of less than 100 characters, ASCII where it goes by mail:
@@ -19,54 +19,68 @@ MOST_SUBJECT = 99
 
 
 class NotificationText(Struct, frozen=True):
-    """What SNS is given: printable ASCII, within its limits whatever went in."""
+    """Subject and text of a notification: printable ASCII, within the limits of SNS."""
 
     subject: str
     body: str
 
 
-# What chat would take for markup, a link or a name to call: it stays readable, and does nothing.
+# Characters that chat reads as markup, a link or a mention, and what is sent in their place.
 _INERT = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "`": "'", "@": "(at)"})
 
 
-def for_sns(page: Mapping[str, Any], *, chat: bool) -> dict[str, Any]:
-    """What SNS's Publish is given for `subject` and `text` of a page; other fields may be absent.
+def for_sns(notification: Mapping[str, Any], *, chat: bool) -> dict[str, Any]:
+    """Return the arguments of SNS's Publish for a notification.
 
-    With `chat`, https endpoints get the form that Amazon Q Developer shows in chat.
-    https://docs.aws.amazon.com/chatbot/latest/adminguide/custom-notifs.html
+    Args:
+        notification: `subject` and `text`; `dedup_key` and `queue_arn` may be absent.
+        chat: True if https endpoints must get the form that Amazon Q Developer shows in chat:
+            https://docs.aws.amazon.com/chatbot/latest/adminguide/custom-notifs.html
     """
-    subject, text = page["subject"], page["text"]
+    subject = notification["subject"]
+    text = notification["text"]
     if not chat:
         return {"Subject": subject, "Message": text}
     title = subject.translate(_INERT)
-    shown = {"title": title, "description": f"```\n{text.translate(_INERT)}```"}
-    metadata = {
-        "threadId": page.get("dedup_key") or title,
-        "summary": title,
-        "eventType": NOTIFICATION_EVENT,
-        "relatedResources": [page["queue_arn"]] if page.get("queue_arn") else [],
-    }
-    notification = {
+    queue_arn = notification.get("queue_arn")
+    for_chat = {
         "version": "1.0",
         "source": "custom",
-        "content": {"textType": "client-markdown", **shown},
-        "metadata": metadata,
+        "content": {
+            "textType": "client-markdown",
+            "title": title,
+            "description": f"```\n{text.translate(_INERT)}```",
+        },
+        "metadata": {
+            "threadId": notification.get("dedup_key") or title,
+            "summary": title,
+            "eventType": NOTIFICATION_EVENT,
+            "relatedResources": [queue_arn] if queue_arn else [],
+        },
     }
-    message = to_json({"default": text, "https": to_json(notification)})
+    message = to_json({"default": text, "https": to_json(for_chat)})
     return {"Subject": subject, "Message": message, "MessageStructure": "json"}
 
 
-SENDING = timedelta(seconds=90)
+# So many different news are remembered for each symptom of a queue.
 MOST_NEWS = 10
 
 
 class NotificationRecord(Struct, frozen=True):
-    """The last page about a (queue, symptom); its text is kept until it is sent.
+    """The newest notification about a symptom of a queue; its text is stored until it is sent.
 
-    `at` is when a run last set out to send it, `since` when the first did; what it says is `news`,
-    of the transition `about`, or of none in particular. `team` is whom the queue's tag names: any
-    text. `announced` holds what pages have said of late and when, so that the same news is told
-    once a day even where two kinds of it take turns.
+    Whether to send it is decided in `mendq.notifications.announcements`.
+
+    Args:
+        at: When a run last began to send it.
+        urgent: True if it goes to the topic of urgent notifications.
+        announced: The news that people had lately, and when they had it.
+        subject: Its subject; empty once it is sent.
+        body: Its text; empty once it is sent.
+        news: The key of what it says; two notifications with the same key say the same.
+        about: The transition that it is about; empty if it is about no case.
+        since: When the first run began to send it.
+        team: The team that the queue's tag names. Any text: the tag's writer chooses it.
     """
 
     at: datetime
@@ -84,60 +98,53 @@ class NotificationRecord(Struct, frozen=True):
         cls,
         last: NotificationRecord | None,
         news: str,
-        page: NotificationText,
+        text: NotificationText,
         *,
         urgent: bool,
         at: datetime,
         about: str = "",
     ) -> NotificationRecord:
-        """The record of a page that is to say `news`, beside what was told within the day.
+        """Return the record of a new notification that takes the place of `last`.
 
-        What `last` was to say and nobody has sent is not told: this one stands in its place.
+        It remembers the news that people had within the day. If `last` was not sent, its news is
+        not among them.
         """
-        announced = sorted(last.announced.items(), key=itemgetter(1)) if last else []
-        recent = [each for each in announced if at - each[1] < NOTIFIED_AGAIN_AFTER]
-        return cls(at, urgent, dict(recent[-MOST_NEWS:]), page.subject, page.body, news, about, at)
+        announced = last.announced.items() if last else ()
+        oldest_first = sorted(announced, key=itemgetter(1))
+        recent = [(key, told) for key, told in oldest_first if at - told < NOTIFIED_AGAIN_AFTER]
+        return cls(
+            at=at,
+            urgent=urgent,
+            announced=dict(recent[-MOST_NEWS:]),
+            subject=text.subject,
+            body=text.body,
+            news=news,
+            about=about,
+            since=at,
+        )
 
     def sent(self) -> NotificationRecord:
-        """The record once people have it: its news counts as told."""
-        news = {self.news: self.at} if self.news else {}
-        return NotificationRecord(self.at, self.urgent, {**self.announced, **news})
+        """Return the record after people got the notification: its news counts as announced."""
+        announced = dict(self.announced)
+        if self.news:
+            announced[self.news] = self.at
+        return NotificationRecord(self.at, self.urgent, announced)
 
     def dropped(self) -> NotificationRecord:
-        """The record of a page that nobody needs any more: its news was never told."""
+        """Return the record after the notification was dropped: its news was never announced."""
         return NotificationRecord(self.at, self.urgent, self.announced)
 
     @property
     def case_id(self) -> str:
-        """The case it is about, empty for none."""
+        """The case that it is about, empty if it is about none."""
         return self.about.rpartition("-")[0]
 
     @property
     def is_delivered(self) -> bool:
-        """Whether people have it, though its event is still to be put."""
+        """True if people have it. Its event may still have to be put."""
         return self.news in self.announced
 
     @property
     def is_sent(self) -> bool:
+        """True if nothing is left to send."""
         return not self.body
-
-    def is_on_its_way(self, now: datetime) -> bool:
-        """Whether a run may be sending it this minute."""
-        return not self.is_sent and now - self.at <= SENDING
-
-    def has_said(self, news: str, now: datetime) -> bool:
-        """Whether people have had this news within the day."""
-        return news in self.announced and now - self.announced[news] < NOTIFIED_AGAIN_AFTER
-
-    def was_left_unsent(self, now: datetime) -> bool:
-        """Whether the run that was to send it has had its time; what is a day old is no news."""
-        is_news = now - (self.since or self.at) < NOTIFIED_AGAIN_AFTER
-        return not self.is_sent and is_news and now - self.at > SENDING
-
-    def says_or_said(self, news: str, now: datetime) -> bool:
-        """Whether people have had this news within the day, or are to have it."""
-        return self.has_said(news, now) or (not self.is_sent and self.news == news)
-
-    def is_outdated(self, case: Case | None) -> bool:
-        """Whether what it is about has moved on: `case` is how it stands now."""
-        return self.about not in ("", case.transition if case else "")

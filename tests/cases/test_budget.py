@@ -11,8 +11,7 @@ from hypothesis import settings as tried
 from hypothesis import strategies as st
 from msgspec import structs
 
-from mendq.cases.outbox import HELD_BACK
-from mendq.cases.record import hold_back
+from mendq.cases.record import hold_back_notification
 from mendq.model.case import (
     MOST_CALLERS,
     NOTIFICATIONS_PER_HOUR,
@@ -20,6 +19,7 @@ from mendq.model.case import (
     Case,
     State,
 )
+from mendq.notifications.announcements import RETRY_HELD_BACK_AFTER
 from mendq.notifications.sent import NotificationRecord, NotificationText
 from tests.heal.conftest import ACCOUNT, REGION, Account, moto_account
 from tests.heal.operators import context_of
@@ -61,13 +61,13 @@ class Sender:
 
     def holds_back(self, *callers: str, state: State = State.ESCALATED) -> None:
         for n, each in enumerate(callers):
-            hold_back(case(f"q{n}", each, state=state), context_of(self.account))
+            hold_back_notification(case(f"q{n}", each, state=state), context_of(self.account))
 
     def said_to_wait(self, *callers: str) -> list[str]:
         """What is said of these within the hour, ten minutes later."""
         self.holds_back(*callers)
         assert len(self.account.pages("urgent")) == 1, "the first of them says that some wait"
-        self.account.now += HELD_BACK
+        self.account.now += RETRY_HELD_BACK_AFTER
         self.holds_back(callers[0])
         _, body = self.account.pages("urgent")[-1]
         return body.partition("WHO\n")[2].partition("\n\n")[0].split("\n")

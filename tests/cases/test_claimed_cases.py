@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from mendq.aws.errors import CaseMoved
 from mendq.cases.table import CaseStore
-from mendq.follow_up.follow_up import Followed, follow_up
+from mendq.follow_up.follow_up import FollowUpResult, follow_up
 from mendq.heal.context import request_about
 from mendq.heal.resume import take_up
 from mendq.model.case import Case
@@ -59,7 +59,7 @@ def _take_up(account: Account, case: Case) -> None:
         take_up(request_about(case), account.run())
 
 
-def _follow(account: Account) -> Followed:
+def _follow(account: Account) -> FollowUpResult:
     followed = follow_up(context_of(account), OWNERS, lambda: 60)
     assert followed.errors == {}
     return followed
@@ -133,7 +133,7 @@ def test_a_rollback_of_an_ended_case_that_died_is_settled_by_itself(account: Acc
     assert context_of(account).open_cases.list_unsettled() == []
 
 
-def _forward(account: Account, **by: float) -> Followed:
+def _forward(account: Account, **by: float) -> FollowUpResult:
     """follow_up whose clock was put forward; the time is what it is."""
     context = context_of(account)
     later = replace(context, now=account.now + timedelta(**by), real_now=account.now)

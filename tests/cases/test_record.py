@@ -11,6 +11,7 @@ from mendq.cases.view import CaseStoreView
 from mendq.follow_up.follow_up import follow_up
 from mendq.model.case import NOTIFICATIONS_PER_HOUR
 from mendq.model.limits import Limits, Mode
+from mendq.notifications.announcements import Announcement, Announcements
 from tests.heal.conftest import WORKER, Account, settings
 from tests.heal.operators import KMS_DENIED, OWNERS, context_of, fail, states
 
@@ -96,15 +97,17 @@ def test_news_that_was_held_back_for_a_day_is_none_any_more(proposing: Account) 
     queue = _unsent(proposing)
     for _ in range(3):
         proposing.later(hours=7)
-        record, notifier = look(proposing, queue).page, context_of(proposing).notifier
-        assert record is not None
-        assert record.was_left_unsent(proposing.now)
-        assert notifier.take(queue, SYMPTOM, record)
+        seen = look(proposing, queue)
+        announcement = Announcements(seen.page, proposing.now).decide_stored(seen.case)
+        assert announcement is Announcement.SEND_STORED
+        assert seen.page is not None
+        assert context_of(proposing).notifier.take(queue, SYMPTOM, seen.page)
     proposing.later(hours=7)
     record = look(proposing, queue).page
     assert record is not None
-    assert not record.was_left_unsent(proposing.now)
-    assert context_of(proposing).notifier.send_left_unsent(queue, SYMPTOM, record, None)
+    notifier = context_of(proposing).notifier
+    announcement = notifier.send_left_unsent(queue, SYMPTOM, record, None)
+    assert announcement is Announcement.NOTHING_TO_ANNOUNCE
     assert proposing.pages("info") == []
 
 

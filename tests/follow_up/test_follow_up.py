@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from mendq.aws.errors import NotificationNotSent, OwnerUnavailable
 from mendq.catalogue import BY_NAME
-from mendq.follow_up.follow_up import Followed, follow_up
+from mendq.follow_up.follow_up import FollowUpResult, follow_up
 from mendq.heal.batch import heal_batch
 from mendq.heal.context import request_about
 from mendq.heal.resume import take_up
@@ -64,7 +64,7 @@ class World:
         self.account.later(minutes=after_minutes)
         fail(self.account, queue, f"{self.account.now}")
 
-    def follow(self) -> Followed:
+    def follow(self) -> FollowUpResult:
         return follow_up(context_of(self.account), OWNERS, lambda: 60)
 
     def minutes(self, count: int) -> None:

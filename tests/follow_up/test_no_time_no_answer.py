@@ -20,7 +20,7 @@ from mendq.aws.errors import (
 )
 from mendq.cases.view import UNFILED
 from mendq.catalogue import BY_NAME
-from mendq.follow_up.follow_up import SECONDS_FOR_A_CASE, Followed, follow_up
+from mendq.follow_up.follow_up import SECONDS_FOR_A_CASE, FollowUpResult, follow_up
 from mendq.heal.context import request_about
 from mendq.heal.resume import take_up
 from mendq.model.case import Case, State
@@ -72,7 +72,7 @@ def silent(client: Any, call: str, how: str, about: str = "") -> Iterator[list[s
     client.meta.events.unregister(event, answer)
 
 
-def follow(account: Account, seconds: Callable[[], float] = lambda: 60) -> Followed:
+def follow(account: Account, seconds: Callable[[], float] = lambda: 60) -> FollowUpResult:
     return follow_up(context_of(account), OWNERS, seconds)
 
 

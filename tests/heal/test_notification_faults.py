@@ -11,6 +11,7 @@ from mendq.aws.errors import NotificationNotSent
 from mendq.cases.items import notification_key
 from mendq.follow_up.follow_up import follow_up
 from mendq.model.case import NOTIFICATIONS_PER_HOUR
+from mendq.notifications.announcements import Announcement
 from mendq.notifications.sent import NotificationRecord, NotificationText
 from tests.account.faults import Fault
 from tests.heal.conftest import Account
@@ -26,7 +27,9 @@ def test_taken_and_the_answer_lost_it_is_still_sent(account: Account) -> None:
     assert context_of(account).notifier.put(notification_key("account", "probe"), record, None)
     account.later(minutes=2)
     fault = Fault(account, "answer_lost", 1)
-    assert context_of(account).notifier.send_left_unsent("account", "probe", record, None)
+    notifier = context_of(account).notifier
+    announcement = notifier.send_left_unsent("account", "probe", record, None)
+    assert announcement is Announcement.ALREADY_ANNOUNCED
     assert fault.call == "dynamodb.UpdateItem"
     assert account.pages("urgent") == [(PAGE.subject, PAGE.body)]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from mendq.follow_up.follow_up import Followed, follow_up
+from mendq.follow_up.follow_up import FollowUpResult, follow_up
 from mendq.heal.context import Outcome, request_about
 from mendq.heal.resume import take_up
 from mendq.model.queue import MOST_RECEIVES, Redrive
@@ -50,7 +50,7 @@ def taken_up(account: Account) -> Outcome:
     return take_up(request_about(case_of(account)), run_of(MISSING, account))
 
 
-def followed(account: Account) -> Followed:
+def followed(account: Account) -> FollowUpResult:
     return follow_up(context_of(account), OWNERS, lambda: 60)
 
 

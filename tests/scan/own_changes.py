@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from mendq.follow_up.follow_up import Followed, follow_up
+from mendq.follow_up.follow_up import FollowUpResult, follow_up
 from mendq.heal.resume import take_up
 from mendq.model.queue import arn_of_dlq
 from tests.heal.operators import OWNERS, context_of, run_of, say
@@ -52,7 +52,7 @@ def a_round(scanned: Scanning) -> None:
         assert healed.errors == {}
 
 
-def follow(scanned: Scanning) -> Followed:
+def follow(scanned: Scanning) -> FollowUpResult:
     """follow_up, as its Lambda does it each minute."""
     followed = follow_up(context_of(scanned.account), OWNERS, lambda: 60)
     assert followed.errors == {}

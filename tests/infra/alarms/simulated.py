@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from functions.follow_up import emit
 from mendq.cases import items
 from mendq.cases.table import OpenCase
-from mendq.follow_up.follow_up import Followed
+from mendq.follow_up.follow_up import FollowUpResult
 from mendq.model.case import FINAL, State
 from mendq.model.names import NAMESPACE, OwnMetric
 from mendq.nightly.outcome import Run, watched
@@ -227,7 +227,7 @@ _METRICS = Metrics(namespace=NAMESPACE)
 def _emitted(listed: Sequence[OpenCase], minute: int) -> Sequence[tuple[str, float]]:
     """What the follow-up sends of these cases; nothing stays for who sends next in this process."""
     _METRICS.clear_metrics()
-    emit(call_with(_METRICS), Followed(list(listed)), at(minute))
+    emit(call_with(_METRICS), FollowUpResult(list(listed)), at(minute))
     sent = [(str(name), float(sum(each["Value"]))) for name, each in _METRICS.metric_set.items()]
     _METRICS.clear_metrics()
     return sent

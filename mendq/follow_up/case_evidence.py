@@ -1,0 +1,192 @@
+"""Gather what the queue of a due case shows since the case's last transition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+
+from msgspec import Struct
+
+from mendq.aws.cloudwatch import messages_deleted
+from mendq.aws.errors import CaseStoreUnreadable, FactsUnavailable, QueueGone, QueueRefusesUs
+from mendq.aws.queue import tags_of
+from mendq.cases.context import ManagingContext
+from mendq.cases.made_dlqs import MadeDlqs
+from mendq.cases.view import CaseStoreView
+from mendq.catalogue.symptom import Symptom
+from mendq.follow_up.harm import signs_since
+from mendq.heal.recover import standing
+from mendq.model.case import MADE_FOR, PROVING, Case, State
+from mendq.model.facts import Facts
+from mendq.model.harms import Sign, own_change, sign_in, sign_of, step_to_watch
+from mendq.model.lifecycle import (
+    HARM_WATCHED,
+    WAITED_OUT,
+    Stands,
+    VerificationEvidence,
+    quiet_since,
+)
+from mendq.model.queue import arn_of, parts_of
+from mendq.notifications.own_change import say_what_arrived, say_what_shows
+
+
+class DueCase(Struct, frozen=True):
+    """An open case that is due, what the case store knows about it, and the invocation."""
+
+    symptom: Symptom
+    case: Case
+    view: CaseStoreView
+    context: ManagingContext
+
+    @property
+    def is_proving(self) -> bool:
+        """True if follow_up must show that the fix helps. The owner of a redrive does it itself."""
+        return self.case.state in PROVING and not self.case.goes_on
+
+
+def gather_evidence(due: DueCase) -> VerificationEvidence:
+    """Return the evidence that the case's state needs, and read nothing else."""
+    case = due.case
+    evidence = VerificationEvidence(due.context.settings.timing, due.view.failures)
+    if case.state in (*PROVING, *WAITED_OUT):
+        evidence = replace(evidence, stands=_check_what_stands(due))
+    if case.state in HARM_WATCHED and not case.goes_on:
+        evidence = replace(evidence, harm=_measure_harm(due))
+    if not due.is_proving:
+        return evidence
+    has_failed_calls = bool(case.evidence["failed_calls"])
+    return replace(
+        evidence,
+        deletes=_count_deletes(due, quiet_since(case, evidence)),
+        of_configuration=due.symptom.is_of_configuration and not has_failed_calls,
+    )
+
+
+def _check_what_stands(due: DueCase) -> Stands | None:
+    """Compare the queue with what the case wrote. Return None if the queue cannot be read."""
+    case = due.case
+    clients = due.context.clients
+    try:
+        tags = tags_of(clients, case.queue_arn)
+        attributes: Mapping[str, str] = {}
+        if due.is_proving:
+            attributes = standing(clients, case.queue_arn, case.steps)
+    except QueueGone:
+        return Stands.GONE
+    except (FactsUnavailable, QueueRefusesUs):
+        return None
+    if Facts(case.queue_arn, attributes, {}).made_after(case.at):
+        return Stands.GONE
+    if not _is_managed(due, tags or {}):
+        return Stands.GONE if tags is None else Stands.UNMANAGED
+    if not due.is_proving:
+        return _check_if_gone(case, tags)
+    return Stands.OURS if _has_our_values(due, attributes) else Stands.OVERRULED
+
+
+def _check_if_gone(case: Case, tags: Mapping[str, str] | None) -> Stands | None:
+    """Return GONE if the queue of a case that waits is missing, which ends the case.
+
+    People may have been notified because the queue is missing: that does not end the case.
+    """
+    may_be_about_missing_queue = case.state in (State.OVERRIDDEN, State.ESCALATED)
+    if tags is None and not may_be_about_missing_queue:
+        return Stands.GONE
+    return None
+
+
+def _is_managed(due: DueCase, tags: Mapping[str, str]) -> bool:
+    """Return True if settings or tags manage the queue, or the source that its DLQ was made for."""
+    name = parts_of(due.case.queue_arn).name
+    mode = due.context.settings.consent.mode_of(name, tags)
+    return mode is not None or _has_managed_source(due, tags)
+
+
+def _has_managed_source(due: DueCase, tags: Mapping[str, str]) -> bool:
+    """Return True if the queue is a DLQ that Mendq made for a source that is still managed.
+
+    Return True as well if that cannot be read, because nobody knows then that the case is over.
+    """
+    source_arn = arn_of(str(due.case.evidence.get(MADE_FOR, "")))
+    if source_arn is None:
+        return False
+    context = due.context
+    made_dlqs = context.stored(MadeDlqs)
+    try:
+        managed_source = made_dlqs.managed_source(
+            due.case.queue_arn, tags, [source_arn], context.clients, context.settings.consent
+        )
+    except (FactsUnavailable, CaseStoreUnreadable):
+        return True
+    return bool(managed_source)
+
+
+def _has_our_values(due: DueCase, attributes: Mapping[str, str]) -> bool:
+    """Return True if the queue's attributes still have the values that the case wrote."""
+    written = {step["attribute"]: step["after"] for step in due.case.steps}
+    kinds = [kind for kind in due.symptom.steps if kind.attribute in written]
+    return all(kind.standing_in(attributes) == written[kind.attribute] for kind in kinds)
+
+
+def _count_deletes(due: DueCase, since: datetime) -> int | None:
+    """Return the messages deleted since then.
+
+    Return None if CloudWatch does not answer, which proves nothing and ends nothing.
+    """
+    context = due.context
+    with suppress(FactsUnavailable):
+        return messages_deleted(context.clients, due.case.queue_arn, since, context.now)
+    return None
+
+
+def _measure_harm(due: DueCase) -> str | None:
+    """Return a sentence that names the change and what shows that it may do harm.
+
+    Return an empty text if nothing shows harm, and None if it could not be measured.
+    """
+    case = due.case
+    context = due.context
+    step = step_to_watch(case)
+    if step is None:
+        return ""
+    written_at = _find_last_write(due)
+    try:
+        if not _stands_as_written(due):
+            return ""
+        signs = signs_since(context.clients, case, written_at, context.now)
+    except QueueGone:
+        return ""
+    except (FactsUnavailable, QueueRefusesUs):
+        return None
+    shown = sign_in(case, signs)
+    if not shown:
+        return ""
+    change = own_change(replace(case, at=written_at), step, case)
+    moves_messages = sign_of(case) is Sign.DLQ_ARRIVALS
+    say = say_what_arrived if moves_messages else say_what_shows
+    return say(change, shown, context.now)
+
+
+def _stands_as_written(due: DueCase) -> bool:
+    """Return False if a person changed the value that the case wrote.
+
+    Return True while the fix is being verified: the lifecycle table checks the value then.
+    Raises FactsUnavailable, QueueGone or QueueRefusesUs.
+    """
+    if due.is_proving:
+        return True
+    attributes = standing(due.context.clients, due.case.queue_arn, due.case.steps)
+    return _has_our_values(due, attributes)
+
+
+def _find_last_write(due: DueCase) -> datetime:
+    """Return when the case last wrote to the queue.
+
+    `case.at` would be later: it is the time of the newest transition. It is the answer only if no
+    write is on record.
+    """
+    records = [due.view.record_of(step["attribute"]) for step in due.case.steps]
+    times = [write.at for record in records for write in record.writes]
+    return max(times, default=due.case.at)

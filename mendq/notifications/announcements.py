@@ -1,0 +1,255 @@
+"""Decide whether people must still hear about a case.
+
+The module is pure. `Announcements` holds what people have heard about one symptom of one queue,
+and the time. Each of its methods returns an `Announcement`, and the caller acts on it:
+
+- `decide_news`: a case has moved, or has waited for an hour. `mendq.cases.record` stores the
+  notification and sends it.
+- `decide_stored`: a run looks at a case whose notification is stored. `mendq.cases.outbox` sends
+  or drops it, and `mendq.follow_up` looks at the case again or takes it out of the index of open
+  cases.
+- `decide_about_account`: the news is about the account, not about one queue (a mass symptom, a
+  flood, held back notifications, a lost probe). `mendq.cases.outbox` sends it.
+
+The rules:
+
+1. News without a severity is only recorded. `severity_of` gives a severity to the states that a
+   person may have to act on. A queue with the drill tag notifies nobody, because nobody may be
+   woken for a drill.
+
+2. The same news is announced once within 24 hours, also if two kinds of news alternate. A consumer
+   that keeps failing repeats its news every minute, and a person who gets the same text again
+   stops reading. State, refusal code and the caller's own distinction say what is the same. The
+   numbers in a reason do not.
+
+3. An escalation and an expired approval are news of their own for each case. Each waits for a
+   person, and an earlier case that ended the same way does not tell them about this one.
+
+4. A notification is stored before it is sent, in the transaction that records the transition. So a
+   run that dies cannot lose it. For 90 seconds only the run that stored it sends it; after that,
+   any run may. People get it twice only if a run dies between SNS's answer and its note of it.
+
+5. A stored notification is dropped if its case has moved since. What it asks for may not be
+   possible any more, and the new transition has news of its own. If that news is announced, it
+   takes the place of the stored notification.
+
+6. A stored notification that could not be sent for 24 hours is not sent any more. The queue may
+   have changed since, and the case is still in `mendq cases` and in the weekly report.
+
+7. Each severity has 20 notifications an hour, because nobody reads more. Of the urgent ones, 10
+   are reserved for callers that had none in this hour, and for queues that people have not heard
+   about. So one caller with many queues cannot keep back another team's first notification.
+
+8. What is beyond the 20 is held back, and tried again every 10 minutes until it is sent. One
+   message, the sum, names the callers that wait. It is sent every 10 minutes if an escalation
+   waits, else every hour.
+
+9. follow_up looks at a case until its notification is sent, even at a final case. It looks first
+   after 2 minutes, because the run that recorded the transition may have died.
+
+10. A case that has waited for an hour for its next step is reported once. Shorter waits end
+    without a person: a cooldown passes, a freeze ends. A report that is stored and not sent yet
+    counts as well, because no transition takes its place.
+
+11. News about the account is announced once within 24 hours if it is the same, and at most once an
+    hour otherwise. The 20 of an hour do not limit it: it is the message that says that others are
+    not sent.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Self
+
+from msgspec import Struct
+
+from mendq.model.case import (
+    NOTIFICATIONS_PER_HOUR,
+    NOTIFIED_AGAIN_AFTER,
+    RESERVED_FOR_NEW_CALLERS,
+    Case,
+    Severity,
+    State,
+)
+from mendq.notifications.sent import NotificationRecord
+
+# Rule 4: for this long, only the run that stored a notification sends it.
+SENDING_TAKES = timedelta(seconds=90)
+# Rule 8: held back notifications are tried again after this.
+RETRY_HELD_BACK_AFTER = timedelta(minutes=10)
+# Rule 9: follow_up looks this long after a transition whether its notification was sent.
+CHECK_SENT_AFTER = timedelta(minutes=2)
+# Rule 10: a case that waits this long for its next step is reported.
+REPORT_WAIT_AFTER = timedelta(hours=1)
+# Rule 11: between two different news about the account.
+ACCOUNT_NEWS_PAUSE = timedelta(hours=1)
+
+# Rule 3: that another case came to the same before does not announce this one.
+_NEWS_FOR_EACH_CASE = frozenset({State.ESCALATED, State.EXPIRED})
+
+
+class Announcement(Enum):
+    """What to do about news, or about a stored notification."""
+
+    # The news is only recorded, nothing is stored, or what is stored is a day old.
+    NOTHING_TO_ANNOUNCE = "nothing to announce"
+    # People had the same news within the day.
+    ALREADY_ANNOUNCED = "already announced"
+    # The same news is stored and will be sent.
+    ALREADY_STORED = "already stored"
+    # Other news about the account was announced a moment ago.
+    TOO_SOON = "too soon"
+    # Store a notification and send it.
+    ANNOUNCE_NOW = "announce now"
+    # Take over the stored notification and send it: the run that stored it has had its time.
+    SEND_STORED = "send the stored notification"
+    # Another run may be sending it at this moment: look again.
+    BEING_SENT = "being sent"
+    # Drop the stored notification: its case has moved.
+    DROP_STORED = "drop the stored notification"
+    # The hour has had its notifications: try again after RETRY_HELD_BACK_AFTER.
+    HELD_BACK = "held back"
+
+    @property
+    def is_pending(self) -> bool:
+        """True if a case must be looked at again because of its notification, even a final one."""
+        return self in (Announcement.BEING_SENT, Announcement.HELD_BACK)
+
+
+class News(Struct, frozen=True):
+    """Something about a case that people may have to hear.
+
+    Args:
+        key: Two news with the same key say the same.
+        severity: None if the case is only recorded.
+        is_drill: True if the queue has the drill tag.
+        replaces_stored: True if the news takes the place of a notification that is stored and not
+            sent, because the case has moved since.
+    """
+
+    key: str
+    severity: Severity | None
+    is_drill: bool = False
+    replaces_stored: bool = True
+
+
+def news_of_transition(
+    case: Case, severity: Severity | None, *, distinction: str = "", is_drill: bool = False
+) -> News:
+    """Return the news of a case's newest transition.
+
+    `distinction` tells it from news with the same state and code.
+    """
+    own_case = case.case_id if case.state in _NEWS_FOR_EACH_CASE else ""
+    return News(f"{case.news}:{distinction}:{own_case}", severity, is_drill)
+
+
+def news_of_wait(case: Case, severity: Severity | None) -> News:
+    """Return the news that a case waits for its next step."""
+    return News(f"held_up:{case.case_id}", severity, replaces_stored=False)
+
+
+class Announcements(Struct, frozen=True):
+    """What people have heard about one symptom of one queue, or of the account, at `now`.
+
+    `last` is the newest stored notification, None if there never was one.
+    """
+
+    last: NotificationRecord | None
+    now: datetime
+
+    def decide_news(self, news: News) -> Announcement:
+        """Decide whether to announce news about a case: rules 1, 2, 3, 5 and 10."""
+        if news.severity is None or news.is_drill:
+            return Announcement.NOTHING_TO_ANNOUNCE
+        if self._were_told(news.key):
+            return Announcement.ALREADY_ANNOUNCED
+        if self._is_stored(news.key) and not news.replaces_stored:
+            return Announcement.ALREADY_STORED
+        return Announcement.ANNOUNCE_NOW
+
+    def decide_stored(self, case: Case | None) -> Announcement:
+        """Decide what to do about the stored notification: rules 4, 5 and 6.
+
+        `case` is the case as it is now, None if there is none.
+        """
+        if self.last is None or self.last.is_sent:
+            return Announcement.NOTHING_TO_ANNOUNCE
+        if self.now - self.last.at <= SENDING_TAKES:
+            return Announcement.BEING_SENT
+        if self._is_a_day_old:
+            return Announcement.NOTHING_TO_ANNOUNCE
+        if self.last.about not in ("", case.transition if case else ""):
+            return Announcement.DROP_STORED
+        return Announcement.SEND_STORED
+
+    def decide_about_account(self, key: str, pause: timedelta) -> Announcement:
+        """Decide whether to announce news about the account: rule 11.
+
+        At least `pause` lies between two different news.
+        """
+        if self.decide_stored(None) is Announcement.SEND_STORED:
+            return Announcement.SEND_STORED
+        if self._were_told(key):
+            return Announcement.ALREADY_ANNOUNCED
+        if self.last is not None and self.now - self.last.at < pause:
+            return Announcement.TOO_SOON
+        return Announcement.ANNOUNCE_NOW
+
+    def _were_told(self, key: str) -> bool:
+        """Return True if people had this news within the day."""
+        told_at = self.last.announced.get(key) if self.last else None
+        return told_at is not None and self.now - told_at < NOTIFIED_AGAIN_AFTER
+
+    def _is_stored(self, key: str) -> bool:
+        """Return True if a notification with this news is stored and not sent."""
+        return self.last is not None and not self.last.is_sent and self.last.news == key
+
+    @property
+    def _is_a_day_old(self) -> bool:
+        """True if the first run set out to send the stored notification a day ago."""
+        assert self.last is not None  # noqa: S101 - asked about a stored notification only
+        stored_at = self.last.since or self.last.at
+        return self.now - stored_at >= NOTIFIED_AGAIN_AFTER
+
+
+class HourlyBudget(Struct, frozen=True):
+    """How many notifications of a severity may be sent in one hour: rule 7.
+
+    While fewer than `for_all` were sent, any notification may be. After that, while fewer than
+    `for_new_callers` were sent, only one with a caller that had none in this hour.
+    """
+
+    for_all: int
+    for_new_callers: int
+
+    @classmethod
+    def of(cls, notification: NotificationRecord) -> Self:
+        """Return the budget that a notification is sent from."""
+        reserved = RESERVED_FOR_NEW_CALLERS if notification.urgent else 0
+        people_know_the_queue = bool(notification.announced)
+        return cls(
+            for_all=NOTIFICATIONS_PER_HOUR - reserved,
+            for_new_callers=0 if people_know_the_queue else NOTIFICATIONS_PER_HOUR,
+        )
+
+
+def pause_between_sums(case: Case) -> timedelta:
+    """Return how often the sum of what is held back is sent, if this case is held back: rule 8."""
+    return RETRY_HELD_BACK_AFTER if case.state is State.ESCALATED else ACCOUNT_NEWS_PAUSE
+
+
+def must_report_wait(waits_since: datetime, now: datetime) -> bool:
+    """Return True if a case has waited long enough for its next step to report it: rule 10."""
+    return now - waits_since >= REPORT_WAIT_AFTER
+
+
+def first_look_at(case: Case, due_at: datetime) -> datetime | None:
+    """Return when follow_up must look at a case after its transition, None if never: rule 9.
+
+    `due_at` is when the lifecycle asks for a look.
+    """
+    if case.notified:
+        return min(due_at, case.at + CHECK_SENT_AFTER)
+    return None if case.is_final else due_at

@@ -1,0 +1,250 @@
+"""Must people still hear about a case? Each rule of the module, near misses first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import structs
+
+from mendq.model.case import NOTIFICATIONS_PER_HOUR, RESERVED_FOR_NEW_CALLERS, Severity, State
+from mendq.notifications.announcements import (
+    ACCOUNT_NEWS_PAUSE,
+    CHECK_SENT_AFTER,
+    REPORT_WAIT_AFTER,
+    RETRY_HELD_BACK_AFTER,
+    SENDING_TAKES,
+    Announcement,
+    Announcements,
+    HourlyBudget,
+    News,
+    first_look_at,
+    must_report_wait,
+    news_of_transition,
+    news_of_wait,
+    pause_between_sums,
+)
+from mendq.notifications.sent import MOST_NEWS, NotificationRecord, NotificationText
+from tests.notifications.pages import CASE, NOW
+
+MOMENT = timedelta(seconds=1)
+DAY = timedelta(hours=24)
+TEXT = NotificationText("subject", "body")
+PROPOSED = replace(CASE, state=State.PROPOSED)
+NEWS = news_of_transition(PROPOSED, Severity.INFO)
+
+
+def stored(age: timedelta, key: str = NEWS.key, **over: Any) -> NotificationRecord:
+    """A notification that was stored so long ago and not sent."""
+    record = NotificationRecord.after(
+        None, key, TEXT, urgent=False, at=NOW - age, about=CASE.transition
+    )
+    return structs.replace(record, **over)
+
+
+def told(age: timedelta, key: str = NEWS.key) -> NotificationRecord:
+    """A notification that people got so long ago."""
+    return stored(age, key).sent()
+
+
+@pytest.mark.parametrize(
+    ("last", "expected"),
+    [
+        (told(DAY - MOMENT), Announcement.ALREADY_ANNOUNCED),
+        (told(timedelta()), Announcement.ALREADY_ANNOUNCED),
+        (told(DAY), Announcement.ANNOUNCE_NOW),
+        (told(MOMENT, "other news"), Announcement.ANNOUNCE_NOW),
+        (stored(MOMENT), Announcement.ANNOUNCE_NOW),
+        (stored(MOMENT).dropped(), Announcement.ANNOUNCE_NOW),
+        (None, Announcement.ANNOUNCE_NOW),
+    ],
+)
+def test_news_is_announced_unless_people_had_it_within_a_day(
+    last: NotificationRecord | None, expected: Announcement
+) -> None:
+    assert Announcements(last, NOW).decide_news(NEWS) is expected
+
+
+@pytest.mark.parametrize("last", [None, told(DAY), stored(MOMENT)])
+@pytest.mark.parametrize(
+    "news",
+    [
+        news_of_transition(PROPOSED, None),
+        news_of_transition(PROPOSED, Severity.URGENT, is_drill=True),
+        news_of_transition(replace(CASE, state=State.ESCALATED), Severity.URGENT, is_drill=True),
+    ],
+)
+def test_drill_or_news_without_severity_is_never_announced(
+    news: News, last: NotificationRecord | None
+) -> None:
+    assert Announcements(last, NOW).decide_news(news) is Announcement.NOTHING_TO_ANNOUNCE
+
+
+@pytest.mark.parametrize("state", list(State))
+def test_only_escalated_and_expired_are_news_for_each_case(state: State) -> None:
+    one = replace(CASE, state=state)
+    another = replace(one, case_id="another")
+    same_key = news_of_transition(one, None).key == news_of_transition(another, None).key
+    assert same_key is (state not in (State.ESCALATED, State.EXPIRED))
+
+
+def test_code_and_distinction_make_other_news_but_the_reason_does_not() -> None:
+    def key(distinction: str = "", **over: Any) -> str:
+        return news_of_transition(replace(CASE, **over), None, distinction=distinction).key
+
+    assert key(reason="41 of 60 queues") == key(reason="42 of 60 queues")
+    assert key(code="frozen") != key()
+    assert key("role/a") != key("role/b")
+
+
+def test_two_kinds_of_news_that_alternate_are_each_announced_once_a_day() -> None:
+    record: NotificationRecord | None = None
+    announced: list[tuple[str, int]] = []
+    for hour in range(30):
+        now = NOW + timedelta(hours=hour)
+        key = ("one", "two")[hour % 2]
+        if Announcements(record, now).decide_news(News(key, Severity.INFO)) is (
+            Announcement.ANNOUNCE_NOW
+        ):
+            announced.append((key, hour))
+            record = NotificationRecord.after(record, key, TEXT, urgent=False, at=now).sent()
+    assert announced == [("one", 0), ("two", 1), ("one", 24), ("two", 25)]
+
+
+WAIT = news_of_wait(CASE, Severity.INFO)
+
+
+@pytest.mark.parametrize(
+    ("last", "expected"),
+    [
+        (told(MOMENT, WAIT.key), Announcement.ALREADY_ANNOUNCED),
+        (stored(MOMENT, WAIT.key), Announcement.ALREADY_STORED),
+        (stored(2 * DAY, WAIT.key), Announcement.ALREADY_STORED),
+        (told(DAY, WAIT.key), Announcement.ANNOUNCE_NOW),
+        (stored(MOMENT), Announcement.ANNOUNCE_NOW),
+        (told(MOMENT), Announcement.ANNOUNCE_NOW),
+    ],
+)
+def test_wait_is_reported_once_and_a_stored_report_counts(
+    last: NotificationRecord, expected: Announcement
+) -> None:
+    assert Announcements(last, NOW).decide_news(WAIT) is expected
+
+
+def test_wait_is_reported_from_an_hour_on() -> None:
+    assert not must_report_wait(NOW - REPORT_WAIT_AFTER + MOMENT, NOW)
+    assert must_report_wait(NOW - REPORT_WAIT_AFTER, NOW)
+
+
+LATE = SENDING_TAKES + MOMENT
+MOVED = replace(CASE, n=CASE.n + 1)
+
+
+@pytest.mark.parametrize(
+    ("last", "expected"),
+    [
+        (None, Announcement.NOTHING_TO_ANNOUNCE),
+        (told(LATE), Announcement.NOTHING_TO_ANNOUNCE),
+        (stored(LATE).dropped(), Announcement.NOTHING_TO_ANNOUNCE),
+        (stored(timedelta()), Announcement.BEING_SENT),
+        (stored(SENDING_TAKES), Announcement.BEING_SENT),
+        (stored(SENDING_TAKES, since=NOW - DAY), Announcement.BEING_SENT),
+        (stored(LATE, since=NOW - DAY), Announcement.NOTHING_TO_ANNOUNCE),
+        (stored(DAY, since=None), Announcement.NOTHING_TO_ANNOUNCE),
+        (stored(LATE, since=NOW - DAY + MOMENT), Announcement.SEND_STORED),
+        (stored(DAY - MOMENT, since=None), Announcement.SEND_STORED),
+        (stored(LATE), Announcement.SEND_STORED),
+        (stored(LATE, about=""), Announcement.SEND_STORED),
+        (stored(LATE, about=MOVED.transition), Announcement.DROP_STORED),
+    ],
+)
+def test_stored_notification_is_sent_if_its_run_is_over_and_its_news_is_young(
+    last: NotificationRecord | None, expected: Announcement
+) -> None:
+    assert Announcements(last, NOW).decide_stored(CASE) is expected
+
+
+@pytest.mark.parametrize("case", [None, MOVED, replace(CASE, case_id="another")])
+def test_stored_notification_is_dropped_if_its_case_moved_or_is_gone(case: Any) -> None:
+    assert Announcements(stored(LATE), NOW).decide_stored(case) is Announcement.DROP_STORED
+    about_none = Announcements(stored(LATE, about=""), NOW)
+    assert about_none.decide_stored(case) is Announcement.SEND_STORED
+
+
+def test_only_a_notification_being_sent_or_held_back_keeps_a_final_case_in_the_index() -> None:
+    pending = [announcement for announcement in Announcement if announcement.is_pending]
+    assert pending == [Announcement.BEING_SENT, Announcement.HELD_BACK]
+
+
+@pytest.mark.parametrize(
+    ("last", "expected"),
+    [
+        (told(DAY - MOMENT), Announcement.ALREADY_ANNOUNCED),
+        (told(ACCOUNT_NEWS_PAUSE - MOMENT, "other"), Announcement.TOO_SOON),
+        (stored(SENDING_TAKES, about=""), Announcement.TOO_SOON),
+        (stored(LATE, about=""), Announcement.SEND_STORED),
+        (stored(2 * DAY, about=""), Announcement.ANNOUNCE_NOW),
+        (told(ACCOUNT_NEWS_PAUSE, "other"), Announcement.ANNOUNCE_NOW),
+        (told(DAY), Announcement.ANNOUNCE_NOW),
+        (None, Announcement.ANNOUNCE_NOW),
+    ],
+)
+def test_account_news_is_announced_once_a_day_and_other_news_once_an_hour(
+    last: NotificationRecord | None, expected: Announcement
+) -> None:
+    decided = Announcements(last, NOW).decide_about_account(NEWS.key, ACCOUNT_NEWS_PAUSE)
+    assert decided is expected
+
+
+@pytest.mark.parametrize(
+    ("urgent", "announced", "expected"),
+    [
+        (False, {}, (NOTIFICATIONS_PER_HOUR, NOTIFICATIONS_PER_HOUR)),
+        (False, {"old": NOW}, (NOTIFICATIONS_PER_HOUR, 0)),
+        (True, {}, (NOTIFICATIONS_PER_HOUR - RESERVED_FOR_NEW_CALLERS, NOTIFICATIONS_PER_HOUR)),
+        (True, {"old": NOW}, (NOTIFICATIONS_PER_HOUR - RESERVED_FOR_NEW_CALLERS, 0)),
+    ],
+)
+def test_budget_reserves_urgent_notifications_for_new_callers_and_unknown_queues(
+    urgent: bool, announced: dict[str, datetime], expected: tuple[int, int]
+) -> None:
+    budget = HourlyBudget.of(stored(MOMENT, urgent=urgent, announced=announced))
+    assert (budget.for_all, budget.for_new_callers) == expected
+
+
+@pytest.mark.parametrize("state", list(State))
+def test_sum_is_sent_every_ten_minutes_only_if_an_escalation_waits(state: State) -> None:
+    expected = RETRY_HELD_BACK_AFTER if state is State.ESCALATED else ACCOUNT_NEWS_PAUSE
+    assert pause_between_sums(replace(CASE, state=state)) == expected
+
+
+@pytest.mark.parametrize("hours", [0, 7])
+@pytest.mark.parametrize("state", list(State))
+def test_notified_case_is_looked_at_after_two_minutes_and_silent_final_case_never(
+    state: State, hours: int
+) -> None:
+    silent = replace(CASE, state=state, notified=False)
+    due_at = CASE.at + timedelta(hours=hours)
+    assert first_look_at(silent, due_at) == (None if silent.is_final else due_at)
+    notified = replace(silent, notified=True)
+    assert first_look_at(notified, due_at) == min(due_at, CASE.at + CHECK_SENT_AFTER)
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 12)), max_size=60))
+def test_same_news_is_never_announced_twice_within_a_day(steps: list[tuple[int, int]]) -> None:
+    """Whatever the order of at most ten kinds of news, and however long it takes."""
+    record: NotificationRecord | None = None
+    now = NOW
+    announced_at: dict[str, datetime] = {}
+    for hours, kind in steps:
+        now += timedelta(hours=hours)
+        key = f"kind {kind % MOST_NEWS}"
+        news = News(key, Severity.INFO)
+        if Announcements(record, now).decide_news(news) is Announcement.ANNOUNCE_NOW:
+            assert now - announced_at.get(key, now - DAY) >= DAY
+            announced_at[key] = now
+            record = NotificationRecord.after(record, key, TEXT, urgent=False, at=now).sent()
