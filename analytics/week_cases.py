@@ -31,7 +31,7 @@ from analytics.week_parts import (
 )
 from mendq.catalogue.visibility.needed_timeout import spans_of
 from mendq.model.case import WROTE, State
-from mendq.model.lifecycle import time_line
+from mendq.model.timeline import build_timeline
 
 MAXIMUM_NOTIFIED = 50
 _NEXT_STEP = ("sentence", "command", "runbook")
@@ -90,7 +90,8 @@ def _waiting(life: Life, figures: Mapping[str, int]) -> dict[str, Any]:
 
 def pictured(life: Life | None) -> dict[str, Any]:
     """What a case's pictures are drawn of; of no case, nothing."""
-    points, spans = (time_line(life.transitions), spans_of(life.transitions)) if life else ([], [])
+    points = build_timeline(life.transitions) if life else []
+    spans = spans_of(life.transitions) if life else []
     return {
         "timeline": [
             {"at": time_text(it.at), "state": it.what, "says": shortened(it.says, MOST_NAME)}

@@ -18,8 +18,9 @@ from mendq.cases.transactions import NewTransition
 from mendq.cases.view import AttributeRecord, CaseStoreView
 from mendq.catalogue.visibility.needed_timeout import spans_of
 from mendq.model.case import TRANSITION_EVENT, Case, Severity
-from mendq.model.lifecycle import VerificationEvidence, due_at, time_line
+from mendq.model.lifecycle import VerificationEvidence, due_at
 from mendq.model.limits import DRILL_TAG, TEAM_TAG
+from mendq.model.timeline import build_timeline
 from mendq.notifications import notification
 from mendq.notifications.announcements import (
     RETRY_HELD_BACK_AFTER,
@@ -191,7 +192,7 @@ def _notification_about(
         beyond=notice.beyond,
         shown=symptom.shows,
         beside=symptom.beside(facts),
-        so_far=time_line(last_two, context.settings.timing),
+        so_far=build_timeline(last_two, context.settings.timing),
         spans=spans_of(last_two),
         aws_health=() if symptom.is_of_configuration else aws_health(context, facts),
     )

@@ -24,7 +24,7 @@ from mendq.model.harms import Sign, own_change, sign_in, sign_of, step_to_watch
 from mendq.model.lifecycle import (
     HARM_WATCHED,
     WAITED_OUT,
-    Stands,
+    QueueStatus,
     VerificationEvidence,
     quiet_since,
 )
@@ -51,7 +51,7 @@ def gather_evidence(due: DueCase) -> VerificationEvidence:
     case = due.case
     evidence = VerificationEvidence(due.context.settings.timing, due.view.failures)
     if case.state in (*PROVING, *WAITED_OUT):
-        evidence = replace(evidence, stands=_check_what_stands(due))
+        evidence = replace(evidence, queue_status=_compare_queue(due))
     if case.state in HARM_WATCHED and not case.goes_on:
         evidence = replace(evidence, harm=_measure_harm(due))
     if not due.is_proving:
@@ -64,7 +64,7 @@ def gather_evidence(due: DueCase) -> VerificationEvidence:
     )
 
 
-def _check_what_stands(due: DueCase) -> Stands | None:
+def _compare_queue(due: DueCase) -> QueueStatus | None:
     """Compare the queue with what the case wrote. Return None if the queue cannot be read."""
     case = due.case
     clients = due.context.clients
@@ -74,26 +74,26 @@ def _check_what_stands(due: DueCase) -> Stands | None:
         if due.is_proving:
             attributes = standing(clients, case.queue_arn, case.steps)
     except QueueGone:
-        return Stands.GONE
+        return QueueStatus.GONE
     except (FactsUnavailable, QueueRefusesUs):
         return None
     if Facts(case.queue_arn, attributes, {}).made_after(case.at):
-        return Stands.GONE
+        return QueueStatus.GONE
     if not _is_managed(due, tags or {}):
-        return Stands.GONE if tags is None else Stands.UNMANAGED
+        return QueueStatus.GONE if tags is None else QueueStatus.UNMANAGED
     if not due.is_proving:
         return _check_if_gone(case, tags)
-    return Stands.OURS if _has_our_values(due, attributes) else Stands.OVERRULED
+    return QueueStatus.OURS if _has_our_values(due, attributes) else QueueStatus.OVERRULED
 
 
-def _check_if_gone(case: Case, tags: Mapping[str, str] | None) -> Stands | None:
+def _check_if_gone(case: Case, tags: Mapping[str, str] | None) -> QueueStatus | None:
     """Return GONE if the queue of a case that waits is missing, which ends the case.
 
     People may have been notified because the queue is missing: that does not end the case.
     """
     may_be_about_missing_queue = case.state in (State.OVERRIDDEN, State.ESCALATED)
     if tags is None and not may_be_about_missing_queue:
-        return Stands.GONE
+        return QueueStatus.GONE
     return None
 
 

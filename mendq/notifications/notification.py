@@ -11,9 +11,9 @@ from msgspec import Struct
 
 from mendq.model.case import MOST_CALLERS, NOTIFICATIONS_PER_HOUR, Case, State
 from mendq.model.facts import Facts
-from mendq.model.lifecycle import Point
 from mendq.model.policy import QueueChange
 from mendq.model.queue import parts_of
+from mendq.model.timeline import TimelinePoint
 from mendq.notifications.change_lines import change, template, undo
 from mendq.notifications.configuration import Known
 from mendq.notifications.next_steps import next_lines, with_code
@@ -81,7 +81,7 @@ class CaseDetails(Struct, frozen=True):
     shown: Iterable[str] = ()
     beside: Iterable[Section] = ()
     aws_health: Iterable[str] = ()
-    so_far: Sequence[Point] = ()
+    so_far: Sequence[TimelinePoint] = ()
     spans: Sequence[tuple[str, float]] = ()
 
 
@@ -120,7 +120,7 @@ def of_case(case: Case, of: CaseDetails) -> NotificationText:
     return _text(subject_of(f"Mendq {case.state}: {words} on", name, where), opening, *sections)
 
 
-def _picture(points: Sequence[Point]) -> tuple[str, ...]:
+def _picture(points: Sequence[TimelinePoint]) -> tuple[str, ...]:
     """Two points are no picture: the lines above say as much."""
     return tuple(map("  ".join, so_far(points))) if len(points) > 2 else ()
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from mendq.model.facts import Facts, function_name
-from mendq.model.lifecycle import Point
 from mendq.model.policy import QueueChange
+from mendq.model.timeline import TimelinePoint
 from mendq.notifications.change_lines import with_unit
 from mendq.notifications.configuration import NOT_SET, Known, configured, differences
 from mendq.notifications.text import first_of, moment, plain, span, value
@@ -144,7 +144,7 @@ def _read_moment(text: object) -> str:
         return value(text, 40)
 
 
-def so_far(points: Sequence[Point], most: int = _MOST_OF_A_POINT) -> list[tuple[str, str]]:
+def so_far(points: Sequence[TimelinePoint], most: int = _MOST_OF_A_POINT) -> list[tuple[str, str]]:
     """A case's time line: when (UTC) and how long after the first, and what happened then.
 
     That is cut after `most` characters.

@@ -16,7 +16,7 @@ from mendq.model.lifecycle import (
     A_SCAN_AND_ITS_WINDOW,
     CLOUDTRAIL_LAG,
     TABLE,
-    Stands,
+    QueueStatus,
     VerificationEvidence,
     advance,
     counts_from,
@@ -91,7 +91,7 @@ def test_silence_proves_something_only_where_messages_were_deleted(
 ) -> None:
     """What was measured is verified by measuring as long again."""
     found, now = opened(State.APPLIED), BEGINS + quiet
-    seen = {"deletes": deletes, "stands": Stands.OURS}
+    seen = {"deletes": deletes, "queue_status": QueueStatus.OURS}
     assert became(found, now - MOMENT, **seen) is None
     assert became(found, now, **seen) is expected
     hourly = NOW + timedelta(hours=1)
@@ -113,7 +113,7 @@ def test_one_measurement_from_after_the_change_shows_that_it_did_not_help(
 def test_one_late_call_is_no_relapse_and_takes_a_quiet_day_to_forget(opened: Opened) -> None:
     found, called_at = opened(State.APPLIED), BEGINS + timedelta(minutes=10)
     once, forgotten = failed(called_at), called_at + 24 * HOUR
-    seen = {"failures": once, "deletes": 5, "stands": Stands.OURS}
+    seen = {"failures": once, "deletes": 5, "queue_status": QueueStatus.OURS}
     assert became(found, forgotten - MOMENT, **seen) is None
     assert became(found, forgotten, **seen) is State.VERIFIED
 
@@ -123,8 +123,8 @@ def test_one_late_call_is_no_relapse_and_takes_a_quiet_day_to_forget(opened: Ope
 def test_fix_that_nobody_could_look_at_is_not_verified(state: State, opened: Opened) -> None:
     """Messages are deleted, and whether what Mendq wrote still stands is not known."""
     found, late = opened(state), BEGINS + 24 * HOUR
-    assert became(found, late, deletes=5, stands=None) is not State.VERIFIED
-    assert became(found, late, deletes=5, stands=Stands.OURS) is State.VERIFIED
+    assert became(found, late, deletes=5, queue_status=None) is not State.VERIFIED
+    assert became(found, late, deletes=5, queue_status=QueueStatus.OURS) is State.VERIFIED
 
 
 @pytest.mark.parametrize(
@@ -216,16 +216,16 @@ def test_every_life_ends(
 @pytest.mark.parametrize(
     ("stands", "of_configuration", "expected"),
     [
-        (Stands.OURS, True, State.VERIFIED),
-        (Stands.OURS, False, State.UNVERIFIED),
+        (QueueStatus.OURS, True, State.VERIFIED),
+        (QueueStatus.OURS, False, State.UNVERIFIED),
         (None, True, State.UNVERIFIED),
     ],
 )
 def test_a_configuration_is_proven_by_standing_unfound(
-    stands: Stands | None, of_configuration: bool, expected: State
+    stands: QueueStatus | None, of_configuration: bool, expected: State
 ) -> None:
     found, now = measured_case(State.APPLIED), BEGINS + A_SCAN_AND_ITS_WINDOW
-    evidence_since = {"stands": stands, "of_configuration": of_configuration}
+    evidence_since = {"queue_status": stands, "of_configuration": of_configuration}
     assert became(found, now - MOMENT, **evidence_since) is None
     assert became(found, now, **evidence_since) is expected
 
@@ -238,10 +238,10 @@ def redriving(state: State = State.APPLIED) -> Case:
 @pytest.mark.parametrize("hours", [0, 47, 48, 24 * 30])
 def test_nothing_but_the_queue_s_end_ends_what_goes_on(hours: int) -> None:
     now = NOW + hours * HOUR
-    for stands in (None, Stands.OURS, Stands.OVERRULED, Stands.UNMANAGED):
-        seen = {"deletes": 100, "stands": stands, "of_configuration": True}
+    for stands in (None, QueueStatus.OURS, QueueStatus.OVERRULED, QueueStatus.UNMANAGED):
+        seen = {"deletes": 100, "queue_status": stands, "of_configuration": True}
         assert became(redriving(), now, **seen) is None
-    assert became(redriving(), now, stands=Stands.GONE) is State.CLOSED
+    assert became(redriving(), now, queue_status=QueueStatus.GONE) is State.CLOSED
     assert redriving().is_open(now, TIMING)
 
 

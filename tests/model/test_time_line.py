@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 
 from mendq.model.case import Case, State
 from mendq.model.evidence import to_text
-from mendq.model.lifecycle import MOST_POINTS, time_line
 from mendq.model.limits import Timing
+from mendq.model.timeline import MOST_POINTS, build_timeline
 from tests.model.test_case import NOW, case
 
 TIMING = Timing()
@@ -26,7 +26,7 @@ def went(*after: tuple[State, timedelta]) -> list[Case]:
 
 
 def what(transitions: list[Case], timing: Timing | None = TIMING) -> list[str]:
-    return [each.what for each in time_line(transitions, timing)]
+    return [each.what for each in build_timeline(transitions, timing)]
 
 
 def test_what_is_not_known_is_left_out() -> None:
@@ -42,7 +42,7 @@ def test_what_is_not_known_is_left_out() -> None:
 
 
 def test_each_thing_that_happened_is_a_point_with_its_numbers() -> None:
-    points = time_line(went((State.VERIFIED, timedelta(hours=1))), TIMING)
+    points = build_timeline(went((State.VERIFIED, timedelta(hours=1))), TIMING)
     assert [(each.words, each.says) for each in points] == [
         ("first failure", ""),
         ("evidence complete", "3 failed calls"),
@@ -63,8 +63,8 @@ def test_what_a_scan_found_failed_no_call() -> None:
 def test_a_long_life_keeps_its_beginning_and_its_end() -> None:
     states = (State.INEFFECTIVE, State.APPLIED) * 10
     lived = [*went(*((each, timedelta(days=n)) for n, each in enumerate(states, 1)))]
-    points = time_line(lived, None)
+    points = build_timeline(lived, None)
     assert len(points) == MOST_POINTS
     assert [each.what for each in points[:4]] == [*BEFORE, "applied", "ineffective"]
     assert points[-1].at == lived[-1].at
-    assert [it.at for it in time_line(lived, is_whole=True)[2:]] == [it.at for it in lived]
+    assert [it.at for it in build_timeline(lived, is_whole=True)[2:]] == [it.at for it in lived]

@@ -16,8 +16,8 @@ from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import QueueExample
 from mendq.cli.command_group import written
 from mendq.model.case import State
-from mendq.model.lifecycle import time_line
 from mendq.model.limits import Limits, Timing
+from mendq.model.timeline import build_timeline
 from mendq.notifications import notification, sent
 from mendq.notifications.notification import Again, not_mailed
 from mendq.notifications.text import plain
@@ -100,7 +100,7 @@ def test_a_report_s_key_stays_in_its_place_in_the_command(key: str) -> None:
 def test_what_came_so_far_fits_a_terminal_and_two_points_are_no_picture() -> None:
     tried = [replace(CASE, state=State.APPLIED), replace(CASE, n=2, **TRIED)]
     tried[1] = replace(tried[1], at=NOW + timedelta(days=40, hours=7))
-    points = time_line(tried, Timing())
+    points = build_timeline(tried, Timing())
     assert section(notified({"so_far": points[:2]}).body, "CASE SO FAR (UTC)") == []
     lines = section(notified({"so_far": points}).body, "CASE SO FAR (UTC)")
     assert lines == [

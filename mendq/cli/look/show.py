@@ -40,10 +40,10 @@ from mendq.heal.undo import Outcome, undos, written_by
 from mendq.model.case import LOWERED, Case, State
 from mendq.model.evidence import to_text
 from mendq.model.facts import Facts
-from mendq.model.lifecycle import time_line
 from mendq.model.limits import Timing
 from mendq.model.plan import owner_of_case
 from mendq.model.steps import CreateDlq, Owner, stays
+from mendq.model.timeline import build_timeline
 from mendq.notifications.change_lines import DELETES, RETENTION
 from mendq.notifications.commands import mendq_command
 from mendq.notifications.configuration import as_json, configured, differences
@@ -251,7 +251,7 @@ def _timeline(out: Output, whole: Whole) -> None:
     """What came when, of each state who moved the case there, and why; what consumers need."""
     out.heading("Timeline (UTC)")
     moved = {(str(each.state), each.at): each for each in whole.transitions}
-    points = time_line(whole.transitions, whole.timing, is_whole=True)
+    points = build_timeline(whole.transitions, whole.timing, is_whole=True)
     for point, (when, said) in zip(points, so_far(points, _MOST_VALUE), strict=True):
         each = moved.get((point.what, point.at))
         out.lines([(when, STYLES.get(each.state, "dim") if each else "dim", said)], indent=0)
