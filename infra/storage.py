@@ -12,7 +12,7 @@ from constructs import Construct
 from msgspec import Struct
 
 from infra.settings.deployment import DeploymentSettings, OrganizationSettings
-from mendq.cases import view
+from mendq.cases import open_case_index
 from mendq.model.names import NIGHTLY, case_bucket_named, role_name
 from mendq.model.settings import ORGANIZATION
 from mendq.nightly.verdict import NIGHTLY_RUNS
@@ -166,10 +166,10 @@ def case_table(scope: Construct) -> dynamodb.Table:
         deletion_protection=True,
     )
     table.add_global_secondary_index(
-        index_name=view.OPEN_CASES,
-        partition_key=dynamodb.Attribute(name=view.PARTITION, type=text),
-        sort_key=dynamodb.Attribute(name=view.SORT, type=dynamodb.AttributeType.NUMBER),
+        index_name=open_case_index.OPEN_CASES,
+        partition_key=dynamodb.Attribute(name=open_case_index.PARTITION, type=text),
+        sort_key=dynamodb.Attribute(name=open_case_index.SORT, type=dynamodb.AttributeType.NUMBER),
         projection_type=dynamodb.ProjectionType.INCLUDE,
-        non_key_attributes=list(view.INCLUDED),
+        non_key_attributes=list(open_case_index.INCLUDED),
     )
     return table

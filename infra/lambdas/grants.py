@@ -21,7 +21,7 @@ from infra.roles import may
 from infra.settings.deployment import DeploymentSettings
 from infra.storage import Buckets
 from infra.topics import Topics
-from mendq.cases import view
+from mendq.cases import open_case_index
 from mendq.model.case import EVENT_SOURCE, NOTIFICATION_EVENT, TRANSITION_EVENT
 from mendq.model.facts import ReadAction
 from mendq.model.limits import Consent
@@ -105,7 +105,7 @@ def reads_cases(work: Work) -> Statements:
 
 def lists_open_cases(work: Work) -> Statements:
     """List open cases in the order in which they are due."""
-    yield may(["dynamodb:Query"], f"{work.case_store.table_arn}/index/{view.OPEN_CASES}")
+    yield may(["dynamodb:Query"], f"{work.case_store.table_arn}/index/{open_case_index.OPEN_CASES}")
 
 
 def notes_findings(work: Work) -> Statements:

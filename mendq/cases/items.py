@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from mendq.aws.errors import CaseStoreUnreadable
-from mendq.cases.view import AttributeRecord, CaseStoreView, HoldUp, Write
+from mendq.cases.attribute_record import AttributeRecord, AttributeWrite
+from mendq.cases.view import CaseStoreView, HoldUp
 from mendq.model.case import Case, Severity
 from mendq.model.evidence import Evidence, Sighting, to_text
 from mendq.notifications.sent import NotificationRecord
@@ -235,6 +236,6 @@ def record_fields(record: AttributeRecord) -> dict[str, Any]:
 
 def attribute_of(item: Item) -> AttributeRecord:
     """Return the record in an attribute's item, which may be empty; read within `reading`."""
-    writes = json_in(item, "writes", tuple[Write, ...], "[]")
+    writes = json_in(item, "writes", tuple[AttributeWrite, ...], "[]")
     intent = case_of({"document": item["intent"]}) if "intent" in item else None
     return record_in(AttributeRecord, item, writes=writes, intent=intent)

@@ -12,10 +12,11 @@ from msgspec import Struct, field, structs
 
 from mendq.aws.clients import put_event
 from mendq.aws.errors import CaseStoreUnavailable, CaseStoreUnreadable
+from mendq.cases.attribute_record import AttributeRecord
 from mendq.cases.aws_health import HealthEvents, health_lines
 from mendq.cases.items import Key, notification_key
 from mendq.cases.transactions import NewTransition
-from mendq.cases.view import AttributeRecord, CaseStoreView
+from mendq.cases.view import CaseStoreView
 from mendq.catalogue.visibility.needed_timeout import spans_of
 from mendq.model.case import TRANSITION_EVENT, Case, Severity
 from mendq.model.lifecycle import VerificationEvidence, due_at

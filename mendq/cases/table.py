@@ -94,9 +94,11 @@ from typing import Any
 from msgspec import Struct
 
 from mendq.aws.errors import CaseMoved, CaseStoreUnreadable
-from mendq.cases import items, view
+from mendq.cases import items, open_case_index
 from mendq.cases import transactions as writes
 from mendq.cases.items import Item
+from mendq.cases.open_case_index import PARTITION, SORT
+from mendq.cases.spread import Spread
 from mendq.cases.transactions import (
     Claim,
     NewTransition,
@@ -105,7 +107,7 @@ from mendq.cases.transactions import (
     expression_parameters,
     retry_conflicts,
 )
-from mendq.cases.view import PARTITION, SORT, CaseStoreView, HoldUp
+from mendq.cases.view import CHANGES_REMEMBERED, CaseStoreView, HoldUp
 from mendq.model.case import FINAL, Case, State
 from mendq.model.evidence import Evidence, Sighting, to_text
 from mendq.model.plan import Refusal, Retry
@@ -183,12 +185,12 @@ class CaseStore(Table, frozen=True):
         key = items.spread_key(symptom)
         with items.reading(f"the spread of {symptom}"):
             item = self.get(key) if known is None else known
-            spread = view.Spread.from_texts(items.texts_in(item, "queues"))
+            spread = Spread.from_texts(items.texts_in(item, "queues"))
         outdated = spread.outdated(now)
         missing = spread.missing(queue_arns, now)
         changed = self.change_set(key, "queues", now + RETAINED, outdated, missing)
         if changed:
-            spread = view.Spread.from_texts(items.texts_in(changed, "queues"))
+            spread = Spread.from_texts(items.texts_in(changed, "queues"))
         return spread.queues(now)
 
     def note_change(
@@ -200,11 +202,11 @@ class CaseStore(Table, frozen=True):
             CaseStoreUnreadable: if Mendq cannot read the stored changes.
         """
         key = items.key(queue_arn, f"changes#{symptom}")
-        until = now + view.CHANGES_REMEMBERED
+        until = now + CHANGES_REMEMBERED
         retained = self.change_set(key, "changes", until, (), [to_text(changed_at)])
         with items.reading(f"the changes of {queue_arn}"):
             changes = [datetime.fromisoformat(text) for text in retained["changes"]["SS"]]
-            expired = [change for change in changes if now - change >= view.CHANGES_REMEMBERED]
+            expired = [change for change in changes if now - change >= CHANGES_REMEMBERED]
         self.change_set(key, "changes", until, [to_text(change) for change in expired], ())
         return [change for change in changes if change not in expired]
 
@@ -271,7 +273,7 @@ class OpenCases(Table, frozen=True):
         The case that is due first is at the front. Unreadable items are left out (rule 9).
         """
         request = expression_parameters(
-            {"every": view.EVERY_CASE}, KeyConditionExpression=f"#{PARTITION} = :every"
+            {"every": open_case_index.EVERY_CASE}, KeyConditionExpression=f"#{PARTITION} = :every"
         )
         cases = [_open_case_of(item) for item in self._query_index(request)]
         return [case for case in cases if case is not None]
@@ -279,7 +281,7 @@ class OpenCases(Table, frozen=True):
     def list_unfiled_transitions(self, now: datetime) -> list[items.Key]:
         """Return the keys of transitions that should be in the case bucket by now, and are not."""
         request = expression_parameters(
-            {"unfiled": view.UNFILED, "now": now},
+            {"unfiled": open_case_index.UNFILED, "now": now},
             KeyConditionExpression=f"#{PARTITION} = :unfiled AND {SORT} <= :now",
         )
         entries = self._query_index(request)
@@ -414,7 +416,7 @@ class OpenCases(Table, frozen=True):
         return self.change(key, change, conditions, **values, case=case.case_id, n=case.n)
 
     def _query_index(self, request: Mapping[str, Any]) -> Iterator[Item]:
-        return self.read_pages("query", {**request, "IndexName": view.OPEN_CASES})
+        return self.read_pages("query", {**request, "IndexName": open_case_index.OPEN_CASES})
 
     def _query_cases(self, queue_arn: str, condition: str = "") -> Iterator[Item]:
         """Return the case items of a queue, or only those that meet a condition."""

@@ -18,9 +18,10 @@ from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Struct
 
 from mendq.aws.errors import CaseStoreUnavailable, code_of
-from mendq.cases import items, view
+from mendq.cases import items, open_case_index
+from mendq.cases.attribute_record import AttributeRecord
 from mendq.cases.items import Item, Key
-from mendq.cases.view import AttributeRecord, CaseStoreView
+from mendq.cases.view import CaseStoreView
 from mendq.model.case import Case, State
 from mendq.notifications.sent import NotificationRecord
 
@@ -242,7 +243,7 @@ def record_parts(new: NewTransition) -> list[Part]:
         document=json.dumps(case.document()),
         opened_at=case.opened_at or case.at,
         expires_at=case.at + timedelta(days=TRANSITION_DAYS),
-        **_indexed(view.UNFILED, case.at),
+        **_indexed(open_case_index.UNFILED, case.at),
     )
     parts: list[Part] = [
         _put(case_key, _case_fields(new), _UNMOVED, **unmoved),
@@ -267,7 +268,7 @@ def _indexed(partition: str, due_at: datetime | None) -> dict[str, Any]:
     """Return the attributes that put an item on the index, or none if it is never due (rule 8)."""
     if due_at is None:
         return {}
-    return {view.PARTITION: partition, view.SORT: due_at}
+    return {open_case_index.PARTITION: partition, open_case_index.SORT: due_at}
 
 
 def _case_fields(new: NewTransition) -> dict[str, Any]:
@@ -287,7 +288,7 @@ def _case_fields(new: NewTransition) -> dict[str, Any]:
         written_by=new.written_by,
         opened_at=case.opened_at or case.at,
         failures=failures,
-        **_indexed(view.EVERY_CASE, new.due_at),
+        **_indexed(open_case_index.EVERY_CASE, new.due_at),
     )
 
 
@@ -409,9 +410,11 @@ def _hold_case(claim: Claim) -> Part:
         return {"ConditionCheck": {"Key": key, **condition}}
     held = (
         "SET claim_owner = :owner, claim_until = :until, "
-        f"#{view.PARTITION} = :every, {view.SORT} = :until"
+        f"#{open_case_index.PARTITION} = :every, {open_case_index.SORT} = :until"
     )
-    return _update(key, held, _UNMOVED, **unmoved, until=claim.until, every=view.EVERY_CASE)
+    return _update(
+        key, held, _UNMOVED, **unmoved, until=claim.until, every=open_case_index.EVERY_CASE
+    )
 
 
 def _hold(claim: Claim, attribute: str) -> Part:

@@ -1,185 +1,32 @@
-"""One (queue, symptom) as the case store holds it, read in one consistent look."""
+"""What the case store knows about one symptom of one queue, read at one moment."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field, structs
 
+from mendq.cases.attribute_record import AttributeRecord
 from mendq.model.case import SILENT_DAYS, Case
 from mendq.model.evidence import Evidence
 from mendq.model.failed_call import RefusedBy
-from mendq.model.limits import Mode
 from mendq.model.steps import AttributeStep, SetVisibilityTimeout, stays
 
 if TYPE_CHECKING:
     from mendq.model.facts import Facts
     from mendq.notifications.sent import NotificationRecord
 
-WINDOW = timedelta(hours=1)
-SLOT = timedelta(minutes=10)
-# An item of the case store holds 400 KB; so many queues are a mass symptom in any account.
-MOST_QUEUES = 2_000
-
-
-class Spread(Struct, frozen=True):
-    """Notes of (when, queue ARN), `when` to the ten minutes, so that repeats are one note."""
-
-    notes: frozenset[tuple[datetime, str]] = frozenset()
-
-    @classmethod
-    def from_texts(cls, texts: Iterable[str]) -> Self:
-        """A note that cannot be read is no note: one bad text must not stop an account."""
-        notes = set[tuple[datetime, str]]()
-        for text in texts:
-            slot, _, queue_arn = text.partition(" ")
-            with suppress(ValueError):
-                if (moment := datetime.fromisoformat(slot)).tzinfo:
-                    notes.add((moment, queue_arn))
-        return cls(frozenset(notes))
-
-    def queues(self, now: datetime) -> frozenset[str]:
-        """Those of the last hour, rounded up to the ten minutes."""
-        oldest = _slot_of(now) - WINDOW
-        return frozenset(queue_arn for slot, queue_arn in self.notes if slot >= oldest)
-
-    def missing(self, queue_arns: Iterable[str], now: datetime) -> list[str]:
-        """The texts to note, as many as there is room for.
-
-        A queue that goes on failing is noted anew every other slot: else the notes of a mass
-        symptom that lasts would run out together, and its queues look few.
-        """
-        slot = _slot_of(now)
-        lately = {arn for noted, arn in self.notes if noted >= slot - SLOT}
-        room = max(0, MOST_QUEUES - len(self.notes) + len(self.outdated(now)))
-        return [f"{slot.isoformat()} {each}" for each in sorted(set(queue_arns) - lately)[:room]]
-
-    def outdated(self, now: datetime) -> list[str]:
-        """The texts that mean nothing any more: too old, or noted anew since."""
-        oldest = _slot_of(now) - WINDOW
-        newest = {arn: slot for slot, arn in sorted(self.notes)}
-        return [
-            f"{slot.isoformat()} {arn}"
-            for slot, arn in self.notes
-            if slot < max(oldest, newest[arn])
-        ]
-
-
-def _slot_of(moment: datetime) -> datetime:
-    """The ten minutes that a moment lies in."""
-    return moment.replace(minute=moment.minute // 10 * 10, second=0, microsecond=0)
-
-
-class Reach(Struct, frozen=True):
-    """The queues that show a symptom now, of how many managed ones; 0: they were not counted.
-
-    `alike` of them, of `managed_alike`, are queues that Mendq may go as far on.
-    """
-
-    queue_arns: frozenset[str] = frozenset()
-    managed_queues: int = 0
-    alike: int = 0
-    managed_alike: int = 0
-
-    @classmethod
-    def among(
-        cls, spread: frozenset[str], managed: Mapping[str, Mode], mode: Mode = Mode.OBSERVE
-    ) -> Self:
-        """Of the `managed` queues, each in its mode, for one in `mode`.
-
-        What was noted of queues that are gone, or not managed any more, counts for nothing.
-        """
-        shown = spread & managed.keys()
-        alike = {arn for arn, theirs in managed.items() if theirs >= mode}
-        return cls(shown, len(managed), len(shown & alike), len(alike))
-
-
+# How long a change that excuses failed calls is remembered.
 CHANGES_REMEMBERED = timedelta(days=1)
 
 
-# Budgets look back a day; the last write is kept however old it is.
-REMEMBERED = timedelta(hours=48)
-
-
-class Write(Struct, frozen=True, array_like=True):
-    """One write of ours; the case store holds it as a list."""
-
-    at: datetime
-    before: str
-    after: str
-
-
-class AttributeRecord(Struct, frozen=True):
-    """What we did to one attribute of one queue.
-
-    `person_value` is what stood there before the first of our `writes`; a person's later change
-    starts both anew, and so does another queue of the same name. `owes_a_notification`: a person
-    has rolled it back, and nobody was told since that the symptom shows again. `intent` is the case
-    that a claim was taken for and not yet recorded, `intent_modified_at` when the queue had been
-    changed before.
-    """
-
-    person_value: str | None = None
-    writes: tuple[Write, ...] = ()
-    overridden_until: datetime | None = None
-    owes_a_notification: bool = False
-    claim_owner: str | None = None
-    claim_until: datetime | None = None
-    intent: Case | None = None
-    intent_modified_at: datetime | None = None
-    queue_created_at: datetime | None = None
-
-    @property
-    def last_written(self) -> str | None:
-        return self.writes[-1].after if self.writes else None
-
-    def person_value_behind(self, current: str) -> str:
-        """The value that a person chose last, when `current` stands there now."""
-        if self.person_value is not None and current == self.last_written:
-            return self.person_value
-        return current
-
-    def after_writing(self, before: str, after: str, now: datetime) -> AttributeRecord:
-        """The record after one more write of ours, the claim ended."""
-        recent = tuple(each for each in self.writes if now - each.at < REMEMBERED)
-        return AttributeRecord(
-            person_value=self.person_value_behind(before),
-            writes=(*recent, Write(now, before, after)),
-            queue_created_at=self.queue_created_at,
-        )
-
-    def after_going_back_to(self, value: str) -> AttributeRecord:
-        """The record once `value` stands there again: every write since is forgotten."""
-        retained = self.writes
-        while retained and retained[-1].after != value:
-            retained = retained[:-1]
-        return AttributeRecord(
-            person_value=self.person_value if retained else None,
-            writes=retained,
-            queue_created_at=self.queue_created_at,
-        )
-
-    def of_queue(self, created_at: datetime | None) -> AttributeRecord:
-        """The record of the queue that was created then: nothing, if that is another one."""
-        if self.queue_created_at not in (None, created_at):
-            return AttributeRecord(queue_created_at=created_at)
-        return structs.replace(self, queue_created_at=created_at)
-
-    def held_by_another(self, owner: str, now: datetime) -> bool:
-        """Whether somebody else's claim still runs."""
-        if self.claim_owner in (None, owner) or self.claim_until is None:
-            return False
-        return now < self.claim_until
-
-
 class HoldUp(Struct, frozen=True, array_like=True):
-    """Why the owner of its write has not taken a case up: what it said last, since when it waits.
+    """Why the owner of a case's next write has not made it: its last reason, and since when.
 
-    It is the case's own until its next transition.
+    The case has it until its next transition.
     """
 
     since: datetime
@@ -188,7 +35,7 @@ class HoldUp(Struct, frozen=True, array_like=True):
 
 
 def with_what_refused(facts: Facts, evidence: Mapping[str, Any]) -> Facts:
-    """The facts with who was refused what by which policy, as a case's evidence holds it."""
+    """Return the facts with who was refused what by which policy, from a case's evidence."""
     return replace(
         facts,
         principals=tuple(evidence["principals"]),
@@ -198,11 +45,17 @@ def with_what_refused(facts: Facts, evidence: Mapping[str, Any]) -> Facts:
 
 
 class CaseStoreView(Struct, frozen=True):
-    """Absent things are None or empty: an empty case store is a quiet account.
+    """What the case store knows. What is not there is None or empty.
 
-    `failures` are the newest failed calls since the case's last transition, while it is open;
-    `attributes` holds a record for each attribute that was asked for; `spread` is the item that
-    says how far the symptom has spread, None where nobody asked.
+    Args:
+        frozen: Why changes are frozen.
+        case: The newest case.
+        hold_up: Why the case waits for its next write.
+        failures: The newest failed calls since the open case's last transition.
+        evidence: The failed calls that are stored for a case that is not open yet.
+        attributes: The record of each attribute that was asked for.
+        page: The newest notification about the symptom.
+        spread: The item that says how far the symptom has spread, None if it was not asked for.
     """
 
     frozen: str | None = None
@@ -215,24 +68,29 @@ class CaseStoreView(Struct, frozen=True):
     spread: Mapping[str, Any] | None = None
 
     def record_of(self, attribute: str) -> AttributeRecord:
+        """Return the record of an attribute, an empty one if there is none."""
         return self.attributes.get(attribute, AttributeRecord())
 
     def of_queue(self, created_at: datetime | None) -> CaseStoreView:
-        """What is known of the queue that was created then, not of another of the same name."""
-        records = {name: each.of_queue(created_at) for name, each in self.attributes.items()}
+        """Return what is known about the queue made then, not about another of the same name."""
+        records = {name: record.of_queue(created_at) for name, record in self.attributes.items()}
         return structs.replace(self, attributes=records)
 
     def with_what_calls_said(self, facts: Facts, evidence: Evidence) -> Facts:
-        """The facts with what failed calls say of themselves, and the visibility timeout a person
-        chose last.
+        """Return the facts with what only failed calls and the case store know.
+
+        The failed calls know the callers, the policies that refused them, and the visibility
+        timeout that they asked for. The case store knows the visibility timeout that a person chose
+        last.
         """
-        visibility, person = SetVisibilityTimeout.attribute, None
+        visibility = SetVisibilityTimeout.attribute
+        persons_timeout: int | None = None
         if visibility in self.attributes and visibility in facts.attributes:
             record = self.record_of(visibility).of_queue(facts.created_at)
-            person = int(record.person_value_behind(facts.attributes[visibility]))
+            persons_timeout = int(record.person_value_behind(facts.attributes[visibility]))
         return replace(
             facts,
-            person_visibility_seconds=person,
+            person_visibility_seconds=persons_timeout,
             reader_visibility_seconds=evidence.reader_visibility_seconds(),
             principals=evidence.principals(),
             event_names=evidence.event_names(),
@@ -240,40 +98,46 @@ class CaseStoreView(Struct, frozen=True):
         )
 
     def last_written(self, steps: Iterable[AttributeStep]) -> tuple[AttributeStep, ...]:
-        """The steps from what stands there to what we wrote last, where we have written it."""
-        written = [(each, self.record_of(each.attribute).last_written) for each in steps]
-        return tuple(
-            step if after is None else replace(step, after=type(step.after)(after))
-            for step, after in written
-        )
+        """Return the steps, but to the values that Mendq wrote last, if it wrote any."""
+        return tuple(self._to_last_written(step) for step in steps)
+
+    def _to_last_written(self, step: AttributeStep) -> AttributeStep:
+        written = self.record_of(step.attribute).last_written
+        if written is None:
+            return step
+        value_type = type(step.after)
+        return replace(step, after=value_type(written))
 
     def overridden(self, case: Case, now: datetime) -> dict[str, AttributeRecord]:
-        """The records of an overridden case's attributes: silent for a week, a person's value."""
+        """Return the records of an overridden case: a person's value, left alone for a week."""
         until = now + timedelta(days=SILENT_DAYS)
         return self._records(case, overridden_until=until, person_value=None)
 
     def says_the_silence(self, case: Case) -> dict[str, AttributeRecord]:
-        """The records once people know that it shows again since they rolled it back."""
+        """Return the records after people know that the symptom shows again since a rollback."""
         return self._records(case, owes_a_notification=False)
 
     def freed(self, intent: Case) -> CaseStoreView:
-        """Without the claim that was taken for this case."""
+        """Return the view without the claim that was taken for this case."""
         free = self._records(intent, claim_owner=None, claim_until=None, intent=None)
         return structs.replace(self, attributes={**self.attributes, **free})
 
-    def _records(self, case: Case, **over: Any) -> dict[str, AttributeRecord]:
+    def _records(self, case: Case, **changed: Any) -> dict[str, AttributeRecord]:
+        """Return the records of the attributes that the case's steps change, with other fields."""
         names = [step["attribute"] for step in case.steps]
-        return {name: structs.replace(self.record_of(name), **over) for name in names}
+        return {name: structs.replace(self.record_of(name), **changed) for name in names}
 
     def records_after(self, case: Case, created_at: datetime | None) -> dict[str, AttributeRecord]:
-        """The records once the steps of a fix, or of a rollback, stand in that queue.
+        """Return the records after the steps of a fix or a rollback were written to that queue.
 
-        A queue that was made stays; who has it attached again does not overrule anybody.
+        A rollback keeps a queue that Mendq made. A person who attaches it again overrules nobody.
         """
-        known, records = self.of_queue(created_at), dict[str, AttributeRecord]()
+        known = self.of_queue(created_at)
+        records: dict[str, AttributeRecord] = {}
         if case.undoes:
-            made = {name: each for name, each in known.attributes.items() if stays(name)}
-            records = {name: each.after_going_back_to("") for name, each in made.items()}
+            for name, record in known.attributes.items():
+                if stays(name):
+                    records[name] = record.after_going_back_to("")
         for step in case.steps:
             record = known.record_of(step["attribute"])
             if case.undoes:
@@ -290,19 +154,12 @@ class CaseStoreView(Struct, frozen=True):
 
     @property
     def intent(self) -> Case | None:
-        """The case of a claim that was taken and not yet recorded."""
-        intents = (each.intent for each in self.attributes.values())
-        return next((each for each in intents if each is not None), None)
+        """The case of a claim that was taken and whose write is not recorded yet."""
+        for record in self.attributes.values():
+            if record.intent is not None:
+                return record.intent
+        return None
 
     def held_by_another(self, owner: str, now: datetime) -> bool:
-        """Whether somebody else's claim on one of the attributes still runs."""
-        return any(each.held_by_another(owner, now) for each in self.attributes.values())
-
-
-OPEN_CASES = "open_cases"
-# The partition key is there while a case is open, and until people were told of its end; in a
-# transition until it lies in the case bucket.
-PARTITION = "open"
-SORT = "due_at"
-INCLUDED = ("case_id", "symptom", "state", "opened_at")
-EVERY_CASE, UNFILED = "case", "transition"
+        """Return True if another invocation's claim on one of the attributes has not ended."""
+        return any(record.held_by_another(owner, now) for record in self.attributes.values())

@@ -20,11 +20,12 @@ from mendq.aws.errors import (
 from mendq.aws.facts_reader import FactsReader
 from mendq.aws.queue import tags_of
 from mendq.cases import items
-from mendq.cases.context import MovesByName
 from mendq.cases.finding import Shared
 from mendq.cases.made_dlqs import MadeDlqs
 from mendq.cases.pins import OF_PEOPLE, with_pins
-from mendq.cases.view import CaseStoreView, Reach
+from mendq.cases.seen_moves import MovesByName
+from mendq.cases.spread import Reach
+from mendq.cases.view import CaseStoreView
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.context import FixContext, Group, Outcome, declined
 from mendq.heal.decide import Verdict, decide, needs_no_look, was_noted_lately

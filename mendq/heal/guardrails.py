@@ -8,7 +8,8 @@ from math import inf
 
 from msgspec import Struct, field
 
-from mendq.cases.view import CHANGES_REMEMBERED, CaseStoreView, Reach
+from mendq.cases.spread import Reach
+from mendq.cases.view import CHANGES_REMEMBERED, CaseStoreView
 from mendq.catalogue.symptom import Symptom
 from mendq.model.case import LOWERED, Case, State
 from mendq.model.evidence import DISTINCT_EVENTS, STALE_AFTER, WITHIN_SECONDS, Evidence, Sighting

@@ -13,9 +13,10 @@ from msgspec import Struct, structs
 from mendq.aws.clients import Clients
 from mendq.aws.errors import CaseStoreUnavailable, CaseStoreUnreadable, QueueGone
 from mendq.aws.queue import attributes_if_there, attributes_of, tags_of
+from mendq.cases.attribute_record import AttributeRecord
 from mendq.cases.context import CaseContext
 from mendq.cases.record import Notification, record_transition
-from mendq.cases.view import AttributeRecord, CaseStoreView
+from mendq.cases.view import CaseStoreView
 from mendq.catalogue import BY_NAME
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.context import Outcome

@@ -62,7 +62,7 @@ from msgspec import structs
 from mendq.aws.errors import CaseStoreUnavailable, CaseStoreUnreadable, OwnerUnavailable
 from mendq.aws.queue import Listing, ManagedQueue, listed_queues
 from mendq.cases import items
-from mendq.cases.context import MovesByName, StoreContext
+from mendq.cases.context import StoreContext
 from mendq.cases.finding import (
     Finding,
     Scanned,
@@ -76,8 +76,9 @@ from mendq.cases.finding import (
     waiting,
     with_managed,
 )
+from mendq.cases.seen_moves import MovesByName
+from mendq.cases.spread import Reach
 from mendq.cases.table import OpenCase
-from mendq.cases.view import Reach
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.dlq.time_left import most_urgent_first
 from mendq.catalogue.symptom import Symptom

@@ -24,8 +24,9 @@ from mendq.aws.dlqs import SOURCES, dlq_arn_here, moved_lately_to, source_arns_o
 from mendq.aws.errors import FactsUnavailable, QueueRefusesUs
 from mendq.aws.facts_reader import Answer, FactsReader, function_names
 from mendq.aws.queue import attributes_of
-from mendq.cases.context import MovesByName, StoreContext
+from mendq.cases.context import StoreContext
 from mendq.cases.made_dlqs import MadeDlqs
+from mendq.cases.seen_moves import MovesByName
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Consent
 from mendq.model.metrics import Measured, Window

@@ -23,7 +23,7 @@ from mendq.aws.dlqs import source_arns_of
 from mendq.aws.errors import CaseStoreUnreadable
 from mendq.aws.queue import attributes_of
 from mendq.cases import items
-from mendq.cases.context import CaseBucket
+from mendq.cases.case_bucket import CaseBucket
 from mendq.cases.finding import findings_key, round_of
 from mendq.cases.transactions import Table
 from mendq.heal.decide import REMEMBERED

@@ -20,7 +20,7 @@ from moto.sns.models import sns_backends
 from moto.sqs.models import Queue
 
 from mendq.aws.clients import Clients, Pace
-from mendq.cases import view
+from mendq.cases import open_case_index
 from mendq.heal.apply import write
 from mendq.heal.batch import Healed, heal_batch
 from mendq.heal.context import FixContext
@@ -245,11 +245,11 @@ def _keys(partition: str, sort: str) -> list[Any]:
 
 def furnished(clients: Clients) -> Account:
     """An account with what the stack deploys: case store, case bucket, topics."""
-    types = {"pk": "S", "sk": "S", view.PARTITION: "S", view.SORT: "N"}
-    projection = {"ProjectionType": "INCLUDE", "NonKeyAttributes": list(view.INCLUDED)}
+    types = {"pk": "S", "sk": "S", open_case_index.PARTITION: "S", open_case_index.SORT: "N"}
+    projection = {"ProjectionType": "INCLUDE", "NonKeyAttributes": list(open_case_index.INCLUDED)}
     index = {
-        "IndexName": view.OPEN_CASES,
-        "KeySchema": _keys(view.PARTITION, view.SORT),
+        "IndexName": open_case_index.OPEN_CASES,
+        "KeySchema": _keys(open_case_index.PARTITION, open_case_index.SORT),
         "Projection": projection,
     }
     clients.dynamodb.create_table(

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from mendq.cases.context import MOST_BASELINE_BYTES, Baselines
+from mendq.cases.baselines import MOST_BASELINE_BYTES, Baselines
 from tests.heal.conftest import Account
 
 EARLY = '[{"at": "0001-01-01T00:00:00+14:00", "attributes": {}}]'

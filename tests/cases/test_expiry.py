@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from mendq.cases.aws_health import HealthEvents, read_health
-from mendq.cases.context import MovesByName
 from mendq.cases.pins import Pins
+from mendq.cases.seen_moves import MovesByName
 from mendq.cases.transactions import Claim
 from mendq.model.evidence import Sighting
 from mendq.model.limits import Mode

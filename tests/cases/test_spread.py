@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from mendq.cases.view import MOST_QUEUES, AttributeRecord, Spread
+from mendq.cases.attribute_record import AttributeRecord
+from mendq.cases.spread import MOST_QUEUES, Spread
 from tests.heal.test_guardrails import NOW as HEAL_NOW
 from tests.heal.test_guardrails import written
 

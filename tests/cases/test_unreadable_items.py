@@ -8,7 +8,7 @@ import pytest
 
 from mendq.aws.clients import SECONDS_OF_A_HUNG_CALL
 from mendq.aws.errors import CaseStoreUnreadable
-from mendq.cases import view
+from mendq.cases import open_case_index
 from mendq.follow_up.follow_up import SECONDS_FOR_A_CASE, follow_up
 from tests.heal.conftest import ACCOUNT, REGION, Account
 from tests.heal.operators import OWNERS, case_of, context_of, failing, undo
@@ -32,7 +32,11 @@ def _put(account: Account, queue: str, sort: str, **fields: Any) -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        *({name: {"N": number}} for name in ("opened_at", view.SORT) for number in NUMBERS),
+        *(
+            {name: {"N": number}}
+            for name in ("opened_at", open_case_index.SORT)
+            for number in NUMBERS
+        ),
         *({"opened_at": {"NULL": True}}, {"state": {"S": "x"}}, {"case_id": {"N": "7"}}),
     ],
 )

@@ -18,7 +18,7 @@ from mendq.aws.errors import (
     FactsUnavailable,
     OwnerUnavailable,
 )
-from mendq.cases.view import UNFILED
+from mendq.cases.open_case_index import UNFILED
 from mendq.catalogue import BY_NAME
 from mendq.follow_up.follow_up import SECONDS_FOR_A_CASE, FollowUpResult, follow_up
 from mendq.heal.context import request_about

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from mendq.cases.view import AttributeRecord, CaseStoreView, Reach, Write
+from mendq.cases.attribute_record import AttributeRecord, AttributeWrite
+from mendq.cases.spread import Reach
+from mendq.cases.view import CaseStoreView
 from mendq.catalogue import CATALOGUE, examples
 from mendq.heal import guardrails
 from mendq.heal.decide import Wait, decide_unlooked
@@ -86,8 +88,8 @@ def on_plan(given: Given) -> Refusal | None:
     return guardrails.first_refusal(guardrails.ON_PLAN, *given)
 
 
-def written(*hours_ago: float) -> tuple[Write, ...]:
-    return tuple(Write(NOW - timedelta(hours=each), "20", "30") for each in hours_ago)
+def written(*hours_ago: float) -> tuple[AttributeWrite, ...]:
+    return tuple(AttributeWrite(NOW - timedelta(hours=each), "20", "30") for each in hours_ago)
 
 
 def code(refusal: Refusal | None) -> str | None:
@@ -174,7 +176,9 @@ def test_somebody_elses_claim_holds_until_it_runs_out(
 def redriven(*hours_ago: float, **record: Any) -> Given:
     """A redrive of messages that were sent back so many hours ago."""
     step = RedriveMessages(HELD, examples.QUEUE_ARN)
-    writes = tuple(Write(NOW - timedelta(hours=each), HELD, step.after) for each in hours_ago)
+    writes = tuple(
+        AttributeWrite(NOW - timedelta(hours=each), HELD, step.after) for each in hours_ago
+    )
     return proposal(step, writes=writes, **record)
 
 

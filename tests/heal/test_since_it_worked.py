@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mendq.cases.context import Baselines
+from mendq.cases.baselines import Baselines
 from mendq.model.facts import Facts
 from mendq.model.queue import public_url
 from mendq.notifications.queue_lines import described

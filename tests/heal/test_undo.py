@@ -9,7 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mendq.cases.view import AttributeRecord, CaseStoreView
+from mendq.cases.attribute_record import AttributeRecord
+from mendq.cases.view import CaseStoreView
 from mendq.heal.undo import (
     Outcome,
     Undo,

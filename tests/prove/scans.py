@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError
 from mendq.aws.clients import Clients, Pace
 from mendq.aws.facts_reader import AN_HOUR
 from mendq.aws.queue import managed_queues
-from mendq.cases.context import CaseBucket
+from mendq.cases.case_bucket import CaseBucket
 from mendq.cases.finding import Scanned, together
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Symptom

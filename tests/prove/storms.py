@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from uuid import UUID
 
-from mendq.cases.view import SLOT
+from mendq.cases.spread import SLOT
 from mendq.heal.apply import NOTED_EVERY
 from mendq.model.evidence import DISTINCT_EVENTS
 from mendq.model.limits import Mode

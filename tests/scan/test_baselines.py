@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from mendq.cases.context import Baselines
+from mendq.cases.baselines import Baselines
 from mendq.catalogue.dlq.dlq_missing import DLQ_MISSING
 from mendq.catalogue.symptom import Symptom
 from mendq.notifications.configuration import Known

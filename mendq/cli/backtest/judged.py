@@ -14,7 +14,9 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from mendq.cases.view import AttributeRecord, CaseStoreView, Reach, Spread
+from mendq.cases.attribute_record import AttributeRecord
+from mendq.cases.spread import Reach, Spread
+from mendq.cases.view import CaseStoreView
 from mendq.catalogue import BY_NAME
 from mendq.catalogue.symptom import Symptom
 from mendq.cli.backtest.configuration import Configuration, Tags

@@ -19,7 +19,7 @@ from msgspec import Struct, ValidationError, convert
 from mendq.aws.clients import is_closed
 from mendq.aws.errors import PASSING, code_of, is_denied
 from mendq.cases import items
-from mendq.cases.context import CaseBucket
+from mendq.cases.case_bucket import CaseBucket
 from mendq.cases.finding import Scanned
 from mendq.cases.transactions import Table
 from mendq.cli.account import Account

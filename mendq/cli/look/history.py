@@ -11,7 +11,7 @@ from rich.text import Text
 from mendq.aws.consumers import consumers_behind, consuming, mappings_of, timeout_seconds_of
 from mendq.aws.queue import tags_of
 from mendq.aws.recent_changes import changes_since
-from mendq.cases.context import Baselines
+from mendq.cases.baselines import Baselines
 from mendq.cases.table import OpenCases
 from mendq.cli.account import Account
 from mendq.cli.commands import EVERY_CASE, QUEUE, Kind, command

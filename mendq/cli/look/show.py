@@ -9,7 +9,7 @@ import typer
 from msgspec import Struct
 
 from mendq.aws.errors import QueueGone
-from mendq.cases.context import Baselines
+from mendq.cases.baselines import Baselines
 from mendq.cases.table import CaseStore, OpenCases
 from mendq.cases.view import HoldUp
 from mendq.catalogue.visibility.needed_timeout import spans_of

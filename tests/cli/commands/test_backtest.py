@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from analytics.week_parts import is_own_queue
-from mendq.cases.view import Spread
+from mendq.cases.spread import Spread
 from mendq.cli.app import app
 from mendq.cli.backtest import nightly_run
 from mendq.cli.backtest.configuration import Configuration, as_given

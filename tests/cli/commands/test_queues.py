@@ -10,7 +10,7 @@ from msgspec import structs
 
 from mendq.aws.errors import FactsUnavailable
 from mendq.aws.queue import listed_queues
-from mendq.cases.context import CaseBucket
+from mendq.cases.case_bucket import CaseBucket
 from mendq.cases.finding import Finding, Scanned, findings_key, round_of, with_managed
 from mendq.model.limits import Consent, Mode
 from mendq.scan.store import ScanStore, Stretch

@@ -12,7 +12,7 @@ from botocore.stub import ANY, Stubber
 from msgspec import structs
 from msgspec.structs import replace as changed
 
-from mendq.cases.context import CaseBucket
+from mendq.cases.case_bucket import CaseBucket
 from mendq.cases.finding import Scanned, findings_key, round_of
 from mendq.cli.doctor.check import Check
 from mendq.cli.doctor.life import (

@@ -1,0 +1,100 @@
+"""How many queues show a symptom at the same time, and how many of them are managed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import Self
+
+from msgspec import Struct
+
+from mendq.model.limits import Mode
+
+WINDOW = timedelta(hours=1)
+SLOT = timedelta(minutes=10)
+# An item of the case store holds 400 KB. This many queues are a mass symptom in any account.
+MOST_QUEUES = 2_000
+
+
+class Spread(Struct, frozen=True):
+    """The notes of which queue showed a symptom when.
+
+    A note is a time, rounded down to ten minutes so that repeats are one note, and a queue's ARN.
+    """
+
+    notes: frozenset[tuple[datetime, str]] = frozenset()
+
+    @classmethod
+    def from_texts(cls, texts: Iterable[str]) -> Self:
+        """Read the notes of the case store.
+
+        Leave out what cannot be read, because one bad note must not stop an account.
+        """
+        notes = set[tuple[datetime, str]]()
+        for text in texts:
+            slot, _, queue_arn = text.partition(" ")
+            with suppress(ValueError):
+                if (moment := datetime.fromisoformat(slot)).tzinfo:
+                    notes.add((moment, queue_arn))
+        return cls(frozenset(notes))
+
+    def queues(self, now: datetime) -> frozenset[str]:
+        """Return the queues that showed it in the last hour, rounded up to ten minutes."""
+        oldest = _slot_of(now) - WINDOW
+        return frozenset(queue_arn for slot, queue_arn in self.notes if slot >= oldest)
+
+    def missing(self, queue_arns: Iterable[str], now: datetime) -> list[str]:
+        """Return the notes to add for these queues, as many as there is room for.
+
+        A queue that keeps failing is noted again every other slot. Otherwise the notes of a lasting
+        mass symptom would all expire together, and few queues would seem to show it.
+        """
+        slot = _slot_of(now)
+        noted_lately = {queue_arn for noted, queue_arn in self.notes if noted >= slot - SLOT}
+        room = max(0, MOST_QUEUES - len(self.notes) + len(self.outdated(now)))
+        to_note = sorted(set(queue_arns) - noted_lately)[:room]
+        return [f"{slot.isoformat()} {queue_arn}" for queue_arn in to_note]
+
+    def outdated(self, now: datetime) -> list[str]:
+        """Return the notes to remove: too old, or noted again since."""
+        oldest = _slot_of(now) - WINDOW
+        newest = {queue_arn: slot for slot, queue_arn in sorted(self.notes)}
+        return [
+            f"{slot.isoformat()} {queue_arn}"
+            for slot, queue_arn in self.notes
+            if slot < max(oldest, newest[queue_arn])
+        ]
+
+
+def _slot_of(moment: datetime) -> datetime:
+    """Return the start of the ten minutes that a moment is in."""
+    return moment.replace(minute=moment.minute // 10 * 10, second=0, microsecond=0)
+
+
+class Reach(Struct, frozen=True):
+    """The managed queues that show a symptom now.
+
+    Args:
+        queue_arns: The queues that show it.
+        managed_queues: The number of managed queues, 0 if they were not counted.
+        alike: How many of `queue_arns` Mendq may change as far as the queue in question.
+        managed_alike: How many of the managed queues that is true for.
+    """
+
+    queue_arns: frozenset[str] = frozenset()
+    managed_queues: int = 0
+    alike: int = 0
+    managed_alike: int = 0
+
+    @classmethod
+    def among(
+        cls, spread: frozenset[str], managed: Mapping[str, Mode], mode: Mode = Mode.OBSERVE
+    ) -> Self:
+        """Count the queues of `spread` among the `managed` ones, for a queue in `mode`.
+
+        Queues that are gone or not managed any more do not count.
+        """
+        shown = spread & managed.keys()
+        alike = {queue_arn for queue_arn, theirs in managed.items() if theirs >= mode}
+        return cls(shown, len(managed), len(shown & alike), len(alike))
