@@ -1,11 +1,13 @@
-"""A case: the life of one (queue, symptom), its states, and the severity people are notified
-with.
+"""What a case is, which states it can be in, and whom its transitions reach.
+
+A case is one symptom of one queue, from the transition that opens it to the one that ends it. A
+`Case` is its newest transition. Which transitions there are, `mendq.model.lifecycle` says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import MAXYEAR, datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
@@ -18,7 +20,7 @@ from mendq.model.steps import AttributeStep, RedriveMessages
 
 
 class State(StrEnum):
-    """As the case bucket, the case store and the nightly job spell them."""
+    """The states of a case, as case bucket, case store and nightly job spell them."""
 
     OBSERVED = "observed"
     REFUSED = "refused"
@@ -39,24 +41,31 @@ class State(StrEnum):
 
 FINAL = frozenset(
     {
-        *(State.OBSERVED, State.REFUSED, State.DECLINED, State.EXPIRED),
-        *(State.CLOSED, State.ROLLED_BACK),
+        State.OBSERVED,
+        State.REFUSED,
+        State.DECLINED,
+        State.EXPIRED,
+        State.CLOSED,
+        State.ROLLED_BACK,
     }
 )
-# What is written into the queue and has to show that it helps.
+# A fix is in the queue and must show that it helps.
 PROVING = (State.APPLIED, State.UNVERIFIED)
-# What is written there, and no person has to look at it yet.
+# A fix is in the queue, and no person has to look at it yet.
 WROTE = (*PROVING, State.VERIFIED, State.WATCHING, State.INEFFECTIVE)
 
 SCHEMA = 1
-# The events on the account's default bus, which docs/integrations.md describes.
+# The events on the account's default bus. docs/integrations.md describes them.
 EVENT_SOURCE = "mendq"
-TRANSITION_EVENT, NOTIFICATION_EVENT = "Mendq case transition", "Mendq notification"
+TRANSITION_EVENT = "Mendq case transition"
+NOTIFICATION_EVENT = "Mendq notification"
+# How long Mendq leaves a person's value alone, and how long a symptom must stay away.
 SILENT_DAYS = 7
+# How long after its time a case still counts as open if follow_up has not ended it.
 GRACE = timedelta(hours=1)
 
 
-# The code of what came to nothing because its queue was deleted.
+# The refusal code of a case that ended because its queue was deleted.
 QUEUE_DELETED = "queue_deleted"
 # In a case's evidence: which case's change did not help or was taken back. Plans for the queue and
 # symptom are only proposed from then on, until a person approves one.
@@ -65,16 +74,35 @@ LOWERED = "lowered_by"
 # the DLQ itself is not managed.
 MADE_FOR = "made_for"
 
-# Fields that a document spells otherwise, and those that stand beside it.
-_SPELLED = {"came_from": "from", "state": "to"}
-_BESIDE = ("code", "opened_at")
+# The keys that a document of a transition must have, in the order in which it has them.
+_DOCUMENT_KEYS = (
+    "notified",
+    "urgent",
+    "next_step",
+    "case_id",
+    "n",
+    "at",
+    "from",
+    "to",
+    "queue_arn",
+    "symptom",
+    "reason",
+    "evidence",
+    "steps",
+    "actor",
+)
+# Documents of older versions do not have these keys.
+_DEFAULTS: Mapping[str, Any] = {"urgent": False, "next_step": {}}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Announced:
-    """What people heard of a transition, urgently or not, and what one of them does next.
+    """What people got to know about a transition, and what a person does next.
 
-    `next_step` is a sentence, a command and a runbook; empty where an older Mendq wrote it down.
+    Args:
+        notified: True if people were notified.
+        urgent: True if the notification was urgent.
+        next_step: A sentence, a command and a runbook. Empty if an older version recorded it.
     """
 
     notified: bool = False
@@ -84,10 +112,22 @@ class Announced:
 
 @dataclass(frozen=True)
 class Case(Announced):
-    """The newest transition of a case, as the case store keeps it; `steps` are step documents.
+    """The newest transition of a case.
 
-    `code` is the refusal's, where one was given; the case store keeps it and `opened_at` beside the
-    document.
+    Args:
+        case_id: The case's name. It begins with the symptom.
+        n: The number of the transition, from 1.
+        at: When it happened.
+        came_from: The state before, None if the case opened.
+        state: The state now.
+        queue_arn: The queue.
+        symptom: The symptom's name.
+        reason: Why the case moved, for people.
+        evidence: The document of the failed calls, or of what a scan measured.
+        steps: The documents of the plan's steps.
+        actor: Who moved it: a Lambda, or the ARN of a person.
+        code: The refusal's code, empty without one. The case store keeps it beside the document.
+        opened_at: When the case opened. The case store keeps it beside the document.
     """
 
     case_id: str
@@ -105,86 +145,104 @@ class Case(Announced):
     opened_at: datetime | None = None
 
     def document(self) -> dict[str, Any]:
-        """The transition as the case bucket holds it."""
+        """Return the transition as the case bucket holds it.
+
+        The order of the keys must not change: the case store compares documents as text.
+        """
         queue = parts_of(self.queue_arn)
         return {
-            **{_SPELLED.get(name, name): getattr(self, name) for name in _in_documents()},
-            "schema": SCHEMA,
+            "notified": self.notified,
+            "urgent": self.urgent,
+            "next_step": dict(self.next_step),
+            "case_id": self.case_id,
+            "n": self.n,
             "at": to_text(self.at),
+            "from": self.came_from,
+            "to": self.state,
+            "queue_arn": self.queue_arn,
+            "symptom": self.symptom,
+            "reason": self.reason,
+            "evidence": dict(self.evidence),
+            "steps": [dict(step) for step in self.steps],
+            "actor": self.actor,
+            "schema": SCHEMA,
             "code": self.code,
             "account": queue.account,
             "region": queue.region,
-            "evidence": dict(self.evidence),
-            "steps": [dict(step) for step in self.steps],
-            "next_step": dict(self.next_step),
         }
 
     @classmethod
     def from_document(
         cls, document: Mapping[str, Any], code: str = "", opened_at: datetime | None = None
     ) -> Self:
-        """Raise KeyError, TypeError or ValueError where `document` is none of ours.
-
-        An older Mendq's does not say whether it was urgent, nor what to do next.
-        """
-        document = {"urgent": False, "next_step": {}, **document}
-        said = document.get("code")
-        code = code or (said if isinstance(said, str) else "")
-        read = {name: document[_SPELLED.get(name, name)] for name in _in_documents()}
-        read["n"] = int(read["n"])
-        read["at"] = datetime.fromisoformat(read["at"])
-        read["came_from"] = State(read["came_from"]) if read["came_from"] else None
-        read["state"] = State(read["state"])
-        read["steps"] = tuple({**step} for step in read["steps"])
-        if not all(isinstance(text, str) for step in read["steps"] for text in step.values()):
-            raise TypeError("a step of its is no texts by name")
-        step = read["next_step"]
-        read["next_step"] = step if isinstance(step, Mapping) else {}
-        evidence = read["evidence"]
-        if not isinstance(evidence, Mapping):
-            raise TypeError("its evidence is no mapping")
-        seen = filter(None, map(evidence.get, ("first_at", "last_at")))
-        for moment in (read["at"], *map(datetime.fromisoformat, seen)):
-            if moment.tzinfo is None or moment.year == MAXYEAR:  # no room for what is due then
-                raise ValueError(f"{moment} is no time of a case")
-        for name, kind in (("failed_calls", int), ("principals", list), ("requests", list)):
-            if not isinstance(evidence.get(name, kind()), kind):
-                raise TypeError(f"its evidence's {name} is no {kind.__name__}")
-        for each in evidence.get("requests", ()):
-            if not isinstance(each, Mapping) or not all(isinstance(e, str) for e in each.values()):
-                raise TypeError("its evidence's requests is no list of texts by name")
-        parts_of(read["queue_arn"])
-        return cls(**read, code=code, opened_at=opened_at)
+        """Read a document. Raise KeyError, TypeError or ValueError if it is not ours."""
+        document = {**_DEFAULTS, **document}
+        for key in _DOCUMENT_KEYS:
+            if key not in document:
+                raise KeyError(key)
+        own_code = document.get("code")
+        if not code and isinstance(own_code, str):
+            code = own_code
+        number = int(document["n"])
+        at = datetime.fromisoformat(document["at"])
+        came_from = State(document["from"]) if document["from"] else None
+        state = State(document["to"])
+        steps = _read_steps(document["steps"])
+        evidence = document["evidence"]
+        _check_evidence(evidence, at)
+        next_step = document["next_step"]
+        parts_of(document["queue_arn"])
+        return cls(
+            notified=document["notified"],
+            urgent=document["urgent"],
+            next_step=next_step if isinstance(next_step, Mapping) else {},
+            case_id=document["case_id"],
+            n=number,
+            at=at,
+            came_from=came_from,
+            state=state,
+            queue_arn=document["queue_arn"],
+            symptom=document["symptom"],
+            reason=document["reason"],
+            evidence=evidence,
+            steps=steps,
+            actor=document["actor"],
+            code=code,
+            opened_at=opened_at,
+        )
 
     def key(self) -> str:
-        """Its place in the case bucket: writing it twice changes nothing."""
+        """Return the transition's key in the case bucket. Writing it twice changes nothing."""
         return f"cases/dt={self.at:%Y-%m-%d}/{self.transition}.json"
 
     @property
     def transition(self) -> str:
-        """Which case this is and how far it has come."""
+        """The name of this transition: the case and the transition's number."""
         return f"{self.case_id}-{self.n}"
 
     @property
     def callers(self) -> tuple[str, ...]:
-        """Whose calls failed; for what a scan found the symptom stands."""
-        return tuple(filter(None, self.evidence.get("principals", ()))) or (self.symptom,)
+        """The principals whose calls failed. For a case that a scan found: the symptom."""
+        principals = self.evidence.get("principals", ())
+        return tuple(principal for principal in principals if principal) or (self.symptom,)
 
     @property
     def is_final(self) -> bool:
+        """True if the case has ended."""
         return self.state in FINAL
 
     @property
     def goes_on(self) -> bool:
-        """Whether its owner is at work on it for as long as it takes, a little each minute."""
-        redrives = (each["attribute"] == RedriveMessages.attribute for each in self.steps)
-        return self.state is State.APPLIED and any(redrives)
+        """True for a redrive at work: its owner continues it each minute, however long it takes."""
+        if self.state is not State.APPLIED:
+            return False
+        return any(step["attribute"] == RedriveMessages.attribute for step in self.steps)
 
     def is_open(self, now: datetime, timing: Timing) -> bool:
-        """Whether it still speaks for its queue.
+        """Return True if the case still keeps other cases of its queue and symptom from opening.
 
-        What time alone ends is held to have ended a while later, even if nobody has said so: a
-        follow-up that is down must not keep a queue from being fixed for ever.
+        A state that ends by time counts as ended a while later, even if follow_up has not ended it.
+        Otherwise a follow-up that is down would keep a queue from being fixed for ever.
         """
         if self.is_final:
             return False
@@ -192,8 +250,9 @@ class Case(Announced):
         return patience is None or now < self.at + patience + GRACE
 
     def moved(self, to: State, reason: str, now: datetime, **over: Any) -> Case:
-        """Its next transition; `over` are fields that change beside the state."""
+        """Return the case with its next transition. `over` are other fields that change."""
         evidence = self._evidence_in(to, over.pop("evidence", self.evidence))
+        code_and_actor = {"code": "", "actor": "follow_up", **over}
         return replace(
             self,
             n=self.n + 1,
@@ -205,26 +264,32 @@ class Case(Announced):
             urgent=False,
             next_step={},
             evidence=evidence,
-            **{"code": "", "actor": "follow_up", **over},
+            **code_and_actor,
         )
 
     def _evidence_in(self, to: State, evidence: Mapping[str, Any]) -> Mapping[str, Any]:
-        """LOWERED is put there by a change that did not help; a person's yes takes it away."""
-        if to is State.ROLLED_BACK or (to is State.ESCALATED and self.state in WROTE):
+        """Return the evidence for the next state, with or without LOWERED.
+
+        A change that did not help or was taken back adds it. A person's approval removes it.
+        """
+        has_not_helped = to is State.ESCALATED and self.state in WROTE
+        if to is State.ROLLED_BACK or has_not_helped:
             return {**evidence, LOWERED: self.case_id}
-        raised = to is State.APPROVED
-        return {name: each for name, each in evidence.items() if not (raised and name == LOWERED)}
+        is_approved = to is State.APPROVED
+        return {
+            name: value for name, value in evidence.items() if not (is_approved and name == LOWERED)
+        }
 
     def after(self, newest: Case | None) -> Case:
-        """The same transition behind the newest one, where the case has moved meanwhile."""
+        """Return the same transition behind the newest one, if the case has moved meanwhile."""
         if newest is None or newest.case_id != self.case_id or newest.n < self.n:
             return self
         return replace(self, n=newest.n + 1, came_from=newest.state, at=max(self.at, newest.at))
 
     def says_the_same(self, other: Case) -> bool:
-        """Whether `other` would only repeat it.
+        """Return True if `other` would only repeat this case.
 
-        The numbers in a reason move, and refusals take turns: neither is news within a cooldown.
+        Numbers in a reason change, and refusals alternate. Neither is news within a cooldown.
         """
         if self.state is other.state is State.REFUSED:
             return True
@@ -232,17 +297,43 @@ class Case(Announced):
 
     @property
     def undoes(self) -> bool:
-        """Whether its steps take back what the case wrote: no freeze and no budget stops that."""
+        """True if the steps take back what the case wrote. No freeze and no budget stops that."""
         return self.state is State.ROLLED_BACK
 
     @property
     def news(self) -> str:
-        """What a page about it says, in a word or two."""
+        """The key of what a notification about the case says: its state and refusal code."""
         return f"{self.state}:{self.code}"
 
 
+def _read_steps(steps: Any) -> tuple[Mapping[str, str], ...]:
+    """Return copies of the step documents. Raise TypeError or ValueError if one is not ours."""
+    documents = tuple({**step} for step in steps)
+    if not all(isinstance(text, str) for step in documents for text in step.values()):
+        raise TypeError("a step of its is no texts by name")
+    return documents
+
+
+def _check_evidence(evidence: Any, at: datetime) -> None:
+    """Raise TypeError or ValueError if the evidence, or a time of the transition, is not ours."""
+    if not isinstance(evidence, Mapping):
+        raise TypeError("its evidence is no mapping")
+    failed_at = [evidence[name] for name in ("first_at", "last_at") if evidence.get(name)]
+    for moment in (at, *map(datetime.fromisoformat, failed_at)):
+        # Times are added to these, and the last year has no room for them.
+        if moment.tzinfo is None or moment.year == MAXYEAR:
+            raise ValueError(f"{moment} is no time of a case")
+    for name, kind in (("failed_calls", int), ("principals", list), ("requests", list)):
+        if not isinstance(evidence.get(name, kind()), kind):
+            raise TypeError(f"its evidence's {name} is no {kind.__name__}")
+    for request in evidence.get("requests", ()):
+        is_mapping = isinstance(request, Mapping)
+        if not is_mapping or not all(isinstance(text, str) for text in request.values()):
+            raise TypeError("its evidence's requests is no list of texts by name")
+
+
 class Said(TypedDict):
-    """What a transition says of itself: why, by whom, and the code of the refusal, if one."""
+    """Why a case opened, who opened it, and the refusal's code if there is one."""
 
     reason: str
     actor: str
@@ -260,12 +351,13 @@ def opened(  # noqa: PLR0913 - each is one column of the transition
     previous: Case | None = None,
     **said: Unpack[Said],
 ) -> Case:
-    """The first transition of a new case, named after the case before it.
+    """Return the first transition of a new case.
 
-    So two runs that open one at once, or one that died and its second delivery, name the same case.
+    Its name depends on the case before it. So two runs that open a case at the same time give it
+    the same name, and so does the second delivery after a run that died.
     """
-    after = previous.case_id if previous else ""
-    digest = sha256(f"{queue_arn} {symptom} {after} {now:%Y-%m-%d}".encode()).hexdigest()
+    previous_id = previous.case_id if previous else ""
+    digest = sha256(f"{queue_arn} {symptom} {previous_id} {now:%Y-%m-%d}".encode()).hexdigest()
     return Case(
         case_id=f"{symptom}-{digest[:12]}",
         n=1,
@@ -282,7 +374,7 @@ def opened(  # noqa: PLR0913 - each is one column of the transition
 
 
 def longest_in(state: State, timing: Timing) -> timedelta | None:
-    """How long a case may be in a state by itself; None: until a person or the queue ends it."""
+    """Return how long a case may stay in a state. None: until a person or the queue ends it."""
     hours = {
         State.PROPOSED: timing.proposal_hours,
         State.APPROVED: timing.proposal_hours,
@@ -295,40 +387,39 @@ def longest_in(state: State, timing: Timing) -> timedelta | None:
     return timedelta(hours=hours[state]) if state in hours else None
 
 
-def _in_documents() -> list[str]:
-    return [each.name for each in fields(Case) if each.name not in _BESIDE]
-
-
-# More than this in an hour is read by nobody; the rest are held back, which is said in sum. Of the
-# urgent ones some are kept for queues that people have not heard of, one for each caller.
+# How often people are notified. `mendq.notifications.announcements` gives the reasons.
 NOTIFICATIONS_PER_HOUR = 20
 RESERVED_FOR_NEW_CALLERS = 10
-# So many callers, and the queues of as many, are named in sum.
+# The sum of held back notifications names at most so many callers.
 MOST_CALLERS = 50
+# The same news is announced again after this.
 NOTIFIED_AGAIN_AFTER = timedelta(hours=24)
 
 
 class Severity(StrEnum):
-    """The topics, one each."""
+    """How urgent a notification is. Each severity has a topic of its own."""
 
     URGENT = "urgent"
     INFO = "info"
 
 
 def severity_of(case: Case, mode: Mode, *, of_the_plan: bool) -> Severity | None:
-    """Whom a case reaches as it stands; None: it is only written down.
+    """Return how urgently people must hear about a case, None if it is only recorded.
 
-    `of_the_plan` is a refusal that the queue's own facts gave: a freeze, a budget or a mass symptom
-    is no news about this queue. In observe mode nothing is proposed and so nothing is declined.
-    A person who approved a plan waits to hear that it came to nothing; a proposal that nobody
-    answered only runs out.
+    Args:
+        case: The case with its new transition.
+        mode: How far Mendq may go on the queue. In observe mode nothing is proposed, so nobody
+            hears of a refusal.
+        of_the_plan: True if the queue's own facts refused the plan. A freeze, a budget or a mass
+            symptom is no news about this queue.
     """
-    is_news = {
-        State.OVERRIDDEN: True,
-        State.PROPOSED: True,
-        State.EXPIRED: case.came_from is State.APPROVED,
-        State.REFUSED: of_the_plan and mode >= Mode.PROPOSE,
-    }
     if case.state is State.ESCALATED:
         return Severity.URGENT
-    return Severity.INFO if is_news.get(case.state) else None
+    if case.state in (State.OVERRIDDEN, State.PROPOSED):
+        return Severity.INFO
+    # A person who approved a plan waits for it. A proposal that nobody answered only expires.
+    if case.state is State.EXPIRED and case.came_from is State.APPROVED:
+        return Severity.INFO
+    if case.state is State.REFUSED and of_the_plan and mode >= Mode.PROPOSE:
+        return Severity.INFO
+    return None

@@ -1,23 +1,26 @@
-"""Evidence for a case: distinct recent failed calls, and who made them."""
+"""Which failed calls a case stands on, and who made them."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
 from mendq.model.failed_call import FailedCall, RefusedBy, refused_by
 
-_WITH_BATCHES = ("ChangeMessageVisibility", "DeleteMessage", "SendMessage")
-
-# A batch takes the permission of the single call.
+# The calls that carry messages, and the action that allows each. A batch needs the permission of
+# the single call.
 _GRANTED_BY = {
     "ReceiveMessage": "ReceiveMessage",
-    **{each: each for each in _WITH_BATCHES},
-    **{f"{each}Batch": each for each in _WITH_BATCHES},
+    "ChangeMessageVisibility": "ChangeMessageVisibility",
+    "DeleteMessage": "DeleteMessage",
+    "SendMessage": "SendMessage",
+    "ChangeMessageVisibilityBatch": "ChangeMessageVisibility",
+    "DeleteMessageBatch": "DeleteMessage",
+    "SendMessageBatch": "SendMessage",
 }
 
 MESSAGE_TRAFFIC = frozenset(_GRANTED_BY)
@@ -28,30 +31,30 @@ IDENTITY = re.compile(
     r"arn:aws[a-z-]{0,16}:iam::[0-9]{12}:(?:role|user)/[A-Za-z0-9+=,.@_/-]{1,180}"
 )
 
-
-SEND_MESSAGE, RECEIVE_MESSAGE = (f"sqs:{each}" for each in ("SendMessage", "ReceiveMessage"))
+SEND_MESSAGE = "sqs:SendMessage"
+RECEIVE_MESSAGE = "sqs:ReceiveMessage"
 
 
 def granted_by(event_names: Iterable[str]) -> tuple[str, ...]:
-    """The IAM actions that allow these calls; calls that carry no messages are left out."""
-    actions = {_GRANTED_BY[each] for each in event_names if each in _GRANTED_BY}
-    return tuple(sorted(f"sqs:{each}" for each in actions))
+    """Return the IAM actions that allow these calls, without calls that carry no messages."""
+    actions = {_GRANTED_BY[name] for name in event_names if name in _GRANTED_BY}
+    return tuple(sorted(f"sqs:{action}" for action in actions))
 
 
-# What moving messages takes: of the DLQ, and of the source.
+# The IAM actions that moving messages needs, on the DLQ and on its source.
 MESSAGE_ACTIONS = granted_by(MESSAGE_TRAFFIC)
 
 
 def named(principals: Collection[str]) -> str:
-    """A few of them and how many more; who they are is CloudTrail's word."""
+    """Name the first principals in a sentence, and say how many more there are."""
     more = len(principals) - _NAMED_AT_MOST
-    first = ", ".join(_shortened(each) for each in list(principals)[:_NAMED_AT_MOST])
-    said = first or "a caller that CloudTrail does not name"
-    return f"{said} and {more} more" if more > 0 else said
+    first = [_shortened(principal) for principal in list(principals)[:_NAMED_AT_MOST]]
+    names = ", ".join(first) or "a caller that CloudTrail does not name"
+    return f"{names} and {more} more" if more > 0 else names
 
 
 def _shortened(principal: str) -> str:
-    """A path may be 512 characters long, and what is said after it must still be read."""
+    """Return both ends of a long name. An IAM path may be 512 characters long."""
     if len(principal) <= _NAME_AT_MOST:
         return principal
     end = _NAME_AT_MOST // 2
@@ -59,42 +62,62 @@ def _shortened(principal: str) -> str:
 
 
 def is_role(principal: str) -> bool:
-    """Whether it is the ARN of a role of IAM, and not of a session of one."""
+    """Return True for the ARN of an IAM role; False for a session of one."""
     return IDENTITY.fullmatch(principal) is not None and ":role/" in principal
 
 
 def first_identity(principals: Iterable[str]) -> str | None:
-    """The first that is a role or a user of IAM; services and federated callers are not."""
-    return next((each for each in principals if IDENTITY.fullmatch(each)), None)
+    """Return the first IAM role or user. Services and federated callers are neither."""
+    for principal in principals:
+        if IDENTITY.fullmatch(principal):
+            return principal
+    return None
 
 
 def are_strangers_to(account: str, principals: Iterable[str]) -> bool:
-    """Whether one of them is a role or a user of another account."""
-    identities = (each for each in principals if IDENTITY.fullmatch(each))
-    return any(each.split(":")[4] != account for each in identities)
+    """Return True if one of them is an IAM role or user of another account."""
+    identities = [principal for principal in principals if IDENTITY.fullmatch(principal)]
+    return any(identity.split(":")[4] != account for identity in identities)
 
 
 MAXIMUM_PRINCIPALS = 10
 MAXIMUM_RETAINED = 10
 MAXIMUM_MESSAGE = 300
-# Of the requests that a case stands on, so many of the first and of the last are kept.
+# A case keeps this many of the first requests that it stands on, and of the last.
 REQUESTS_AT_EACH_END = 5
-_ASKED_FOR = ("request_id", "error_code", "error_message")
-_OF_REQUESTS = (*_ASKED_FOR, "principal_arn", "source_ip", "user_agent")
+# The fields of a request that a case keeps, besides its time and operation.
+_REQUEST_FIELDS = (
+    "request_id",
+    "error_code",
+    "error_message",
+    "principal_arn",
+    "source_ip",
+    "user_agent",
+)
 STALE_AFTER = timedelta(minutes=60)
-# So many distinct events, so close together, before anything is believed.
+# This many distinct events within this time are enough evidence.
 DISTINCT_EVENTS = 3
 WITHIN_SECONDS = 600
 
 
 @dataclass(frozen=True, order=True)
 class Sighting:
-    """What the case store keeps of one failed call; ordered by time.
+    """What the case store keeps of one failed call, or of one finding of a scan. Ordered by time.
 
-    `requested_visibility_seconds` is the visibility timeout that the call itself asked for, if it
-    did; `refused_by` the policy that refused it, if one did. `measured` tells what a scan found
-    from a failed call: one is enough, because it stands on hours of counting. Message and user
-    agent are others' text.
+    Args:
+        event_time: When the call was made, or the scan.
+        event_id: CloudTrail's id of the event.
+        request_id: AWS's id of the request, for AWS Support.
+        principal_arn: The caller, empty if CloudTrail does not name it.
+        event_name: The call.
+        requested_visibility_seconds: The visibility timeout that the call itself asked for.
+        refused_by: The policy that refused the call.
+        measured: True for what a scan found. One is enough as evidence, because it stands on hours
+            of counting.
+        error_code: The call's error code.
+        error_message: The call's error message. Another party wrote it.
+        source_ip: Where the call came from.
+        user_agent: The caller's program. Another party wrote it.
     """
 
     event_time: datetime
@@ -112,12 +135,14 @@ class Sighting:
 
     @classmethod
     def of_measurement(cls, at: datetime) -> Self:
-        """What a scan found at that moment; the same scan's twice is one."""
+        """Return the sighting of a scan. Two findings of the same second are one sighting."""
         to_the_second = at.replace(microsecond=0)
-        return cls(to_the_second, f"scan:{to_text(to_the_second)}", "", "", measured=True)
+        event_id = f"scan:{to_text(to_the_second)}"
+        return cls(to_the_second, event_id, request_id="", principal_arn="", measured=True)
 
     @classmethod
     def of(cls, call: FailedCall) -> Self:
+        """Return the sighting of a failed call, its time to the millisecond."""
         to_the_millisecond = call.event_time.microsecond // 1_000 * 1_000
         return cls(
             call.event_time.replace(microsecond=to_the_millisecond),
@@ -134,45 +159,72 @@ class Sighting:
         )
 
     def to_text(self) -> str:
-        """The same call gives the same text, so that a set of them counts no event twice."""
-        at, *others = (getattr(self, each.name) for each in fields(self))
-        return json.dumps([int(at.timestamp() * 1000), *others])
+        """Return the text that the case store keeps, the fields as a JSON array.
+
+        The same call always gives the same text, so that a set of texts counts no event twice.
+        """
+        values = [
+            int(self.event_time.timestamp() * 1000),
+            self.event_id,
+            self.request_id,
+            self.principal_arn,
+            self.event_name,
+            self.requested_visibility_seconds,
+            self.refused_by,
+            self.measured,
+            self.error_code,
+            self.error_message,
+            self.source_ip,
+            self.user_agent,
+        ]
+        return json.dumps(values)
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """Raise ValueError or TypeError where `text` is none of ours."""
-        at, event_id, request_id, principal, name, visibility, refused, *more = json.loads(text)
-        seen_at = datetime.fromtimestamp(at / 1000, UTC)
-        refused_by = None if refused is None else RefusedBy(refused)
-        return cls(seen_at, event_id, request_id, principal, name, visibility, refused_by, *more)
+        """Read a text of `to_text`. Raise ValueError or TypeError if it is not ours.
+
+        Older versions wrote fewer of the last fields.
+        """
+        at, event_id, request_id, principal, name, visibility, refused, *later = json.loads(text)
+        return cls(
+            datetime.fromtimestamp(at / 1000, UTC),
+            event_id,
+            request_id,
+            principal,
+            name,
+            visibility,
+            None if refused is None else RefusedBy(refused),
+            *later,
+        )
 
     def request(self) -> dict[str, str]:
-        """What AWS Support asks for, and where it came from; what is not known is left out."""
-        said = {"at": to_text(self.event_time), "operation": self.event_name}
-        said |= {name: getattr(self, name) for name in _OF_REQUESTS}
-        return {name: text for name, text in said.items() if text}
+        """Return what AWS Support asks for and where the call came from, without empty fields."""
+        request = {"at": to_text(self.event_time), "operation": self.event_name}
+        for name in _REQUEST_FIELDS:
+            request[name] = getattr(self, name)
+        return {name: text for name, text in request.items() if text}
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Distinct sightings in time order."""
+    """Distinct sightings in the order of their time."""
 
     sightings: tuple[Sighting, ...] = ()
 
     @classmethod
     def of(cls, sightings: Iterable[Sighting]) -> Self:
-        """One sighting per event id, the earliest."""
+        """Keep one sighting for each event id, the earliest."""
         by_event: dict[str, Sighting] = {}
-        for each in sorted(sightings):
-            by_event.setdefault(each.event_id, each)
+        for sighting in sorted(sightings):
+            by_event.setdefault(sighting.event_id, sighting)
         return cls(tuple(by_event.values()))
 
     @property
     def suffices(self) -> bool:
-        """Whether enough distinct events lie within the window, or a scan has measured it."""
-        if any(each.measured for each in self.sightings):
+        """True if enough distinct events lie within the window, or if a scan measured it."""
+        if any(sighting.measured for sighting in self.sightings):
             return True
-        times = [each.event_time for each in self.sightings]
+        times = [sighting.event_time for sighting in self.sightings]
         window = timedelta(seconds=WITHIN_SECONDS)
         last = DISTINCT_EVENTS - 1
         return any(
@@ -180,88 +232,97 @@ class Evidence:
         )
 
     def since(self, moment: datetime | None) -> Evidence:
-        """What was seen from `moment` on; all of it where that is None."""
+        """Return what was seen from `moment` on, all of it if that is None."""
         if moment is None:
             return self
-        return Evidence(tuple(each for each in self.sightings if each.event_time >= moment))
+        return Evidence(tuple(seen for seen in self.sightings if seen.event_time >= moment))
 
     def fresh(self, now: datetime) -> Evidence:
-        """What is not stale; a case store keeps things longer than they mean something."""
+        """Return what is not stale. The case store keeps sightings longer than they count."""
         return self.since(now - STALE_AFTER)
 
     def worth_keeping(self) -> tuple[Sighting, ...]:
-        """The newest: enough to complete a window, few enough to store."""
+        """Return the newest sightings: enough to complete a window, few enough to store."""
         return self.sightings[-MAXIMUM_RETAINED:]
 
     def reader_visibility_seconds(self) -> int | None:
-        """The least visibility timeout that every one of the calls itself asked for; 0 gives a
-        message back.
+        """Return the smallest visibility timeout, if every call itself asked for one.
+
+        Return None if a call did not. A call that asks for 0 gives its message back, and counts as
+        one that did not ask.
         """
-        asked = [each.requested_visibility_seconds or 0 for each in self.calls]
-        return min(asked, default=0) or None
+        asked_seconds = [call.requested_visibility_seconds or 0 for call in self.calls]
+        return min(asked_seconds, default=0) or None
 
     def principals(self) -> tuple[str, ...]:
-        named = {each.principal_arn for each in self.sightings if each.principal_arn}
-        return tuple(sorted(named)[:MAXIMUM_PRINCIPALS])
+        """Return the first callers by name, at most MAXIMUM_PRINCIPALS."""
+        callers = {sighting.principal_arn for sighting in self.sightings if sighting.principal_arn}
+        return tuple(sorted(callers)[:MAXIMUM_PRINCIPALS])
 
     @property
     def calls(self) -> tuple[Sighting, ...]:
-        """Those that are failed calls, and not what a scan measured."""
-        return tuple(each for each in self.sightings if not each.measured)
+        """The failed calls, without what a scan measured."""
+        return tuple(sighting for sighting in self.sightings if not sighting.measured)
 
     def event_names(self) -> tuple[str, ...]:
-        return tuple(sorted({each.event_name for each in self.sightings if each.event_name}))
+        """Return the names of the calls."""
+        names = {sighting.event_name for sighting in self.sightings if sighting.event_name}
+        return tuple(sorted(names))
 
     def refused_by(self) -> frozenset[RefusedBy]:
-        """The policies that refused the calls."""
-        return frozenset(each.refused_by for each in self.sightings if each.refused_by is not None)
+        """Return the policies that refused the calls."""
+        policies = [sighting.refused_by for sighting in self.sightings]
+        return frozenset(policy for policy in policies if policy is not None)
 
     def document(self) -> dict[str, object]:
-        """As transitions hold it; what a scan measured is no request."""
-        first, last = self.sightings[0], self.sightings[-1]
-        requests = [each.request_id for each in self.calls] or [""]
-        refused = sorted(self.refused_by())
-        return {
-            "failed_calls": len(self.calls),
-            "first_request_id": requests[0],
-            "last_request_id": requests[-1],
-            "first_at": to_text(first.event_time),
-            "last_at": to_text(last.event_time),
+        """Return the evidence as transitions hold it. What a scan measured is no request."""
+        calls = self.calls
+        document: dict[str, object] = {
+            "failed_calls": len(calls),
+            "first_request_id": calls[0].request_id if calls else "",
+            "last_request_id": calls[-1].request_id if calls else "",
+            "first_at": to_text(self.sightings[0].event_time),
+            "last_at": to_text(self.sightings[-1].event_time),
             "principals": list(self.principals()),
-            "requests": first_and_last([each.request() for each in self.calls]),
-            # What a case about callers is planned by once more, when a person has approved it.
-            **({"event_names": list(self.event_names()), "refused_by": refused} if refused else {}),
+            "requests": first_and_last([call.request() for call in calls]),
         }
+        refused = sorted(self.refused_by())
+        if refused:
+            # After an approval, a case about callers is planned again from these.
+            document["event_names"] = list(self.event_names())
+            document["refused_by"] = refused
+        return document
 
     def added_to(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """An older evidence's document with what was seen since: what a case stands on grows."""
+        """Return an older evidence's document with what was seen since: a case's evidence grows."""
         if not self.sightings:
             return dict(document)
         newer = self.document()
-        requests: Any = newer.pop("requests")
-        both = {
-            name: sorted({*document.get(name, ()), *some})
-            for name, some in newer.items()
-            if isinstance(some, list)
+        newer_requests: Any = newer.pop("requests")
+        joined = {
+            name: sorted({*document.get(name, ()), *values})
+            for name, values in newer.items()
+            if isinstance(values, list)
         }
         return {
             **document,
-            **both,
+            **joined,
             "failed_calls": document["failed_calls"] + len(self.calls),
             "first_request_id": document["first_request_id"] or newer["first_request_id"],
             "last_request_id": newer["last_request_id"] or document["last_request_id"],
             "last_at": newer["last_at"],
-            "principals": both["principals"][:MAXIMUM_PRINCIPALS],
-            "requests": first_and_last([*document.get("requests", ()), *requests]),
+            "principals": joined["principals"][:MAXIMUM_PRINCIPALS],
+            "requests": first_and_last([*document.get("requests", ()), *newer_requests]),
         }
 
 
 def first_and_last(requests: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
-    """A few of either end, in their order."""
-    first, later = requests[:REQUESTS_AT_EACH_END], requests[REQUESTS_AT_EACH_END:]
+    """Return the first and the last requests, in their order."""
+    first = requests[:REQUESTS_AT_EACH_END]
+    later = requests[REQUESTS_AT_EACH_END:]
     return [*first, *later[-REQUESTS_AT_EACH_END:]]
 
 
 def to_text(moment: datetime) -> str:
-    """UTC with milliseconds, as every document of ours spells a time."""
+    """Return a time in UTC with milliseconds, as all of Mendq's documents have it."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
