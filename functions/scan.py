@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from functions.entry import Call, Event, count_by_symptom, entry
+from functions.entry import Call, Event, entry
 from mendq.aws.errors import QueueRefusesUs
 from mendq.cases.finding import Scanned
 from mendq.model.names import OwnMetric
@@ -27,13 +27,7 @@ def handler(_event: Event, call: Call[ScanSettings]) -> dict[str, int]:
     """
     context = call.at_store(ScanContext, remaining_seconds=call.remaining_seconds, paces=Paces())
     scanned = scan_hourly(context) or Scanned()
-    counts = {
-        OwnMetric.SCANNED_QUEUES: scanned.queues_scanned,
-        OwnMetric.SCAN_SKIPPED: len(scanned.skipped),
-        OwnMetric.SCAN_ERRORS: faults(scanned),
-    }
-    call.count(counts)
-    count_by_symptom(OwnMetric.SCAN_FINDINGS, scanned.by_symptom())
+    call.count({OwnMetric.SCAN_ERRORS: faults(scanned)})
     for finding in islice(scanned.findings, MOST_FINDINGS):
         call.log.info("found a symptom", finding=finding.document())
     for queue_arn, error in islice(scanned.failed.items(), MOST_ERRORS):

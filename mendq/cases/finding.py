@@ -112,9 +112,6 @@ class Scanned:
         """Whether there were queues, and nothing could be seen of any."""
         return self.unseen > 0 and self.unseen + self.gone == self.queues_scanned
 
-    def by_symptom(self) -> Counter[str]:
-        return Counter(each.symptom for each in self.findings)
-
     def document(self, at: datetime) -> dict[str, Any]:
         """As the case bucket holds a round."""
         return {

@@ -108,7 +108,6 @@ class Healed(Struct):
         return {
             OwnMetric.FAILED_CALLS_SEEN: self.failed_calls,
             OwnMetric.UNKNOWN_ERROR_CODES: len(self.unknown_codes),
-            OwnMetric.UNREADABLE_EVENTS: len(self.unreadable),
             OwnMetric.HEAL_ERRORS: len(self.faults),
             OwnMetric.AUTO_FIXES: of_symptoms[OwnMetric.AUTO_FIXES],
             OwnMetric.REFUSALS: of_symptoms[OwnMetric.REFUSALS] + len(self.ignored),

@@ -17,7 +17,6 @@ class OwnMetric(StrEnum):
 
     FAILED_CALLS_SEEN = "FailedCallsSeen"
     UNKNOWN_ERROR_CODES = "UnknownErrorCodes"
-    UNREADABLE_EVENTS = "UnreadableEvents"
     HEAL_ERRORS = "HealErrors"
     FOLLOW_UP_ERRORS = "FollowUpErrors"
     AUTO_FIXES = "AutoFixes"
@@ -32,10 +31,7 @@ class OwnMetric(StrEnum):
     PROBES_LOST = "ProbesLostInARow"
     REDRIVEN_MESSAGES = "RedrivenMessages"
     QUARANTINED_MESSAGES = "QuarantinedMessages"
-    SCANNED_QUEUES = "ScannedQueues"
-    SCAN_SKIPPED = "ScanSkipped"
     SCAN_ERRORS = "ScanErrors"
-    SCAN_FINDINGS = "ScanFindings"
     REPORTS_DELIVERED = "ReportsDelivered"
     REPORTS_NOT_DELIVERED = "ReportsNotDelivered"
     WEEKS_FAILED = "WeeksFailed"

@@ -32,14 +32,16 @@ def deliver(bodies: dict[str, str]) -> list[str]:
 
 
 def test_junk_costs_itself_and_is_parked(
-    account: Account, capsys: pytest.CaptureFixture[str]
+    account: Account, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     queue = account.queue(VisibilityTimeout="30")
     junk = {"junk": "<html>", "nest": "[" * 9000, "empty": "{}"}
     assert deliver({**junk, **account.late_deletes(queue, "1", "2", "3")}) == ["junk", "nest"]
     assert account.visibility(queue) == 45
     seen = metrics(capsys.readouterr().out)
-    assert (seen["FailedCallsSeen"], seen["UnreadableEvents"]) == (3, 2)
+    assert seen["FailedCallsSeen"] == 3
+    (logged,) = (vars(record) for record in caplog.records if "reasons" in vars(record))
+    assert logged["reasons"].total() == 2
     assert "HealErrors" not in seen, "junk is no fault of heal's"
     assert seen["AutoFixes"] == seen["AutoFixes by ['symptom']"] == 1
     assert not {"Refusals", "UnknownErrorCodes"} & seen.keys()

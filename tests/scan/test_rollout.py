@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from unittest.mock import Mock
 
 import pytest
@@ -27,7 +28,7 @@ def test_a_first_rollout_with_many_faults_of_configuration_is_no_mass_symptom(
         account.queue(f"r-{n:02}", tag="Heal", SqsManagedSseEnabled="false")
     an_hour_on(account)
     done = scanned.done()
-    found = done.by_symptom()
+    found = Counter(finding.symptom for finding in done.findings)
     assert found["alarm_missing"] == found["tls_not_enforced"] == 60
     assert found["tag_not_understood"] == found["dlq_retention_too_short"] == 20
     assert len(scanned.named()) == NEW_FAULTS_A_DAY
