@@ -13,7 +13,6 @@ from botocore.config import Config
 
 HOST = "127.0.0.1"
 ACCOUNT = "000000000000"
-OTHER_ACCOUNT = "111111111111"
 REGION = "us-east-1"
 REPOSITORY = Path(__file__).resolve().parent.parent
 PORTS = REPOSITORY / "build" / "account"  # a folder for each port that is served

@@ -13,6 +13,8 @@ from local_account.process import LocalAccount
 from local_account.where import ACCOUNT, PROFILES, credentials
 from tests.local_account.conftest import TINY
 
+# An account besides the one that holds the stack.
+OTHER_ACCOUNT = "111111111111"
 ALL_OF_SQS = {"Effect": "Allow", "Action": "sqs:*", "Resource": "*"}
 
 

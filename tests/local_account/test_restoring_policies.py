@@ -16,10 +16,11 @@ from typer.testing import Result
 
 from local_account.demo.mailbox import Mailbox, Message
 from local_account.process import LocalAccount
-from local_account.where import ACCOUNT, OTHER_ACCOUNT
+from local_account.where import ACCOUNT
 from mendq.model.case import Severity
 from tests.local_account.callers import (
     ALL_OF_SQS,
+    OTHER_ACCOUNT,
     allow,
     new_role,
     policy,

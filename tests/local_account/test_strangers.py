@@ -22,8 +22,8 @@ from botocore.exceptions import ClientError
 
 from local_account.permissions import MOST_BYTES
 from local_account.process import LocalAccount
-from local_account.where import OTHER_ACCOUNT, REGION, credentials, operator, shell
-from tests.local_account.callers import ALL_OF_SQS, new_role, session_of, user
+from local_account.where import REGION, credentials, operator, shell
+from tests.local_account.callers import ALL_OF_SQS, OTHER_ACCOUNT, new_role, session_of, user
 
 pytestmark = pytest.mark.account
 NOBODY = 65534

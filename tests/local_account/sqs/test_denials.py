@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from local_account.process import LocalAccount
-from local_account.where import OTHER_ACCOUNT
-from tests.local_account.callers import ALL_OF_SQS, policy, user
+from tests.local_account.callers import ALL_OF_SQS, OTHER_ACCOUNT, policy, user
 from tests.local_account.queues import Queue, error_of, eventually, new_queue
 from tests.local_account.trail import TrailFiles
 
