@@ -6,10 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mendq.cli.commands import INVOKE, Kind, Rights, declared
+from mendq.cli.commands import INVOKE, Kind, declared
 from mendq.cli.deploy.drill import RECORDING
 
-RIGHTS: Rights = {each.typed: each.actions for each in declared()}
 LOOKING, STEERING, MESSAGES, OFFLINE = (
     {each.typed: each.actions for each in declared() if each.kind is kind} for kind in Kind
 )

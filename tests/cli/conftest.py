@@ -15,9 +15,8 @@ from typer.testing import CliRunner, Result
 
 from mendq.cli import account as cli_account
 from mendq.cli.app import app
-from mendq.cli.permissions import RIGHTS
 from mendq.model.settings import OwnerSettings
-from tests.cli.asked import command_of, noted
+from tests.cli.asked import RIGHTS, command_of, noted
 from tests.heal.conftest import Account, moto_account
 from tests.heal.operators import say, undo
 

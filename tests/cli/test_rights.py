@@ -16,8 +16,8 @@ from typer.main import get_command
 from mendq.cli import commands
 from mendq.cli.app import app
 from mendq.cli.command_group import written
-from mendq.cli.permissions import LOOKING, MESSAGES, OFFLINE, RIGHTS, STEERING, look, steer
-from tests.cli.asked import ROOT
+from mendq.cli.permissions import LOOKING, MESSAGES, OFFLINE, STEERING, look, steer
+from tests.cli.asked import RIGHTS, ROOT
 from tests.infra.named_calls import behind, words_of
 
 # By IAM's word for it, which is not always the API's.

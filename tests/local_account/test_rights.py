@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 from local_account.process import LocalAccount
 from local_account.where import ACCOUNT, REGION
 from mendq.cli.app import app
-from mendq.cli.permissions import RIGHTS, look, steer
-from tests.cli.asked import command_of, noted
+from mendq.cli.permissions import look, steer
+from tests.cli.asked import RIGHTS, command_of, noted
 from tests.local_account.callers import policy, user
 from tests.local_account.mendq_here import proposed_for
 from tests.local_account.queues import Queue, new_queue
