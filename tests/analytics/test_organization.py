@@ -13,12 +13,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from analytics import weekly
-from analytics.days import days_of, week_named
+from analytics.days import days_of
 from analytics.job import parse, run
 from analytics.storage import Entry, FolderStorage
 from analytics.week import Observation
 from analytics.weekly import members, members_of_one_trail, organization
-from mendq.nightly.verdict import shared_folder
+from mendq.nightly.verdict import shared_folder, week_named
 from mendq.report.summary import read
 from tests.analytics.authored import ACCOUNT, REGION, SCHEMAS, Account, burst, transition
 from tests.analytics.week_authored import DAYS, MONDAY, WEEK, file, incident
