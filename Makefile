@@ -1,5 +1,8 @@
-# Python 3.11 is all that has to be there: everything else comes from requirements.txt.
-PYTHON ?= python3.11
+# Python 3.11 or later is all that has to be there: everything else comes from requirements.txt.
+# Set-up takes the first of these that it finds and that is new enough. PYTHON=/path/to/python names another one.
+PYTHON ?=
+PYTHONS := python3.11 python3.12 python3.13 python3
+IS_NEW_ENOUGH := import sys; sys.exit(sys.version_info[:2] < (3, 11))
 PORT ?= 0
 SETTINGS ?=
 BUCKET ?=
@@ -28,13 +31,19 @@ COMPILE := .venv/bin/uv pip compile --quiet --no-strip-extras --generate-hashes 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# A version manager such as pyenv leaves commands that are found and do not run: each one is asked for its version.
+define FIND_PYTHON
+for python in $(if $(PYTHON),'$(PYTHON)',$(PYTHONS)); do \
+	if "$$python" -c '$(IS_NEW_ENOUGH)' >/dev/null 2>&1; then echo "$$python"; exit 0; fi; \
+done; \
+echo "$(if $(PYTHON),PYTHON=$(PYTHON) is not Python 3.11 or later.,Mendq needs Python 3.11 or later. None of these is: $(PYTHONS).) Install Python 3.11 or name one: make $(or $(firstword $(MAKECMDGOALS)),setup) PYTHON=/path/to/python3.11" >&2; exit 1
+endef
+
 setup: .venv/.ready ## everything the other targets need (they call it themselves)
 
 .venv/.ready: $(LOCKS) infra/packaging/wheels.py pyproject.toml
-	@$(if $(shell command -v $(PYTHON)),,$(error there is no $(PYTHON): install Python 3.11, or name one as in `make $(or $(firstword $(MAKECMDGOALS)),setup) PYTHON=/path/to/python3.11`))
 	@echo "set-up 1/4: a virtual environment in .venv"
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] < (3, 11) and "Mendq needs Python 3.11 or later: name one with PYTHON=/path/to/python3.11")'
-	@test -x $(RUN) || $(PYTHON) -m venv .venv
+	@test -x $(RUN) || { python=`$(FIND_PYTHON)` && { "$$python" -m venv .venv || { rm -rf .venv; exit 1; }; }; }
 	@echo "set-up 2/4: the pinned packages (about half a minute when nothing is cached)"
 	@grep -A99 '^uv==' requirements.txt | awk 'NR>1 && /^[a-z]/{exit} !/# via/{print}' > .venv/uv.txt
 	@$(RUN) -m pip install --quiet --disable-pip-version-check --require-hashes -r .venv/uv.txt
