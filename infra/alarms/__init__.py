@@ -98,7 +98,7 @@ _DESCRIPTIONS = tuple(
 NOTIFIED = tuple(description for description in _DESCRIPTIONS if description.severity)
 WATCHED = tuple(description for description in _DESCRIPTIONS if not description.severity)
 # The composite that notifies for the alarms of a part that notify nobody by themselves.
-_COMPOSITES: Mapping[str, AlarmDescription] = {
+JOINED: Mapping[str, AlarmDescription] = {
     "Liveness": health.NOT_HEALING,
     "NightlyRuns": health.NIGHTLY_FAILING,
 }
@@ -172,7 +172,7 @@ class Alarms(Construct):
                 joined[description.part].append(alarm)
         for part, alarms in joined.items():
             any_of_them = cloudwatch.AlarmRule.any_of(*alarms)
-            self._notify(_COMPOSITES[part], composite(self, _COMPOSITES[part], any_of_them))
+            self._notify(JOINED[part], composite(self, JOINED[part], any_of_them))
         spike = fixes.Spike(parts[fixes.PART])
         held_back = composite(self, fixes.HELD_BACK, spike.holds_back)
         page = composite(self, fixes.FIXES_SPIKE, spike.rule, held_back, fixes.SETTLING)
@@ -180,7 +180,7 @@ class Alarms(Construct):
 
     def _notify(self, description: AlarmDescription, alarm: cloudwatch.AlarmBase) -> None:
         """Notify people when the alarm begins and ends, as urgently as it or its composite says."""
-        severity = description.severity or _COMPOSITES[description.part].severity
+        severity = description.severity or JOINED[description.part].severity
         assert severity  # noqa: S101 - a composite has a severity
         self._topics.tell_of(alarm, severity)
         self._notifying.append((description, alarm))

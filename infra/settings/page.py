@@ -61,6 +61,16 @@ def _sentences(kind: Any) -> dict[str, str]:
     return found
 
 
+def fields_without_sentence(kind: Any) -> Iterator[tuple[str, str]]:
+    """Yield the class and the name of each plain setting that says nothing below its field."""
+    says = _sentences(kind)
+    for field, held in settings_of(kind).values():
+        if inner := _object_of(held):
+            yield from fields_without_sentence(inner)
+        elif field.name not in says:
+            yield bounds_of(kind)[0].__name__, field.name
+
+
 def _object_of(kind: Any) -> Any:
     """The type of an object, or of the objects of a list."""
     base, _ = bounds_of(kind)

@@ -94,7 +94,8 @@ _EQUALS = """: say --option value, and quote a filter whole: --where "body.type 
 HELP = {"help_option_names": ["-h", "--help"]}
 # As the files of the panels write a command and a group.
 _COMMAND = re.compile(
-    r"^@command\((?P<place>\d+), .*?(?P<group>[a-z]*)\)\n(?:@\w+\n)?^def (?P<variable>\w+)\("
+    r"^@command\(\s*(?P<place>\d+),\s.*?(?P<group>[a-z]*),?\s*\)\n(?:@\w+\n)?"
+    r"^def (?P<variable>\w+)\("
     r'.*?"""(?P<says>[^\n]*?)(?:"""|$)',
     re.MULTILINE | re.DOTALL,
 )
@@ -121,13 +122,14 @@ def written() -> Mapping[str, Written]:
         each
         for panel in PANELS
         for path in sorted(Path(__file__).with_name(panel).glob("*.py"))
-        for each in _written_in(path.read_text(), panel, f"{__package__}.{panel}.{path.stem}")
+        for each in commands_in(path.read_text(), panel, f"{__package__}.{panel}.{path.stem}")
     ]
     ordered = sorted(found, key=lambda each: (PANELS.index(each.panel), each.place))
     return {each.name: each for each in ordered}
 
 
-def _written_in(source: str, panel: str, module: str) -> Iterator[Written]:
+def commands_in(source: str, panel: str, module: str) -> Iterator[Written]:
+    """Yield the commands that `source`, the text of `module`, declares in this panel."""
     grouped = {each["variable"]: each for each in _GROUP.finditer(source)}
     for each in _COMMAND.finditer(source):
         of = grouped.get(each["group"])

@@ -1,0 +1,141 @@
+"""What `make check` says about an addition that is not complete."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from infra.alarms.health import TRAIL_BUSY
+from infra.settings.page import fields_without_sentence
+from mendq.cli.command_group import PANELS
+from mendq.cli.commands import declared
+from mendq.model.names import OwnMetric
+from tests.architecture.additions import (
+    HEADINGS,
+    missing,
+    missing_in_alarms,
+    missing_in_commands,
+    missing_in_lambdas,
+    missing_in_settings,
+    uncounted_metrics,
+    unmade_alarms,
+    unread_commands,
+)
+
+ALARM = msgspec.structs.replace(TRAIL_BUSY, name="cases_lost", runbook="")
+WHOLE_PAGE = "".join(f"## {heading}\n\n`mendq-cases-lost`\n\n" for heading in HEADINGS)
+COMMAND = '''
+@command(
+    12,
+    Kind.LOOKING,
+)
+def where(call: Invocation) -> None:
+    """Say where it is."""
+'''
+
+
+def test_nothing_is_missing_in_this_repository() -> None:
+    assert list(missing()) == []
+
+
+@pytest.mark.parametrize(
+    ("page", "says"),
+    [
+        (None, "has no runbook: write docs/runbooks/cases_lost.md with the headings `## Impact`"),
+        (
+            WHOLE_PAGE.replace("cases-lost", "x"),
+            "does not name its alarm: write `mendq-cases-lost`",
+        ),
+        (WHOLE_PAGE.replace("## Undo", "Undo"), "it needs exactly Impact, Do now, Verify, Undo"),
+        (WHOLE_PAGE, ""),
+    ],
+)
+def test_check_says_what_alarm_lacks(tmp_path: Path, page: str | None, says: str) -> None:
+    if page is not None:
+        path = tmp_path / ALARM.page
+        path.parent.mkdir(parents=True)
+        path.write_text(page)
+    found = list(missing_in_alarms([ALARM], tmp_path))
+    assert len(found) == bool(says)
+    assert says in "".join(found)
+
+
+def test_check_says_that_alarm_without_severity_reaches_nobody() -> None:
+    silent = msgspec.structs.replace(TRAIL_BUSY, severity=None, part="Parked")
+    (sentence,) = missing_in_alarms([silent])
+    assert "reaches nobody: give it a severity" in sentence
+    joined = msgspec.structs.replace(silent, part="NightlyRuns")
+    assert list(missing_in_alarms([joined])) == []
+
+
+def test_check_says_that_alarm_is_never_made() -> None:
+    described = "LOST = AlarmDescription()\n"
+    (sentence,) = unmade_alarms(["LOST"], [described])
+    assert "add its row to `_ON_OURS`" in sentence
+    assert list(unmade_alarms(["LOST"], [described, "yield Watch(LOST)\n"])) == []
+
+
+def test_check_says_that_metric_is_never_counted() -> None:
+    metric = OwnMetric.REFUSALS
+    (sentence,) = uncounted_metrics([metric], ["OwnMetric.REFUSALS_OF_A_KIND"])
+    assert "OwnMetric.REFUSALS is never counted" in sentence
+    assert list(uncounted_metrics([metric], ["count({OwnMetric.REFUSALS: 1})"])) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "is_read"),
+    [
+        (COMMAND, True),
+        (COMMAND.replace("\n    12,\n    Kind.LOOKING,\n", "12, Kind.LOOKING"), True),
+        (COMMAND.replace("12", "place=12"), False),
+        ("from mendq.cli.commands import command\n", True),
+    ],
+)
+def test_check_says_that_command_cannot_be_read(
+    tmp_path: Path, source: str, *, is_read: bool
+) -> None:
+    """The formatter breaks a long declaration into lines; help must still find the command."""
+    for panel in PANELS:
+        (tmp_path / panel).mkdir()
+    (tmp_path / PANELS[0] / "where.py").write_text(source)
+    found = list(unread_commands(tmp_path))
+    assert len(found) == (not is_read)
+    assert all("mendq/cli/look/where.py declares a command" in each for each in found)
+
+
+def test_check_says_which_command_lacks_examples_or_a_test() -> None:
+    command = next(each for each in declared() if each.typed == "doctor")
+    (sentence,) = missing_in_commands([command], ['operator.mendq("cases")'])
+    assert "No test runs `mendq doctor`: write tests/cli/commands/test_doctor.py" in sentence
+    assert list(missing_in_commands([command], ['operator.mendq("doctor")'])) == []
+
+    def silent() -> None:
+        """Say nothing."""
+
+    (sentence,) = missing_in_commands([msgspec.structs.replace(command, run=silent)], ['"silent'])
+    assert "has 0 examples; write 2 or 3 below `Examples:`" in sentence
+
+
+def test_check_says_what_lambda_lacks() -> None:
+    assert list(missing_in_lambdas(["heal"])) == []
+    code, test, role = missing_in_lambdas(["forecast"])
+    assert "write functions/forecast.py" in code
+    assert "write tests/functions/test_forecast.py" in test
+    assert "`LAMBDAS` in tests/infra/test_roles.py" in role
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of the settings."""
+
+    told: int = 1
+    """It says what it is for."""
+    untold: int = 2
+
+
+def test_check_says_which_setting_has_no_sentence() -> None:
+    (sentence,) = missing_in_settings(fields_without_sentence(Section))
+    assert "The setting Section.untold has no sentence: write one below the field" in sentence
