@@ -54,8 +54,8 @@ def missing_in_alarms(
                 f"{alarm.page} has the headings {', '.join(found) or 'none'}; it needs exactly "
                 f"{', '.join(HEADINGS)}, in this order."
             )
-        if f"`{alarm.called()}" not in text:
-            yield f"{alarm.page} does not name its alarm: write `{alarm.called()}` in it."
+        if f"`{alarm.alarm_name()}" not in text:
+            yield f"{alarm.page} does not name its alarm: write `{alarm.alarm_name()}` in it."
 
 
 def unmade_alarms(names: Iterable[str], sources: Iterable[str]) -> Iterator[str]:
