@@ -67,7 +67,12 @@ class Operator:
         """What it asks AWS on the way is what docs/rights.md says of the command."""
         with noted() as asked:
             result = CliRunner().invoke(app, list(arguments), input=given)
-        assert asked <= RIGHTS.get(command_of(arguments), frozenset())
+        command = command_of(arguments)
+        undeclared = asked - RIGHTS.get(command, frozenset())
+        assert not undeclared, (
+            f"`mendq {command}` asks AWS for {', '.join(sorted(undeclared))} and does not declare "
+            "it: add it to the actions of its @command, then run `make docs`."
+        )
         return result
 
     def json(self, *arguments: str, code: int = 0) -> Any:

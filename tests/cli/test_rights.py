@@ -67,7 +67,12 @@ def test_nothing_is_asked_for_that_the_code_does_not_call(command: str) -> None:
     words = _words_behind(command)
     for action in RIGHTS[command]:
         operation = action.partition(":")[2]
-        assert words & set(_CALLED.get(action, (xform_name(operation),))), action
+        calls = _CALLED.get(action, (xform_name(operation),))
+        assert words & set(calls), (
+            f"`mendq {command}` declares {action} in its @command, and its code calls none of "
+            f"{', '.join(calls)}: remove the action. If IAM's word for the call is not the "
+            "API's, add both to _CALLED here."
+        )
 
 
 @cache

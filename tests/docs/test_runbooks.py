@@ -37,12 +37,20 @@ def _parts(page: Path) -> dict[str, str]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_what_to_do_comes_first_and_fits_on_a_screen(page: Path) -> None:
     parts = _parts(page)
-    assert tuple(parts) == PARTS
-    assert all(text.strip() for text in parts.values())
-    assert 1 <= len(re.findall(r"\.(?=\s|$)", parts["Impact"])) <= 3
-    assert _TYPED.search(parts["Do now"])
+    assert tuple(parts) == PARTS, f"{page.name} needs the headings {', '.join(PARTS)} in this order"
+    empty = [heading for heading, text in parts.items() if not text.strip()]
+    assert not empty, f"{page.name}: write something below {', '.join(empty)}"
+    sentences = len(re.findall(r"\.(?=\s|$)", parts["Impact"]))
+    assert 1 <= sentences <= 3, f"{page.name}: Impact has {sentences} sentences; write 1 to 3"
+    assert _TYPED.search(parts["Do now"]), (
+        f"{page.name}: `Do now` has no command: write one that begins with `mendq` or `aws`"
+    )
     before, _, _ = page.read_text().partition("\n## Why\n")
-    assert sum(max(1, ceil(len(each) / COLUMNS)) for each in before.splitlines()) <= SCREEN
+    lines = sum(max(1, ceil(len(line) / COLUMNS)) for line in before.splitlines())
+    assert lines <= SCREEN, (
+        f"{page.name} takes {lines} lines before Why, and a screen has {SCREEN}: move what is not "
+        "needed to act below Why"
+    )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -51,7 +59,8 @@ def test_what_a_runbook_says_to_type_names_the_region(page: Path) -> None:
     texts = (*lines_of(page), *named_in(page))
     typed = [each for text in texts for each in commands_in(text) if " --" in each]
     regional = [each for each in typed if not each.startswith("aws iam ")]
-    assert [each for each in regional if "--region REGION" not in each] == []
+    without = [command for command in regional if "--region REGION" not in command]
+    assert without == [], f"{page.name}: write `--region REGION` into these commands"
 
 
 def _reached(function: object, seen: set[FunctionType]) -> set[FunctionType]:

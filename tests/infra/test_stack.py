@@ -27,6 +27,7 @@ from tests.infra.synthesized import (
     template_with,
 )
 
+ROOT = Path(__file__).resolve().parents[2]
 KNOWN = Path(__file__).with_name("stack.json")
 # Whose properties the file holds, by the name of the settings.
 TYPES: Mapping[str, Sequence[str]] = {
@@ -85,8 +86,19 @@ def known() -> Any:
 
 
 def test_the_stack_holds_what_it_held() -> None:
-    """The file is read by people too: `python -m tests.infra.test_stack` writes it anew."""
-    assert known() == json.loads(KNOWN.read_text())
+    """The file is read by people too."""
+    now, before = known(), json.loads(KNOWN.read_text())
+    changed = [
+        f"{settings}: {name}"
+        for settings in {**before, **now}
+        for name in {**before.get(settings, {}), **now.get(settings, {})}
+        if before.get(settings, {}).get(name) != now.get(settings, {}).get(name)
+    ]
+    assert not changed, (
+        f"The stack is no longer what {KNOWN.relative_to(ROOT)} holds. Changed: "
+        f"{', '.join(changed)}. If your change means that, run "
+        "`.venv/bin/python -m tests.infra.test_stack` and read the diff of the file."
+    )
 
 
 def test_without_the_nightly_job_nothing_of_emr_serverless_is_left() -> None:
