@@ -1,17 +1,17 @@
-"""Attach the DLQ that a case waits for, and answer what became of the case."""
+"""Attach the DLQ that a case waits for, and answer what came of the case."""
 
 from __future__ import annotations
 
 from functions.entry import Call, Event, entry
 from mendq.heal.apply import attach
 from mendq.heal.context import FixContext
-from mendq.heal.resume import take_up
+from mendq.heal.resume import continue_case
 from mendq.model.settings import OwnerSettings
 from mendq.model.steps import Owner
 
 
 @entry(OwnerSettings)
 def handler(event: Event, call: Call[OwnerSettings]) -> Event:
-    """`{"case_id", "queue_arn", "symptom"}` in; the case's new state, or why it did not move."""
-    run = call.writing(FixContext, write=attach, whose=Owner.ATTACH_DLQ)
-    return call.taken_up(event, take_up(event, run))
+    """Continue a case: `{"case_id", "queue_arn", "symptom"}`. Return what came of it."""
+    run = call.make_writing_context(FixContext, write=attach, whose=Owner.ATTACH_DLQ)
+    return call.answer_case(event, continue_case(event, run))

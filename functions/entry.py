@@ -51,15 +51,17 @@ class Call(Struct, Generic[Settings], frozen=True):
     def remaining_seconds(self) -> float:
         return self.context.get_remaining_time_in_millis() / 1000
 
-    def at_store(self, kind: Callable[..., Made], **more: Any) -> Made:
-        """A context of an invocation that reads or moves cases."""
+    def make_store_context(self, kind: Callable[..., Made], **more: Any) -> Made:
+        """Return the context of an invocation that reads or moves cases."""
         owner = self.context.aws_request_id
         return kind(clients=self.clients, settings=self.settings, owner=owner, now=self.now, **more)
 
-    def writing(self, kind: Callable[..., Made], **more: Any) -> Made:
-        """A context of an invocation that writes: it knows the time that is left."""
+    def make_writing_context(self, kind: Callable[..., Made], **more: Any) -> Made:
+        """Return the context of an invocation that writes. It knows the time that is left."""
         clock = partial(datetime.now, UTC)
-        return self.at_store(kind, remaining_seconds=self.remaining_seconds, clock=clock, **more)
+        return self.make_store_context(
+            kind, remaining_seconds=self.remaining_seconds, clock=clock, **more
+        )
 
     def count(self, counts: Mapping[OwnMetric, int], *, zeros: bool = False) -> None:
         """Send what is not zero, and COUNTED_AS_ZERO; all of it with `zeros`."""
@@ -72,8 +74,8 @@ class Call(Struct, Generic[Settings], frozen=True):
         if isfinite(value):
             self.metrics.add_metric(name, MetricUnit(unit), value)
 
-    def taken_up(self, event: Event, outcome: Outcome) -> Event:
-        """What whoever called with a case is answered; it counts as what became of it."""
+    def answer_case(self, event: Event, outcome: Outcome) -> Event:
+        """Count and log the outcome of a case. Return it as the answer to the caller."""
         document, refused = outcome.document(), outcome.refusal is not None
         fixed = document["state"] == State.APPLIED
         counts = {OwnMetric.AUTO_FIXES: fixed, OwnMetric.ESCALATIONS: outcome.escalated}

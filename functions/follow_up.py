@@ -22,7 +22,7 @@ def handler(event: Event, call: Call[FollowUpSettings]) -> dict[str, int]:
     scheduled_at = datetime.fromisoformat(event["time"]).astimezone(UTC)
     latest = call.now + timedelta(days=call.settings.most_days_ahead or 0)
     now = min(max(scheduled_at, call.now), latest)
-    at_present = call.at_store(ManagingContext, real_now=call.now)
+    at_present = call.make_store_context(ManagingContext, real_now=call.now)
     context = structs.replace(at_present, now=now)
     followed = follow_up(context, call.settings.owners, call.remaining_seconds)
     emit(call, followed, now)

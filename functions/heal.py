@@ -1,43 +1,97 @@
-"""Heal the queues of a batch of failed calls from the intake queue."""
+"""Heal queues: after failed calls, after a scan's findings, or when a case continues."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from enum import Enum
 
 from functions.entry import Call, Event, count_by_symptom, entry
 from mendq.heal.apply import write
-from mendq.heal.batch import Healed, heal_batch, heal_findings
+from mendq.heal.batch import BatchResult, heal_failed_calls, heal_findings
 from mendq.heal.context import FixContext
-from mendq.heal.resume import take_up
+from mendq.heal.resume import continue_case
 from mendq.model.settings import OwnerSettings
 from mendq.model.steps import Owner
 
+HealCall = Call[OwnerSettings]
 MOST_CODES = 20
 
 
+class EventKind(Enum):
+    """What an event asks heal to do."""
+
+    FAILED_CALLS = "failed calls"
+    FINDINGS = "findings"
+    CASE = "case"
+
+
 @entry(OwnerSettings)
-def handler(event: Event, call: Call[OwnerSettings]) -> Event:
-    """Answer which messages are to come again; what can never be read ends in the intake's DLQ.
+def handler(event: Event, call: HealCall) -> Event:
+    """Hand the event to the handler of its kind, and return that handler's answer."""
+    handle = HANDLERS[name_kind(event)]
+    return handle(event, call)
 
-    Called with a case in place of messages: what became of it; or with what a scan found.
+
+def name_kind(event: Event) -> EventKind:
+    """Name the kind of an event. An unknown event counts as a case, which is then unreadable."""
+    if "found" in event:
+        return EventKind.FINDINGS
+    if "Records" in event:
+        return EventKind.FAILED_CALLS
+    return EventKind.CASE
+
+
+def handle_failed_calls(event: Event, call: HealCall) -> Event:
+    """Heal the queues of a batch of failed calls from the intake queue.
+
+    Returns:
+        The messages that must be delivered again. A message that nobody can read ends in the
+        intake's DLQ.
     """
-    run = call.writing(FixContext, write=write, whose=Owner.HEAL)
-    if "found" not in event and "Records" not in event:
-        return call.taken_up(event, take_up(event, run))
-    messages = {each["messageId"]: each["body"] for each in event.get("Records", [])}
-    healed = heal_findings(event, run) if "found" in event else heal_batch(messages, run)
-    call.count(healed.counts())
-    for name, counts in healed.by_symptom().items():
-        count_by_symptom(name, counts)
-    _log(call, healed)
-    return healed.answer()
+    bodies = {record["messageId"]: record["body"] for record in event["Records"]}
+    return _answer_batch(heal_failed_calls(bodies, _make_context(call)), call)
 
 
-def _log(call: Call[OwnerSettings], healed: Healed) -> None:
-    """One line a case, refusal or error, and one for what could not be read."""
-    for error in healed.faults:
+def handle_findings(event: Event, call: HealCall) -> Event:
+    """Heal the queues in which a scan found a symptom: `{"found": [{"queue_arn", "symptom"}]}`."""
+    return _answer_batch(heal_findings(event, _make_context(call)), call)
+
+
+def handle_case(event: Event, call: HealCall) -> Event:
+    """Continue a case: `{"case_id", "queue_arn", "symptom"}`. Return what came of it.
+
+    Raises:
+        CaseUnreadable: The event names no case, or is of no known kind.
+    """
+    return call.answer_case(event, continue_case(event, _make_context(call)))
+
+
+HANDLERS: dict[EventKind, Callable[[Event, HealCall], Event]] = {
+    EventKind.FAILED_CALLS: handle_failed_calls,
+    EventKind.FINDINGS: handle_findings,
+    EventKind.CASE: handle_case,
+}
+
+
+def _make_context(call: HealCall) -> FixContext:
+    return call.make_writing_context(FixContext, write=write, whose=Owner.HEAL)
+
+
+def _answer_batch(batch: BatchResult, call: HealCall) -> Event:
+    """Count and log what came of the batch. Return the messages that must be delivered again."""
+    call.count(batch.counts())
+    for metric, counts in batch.counts_by_symptom().items():
+        count_by_symptom(metric, counts)
+    _log(call, batch)
+    return batch.partial_failures()
+
+
+def _log(call: HealCall, batch: BatchResult) -> None:
+    """Write one line for each case, refusal or error, and one for all unreadable messages."""
+    for error in batch.faults:
         call.log.error("a queue could not be fixed; its events come again", exc_info=error)
-    for group, outcome in healed.fixed.items():
+    for group, outcome in batch.outcomes.items():
         case, refusal = outcome.case, outcome.refusal
         call.log.info(
             "looked at a queue",
@@ -47,12 +101,12 @@ def _log(call: Call[OwnerSettings], healed: Healed) -> None:
             refusal={"code": refusal.code, "reason": refusal.reason} if refusal else None,
             case=case.document() if case else None,
         )
-    for probe in healed.probes.values():
+    for probe in batch.probes.values():
         call.log.info("saw the probe", made_at=probe.event_time, spelled=probe.raw_error_code)
-    if left_out := healed.left_out.most_common(MOST_CODES):
+    if left_out := batch.left_out.most_common(MOST_CODES):
         call.log.warning("queue names that nobody manages were left out", left_out=left_out)
-    if codes := sorted(set(healed.unknown_codes)):
+    if codes := sorted(set(batch.unknown_codes)):
         call.log.warning("error codes that nobody listed", codes=codes[:MOST_CODES], all=len(codes))
-    if healed.unreadable:
-        reasons = Counter(each.reason for each in healed.unreadable.values())
+    if batch.unreadable:
+        reasons = Counter(unreadable.reason for unreadable in batch.unreadable.values())
         call.log.warning("events that cannot be read, on their way to parking", reasons=reasons)

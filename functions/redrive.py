@@ -17,9 +17,11 @@ def handler(event: Event, call: Call[RedriveSettings]) -> Event:
     The case's new state out, or why it did not move.
     """
     write = RedriveStart(call.settings.consent).write
-    outcome = redrive(event, call.writing(RedriveRun, write=write, whose=Owner.REDRIVE))
+    outcome = redrive(
+        event, call.make_writing_context(RedriveRun, write=write, whose=Owner.REDRIVE)
+    )
     if not isinstance(outcome, TickOutcome):
-        return call.taken_up(event, outcome)
+        return call.answer_case(event, outcome)
     # Only while something goes on: a series of zeros costs money and says nothing here.
     redriven, quarantined = OwnMetric.REDRIVEN_MESSAGES, OwnMetric.QUARANTINED_MESSAGES
     call.count({redriven: outcome.redriven, quarantined: outcome.quarantined}, zeros=True)

@@ -25,7 +25,9 @@ def handler(_event: Event, call: Call[ScanSettings]) -> dict[str, int]:
     Raises CaseStoreUnavailable, FactsUnavailable or OwnerUnavailable: then the next scan tries
     again.
     """
-    context = call.at_store(ScanContext, remaining_seconds=call.remaining_seconds, paces=Paces())
+    context = call.make_store_context(
+        ScanContext, remaining_seconds=call.remaining_seconds, paces=Paces()
+    )
     scanned = scan_hourly(context) or Scanned()
     call.count({OwnMetric.SCAN_ERRORS: faults(scanned)})
     for finding in islice(scanned.findings, MOST_FINDINGS):

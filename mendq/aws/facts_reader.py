@@ -114,6 +114,8 @@ class FactsReader(Struct, frozen=True):
     def consumers(self, facts: Facts) -> Facts:
         """Who consumes, without figures: those are billed."""
         mappings = self.mappings(facts.queue_arn)
+        if not mappings:
+            return facts
         timeouts_seconds = {arn: self.ask(timeout_seconds_of, arn) for arn in consuming(mappings)}
         enabled, stopped = consumers_behind(mappings, timeouts_seconds)
         return replace(facts, lambda_consumers=enabled, stopped_consumers=stopped)

@@ -7,7 +7,6 @@ ignored for the same reason.
 from __future__ import annotations
 
 from mendq.catalogue import match
-from mendq.catalogue.visibility.visibility_timeout_too_short import may_be_a_race
 from mendq.model.account_and_region import AccountAndRegion
 from mendq.model.failed_call import FailedCall
 
@@ -19,7 +18,7 @@ def why_ignored(call: FailedCall, here: AccountAndRegion) -> str | None:
     fault, but its queue is measured.
     """
     symptom = match(call)
-    is_race = may_be_a_race(call)
+    is_race = call.may_be_a_race
     if here.purpose_of(call.principal_arn) is not None:
         return "own_call"
     if symptom is None:

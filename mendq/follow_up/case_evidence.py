@@ -17,7 +17,7 @@ from mendq.cases.made_dlqs import MadeDlqs
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue.symptom import Symptom
 from mendq.follow_up.harm import signs_since
-from mendq.heal.recover import standing
+from mendq.heal.recover import read_written
 from mendq.model.case import MADE_FOR, PROVING, Case, State
 from mendq.model.facts import Facts
 from mendq.model.harms import Sign, own_change, sign_in, sign_of, step_to_watch
@@ -72,7 +72,7 @@ def _compare_queue(due: DueCase) -> QueueStatus | None:
         tags = tags_of(clients, case.queue_arn)
         attributes: Mapping[str, str] = {}
         if due.is_proving:
-            attributes = standing(clients, case.queue_arn, case.steps)
+            attributes = read_written(clients, case.queue_arn, case.steps)
     except QueueGone:
         return QueueStatus.GONE
     except (FactsUnavailable, QueueRefusesUs):
@@ -177,7 +177,7 @@ def _stands_as_written(due: DueCase) -> bool:
     """
     if due.is_proving:
         return True
-    attributes = standing(due.context.clients, due.case.queue_arn, due.case.steps)
+    attributes = read_written(due.context.clients, due.case.queue_arn, due.case.steps)
     return _has_our_values(due, attributes)
 
 

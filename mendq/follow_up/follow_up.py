@@ -27,8 +27,9 @@ from mendq.cases.table import OpenCase
 from mendq.catalogue import BY_NAME
 from mendq.catalogue.dlq.dlq_messages_arriving import DLQ_MESSAGES_ARRIVING
 from mendq.follow_up.case_evidence import DueCase, gather_evidence
-from mendq.heal.context import Functions, Outcome, call_owner
-from mendq.heal.recover import settle_whosever
+from mendq.heal.context import Outcome
+from mendq.heal.owners import Functions, call_owner
+from mendq.heal.recover import settle_any_claim
 from mendq.model.case import FINAL, Case, Severity, State, severity_of
 from mendq.model.facts import Facts
 from mendq.model.harms import OWN_CHANGE, dlq_named
@@ -149,7 +150,7 @@ def _follow_up_case(
     if view.held_by_another(context.owner, context.claims_now):
         return
     if view.intent is not None:
-        settled = settle_whosever(view, view.intent, symptom, context)
+        settled = settle_any_claim(view, view.intent, symptom, context)
         if isinstance(settled, Outcome):
             if settled.case is not None:
                 result.moved.append(settled.case)

@@ -1,8 +1,8 @@
-"""Carry a verdict out: claim, snapshot, read again, compare, write, record; or keep what is known.
+"""Carry out a decision: claim, snapshot, read again, compare, write and record; or keep evidence.
 
-A DLQ is attached in an order in which a crash anywhere is harmless: first the queue, whole in one
-call that may be made twice, then the one attribute of the queue that the case is about. What was
-made and not attached is empty, and nothing names it.
+A DLQ is attached in an order in which a crash at any point is harmless: first the DLQ, complete in
+one call that may be repeated, then the one attribute of the queue that the case is about. A DLQ
+that was made and not attached is empty, and no queue names it.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_CreateQueue.html
 """
 
@@ -13,6 +13,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from botocore.exceptions import BotoCoreError, ClientError
+from msgspec import structs
 
 from mendq.aws.clients import Clients
 from mendq.aws.dlqs import misfit
@@ -24,10 +25,22 @@ from mendq.cases.transactions import Claim
 from mendq.cases.view import CaseStoreView, HoldUp
 from mendq.catalogue.dlq.attach import POLICIES
 from mendq.catalogue.symptom import Symptom
-from mendq.heal import guardrails
 from mendq.heal.context import FixContext, Outcome
-from mendq.heal.decide import Record, SayNo, Verdict, Wait, Write, decide_refused
-from mendq.heal.guardrails import Situation
+from mendq.heal.decide import (
+    Decision,
+    Decline,
+    Healthy,
+    KeepEvidence,
+    KeepWaiting,
+    NeedsFacts,
+    NeedsReach,
+    NoteFailures,
+    RecordTransition,
+    WriteFix,
+    decide,
+)
+from mendq.heal.guardrails import SECONDS_TO_RECORD
+from mendq.heal.situation import RefusedWrite, Situation
 from mendq.model.case import Case, State
 from mendq.model.dlq import attributes_of_dlq
 from mendq.model.evidence import DISTINCT_EVENTS, Evidence, Sighting
@@ -39,29 +52,38 @@ from mendq.model.steps import AttributeStep
 
 
 def changed_meanwhile(facts: Facts, seen: Facts, steps: Sequence[AttributeStep]) -> Refusal | None:
-    """A refusal where the queue no longer stands as it was `seen`, or is another of its name."""
+    """Return a refusal if the queue is not as it was `seen`, or is another queue of that name."""
     if facts.created_at != seen.created_at:
         reason = "the queue was deleted and made anew while Mendq looked"
         return Retry("changed_meanwhile", reason)
     for step in steps:
-        found = step.standing_in(facts.attributes)
-        if found != str(step.before):
-            became = f"{step.attribute} became {found} while Mendq looked"
+        value = step.standing_in(facts.attributes)
+        if value != str(step.before):
+            became = f"{step.attribute} became {value} while Mendq looked"
             reason = f"{became}; somebody is at work on it"
             return Retry("changed_meanwhile", reason)
     return None
 
 
-def write(clients: Clients, seen: Facts, steps: Sequence[AttributeStep]) -> Refusal | None:
-    """Compare and set: None when all steps are taken.
+def write(clients: Clients, facts: Facts, steps: Sequence[AttributeStep]) -> Refusal | None:
+    """Compare the queue with `facts`, then set the attributes of all steps in one call.
 
-    A refusal when the queue had changed since it was `seen`, or when SQS refused for good: then
-    nothing was written. Raises FactsUnavailable where it could not look, StepFailed where SQS may
-    take it later.
+    Args:
+        clients: The clients of this invocation.
+        facts: The queue as it was when the steps were planned.
+        steps: The steps to write.
+
+    Returns:
+        None if the steps were written. A refusal if the queue was changed meanwhile, or if SQS
+        refused for good: then nothing was written.
+
+    Raises:
+        FactsUnavailable: The queue could not be read again.
+        StepFailed: SQS did not take the write, and may take it later.
     """
-    queue_arn = seen.queue_arn
-    now = Facts(queue_arn, attributes_of(clients, queue_arn), seen.tags)
-    refusal = changed_meanwhile(now, seen, steps)
+    queue_arn = facts.queue_arn
+    facts_now = replace(facts, attributes=attributes_of(clients, queue_arn))
+    refusal = changed_meanwhile(facts_now, facts, steps)
     if refusal:
         return refusal
     try:
@@ -77,136 +99,181 @@ def write(clients: Clients, seen: Facts, steps: Sequence[AttributeStep]) -> Refu
 
 
 def attach(clients: Clients, seen: Facts, steps: Sequence[AttributeStep]) -> Refusal | None:
-    """Make the queue, name it in the source, let the source in; refuses and raises as `write` does.
+    """Make the DLQ, name it in the source, and let the source use it.
 
-    The queues are checked to fit as they are now, however it was planned. A queue that was made
-    before something was refused stays: the same plan takes it up again.
+    The queues must fit as they are now, whatever the plan was made for. A DLQ that was made before
+    a later step was refused stays: the same plan uses it again. Returns and raises as `write` does.
     """
-    now = replace(seen, attributes=attributes_of(clients, seen.queue_arn))
+    facts = replace(seen, attributes=attributes_of(clients, seen.queue_arn))
     to_make = [step for step in steps if step.stays]
     to_set = [step for step in steps if not step.stays]
-    refusal = changed_meanwhile(now, seen, to_set) or misfit(clients, now, steps)
+    refusal = changed_meanwhile(facts, seen, to_set) or misfit(clients, facts, steps)
     for step in to_make:
-        refusal = refusal or _made(clients, now, step)
+        refusal = refusal or _make_dlq(clients, facts, step)
     if refusal or not to_set:
         return refusal
     return write(clients, seen, to_set)
 
 
-def _made(clients: Clients, source: Facts, step: AttributeStep) -> Refusal | None:
-    """Make the queue: None once it is there; one from before may have policies of its own."""
+def _make_dlq(clients: Clients, source: Facts, step: AttributeStep) -> Refusal | None:
+    """Make the DLQ. Refuse one that exists already and has a policy of its own."""
     dlq_arn = str(step.after)
     try:
-        made = make_queue(clients, dlq_arn, attributes_of_dlq(source, dlq_arn))
+        attributes = make_queue(clients, dlq_arn, attributes_of_dlq(source, dlq_arn))
     except (ClientError, BotoCoreError) as error:
         raise StepFailed(f"{step} failed: {error}") from error
-    if isinstance(made, Refusal):
-        return made
-    theirs = [name for name in POLICIES if made.get(name)]
-    return taken(dlq_arn, f"it has a {theirs[0]}") if theirs else None
+    if isinstance(attributes, Refusal):
+        return attributes
+    policies = [name for name in POLICIES if attributes.get(name)]
+    return taken(dlq_arn, f"it has a {policies[0]}") if policies else None
 
 
-def apply(  # noqa: PLR0913, PLR0917 - each is one thing that a fix stands on
+def apply(  # noqa: PLR0913, PLR0917 - a fix needs each of them
     case: Case,
     steps: Sequence[AttributeStep],
     facts: Facts,
-    seen: CaseStoreView,
+    view: CaseStoreView,
     symptom: Symptom,
     context: WritingContext,
 ) -> Case | Refusal:
-    """The case as it was written down, or why nothing was written into the queue.
+    """Claim the attributes, write the steps, and record the case.
 
-    `case` is the transition to `applied` or `rolled_back`, `seen` the case store as it was read.
-    Raises FactsUnavailable, CaseStoreUnavailable or StepFailed: then it is to be tried again.
+    Args:
+        case: The transition to `applied` or `rolled_back`.
+        steps: The steps to write.
+        facts: The queue as it was when the steps were planned.
+        view: The case store as it was then.
+        symptom: The catalogue's entry, for notifications.
+        context: This invocation.
+
+    Returns:
+        The case as it was recorded, or a refusal: then nothing was written.
+
+    Raises:
+        FactsUnavailable, CaseStoreUnavailable, StepFailed: It must be tried again.
     """
-    claim = Claim(case, context.owner, seen, facts.modified_at)
+    claim = Claim(case, context.owner, view, facts.modified_at)
     snapshot = {"attributes": dict(facts.attributes), "tags": dict(facts.tags)}
     refusal = context.case_store.claim(
         claim, snapshot, writes_per_minute=context.settings.limits.writes_per_minute
     )
     if refusal:
         return refusal
-    if context.remaining_seconds() < guardrails.SECONDS_TO_RECORD:
-        # A run that slept on its claim must not wake up and write.
+    if context.remaining_seconds() < SECONDS_TO_RECORD:
+        # A run that was suspended after its claim must not wake up and write.
         reason = "too little of the Lambda's time is left to record a write"
         refusal = Retry("too_little_time", reason)
     else:
         refusal = context.write(context.clients, facts, steps)
     if refusal:
-        context.case_store.release(case, context.owner, seen)
+        context.case_store.release(case, context.owner, view)
         return refusal
-    # Failed calls speak against a change from when it was made: that a run took long is its own.
-    written = replace(case, at=context.just_now)
-    changes = seen.records_after(written, facts.created_at)
-    return record_transition(written, seen, Notification(symptom, facts, changes=changes), context)
+    # Failed calls count against a change from its write on, not from the start of a long run.
+    case = replace(case, at=context.just_now)
+    changes = view.records_after(case, facts.created_at)
+    return record_transition(case, view, Notification(symptom, facts, changes=changes), context)
 
 
-def carry_out(verdict: Verdict, situation: Situation, run: FixContext) -> Outcome:
-    """What became of it; raises what `apply` raises, or NotificationNotSent."""
-    if isinstance(verdict, Write):
-        symptom, plan = situation.symptom, verdict.plan
-        done = apply(verdict.case, plan.steps, situation.facts, situation.view, symptom, run)
-        if isinstance(done, Case):
-            return Outcome(case=done)
-        return carry_out(decide_refused(situation, plan, done), situation, run)
-    if isinstance(verdict, Record):
-        recorded = record_transition(verdict.case, situation.view, verdict.notification, run)
-        return Outcome(case=recorded, refusal=verdict.refusal)
-    if isinstance(verdict, Wait):
-        return _wait(verdict, situation, run)
-    return Outcome(refusal=verdict.refusal if isinstance(verdict, SayNo) else None)
+def carry_out(decision: Decision, situation: Situation, run: FixContext) -> Outcome:
+    """Do what was decided, and return what came of it.
 
+    If the write is refused, what follows is decided once more.
 
-def _wait(verdict: Wait, situation: Situation, run: FixContext) -> Outcome:
-    """Keep the evidence, or beside a case that waits why it does."""
-    refusal, silent = verdict.refusal, verdict.refusal.as_kind(Ignore)
-    if situation.waits is not None:
-        known = situation.view.hold_up
-        hold_up = HoldUp(known.since if known else run.now, refusal.code, refusal.reason)
-        if hold_up != known:
-            run.open_cases.hold_up(situation.waits, hold_up)
-        return Outcome(refusal=silent)
-    if situation.open_case is not None:
-        again = not _note_failures(situation.open_case, situation, run)
-    else:
-        # Other runs may have brought the rest of the evidence while this one looked.
-        enough = _remember(verdict.evidence, situation, run).suffices
-        again = enough and refusal.code == "too_little_evidence"
-    return Outcome(refusal=silent.as_kind(Retry) if again else silent)
-
-
-def _remember(evidence: Evidence, situation: Situation, run: FixContext) -> Evidence:
-    """Keep the evidence for the next failed call; what is kept now, others' among it.
-
-    What was found is not kept: the next scan finds it again, or it is no more.
+    Raises:
+        FactsUnavailable, CaseStoreUnavailable, StepFailed, NotificationNotSent: It must be tried
+            again.
     """
-    retained, stored = set(evidence.worth_keeping()), set(situation.view.evidence.sightings)
-    if situation.is_found or retained == stored:
+    match decision:
+        case NeedsFacts() | NeedsReach():
+            raise TypeError(f"{decision} is no final decision")
+        case Healthy():
+            return Outcome()
+        case Decline():
+            return Outcome(refusal=decision.refusal)
+        case WriteFix():
+            return _write_fix(decision, situation, run)
+        case RecordTransition():
+            case = record_transition(decision.case, situation.view, decision.notification, run)
+            return Outcome(case, decision.refusal)
+        case KeepEvidence():
+            return _keep_evidence(decision, situation, run)
+        case NoteFailures():
+            return _note_failures(decision, situation, run)
+        case KeepWaiting():
+            return _keep_waiting(decision, situation, run)
+
+
+def _write_fix(decision: WriteFix, situation: Situation, run: FixContext) -> Outcome:
+    plan = decision.plan
+    case = apply(decision.case, plan.steps, situation.facts, situation.view, situation.symptom, run)
+    if isinstance(case, Case):
+        return Outcome(case)
+    refused = structs.replace(situation, refused_write=RefusedWrite(plan, case))
+    return carry_out(decide(refused), refused, run)
+
+
+def _keep_waiting(decision: KeepWaiting, situation: Situation, run: FixContext) -> Outcome:
+    """Note next to the waiting case why it waits, if that is new."""
+    refusal, noted = decision.refusal, situation.view.hold_up
+    since = noted.since if noted else run.now
+    hold_up = HoldUp(since, refusal.code, refusal.reason)
+    if hold_up != noted:
+        run.open_cases.hold_up(decision.waiting_case, hold_up)
+    return Outcome(refusal=refusal.as_kind(Ignore))
+
+
+def _keep_evidence(decision: KeepEvidence, situation: Situation, run: FixContext) -> Outcome:
+    """Store the evidence. Ask for the calls again if other runs have completed it meanwhile."""
+    evidence = _store_evidence(decision.evidence, situation, run)
+    is_complete = evidence.suffices and decision.refusal.code == "too_little_evidence"
+    return _ignored(decision.refusal, again=is_complete)
+
+
+def _note_failures(decision: NoteFailures, situation: Situation, run: FixContext) -> Outcome:
+    is_noted = _store_failures(decision.open_case, situation, run)
+    return _ignored(decision.refusal, again=not is_noted)
+
+
+def _ignored(refusal: Refusal, *, again: bool) -> Outcome:
+    """Return an outcome that opens no case. With `again` the same calls must be delivered again."""
+    ignored = refusal.as_kind(Ignore)
+    return Outcome(refusal=ignored.as_kind(Retry) if again else ignored)
+
+
+def _store_evidence(evidence: Evidence, situation: Situation, run: FixContext) -> Evidence:
+    """Store the evidence and return all that is stored now, other runs' included.
+
+    A scan's finding is not stored: the next scan finds it again, or it is gone.
+    """
+    wanted = set(evidence.worth_keeping())
+    stored = set(situation.view.evidence.sightings)
+    if situation.is_found or wanted == stored:
         return evidence
-    together = run.case_store.remember(
+    kept = run.case_store.remember(
         situation.facts.queue_arn,
         situation.symptom.name,
-        add=sorted(retained - stored),
-        drop=sorted(stored - retained),
+        add=sorted(wanted - stored),
+        drop=sorted(stored - wanted),
         now=run.now,
     )
-    return together.fresh(run.now)
+    return kept.fresh(run.now)
 
 
-def _note_failures(case: Case, situation: Situation, run: FixContext) -> bool:
-    """Beside an open case only the newest calls are kept: they tell whether it was fixed.
+def _store_failures(case: Case, situation: Situation, run: FixContext) -> bool:
+    """Store the newest failed calls next to the open case. They tell whether it was fixed.
 
-    False where the case has moved meanwhile, or other runs came in between twice: then the
-    calls are to come again.
+    Return False if the case has moved meanwhile, or if other runs came in between twice: then the
+    calls must be delivered again.
     """
-    symptom, view, calls = situation.symptom, situation.view, Evidence.of(situation.fresh)
+    symptom, view = situation.symptom, situation.view
+    failed_calls = Evidence.of(situation.fresh)
     for _ in range(2):
         known = view.failures
-        now_known = with_failures(case, known, calls, run.settings.timing)
-        if now_known is None:
+        failures = merge_failures(case, known, failed_calls, run.settings.timing)
+        if failures is None:
             return True
-        due_at = run.now if case.state in WATCHED and now_known.suffices else None
-        if run.open_cases.note_failures(case, known, now_known, due_at):
+        due_at = run.now if case.state in WATCHED and failures.suffices else None
+        if run.open_cases.note_failures(case, known, failures, due_at):
             return True
         view = run.case_store.look(case.queue_arn, symptom.name, symptom.attributes)
         if view.case is None or view.case.transition != case.transition:
@@ -217,14 +284,16 @@ def _note_failures(case: Case, situation: Situation, run: FixContext) -> bool:
 NOTED_EVERY = timedelta(minutes=5)
 
 
-def with_failures(case: Case, known: Evidence, calls: Evidence, timing: Timing) -> Evidence | None:
-    """What is to be known of failed calls since; None where that is known well enough.
+def merge_failures(
+    case: Case, known: Evidence, failed_calls: Evidence, timing: Timing
+) -> Evidence | None:
+    """Return the failed calls to store next to a case. None if enough of them are stored already.
 
-    As many as the symptom needs as evidence; more than that are noted every five minutes, so that
-    a storm of failed calls is a trickle of writes.
+    The first calls are stored as they come, as many as a symptom needs. After that they are stored
+    every five minutes, so that a storm of failed calls makes only a few writes.
     """
-    after = Evidence.of([*known.sightings, *calls.since(counts_from(case, timing)).sightings])
-    newest = _worth_noting(case, after)
+    counted = failed_calls.since(counts_from(case, timing)).sightings
+    newest = _select_newest(case, Evidence.of([*known.sightings, *counted]))
     if newest == known:
         return None
     if not known.suffices:
@@ -233,11 +302,12 @@ def with_failures(case: Case, known: Evidence, calls: Evidence, timing: Timing) 
     return newest if later >= NOTED_EVERY else None
 
 
-def _worth_noting(case: Case, after: Evidence) -> Evidence:
-    """The newest, and where a person has been called, those of callers that the case knows not."""
-    strangers: tuple[Sighting, ...] = ()
+def _select_newest(case: Case, failures: Evidence) -> Evidence:
+    """Select the newest failed calls, and those of callers whom an escalated case does not name."""
+    new_callers: tuple[Sighting, ...] = ()
     if case.state is State.ESCALATED:
-        known = case.evidence["principals"]
-        strangers = tuple(each for each in after.calls if each.principal_arn not in known)
-    most = 1 if strangers else DISTINCT_EVENTS
-    return Evidence.of([*strangers[-DISTINCT_EVENTS:], *after.sightings[-most:]])
+        principals = case.evidence["principals"]
+        calls = [call for call in failures.calls if call.principal_arn not in principals]
+        new_callers = tuple(calls[-DISTINCT_EVENTS:])
+    most = 1 if new_callers else DISTINCT_EVENTS
+    return Evidence.of([*new_callers, *failures.sightings[-most:]])

@@ -26,7 +26,8 @@ from mendq.cases.record import Notification, record_transition
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue import BY_NAME
 from mendq.catalogue.symptom import Symptom
-from mendq.heal.context import Functions, Outcome, ask_owner
+from mendq.heal.context import Outcome
+from mendq.heal.owners import Functions, ask_owner
 from mendq.model import lifecycle
 from mendq.model.case import Case, State, longest_in
 from mendq.model.facts import Facts
@@ -35,36 +36,39 @@ from mendq.model.plan import Ignore, Refusal, Retry, owner_of_case
 from mendq.notifications.text import plain
 
 Document = dict[str, Any]
-# A case once more, where another run came in between.
+# How often a request is tried if other runs move the case meanwhile.
 TRIES = 3
 LONGEST_CASE_ID = 200
 NOBODY = "an operator who gave no name"
-# What a person may say of a case; what is done by it is the word and a "d".
+# What an operator may decide about a case.
 DECISIONS: Mapping[str, ManualTransition] = MappingProxyType(
     {"approve": lifecycle.APPROVE, "decline": lifecycle.DECLINE, "close": lifecycle.CLOSE}
 )
 
 
 class OperatorRequest(Struct, frozen=True):
-    """`actor` is what the operator's side says of itself, cleaned; IAM alone says who may call."""
+    """A request about one case. `actor` is what the caller says about itself, cleaned.
+
+    Only IAM decides who may call.
+    """
 
     case_id: str
     actor: str
 
     @classmethod
     def of(cls, event: Mapping[str, Any]) -> OperatorRequest | Refusal:
-        """The refusal of an event that names no case."""
+        """Read the request. Return a refusal if the event names no case."""
         case_id, actor = event.get("case_id"), event.get("actor")
         if not isinstance(case_id, str) or not 0 < len(case_id) <= LONGEST_CASE_ID:
             return Ignore("bad_request", 'give "case_id", the id of a case, as a text')
-        named = plain(actor) if isinstance(actor, str) else ""
-        return cls(case_id, named or NOBODY)
+        name = plain(actor) if isinstance(actor, str) else ""
+        return cls(case_id, name or NOBODY)
 
 
 class AskedCase(Struct, frozen=True):
-    """A case that somebody asks about, as the case store knows it.
+    """The case of a request, as the case store holds it.
 
-    `symptom` is None where its case is from a Mendq that knew more symptoms.
+    `symptom` is None if another version of Mendq opened the case, which knows more symptoms.
     """
 
     history: Sequence[Case]
@@ -73,21 +77,23 @@ class AskedCase(Struct, frozen=True):
 
     @property
     def newest(self) -> Case:
+        """The newest transition."""
         return self.history[-1]
 
     @property
     def unknown(self) -> Refusal:
+        """The refusal if this Mendq does not know the symptom."""
         name = plain(self.newest.symptom)
         reason = f"this Mendq knows no symptom {name}: `mendq close` ends its case"
         return Ignore("unknown_symptom", reason)
 
 
-def look_up(request: OperatorRequest, context: CaseContext) -> AskedCase | Refusal:
-    """The case with all that its owner may be at work on."""
+def look_up_case(request: OperatorRequest, context: CaseContext) -> AskedCase | Refusal:
+    """Return the case, with all attributes that its owner may be writing."""
     history = context.open_cases.transitions(request.case_id)
     if not history:
-        named = plain(request.case_id)
-        return Ignore("not_found", f"there is no case {named}; `mendq cases` lists")
+        case_id = plain(request.case_id)
+        return Ignore("not_found", f"there is no case {case_id}; `mendq cases` lists")
     newest = history[-1]
     if not context.is_here(newest.queue_arn):
         return Ignore("elsewhere", "the queue is in another account or region")
@@ -98,17 +104,17 @@ def look_up(request: OperatorRequest, context: CaseContext) -> AskedCase | Refus
     return AskedCase(history, view, symptom)
 
 
-def until_unmoved(once: Callable[[], Document | Refusal]) -> Document | Refusal:
-    """Try again where another run came in between."""
-    done: Document | Refusal = {}
+def retry_if_moved(act: Callable[[], Document | Refusal]) -> Document | Refusal:
+    """Act, and try again if another run moved the case meanwhile."""
+    answer: Document | Refusal = {}
     for _ in range(TRIES):
         try:
-            done = once()
+            answer = act()
         except CaseMoved as moved:
-            done = Retry("claimed", f"{moved}; ask again")
-        if not isinstance(done, Refusal) or not done.again:
+            answer = Retry("claimed", f"{moved}; ask again")
+        if not isinstance(answer, Refusal) or not answer.again:
             break
-    return done
+    return answer
 
 
 _UNAVAILABLE = (
@@ -117,107 +123,118 @@ _UNAVAILABLE = (
 )
 
 
-def answered(
+def answer_request(
     event: Mapping[str, Any], act: Callable[[OperatorRequest], Document | Refusal]
 ) -> Document:
-    """What the operator gets whose request the event is.
+    """Read the request, act, and return the answer for the operator.
 
-    It is never an exception for what AWS or a queue's owner says.
+    What AWS or the queue's owner refuses is an answer, and never an exception.
     """
     request = OperatorRequest.of(event)
     if isinstance(request, Refusal):
-        return said(request)
+        return refusal_document(request)
     try:
-        done = act(request)
+        answer = act(request)
     except QueueGone as gone:
-        done = Ignore("queue_gone", f"there is no queue {gone} any more")
+        answer = Ignore("queue_gone", f"there is no queue {gone} any more")
     except QueueRefusesUs as refusing:
-        done = Ignore("queue_refuses_us", str(refusing))
+        answer = Ignore("queue_refuses_us", str(refusing))
     except CaseStoreUnreadable as unreadable:
-        done = Ignore("case_store_unreadable", str(unreadable))
+        answer = Ignore("case_store_unreadable", str(unreadable))
     except _UNAVAILABLE as error:
         reason = f"{error}; ask again in two minutes: what was begun is finished then"
-        done = Ignore("unavailable", reason)
-    return said(done) if isinstance(done, Refusal) else done
+        answer = Ignore("unavailable", reason)
+    return refusal_document(answer) if isinstance(answer, Refusal) else answer
 
 
-def said(refusal: Refusal) -> Document:
-    """A refusal as the operator gets it."""
+def refusal_document(refusal: Refusal) -> Document:
+    """Return a refusal as the operator gets it."""
     return {"error": refusal.code, "reason": refusal.reason}
 
 
-def decide(
-    request: OperatorRequest, word: object, context: CaseContext, functions: Functions
+def act_on_decision(
+    request: OperatorRequest, decision: object, context: CaseContext, functions: Functions
 ) -> Document | Refusal:
-    """`{"case_id", "state", "reason", "steps"}`, or why nothing was done.
+    """Approve, decline or close the case, as the operator decided.
 
-    Approved again before it is carried out, its owner is called again. Raises CaseStoreUnavailable,
-    CaseStoreUnreadable or the bucket's error.
+    If an approved case that still waits is approved again, its owner is called again.
+
+    Returns:
+        `{"case_id", "state", "reason", "steps", "by"}`, or the reason why nothing was done.
+
+    Raises:
+        CaseStoreUnavailable, CaseStoreUnreadable: The case could not be read or moved.
     """
-    if not isinstance(word, str) or word not in DECISIONS:
+    if not isinstance(decision, str) or decision not in DECISIONS:
         return Ignore("bad_request", f'"decision" is one of {", ".join(DECISIONS)}')
-    return until_unmoved(lambda: _once(request, word, context, functions))
+    return retry_if_moved(lambda: _act_once(request, decision, context, functions))
 
 
-def _once(
-    request: OperatorRequest, word: str, context: CaseContext, functions: Functions
+def _act_once(
+    request: OperatorRequest, decision: str, context: CaseContext, functions: Functions
 ) -> Document | Refusal:
-    asked = look_up(request, context)
+    asked = look_up_case(request, context)
     if isinstance(asked, Refusal):
         return asked
-    if (answer := said_before(word, asked.history)) is not None:
-        return answer
-    move, case = DECISIONS[word], asked.newest
-    if asked.symptom is None and word == "approve":
+    earlier_answer = find_earlier_answer(decision, asked.history)
+    if earlier_answer is not None:
+        return earlier_answer
+    move, case = DECISIONS[decision], asked.newest
+    if asked.symptom is None and decision == "approve":
         return asked.unknown
-    if asked.symptom is None and word == "close":
-        # What ends a case of a symptom that nobody knows: nothing of the catalogue is asked.
+    if asked.symptom is None and decision == "close":
+        # Close a case even if this Mendq does not know its symptom: the catalogue is not asked.
         move = lifecycle.CLOSE_UNKNOWN
-    if refusal := _refusal(case, word, move, context):
+    refusal = _check_move(case, decision, move, context)
+    if refusal is None and case.state is not move.into:
+        refusal = _check_claim(asked, context)
+    if refusal is not None:
         return refusal
     if case.state is not move.into:
-        if refusal := _claimed(asked, context):
-            return refusal
         moved = case.moved(move.into, move.because, context.now, actor=request.actor)
         notification = Notification(None, Facts(case.queue_arn, {}, {}))
         case = record_transition(moved, asked.view, notification, context)
-    approved = word == "approve"
-    if approved and isinstance(source := case.evidence.get("source"), str):
-        context.stored(Pins).approve_source(case.queue_arn, source)
-    answer = _carried_out(case, context, functions) if approved else Outcome(case).document()
-    return {**answer, "by": case.actor}
+    if decision != "approve":
+        return {**Outcome(case).document(), "by": case.actor}
+    source_arn = case.evidence.get("source")
+    if isinstance(source_arn, str):
+        context.stored(Pins).approve_source(case.queue_arn, source_arn)
+    return {**_ask_owner_to_write(case, context, functions), "by": case.actor}
 
 
-def said_before(word: str, history: Sequence[Case]) -> Document | None:
-    """What came of a word that somebody has said already, and who; None while it is to be said.
+def find_earlier_answer(decision: str, history: Sequence[Case]) -> Document | None:
+    """Return the answer to a decision that was made before, and by whom. None if it was not.
 
-    An approval that waits may be said again: its owner is called once more.
+    An approval that still waits may be repeated: then its owner is called again.
     """
-    into, newest = DECISIONS[word].into, history[-1]
-    said = next((each for each in history if each.state is into), None)
-    if said is None or newest.state is State.APPROVED:
+    into, newest = DECISIONS[decision].into, history[-1]
+    earlier = next((case for case in history if case.state is into), None)
+    if earlier is None or newest.state is State.APPROVED:
         return None
-    return {**Outcome(newest).document(), "by": said.actor}
+    return {**Outcome(newest).document(), "by": earlier.actor}
 
 
-def _refusal(case: Case, word: str, move: ManualTransition, context: CaseContext) -> Refusal | None:
-    is_again = word == "approve" and case.state is State.APPROVED
-    if case.state not in move.out_of and not is_again:
-        takes = f"to {word} takes a case that is {' or '.join(move.out_of)}"
+def _check_move(
+    case: Case, decision: str, move: ManualTransition, context: CaseContext
+) -> Refusal | None:
+    """Refuse a decision that the case's state does not allow, or that comes too late."""
+    is_repeated = decision == "approve" and case.state is State.APPROVED
+    if case.state not in move.out_of and not is_repeated:
+        takes = f"to {decision} takes a case that is {' or '.join(move.out_of)}"
         reason = f"case {case.case_id} is {case.state}; {takes}"
         return Ignore("wrong_state", reason)
     longest = longest_in(case.state, context.settings.timing)
-    if word == "approve" and longest is not None and context.now >= case.at + longest:
+    if decision == "approve" and longest is not None and context.now >= case.at + longest:
         ended_at = f"{case.at + longest:%Y-%m-%d %H:%M} UTC"
         reason = f"the proposal of case {case.case_id} ran out at {ended_at}"
         return Ignore("expired", f"{reason}; Mendq proposes again when it is seen again")
     return None
 
 
-def _claimed(asked: AskedCase, context: CaseContext) -> Refusal | None:
-    """What is being written, or was and is not recorded, is no person's to end unseen.
+def _check_claim(asked: AskedCase, context: CaseContext) -> Refusal | None:
+    """Refuse while a run writes, or while a dead run's write is not recorded yet.
 
-    Where nobody knows the symptom any more, nobody settles it either.
+    If this Mendq does not know the symptom, no run will record it.
     """
     view = asked.view
     unsettled = view.intent is not None and asked.symptom is not None
@@ -229,16 +246,16 @@ def _claimed(asked: AskedCase, context: CaseContext) -> Refusal | None:
     return None
 
 
-def _carried_out(case: Case, context: CaseContext, functions: Functions) -> Document:
-    """What became of it; it stays approved where its owner could not do it now."""
+def _ask_owner_to_write(case: Case, context: CaseContext, functions: Functions) -> Document:
+    """Return what came of the approved case. It stays approved if its owner cannot write now."""
     try:
-        heard = ask_owner(context.clients, functions, case)
+        answer = ask_owner(context.clients, functions, case)
     except OwnerUnavailable as error:
         owner = owner_of_case(case.steps)
         reason = f"{error}; the case stays approved, and follow_up calls {owner} again by itself"
         return Outcome(case).document() | {"reason": reason}
-    if heard.get("state") is not None:
-        return dict(heard)
+    if answer.get("state") is not None:
+        return dict(answer)
     newest = context.open_cases.transitions(case.case_id)[-1]
-    why = {name: heard[name] for name in ("reason", "code") if name in heard}
+    why = {name: answer[name] for name in ("reason", "code") if name in answer}
     return Outcome(newest).document() | why

@@ -1,4 +1,17 @@
-"""Heal a batch: group failed calls by queue and symptom, assess each, then decide."""
+"""Heal a batch: the one place that calls each step, from failed calls or findings to outcomes.
+
+The steps, in this order. `mendq.heal.decide` explains why.
+
+1. Group the failed calls by queue and symptom (`group_failed_calls`).
+2. For each group, gather its history from the case store and decide before its queue is read.
+3. For all groups with the same symptom, read their queues, and note which queues show it.
+4. Decide each group by its queue's facts, and carry the decision out.
+5. Send one notification for many queues, if it is a mass symptom, and one for a flood of names.
+
+All queues of a symptom are noted before the first one is decided. Otherwise, the first queues of a
+mass symptom would be changed. A group that fails never stops the others: its messages are delivered
+again.
+"""
 
 from __future__ import annotations
 
@@ -26,18 +39,19 @@ from mendq.aws.queue import arns_lately
 from mendq.cases.aws_health import HealthEvent, HealthEvents, read_health
 from mendq.cases.finding import named_in
 from mendq.cases.record import aws_health
+from mendq.cases.spread import Reach
 from mendq.catalogue import CATALOGUE, match
 from mendq.catalogue.ignored_calls import why_ignored
 from mendq.catalogue.symptom import Symptom
 from mendq.catalogue.visibility.visibility_timeout_too_short import (
     VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT,
 )
-from mendq.catalogue.visibility.visibility_timeout_too_short import may_be_a_race
 from mendq.heal.apply import carry_out
-from mendq.heal.assess import assess, decided, reach_of, with_facts
-from mendq.heal.context import FixContext, Group, Outcome, declined
-from mendq.heal.decide import decide_unlooked
-from mendq.heal.guardrails import SECONDS_TO_WRITE, Situation
+from mendq.heal.context import FixContext, Outcome, declined_outcome
+from mendq.heal.decide import NeedsFacts, NeedsReach, decide
+from mendq.heal.gather import Group, add_facts, add_reach, count_reach, gather_history
+from mendq.heal.guardrails import COINCIDENCE_QUEUES, SECONDS_TO_WRITE
+from mendq.heal.situation import Situation
 from mendq.model.account_and_region import AccountAndRegion
 from mendq.model.case import State
 from mendq.model.failed_call import KNOWN_CODES, FailedCall, Unreadable, read
@@ -50,24 +64,33 @@ from mendq.notifications.own_change import named_of_many
 from mendq.probe.probe import EVENT_NAME, QUEUE_NAME
 from mendq.probe.send import ProbeRecord
 
-Done = TypeVar("Done")
+Answer = TypeVar("Answer")
 # Records that are no failed call of SQS are not faults of the batch.
 NOT_OURS = frozenset({"not_failed", "not_sqs"})
-# Of the queue names of a batch that no listing of managed queues knows, so many are looked at: it
-# takes a second or two.
+# Of the queue names in a batch that are not in the list of managed queues, this many are looked at.
+# It takes a second or two.
 MOST_UNKNOWN = 50
+# A warm Lambda lists the managed queues at most once in this time.
 LISTED_FOR = timedelta(minutes=5)
-# To wait or to be unreadable is no fault; nor is it that another run was faster, as runs are that
-# read one burst.
+# Messages that wait, or cannot be read, are no faults. Neither is a case that another run moved
+# first: runs that read the same burst do so.
 NO_FAULTS = (CaseMoved, ComeAgain, EventUnreadable)
 
 
-class Healed(Struct):
-    """A batch: groups with the messages behind each, and what became of them.
+class BatchResult(Struct):
+    """The groups of a batch, and what came of each.
 
-    `errors` holds the error behind each message that failed; `probes` are our own failed calls,
-    which count for nothing else, `aws_health` what AWS tells of itself; `left_out` counts by caller
-    the queue names of a flood that nobody looked at.
+    Attributes:
+        groups: The ids of the messages of each group.
+        unreadable: The messages that are no readable event.
+        unknown_codes: The error codes that no symptom lists.
+        ignored: The reasons why calls with a symptom were ignored.
+        probes: Mendq's own failed calls, which count for nothing else.
+        aws_health: AWS's own events about its health.
+        failed_calls: How many failed calls were read.
+        outcomes: What came of each group that was handled.
+        errors: The error of each message that must be delivered again.
+        left_out: By caller, how many queue names of a flood were not looked at.
     """
 
     groups: dict[Group, list[str]] = field(default_factory=dict)
@@ -77,26 +100,28 @@ class Healed(Struct):
     probes: dict[str, FailedCall] = field(default_factory=dict)
     aws_health: dict[str, HealthEvent] = field(default_factory=dict)
     failed_calls: int = 0
-    fixed: dict[Group, Outcome] = field(default_factory=dict)
+    outcomes: dict[Group, Outcome] = field(default_factory=dict)
     errors: dict[str, Exception] = field(default_factory=dict)
     left_out: Counter[str] = field(default_factory=Counter)
 
-    def answer(self) -> dict[str, list[dict[str, str]]]:
-        """What Lambda's poller takes: the messages that are to come again.
+    def partial_failures(self) -> dict[str, list[dict[str, str]]]:
+        """The answer to Lambda's poller: the messages that must be delivered again.
 
         https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
         """
-        return {"batchItemFailures": [{"itemIdentifier": each} for each in self.errors]}
+        failures = [{"itemIdentifier": message_id} for message_id in self.errors]
+        return {"batchItemFailures": failures}
 
     @property
     def faults(self) -> list[Exception]:
-        """Each once, however many messages it failed."""
-        once = {id(each): each for each in self.errors.values()}.values()
-        return [each for each in once if not isinstance(each, NO_FAULTS)]
+        """The errors that are faults, each once, however many messages it failed."""
+        once = {id(error): error for error in self.errors.values()}
+        return [error for error in once.values() if not isinstance(error, NO_FAULTS)]
 
-    def by_symptom(self) -> dict[OwnMetric, Counter[str]]:
+    def counts_by_symptom(self) -> dict[OwnMetric, Counter[str]]:
+        """Count fixes and refusals by symptom."""
         fixes, refusals = Counter[str](), Counter[str]()
-        for group, outcome in self.fixed.items():
+        for group, outcome in self.outcomes.items():
             if outcome.case is not None and outcome.case.state is State.APPLIED:
                 fixes[group.symptom.name] += 1
             if outcome.refusal is not None:
@@ -104,234 +129,327 @@ class Healed(Struct):
         return {OwnMetric.AUTO_FIXES: fixes, OwnMetric.REFUSALS: refusals}
 
     def counts(self) -> dict[OwnMetric, int]:
-        of_symptoms = {name: counted.total() for name, counted in self.by_symptom().items()}
+        """Count what the batch held and what came of it."""
+        by_symptom = self.counts_by_symptom()
+        refusals = by_symptom[OwnMetric.REFUSALS].total()
         return {
             OwnMetric.FAILED_CALLS_SEEN: self.failed_calls,
             OwnMetric.UNKNOWN_ERROR_CODES: len(self.unknown_codes),
             OwnMetric.HEAL_ERRORS: len(self.faults),
-            OwnMetric.AUTO_FIXES: of_symptoms[OwnMetric.AUTO_FIXES],
-            OwnMetric.REFUSALS: of_symptoms[OwnMetric.REFUSALS] + len(self.ignored),
-            OwnMetric.ESCALATIONS: sum(each.escalated for each in self.fixed.values()),
+            OwnMetric.AUTO_FIXES: by_symptom[OwnMetric.AUTO_FIXES].total(),
+            OwnMetric.REFUSALS: refusals + len(self.ignored),
+            OwnMetric.ESCALATIONS: sum(outcome.escalated for outcome in self.outcomes.values()),
         }
 
     def fail(self, groups: Iterable[Group], error: Exception) -> None:
+        """Have the messages of these groups delivered again."""
         for group in groups:
             self.errors.update(dict.fromkeys(self.groups[group], error))
 
-    def note(self, group: Group, outcome: Outcome) -> None:
-        self.fixed[group] = outcome
+    def set_outcome(self, group: Group, outcome: Outcome) -> None:
+        """Store what came of a group. A refusal that passes by itself is delivered again."""
+        self.outcomes[group] = outcome
         if outcome.refusal and outcome.refusal.again:
             self.fail([group], ComeAgain(outcome.refusal.reason))
 
 
-def read_batch(bodies: Mapping[str, str], home: AccountAndRegion) -> Healed:
-    """`bodies` by message id. An event delivered twice counts once; nothing is raised."""
-    healed = Healed()
-    seen: dict[tuple[str, Symptom], dict[str, FailedCall]] = defaultdict(dict)
-    messages: dict[tuple[str, Symptom], list[str]] = defaultdict(list)
-    for message_id, body in bodies.items():
-        call = read(body)
+def heal_failed_calls(bodies: Mapping[str, str], run: FixContext) -> BatchResult:
+    """Heal the queues of a batch of failed calls. Never raise: the result keeps every error.
+
+    Mendq's own probe and AWS's health events are recorded. No other action is taken on them.
+
+    Args:
+        bodies: The messages of the intake queue by id.
+        run: This invocation.
+    """
+    batch = group_failed_calls(bodies, AccountAndRegion(run.settings.account, run.clients.region))
+    _record_signals(batch, run)
+    return _heal_groups(batch, run)
+
+
+def heal_findings(request: Mapping[str, Any], run: FixContext) -> BatchResult:
+    """Heal the queues in which a scan found a symptom. Never raise: the result keeps every error.
+
+    A finding that names no queue or symptom of ours is left out. One that fails is not tried again:
+    the next scan finds it again, or it is gone.
+
+    Args:
+        request: `{"found": [{"queue_arn", "symptom"}, ...]}`.
+        run: This invocation.
+    """
+    symptoms = {
+        symptom.name: symptom for symptom in CATALOGUE if symptom.plan and symptom.detection
+    }
+    batch = BatchResult()
+    for finding in named_in(request):
+        symptom = symptoms.get(finding.symptom)
+        if symptom is None or not arn_of(finding.queue_arn) or not run.is_here(finding.queue_arn):
+            continue
+        group = Group(finding.queue_arn, symptom, is_found=True, shared=finding)
+        batch.groups[group] = [str(len(batch.groups))]
+    return _heal_groups(batch, run)
+
+
+def group_failed_calls(bodies: Mapping[str, str], home: AccountAndRegion) -> BatchResult:
+    """Read the messages and group their calls by queue and symptom.
+
+    An event that was delivered twice counts once. Nothing is raised.
+    """
+    batch = BatchResult()
+    calls = defaultdict[tuple[str, Symptom], dict[str, FailedCall]](dict)
+    message_ids = defaultdict[tuple[str, Symptom], list[str]](list)
+    for message_id, record in bodies.items():
+        call = read(record)
         if isinstance(call, Unreadable):
-            if (trouble := read_health(body, home.account, home.region)) is not None:
-                healed.aws_health[message_id] = trouble
-            elif call.reason not in NOT_OURS:
-                healed.unreadable[message_id] = call
-                healed.errors[message_id] = EventUnreadable(call.reason)
-            continue
-        if is_probe(call, home):
-            healed.probes[message_id] = call
-            continue
-        healed.failed_calls += 1
-        symptom = _symptom_of(call, home, healed)
-        if symptom is not None and call.queue_arn is not None:
-            key = (call.queue_arn, symptom)
-            seen[key].setdefault(call.event_id, call)
-            messages[key].append(message_id)
-    for key, calls in seen.items():
-        measured = all(map(may_be_a_race, calls.values()))
-        group = Group(*key, tuple(calls.values()), is_found=measured)
-        healed.groups[group] = messages[key]
-    return healed
+            _note_unreadable(message_id, record, call, home, batch)
+        elif is_probe(call, home):
+            batch.probes[message_id] = call
+        else:
+            batch.failed_calls += 1
+            symptom = _recognize_symptom(call, home, batch)
+            if symptom is not None and call.queue_arn is not None:
+                key = (call.queue_arn, symptom)
+                calls[key].setdefault(call.event_id, call)
+                message_ids[key].append(message_id)
+    for key, by_event_id in calls.items():
+        prove_nothing = all(call.may_be_a_race for call in by_event_id.values())
+        group = Group(*key, tuple(by_event_id.values()), is_found=prove_nothing)
+        batch.groups[group] = message_ids[key]
+    return batch
+
+
+def _note_unreadable(
+    message_id: str, record: str, unreadable: Unreadable, home: AccountAndRegion, batch: BatchResult
+) -> None:
+    """Note a message that is no failed call: an event of AWS Health, or an unreadable one."""
+    health_event = read_health(record, home.account, home.region)
+    if health_event is not None:
+        batch.aws_health[message_id] = health_event
+    elif unreadable.reason not in NOT_OURS:
+        batch.unreadable[message_id] = unreadable
+        batch.errors[message_id] = EventUnreadable(unreadable.reason)
 
 
 def is_probe(call: FailedCall, home: AccountAndRegion) -> bool:
-    """True for the call that its role makes for it; a record may leave the queue out.
+    """Return True for the call that the probe's role makes on the probe's queue.
 
-    Another principal's call on that queue is no probe, nor is another call of the role.
+    Another principal's call on that queue is no probe, and neither is another call of that role. A
+    record may leave the queue out.
     """
     if home.purpose_of(call.principal_arn) != PROBE or call.event_name != EVENT_NAME:
         return False
     return call.queue_arn in (None, arn_of_name(QUEUE_NAME, home.region, home.account))
 
 
-def _symptom_of(call: FailedCall, home: AccountAndRegion, healed: Healed) -> Symptom | None:
+def _recognize_symptom(
+    call: FailedCall, home: AccountAndRegion, batch: BatchResult
+) -> Symptom | None:
+    """Return the symptom that a call points to, or None if Mendq ignores the call."""
     if call.error_code not in KNOWN_CODES:
-        healed.unknown_codes.append(call.raw_error_code)
-    symptom, why = TOO_SHORT if may_be_a_race(call) else match(call), why_ignored(call, home)
-    if why == "may_be_a_race":
+        batch.unknown_codes.append(call.raw_error_code)
+    symptom = TOO_SHORT if call.may_be_a_race else match(call)
+    why = why_ignored(call, home)
+    if why in (None, "may_be_a_race"):
         return symptom
-    if why is not None and symptom is not None and symptom.plan is not None:
-        healed.ignored.append(why)
-    return symptom if why is None else None
+    if symptom is not None and symptom.plan is not None:
+        batch.ignored.append(why)
+    return None
 
 
-def heal_batch(bodies: Mapping[str, str], run: FixContext) -> Healed:
-    """`bodies` by message id; never raises: every error is kept for the handler to raise.
-
-    Of our own probe it is noted that it was seen, and of AWS Health's events what they say;
-    nothing else is done about either.
-    """
-    healed = read_batch(bodies, AccountAndRegion(run.settings.account, run.clients.region))
-    seen, heard = run.stored(ProbeRecord).note_seen, run.stored(HealthEvents).note
-    notes = {each: partial(seen, call) for each, call in healed.probes.items()}
-    notes |= {each: partial(heard, event) for each, event in healed.aws_health.items()}
+def _record_signals(batch: BatchResult, run: FixContext) -> None:
+    """Record that the probe arrived and what AWS Health reports. Take no other action on either."""
+    probe_record, health_events = run.stored(ProbeRecord), run.stored(HealthEvents)
+    notes = {
+        message_id: partial(probe_record.note_seen, call)
+        for message_id, call in batch.probes.items()
+    }
+    notes |= {
+        message_id: partial(health_events.note, health_event)
+        for message_id, health_event in batch.aws_health.items()
+    }
     for message_id, note in notes.items():
         try:
             note(run.now)
         except (CaseStoreUnavailable, CaseStoreUnreadable) as error:
-            healed.errors[message_id] = error
-    return _Batch(run, healed).fix()
+            batch.errors[message_id] = error
 
 
-def heal_findings(request: Mapping[str, Any], run: FixContext) -> Healed:
-    """What a scan found, `{"found": [{"queue_arn", "symptom"}, ...]}`; never raises.
+Situations = dict[Group, Situation]
 
-    What is none of ours is left out. A finding that fails is not tried again: while it is so, the
-    next scan finds it.
+
+def _heal_groups(batch: BatchResult, run: FixContext) -> BatchResult:
+    for (symptom, word), situations in _gather_situations(batch, run).items():
+        try:
+            _heal_alike(symptom, word, situations, batch, run)
+        except Exception as error:  # noqa: BLE001 - the messages come again, for the notification too
+            batch.fail(situations, error)
+    if batch.left_out:
+        with suppress(CaseStoreUnavailable, CaseStoreUnreadable, NotificationNotSent):
+            _notify_flood(batch.left_out, run)
+    return batch
+
+
+def _gather_situations(
+    batch: BatchResult, run: FixContext
+) -> Mapping[tuple[Symptom, str], Situations]:
+    """Gather each group's history and decide what needs no read of the queue.
+
+    Half of the time is kept for the rest, so that what was gathered is decided too.
+
+    Returns:
+        The groups whose queues must be read, by symptom and the word under which it is counted.
     """
-    by_name = {each.name: each for each in CATALOGUE if each.plan and each.detection}
-    groups = (
-        Group(each.queue_arn, by_name[each.symptom], is_found=True, shared=each)
-        for each in named_in(request)
-        if each.symptom in by_name and arn_of(each.queue_arn) and run.is_here(each.queue_arn)
-    )
-    return _Batch(run, Healed({group: [f"{n}"] for n, group in enumerate(groups)})).fix()
+    alike = defaultdict[tuple[Symptom, str], Situations](dict)
+    reserve_seconds = run.remaining_seconds() / 2
+    showing = Counter(group.symptom.name for group in batch.groups)
+    for group in _select_groups(batch, run):
+        alone = showing[group.symptom.name] == 1
+        gather = partial(_gather_or_decide, group, run, alone=alone)
+        situation = _attempt(gather, group, batch, run, reserve_seconds)
+        if isinstance(situation, Situation):
+            word = counted_as(group.symptom.name, situation.facts.tags)
+            alike[group.symptom, word][group] = situation
+        elif situation is not None:
+            batch.set_outcome(group, situation)
+    return alike
 
 
-Alike = dict[Group, Situation]
+def _select_groups(batch: BatchResult, run: FixContext) -> list[Group]:
+    """Select the groups to look at: all of known queues, then MOST_UNKNOWN of other names.
+
+    Of the other names, callers take turns. The rest is counted and not delivered again, which would
+    be a flood of its own: a caller that continues to fail gets a turn in a later batch.
+    """
+    groups, consent = list(batch.groups), run.settings.consent
+    if len(groups) <= MOST_UNKNOWN:
+        return groups
+    listing_turn = run.now.timestamp() // LISTED_FOR.total_seconds()
+    try:
+        known_arns = arns_lately(run.clients, run.settings.account, consent, listing_turn)
+    except FactsUnavailable:
+        return groups
+    turns_taken = Counter[str]()
+    turns = dict[Group, int]()
+    for group in groups:
+        name = parts_of(group.queue_arn).name
+        if group.queue_arn in known_arns or consent.names_exactly(name):
+            turns[group] = 0
+        else:
+            turns_taken.update(group.callers)
+            turns[group] = min(turns_taken[caller] for caller in group.callers)
+    groups_in_turn = sorted(groups, key=turns.__getitem__)
+    known = sum(turn == 0 for turn in turns.values())
+    most = MOST_UNKNOWN + known
+    for group in groups_in_turn[most:]:
+        batch.left_out.update(group.callers)
+    return groups_in_turn[:most]
 
 
-class _Batch(Struct, frozen=True):
-    run: FixContext
-    healed: Healed
+def _gather_or_decide(group: Group, run: FixContext, *, alone: bool) -> Situation | Outcome:
+    """Return the situation if its queue must be read, else the outcome."""
+    situation = gather_history(group, run, alone=alone)
+    if isinstance(situation, Outcome):
+        return situation
+    decision = decide(situation)
+    if isinstance(decision, NeedsFacts):
+        return situation
+    return carry_out(decision, situation, run)
 
-    def fix(self) -> Healed:
-        """Half of the time is for looking, so that what was looked at is decided too."""
-        alike: dict[tuple[Symptom, str], Alike] = defaultdict(dict)
-        reserve_seconds = self.run.remaining_seconds() / 2
-        showing = Counter(each.symptom.name for each in self.healed.groups)
-        for group in self._in_turn():
-            look = partial(self._look, group, alone=showing[group.symptom.name] == 1)
-            looked = self._try(group, look, reserve_seconds)
-            if isinstance(looked, Situation):
-                word = counted_as(group.symptom.name, looked.facts.tags)
-                alike[group.symptom, word][group] = looked
-            elif looked is not None:
-                self.healed.note(group, looked)
-        for (symptom, word), situations in alike.items():
-            try:
-                self._decide(symptom, word, situations)
-            except Exception as error:  # noqa: BLE001 - the events come again, for the one page too
-                self.healed.fail(situations, error)
-        if self.healed.left_out:
-            with suppress(CaseStoreUnavailable, CaseStoreUnreadable, NotificationNotSent):
-                _notify_flood(self.healed.left_out, self.run)
-        return self.healed
 
-    def _in_turn(self) -> list[Group]:
-        """The groups to look at: the queues that there are, then MOST_UNKNOWN other names.
+def _heal_alike(
+    symptom: Symptom, word: str, situations: Situations, batch: BatchResult, run: FixContext
+) -> None:
+    """Read the queues that may show one symptom, count them, then decide each of them.
 
-        Of those the callers take turns. The rest is counted and does not come again, which would
-        be a flood of its own: a caller that goes on failing gets a turn in another batch.
-        """
-        groups, turns, run = list(self.healed.groups), Counter[str](), self.run
-        if len(groups) <= MOST_UNKNOWN:
-            return groups
-        consent, turn = run.settings.consent, run.now.timestamp() // LISTED_FOR.total_seconds()
-        try:
-            known = arns_lately(run.clients, run.settings.account, consent, turn)
-        except FactsUnavailable:
-            return groups
-        turn_of = dict[Group, int]()
-        for group in groups:
-            name = parts_of(group.queue_arn).name
-            is_known = group.queue_arn in known or consent.names_exactly(name)
-            turns.update(() if is_known else group.callers)
-            turn_of[group] = 0 if is_known else min(turns[each] for each in group.callers)
-        in_turn = sorted(groups, key=turn_of.__getitem__)
-        most = MOST_UNKNOWN + [*turn_of.values()].count(0)
-        self.healed.left_out.update(each for group in in_turn[most:] for each in group.callers)
-        return in_turn[:most]
+    Queues that changed after their calls failed do not count. A fault in configuration is not
+    counted: many queues may have had it for long, and people hear about it a few queues a day.
+    """
+    read_situations = _read_queues(situations, batch, run)
+    spread = frozenset[str]()
+    if not (symptom.is_of_configuration and all(group.is_found for group in situations)):
+        changed = {
+            group for group, situation in read_situations.items() if situation.was_changed_since
+        }
+        queue_arns = [group.queue_arn for group in situations if group not in changed]
+        known = next(iter(situations.values())).view.spread
+        spread = run.case_store.spread_to(queue_arns, word, run.now, known)
+    for group, situation in read_situations.items():
+        heal = partial(_heal_one, situation, spread, run)
+        outcome = _attempt(heal, group, batch, run)
+        if outcome is not None:
+            batch.set_outcome(group, outcome)
+    if any(
+        _is_one_of_many(situation, batch.outcomes.get(group))
+        for group, situation in situations.items()
+    ):
+        changes = [situation.facts.own_change for situation in read_situations.values()]
+        own_changes = [change for change in changes if change is not None]
+        _notify_mass_symptom(symptom, spread, situations, own_changes, run)
 
-    def _look(self, group: Group, *, alone: bool) -> Situation | Outcome:
-        situation = assess(group, self.run, alone=alone)
-        if isinstance(situation, Outcome):
-            return situation
-        verdict = decide_unlooked(situation)
-        return situation if verdict is None else carry_out(verdict, situation, self.run)
 
-    def _decide(self, symptom: Symptom, word: str, alike: Alike) -> None:
-        """All are noted before the first is decided, so that a mass symptom writes nothing.
+def _read_queues(situations: Situations, batch: BatchResult, run: FixContext) -> Situations:
+    """Read the queues that can be read. Half of the remaining time is kept for deciding them."""
+    read_situations = Situations()
+    reserve_seconds = run.remaining_seconds() / 2
+    for group, situation in situations.items():
+        read_queue = partial(_read_queue, situation, run)
+        answer = _attempt(read_queue, group, batch, run, reserve_seconds)
+        if isinstance(answer, Situation):
+            read_situations[group] = answer
+        elif answer is not None:
+            batch.set_outcome(group, answer)
+    return read_situations
 
-        Those are left out that were looked at and have changed since they failed. A fault in
-        configuration is not noted: many have had it for long, and are told of slowly.
-        """
-        looked, spread = self._looked_at(alike), frozenset[str]()
-        if not (symptom.is_of_configuration and all(each.is_found for each in alike)):
-            unfailing = [group for group, each in looked.items() if each.changed_since]
-            queue_arns = [each.queue_arn for each in alike if each not in unfailing]
-            known = next(iter(alike.values())).view.spread
-            spread = self.run.case_store.spread_to(queue_arns, word, self.run.now, known)
-        for group, situation in looked.items():
-            outcome = self._try(group, partial(self._fix, situation, spread))
-            if outcome is not None:
-                self.healed.note(group, outcome)
-        if any(self._is_news_as_one_of_many(*each) for each in alike.items()):
-            changes = [each.facts.own_change for each in looked.values()]
-            own_changes = [change for change in changes if change is not None]
-            _notify_mass_symptom(symptom, spread, alike, own_changes, self.run)
 
-    def _looked_at(self, alike: Alike) -> Alike:
-        """Those of them that could be; half of the time that is left is for deciding them."""
-        looked, reserve_seconds = Alike(), self.run.remaining_seconds() / 2
-        for group, situation in alike.items():
-            found = self._try(group, partial(self._facts, situation), reserve_seconds)
-            if isinstance(found, Situation):
-                looked[group] = found
-            elif found is not None:
-                self.healed.note(group, found)
-        return looked
+def _read_queue(situation: Situation, run: FixContext) -> Situation | Outcome:
+    try:
+        return add_facts(situation, run)
+    except QueueRefusesUs as refused:
+        return declined_outcome("queue_refuses_us", str(refused))
 
-    def _facts(self, situation: Situation) -> Situation | Outcome:
-        """Raises FactsUnavailable or CaseStoreUnavailable: it is to come again."""
-        try:
-            return with_facts(situation, self.run)
-        except QueueRefusesUs as refused:
-            return declined("queue_refuses_us", str(refused))
 
-    def _fix(self, situation: Situation, spread: frozenset[str]) -> Outcome:
-        """Raises FactsUnavailable, CaseStoreUnavailable or StepFailed: it is to come again."""
-        return carry_out(decided(situation, self.run, lambda: spread), situation, self.run)
+def _heal_one(situation: Situation, spread: frozenset[str], run: FixContext) -> Outcome:
+    """Decide by the queue's facts, and carry the decision out.
 
-    def _is_news_as_one_of_many(self, group: Group, situation: Situation) -> bool:
-        """True where people are to hear of it; a drill is nobody's news."""
-        refusal = self.healed.fixed.get(group, Outcome()).refusal
-        if refusal is None or refusal.code != "mass_symptom":
-            return False
-        return refusal.heard_in(situation.mode) and DRILL_TAG not in situation.facts.tags
+    Raises:
+        FactsUnavailable, CaseStoreUnavailable, StepFailed: The calls must be delivered again.
+    """
+    if len(spread) <= COINCIDENCE_QUEUES:
+        situation = situation.with_reach(Reach(spread), run.remaining_seconds())
+    decision = decide(situation)
+    if isinstance(decision, NeedsReach):
+        situation = add_reach(situation, spread, run)
+        decision = decide(situation)
+    return carry_out(decision, situation, run)
 
-    def _try(
-        self, group: Group, act: Callable[[], Done], reserve_seconds: float = 0
-    ) -> Done | None:
-        """What the act answers; None where it failed, or no time is left for it."""
-        if self.run.remaining_seconds() < max(SECONDS_TO_WRITE, reserve_seconds):
-            self.healed.fail([group], ComeAgain("too little of the Lambda's time is left"))
-            return None
-        try:
-            return act()
-        except Exception as error:  # noqa: BLE001 - kept whole for the handler, which raises it
-            self.healed.fail([group], error)
-            return None
+
+def _is_one_of_many(situation: Situation, outcome: Outcome | None) -> bool:
+    """Return True if people must hear about the group as one of many. They hear of no drill."""
+    refusal = outcome.refusal if outcome else None
+    if refusal is None or refusal.code != "mass_symptom":
+        return False
+    return refusal.heard_in(situation.mode) and DRILL_TAG not in situation.facts.tags
+
+
+def _attempt(
+    act: Callable[[], Answer],
+    group: Group,
+    batch: BatchResult,
+    run: FixContext,
+    reserve_seconds: float = 0,
+) -> Answer | None:
+    """Return the answer of `act`. None if it failed, or if too little time is left for it.
+
+    Then the group's messages are delivered again.
+    """
+    if run.remaining_seconds() < max(SECONDS_TO_WRITE, reserve_seconds):
+        batch.fail([group], ComeAgain("too little of the Lambda's time is left"))
+        return None
+    try:
+        return act()
+    except Exception as error:  # noqa: BLE001 - the result keeps it for the handler, which logs it
+        batch.fail([group], error)
+        return None
 
 
 def _notify_mass_symptom(
@@ -341,35 +459,40 @@ def _notify_mass_symptom(
     own_changes: Sequence[OwnChange],
     run: FixContext,
 ) -> None:
-    """Send one page for all queues. One queue of each caller comes first, so that none is hidden.
+    """Page people once for all queues. One queue of each caller comes first: none is hidden.
 
-    `own_changes` are changes by Mendq that may have caused the symptom on some of the queues.
-    Raises CaseStoreUnavailable or NotificationNotSent.
+    Args:
+        symptom: The catalogue's entry.
+        spread: The queues that showed it in the last hour.
+        groups: The groups of this batch.
+        own_changes: Changes by Mendq that may have caused the symptom on some of the queues.
+        run: This invocation.
+
+    Raises:
+        CaseStoreUnavailable, NotificationNotSent: The calls must be delivered again.
     """
-    of_caller = {caller: each.queue_arn for each in groups for caller in each.callers}
-    reach = reach_of(spread, [each.queue_arn for each in groups], run)
-    first = [each for each in of_caller.values() if each in reach.queue_arns]
+    queue_of_caller = {caller: group.queue_arn for group in groups for caller in group.callers}
+    reach = count_reach(spread, [group.queue_arn for group in groups], run)
+    first = [queue_arn for queue_arn in queue_of_caller.values() if queue_arn in reach.queue_arns]
     queue_arns = dict.fromkeys([*first, *sorted(reach.queue_arns)])
-    words, command = symptom.mass.words, symptom.mass.command(min(reach.queue_arns))
-    health = () if symptom.is_of_configuration else aws_health(run)
-    of = notification.MassSymptom(
+    mass = notification.MassSymptom(
         symptom.name,
         symptom.sentence,
         symptom.runbook,
-        words,
-        command,
-        health,
+        symptom.mass.words,
+        symptom.mass.command(min(reach.queue_arns)),
+        () if symptom.is_of_configuration else aws_health(run),
         named_of_many(own_changes, run.now),
     )
     where = notification.place(run.settings.account, run.clients.region)
-    text = notification.of_mass_symptom(of, queue_arns, reach.managed_queues, run.now, where)
+    text = notification.of_mass_symptom(mass, queue_arns, reach.managed_queues, run.now, where)
     names = " ".join(sorted(reach.queue_arns))
     news = f"mass_symptom:{sha256(names.encode()).hexdigest()[:12]}"
     run.notifier.send_about_account(symptom.name, news, text)
 
 
 def _notify_flood(left_out: Counter[str], run: FixContext) -> None:
-    """Send one page a day for each caller; what is left unsent, the next such batch sends."""
+    """Page people once a day for each caller. If that fails, the next such batch does it."""
     where = notification.place(run.settings.account, run.clients.region)
     most_first = left_out.most_common()
     text = notification.of_flood(most_first, run.now, where)

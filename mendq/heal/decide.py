@@ -1,24 +1,104 @@
-"""Decide what becomes of a situation: the one decider of heal, of every owner and of a dry run."""
+"""Decide what Mendq does about one symptom on one queue.
+
+Theory of operation
+===================
+
+`decide` is pure. It reads a `Situation` and returns one `Decision`. It calls neither AWS nor the
+case store, so the real run, an approval, the dry run and the backtest cannot differ: they only
+gather the situation and carry out the decision in their own ways.
+
+A decision is asked for in stages, because each stage costs more than the one before it. What is
+known is part of the situation. If more must be known, the decision itself says so (`NeedsFacts`,
+`NeedsReach`); the caller gathers it and asks again.
+
+    stage                         known                          asked
+    1. before the queue is read   case store, failed calls       BEFORE_READING
+    2. after it was read          the queue's facts              the symptom's plan
+    3. after queues were counted  how many show the symptom      ABOUT_THE_PLAN, then the mode
+    4. after a refused write      why the write was refused      nothing more
+
+The rules, each with its reason and what would be lost without it:
+
+ 1. The cheapest questions come first. In a storm of failed calls most decisions end in stage 1,
+    after one read of the queue's tags and one of the case store. Otherwise, each failed call would
+    make many calls to AWS, and a storm would throttle the account's own tools.
+
+ 2. Within stage 1 a claim is asked about before a freeze. Another run that holds a claim may have
+    written already. Otherwise, a case could say that a freeze stopped a write that was made.
+
+ 3. A failed call is only a hint. It takes three distinct calls within ten minutes to believe it
+    (`Evidence.suffices`), or one measurement, which stands for hours of counting. Calls that do not
+    suffice yet are kept, because the next batch may complete them. Otherwise, one caller's
+    mistake, or one record delivered twice, would change a production queue.
+
+ 4. Only calls from after the queue's last change count. What failed before says nothing about the
+    queue as it is now. If a queue changes so often that its failed calls are always excused, a
+    person is told (`keeps_changing`). Otherwise, Mendq would fix what was just fixed, or an
+    automation that changes the queue every hour would hide its faults.
+
+ 5. A person's value wins. If the value that Mendq wrote last is gone, someone else set another one.
+    Mendq says so once and leaves the attribute alone for seven days. Otherwise, Mendq and a person,
+    or a template, would overwrite each other's values.
+
+ 6. Many queues that show one symptom at once have one cause, and it is not the queues. Mendq
+    changes none of them, and people get one notification for all. Counting comes late because it
+    may list every managed queue, and before the write because each write alone would look right.
+    Otherwise, an outage of AWS or a bad deployment would rewrite a whole account.
+
+ 7. The mode decides how far an agreed plan goes: `observe` records a case, `propose` asks a person,
+    `heal` writes. The plan itself may lower the mode (`Plan.at_most`): some changes always need a
+    person. Only the Lambda that owns a step writes it; heal approves the case for the owner.
+    Otherwise, a tag could give one Lambda the rights of another.
+
+ 8. A fix that did not help, or was rolled back, is not repeated automatically. The next plan for
+    that queue is proposed, until a person approves one (`lowered_by`). The same holds if an earlier
+    change by Mendq may be the cause. Otherwise, Mendq would raise a value again and again.
+
+ 9. What a person approved is what happens. A case that waits is planned again just before the
+    write. If the plan is not exactly the one that was shown, the approval expires. It needs no new
+    evidence: the case was opened with it. Otherwise, a person's approval would cover a change that
+    the person never saw.
+
+10. What passes by itself does not end a waiting case (PASSING): a cooldown, a freeze, a mass
+    symptom. It keeps waiting with the reason next to it, so that people see why. Otherwise, an
+    approval would be lost in each freeze.
+
+11. Repeats are silent (`mendq.heal.repeats`). A case that only repeats what people were told
+    recently is not opened. Otherwise, people would stop reading the notifications.
+
+12. An open case never hides new victims. If other callers begin to fail while a case is open that
+    only notifies, people are told again, at most once an hour. Otherwise, a second team's
+    outage would hide behind the first team's case.
+
+13. The ground of a refusal decides whether people hear about it (`Ground`). A refusal by the
+    queue's own facts is news about the queue. A budget or a cooldown is about Mendq, and no news.
+    Otherwise, people would get a notification for each queue whenever a freeze begins.
+
+14. When in doubt, nothing is written. Every way through `decide` that does not end in `WriteFix`
+    leaves the queue as it is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from enum import Enum
 
-from msgspec import Struct, field, structs
+from msgspec import Struct, structs
 
 from mendq.cases.record import Notification
 from mendq.catalogue.symptom import Steps
 from mendq.catalogue.visibility.needed_timeout import needs_document
 from mendq.heal import guardrails
-from mendq.heal.guardrails import A_DAY, Situation
+from mendq.heal.guardrails import first_refusal
+from mendq.heal.repeats import is_repeat
+from mendq.heal.situation import RefusedWrite, Situation
 from mendq.model.case import (
     LOWERED,
     MADE_FOR,
     QUEUE_DELETED,
-    SILENT_DAYS,
     Case,
+    Severity,
     State,
     longest_in,
     opened,
@@ -26,250 +106,432 @@ from mendq.model.case import (
 )
 from mendq.model.evidence import Evidence, named
 from mendq.model.facts import Facts, messages_of
-from mendq.model.lifecycle import WATCHED
 from mendq.model.limits import Mode, deployed_by
 from mendq.model.plan import Ignore, Plan, Refusal, Refuse
 from mendq.model.steps import AttributeStep
 from mendq.notifications.own_change import named_first, rollback_command
 from mendq.notifications.text import moment
 
+# Asked in this order before the queue is read (rules 1 to 3).
+BEFORE_READING = (
+    guardrails.stale_or_future,
+    guardrails.too_little_evidence,
+    guardrails.case_already_open,
+    guardrails.claimed_by_another,
+    guardrails.frozen,
+)
+
+# Asked in this order about a plan that would change the queue (rules 5 and 6).
+ABOUT_THE_PLAN = (
+    guardrails.overridden,
+    guardrails.out_of_bounds,
+    guardrails.too_soon,
+    guardrails.too_often,
+    guardrails.mass_symptom,
+    guardrails.too_little_time,
+)
+
+# The state in which a plan's case opens if heal does not write the plan itself (rule 7).
+OPENS_IN = {Mode.OBSERVE: State.OBSERVED, Mode.PROPOSE: State.PROPOSED, Mode.HEAL: State.APPROVED}
+
+# The codes of refusals that pass by themselves (rule 10).
+PASSING = frozenset({"too_soon", "mass_symptom", "frozen", "messages_are_taken"})
+
 ACTOR = "heal"
 UNTIL = "; it can be approved until "
-# What a plan's case opens in where heal does not carry it out itself.
-_OPENS = {Mode.OBSERVE: State.OBSERVED, Mode.PROPOSE: State.PROPOSED, Mode.HEAL: State.APPROVED}
-# They pass by themselves; a case that waits goes on waiting and is called for again.
-PASSING = frozenset({"too_soon", "mass_symptom", "frozen", "messages_are_taken"})
+
+
+class NeedsFacts(Struct, frozen=True):
+    """Nothing forbids to act so far. Read the queue and decide again."""
+
+
+class NeedsReach(Struct, frozen=True):
+    """The decision depends on how many queues show the symptom. Count them and decide again."""
 
 
 class Healthy(Struct, frozen=True):
-    """The queue stands as it should."""
+    """The queue has what it needs. Do nothing."""
 
 
-class Write(Struct, frozen=True):
-    """Write the plan, and `case`, the transition to applied, when it is written."""
+class WriteFix(Struct, frozen=True):
+    """Write the plan's steps into the queue, then record `case`, the transition to `applied`."""
 
     plan: Plan
     case: Case
 
 
-class Record(Struct, frozen=True):
-    """Write a transition down and tell of it; `refusal` is why nothing is changed."""
+class RecordTransition(Struct, frozen=True):
+    """Open or move a case, and notify people. `refusal` says why nothing is changed, if it is so.
+
+    The queue stays as it is.
+    """
 
     case: Case
     notification: Notification
     refusal: Refusal | None = None
 
 
-class SayNo(Struct, frozen=True):
-    """Write nothing down."""
+class Decline(Struct, frozen=True):
+    """Do nothing and record nothing. Only the log and the metrics show the refusal."""
 
     refusal: Refusal
 
 
-class Wait(Struct, frozen=True):
-    """Say no for now and keep what is known: `evidence`, or why a case waits."""
+class KeepEvidence(Struct, frozen=True):
+    """Do nothing yet. Keep the evidence, so that later failed calls can complete it."""
 
     refusal: Refusal
-    evidence: Evidence = field(default_factory=Evidence)
+    evidence: Evidence
 
 
-No = Record | SayNo | Wait
-Verdict = Healthy | Write | No
-# The situation with how far its symptom has spread, which is noted where it is asked.
-Counted = Callable[[Situation], Situation]
+class NoteFailures(Struct, frozen=True):
+    """Note the new failed calls next to the open case: they tell whether its fix helps."""
+
+    refusal: Refusal
+    open_case: Case
 
 
-def decide_unlooked(situation: Situation, *, is_gone: bool = False) -> Verdict | None:
-    """What is decided before the queue is looked at; None where it is to be looked at."""
-    if situation.waits is not None:
-        held = guardrails.claimed_by_another(situation)
-        if held is not None or situation.mode is Mode.HEAL:
-            return Wait(held) if held else None
-        unseen = structs.replace(situation, facts=Facts(situation.facts.queue_arn, {}, {}))
-        if is_gone:
-            return _end(unseen, Refuse(QUEUE_DELETED, "the queue is gone"))
-        return _end(unseen, Refuse("not_any_more", "Mendq may no longer change this queue"))
-    refusal = guardrails.first_refusal(guardrails.ON_CASE, situation)
-    if refusal is None or situation.has_strangers:
-        return None
-    return _decline(situation, refusal)
+class KeepWaiting(Struct, frozen=True):
+    """Leave the waiting case as it is, and note the reason next to it."""
+
+    refusal: Refusal
+    waiting_case: Case
 
 
-def decide(situation: Situation, counted: Counted) -> Verdict:
-    """What is decided by the queue's facts; `counted` is asked where its reach matters."""
-    if situation.waits is not None:
-        return _decide_waiting(situation, situation.waits, counted)
-    heard = structs.replace(situation, evidence=situation.since_last_change)
-    if not situation.is_borne:
-        refusal = guardrails.keeps_changing(situation.changes, situation.now)
-        if refusal is not None:
-            return _refuse(situation, refusal, counted)
-        reason = "most failed calls are from before the queue was last changed"
-        return _decline(heard, Ignore("before_last_change", reason))
-    plan = _plan(heard)
-    if isinstance(plan, Refusal):
-        return _refuse(heard, plan, counted)
-    return _act_on(counted(heard), plan) if plan.steps else Healthy()
+Unsettled = NeedsFacts | NeedsReach
+Rejection = RecordTransition | Decline | KeepEvidence | NoteFailures
+Decision = Unsettled | Healthy | WriteFix | Rejection | KeepWaiting
 
 
-def decide_refused(situation: Situation, plan: Plan, refusal: Refusal) -> No:
-    """What is decided when the write was refused."""
-    if situation.waits is not None:
-        return _wait_or_end(situation, refusal)
-    heard = structs.replace(situation, evidence=situation.since_last_change)
-    if refusal.becomes is None:
-        return Wait(refusal, heard.evidence)
-    return _decline(heard, refusal, plan.steps)
+class Ground(Enum):
+    """What a refusal is about; it decides who hears about the case (rule 13)."""
+
+    # About Mendq: a freeze, a budget, a cooldown. People hear only what pages, or is overridden.
+    MENDQ = "mendq"
+    # About the queue: people hear it as well, unless Mendq only observes the queue.
+    QUEUE = "queue"
+    # About many queues at once: one notification for all of them says it.
+    MANY_QUEUES = "many_queues"
 
 
-def _plan(situation: Situation) -> Plan | Refusal:
-    plan = situation.symptom.plan
-    if plan is None:
-        return Ignore("count_only", "it is only counted")
-    planned, facts = plan(situation.facts, situation.limits), situation.facts
-    if isinstance(planned, Refusal) or not (facts.dlq_sources and facts.is_sent_to):
-        return planned
-    both = f"Producers send to it, and it is named as the DLQ of {named(facts.source_arns)}"
-    reason = f"{planned.reason}. {both}: which it is, a person has to say"
-    return replace(planned, reason=reason, at_most=min(planned.at_most, Mode.PROPOSE))
+def decide(situation: Situation) -> Decision:
+    """Decide what to do about one symptom on one queue. Read the module's docstring first.
 
-
-def _refuse(situation: Situation, refusal: Refusal, counted: Counted) -> No:
-    """Say no for what the queue shows.
-
-    What many queues show is one page for all; what only notifies is written down even so.
-    What would be silent on one queue pages for none of many.
+    Returns:
+        `NeedsFacts` or `NeedsReach` if more must be known: add it to the situation and ask again.
+        Any other decision is final, until a write is refused: then set `refused_write` and ask
+        once more.
     """
-    if refusal.becomes is None or not refusal.heard_in(situation.mode):
-        return _decline(situation, refusal)
-    situation = counted(situation)
-    mass = guardrails.mass_symptom(situation)
-    if mass is None:
-        return _decline(situation, refusal, of_the_plan=True)
-    notifies_anyway = situation.symptom.notifies_anyway
-    heard = notifies_anyway or refusal.becomes is State.ESCALATED
-    mass = replace(mass, silent_in_observe=not heard)
-    said = _decline(situation, refusal if notifies_anyway else mass, quiet=True)
-    return structs.replace(said, refusal=mass)
+    case = situation.waiting_case
+    if case is not None:
+        return _decide_waiting_case(situation, case)
+    if situation.refused_write is not None:
+        return _decide_after_refused_write(situation, situation.refused_write)
+    if not situation.is_read:
+        return _decide_before_reading(situation)
+    return _decide_about_queue(situation)
 
 
-def _decline(
-    situation: Situation,
-    refusal: Refusal,
-    steps: Steps = (),
-    *,
-    of_the_plan: bool = False,
-    quiet: bool = False,
-) -> No:
-    """Say no; with a case where the refusal opens one, evidence bears it and none is open."""
-    refusal = refusal.as_said_in(situation.mode)
-    if situation.has_strangers and refusal.becomes is State.ESCALATED:
-        return _tell_of_strangers(situation, refusal)
-    if situation.open_case is not None or not situation.evidence.suffices:
-        return Wait(refusal, situation.evidence)
-    if refusal.becomes is None:
-        return SayNo(refusal)
-    if refusal.becomes is State.OVERRIDDEN:
-        steps = situation.records.last_written(steps)
-    case = _opened(situation, refusal.becomes, refusal.reason, steps, refusal.code)
-    if is_repeat(situation, case):
-        return SayNo(refusal)
-    notification = _notified(situation, case, refusal, of_the_plan=of_the_plan)
-    if quiet:
-        notification = structs.replace(notification, severity=None)
-    if case.state is not State.OVERRIDDEN and case.code == "overridden" and notification.severity:
-        changes = situation.records.says_the_silence(case)
-        notification = structs.replace(notification, changes=changes)
-    return Record(case, notification, refusal)
+def _decide_before_reading(situation: Situation) -> NeedsFacts | Rejection:
+    """Stage 1: may we act on what we heard?"""
+    refusal = first_refusal(BEFORE_READING, situation)
+    if refusal is None or situation.must_report_new_callers:
+        return NeedsFacts()
+    return _reject(situation, refusal, Ground.MENDQ)
 
 
-def _notified(
-    situation: Situation, case: Case, refusal: Refusal | None = None, *, of_the_plan: bool = True
-) -> Notification:
-    """What there is to say of the case beyond itself; a person's value is left alone from now."""
-    now, overridden = situation.now, case.state is State.OVERRIDDEN
-    return Notification(
-        situation.symptom,
-        situation.facts,
-        severity_of(case, situation.mode, of_the_plan=of_the_plan),
-        refusal.next_command if refusal else "",
-        changes=situation.records.overridden(case, now) if overridden else {},
-    )
+def _decide_about_queue(situation: Situation) -> Decision:
+    """Stages 2 and 3: does the queue show the symptom now, and may we change it?"""
+    if not situation.has_current_evidence:
+        refusal = guardrails.keeps_changing(situation)
+        if refusal is not None:
+            return _reject_for_queue(situation, refusal)
+        reason = "most failed calls are from before the queue was last changed"
+        ignore = Ignore("before_last_change", reason)
+        return _reject(_with_current_evidence(situation), ignore, Ground.MENDQ)
+    situation = _with_current_evidence(situation)
+    plan = _make_plan(situation)
+    if isinstance(plan, Refusal):
+        return _reject_for_queue(situation, plan)
+    if not plan.steps:
+        return Healthy()
+    if situation.reach is None:
+        return NeedsReach()
+    return _act_on_plan(situation, plan)
 
 
-def _tell_of_strangers(situation: Situation, refusal: Refusal) -> Record:
-    """An open case must not keep from people that somebody else is in trouble by now."""
-    assert situation.open_case is not None  # noqa: S101 - strangers are strange to it
-    case = situation.open_case.moved(
-        State.ESCALATED,
-        _with_own_change(situation, refusal.reason),
-        situation.now,
-        actor=ACTOR,
-        code=refusal.code,
-        evidence=situation.evidence.added_to(situation.open_case.evidence),
-    )
-    notification = _notified(situation, case, refusal)
-    news = ",".join(situation.evidence.principals())
-    return Record(case, structs.replace(notification, news=news))
+def _decide_after_refused_write(
+    situation: Situation, refused: RefusedWrite
+) -> KeepEvidence | NoteFailures | Rejection:
+    """Stage 4: the write was refused, and the queue is as it was."""
+    situation = _with_current_evidence(situation)
+    if refused.refusal.becomes is None:
+        return _keep_failed_calls(situation, refused.refusal)
+    return _reject(situation, refused.refusal, Ground.MENDQ, refused.plan.steps)
 
 
-def _act_on(situation: Situation, plan: Plan) -> Verdict:
-    refusal = guardrails.first_refusal(guardrails.ON_PLAN, situation, plan)
+def _with_current_evidence(situation: Situation) -> Situation:
+    """Return the situation without the evidence from before the queue's last change (rule 4)."""
+    return structs.replace(situation, evidence=situation.current_evidence)
+
+
+def _make_plan(situation: Situation) -> Plan | Refusal:
+    """Ask the symptom for its plan. A queue that may be a DLQ or a source needs a person."""
+    if situation.symptom.plan is None:
+        return Ignore("count_only", "it is only counted")
+    facts = situation.facts
+    plan = situation.symptom.plan(facts, situation.limits)
+    if isinstance(plan, Refusal) or not (facts.dlq_sources and facts.is_sent_to):
+        return plan
+    both = f"Producers send to it, and it is named as the DLQ of {named(facts.source_arns)}"
+    reason = f"{plan.reason}. {both}: which it is, a person has to say"
+    return replace(plan, reason=reason, at_most=min(plan.at_most, Mode.PROPOSE))
+
+
+def _act_on_plan(situation: Situation, plan: Plan) -> WriteFix | Rejection:
+    """Stage 3: ask the guardrails about the plan. Then the mode decides (rules 5 to 8)."""
+    refusal = first_refusal(ABOUT_THE_PLAN, situation, plan)
     if refusal is not None:
-        overridden = refusal.code == "overridden"
-        return _decline(situation, refusal, plan.steps, of_the_plan=overridden)
-    if situation.lowered_by and situation.mode is Mode.HEAL:
-        plan = _lowered(plan, situation.lowered_by)
-    change = situation.facts.own_change
-    if change is not None and situation.mode is Mode.HEAL:
-        plan = _for_a_person_to_choose(plan)
-    mode, owner = min(situation.mode, plan.at_most), plan.steps[0].owner
-    if mode is Mode.HEAL and owner is situation.whose:
-        return Write(plan, _opened(situation, State.APPLIED, plan.reason, plan.steps))
-    state, reason = _OPENS[mode], plan.reason
+        ground = Ground.QUEUE if refusal.code == "overridden" else Ground.MENDQ
+        return _reject(situation, refusal, ground, plan.steps)
+    plan = _lower_to_proposal(situation, plan)
+    mode = min(situation.mode, plan.at_most)
+    if mode is Mode.HEAL and plan.steps[0].owner is situation.whose:
+        return WriteFix(plan, _open_case(situation, State.APPLIED, plan.reason, plan.steps))
+    return _open_plan_case(situation, plan, mode)
+
+
+def _lower_to_proposal(situation: Situation, plan: Plan) -> Plan:
+    """Make the plan need a person if an earlier change by Mendq speaks against it (rule 8)."""
+    if situation.mode is not Mode.HEAL:
+        return plan
+    at_most = min(plan.at_most, Mode.PROPOSE)
+    if situation.lowered_by:
+        why = (
+            f"case {situation.lowered_by} did not help or was taken back, so a person has to "
+            "approve this one"
+        )
+        plan = replace(plan, reason=f"{plan.reason}; {why}", at_most=at_most)
+    if situation.facts.own_change is not None:
+        why = "that change by Mendq may be the cause, so a person must approve this plan"
+        plan = replace(plan, reason=f"{plan.reason}; {why}", at_most=at_most)
+    return plan
+
+
+def _open_plan_case(situation: Situation, plan: Plan, mode: Mode) -> RecordTransition | Decline:
+    """Open the case of a plan that this run does not write: observed, proposed or approved."""
+    state = OPENS_IN[mode]
+    reason = plan.reason
     longest = longest_in(state, situation.timing)
     if mode is Mode.HEAL:
-        reason = f"{plan.reason}; settings let {owner} do it without a person"
+        owner = plan.steps[0].owner
+        reason = f"{reason}; settings let {owner} do it without a person"
     elif longest is not None:
         reason = f"{reason}{UNTIL}{moment(situation.now + longest)}"
-    case = _opened(situation, state, reason, plan.steps)
+    case = _open_case(situation, state, reason, plan.steps)
     if plan.source_arn:
         case = replace(case, evidence={**case.evidence, "source": plan.source_arn})
     if is_repeat(situation, case):
-        return SayNo(Ignore("said_already", case.reason))
-    notification = _notified(situation, case)
-    beyond = tuple(map(str, plan.proposal))
+        return Decline(Ignore("said_already", case.reason))
     first = plan.first
+    change = situation.facts.own_change
     if change is not None:
         first = (f"decide first: {change.take_back}:", rollback_command(change), *first)
-    return Record(case, structs.replace(notification, first=first, beyond=beyond))
+    notification = Notification(
+        situation.symptom,
+        situation.facts,
+        severity_of(case, situation.mode, of_the_plan=True),
+        first=first,
+        beyond=tuple(str(step) for step in plan.proposal),
+    )
+    return RecordTransition(case, notification)
 
 
-def _lowered(plan: Plan, case_id: str) -> Plan:
-    """The plan, for a person to see first."""
-    why = f"case {case_id} did not help or was taken back, so a person has to approve this one"
-    at_most = min(plan.at_most, Mode.PROPOSE)
-    return replace(plan, reason=f"{plan.reason}; {why}", at_most=at_most)
+def _reject_for_queue(situation: Situation, refusal: Refusal) -> NeedsReach | Rejection:
+    """Reject the symptom for what the queue itself shows.
+
+    If many queues show it, one notification for all of them says it (rule 6). What only notifies is
+    recorded even so. What would be silent on one queue pages for none of many.
+    """
+    if refusal.becomes is None or not refusal.heard_in(situation.mode):
+        return _reject(situation, refusal, Ground.MENDQ)
+    if situation.reach is None:
+        return NeedsReach()
+    mass = guardrails.mass_symptom(situation)
+    if mass is None:
+        return _reject(situation, refusal, Ground.QUEUE)
+    notifies_anyway = situation.symptom.notifies_anyway
+    is_heard = notifies_anyway or refusal.becomes is State.ESCALATED
+    mass = replace(mass, silent_in_observe=not is_heard)
+    recorded = refusal if notifies_anyway else mass
+    rejection = _reject(situation, recorded, Ground.MANY_QUEUES)
+    return structs.replace(rejection, refusal=mass)
 
 
-def _for_a_person_to_choose(plan: Plan) -> Plan:
-    """Make the plan need approval: rolling back Mendq's earlier change may be better."""
-    why = "that change by Mendq may be the cause, so a person must approve this plan"
-    return replace(plan, reason=f"{plan.reason}; {why}", at_most=min(plan.at_most, Mode.PROPOSE))
+def _reject(situation: Situation, refusal: Refusal, ground: Ground, steps: Steps = ()) -> Rejection:
+    """Say no. Open a case if the refusal asks for one, evidence supports it, and none is open."""
+    refusal = refusal.as_said_in(situation.mode)
+    if situation.must_report_new_callers and refusal.becomes is State.ESCALATED:
+        return _report_new_callers(situation, refusal)
+    if situation.open_case is not None or not situation.evidence.suffices:
+        return _keep_failed_calls(situation, refusal)
+    if refusal.becomes is None:
+        return Decline(refusal)
+    if refusal.becomes is State.OVERRIDDEN:
+        steps = situation.records.last_written(steps)
+    case = _open_case(situation, refusal.becomes, refusal.reason, steps, refusal.code)
+    if is_repeat(situation, case):
+        return Decline(refusal)
+    severity = _severity_by_ground(situation, case, ground)
+    notification = _make_notification(situation, case, refusal, severity)
+    if case.state is not State.OVERRIDDEN and case.code == "overridden" and severity:
+        changes = situation.records.says_the_silence(case)
+        notification = structs.replace(notification, changes=changes)
+    return RecordTransition(case, notification, refusal)
 
 
-def _with_own_change(situation: Situation, reason: str) -> str:
-    """Put a sentence about Mendq's own change before the reason, if it may be the cause."""
-    change = situation.facts.own_change
-    return reason if change is None else f"{named_first(change, situation.now)}. {reason}"
+def _severity_by_ground(situation: Situation, case: Case, ground: Ground) -> Severity | None:
+    """Return how urgently people hear about a refused case. None if they do not (rule 13)."""
+    if ground is Ground.MANY_QUEUES:
+        return None
+    return severity_of(case, situation.mode, of_the_plan=ground is Ground.QUEUE)
 
 
-def _opened(situation: Situation, state: State, reason: str, steps: Steps, code: str = "") -> Case:
+def _keep_failed_calls(situation: Situation, refusal: Refusal) -> KeepEvidence | NoteFailures:
+    """Keep the failed calls: next to the open case, or until later calls complete them."""
+    if situation.open_case is not None:
+        return NoteFailures(refusal, situation.open_case)
+    return KeepEvidence(refusal, situation.evidence)
+
+
+def _report_new_callers(situation: Situation, refusal: Refusal) -> RecordTransition:
+    """Escalate the open case once more: it must not hide that other callers fail (rule 12)."""
+    open_case = situation.open_case
+    assert open_case is not None  # noqa: S101 - callers are new to an open case
+    case = open_case.moved(
+        State.ESCALATED,
+        _name_own_change(situation, refusal.reason),
+        situation.now,
+        actor=ACTOR,
+        code=refusal.code,
+        evidence=situation.evidence.added_to(open_case.evidence),
+    )
+    severity = severity_of(case, situation.mode, of_the_plan=True)
+    notification = _make_notification(situation, case, refusal, severity)
+    news = ",".join(situation.evidence.principals())
+    return RecordTransition(case, structs.replace(notification, news=news))
+
+
+def _decide_waiting_case(situation: Situation, case: Case) -> Decision:
+    """Decide about a case that was approved, or whose last step did not help (rules 9 and 10)."""
+    if situation.refused_write is not None:
+        return _keep_waiting_or_end(situation, case, situation.refused_write.refusal)
+    if not situation.is_read:
+        return _decide_waiting_case_before_reading(situation, case)
+    plan = _make_plan_again(situation, case)
+    if isinstance(plan, Refusal):
+        return KeepWaiting(plan, case) if plan.code in PASSING else _end(situation, case, plan)
+    refusal = guardrails.frozen(situation)
+    if refusal is None and situation.reach is None:
+        return NeedsReach()
+    if refusal is None:
+        refusal = first_refusal(ABOUT_THE_PLAN, situation, plan)
+    if refusal is not None:
+        return _keep_waiting_or_end(situation, case, refusal)
+    steps = _step_documents(plan.steps)
+    applied = case.moved(
+        State.APPLIED, plan.reason, situation.now, steps=steps, actor=situation.whose
+    )
+    return WriteFix(plan, applied)
+
+
+def _decide_waiting_case_before_reading(
+    situation: Situation, case: Case
+) -> NeedsFacts | KeepWaiting | RecordTransition:
+    refusal = guardrails.claimed_by_another(situation)
+    if refusal is not None:
+        return KeepWaiting(refusal, case)
+    if situation.mode is Mode.HEAL:
+        return NeedsFacts()
+    unread = structs.replace(situation, facts=Facts(situation.facts.queue_arn, {}, {}))
+    if situation.is_gone:
+        return _end(unread, case, Refuse(QUEUE_DELETED, "the queue is gone"))
+    return _end(unread, case, Refuse("not_any_more", "Mendq may no longer change this queue"))
+
+
+def is_approved_by_person(case: Case) -> bool:
+    """Return True if a person approved the case. If settings did, they are asked again."""
+    return case.state is State.APPROVED and case.came_from is State.PROPOSED
+
+
+def _make_plan_again(situation: Situation, case: Case) -> Plan | Refusal:
+    """Return the plan that was approved, or a refusal if it would be another one (rule 9)."""
+    plan = _make_plan(situation)
+    if situation.facts.made_after(case.opened_at):
+        plan = Refuse("another_queue", "there is another queue of that name by now")
+    elif isinstance(plan, Plan) and not plan.steps:
+        plan = Refuse("healthy", "the queue has what it needs by now")
+    if isinstance(plan, Refusal):
+        return plan
+    if case.state is State.APPROVED and _step_documents(plan.steps) != case.steps:
+        steps = ", ".join(str(step) for step in plan.steps)
+        return Refuse("plan_changed", f"the queue has changed: the plan would be {steps} now")
+    if not is_approved_by_person(case) and plan.at_most is not Mode.HEAL:
+        return Refuse("not_by_itself", "a person has to see this step first")
+    owner = plan.steps[0].owner
+    if owner is not situation.whose:
+        return Refuse("another_owner", f"{owner} would take the next step")
+    return plan
+
+
+def _keep_waiting_or_end(
+    situation: Situation, case: Case, refusal: Refusal
+) -> KeepWaiting | RecordTransition:
+    if refusal.again or refusal.becomes is None or refusal.code in PASSING:
+        return KeepWaiting(refusal, case)
+    if refusal.becomes is State.OVERRIDDEN:
+        return _move(situation, case, State.OVERRIDDEN, refusal)
+    return _end(situation, case, refusal)
+
+
+def _end(situation: Situation, case: Case, refusal: Refusal) -> RecordTransition:
+    """Expire an approval. Escalate a fix that did not help, because a person decides about it."""
+    if case.state is State.APPROVED:
+        return _move(situation, case, State.EXPIRED, refusal)
+    reason = f"{case.reason}, and Mendq has no further step: {refusal.reason}"
+    return _move(situation, case, State.ESCALATED, replace(refusal, reason=reason))
+
+
+def _move(situation: Situation, case: Case, state: State, refusal: Refusal) -> RecordTransition:
+    moved = case.moved(
+        state, refusal.reason, situation.now, actor=situation.whose, code=refusal.code
+    )
+    severity = severity_of(moved, situation.mode, of_the_plan=True)
+    notification = _make_notification(situation, moved, refusal, severity)
+    return RecordTransition(moved, notification, refusal)
+
+
+def _make_notification(
+    situation: Situation, case: Case, refusal: Refusal, severity: Severity | None
+) -> Notification:
+    """Return what people are told beyond the case itself. A person's value begins its silence."""
+    is_overridden = case.state is State.OVERRIDDEN
+    changes = situation.records.overridden(case, situation.now) if is_overridden else {}
+    return Notification(
+        situation.symptom, situation.facts, severity, refusal.next_command, changes=changes
+    )
+
+
+def _open_case(
+    situation: Situation, state: State, reason: str, steps: Steps, code: str = ""
+) -> Case:
+    """Return the first transition of a new case, with what its readers need in its evidence."""
+    symptom, facts = situation.symptom.name, situation.facts
     case = opened(
         state,
-        queue_arn=situation.facts.queue_arn,
-        symptom=situation.symptom.name,
-        reason=_with_own_change(situation, reason),
+        queue_arn=facts.queue_arn,
+        symptom=symptom,
+        reason=_name_own_change(situation, reason),
         evidence=situation.evidence,
         steps=steps,
         now=situation.now,
@@ -277,140 +539,22 @@ def _opened(situation: Situation, state: State, reason: str, steps: Steps, code:
         code=code,
         previous=situation.view.case,
     )
-    messages = messages_of(situation.symptom.name, situation.facts)
-    needs = needs_document(situation.symptom.name, situation.facts)
-    known = {
-        "messages": messages,
-        "needs": needs,
+    evidence = {**case.evidence, **deployed_by(facts.tags)}
+    details = {
+        "messages": messages_of(symptom, facts),
+        "needs": needs_document(symptom, facts),
         LOWERED: situation.lowered_by,
         MADE_FOR: situation.made_for,
     }
-    beside = deployed_by(situation.facts.tags) | {name: it for name, it in known.items() if it}
-    return replace(case, evidence={**case.evidence, **beside})
+    evidence |= {name: detail for name, detail in details.items() if detail}
+    return replace(case, evidence=evidence)
 
 
-def _decide_waiting(situation: Situation, case: Case, counted: Counted) -> Verdict:
-    """The same for a case that waits for its next write: it stands on its evidence."""
-    plan = _plan_again(situation, case)
-    if isinstance(plan, Refusal):
-        return Wait(plan) if plan.code in PASSING else _end(situation, plan)
-    refusal = guardrails.frozen(situation)
-    if refusal is None:
-        refusal = guardrails.first_refusal(guardrails.ON_PLAN, counted(situation), plan)
-    if refusal is not None:
-        return _wait_or_end(situation, refusal)
-    steps = _documents(plan.steps)
-    applied = case.moved(
-        State.APPLIED, plan.reason, situation.now, steps=steps, actor=situation.whose
-    )
-    return Write(plan, applied)
+def _name_own_change(situation: Situation, reason: str) -> str:
+    """Put a sentence about Mendq's own change before the reason, if it may be the cause."""
+    change = situation.facts.own_change
+    return reason if change is None else f"{named_first(change, situation.now)}. {reason}"
 
 
-def is_approved_by_person(case: Case) -> bool:
-    """True where a person approved it; else settings did, and they are asked again."""
-    return case.state is State.APPROVED and case.came_from is State.PROPOSED
-
-
-def _plan_again(situation: Situation, case: Case) -> Plan | Refusal:
-    """Approved: the plan that was shown, or none; nothing of a queue that was made since."""
-    plan = _plan(situation)
-    if situation.facts.made_after(case.opened_at):
-        plan = Refuse("another_queue", "there is another queue of that name by now")
-    elif isinstance(plan, Plan) and not plan.steps:
-        plan = Refuse("healthy", "the queue has what it needs by now")
-    if isinstance(plan, Refusal):
-        return plan
-    if case.state is State.APPROVED and _documents(plan.steps) != case.steps:
-        now = ", ".join(map(str, plan.steps))
-        return Refuse("plan_changed", f"the queue has changed: the plan would be {now} now")
-    if not is_approved_by_person(case) and plan.at_most is not Mode.HEAL:
-        return Refuse("not_by_itself", "a person has to see this step first")
-    if (owner := plan.steps[0].owner) is not situation.whose:
-        return Refuse("another_owner", f"{owner} would take the next step")
-    return plan
-
-
-def _documents(steps: Sequence[AttributeStep]) -> tuple[dict[str, str], ...]:
+def _step_documents(steps: Sequence[AttributeStep]) -> tuple[dict[str, str], ...]:
     return tuple(step.document() for step in steps)
-
-
-def _wait_or_end(situation: Situation, refusal: Refusal) -> No:
-    if refusal.again or refusal.becomes is None or refusal.code in PASSING:
-        return Wait(refusal)
-    if refusal.becomes is State.OVERRIDDEN:
-        return _move(situation, State.OVERRIDDEN, refusal)
-    return _end(situation, refusal)
-
-
-def _end(situation: Situation, refusal: Refusal) -> No:
-    """An approval comes to nothing; what did not help is a person's to decide."""
-    case = situation.waits
-    if case is None or case.state is State.APPROVED:
-        return _move(situation, State.EXPIRED, refusal)
-    because = f"{case.reason}, and Mendq has no further step: {refusal.reason}"
-    return _move(situation, State.ESCALATED, replace(refusal, reason=because))
-
-
-def _move(situation: Situation, state: State, refusal: Refusal) -> No:
-    assert situation.waits is not None  # noqa: S101 - what does not wait is not moved
-    case = situation.waits.moved(
-        state, refusal.reason, situation.now, actor=situation.whose, code=refusal.code
-    )
-    return Record(case, _notified(situation, case, refusal), refusal)
-
-
-# A scan comes round in an hour: a little less than a day, so that it is no day and an hour.
-NOTED_EVERY = timedelta(hours=23)
-# What is still found after so long is news again.
-REMEMBERED = timedelta(days=30)
-
-
-def is_repeat(situation: Situation, case: Case) -> bool:
-    """True where `case` only repeats what was said a little while ago.
-
-    Of failed calls that is a cooldown. A scan finds the same each hour, so it is told once a day;
-    what a person declined is left alone for a week; what nobody answered, or a person closed
-    unfixed, for a day, and of a fault in configuration, which nobody is in a hurry about, for
-    REMEMBERED.
-    """
-    last = situation.view.case
-    if last is None:
-        return False
-    is_old, age = last.says_the_same(case), situation.now - last.at
-    if not situation.is_found:
-        return is_old and age < timedelta(minutes=situation.timing.cooldown_minutes)
-    if is_old:
-        return age < A_DAY
-    quiet = _silence_after(last, situation.symptom.is_of_configuration)
-    return last.steps == case.steps and age < quiet
-
-
-def needs_no_look(
-    last: Case | None, mode: Mode, now: datetime, modified_at: datetime | None
-) -> bool:
-    """True where a fault in configuration would be a repeat, whatever CloudWatch says.
-
-    Its plan is the same as long as nobody has changed the queue.
-    """
-    if last is None or (modified_at is not None and modified_at > last.at):
-        return False
-    if last.state is State.OBSERVED and mode is Mode.OBSERVE:
-        return now - last.at < A_DAY
-    return now - last.at < _silence_after(last, of_configuration=True)
-
-
-def was_noted_lately(open_case: Case, noted_at: datetime | None, now: datetime) -> bool:
-    """True where an open case that waits has heard within the day that it is still found."""
-    waits = open_case.state not in WATCHED
-    return waits and now - max(open_case.at, noted_at or open_case.at) < NOTED_EVERY
-
-
-def _silence_after(last: Case, of_configuration: bool) -> timedelta:
-    """Zero for a case that ended in any other way."""
-    if last.state is State.DECLINED:
-        return timedelta(days=SILENT_DAYS)
-    if last.state is State.EXPIRED:
-        unanswered = last.came_from is State.PROPOSED
-        return REMEMBERED if of_configuration and unanswered else A_DAY
-    unmended = last.state is State.CLOSED and last.came_from is State.ESCALATED
-    return A_DAY if unmended else timedelta(0)

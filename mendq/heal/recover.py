@@ -1,4 +1,4 @@
-"""Recover what an invocation that died had claimed: did its write land?"""
+"""Finish what a run that died had claimed: did its write reach the queue?"""
 
 from __future__ import annotations
 
@@ -19,57 +19,78 @@ from mendq.cases.record import Notification, record_transition
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue import BY_NAME
 from mendq.catalogue.symptom import Symptom
-from mendq.heal.context import Outcome
+from mendq.heal.context import FixContext, Outcome
 from mendq.model.case import SILENT_DAYS, Case, Severity, State
 from mendq.model.facts import Facts
 from mendq.model.queue import arn_of
 from mendq.model.steps import CreateDlq, kind_of, stays
 
 
-def standing(
+def read_written(
     clients: Clients, queue_arn: str, documents: Iterable[Mapping[str, str]]
 ) -> Mapping[str, str]:
-    """The queue's attributes, and the queues that these steps made, where they are there.
+    """Return the queue's attributes, and the DLQ that these steps made, if it exists.
 
-    Raises QueueGone for the queue itself, or FactsUnavailable.
+    Raises:
+        QueueGone: The queue itself does not exist.
+        FactsUnavailable: It could not be read.
     """
     attributes = dict(attributes_of(clients, queue_arn))
-    made = (each["after"] for each in documents if each["attribute"] == CreateDlq.attribute)
+    made = [step["after"] for step in documents if step["attribute"] == CreateDlq.attribute]
     dlq_arn = next(filter(arn_of, made), "")
     if dlq_arn and attributes_if_there(clients, dlq_arn):
         attributes[CreateDlq.attribute] = dlq_arn
     return attributes
 
 
-# Clocks of ours and of SQS's may differ by so much.
+# Our clock and that of SQS may differ by this much.
 CLOCK_SKEW = timedelta(seconds=5)
 
 
-def settle(
+def recover(view: CaseStoreView, symptom: Symptom, run: FixContext) -> CaseStoreView | Outcome:
+    """Finish a claim that a dead run left, if there is one.
+
+    Returns:
+        The view without the claim, or the outcome if the claimed write reached the queue. The claim
+        may belong to another symptom's case, which holds the same attributes.
+    """
+    if view.intent is None or view.held_by_another(run.owner, run.now):
+        return view
+    settled = settle_any_claim(view, view.intent, symptom, run)
+    return view.freed(view.intent) if settled == Outcome() else settled
+
+
+def settle_claim(
     view: CaseStoreView, intent: Case, symptom: Symptom, context: CaseContext
 ) -> Outcome | CaseStoreView:
-    """The recorded outcome where the write landed, or may have; else the view without the claim.
+    """Record the claimed write if it reached the queue, or may have. Otherwise release the claim.
 
-    What may be ours and may be a person's is overridden: told, and left alone.
+    A value that may be Mendq's or a person's counts as overridden: people are told, and Mendq
+    leaves it alone.
+
+    Returns:
+        The recorded outcome, or the view without the claim.
     """
     if not intent.steps:
         raise CaseStoreUnreadable(f"the intent of case {intent.case_id} has no step")
     facts = Facts(intent.queue_arn, {}, {})
-    with suppress(QueueGone):  # no write can stand there any more
-        attributes = standing(context.clients, intent.queue_arn, intent.steps)
+    with suppress(QueueGone):  # then no write can be there any more
+        attributes = read_written(context.clients, intent.queue_arn, intent.steps)
         facts = replace(facts, attributes=attributes)
-    found = Found(view, intent, facts)
-    owner = found.record.claim_owner or context.owner
-    if not facts.exists or found.cannot_have_landed():
+    claim = LeftClaim(view, intent, facts)
+    owner = claim.record.claim_owner or context.owner
+    if not facts.exists or claim.cannot_have_landed():
         context.case_store.release(intent, owner, view)
         return view.freed(intent)
-    case = replace(intent.after(view.case), at=found.stands_since(context.now))
-    changes, severity = found.written(), None
-    if not found.landed():
+    case = replace(intent.after(view.case), at=claim.written_at(context.now))
+    changes, severity = claim.records_after(), None
+    if not claim.has_landed():
         until = context.now + timedelta(days=SILENT_DAYS)
-        case = replace(case, state=State.OVERRIDDEN, code="overridden", reason=found.overridden())
+        reason = claim.why_overridden()
+        case = replace(case, state=State.OVERRIDDEN, code="overridden", reason=reason)
         changes = {
-            name: structs.replace(each, overridden_until=until) for name, each in changes.items()
+            attribute: structs.replace(record, overridden_until=until)
+            for attribute, record in changes.items()
         }
         severity = Severity.INFO
         facts = replace(facts, tags=tags_of(context.clients, intent.queue_arn) or {})
@@ -77,25 +98,26 @@ def settle(
     return Outcome(record_transition(case, view, notification, context, owner))
 
 
-def settle_whosever(
+def settle_any_claim(
     view: CaseStoreView, intent: Case, symptom: Symptom | None, context: CaseContext
 ) -> CaseStoreView | Outcome:
-    """Settle a claim that may be of another symptom's case: then that one is settled.
+    """Settle a claim that may belong to another symptom's case. Then that case is settled.
 
-    Raises CaseStoreUnavailable where this Mendq knows no such symptom.
+    Raises:
+        CaseStoreUnavailable: This Mendq does not know the claim's symptom.
     """
     claimed_for = BY_NAME.get(intent.symptom)
     if claimed_for is None:
         raise CaseStoreUnavailable(f"no symptom of ours: {json.dumps(intent.symptom)[:80]}")
     if claimed_for is symptom:
-        return settle(view, intent, claimed_for, context)
-    theirs = context.case_store.look(intent.queue_arn, intent.symptom, claimed_for.attributes)
-    settled = settle(theirs, intent, claimed_for, context)
+        return settle_claim(view, intent, claimed_for, context)
+    their_view = context.case_store.look(intent.queue_arn, intent.symptom, claimed_for.attributes)
+    settled = settle_claim(their_view, intent, claimed_for, context)
     return settled if isinstance(settled, Outcome) else Outcome()
 
 
-class Found(Struct, frozen=True):
-    """A claim left behind, beside the queue as it is now."""
+class LeftClaim(Struct, frozen=True):
+    """A claim that a dead run left, and the queue as it is now."""
 
     view: CaseStoreView
     intent: Case
@@ -103,52 +125,58 @@ class Found(Struct, frozen=True):
 
     @property
     def record(self) -> AttributeRecord:
+        """The record of the first attribute that the claim holds."""
         return self.view.record_of(self.intent.steps[0]["attribute"])
 
     @property
     def only_made_a_queue(self) -> bool:
-        """Then when the queue of the case was changed says nothing."""
-        return all(stays(each["attribute"]) for each in self.intent.steps)
+        """True if no attribute of the case's own queue was claimed: its change time is no sign."""
+        return all(stays(step["attribute"]) for step in self.intent.steps)
 
-    def now(self, step: Mapping[str, str]) -> str:
-        """What stands there; SQS leaves out what has never been set."""
+    def value_now(self, step: Mapping[str, str]) -> str:
+        """Return the attribute's value now. SQS leaves out what was never set."""
         kind, attributes = kind_of(step["attribute"]), self.facts.attributes
-        stands = kind.standing_in(attributes) if kind else attributes.get(step["attribute"])
-        return step["before"] if stands is None else stands
+        value = kind.standing_in(attributes) if kind else attributes.get(step["attribute"])
+        return step["before"] if value is None else value
 
-    def _stands(self, which: str) -> bool:
-        """What decides: a queue made on the way to another step may be made twice, or be kept."""
-        set_after_it = [each for each in self.intent.steps if not stays(each["attribute"])]
-        return all(self.now(each) == each[which] for each in set_after_it or self.intent.steps)
+    def _has_values(self, which: str) -> bool:
+        """Return True if the queue has the `before` or `after` values of the steps that decide.
+
+        A queue that was made on the way to another step does not decide: it may be made twice.
+        """
+        set_after_it = [step for step in self.intent.steps if not stays(step["attribute"])]
+        deciding = set_after_it or self.intent.steps
+        return all(self.value_now(step) == step[which] for step in deciding)
 
     def cannot_have_landed(self) -> bool:
-        """It is another queue by now, or nobody has changed it since it was claimed."""
+        """Return True if it is another queue now, or was not changed since it was claimed."""
         untouched = self.facts.modified_at == self.record.intent_modified_at
-        as_before = self._stands("before") and (self.only_made_a_queue or untouched)
+        as_before = self._has_values("before") and (self.only_made_a_queue or untouched)
         return as_before or self.facts.made_after(self.intent.at)
 
-    def landed(self) -> bool:
-        """All of it stands there, since a time when the claim held."""
+    def has_landed(self) -> bool:
+        """Return True if all steps are in the queue, and were written while the claim held."""
         modified_at, until = self.facts.modified_at, self.record.claim_until
         in_time = modified_at is None or until is None or modified_at <= until + CLOCK_SKEW
-        return self._stands("after") and (self.only_made_a_queue or in_time)
+        return self._has_values("after") and (self.only_made_a_queue or in_time)
 
-    def stands_since(self, now: datetime) -> datetime:
-        """At the latest; the write came some time after it was claimed, a minute at most."""
+    def written_at(self, now: datetime) -> datetime:
+        """Return the latest time of the write. It came at most a minute after the claim."""
         return max(self.intent.at, min(self.facts.modified_at or self.intent.at, now))
 
-    def written(self) -> dict[str, AttributeRecord]:
-        """The records as after the write; a rollback that may not have landed forgets nothing."""
-        if not self.intent.undoes or self.landed():
+    def records_after(self) -> dict[str, AttributeRecord]:
+        """Return the records after the write. A rollback that may have failed forgets nothing."""
+        if not self.intent.undoes or self.has_landed():
             return self.view.records_after(self.intent, self.facts.created_at)
         view = self.view.of_queue(self.facts.created_at)
-        names = [step["attribute"] for step in self.intent.steps]
-        return {name: view.record_of(name) for name in names}
+        attributes = [step["attribute"] for step in self.intent.steps]
+        return {attribute: view.record_of(attribute) for attribute in attributes}
 
-    def overridden(self) -> str:
-        stands = ", ".join(
-            f"{each['attribute']} is {self.now(each)} after Mendq set out to make it "
-            f"{each['after']}"
-            for each in self.intent.steps
+    def why_overridden(self) -> str:
+        """Say which values the queue has in place of the claimed ones."""
+        values = ", ".join(
+            f"{step['attribute']} is {self.value_now(step)} after Mendq set out to make it "
+            f"{step['after']}"
+            for step in self.intent.steps
         )
-        return f"{stands}; Mendq stays away for {SILENT_DAYS} days"
+        return f"{values}; Mendq stays away for {SILENT_DAYS} days"

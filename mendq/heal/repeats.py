@@ -1,83 +1,70 @@
-"""What a scan found, said once: one finding for many queues, and so many new faults a day."""
+"""Would this only repeat what people were told a short time ago?"""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from datetime import datetime
-from typing import TYPE_CHECKING
+from datetime import datetime, timedelta
 
-from mendq.cases.finding import Finding, turn_of
-from mendq.heal.decide import REMEMBERED
-from mendq.model.limits import Consent, Mode
-from mendq.model.queue import parts_of
+from mendq.heal.guardrails import A_DAY
+from mendq.heal.situation import Situation
+from mendq.model.case import SILENT_DAYS, Case, State
+from mendq.model.lifecycle import WATCHED
+from mendq.model.limits import Mode
 
-if TYPE_CHECKING:
-    from mendq.aws.queue import ManagedQueue
-    from mendq.cases.table import OpenCase
-
-NEW_FAULTS_A_DAY = 10
+# A scan runs every hour. Slightly less than a day, so that a finding is noted once a day.
+NOTED_EVERY = timedelta(hours=23)
+# A finding that is still there after this time is reported again.
+REMEMBERED = timedelta(days=30)
 
 
-Paced = tuple[list[str], list[str], list[str]]
+def is_repeat(situation: Situation, case: Case) -> bool:
+    """Return True if the new `case` would only repeat what people were told recently.
 
-
-def paced(notes: frozenset[str], topics: Sequence[str], now: datetime) -> Paced:
-    """The topics that may be told of now; then the notes to make, and those that mean nothing more.
-
-    Notes are `2026-11-16 topic`: which faults of which queues were told of, and when first. Known
-    ones go on being told of, because a case stays open only while it is found again; new ones while
-    the day has room, in an order that no name decides: else a few queues a day would hide others.
+    Failed calls are silent for the cooldown. A scan finds the same fault every hour, so it is
+    reported once a day. Mendq stays silent for a week about what a person declined. About what
+    nobody answered, or a person closed unfixed, it stays silent for a day, and for REMEMBERED if it
+    is a fault in configuration, which is not urgent.
     """
-    oldest, asked = f"{now - REMEMBERED:%F}", dict.fromkeys(topics)
-    valid = {each for each in notes if each.partition(" ")[0] > oldest}
-    known = {each.partition(" ")[2] for each in valid}
-    room = NEW_FAULTS_A_DAY - sum(each.startswith(f"{now:%F} ") for each in notes)
-    turns = sorted(asked.keys() - known, key=lambda topic: turn_of(topic, now))
-    new = turns[: max(0, room)]
-    admitted = [each for each in asked if each in known or each in new]
-    return admitted, [f"{now:%F} {each}" for each in sorted(new)], sorted(notes - valid)
+    last_case = situation.view.case
+    if last_case is None:
+        return False
+    is_same, age = last_case.says_the_same(case), situation.now - last_case.at
+    if not situation.is_found:
+        return is_same and age < timedelta(minutes=situation.timing.cooldown_minutes)
+    if is_same:
+        return age < A_DAY
+    silence = _silence_after(last_case, situation.symptom.is_of_configuration)
+    return last_case.steps == case.steps and age < silence
 
 
-def spoken_for(
-    findings: Iterable[Finding],
-    managed: Iterable[ManagedQueue],
-    open_cases: Iterable[OpenCase],
-    consent: Consent,
-) -> list[Finding]:
-    """The findings without those about a missing queue that another speaks for already.
+def would_repeat_unread(
+    last_case: Case | None, mode: Mode, now: datetime, modified_at: datetime | None
+) -> bool:
+    """Return True if a fault in configuration would be a repeat, whatever CloudWatch shows.
 
-    That is the one whose case is open, then the one whose queue's mode goes furthest, then the
-    first by name. Its `sources` are all who name that queue: what is wrong with any of them goes
-    first, because making the queue would dump the backlogs of all. `open_at` are those who may have
-    asked for it before.
+    Its plan stays the same until someone changes the queue, so nothing needs to be measured.
     """
-    tags = {each.queue_arn: each.tags for each in managed}
-    open_at, alike = defaultdict[str, list[str]](list), defaultdict[object, list[Finding]](list)
-    for case in open_cases:
-        open_at[case.symptom].append(case.queue_arn)
-    for each in sorted(findings):
-        alike[each.symptom, each.about or each.queue_arn].append(each)
-
-    def rank(of: Finding) -> tuple[bool, Mode]:
-        mode = consent.mode_of(parts_of(of.queue_arn).name, tags.get(of.queue_arn, {}))
-        return of.queue_arn in open_at[of.symptom], mode or Mode.OBSERVE
-
-    retained = list[Finding]()
-    for same in alike.values():
-        first = max(same, key=rank)
-        others = tuple(each.queue_arn for each in same if each != first)
-        asked = [arn for arn in open_at[first.symptom] if first.about and arn != first.queue_arn]
-        sources = (*first.sources, *others)
-        retained.append(replace(first, sources=sources, others=others, open_at=tuple(asked)))
-    return retained
+    if last_case is None or (modified_at is not None and modified_at > last_case.at):
+        return False
+    if last_case.state is State.OBSERVED and mode is Mode.OBSERVE:
+        return now - last_case.at < A_DAY
+    return now - last_case.at < _silence_after(last_case, of_configuration=True)
 
 
-def silent_for(
-    findings: Iterable[Finding], retained: Iterable[Finding]
-) -> Mapping[Finding, Finding]:
-    """The findings that were left out, each with the one that speaks for it."""
-    speaks = {(each.symptom, each.about): each for each in retained if each.about}
-    alike = ((each, speaks.get((each.symptom, each.about))) for each in findings)
-    return {each: first for each, first in alike if first is not None and first != each}
+def was_noted_lately(open_case: Case, noted_at: datetime | None, now: datetime) -> bool:
+    """Return True if the open case was noted within the day to be found still.
+
+    A case whose fix is being verified is always looked at: each finding counts against the fix.
+    """
+    is_watched = open_case.state in WATCHED
+    return not is_watched and now - max(open_case.at, noted_at or open_case.at) < NOTED_EVERY
+
+
+def _silence_after(last_case: Case, of_configuration: bool) -> timedelta:
+    """Return how long Mendq stays silent after a case that ended like this one."""
+    if last_case.state is State.DECLINED:
+        return timedelta(days=SILENT_DAYS)
+    if last_case.state is State.EXPIRED:
+        was_proposed = last_case.came_from is State.PROPOSED
+        return REMEMBERED if of_configuration and was_proposed else A_DAY
+    closed_unfixed = last_case.state is State.CLOSED and last_case.came_from is State.ESCALATED
+    return A_DAY if closed_unfixed else timedelta(0)

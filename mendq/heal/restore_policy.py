@@ -35,10 +35,10 @@ _MOST_REASONS = 3
 
 
 def refusal_to_write(clients: Clients, policy: str) -> Refusal | None:
-    """None where the policy lets no outsider in.
+    """Return a refusal unless Access Analyzer says that the policy gives no public access.
 
-    Fails closed: whatever is not a PASS refuses. Where Access Analyzer does not answer, or not to
-    us, that is for now: a person's approval waits for it as long as it holds.
+    It fails closed: every answer except PASS refuses. If Access Analyzer gives Mendq no answer, the
+    refusal passes: a person's approval waits for it until it expires.
     """
     try:
         answer = clients.access_analyzer.check_no_public_access(
@@ -55,10 +55,13 @@ def refusal_to_write(clients: Clients, policy: str) -> Refusal | None:
     return None
 
 
-def checked_again(outcome: Outcome, run: FixContext) -> Outcome:
-    """The outcome of a restore, once Access Analyzer has looked at what stands there now.
+def check_restored_policy(outcome: Outcome, run: FixContext) -> Outcome:
+    """Have Access Analyzer check the queue's policy after a restore. Return the outcome.
 
-    What it finds public is a person's from then on. Raises as `record_transition` does.
+    If it finds the policy public, the case is escalated: a person decides about it.
+
+    Raises:
+        CaseMoved, CaseStoreUnavailable, NotificationNotSent: The case could not be escalated.
     """
     case = outcome.case
     if case is None or case.state is not State.APPLIED:
@@ -81,9 +84,10 @@ def checked_again(outcome: Outcome, run: FixContext) -> Outcome:
 
 
 def new_access(clients: Clients, stands: str, policy: str) -> str:
-    """AWS's words on what a policy would give beyond the one that stands; never raises.
+    """Return AWS's words on the access that a policy would add. Never raise.
 
-    For whoever approves. No veto: what is put back is there to give what is missing.
+    It informs the person who approves and vetoes nothing: the restored policy is meant to add the
+    access that is missing.
     """
     try:
         answer = clients.access_analyzer.check_no_new_access(
@@ -103,7 +107,7 @@ def _said(answer: Mapping[str, Any]) -> str:
 
 
 class PolicyWriter(Struct, frozen=True):
-    """The one way in which a policy is ever written."""
+    """Writes a queue's policy. Nothing else in Mendq does."""
 
     pins: Pins
     now: datetime
@@ -111,9 +115,11 @@ class PolicyWriter(Struct, frozen=True):
     def write(
         self, clients: Clients, seen: Facts, steps: Sequence[AttributeStep]
     ) -> Refusal | None:
-        """Restore it: None when the pinned text stands there; else why nothing was written.
+        """Restore the pinned policy. Return a refusal if nothing was written.
 
-        Raises as `apply.write` does, and CaseStoreUnavailable.
+        Raises:
+            FactsUnavailable, StepFailed: As `apply.write` raises them.
+            CaseStoreUnavailable: The pin could not be read.
         """
         if refusal := self._not_behind(seen, steps):
             return refusal
@@ -121,7 +127,7 @@ class PolicyWriter(Struct, frozen=True):
         return refusal_to_write(clients, str(step.after)) or write(clients, seen, steps)
 
     def _not_behind(self, seen: Facts, steps: Sequence[AttributeStep]) -> Refusal | None:
-        """None where the case store's pin, at this moment, is behind the one step."""
+        """Return a refusal unless the one step restores the pin that the case store holds now."""
         try:
             pin, gathered = self.pins.of(seen.queue_arn), seen.pin
         except CaseStoreUnreadable:

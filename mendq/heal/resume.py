@@ -1,7 +1,7 @@
-"""The way in of every owner of a write: a case that was approved, or whose last step did not help.
+"""Continue a case that waits for its owner: it was approved, or its last step did not help.
 
-The facts are gathered anew and every guardrail is asked again; only evidence is not, because the
-case stands on it.
+The facts are read anew and every guardrail is asked again. Only evidence is not asked for: the case
+was opened with it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from mendq.cases.view import CaseStoreView, with_what_refused
 from mendq.catalogue import BY_NAME
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.apply import carry_out
-from mendq.heal.assess import autonomy_of, decided, gather, mode_of, recover, situation_of
-from mendq.heal.context import FixContext, Outcome, declined
-from mendq.heal.decide import decide_unlooked, is_approved_by_person
+from mendq.heal.context import FixContext, Outcome, declined_outcome
+from mendq.heal.decide import Decision, NeedsFacts, NeedsReach, decide, is_approved_by_person
+from mendq.heal.gather import add_reach, find_autonomy, find_mode, gather_facts, make_situation
+from mendq.heal.recover import recover
+from mendq.heal.situation import Situation
 from mendq.model.case import Case, State
 from mendq.model.facts import Facts
 from mendq.model.lifecycle import CALLING
@@ -29,11 +31,15 @@ from mendq.model.plan import owner_of_case
 from mendq.model.queue import arn_of
 
 
-def named_in(request: Mapping[str, Any]) -> tuple[Symptom, str, str]:
-    """The symptom, the queue and the case; raises CaseUnreadable for what is no request of ours."""
-    asked = request if isinstance(request, Mapping) else {}
-    symptom = BY_NAME.get(str(asked.get("symptom")))
-    queue_arn, case_id = asked.get("queue_arn"), asked.get("case_id")
+def read_request(request: Mapping[str, Any]) -> tuple[Symptom, str, str]:
+    """Return the symptom, the queue's ARN and the case's id that a request names.
+
+    Raises:
+        CaseUnreadable: It is no request about one of our cases.
+    """
+    fields = request if isinstance(request, Mapping) else {}
+    symptom = BY_NAME.get(str(fields.get("symptom")))
+    queue_arn, case_id = fields.get("queue_arn"), fields.get("case_id")
     if symptom is None or not isinstance(queue_arn, str) or not isinstance(case_id, str):
         raise CaseUnreadable(f"no case of ours: {request!s:.400}")
     if arn_of(queue_arn) is None:
@@ -41,60 +47,71 @@ def named_in(request: Mapping[str, Any]) -> tuple[Symptom, str, str]:
     return symptom, queue_arn, case_id
 
 
-def take_up(request: Mapping[str, Any], run: FixContext) -> Outcome:
-    """`{"case_id", "queue_arn", "symptom"}`; raises CaseUnreadable, or what `apply` raises."""
-    symptom, queue_arn, case_id = named_in(request)
+def continue_case(request: Mapping[str, Any], run: FixContext) -> Outcome:
+    """Continue the case that `{"case_id", "queue_arn", "symptom"}` names.
+
+    Raises:
+        CaseUnreadable: It is no request about one of our cases.
+        FactsUnavailable, CaseStoreUnavailable, StepFailed, NotificationNotSent: It must be tried
+            again.
+    """
+    symptom, queue_arn, case_id = read_request(request)
     if not run.is_here(queue_arn):
-        return declined("elsewhere", "the queue is in another account or region")
-    looked = run.case_store.look(queue_arn, symptom.name, symptom.attributes)
-    view = recover(looked, symptom, run)
-    if isinstance(view, Outcome):
-        return view
-    case = view.case
+        return declined_outcome("elsewhere", "the queue is in another account or region")
+    view = run.case_store.look(queue_arn, symptom.name, symptom.attributes)
+    recovered = recover(view, symptom, run)
+    if isinstance(recovered, Outcome):
+        return recovered
+    case = recovered.case
     if case is None or case.case_id != case_id or case.state not in CALLING:
-        return declined("moved_on", f"case {case_id} is not waiting for anybody")
+        return declined_outcome("moved_on", f"case {case_id} is not waiting for anybody")
     if owner_of_case(case.steps) is not run.whose:
-        return declined("another_owner", f"case {case_id} is not {run.whose}'s to write")
-    return _resume(case, symptom, view, run)
+        return declined_outcome("another_owner", f"case {case_id} is not {run.whose}'s to write")
+    return _continue(case, symptom, recovered, run)
 
 
-def _resume(case: Case, symptom: Symptom, view: CaseStoreView, run: FixContext) -> Outcome:
+def _continue(case: Case, symptom: Symptom, view: CaseStoreView, run: FixContext) -> Outcome:
     tags = tags_of(run.clients, case.queue_arn)
-    mode = _mode_of(case, symptom, tags, run)
-    unlooked = Facts(case.queue_arn, {}, tags or {})
-    situation = situation_of(symptom, unlooked, mode, view, run, waits=case)
-    verdict = decide_unlooked(situation, is_gone=tags is None)
-    if verdict is None:
-        situation = structs.replace(
-            situation, facts=_facts_of(case, symptom, view, unlooked.tags, run)
-        )
-        word = counted_as(symptom.name, unlooked.tags)
-        verdict = decided(
-            situation, run, lambda: run.case_store.spread_to([case.queue_arn], word, run.now)
-        )
-    return carry_out(verdict, situation, run)
+    mode = _find_case_mode(case, symptom, tags, run)
+    facts = Facts(case.queue_arn, {}, tags or {})
+    situation = make_situation(
+        symptom, facts, mode, view, run, waiting_case=case, is_gone=tags is None
+    )
+    decision: Decision = decide(situation)
+    if isinstance(decision, NeedsFacts):
+        situation = _add_facts(situation, case, run)
+        decision = decide(situation)
+    if isinstance(decision, NeedsReach):
+        word = counted_as(symptom.name, facts.tags)
+        spread = run.case_store.spread_to([case.queue_arn], word, run.now)
+        situation = add_reach(situation, spread, run)
+        decision = decide(situation)
+    return carry_out(decision, situation, run)
 
 
-def _mode_of(case: Case, symptom: Symptom, tags: Mapping[str, str] | None, run: FixContext) -> Mode:
-    """A person's word lets a proposal be written; nothing lets an unmanaged queue be."""
-    mode = mode_of(case.queue_arn, run, tags or {})
+def _find_case_mode(
+    case: Case, symptom: Symptom, tags: Mapping[str, str] | None, run: FixContext
+) -> Mode:
+    """Return how far the case may go. An approval raises it, but never for an unmanaged queue."""
+    mode = find_mode(case.queue_arn, run, tags or {})
     if tags is None or mode is None or mode is Mode.OBSERVE:
         return Mode.OBSERVE
     if is_approved_by_person(case):
         return Mode.HEAL
-    return min(mode, autonomy_of(symptom, run, Mode.OBSERVE))
+    return min(mode, find_autonomy(symptom, run, Mode.OBSERVE))
 
 
-def _facts_of(
-    case: Case, symptom: Symptom, view: CaseStoreView, tags: Mapping[str, str], run: FixContext
-) -> Facts:
-    """What a scan found is looked for again as it was found; whether it is, the plan says."""
+def _add_facts(situation: Situation, case: Case, run: FixContext) -> Situation:
+    """Read the queue again. A scan's finding is detected again; the plan judges the result."""
+    symptom, tags, view = situation.symptom, situation.facts.tags, situation.view
     detection = None if case.evidence["failed_calls"] else symptom.detection
     needs = symptom.every_need if detection else symptom.needs
-    facts = gather(run, case.queue_arn, tags, needs)
+    facts = gather_facts(run, case.queue_arn, tags, needs)
     if detection:
         found = detection.detect(facts)
         facts = replace(facts, found=found.because if found else "")
     if case.state is State.APPROVED and "refused_by" in case.evidence:
-        return with_what_refused(facts, case.evidence)
-    return view.with_what_calls_said(facts, view.failures)
+        facts = with_what_refused(facts, case.evidence)
+    else:
+        facts = view.with_what_calls_said(facts, view.failures)
+    return structs.replace(situation, facts=facts, is_read=True)

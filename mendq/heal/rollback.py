@@ -1,7 +1,7 @@
-"""Undoes a case: what still stands in the queue as the case wrote it goes back to what was before.
+"""Roll back a case: write the value from before the case, if the queue still has the case's value.
 
-A person's newer value is kept. SQS has no conditional write: between the last look and the write
-there is the time of one call in which a person's change would be lost.
+A person's newer value is kept. SQS has no conditional write, so a person's change would be lost if
+it came between the last read and the write: that is the time of one call.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
 """
 
@@ -17,9 +17,16 @@ from mendq.cases.context import WritingContext
 from mendq.cases.record import Notification, record_transition
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.apply import apply
-from mendq.heal.approve import AskedCase, Document, OperatorRequest, look_up, said, until_unmoved
-from mendq.heal.context import Functions, ask_owner
-from mendq.heal.recover import settle, standing
+from mendq.heal.approve import (
+    AskedCase,
+    Document,
+    OperatorRequest,
+    look_up_case,
+    refusal_document,
+    retry_if_moved,
+)
+from mendq.heal.owners import Functions, ask_owner
+from mendq.heal.recover import read_written, settle_claim
 from mendq.heal.undo import Outcome, Undo, Written, steps_of, stopped_by, undos, written_by
 from mendq.model.case import SILENT_DAYS, Case, State
 from mendq.model.facts import Facts
@@ -33,18 +40,29 @@ def rollback(
     dry_run: bool,
     functions: Functions = MappingProxyType({}),
 ) -> Document | Refusal:
-    """`{"case_id", "state", "attributes"}`, or why nothing was done; `dry_run` changes nothing.
+    """Roll back a case, or say what a rollback would do.
 
-    Where AWS refuses the write, as it does while the stack only observes, it is both: the
-    attributes come with what people type instead.
+    A step that still goes on is stopped first, by its owner. A rollback that is repeated gives the
+    same answer.
 
-    What goes on is stopped first, by its owner among the `functions`. Done twice it answers the
-    same. Raises what `apply` and the case store raise: then what was begun is finished by the next
-    call, by follow_up or by the owner of the write.
+    Args:
+        request: The case, and who asks.
+        context: This invocation.
+        dry_run: True to change nothing.
+        functions: The name of each owner's function.
+
+    Returns:
+        `{"case_id", "state", "attributes"}`, or the reason why nothing was done. If AWS refuses the
+        write, as it does while the stack only observes, the answer has both: the attributes then
+        name the commands for a person.
+
+    Raises:
+        FactsUnavailable, CaseStoreUnavailable, StepFailed: What was begun is finished by the next
+            call, by follow_up or by the owner of the write.
     """
 
     def once() -> Document | Refusal:
-        found = look_up(request, context)
+        found = look_up_case(request, context)
         if isinstance(found, Refusal):
             return found
         if found.symptom is None:
@@ -52,11 +70,11 @@ def rollback(
         by_whom = request.actor, context, functions, dry_run
         return _Asked(found.history, found.view, found.symptom, *by_whom).answer()
 
-    return until_unmoved(once)
+    return retry_if_moved(once)
 
 
 class _Asked(AskedCase, frozen=True):
-    """A case to be undone, by whom."""
+    """A case to roll back, and the operator who asked for it."""
 
     symptom: Symptom
     actor: str
@@ -65,7 +83,7 @@ class _Asked(AskedCase, frozen=True):
     dry_run: bool
 
     def answer(self) -> Document | Refusal:
-        """Compare, and where it is to be, set."""
+        """Compare the queue with what the case wrote. Write what is to be undone."""
         refusal = None if self.newest.undoes else self._in_other_hands()
         if refusal is not None:
             return refusal
@@ -76,14 +94,14 @@ class _Asked(AskedCase, frozen=True):
         facts = self._facts()
         found = undos(written, self._snapshots(written), facts, self.view)
         if self.newest.undoes:
-            return _document(self.newest, (self._announced_again(each, facts) for each in found))
+            return _document(self.newest, (self._announced_again(undo, facts) for undo in found))
         stopped = stopped_by(found)
         if self.dry_run or not (stopped or steps_of(found)):
             return _document(self.newest, found)
         return self._stop(found, facts, stopped) if stopped else self._undo(found, facts)
 
     def _in_other_hands(self) -> Refusal | None:
-        """Whose hands the queue is in now; what a run that died has left is settled first."""
+        """Refuse while another run or case holds the queue. Finish what a dead run left first."""
         other, context = self.view.case, self.context
         if self.view.held_by_another(context.owner, context.now):
             reason = "another run is at work on this queue; ask again in two minutes"
@@ -102,7 +120,7 @@ class _Asked(AskedCase, frozen=True):
         if self.dry_run:
             reason = "what a run that died had left is not settled yet; ask again in two minutes"
             return Ignore("claimed", reason)
-        settle(self.view, self.view.intent, self.symptom, context)
+        settle_claim(self.view, self.view.intent, self.symptom, context)
         return Retry("claimed", "what a run that died had left was settled just now")
 
     def _rolled_back(self, reason: str, steps: Iterable[Mapping[str, str]]) -> Case:
@@ -113,7 +131,7 @@ class _Asked(AskedCase, frozen=True):
     def _stop(
         self, found: tuple[Undo, ...], facts: Facts, stopped: tuple[dict[str, str], ...]
     ) -> Document | Refusal:
-        """Its owner stops it before the case ends; what was done by then stays."""
+        """Have the owner stop what goes on, then end the case. What was done by then stays."""
         try:
             heard = ask_owner(self.context.clients, self.functions, self.newest, cancel=True)
         except OwnerUnavailable as error:
@@ -125,7 +143,7 @@ class _Asked(AskedCase, frozen=True):
         changes = self.view.records_after(case, facts.created_at)
         notification = Notification(self.symptom, facts, changes=changes)
         recorded = record_transition(case, self.view, notification, self.context)
-        return _document(recorded, (each.done() if each.stops else each for each in found))
+        return _document(recorded, (undo.done() if undo.stops else undo for undo in found))
 
     def _undo(self, found: tuple[Undo, ...], facts: Facts) -> Document | Refusal:
         steps = steps_of(found)
@@ -133,25 +151,25 @@ class _Asked(AskedCase, frozen=True):
         case = self._rolled_back(reason, (step.document() for step in steps))
         done = apply(case, steps, facts, self.view, self.symptom, self.context)
         if not isinstance(done, Refusal):
-            return _document(done, (each.done() if each.step else each for each in found))
+            return _document(done, (undo.done() if undo.step else undo for undo in found))
         if done.code != AWS_REFUSED:
             return done
-        left = (each.by_person(facts.queue_arn) if each.step else each for each in found)
-        return _document(self.newest, left) | said(done)
+        left = (undo.by_person(facts.queue_arn) if undo.step else undo for undo in found)
+        return _document(self.newest, left) | refusal_document(done)
 
     def _facts(self) -> Facts:
         queue_arn = self.newest.queue_arn
         steps = [step for case in self.history for step in case.steps]
-        return Facts(queue_arn, standing(self.context.clients, queue_arn, steps), {})
+        return Facts(queue_arn, read_written(self.context.clients, queue_arn, steps), {})
 
     def _snapshots(self, written: Iterable[Written]) -> dict[int, Mapping[str, str] | None]:
-        firsts = {each.first.n: each.first for each in written}
+        firsts = {write.first.n: write.first for write in written}
         return {n: self.context.open_cases.snapshot_of(case) for n, case in firsts.items()}
 
     def _announced_again(self, found: Undo, facts: Facts) -> Undo:
-        """Answer for a case rolled back before: what stands as it was put back, and what not.
+        """Answer for a case that was rolled back before: which values are still the restored ones.
 
-        Another queue of the same name has it from whoever made it.
+        If the queue was made again since, its values are those of whoever made it.
         """
         was_undone = any(step["attribute"] == found.attribute for step in self.newest.steps)
         is_same = not facts.made_after(self.newest.at)
@@ -162,5 +180,5 @@ class _Asked(AskedCase, frozen=True):
 
 
 def _document(case: Case, found: Iterable[Undo]) -> Document:
-    attributes = [each.document() for each in found]
+    attributes = [undo.document() for undo in found]
     return {"case_id": case.case_id, "state": str(case.state), "attributes": attributes}

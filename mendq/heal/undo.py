@@ -1,4 +1,4 @@
-"""What undoing a case would do, attribute by attribute: compare and set against what it wrote."""
+"""What would undoing a case do, attribute by attribute? Pure: it compares, and writes nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NEVER_PUT_BACK = frozenset({"MessageRetentionPeriod", "Policy"})
 
 
 class Outcome(StrEnum):
-    """What becomes of one attribute."""
+    """The result for one attribute."""
 
     UNDONE = "undone"
     THEIRS = "kept"
@@ -31,8 +31,9 @@ class Outcome(StrEnum):
 class Written(Struct, frozen=True):
     """What a case wrote to one attribute: `before` its first write, `after` its last.
 
-    A write on top of somebody else's value begins anew: `first` is the transition that did. What
-    was overridden since may be a person's. What `goes_on` is not written yet: it can be stopped.
+    A write on top of another principal's value starts again: `first` is the transition of that
+    write. A value that was overridden since may be a person's. A step that `goes_on` is not
+    complete yet, so it can be stopped.
     """
 
     attribute: str
@@ -53,10 +54,10 @@ _ANSWERED = ("attribute", "outcome", "before", "after", "now", "command")
 
 
 class Undo(Struct, frozen=True):
-    """One attribute: what stood there before the case, what it wrote last, what stands there now.
+    """One attribute of a case: before it, as it wrote it last, and now.
 
-    `step` is the write that undoes it, `command` what people run where Mendq does not write.
-    `stops`: what goes on is undone by being stopped, and nothing is written.
+    `step` is the write that undoes it, `command` what a person runs if Mendq does not write it.
+    `stops` is true if the step still goes on: then stopping it undoes it, and nothing is written.
     """
 
     attribute: str
@@ -69,21 +70,21 @@ class Undo(Struct, frozen=True):
     stops: bool = False
 
     def document(self) -> dict[str, str | None]:
-        """The answer that rollback gives."""
+        """The attribute in the answer of a rollback."""
         return {name: getattr(self, name) for name in _ANSWERED}
 
     def done(self) -> Undo:
-        """After its write."""
+        """Return the attribute after its undoing was written."""
         return replace(self, outcome=Outcome.UNDONE, now=self.before)
 
     def by_person(self, queue_arn: str) -> Undo:
-        """Where AWS does not let Mendq write it."""
+        """Return the attribute with the command for a person. AWS did not let Mendq write it."""
         command = set_command(queue_arn, {self.attribute: self.before})
         return replace(self, outcome=Outcome.PRINTED, command=command)
 
 
 def written_by(history: Sequence[Case]) -> tuple[Written, ...]:
-    """What the case of these transitions wrote into its queue, one entry an attribute."""
+    """Return what the case of these transitions wrote into its queue, once per attribute."""
     written: dict[str, Written] = {}
     for case in history:
         for step in case.steps if case.state is State.APPLIED else ():
@@ -93,11 +94,11 @@ def written_by(history: Sequence[Case]) -> tuple[Written, ...]:
     overridden = [case.n for case in history if case.state is State.OVERRIDDEN]
     return tuple(
         replace(
-            each,
-            was_overridden=any(n > each.last.n for n in overridden),
-            goes_on=history[-1].goes_on and not leaves_a_value(each.attribute),
+            write,
+            was_overridden=any(n > write.last.n for n in overridden),
+            goes_on=history[-1].goes_on and not leaves_a_value(write.attribute),
         )
-        for each in written.values()
+        for write in written.values()
     )
 
 
@@ -107,34 +108,40 @@ def undos(
     facts: Facts,
     view: CaseStoreView,
 ) -> tuple[Undo, ...]:
-    """What undoing would do to the queue as it is now.
+    """Return what undoing would do to the queue as it is now.
 
-    `snapshots` are the queue's attributes by the transition that they were taken for: what was
-    absent goes back to what its absence means. `view` tells whether a later write of ours was
-    overruled: then the value is a person's, even where it is the one that the case wrote.
+    Args:
+        written: What the case wrote.
+        snapshots: The queue's attributes before each write, by the number of its transition. An
+            attribute that was absent goes back to its default.
+        facts: The queue as it is now.
+        view: The case store's view. It shows if a later write of Mendq was overruled: then the
+            value is a person's, even if the case wrote the same one.
     """
     now_known = view.of_queue(facts.created_at)
-    found = (_undo(each, snapshots.get(each.first.n), facts) for each in written)
-    return tuple(_unless_overruled(each, now_known) for each in found)
+    plans = [_undo(write, snapshots.get(write.first.n), facts) for write in written]
+    return tuple(_unless_overruled(undo, now_known) for undo in plans)
 
 
 def steps_of(found: Iterable[Undo]) -> tuple[AttributeStep, ...]:
-    """The writes that undo what may be undone."""
-    return tuple(each.step for each in found if each.step is not None)
+    """Return the writes that undo what may be undone."""
+    return tuple(undo.step for undo in found if undo.step is not None)
 
 
 def stopped_by(found: Iterable[Undo]) -> tuple[dict[str, str], ...]:
-    """The step documents of what is undone by being stopped: what did not go yet stays."""
+    """Return the documents of the steps that stopping undoes. What is left stays as it is."""
     return tuple(
-        {"attribute": each.attribute, "before": each.after, "after": each.before}
-        for each in found
-        if each.stops
+        {"attribute": undo.attribute, "before": undo.after, "after": undo.before}
+        for undo in found
+        if undo.stops
     )
 
 
 def _undo(written: Written, snapshot: Mapping[str, str] | None, facts: Facts) -> Undo:
-    name, before = written.attribute, written.before
-    now, kind = facts.attributes.get(name), kind_of(name)
+    name = written.attribute
+    before = written.before
+    now = facts.attributes.get(name)
+    kind = kind_of(name)
     if kind is not None:
         now = kind.standing_in(facts.attributes)
         before = (kind.standing_in(snapshot) if snapshot else None) or before

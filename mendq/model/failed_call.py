@@ -73,6 +73,8 @@ _SHORTER_THAN = re.compile(
     r"Message must be shorter than ([1-9][0-9]{0,8}) bytes\."
 )
 
+# SQS's reason for refusing a receipt handle whose message was deleted.
+OWN_DELETE = "Message does not exist or is not available for visibility timeout change."
 NO_DEDUPLICATION_ID = (
     "The queue should either have ContentBasedDeduplication enabled "
     "or MessageDeduplicationId provided explicitly"
@@ -198,6 +200,17 @@ class FailedCall:
     source_ip: str
     user_agent: str = ""
     requested_visibility_seconds: int | None = None
+
+    @property
+    def may_be_a_race(self) -> bool:
+        """True if the call itself proves nothing, but the queue's metrics may.
+
+        It extends a message that is gone from a standard queue. The consumer's own delete may have
+        been faster, or that of another consumer that received the message again.
+        """
+        is_gone = reason_given(self.error_message, "ReceiptHandle") == OWN_DELETE
+        is_invalid = self.error_code == "InvalidParameterValue"
+        return is_gone and is_invalid and not queue.on_fifo(self.queue_arn)
 
 
 @dataclass(frozen=True)

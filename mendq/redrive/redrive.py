@@ -22,7 +22,7 @@ from mendq.cases.record import Notification, record_transition
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.context import Outcome
-from mendq.heal.resume import named_in, take_up
+from mendq.heal.resume import continue_case, read_request
 from mendq.model.case import Case, State, severity_of
 from mendq.model.dlq import arn_of_quarantine, attributes_of_quarantine, why_unfit_as_quarantine
 from mendq.model.facts import Facts
@@ -101,7 +101,7 @@ def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:
         CaseStoreUnavailable: The case store does not answer. The next tick continues from the
             stored progress. The same holds for each other error of the case store or of `take_up`.
     """
-    symptom, queue_arn, case_id = named_in(request)
+    symptom, queue_arn, case_id = read_request(request)
     if not run.is_here(queue_arn):
         raise CaseUnreadable(f"no queue of this account and region: {queue_arn}")
     store = run.stored(RedriveStore)
@@ -110,7 +110,7 @@ def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:
     is_cancelled = request.get(CANCEL) is True
     if case is None or case.case_id != case_id or not case.goes_on:
         if not is_cancelled:
-            return take_up(request, run)
+            return continue_case(request, run)
         return TickOutcome(refusal=Ignore("moved_on", f"case {case_id} sends no messages back"))
     if view.held_by_another(run.owner, run.now) or view.intent is not None:
         return TickOutcome(refusal=Retry("claimed", "another run is at work on this queue"))

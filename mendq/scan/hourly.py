@@ -83,7 +83,6 @@ from mendq.catalogue import CATALOGUE
 from mendq.catalogue.dlq.time_left import most_urgent_first
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.guardrails import why_many
-from mendq.heal.repeats import spoken_for
 from mendq.model.case import FINAL, State
 from mendq.model.facts import Need
 from mendq.model.lifecycle import A_QUIET_DAY, WATCHED
@@ -92,6 +91,7 @@ from mendq.model.queue import parts_of
 from mendq.model.settings import ScanSettings
 from mendq.scan.reader import Paces, ScanReader, reader_in
 from mendq.scan.scan import Allowance, scan
+from mendq.scan.selection import merge_shared_findings
 from mendq.scan.store import (
     Noted,
     ScanStore,
@@ -228,7 +228,7 @@ def _deliver(
     """Hand findings to heal (rules 6 and 7)."""
     by_name = {each.name: each for each in symptoms if each.plan}
     open_cases = context.open_cases.list_open()
-    spoken = spoken_for(scanned.findings, managed, open_cases, context.settings.consent)
+    spoken = merge_shared_findings(scanned.findings, managed, open_cases, context.settings.consent)
     waits = waiting(spoken, {name: each.gives_way_to for name, each in by_name.items()})
     findings = [e for e in spoken if e.symptom in by_name and e not in waits]
     slow = {name for name, each in by_name.items() if each.is_of_configuration}

@@ -26,11 +26,11 @@ from mendq.cases import items
 from mendq.cases.case_bucket import CaseBucket
 from mendq.cases.finding import findings_key, round_of
 from mendq.cases.transactions import Table
-from mendq.heal.decide import REMEMBERED
-from mendq.heal.repeats import paced
+from mendq.heal.repeats import REMEMBERED
 from mendq.model.evidence import to_text
 from mendq.model.facts import QueueFacts
 from mendq.scan.reader import AskedOnce, Recalled
+from mendq.scan.selection import admit_topics
 
 # The claim lasts as long as the Lambda may run. A run that dies holds up two others at most.
 CLAIM = timedelta(minutes=15)
@@ -137,9 +137,11 @@ class ScanStore(Table, frozen=True):
         """Those faults in configurations that people may be told of now, noted as told of."""
         key = items.key(items.ACCOUNT, "said_of_configuration")
         notes = frozenset(items.texts_in(self.get(key), "queues"))
-        admitted, missing, outdated = paced(notes, topics, now)
-        self.change_set(key, "queues", now + REMEMBERED, outdated, missing)
-        return frozenset(admitted)
+        admission = admit_topics(notes, topics, now)
+        self.change_set(
+            key, "queues", now + REMEMBERED, admission.notes_to_drop, admission.notes_to_add
+        )
+        return frozenset(admission.topics)
 
     def noted_baselines(self, shard: str) -> Mapping[str, Noted]:
         """By queue name what was put last; nothing where what is there is none of ours."""

@@ -22,7 +22,7 @@ from moto.sqs.models import Queue
 from mendq.aws.clients import Clients, Pace
 from mendq.cases import open_case_index
 from mendq.heal.apply import write
-from mendq.heal.batch import Healed, heal_batch
+from mendq.heal.batch import BatchResult, heal_failed_calls
 from mendq.heal.context import FixContext
 from mendq.model.limits import Consent, Limits, Mode
 from mendq.model.settings import OwnerSettings
@@ -140,9 +140,9 @@ class Account:
             whose=Owner.HEAL,
         )
 
-    def heal(self, bodies: dict[str, str], *, remaining_seconds: float = 60) -> Healed:
+    def heal(self, bodies: dict[str, str], *, remaining_seconds: float = 60) -> BatchResult:
         """One delivery of a batch."""
-        return heal_batch(bodies, self.run(remaining_seconds=remaining_seconds))
+        return heal_failed_calls(bodies, self.run(remaining_seconds=remaining_seconds))
 
     def tag(self, queue_arn: str, **tags: str) -> None:
         self.clients.sqs.tag_queue(QueueUrl=self.url(queue_arn), Tags=tags)

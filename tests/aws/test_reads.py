@@ -16,7 +16,7 @@ from mendq.aws.clients import Clients
 from mendq.aws.errors import CaseStoreUnreadable
 from mendq.aws.queue import managed_queues
 from mendq.cases import items
-from mendq.heal.assess import gather
+from mendq.heal.gather import gather_facts
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Consent, Mode
 from tests.account.faults import calls_of
@@ -32,7 +32,7 @@ def seen() -> Iterator[Scanning]:
 
 
 def facts(seen: Scanning, queue_arn: str, *needs: Need) -> Facts:
-    return gather(seen.account.run(), queue_arn, {}, {Need.QUEUE, *needs})
+    return gather_facts(seen.account.run(), queue_arn, {}, {Need.QUEUE, *needs})
 
 
 def with_dlq(seen: Scanning) -> tuple[str, str]:

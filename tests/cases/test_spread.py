@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 from mendq.cases.attribute_record import AttributeRecord
 from mendq.cases.spread import MOST_QUEUES, Spread
-from tests.heal.test_guardrails import NOW as HEAL_NOW
-from tests.heal.test_guardrails import written
+from tests.heal.situations import NOW as HEAL_NOW
+from tests.heal.situations import written
 
 NOW = datetime(2026, 11, 16, 9, 5, tzinfo=UTC)
 

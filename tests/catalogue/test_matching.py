@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from mendq.catalogue import CATALOGUE, match
 from mendq.catalogue.access.access_denied import ACCESS_DENIED
 from mendq.catalogue.access.queue_missing import QUEUE_MISSING
-from mendq.catalogue.configuration.invalid_request import OWN_DELETE
 from mendq.catalogue.consumers.empty_receives import EMPTY_RECEIVES
 from mendq.catalogue.examples import AT, QUEUE_ARN, STANDARD_ARN, failed_call, refused_value
 from mendq.catalogue.fifo.fifo_throttled import FIFO_THROTTLED
@@ -22,6 +21,7 @@ from mendq.catalogue.ignored_calls import why_ignored
 from mendq.catalogue.symptom import Symptom
 from mendq.model.account_and_region import AccountAndRegion
 from mendq.model.evidence import MESSAGE_TRAFFIC
+from mendq.model.failed_call import OWN_DELETE
 from mendq.model.names import EVERY, role_name
 from tests.catalogue.asking import caught_by, golden
 from tests.real_records import SQS_ERRORS, sqs_errors

@@ -13,13 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
+from mendq.cases.spread import Reach
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue.dlq.dlq_missing import DLQ_MISSING
 from mendq.catalogue.examples import AT, FUNCTION, QUEUE_ARN, STANDARD_ARN, but, queue
 from mendq.catalogue.fifo.fifo_group_blocked import FIFO_GROUP_BLOCKED
 from mendq.catalogue.symptom import Symptom
-from mendq.heal.decide import Record, decide
-from mendq.heal.guardrails import Situation
+from mendq.heal.decide import RecordTransition, decide
+from mendq.heal.situation import Situation
 from mendq.model.case import Case, State, opened
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts, LambdaConsumer, QueueFacts
@@ -217,7 +218,7 @@ def test_page_about_a_dlq_that_is_far_away_says_what_its_own_advice_costs() -> N
     assert "--leave-first" in refusal.reason
 
 
-def situation(symptom: Symptom, facts: Facts, waits: Case | None = None) -> Situation:
+def situation(symptom: Symptom, facts: Facts, waiting_case: Case | None = None) -> Situation:
     """A queue in heal mode, with settings that let Mendq do all of it without a person."""
     found = symptom.detection and symptom.detection.detect(facts)
     assert found
@@ -233,7 +234,9 @@ def situation(symptom: Symptom, facts: Facts, waits: Case | None = None) -> Situ
         timing=Timing(),
         evidence=Evidence(HEARD),
         fresh=HEARD,
-        waits=waits,
+        waiting_case=waiting_case,
+        is_read=True,
+        reach=Reach(),
     )
 
 
@@ -251,9 +254,9 @@ def test_fifo_queue_gets_a_dlq_only_after_a_person_agreed_whatever_the_mode(
     symptom: Symptom, facts: Facts, whose: Owner
 ) -> None:
 
-    verdict = decide(structs.replace(situation(symptom, facts), whose=whose), lambda seen: seen)
-    assert isinstance(verdict, Record), "nothing is written"
-    assert verdict.case.state is State.PROPOSED
+    decision = decide(structs.replace(situation(symptom, facts), whose=whose))
+    assert isinstance(decision, RecordTransition), "nothing is written"
+    assert decision.case.state is State.PROPOSED
 
 
 @pytest.mark.parametrize(("symptom", "facts"), WITHOUT_DLQ)
@@ -273,11 +276,11 @@ def test_case_that_settings_approved_earlier_is_not_carried_out(
         actor="heal",
         previous=None,
     )
-    verdict = decide(situation(symptom, facts, by_settings), lambda seen: seen)
-    assert isinstance(verdict, Record), "nothing is written"
-    assert verdict.refusal is not None
-    assert verdict.refusal.code == "not_by_itself"
-    assert verdict.case.state is State.EXPIRED
+    decision = decide(situation(symptom, facts, by_settings))
+    assert isinstance(decision, RecordTransition), "nothing is written"
+    assert decision.refusal is not None
+    assert decision.refusal.code == "not_by_itself"
+    assert decision.case.state is State.EXPIRED
 
 
 def test_standard_queue_may_still_get_a_dlq_by_itself() -> None:

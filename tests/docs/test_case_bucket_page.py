@@ -13,7 +13,7 @@ from mendq.catalogue import examples
 from mendq.model.case import State
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.limits import deployed_by
-from tests.heal.test_guardrails import case
+from tests.heal.situations import case
 
 PAGE = (Path(__file__).parents[2] / "docs" / "case-bucket.md").read_text("utf-8")
 _ROW = re.compile(r"^\| (`.+?`) \|", re.MULTILINE)

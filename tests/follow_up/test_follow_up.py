@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from mendq.aws.errors import NotificationNotSent, OwnerUnavailable
 from mendq.catalogue import BY_NAME
 from mendq.follow_up.follow_up import FollowUpResult, follow_up
-from mendq.heal.batch import heal_batch
-from mendq.heal.context import request_about
-from mendq.heal.resume import take_up
+from mendq.heal.batch import heal_failed_calls
+from mendq.heal.owners import request_about
+from mendq.heal.resume import continue_case
 from tests.heal.conftest import Account
 from tests.heal.operators import OWNERS, case_of, context_of, fail, move, states
 
@@ -46,7 +46,7 @@ class World:
         request = json.loads(params["body"])
         self.called.append(request)
         if self.heal_is_up:
-            take_up(request, self.account.run())
+            continue_case(request, self.account.run())
         return SimpleNamespace(status_code=202), {"StatusCode": 202}
 
     def _metrics(self, **_: Any) -> tuple[Any, dict[str, Any]]:
@@ -116,7 +116,7 @@ def test_a_write_late_in_a_long_run_is_not_blamed_for_what_failed_before(world: 
     queue = world.account.queue(VisibilityTimeout="30")
     begun, written = world.account.now, world.account.now + timedelta(seconds=55)
     slow = replace(world.account.run(), clock=lambda: written)
-    assert not heal_batch(world.account.late_deletes(queue, "a", "b", "c"), slow).errors
+    assert not heal_failed_calls(world.account.late_deletes(queue, "a", "b", "c"), slow).errors
     (applied,) = world.account.transitions()
     assert datetime.fromisoformat(applied["at"]) == written
     until_it_arrived = world.account.settings.timing.propagation_seconds + 45
@@ -219,7 +219,7 @@ def test_a_case_that_waits_for_nobody_or_is_elsewhere_is_not_taken_up(
     asked = request_about(case_of(world.account))
     before = world.account.case_store_items()
     asked["queue_arn"] = queue.replace(old, new, 1)
-    assert getattr(take_up(asked, world.account.run()).refusal, "code", "") == code
+    assert getattr(continue_case(asked, world.account.run()).refusal, "code", "") == code
     assert world.account.case_store_items() == before
 
 

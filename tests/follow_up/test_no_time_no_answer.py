@@ -21,8 +21,8 @@ from mendq.aws.errors import (
 from mendq.cases.open_case_index import UNFILED
 from mendq.catalogue import BY_NAME
 from mendq.follow_up.follow_up import SECONDS_FOR_A_CASE, FollowUpResult, follow_up
-from mendq.heal.context import request_about
-from mendq.heal.resume import take_up
+from mendq.heal.owners import request_about
+from mendq.heal.resume import continue_case
 from mendq.model.case import Case, State
 from tests.account.faults import Killed, calls_of, come_between
 from tests.heal.conftest import Account
@@ -300,7 +300,7 @@ def test_follow_up_leaves_alone_what_another_run_has_just_claimed(account: Accou
             account,
             account.clients.dynamodb,
             "dynamodb.TransactWriteItems",
-            lambda: take_up(request, account.run()),
+            lambda: continue_case(request, account.run()),
         )
 
     come_between(account, "dynamodb.TransactGetItems", heal_claims_it)
@@ -341,7 +341,7 @@ def dead(account: Account) -> str:
         account,
         account.clients.sqs_for_writing,
         "sqs.SetQueueAttributes",
-        lambda: take_up(request, account.run()),
+        lambda: continue_case(request, account.run()),
     )
     assert account.visibility(queue) == 45
     assert states(account) == ["proposed", "approved"]
@@ -366,7 +366,7 @@ def test_dead_run_stays_to_be_recovered_while_sqs_does_not_answer(
     with silent(account.clients.sqs, "sqs.GetQueueAttributes", how):
         healed = account.heal(bodies)
         with pytest.raises(FactsUnavailable):
-            take_up(request_about(case), account.run())
+            continue_case(request_about(case), account.run())
         assert cases_in_store(account) == items
         followed = follow(account)
     assert {type(error) for error in healed.errors.values()} == {FactsUnavailable}
@@ -427,7 +427,7 @@ def test_claim_without_a_step_is_nobodys_to_guess(account: Account) -> None:
     queue = dead(account)
     rewrite_intent(account, queue, steps=[])
     healed = account.heal(account.late_deletes(queue, "7", "8", "9"))
-    (outcome,) = healed.fixed.values()
+    (outcome,) = healed.outcomes.values()
     assert outcome.refusal is not None
     assert outcome.refusal.code == "case_store_unreadable"
     assert [*map(type, follow(account).errors.values())] == [CaseStoreUnreadable]

@@ -13,7 +13,7 @@ import pytest
 
 from functions import heal
 from mendq.aws.errors import CaseMoved, ComeAgain, EventUnreadable, FactsUnavailable
-from mendq.heal.batch import Healed
+from mendq.heal.batch import BatchResult
 from mendq.model.names import OwnMetric
 from tests.account.faults import calls_of
 from tests.functions.conftest import CONTEXT, Deploy, event_of, metrics
@@ -90,7 +90,7 @@ def test_to_wait_to_be_unreadable_or_to_be_overtaken_is_no_error() -> None:
     """Of two runs that read one burst one is faster."""
     gone = FactsUnavailable("orders")
     errors = (CaseMoved(), ComeAgain(), EventUnreadable(), gone, gone)
-    healed = Healed(errors={f"message-{n}": each for n, each in enumerate(errors)})
+    healed = BatchResult(errors={f"message-{n}": each for n, each in enumerate(errors)})
     assert healed.faults == [gone]
     assert healed.counts()[OwnMetric.HEAL_ERRORS] == 1
 

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from functions import approve, attach_dlq, heal, redrive, restore_policy, rollback
 from mendq.aws.errors import CaseUnreadable
-from mendq.heal.context import request_about
+from mendq.heal.owners import request_about
 from mendq.model.case import State
 from mendq.model.limits import Bounds
 from tests.functions.conftest import CONTEXT, Deploy, metrics

@@ -6,7 +6,7 @@ import json
 from datetime import datetime, timedelta
 from typing import Any
 
-from mendq.heal.batch import Healed
+from mendq.heal.batch import BatchResult
 from tests.heal.conftest import ACCOUNT, REGION, Account
 
 ARN = f"arn:aws:health:{REGION}::event/SQS/AWS_SQS_OPERATIONAL_ISSUE/AWS_SQS_OPERATIONAL_ISSUE_1"
@@ -51,5 +51,5 @@ def told(account: Account, /, *, updated: float = 0, **over: Any) -> str:
     )
 
 
-def heal_hears(account: Account, *bodies: str) -> Healed:
+def heal_hears(account: Account, *bodies: str) -> BatchResult:
     return account.heal({f"health-{n}": each for n, each in enumerate(bodies)})

@@ -14,11 +14,10 @@ from mendq.cases.pins import Pins
 from mendq.cases.record import Notification, record_transition
 from mendq.catalogue import BY_NAME
 from mendq.heal.apply import attach
-from mendq.heal.approve import Document, decide
-from mendq.heal.approve import answered as answered_to
+from mendq.heal.approve import Document, act_on_decision, answer_request
 from mendq.heal.context import FixContext
 from mendq.heal.restore_policy import PolicyWriter
-from mendq.heal.resume import take_up
+from mendq.heal.resume import continue_case
 from mendq.heal.rollback import rollback
 from mendq.model.case import Case, State
 from mendq.model.facts import Facts
@@ -62,7 +61,7 @@ class Heal:
     def _document(self, asked: dict[str, str]) -> dict[str, Any]:
         if self.fails:
             raise TimeoutError("it ran out of time")
-        return take_up(asked, run_of(asked["symptom"], self.account)).document()
+        return continue_case(asked, run_of(asked["symptom"], self.account)).document()
 
 
 def context_of(account: Account) -> ManagingContext:
@@ -92,12 +91,12 @@ def say(account: Account, word: object, case_id: str, actor: str = ALICE) -> Doc
     """Approve, decline or close."""
     context = context_of(account)
     asked = {"case_id": case_id, "actor": actor}
-    return answered_to(asked, lambda request: decide(request, word, context, OWNERS))
+    return answer_request(asked, lambda request: act_on_decision(request, word, context, OWNERS))
 
 
 def undo(account: Account, case_id: str, *, dry_run: bool = False, **over: float) -> Document:
     context = account.run(**over)
-    return answered_to(
+    return answer_request(
         {"case_id": case_id, "actor": ALICE},
         lambda request: rollback(request, context, dry_run=dry_run, functions=OWNERS),
     )

@@ -10,9 +10,10 @@ from typing import Any
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
 from mendq.cases.pins import Pins
-from mendq.heal.context import FixContext, Outcome, request_about
-from mendq.heal.restore_policy import checked_again
-from mendq.heal.resume import take_up
+from mendq.heal.context import FixContext, Outcome
+from mendq.heal.owners import request_about
+from mendq.heal.restore_policy import check_restored_policy
+from mendq.heal.resume import continue_case
 from mendq.model.case import Case
 from mendq.model.facts import Facts
 from mendq.model.policy import Pin, digest_of
@@ -147,7 +148,7 @@ def restoring_run(account: Account) -> FixContext:
 def restore(account: Account, case: Case | None = None) -> Outcome:
     """Asked to take up the newest case."""
     run = restoring_run(account)
-    return checked_again(take_up(request_about(case or case_of(account)), run), run)
+    return check_restored_policy(continue_case(request_about(case or case_of(account)), run), run)
 
 
 def policy_of(account: Account, queue: str) -> str:

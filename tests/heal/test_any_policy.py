@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies
 
 from mendq.aws.errors import StepFailed
 from mendq.follow_up.follow_up import follow_up
-from mendq.heal.resume import take_up
+from mendq.heal.resume import continue_case
 from mendq.model.limits import Mode
 from mendq.model.policy import Pin
 from tests.account.answers import answered
@@ -100,7 +100,7 @@ class Account:
         asked = json.loads(str(request.body, "utf-8"))
         run = restoring_run if "restore_policy" in request.url else lambda each: each.run()
         try:
-            return answered(request, take_up(asked, run(self.account)).document())
+            return answered(request, continue_case(asked, run(self.account)).document())
         except (StepFailed, ReadTimeoutError) as error:
             failed = {"errorMessage": repr(error)}
             return answered(request, failed, X_Amz_Function_Error="Unhandled")

@@ -9,7 +9,7 @@ import pytest
 
 from mendq.cases.record import Notification, record_transition
 from mendq.heal.approve import NOBODY, OperatorRequest
-from mendq.heal.context import request_about
+from mendq.heal.owners import request_about
 from mendq.model.case import Case
 from mendq.model.facts import Facts
 from mendq.model.limits import Mode

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mendq.heal.batch import Healed
+from mendq.heal.batch import BatchResult
 from mendq.heal.guardrails import MOST_DRILLS
 from mendq.model.limits import DRILL_TAG, Limits, Mode
 from tests.account.faults import come_between
 from tests.heal.conftest import ACCOUNT, REGION, Account, settings
 
 
-def codes(healed: Healed) -> list[str]:
+def codes(healed: BatchResult) -> list[str]:
     """Why groups were declined."""
-    return [each.refusal.code for each in healed.fixed.values() if each.refusal]
+    return [each.refusal.code for each in healed.outcomes.values() if each.refusal]
 
 
 def test_an_untagged_queue_is_never_touched(account: Account) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from mendq.aws.errors import CaseStoreUnavailable
 from mendq.follow_up.follow_up import follow_up
-from mendq.heal.resume import take_up
+from mendq.heal.resume import continue_case
 from mendq.model.limits import Mode
 from tests.account.faults import BUSY, TRANSACTIONS, BusyCaseStore, calls_of
 from tests.heal.conftest import Account, moto_account, settings
@@ -118,7 +118,7 @@ def takes_the_next_step(account: Account) -> Callable[[], object]:
 
     def answer_invoke(params: dict[str, Any], **_: Any) -> tuple[Any, dict[str, Any]]:
         with suppress(CaseStoreUnavailable):
-            take_up(json.loads(params["body"]), account.run())
+            continue_case(json.loads(params["body"]), account.run())
         return SimpleNamespace(status_code=202), {"StatusCode": 202}
 
     events.register("before-call.lambda.Invoke", answer_invoke)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from mendq.cases.pins import Pins
-from mendq.heal.batch import Healed, heal_findings
+from mendq.heal.batch import BatchResult, heal_findings
 from mendq.model.case import State
 from mendq.model.queue import RedriveAllow
 from tests.account.change_calendar import CLOSED_BECAUSE, NOT_OPEN, ChangeCalendar
@@ -80,7 +80,7 @@ def short_dlq(account: Account) -> str:
     return dlq
 
 
-def find(account: Account, queue_arn: str) -> Healed:
+def find(account: Account, queue_arn: str) -> BatchResult:
     """Heal is told of what a scan found."""
     request = {"found": [{"queue_arn": queue_arn, "symptom": FINDING}]}
     healed = heal_findings(request, account.run())

@@ -127,7 +127,7 @@ def test_calls_to_a_queue_that_was_never_seen_are_nobodys_news_unless_settings_n
     """Anybody can call made-up names, and Mendq would report each of them as missing."""
     account.settings = settings(queues=("made-up",) if names_it else ("made-up-too",))
     bodies = {f"{n}": call(account, arn("made-up"), f"{n}", "worker", **MISSING) for n in range(3)}
-    (outcome,) = account.heal(bodies).fixed.values()
+    (outcome,) = account.heal(bodies).outcomes.values()
     assert len(account.pages("urgent")) == len(account.transitions()) == int(names_it)
     if not names_it:
         assert outcome.refusal is not None

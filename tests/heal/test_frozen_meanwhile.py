@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from mendq.heal.context import Outcome, request_about
-from mendq.heal.resume import take_up
+from mendq.heal.context import Outcome
+from mendq.heal.owners import request_about
+from mendq.heal.resume import continue_case
 from tests.account.faults import calls_of, come_between
 from tests.heal.conftest import Account
 from tests.heal.operators import case_of, fail, failing, move, run_of, states, undo
@@ -45,7 +46,7 @@ def ineffective(account: Account) -> str:
 
 def taken_up(account: Account) -> Outcome:
     case = case_of(account)
-    return take_up(request_about(case), run_of(case.symptom, account))
+    return continue_case(request_about(case), run_of(case.symptom, account))
 
 
 def code_of(outcome: Outcome) -> str:
@@ -60,7 +61,7 @@ def test_failing_queue_is_not_fixed_if_a_freeze_is_set_just_before_the_claim(
     bodies = account.late_deletes(queue, "1", "2", "3")
     before, calls = account.attributes(queue), calls_of(account)
     come_between(account, CLAIM, account.freeze)
-    (outcome,) = account.heal(bodies).fixed.values()
+    (outcome,) = account.heal(bodies).outcomes.values()
     assert code_of(outcome) == "frozen"
     assert "SetQueueAttributes" not in calls
     assert account.attributes(queue) == before

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,70 +12,24 @@ from msgspec import structs
 from mendq.cases.attribute_record import AttributeRecord, AttributeWrite
 from mendq.cases.spread import Reach
 from mendq.cases.view import CaseStoreView
-from mendq.catalogue import CATALOGUE, examples
+from mendq.catalogue import examples
 from mendq.heal import guardrails
-from mendq.heal.decide import Wait, decide_unlooked
-from mendq.heal.guardrails import Situation
-from mendq.model.case import FINAL, Case, State, opened
-from mendq.model.evidence import Evidence, Sighting
-from mendq.model.facts import Facts
-from mendq.model.limits import Limits, Mode, Timing
+from mendq.heal.decide import ABOUT_THE_PLAN, BEFORE_READING, KeepWaiting, decide
+from mendq.heal.gather import is_fresh
+from mendq.heal.situation import MOST_CHANGES, Situation
+from mendq.model.case import FINAL, State
+from mendq.model.limits import Mode
 from mendq.model.plan import Plan, Refusal
 from mendq.model.steps import (
     HELD,
     AttributeStep,
-    Owner,
     RedriveMessages,
     SetVisibilityTimeout,
 )
+from tests.heal.situations import HELD_BY, NOW, STEP, case, evidence, situation, written
 
-NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
-STEP = SetVisibilityTimeout(30, 45)
 HEAL, OBSERVE = Mode.HEAL, Mode.OBSERVE
-
-
-def evidence(*seconds_ago: float) -> Evidence:
-    return Evidence.of(
-        Sighting(NOW - timedelta(seconds=each), f"e{n}", "r", "p")
-        for n, each in enumerate(seconds_ago)
-    )
-
-
-def case(state: State, age: timedelta = timedelta()) -> Case:
-    return opened(
-        state,
-        queue_arn=examples.QUEUE_ARN,
-        symptom="visibility_timeout_too_short",
-        reason="because",
-        evidence=evidence(1, 2, 3),
-        steps=(STEP,),
-        now=NOW - age,
-        actor="heal",
-    )
-
-
 VISIBILITY = SetVisibilityTimeout.attribute
-HELD_BY = AttributeRecord(claim_owner="another", claim_until=NOW + timedelta(seconds=60))
-
-
-def situation(step: AttributeStep = STEP, **over: Any) -> Situation:
-    """One that nothing speaks against; `step` and a record of it are what `plan` is judged by."""
-    fields: dict[str, Any] = {
-        "symptom": CATALOGUE[0],
-        "facts": Facts(examples.QUEUE_ARN, {}, {}),
-        "mode": Mode.HEAL,
-        "view": CaseStoreView(),
-        "now": NOW,
-        "owner": "me",
-        "whose": Owner.HEAL,
-        "limits": Limits(),
-        "timing": Timing(),
-        "evidence": evidence(1, 2, 3),
-        "fresh": evidence(1, 2, 3).sightings,
-    }
-    return Situation(**{**fields, **over})
-
-
 Given = tuple[Situation, Plan]
 
 
@@ -85,11 +39,7 @@ def proposal(step: AttributeStep = STEP, **record: Any) -> Given:
 
 
 def on_plan(given: Given) -> Refusal | None:
-    return guardrails.first_refusal(guardrails.ON_PLAN, *given)
-
-
-def written(*hours_ago: float) -> tuple[AttributeWrite, ...]:
-    return tuple(AttributeWrite(NOW - timedelta(hours=each), "20", "30") for each in hours_ago)
+    return guardrails.first_refusal(ABOUT_THE_PLAN, *given)
 
 
 def code(refusal: Refusal | None) -> str | None:
@@ -97,7 +47,7 @@ def code(refusal: Refusal | None) -> str | None:
 
 
 def test_a_quiet_account_refuses_nothing() -> None:
-    assert guardrails.first_refusal(guardrails.ON_CASE, situation()) is None
+    assert guardrails.first_refusal(BEFORE_READING, situation()) is None
     observed = situation(mode=Mode.OBSERVE, view=CaseStoreView(frozen="drill"))
     assert guardrails.frozen(observed) is None
     assert on_plan(proposal()) is None
@@ -109,7 +59,7 @@ def test_a_quiet_account_refuses_nothing() -> None:
 def test_an_hour_back_and_five_minutes_ahead(age_seconds: float, fresh: bool) -> None:
     made_at = NOW - timedelta(seconds=age_seconds)
     call = replace(examples.failed_call("DeleteMessage", "MessageNotInflight"), event_time=made_at)
-    assert guardrails.is_fresh(call, NOW) is fresh
+    assert is_fresh(call, NOW) is fresh
 
 
 @pytest.mark.parametrize(
@@ -125,20 +75,20 @@ def test_an_hour_back_and_five_minutes_ahead(age_seconds: float, fresh: bool) ->
     ],
 )
 def test_cases(over: dict[str, Any], expected: str) -> None:
-    assert code(guardrails.first_refusal(guardrails.ON_CASE, situation(**over))) == expected
+    assert code(guardrails.first_refusal(BEFORE_READING, situation(**over))) == expected
 
 
 def test_a_case_that_waits_asks_for_a_claim_before_a_freeze_too() -> None:
     held = CaseStoreView(frozen="drill", attributes={VISIBILITY: HELD_BY})
-    verdict = decide_unlooked(situation(waits=case(State.APPROVED), view=held))
-    assert isinstance(verdict, Wait)
-    assert verdict.refusal.code == "claimed"
+    decision = decide(situation(waiting_case=case(State.APPROVED), view=held))
+    assert isinstance(decision, KeepWaiting)
+    assert decision.refusal.code == "claimed"
 
 
 @pytest.mark.parametrize("state", sorted(FINAL))
 def test_a_case_that_ended_stops_nothing(state: State) -> None:
     view = CaseStoreView(case=case(state))
-    assert guardrails.first_refusal(guardrails.ON_CASE, situation(view=view)) is None
+    assert guardrails.first_refusal(BEFORE_READING, situation(view=view)) is None
 
 
 @pytest.mark.parametrize(
@@ -250,16 +200,18 @@ def test_a_write_needs_time(seconds: float, expected: str | None) -> None:
     assert code(guardrails.too_little_time(given, plan)) == expected
 
 
-def _hours_ago(*hours: float) -> list[datetime]:
-    return [NOW - timedelta(hours=each) for each in hours]
+def _hours_ago(*hours: float) -> tuple[datetime, ...]:
+    return tuple(NOW - timedelta(hours=each) for each in hours)
 
 
 def test_the_sixth_change_of_a_day_pages() -> None:
     changes = _hours_ago(0, 1, 2, 3, 23, 23.9)
-    assert len(changes) == guardrails.MOST_CHANGES
-    refusal = guardrails.keeps_changing(changes, NOW)
+    assert len(changes) == MOST_CHANGES
+    refusal = guardrails.keeps_changing(situation(changes=changes))
     assert refusal is not None
     assert (refusal.code, refusal.becomes) == ("keeps_changing", State.ESCALATED)
     assert "6 times within 24 hours" in refusal.reason
-    for few in (changes[1:], changes[:5] * 2, [*changes[:5], *_hours_ago(24)]):
-        assert guardrails.keeps_changing(few, NOW) is None, "each counts once, and for a day"
+    for few in (changes[1:], changes[:5] * 2, (*changes[:5], *_hours_ago(24))):
+        assert guardrails.keeps_changing(situation(changes=few)) is None, (
+            "each counts once, and for a day"
+        )

@@ -9,13 +9,13 @@ from datetime import timedelta
 import pytest
 from msgspec import structs
 
-from mendq.heal.apply import NOTED_EVERY, with_failures
-from mendq.heal.batch import heal_batch
+from mendq.heal.apply import NOTED_EVERY, merge_failures
+from mendq.heal.batch import heal_failed_calls
 from mendq.model.case import State
 from mendq.model.evidence import DISTINCT_EVENTS, Evidence
 from tests.heal.conftest import ACCOUNT, REGION, WORKER, Account, settings
+from tests.heal.situations import case
 from tests.heal.test_assess import all_fail, codes
-from tests.heal.test_guardrails import case
 from tests.model.test_advance import BEGINS, TIMING, failed
 from tests.scan.scanning import refusing
 
@@ -24,7 +24,7 @@ def test_what_there_is_no_time_for_comes_again_and_is_not_begun(account: Account
     queues = [account.queue(f"q{n}.fifo", VisibilityTimeout="10") for n in range(3)]
     clock: Iterator[float] = iter([*[60.0] * 12, *[5.0] * 50])
     run = structs.replace(account.run(), remaining_seconds=lambda: next(clock))
-    healed = heal_batch(all_fail(account, queues), run)
+    healed = heal_failed_calls(all_fail(account, queues), run)
     raised = sum(account.visibility(queue) == 15 for queue in queues)
     assert 0 < raised < 3
     assert len(healed.errors) == 3 * (3 - raised)
@@ -108,7 +108,7 @@ def test_a_storm_of_failed_calls_is_noted_every_five_minutes() -> None:
     for second in range(3_600):
         call = failed(BEGINS + timedelta(seconds=second))
         event = replace(call.sightings[0], event_id=f"event-{second}")
-        noted = with_failures(applied, known, Evidence((event,)), TIMING)
+        noted = merge_failures(applied, known, Evidence((event,)), TIMING)
         if noted is not None:
             notes, known = notes + 1, noted
     assert known.suffices
@@ -117,4 +117,4 @@ def test_a_storm_of_failed_calls_is_noted_every_five_minutes() -> None:
 
 def test_calls_from_before_are_not_noted() -> None:
     early = failed(BEGINS - timedelta(seconds=1))
-    assert with_failures(case(State.APPLIED), Evidence(), early, TIMING) is None
+    assert merge_failures(case(State.APPLIED), Evidence(), early, TIMING) is None

@@ -12,7 +12,7 @@ from msgspec import structs
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.dlq.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
 from mendq.follow_up.follow_up import follow_up
-from mendq.heal.batch import Healed
+from mendq.heal.batch import BatchResult
 from mendq.model.limits import Mode
 from tests.account.account import EXPIRED
 from tests.account.faults import calls_of
@@ -37,11 +37,11 @@ def round_and_heal(scanned: Scanning) -> list[str]:
     return [word for healed in scanned.heal() for word in became(healed)]
 
 
-def became(healed: Healed) -> list[str]:
+def became(healed: BatchResult) -> list[str]:
     assert healed.errors == {}
     return [
         str(each.case.state) if each.case else each.refusal.code if each.refusal else "nothing"
-        for each in healed.fixed.values()
+        for each in healed.outcomes.values()
     ]
 
 
@@ -72,7 +72,7 @@ def test_what_is_reported_again_of_a_waiting_case_is_not_measured(
 ) -> None:
     queue = dlq(scanned, tag="propose")
     assert round_and_heal(scanned) == ["proposed"]
-    monkeypatch.setattr("mendq.heal.assess.gather", lambda *_: pytest.fail("it is billed"))
+    monkeypatch.setattr("mendq.heal.gather.gather_facts", lambda *_: pytest.fail("it is billed"))
     scanned.announced = [{"found": [{"queue_arn": queue, "symptom": NAME}]}]
     (healed,) = scanned.heal()
     assert became(healed) == ["case_already_open"]

@@ -6,20 +6,19 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from msgspec import structs
 
 from mendq.cases.record import Notification
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import CallNearMiss, Symptom
-from mendq.heal.decide import Record, decide
+from mendq.heal.decide import RecordTransition, decide
 from mendq.model.case import Case, State
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts
 from mendq.model.limits import Limits, Mode
 from mendq.model.plan import Refusal
 from tests.heal.conftest import Account
+from tests.heal.situations import NOW, read_situation
 from tests.heal.test_assess import all_fail, codes, touched
-from tests.heal.test_guardrails import NOW, situation
 
 # What ships with a remedy, and pages all the same where that is used up or in somebody's hands.
 REMEDY_OF_NO_USE = {
@@ -49,9 +48,14 @@ def _facts_of(entry: Symptom) -> Iterator[Facts]:
 def _announced(facts: Facts, entry: Symptom) -> tuple[Case, Notification] | None:
     """What is decided to be written down, and told, while Mendq only watches."""
     found = (Sighting.of_measurement(NOW),)
-    shown = situation(symptom=entry, facts=facts, evidence=Evidence(found), fresh=found)
-    verdict = decide(structs.replace(shown, mode=Mode.OBSERVE), lambda seen: seen)
-    return (verdict.case, verdict.notification) if isinstance(verdict, Record) else None
+    decision = decide(
+        read_situation(
+            symptom=entry, facts=facts, evidence=Evidence(found), fresh=found, mode=Mode.OBSERVE
+        )
+    )
+    if not isinstance(decision, RecordTransition):
+        return None
+    return decision.case, decision.notification
 
 
 def test_of_the_whole_catalogue_only_what_people_alone_can_fix_is_reported() -> None:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from mendq.cases.view import CaseStoreView
-from mendq.heal.decide import is_repeat
+from mendq.heal.repeats import is_repeat
 from mendq.model.case import Case, State
 from mendq.model.evidence import Sighting
-from tests.heal.test_guardrails import NOW, case, situation
+from tests.heal.situations import NOW, case, situation
 
 A_DAY = timedelta(days=1)
 PROPOSED, CLOSED = case(State.PROPOSED), case(State.CLOSED)

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from mendq.catalogue import BY_NAME
-from mendq.heal.context import Outcome, request_about
-from mendq.heal.resume import take_up
+from mendq.heal.context import Outcome
+from mendq.heal.owners import request_about
+from mendq.heal.resume import continue_case
 from mendq.model.case import State
 from mendq.model.limits import Mode
 from mendq.model.plan import Plan, Refusal, Retry
@@ -64,7 +65,7 @@ def ineffective(account: Account) -> str:
 
 def taken_up(account: Account) -> Outcome:
     case = case_of(account)
-    return take_up(request_about(case), run_of(case.symptom, account))
+    return continue_case(request_about(case), run_of(case.symptom, account))
 
 
 def ends(account: Account, queue: str, state: State, code: str) -> str:
@@ -213,7 +214,7 @@ def test_next_step_that_another_lambda_owns_goes_to_a_person(
 def test_case_is_not_written_by_a_lambda_that_does_not_own_its_step(account: Account) -> None:
     queue = approved(account)
     before, items = account.attributes(queue), account.case_store_items()
-    outcome = take_up(request_about(case_of(account)), run_of("access_denied", account))
+    outcome = continue_case(request_about(case_of(account)), run_of("access_denied", account))
     assert outcome.refusal is not None
     assert outcome.refusal.code == "another_owner"
     assert (account.attributes(queue), account.case_store_items()) == (before, items)

@@ -14,7 +14,7 @@ from msgspec import structs
 
 from mendq.follow_up.follow_up import follow_up
 from mendq.heal.batch import heal_findings
-from mendq.heal.context import ask_owner, call_owner
+from mendq.heal.owners import ask_owner, call_owner
 from mendq.model.case import Case, State
 from mendq.model.limits import Consent, Mode
 from mendq.model.settings import ProbeSettings
@@ -119,7 +119,9 @@ def _many(account: Account, watched: Account) -> None:
     queues = [account.queue(f"bulk-{number}.fifo") for number in range(5)]
     bodies = [account.late_deletes(each, *(f"{each}-{n}" for n in range(3))) for each in queues]
     healed = watched.heal({name: body for each in bodies for name, body in each.items()})
-    assert "mass_symptom" in {each.refusal.code for each in healed.fixed.values() if each.refusal}
+    assert "mass_symptom" in {
+        each.refusal.code for each in healed.outcomes.values() if each.refusal
+    }
 
 
 def following_up() -> Recorded:

@@ -14,10 +14,11 @@ from mendq.aws.queue import tags_of
 from mendq.cases.pins import Pins
 from mendq.catalogue import BY_NAME, CATALOGUE
 from mendq.heal.apply import apply, attach
-from mendq.heal.assess import reach_of
 from mendq.heal.batch import heal_findings
-from mendq.heal.context import Outcome, request_about
-from mendq.heal.resume import take_up
+from mendq.heal.context import Outcome
+from mendq.heal.gather import count_reach
+from mendq.heal.owners import request_about
+from mendq.heal.resume import continue_case
 from mendq.model.case import Case, State
 from mendq.model.facts import Facts
 from mendq.model.limits import Consent, Mode
@@ -205,7 +206,7 @@ def _attach(account: Account, watched: Account, write: Callable[..., Any] = atta
     watched.now = account.now
     watched.deliveries += 100
     run = replace(watched.run(), write=write, whose=Owner.ATTACH_DLQ)
-    return take_up(request_about(case_of(account)), run)
+    return continue_case(request_about(case_of(account)), run)
 
 
 def _die(*_: Any) -> None:
@@ -233,7 +234,7 @@ def redriven() -> Recorded:
 
 
 def _applied(world: Redriving, run: RedriveRun) -> Case | Refusal:
-    """As `take_up` does with the plan, once the facts bear it."""
+    """As `continue_case` does with the plan, once the facts bear it."""
     approved = world.case(State.PROPOSED, State.APPROVED)
     steps = (world.back(), SetMessageRetention(DAYS_4, LONGEST))
     documents = tuple(each.document() for each in steps)
@@ -285,4 +286,4 @@ def _sent_back(world: Redriving, run: RedriveRun) -> None:
 def _one_redriven_of_many(world: Redriving, run: RedriveRun) -> None:
     """What many queues show at once is counted against all that are managed."""
     many = _many_show(world.account, SYMPTOM)
-    assert reach_of(frozenset(many), many, run).managed_queues >= len(many)
+    assert count_reach(frozenset(many), many, run).managed_queues >= len(many)

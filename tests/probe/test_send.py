@@ -120,7 +120,7 @@ def test_a_probe_is_seen_however_its_issuer_is_spelled_and_without_a_queue(
     made = heart.event("1", issuer, **over)
     heart.account.later(minutes=4)
     healed = heart.account.heal(made)
-    assert (healed.errors, healed.fixed, healed.failed_calls) == ({}, {}, 0)
+    assert (healed.errors, healed.outcomes, healed.failed_calls) == ({}, {}, 0)
     known = heart.known
     assert (known.was_seen, known.seen_at) == (True, heart.account.now)
     assert (known.spelled, known.without_queue) == ("InvalidParameterValueException", without_queue)

@@ -30,7 +30,7 @@ from mendq.catalogue.visibility.visibility_timeout_too_short import (
     VISIBILITY_TIMEOUT_TOO_SHORT as OWN,
 )
 from mendq.follow_up.follow_up import follow_up
-from mendq.heal.resume import take_up
+from mendq.heal.resume import continue_case
 from mendq.model.case import SILENT_DAYS
 from mendq.model.limits import Limits
 from tests.account.faults import Killed
@@ -217,7 +217,7 @@ class Race:
             self._act("taken_up", strikes=self.random.randint(0, 1 - self.is_quiet))
 
     def _taken_up(self) -> None:
-        take_up(self._asked, self.account.run())
+        continue_case(self._asked, self.account.run())
 
     def _invoked(self, request: dict[str, str]) -> Mapping[str, Any]:
         """Lambda answers whatever was raised, and whoever died."""
@@ -225,7 +225,7 @@ class Race:
         self.frames.append(Frame("taken_up", frozenset()))
         try:
             with self.world.calls.run():
-                answers.append(take_up(request, self.account.run()).document())
+                answers.append(continue_case(request, self.account.run()).document())
         except Exception as error:  # noqa: BLE001
             answers.append({"errorMessage": str(error)})
         finally:

@@ -11,7 +11,7 @@ import pytest
 
 from mendq.aws import errors
 from mendq.follow_up.follow_up import follow_up
-from mendq.heal.resume import take_up
+from mendq.heal.resume import continue_case
 from tests.account.account import Account
 from tests.heal.operators import OWNERS, context_of, fail, say, undo
 from tests.prove.memory_account import MemoryAccount, memory_account
@@ -74,7 +74,7 @@ def test_a_life_leaves_what_it_leaves_in_moto() -> None:
         left = _left(theirs.account.case_store_items())
     with memory_account(MemoryAccount) as ours:
         account = ours.account
-        ours.invoke = lambda request: take_up(request, account.run()).document()
+        ours.invoke = lambda request: continue_case(request, account.run()).document()
         assert ours.make(NAME, 30, {"mendq": "propose"}) == queue
         ours.queues[NAME] = attributes, {"mendq": "propose"}
 

@@ -9,8 +9,8 @@ import pytest
 
 from mendq.cases import transactions
 from mendq.cases.table import CaseStore
-from mendq.heal import apply, assess, guardrails
-from mendq.heal.recover import Found
+from mendq.heal import apply, gather, guardrails
+from mendq.heal.recover import LeftClaim
 from mendq.model.limits import Mode
 from tests.prove.races import racing
 
@@ -44,10 +44,16 @@ _ANY = {
 PLANTED = (
     ("a new queue is taken for the old one", apply, "changed_meanwhile", None, "it planned on"),
     ("a freeze just before the claim is not seen", transactions, "_not_frozen", _ANY, "frozen"),
-    ("a write that landed is taken for none", Found, "cannot_have_landed", True, "nobody was told"),
+    (
+        "a write that landed is taken for none",
+        LeftClaim,
+        "cannot_have_landed",
+        True,
+        "nobody was told",
+    ),
     ("a refused write leaves its claim", CaseStore, "release", None, "a claim is left"),
-    ("whose value stands is not asked", guardrails, "_overridden", None, "person's value"),
-    ("the mode is not asked", assess, "mode_of", Mode.HEAL, "is overruled"),
+    ("whose value stands is not asked", guardrails, "_overridden_step", None, "person's value"),
+    ("the mode is not asked", gather, "find_mode", Mode.HEAL, "is overruled"),
 )
 
 

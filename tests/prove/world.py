@@ -22,7 +22,7 @@ from mendq.aws.clients import Clients
 from mendq.cases.items import case_key
 from mendq.follow_up.follow_up import follow_up
 from mendq.heal.batch import heal_findings
-from mendq.heal.resume import take_up
+from mendq.heal.resume import continue_case
 from mendq.model.queue import parts_of
 from tests.account.answers import answered
 from tests.account.faults import Killed
@@ -54,8 +54,8 @@ class World:
         followed = follow_up(context_of(self.account), OWNERS, lambda: LAMBDA_SECONDS)
         return all([not followed.errors, *map(self._answer, self._taken())])
 
-    def take_up(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        return take_up(request, run_of(request["symptom"], self.account)).document()
+    def continue_case(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        return continue_case(request, run_of(request["symptom"], self.account)).document()
 
     def case_id(self, queue_arn: str) -> str:
         """Of the newest case about its visibility timeout; a word that names none where there is
@@ -94,7 +94,7 @@ class World:
 
     def _answer(self, request: Mapping[str, Any]) -> bool:
         try:
-            self.take_up(request)
+            self.continue_case(request)
         except Killed:
             return False
         return True
@@ -114,7 +114,7 @@ class World:
     def _answer_now(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         if not self.heal_is_up:
             raise TimeoutError("it ran out of time")
-        return self.take_up(request)
+        return self.continue_case(request)
 
 
 def _no_moves(**_: Any) -> tuple[Any, dict[str, Any]]:

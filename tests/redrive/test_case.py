@@ -11,7 +11,7 @@ import pytest
 from mendq.aws.dlqs import source_arns_of
 from mendq.aws.errors import FactsUnavailable
 from mendq.follow_up.follow_up import follow_up
-from mendq.heal.context import request_about
+from mendq.heal.owners import request_about
 from mendq.model.case import State
 from mendq.model.facts import Facts
 from mendq.model.plan import Refusal

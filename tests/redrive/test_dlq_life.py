@@ -7,8 +7,9 @@ from collections.abc import Callable
 import pytest
 
 from mendq.follow_up.follow_up import FollowUpResult, follow_up
-from mendq.heal.context import Outcome, request_about
-from mendq.heal.resume import take_up
+from mendq.heal.context import Outcome
+from mendq.heal.owners import request_about
+from mendq.heal.resume import continue_case
 from mendq.model.queue import MOST_RECEIVES, Redrive
 from mendq.model.steps import AttachDlq
 from tests.heal.conftest import Account
@@ -47,7 +48,7 @@ def approved(scanned: Scanning) -> str:
 
 
 def taken_up(account: Account) -> Outcome:
-    return take_up(request_about(case_of(account)), run_of(MISSING, account))
+    return continue_case(request_about(case_of(account)), run_of(MISSING, account))
 
 
 def followed(account: Account) -> FollowUpResult:

@@ -10,7 +10,7 @@ import pytest
 
 from mendq.aws.errors import CaseUnreadable
 from mendq.cases.transactions import CLAIM_SECONDS, Claim
-from mendq.heal.context import request_about
+from mendq.heal.owners import request_about
 from mendq.model.case import State
 from mendq.model.steps import SetMessageRetention
 from mendq.redrive.redrive import redrive

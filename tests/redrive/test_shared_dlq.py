@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from mendq.aws.queue import ManagedQueue
 from mendq.cases.finding import FEW_OTHERS, Finding, named_in, request_about
-from mendq.heal.assess import with_others
 from mendq.heal.batch import heal_findings
-from mendq.heal.repeats import silent_for, spoken_for
+from mendq.heal.gather import name_other_queues
 from mendq.model.limits import Consent, Mode
 from mendq.model.queue import Redrive
+from mendq.scan.selection import map_merged_findings, merge_shared_findings
 from tests.scan.scanning import Scanning, an_hour_on
 
 SYMPTOM = "dlq_missing"
@@ -61,7 +61,7 @@ def test_a_source_that_comes_later_is_told_of_the_open_case(scanned: Scanning) -
     ((later,), _) = sharing(scanned, "a")
     request = {"found": [{"queue_arn": later, "symptom": SYMPTOM, "open_at": queues}]}
     healed = heal_findings(request, scanned.account.run())
-    (outcome,) = healed.fixed.values()
+    (outcome,) = healed.outcomes.values()
     assert outcome.refusal is not None
     assert outcome.refusal.code == "said_of_another"
     assert first["case_id"] in outcome.refusal.reason
@@ -90,7 +90,7 @@ def _spoken_for(
 ) -> list[Finding]:
     managed = [ManagedQueue(arn, {"mendq": "heal"}) for arn in _arns(healed)]
     open_cases: Any = [SimpleNamespace(queue_arn=arn, symptom="lost") for arn in _arns(open_at)]
-    return spoken_for(findings, managed, open_cases, Consent(Mode.OBSERVE, Mode.HEAL))
+    return merge_shared_findings(findings, managed, open_cases, Consent(Mode.OBSERVE, Mode.HEAL))
 
 
 @given(_FINDINGS)
@@ -98,7 +98,7 @@ def test_nothing_is_lost_and_no_missing_queue_is_reported_twice(findings: list[F
     retained = _spoken_for(findings)
     announced = [(each.symptom, each.about) for each in retained if each.about]
     assert len(announced) == len(set(announced))
-    silent = silent_for(findings, retained)
+    silent = map_merged_findings(findings, retained)
     assert {*retained, *silent} == set(findings)
     assert not set(retained) & set(silent)
     for each, by in silent.items():
@@ -139,4 +139,4 @@ def test_what_heal_is_told_may_be_anything(document: dict[str, Any]) -> None:
         assert len(read.others) <= FEW_OTHERS
         assert set(read.others) | set(read.open_at) <= {f"{PREFIX}a"}
         assert read.more >= 0
-        assert len(with_others("", read)) < 1_000
+        assert len(name_other_queues("", read)) < 1_000

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mendq.heal.approve import answered
-from mendq.heal.context import request_about
+from mendq.heal.approve import answer_request
+from mendq.heal.owners import request_about
 from mendq.heal.rollback import rollback
 from mendq.model.case import State
 from tests.account.faults import calls_of
@@ -38,7 +38,7 @@ def test_rollback_ends_nothing_if_the_owner_cannot_be_reached(here: Redriving, h
 
 def test_rollback_ends_nothing_if_this_deployment_has_no_owner(here: Redriving) -> None:
     case = here.case(State.APPLIED)
-    answer = answered(
+    answer = answer_request(
         {"case_id": case.case_id, "actor": ALICE},
         lambda request: rollback(request, here.account.run(), dry_run=False, functions={}),
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mendq.heal.context import request_about
+from mendq.heal.owners import request_about
 from mendq.model.case import State
 from mendq.model.queue import Redrive
 from mendq.redrive.messages import quarantine_reason

@@ -13,7 +13,7 @@ from msgspec import structs
 from mendq.cases.transactions import NewTransition
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue.examples import case
-from mendq.heal.resume import take_up
+from mendq.heal.resume import continue_case
 from mendq.model.case import State
 from mendq.model.limits import Mode
 from mendq.model.queue import Redrive
@@ -97,11 +97,11 @@ def test_the_redrive_finds_the_same_plan_when_it_takes_the_case_up(scanned: Scan
     dead, now = made["queue_arn"], scanned.account.now
     scanned.count(dead, now - timedelta(minutes=5), deleted=1, visible=2)
     request = {"case_id": made["case_id"], "queue_arn": dead, "symptom": WAITING}
-    outcome = take_up(request, run_of(WAITING, scanned.account))
+    outcome = continue_case(request, run_of(WAITING, scanned.account))
     assert outcome.refusal is not None
     assert (outcome.refusal.code, outcome.case) == ("messages_are_taken", None), "it waits"
     scanned.account.later(minutes=16)
-    outcome = take_up(request, run_of(WAITING, scanned.account))
+    outcome = continue_case(request, run_of(WAITING, scanned.account))
     assert outcome.refusal is None
     assert outcome.case is not None
     assert outcome.case.state is State.APPLIED
@@ -122,14 +122,14 @@ def test_approved_redrive_is_taken_up_only_once_the_calendar_opens(scanned: Scan
     request = {"case_id": made["case_id"], "queue_arn": made["queue_arn"], "symptom": WAITING}
     before = scanned.account.attributes(made["queue_arn"])
     calendar = ChangeCalendar(scanned.account)
-    outcome = take_up(request, run_of(WAITING, scanned.account))
+    outcome = continue_case(request, run_of(WAITING, scanned.account))
     assert outcome.refusal is not None
     assert (outcome.refusal.code, outcome.case) == ("frozen", None)
     assert CLOSED_BECAUSE in outcome.refusal.reason
     assert scanned.account.attributes(made["queue_arn"]) == before
     assert len(opened(scanned)) == 1
     calendar.state = "OPEN"
-    outcome = take_up(request, run_of(WAITING, scanned.account))
+    outcome = continue_case(request, run_of(WAITING, scanned.account))
     assert outcome.case is not None
     assert outcome.case.state is State.APPLIED
 
@@ -148,7 +148,7 @@ def test_redrive_that_settings_approved_ends_if_a_person_must_see_it_first_by_no
     scanned.account.tag(source, mendq="propose")
     before = scanned.account.attributes(dead)
     request = {"case_id": made["case_id"], "queue_arn": dead, "symptom": WAITING}
-    outcome = take_up(request, run_of(WAITING, scanned.account))
+    outcome = continue_case(request, run_of(WAITING, scanned.account))
     assert outcome.refusal is not None
     assert outcome.refusal.code == "not_by_itself"
     assert outcome.case is not None

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
-from mendq.heal.context import request_about
+from mendq.heal.owners import request_about
 from mendq.model.case import State
 from mendq.redrive.machine import FRUITLESS, HELD, NONE_TO_SEND
 from mendq.redrive.progress import Stage

@@ -18,7 +18,8 @@ from msgspec import structs
 
 from mendq.aws.clients import Clients
 from mendq.cases.record import Notification, record_transition
-from mendq.heal.context import Outcome, request_about
+from mendq.heal.context import Outcome
+from mendq.heal.owners import request_about
 from mendq.model.case import Case, State, opened
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from mendq.follow_up.follow_up import FollowUpResult, follow_up
-from mendq.heal.resume import take_up
+from mendq.heal.resume import continue_case
 from mendq.model.queue import arn_of_dlq
 from tests.heal.operators import OWNERS, context_of, run_of, say
 from tests.scan.scanning import Scanning, an_hour_on, consumed
@@ -30,7 +30,7 @@ def attached(scanned: Scanning, name: str = "orders") -> tuple[str, str, str]:
     assert proposed["to"] == "proposed"
     say(account, "approve", case_id)
     request = {"case_id": case_id, "queue_arn": queue, "symptom": MISSING}
-    done = take_up(request, run_of(MISSING, account))
+    done = continue_case(request, run_of(MISSING, account))
     assert done.case is not None
     return queue, arn_of_dlq(queue), case_id
 

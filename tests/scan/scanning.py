@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from mendq.cases.finding import Scanned
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Symptom
-from mendq.heal.batch import Healed, heal_findings
+from mendq.heal.batch import BatchResult, heal_findings
 from mendq.model.metrics import series_of
 from mendq.model.queue import Redrive
 from mendq.model.settings import ScanSettings
@@ -81,7 +81,7 @@ class Scanning:
             for e in announced["found"]
         ]
 
-    def heal(self) -> list[Healed]:
+    def heal(self) -> list[BatchResult]:
         """Let heal do what it was told, once."""
         announced, self.announced = self.announced, []
         return [heal_findings(each, self.account.run()) for each in announced]

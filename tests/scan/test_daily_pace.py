@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mendq.heal.decide import REMEMBERED
-from mendq.heal.repeats import NEW_FAULTS_A_DAY, paced
+from mendq.heal.repeats import REMEMBERED
+from mendq.scan.selection import NEW_FAULTS_A_DAY, Admission, admit_topics
 
 NOW = datetime(2026, 11, 16, 23, 50, tzinfo=UTC)
 QUEUES = [f"arn:aws:sqs:us-east-1:123456789012:q-{n:02}" for n in range(30)]
@@ -16,16 +16,17 @@ Notes = frozenset[str]
 
 
 def _noted(notes: Notes, queues: list[str], now: datetime) -> tuple[Notes, list[str]]:
-    admitted, missing, outdated = paced(notes, queues, now)
-    return notes.union(missing).difference(outdated), admitted
+    admission = admit_topics(notes, queues, now)
+    retained = notes.union(admission.notes_to_add).difference(admission.notes_to_drop)
+    return retained, admission.topics
 
 
 def test_after_a_month_it_is_news_again() -> None:
     notes, _ = _noted(frozenset(), QUEUES[:1], NOW)
     later, first = NOW + REMEMBERED, QUEUES[:1]
     again, before = f"{later:%Y-%m-%d} {QUEUES[0]}", f"2026-11-16 {QUEUES[0]}"
-    assert paced(notes, first, later) == (first, [again], [before])
-    assert paced(notes, first, later - timedelta(days=1)) == (first, [], [])
+    assert admit_topics(notes, first, later) == Admission(first, [again], [before])
+    assert admit_topics(notes, first, later - timedelta(days=1)) == Admission(first, [], [])
 
 
 def test_no_name_hides_another_for_ever() -> None:

@@ -17,7 +17,7 @@ from mendq.catalogue.dlq.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
 from mendq.catalogue.examples import AT, STANDARD_ARN, but, messages, queue, sources
 from mendq.catalogue.symptom import Symptom
 from mendq.catalogue.visibility.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
-from mendq.heal.decide import Record, Write, decide
+from mendq.heal.decide import RecordTransition, WriteFix, decide
 from mendq.model.case import State
 from mendq.model.dlq import confirmed_among
 from mendq.model.evidence import Evidence, Sighting
@@ -28,7 +28,7 @@ from mendq.model.queue import Redrive, RedriveAllow, public_url
 from tests.account.answers import answer_instead
 from tests.catalogue.asking import answer_to, detected_by, facts_of, found_in
 from tests.heal.operators import say, states
-from tests.heal.test_guardrails import situation
+from tests.heal.situations import read_situation
 from tests.scan.scanning import Scanning, an_hour_on
 
 A_DAY = 86_400
@@ -129,12 +129,12 @@ def test_what_may_be_a_dlq_too_is_changed_by_nobody_but_a_person() -> None:
     entry = VISIBILITY_TIMEOUT_TOO_SHORT
     facts = facts_of(entry, detected_by(entry)[0])
     seen = Evidence((Sighting.of_measurement(AT),))
-    given = situation(symptom=entry, facts=facts, evidence=seen, fresh=seen.sightings, now=AT)
-    written = decide(given, lambda each: each)
-    assert isinstance(written, Write)
+    given = read_situation(symptom=entry, facts=facts, evidence=seen, fresh=seen.sightings, now=AT)
+    written = decide(given)
+    assert isinstance(written, WriteFix)
     believed = replace(facts, dlq_sources=sources(STRANGER))
-    asked = decide(structs.replace(given, facts=believed), lambda each: each)
-    assert isinstance(asked, Record)
+    asked = decide(structs.replace(given, facts=believed))
+    assert isinstance(asked, RecordTransition)
     assert (asked.case.state, asked.case.steps) == (State.PROPOSED, written.case.steps)
     assert f"the DLQ of {STRANGER}" in asked.case.reason
 

@@ -309,7 +309,7 @@ def test_finding_on_an_unmanaged_dlq_that_mendq_did_not_make_is_declined(scanned
     arrive(scanned, dlq, 3)
     request = {"found": [{"queue_arn": dlq, "symptom": ARRIVING}]}
     healed = heal_findings(request, scanned.account.run())
-    (outcome,) = healed.fixed.values()
+    (outcome,) = healed.outcomes.values()
     assert outcome.refusal is not None
     assert outcome.refusal.code == "not_managed"
 
@@ -335,7 +335,7 @@ def test_finding_on_made_dlq_that_is_deleted_after_the_scan_is_declined(
     come_between(account, moment, lambda: account.clients.sqs.delete_queue(QueueUrl=url))
     (healed,) = scanned.heal()
     assert healed.errors == {}
-    (outcome,) = healed.fixed.values()
+    (outcome,) = healed.outcomes.values()
     assert outcome.refusal is not None
     assert outcome.refusal.code == code
     assert url not in account.clients.sqs.list_queues()["QueueUrls"], "it was deleted in between"

@@ -10,9 +10,9 @@ from msgspec import structs
 
 from mendq.aws.errors import FactsUnavailable
 from mendq.catalogue.configuration.alarm_missing import ALARM_MISSING
-from mendq.heal.repeats import NEW_FAULTS_A_DAY
 from mendq.model.limits import Limits
 from mendq.model.queue import Redrive
+from mendq.scan.selection import NEW_FAULTS_A_DAY
 from tests.scan.scanning import Scanning, an_hour_on
 from tests.scan.test_scan import measured_queues, slow
 
@@ -32,7 +32,7 @@ def test_a_first_rollout_with_many_faults_of_configuration_is_no_mass_symptom(
     assert found["alarm_missing"] == found["tls_not_enforced"] == 60
     assert found["tag_not_understood"] == found["dlq_retention_too_short"] == 20
     assert len(scanned.named()) == NEW_FAULTS_A_DAY
-    fixed = [each for healed in scanned.heal() for each in healed.fixed.values()]
+    fixed = [each for healed in scanned.heal() for each in healed.outcomes.values()]
     assert [str(each.case.state) for each in fixed if each.case] == ["proposed"] * NEW_FAULTS_A_DAY
     assert account.pages("urgent") == [], "nor of a mass symptom"
     assert len(account.pages("info")) == NEW_FAULTS_A_DAY

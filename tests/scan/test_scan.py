@@ -21,11 +21,11 @@ from mendq.catalogue.visibility.needed_timeout import MAX_PROCESSING_TAG
 from mendq.catalogue.visibility.visibility_timeout_too_short import (
     VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT,
 )
-from mendq.heal.repeats import NEW_FAULTS_A_DAY
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate
 from mendq.model.queue import Redrive, RedriveAllow
+from mendq.scan.selection import NEW_FAULTS_A_DAY
 from tests.scan.scanning import Scanning, an_hour_on, denied
 
 A_DAY = 86_400

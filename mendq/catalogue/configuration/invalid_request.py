@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from mendq.catalogue.examples import failed_call, refused_value
 from mendq.catalogue.symptom import CallExample, CallNearMiss, ReportedSymptom, seen_as_labelled
+from mendq.model.failed_call import OWN_DELETE
 
 EXPIRED = "The receipt handle has expired."
-OWN_DELETE = "Message does not exist or is not available for visibility timeout change."
 LATE_DELETE = refused_value("DeleteMessage", "ReceiptHandle", EXPIRED)
 AFTER_OWN_DELETE = refused_value("ChangeMessageVisibility", "ReceiptHandle", OWN_DELETE)
 _AT_MOST_20 = "Must be >= 0 and <= 20, if provided."

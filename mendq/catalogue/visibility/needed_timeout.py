@@ -280,6 +280,61 @@ def over_bounds(
         yield Refuse("over_in_flight", reason)
 
 
+def plan_needed_timeout(facts: Facts, limits: Limits) -> Plan | Refusal:
+    """Plan the longer visibility timeout that the queue's consumers need, from its facts alone.
+
+    If AWS's advice would hold too many messages for too long, plan the least that is needed. What
+    consumers publish counts only if it could be proposed: it must hide no race.
+    """
+    try:
+        ceiling = ceiling_seconds(facts, limits)
+        needs = named(facts)
+    except TagUnreadable as unreadable:
+        return Refuse("tag_unreadable", str(unreadable))
+    for need in published(facts, needs):
+        if not any(against(facts, need, need.least_seconds, ceiling)):
+            needs.append(need)
+    largest = largest_unmet(facts, needs) or guess(facts)
+    refusal = next(against_any(facts, needs), None)
+    if refusal is not None:
+        return refusal
+    goal = goal_seconds(facts, needs, ceiling)
+    for seconds in (goal or largest.least_seconds, largest.least_seconds):
+        refusal = next(against(facts, largest, seconds, ceiling), None)
+        if refusal is None:
+            return _raise_to(facts, largest, seconds, needs)
+    assert refusal is not None  # noqa: S101 - otherwise the loop has returned a plan
+    return refusal
+
+
+def _raise_to(
+    facts: Facts, need: VisibilityNeed, seconds: int, needs: list[VisibilityNeed]
+) -> Plan:
+    current = facts.visibility_seconds
+    recommended = max((need.recommended_seconds for need in needs), default=0)
+    because = "" if need.because in facts.found else f": {need.because}"
+    reason = (
+        f"the visibility timeout of {current:,} s ends before its consumers are done{because}"
+        f"{advice_beyond(needs, current)}"
+    )
+    return Plan(
+        (SetVisibilityTimeout(current, seconds),),
+        f"{reason}; {facts.found}" if facts.found else reason,
+        proposal=(SetVisibilityTimeout(current, recommended),) if recommended > seconds else (),
+        at_most=need.at_most if _is_sure(facts, need) else Mode.PROPOSE,
+    )
+
+
+def _is_sure(facts: Facts, need: VisibilityNeed) -> bool:
+    """Return False if messages only died, and only a tag says that work takes longer.
+
+    The tag may be old, and consumers that extend their messages lose none for want of time.
+    """
+    measured = facts.measured
+    only_died = facts.found and measured is not None and not measured.shows_a_race
+    return need.is_measured or not only_died
+
+
 # What is said of any case is bounded where it is read.
 _MOST_NEEDS, _MOST_SECONDS = 5, 10**6
 

@@ -8,7 +8,6 @@ from mendq.catalogue.configuration.invalid_request import (
     AFTER_OWN_DELETE,
     EXPIRED,
     LATE_DELETE,
-    OWN_DELETE,
 )
 from mendq.catalogue.examples import (
     DLQ_ARN,
@@ -32,13 +31,12 @@ from mendq.catalogue.symptom import (
     seen_as_labelled,
 )
 from mendq.catalogue.visibility import needed_timeout as visibility
-from mendq.catalogue.visibility.needed_timeout import MAX_PROCESSING_TAG, VisibilityNeed
+from mendq.catalogue.visibility.needed_timeout import MAX_PROCESSING_TAG
 from mendq.model.facts import Facts, Need, QueueFacts
-from mendq.model.failed_call import FailedCall, reason_given
-from mendq.model.limits import Limits, Mode, TagUnreadable
+from mendq.model.failed_call import reason_given
+from mendq.model.limits import Mode
 from mendq.model.metrics import Measured
-from mendq.model.plan import Plan, Refusal, Refuse
-from mendq.model.queue import Redrive, on_fifo
+from mendq.model.queue import Redrive
 from mendq.model.steps import SetVisibilityTimeout
 from mendq.model.tags import MAX_PROCESSING, MAX_VISIBILITY
 from mendq.notifications.text import counted, span
@@ -48,16 +46,6 @@ _BY_HANDLE = frozenset({"DeleteMessage", "ChangeMessageVisibility"})
 
 def handle_has_expired(error_message: str) -> bool:
     return reason_given(error_message, "ReceiptHandle") == EXPIRED
-
-
-def may_be_a_race(call: FailedCall) -> bool:
-    """Whether the call itself says nothing, but the queue's metrics may.
-
-    It extends a message that is gone from a standard queue: its consumer's own delete may have
-    crossed it, or that of another, who received the message once more.
-    """
-    is_gone = reason_given(call.error_message, "ReceiptHandle") == OWN_DELETE
-    return is_gone and call.error_code == "InvalidParameterValue" and not on_fifo(call.queue_arn)
 
 
 def detect(facts: Facts) -> DetectedFault | None:
@@ -124,59 +112,6 @@ def is_suspect(facts: Facts) -> bool:
     return bool(visibility.unmet(facts, visibility.readable(facts)))
 
 
-def plan(facts: Facts, limits: Limits) -> Plan | Refusal:
-    """The longer visibility timeout that the queue's consumers need, from its facts alone.
-
-    Where AWS's advice would hold too many messages for too long, the least that is needed. What is
-    published and could not be proposed says nothing: it must hide no race.
-    """
-    try:
-        ceiling_seconds = visibility.ceiling_seconds(facts, limits)
-        needs = visibility.named(facts)
-    except TagUnreadable as unreadable:
-        return Refuse("tag_unreadable", str(unreadable))
-    for each in visibility.published(facts, needs):
-        if not any(visibility.against(facts, each, each.least_seconds, ceiling_seconds)):
-            needs.append(each)
-    need = visibility.largest_unmet(facts, needs) or visibility.guess(facts)
-    if (refusal := next(visibility.against_any(facts, needs), None)) is not None:
-        return refusal
-    goal = visibility.goal_seconds(facts, needs, ceiling_seconds)
-    for seconds in (goal or need.least_seconds, need.least_seconds):
-        against = visibility.against(facts, need, seconds, ceiling_seconds)
-        if (refusal := next(against, None)) is None:
-            return _raise_to(facts, need, seconds, needs)
-    assert refusal is not None  # noqa: S101 - else it has returned
-    return refusal
-
-
-def _raise_to(
-    facts: Facts, need: VisibilityNeed, seconds: int, needs: list[VisibilityNeed]
-) -> Plan:
-    current = facts.visibility_seconds
-    recommended = max((each.recommended_seconds for each in needs), default=0)
-    because = "" if need.because in facts.found else f": {need.because}"
-    reason = (
-        f"the visibility timeout of {current:,} s ends before its consumers are done{because}"
-        f"{visibility.advice_beyond(needs, current)}"
-    )
-    return Plan(
-        (SetVisibilityTimeout(current, seconds),),
-        f"{reason}; {facts.found}" if facts.found else reason,
-        proposal=(SetVisibilityTimeout(current, recommended),) if recommended > seconds else (),
-        at_most=need.at_most if _is_sure(facts, need) else Mode.PROPOSE,
-    )
-
-
-def _is_sure(facts: Facts, need: VisibilityNeed) -> bool:
-    """False where messages only died, and only a tag says that work takes longer: it may be old,
-    and consumers that extend what they work on lose none for want of time.
-    """
-    measured = facts.measured
-    only_died = facts.found and measured is not None and not measured.shows_a_race
-    return need.is_measured or not only_died
-
-
 def _queue(seconds: int, tagged: int | None = None, **over: Any) -> Facts:
     """A queue with that visibility timeout, and maybe a tag that says how long work takes."""
     tags = {} if tagged is None else {MAX_PROCESSING_TAG: str(tagged)}
@@ -219,10 +154,10 @@ VISIBILITY_TIMEOUT_TOO_SHORT = FixedSymptom(
         *seen_as_labelled("visibility_timeout_too_short"),
         SeenAs(_BY_HANDLE, "InvalidParameterValue", handle_has_expired),
     ),
-    speaks=lambda call: not may_be_a_race(call),
+    speaks=lambda call: not call.may_be_a_race,
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     steps=(SetVisibilityTimeout,),
-    plan=plan,
+    plan=visibility.plan_needed_timeout,
     autonomy=Mode.HEAL,
     detection=Detection(
         detect,

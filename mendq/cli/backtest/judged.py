@@ -20,9 +20,10 @@ from mendq.cases.view import CaseStoreView
 from mendq.catalogue import BY_NAME
 from mendq.catalogue.symptom import Symptom
 from mendq.cli.backtest.configuration import Configuration, Tags
-from mendq.cli.scan.dry_run import CANNOT_SAY, WouldDo, said
-from mendq.heal.decide import Record, Verdict, Write, decide, decide_unlooked
-from mendq.heal.guardrails import FEW_QUEUES, Situation
+from mendq.cli.scan.dry_run import CANNOT_SAY, WouldDo, describe_decision
+from mendq.heal.decide import Decision, NeedsFacts, RecordTransition, WriteFix, decide
+from mendq.heal.guardrails import COINCIDENCE_QUEUES
+from mendq.heal.situation import Situation
 from mendq.model.case import NOTIFICATIONS_PER_HOUR, Severity
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts
@@ -118,13 +119,14 @@ class Backtest(Struct, frozen=True):
         known = symptom, facts, lowest, view, incident.at, "backtest", Owner.HEAL
         situation = Situation(*known, Limits(), Timing(), found, found.sightings)
         reach = Reach(spread)
-        if len(spread) > FEW_QUEUES:
+        if len(spread) > COINCIDENCE_QUEUES:
             every = {**self.configuration.tags, facts.queue_arn: facts.tags}
             modes = {arn: it for arn, tags in every.items() if (it := mode_of(arn, tags, mode))}
             reach = Reach.among(spread, modes, theirs)
-        verdict = decide_unlooked(situation)
-        verdict = verdict or decide(situation, lambda of: structs.replace(of, reach=reach))
-        return _answer_of(verdict, lowest)
+        decision = decide(situation)
+        if isinstance(decision, NeedsFacts):
+            decision = decide(structs.replace(situation, is_read=True, reach=reach))
+        return _answer_of(decision, lowest)
 
 
 def _left_alone(why: str) -> Answer:
@@ -137,12 +139,15 @@ def mode_of(queue_arn: str, tags: Tags, mode: Mode) -> Mode | None:
     return Consent(mode, queues=(name,)).mode_of(name, tags)
 
 
-def _answer_of(verdict: Verdict, mode: Mode) -> Answer:
-    refusal: Refusal | None = getattr(verdict, "refusal", None)
+def _answer_of(decision: Decision, mode: Mode) -> Answer:
+    refusal: Refusal | None = getattr(decision, "refusal", None)
     is_of_many = refusal is not None and refusal.code == "mass_symptom" and refusal.heard_in(mode)
-    outcome = str(verdict.case.state) if isinstance(verdict, Write | Record) else NO_CASE
-    severity = verdict.notification.severity if isinstance(verdict, Record) else None
-    return Answer(said(verdict), outcome, severity, is_of_many)
+    outcome, severity = NO_CASE, None
+    if isinstance(decision, WriteFix | RecordTransition):
+        outcome = str(decision.case.state)
+    if isinstance(decision, RecordTransition):
+        severity = decision.notification.severity
+    return Answer(describe_decision(decision), outcome, severity, is_of_many)
 
 
 def notifications(judged: Iterable[Judged], mode: Mode) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from mendq.cli.invocation import Invocation
 from mendq.cli.look.case_view import STYLES, may_be_said_of, require_whole_id
 from mendq.cli.look.show import CaseId, look, print_head, print_plan
 from mendq.cli.output import Yes, confirm
-from mendq.heal.approve import DECISIONS, said_before
+from mendq.heal.approve import DECISIONS, find_earlier_answer
 from mendq.model.case import Case, State
 from mendq.model.lifecycle import HAS_WRITTEN
 
@@ -72,7 +72,7 @@ def _decide(call: Invocation, decision: str, case_id: str, *, yes: bool) -> Exit
     with call.out.waiting("reading the case and its queue"):
         whole = look(call, case_id)
     require_whole_id(whole.case, case_id, yes=yes)
-    if (answer := said_before(decision, whole.transitions)) is not None:
+    if (answer := find_earlier_answer(decision, whole.transitions)) is not None:
         return _announced(call, decision, answer)
     _require_state(decision, whole.case)
     print_head(call.out, whole)

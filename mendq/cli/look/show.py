@@ -34,7 +34,7 @@ from mendq.cli.look.case_view import (
 from mendq.cli.output import Output
 from mendq.cli.redrive.hold import progress_lines, progress_of
 from mendq.cli.undo.answers import Answer, attribute_line, name_later_cases, printed_commands
-from mendq.heal.recover import standing
+from mendq.heal.recover import read_written
 from mendq.heal.restore_policy import new_access
 from mendq.heal.undo import Outcome, undos, written_by
 from mendq.model.case import LOWERED, Case, State
@@ -134,7 +134,7 @@ def look(call: Invocation, case_id: str) -> Whole:
     timing = timing_of(account, transitions)
     steps = [step for each in transitions for step in each.steps]
     try:
-        stands = standing(account.clients, arn, steps)
+        stands = read_written(account.clients, arn, steps)
     except QueueGone:
         return Whole(transitions, facts, None, timing)
     now = {name: text for name, text in stands.items() if name != CreateDlq.attribute}

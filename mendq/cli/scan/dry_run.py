@@ -35,11 +35,22 @@ from mendq.catalogue import BY_NAME
 from mendq.catalogue.symptom import Symptom
 from mendq.cli.account import Account
 from mendq.cli.look.case_view import step_lines
-from mendq.heal.assess import as_found, decided, managed_situation, with_facts
-from mendq.heal.context import FixContext, Group, Outcome
-from mendq.heal.decide import Healthy, Record, Verdict, Write, decide_unlooked
-from mendq.heal.repeats import NEW_FAULTS_A_DAY, silent_for, spoken_for
-from mendq.model.case import State
+from mendq.heal.context import FixContext, Outcome
+from mendq.heal.decide import (
+    Decision,
+    Decline,
+    Healthy,
+    KeepEvidence,
+    KeepWaiting,
+    NeedsFacts,
+    NeedsReach,
+    NoteFailures,
+    RecordTransition,
+    WriteFix,
+    decide,
+)
+from mendq.heal.gather import Group, add_facts, add_reach, confirm_finding, make_managed_situation
+from mendq.model.case import Case, State
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import counted_as
 from mendq.model.plan import Refusal
@@ -49,6 +60,7 @@ from mendq.model.steps import Owner
 from mendq.notifications.own_change import named_first
 from mendq.scan.reader import ScanReader, reader_in
 from mendq.scan.scan import Allowance, scan
+from mendq.scan.selection import NEW_FAULTS_A_DAY, map_merged_findings, merge_shared_findings
 from mendq.scan.store import ScanStore
 
 if TYPE_CHECKING:
@@ -224,9 +236,14 @@ class DryRun(Struct, frozen=True, dict=True):
     ) -> tuple[Mapping[Finding, str], Mapping[Finding, Finding]]:
         """Why heal does not hear of some yet; and those that it hears of, with whom for."""
         run = self._run
-        spoken = spoken_for(findings, self.queues, run.open_cases.list_open(), run.settings.consent)
+        spoken = merge_shared_findings(
+            findings, self.queues, run.open_cases.list_open(), run.settings.consent
+        )
         first = waiting(spoken, {name: each.gives_way_to for name, each in BY_NAME.items()})
-        by = {e: parts_of(one.queue_arn).name for e, one in silent_for(findings, spoken).items()}
+        by = {
+            e: parts_of(one.queue_arn).name
+            for e, one in map_merged_findings(findings, spoken).items()
+        }
         why = {each: f"said_of_another: {name} speaks for it" for each, name in by.items()}
         why |= {each: f"{name} goes first" for each, name in first.items()}
         slow = [each for each in spoken if each not in why and _is_paced(each.symptom)]
@@ -257,26 +274,32 @@ class DryRun(Struct, frozen=True, dict=True):
         view = run.case_store.look(queue_arn, symptom.name, symptom.attributes)
         if view.intent is not None and not view.held_by_another(run.owner, run.now):
             return WouldDo("first ends what a run that died has begun", why=view.intent.case_id)
-        situation = managed_situation(group, run, facts.tags, view)
+        situation = make_managed_situation(group, run, facts.tags, view)
         if not isinstance(situation, Outcome):
-            situation = as_found(group, situation, facts, run)
+            situation = confirm_finding(group, situation, facts, run)
         if isinstance(situation, Outcome):
             return _refused(situation.refusal)
-        word = counted_as(symptom.name, facts.tags)
-
-        def spread() -> frozenset[str]:
-            if _is_paced(symptom.name):
-                return frozenset()
-            return run.case_store.spread_to(shown.get(word, ()), word, run.now)
-
-        verdict = decide_unlooked(situation)
-        if verdict is None:
-            situation = with_facts(situation, run)
-            verdict = decided(situation, run, spread)
-        would, change = said(verdict, finding.because), situation.facts.own_change
+        decision = decide(situation)
+        if isinstance(decision, NeedsFacts):
+            situation = add_facts(situation, run)
+            decision = decide(situation)
+        if isinstance(decision, NeedsReach):
+            spread = self._spread_of(symptom, facts.tags, shown)
+            situation = add_reach(situation, spread, run)
+            decision = decide(situation)
+        would, change = describe_decision(decision, finding.because), situation.facts.own_change
         if change is not None and would.steps:
             return replace(would, first=named_first(change, run.now))
         return would
+
+    def _spread_of(
+        self, symptom: Symptom, tags: Mapping[str, str], shown: Mapping[str, set[str]]
+    ) -> frozenset[str]:
+        """The queues that heal would count. It does not count faults in configuration."""
+        if _is_paced(symptom.name):
+            return frozenset()
+        word = counted_as(symptom.name, tags)
+        return self._run.case_store.spread_to(shown.get(word, ()), word, self.now)
 
     def _facts(self, queue_arn: str, symptom: Symptom) -> Facts | None:
         """As heal gathers them, from what the scan was answered; None where they cost too much."""
@@ -323,14 +346,22 @@ def _is_paced(name: str) -> bool:
     return BY_NAME[name].plan is not None and BY_NAME[name].is_of_configuration
 
 
-def said(verdict: Verdict, because: str = "") -> WouldDo:
-    """What comes of a verdict, in words; that it was found, `because`, is not said again."""
-    if isinstance(verdict, Healthy):
-        return WouldDo("does nothing: the queue stands as it should")
-    refusal = None if isinstance(verdict, Write) else verdict.refusal
-    case = verdict.case if isinstance(verdict, Write | Record) else None
-    if case is None or (refusal and refusal.code == "mass_symptom"):
-        return _refused(refusal)
+def describe_decision(decision: Decision, because: str = "") -> WouldDo:
+    """Describe what follows from a decision. `because`, the finding's sentence, is not repeated."""
+    match decision:
+        case NeedsFacts() | NeedsReach():
+            raise TypeError(f"{decision} is no final decision")
+        case Healthy():
+            return WouldDo("does nothing: the queue stands as it should")
+        case Decline() | KeepEvidence() | NoteFailures() | KeepWaiting():
+            return _refused(decision.refusal)
+        case RecordTransition(refusal=refusal) if refusal and refusal.code == "mass_symptom":
+            return _refused(refusal)
+        case WriteFix() | RecordTransition():
+            return _describe_case(decision.case, because)
+
+
+def _describe_case(case: Case, because: str) -> WouldDo:
     if case.state not in _ENDS_IN:
         return WouldDo(f"{REFUSED}: {case.code}", why=case.reason)
     # A person takes the steps of what pages; what was found stands above its line.

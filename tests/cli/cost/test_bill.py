@@ -16,7 +16,7 @@ from functions.entry import Call
 from mendq.cli.cost import bill
 from mendq.cli.cost.bill import Deployed, NotPriced, times_a_month
 from mendq.follow_up.follow_up import FollowUpResult
-from mendq.heal.batch import Healed
+from mendq.heal.batch import BatchResult
 from mendq.model import prices
 from mendq.model.names import GAUGES, NAMESPACE, WHEN_SOMETHING_HAPPENS, OwnMetric
 from mendq.model.settings import FULL
@@ -93,7 +93,9 @@ def _names_sent(emit: Callable[[Call[Any]], None], alarms: str = FULL) -> frozen
 def test_what_is_billed_all_month_is_what_the_lambdas_send_of_a_run_that_found_nothing() -> None:
     now, followed = datetime(2026, 1, 1, tzinfo=UTC), FollowUpResult([])
     by_follow_up = _names_sent(lambda call: follow_up.emit(call, followed, now))
-    by_probe = _names_sent(lambda call: call.count(Healed().counts())) | {OwnMetric.PROBES_LOST}
+    by_probe = _names_sent(lambda call: call.count(BatchResult().counts())) | {
+        OwnMetric.PROBES_LOST
+    }
     by_others = {deliver_report.DELIVERED, deliver_report.NOT_DELIVERED, OwnMetric.WEEKS_FAILED}
     sent, billed = by_follow_up | by_probe | by_others, {*OwnMetric} - WHEN_SOMETHING_HAPPENS
     assert sent == billed, (

@@ -1,0 +1,76 @@
+"""Call the Lambda that owns a write, so that it continues a case."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from mendq.aws.clients import Clients
+from mendq.aws.errors import OwnerUnavailable
+from mendq.model.case import Case
+from mendq.model.plan import owner_of_case
+from mendq.model.steps import Owner
+
+if TYPE_CHECKING:
+    from mypy_boto3_lambda import LambdaClient
+
+# The name of each owner's function.
+Functions = Mapping[Owner, str]
+
+
+def request_about(case: Case) -> dict[str, str]:
+    """Return the event that asks an owner to continue a case."""
+    return {"case_id": case.case_id, "queue_arn": case.queue_arn, "symptom": case.symptom}
+
+
+def call_owner(clients: Clients, functions: Functions, case: Case) -> None:
+    """Call the owner asynchronously. The outcome is recorded in the case.
+
+    Raises:
+        OwnerUnavailable: The owner could not be called.
+    """
+    _invoke(clients.functions, "Event", functions, case)
+
+
+def ask_owner(
+    clients: Clients, functions: Functions, case: Case, **more: bool
+) -> Mapping[str, Any]:
+    """Call the owner, wait, and return its answer about the case.
+
+    Args:
+        more: Fields to add to the event, such as `cancel`.
+
+    Raises:
+        OwnerUnavailable: The owner could not be called, failed, or gave no answer.
+    """
+    client = clients.functions_that_answer
+    answer = _invoke(client, "RequestResponse", functions, case, **more)
+    if not isinstance(answer, dict):
+        raise OwnerUnavailable(f"{owner_of_case(case.steps)} gave no answer")
+    return answer
+
+
+def _invoke(
+    client: LambdaClient,
+    kind: Literal["Event", "RequestResponse"],
+    functions: Functions,
+    case: Case,
+    **more: bool,
+) -> object:
+    owner = owner_of_case(case.steps)
+    payload = json.dumps({**request_about(case), **more})
+    if owner not in functions:
+        raise OwnerUnavailable(f"this deployment has no {owner}: deploy the stack again")
+    name = functions[owner]
+    try:
+        response = client.invoke(FunctionName=name, InvocationType=kind, Payload=payload.encode())
+        answer = json.loads(response["Payload"].read()) if kind == "RequestResponse" else None
+    except (ClientError, BotoCoreError, ValueError) as error:
+        raise OwnerUnavailable(f"{owner} could not be called: {error}") from error
+    if "FunctionError" in response:
+        why = answer.get("errorMessage") if isinstance(answer, dict) else None
+        raise OwnerUnavailable(f"{owner} could not do it now: {why or 'it gave no reason'}")
+    return answer

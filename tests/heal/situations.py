@@ -1,0 +1,71 @@
+"""Situations to decide about, and the cases and evidence in them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from mendq.cases.attribute_record import AttributeRecord, AttributeWrite
+from mendq.cases.spread import Reach
+from mendq.cases.view import CaseStoreView
+from mendq.catalogue import CATALOGUE, examples
+from mendq.heal.situation import Situation
+from mendq.model.case import Case, State, opened
+from mendq.model.evidence import Evidence, Sighting
+from mendq.model.facts import Facts
+from mendq.model.limits import Limits, Mode, Timing
+from mendq.model.steps import Owner, SetVisibilityTimeout
+
+NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
+STEP = SetVisibilityTimeout(30, 45)
+
+
+def evidence(*seconds_ago: float) -> Evidence:
+    return Evidence.of(
+        Sighting(NOW - timedelta(seconds=seconds), f"e{n}", "r", "p")
+        for n, seconds in enumerate(seconds_ago)
+    )
+
+
+def case(state: State, age: timedelta = timedelta()) -> Case:
+    return opened(
+        state,
+        queue_arn=examples.QUEUE_ARN,
+        symptom="visibility_timeout_too_short",
+        reason="because",
+        evidence=evidence(1, 2, 3),
+        steps=(STEP,),
+        now=NOW - age,
+        actor="heal",
+    )
+
+
+HELD_BY = AttributeRecord(claim_owner="another", claim_until=NOW + timedelta(seconds=60))
+
+
+def situation(**over: Any) -> Situation:
+    """A queue that was not read yet, about which no guardrail objects."""
+    fields: dict[str, Any] = {
+        "symptom": CATALOGUE[0],
+        "facts": Facts(examples.QUEUE_ARN, {}, {}),
+        "mode": Mode.HEAL,
+        "view": CaseStoreView(),
+        "now": NOW,
+        "owner": "me",
+        "whose": Owner.HEAL,
+        "limits": Limits(),
+        "timing": Timing(),
+        "evidence": evidence(1, 2, 3),
+        "fresh": evidence(1, 2, 3).sightings,
+    }
+    return Situation(**{**fields, **over})
+
+
+def read_situation(**over: Any) -> Situation:
+    """The same after its queue was read and was found to be the only one with the symptom."""
+    return situation(is_read=True, reach=Reach(), **over)
+
+
+def written(*hours_ago: float) -> tuple[AttributeWrite, ...]:
+    """Mendq's writes of 30 over 20, this many hours ago."""
+    return tuple(AttributeWrite(NOW - timedelta(hours=hours), "20", "30") for hours in hours_ago)
