@@ -69,4 +69,9 @@ def test_people_are_told_what_happens(title: str) -> None:
     told, days, edge = said.pop("told"), said.pop("days"), said.pop("edge", 1e9)
     found = _days(said).run(days, edge)
     rang = f"rang: {', '.join(sorted(found.rang)) or 'none'}"
-    assert [*map(str, found.notices), rang] == told
+    heard = [*map(str, found.notices), rang]
+    lines = "".join(f'\n  "{line}",' for line in heard)
+    assert heard == told, (
+        f"What days.toml tells below `{title}` is not what people hear. If this is right, write it "
+        f"there:\ntold = [{lines}\n]"
+    )
