@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any, get_args, get_origin
 
 from infra.settings.deployment import DeploymentSettings
-from infra.settings.reading import bounds_of, settings_of, words_of
+from infra.settings.reading import bounds_of, is_bounded, settings_of, words_of
 from mendq.model.limits import Mode
 
 _HEAD = """# Settings
@@ -63,12 +63,25 @@ def _sentences(kind: Any) -> dict[str, str]:
 
 def fields_without_sentence(kind: Any) -> Iterator[tuple[str, str]]:
     """Yield the class and the name of each plain setting that says nothing below its field."""
-    says = _sentences(kind)
+    for section, name, _ in _plain_fields(kind):
+        if name not in _sentences(section):
+            yield section.__name__, name
+
+
+def fields_without_bounds(kind: Any) -> Iterator[tuple[str, str]]:
+    """Yield the class and the name of each plain setting that does not say what it takes."""
+    for section, name, held in _plain_fields(kind):
+        if not is_bounded(held):
+            yield section.__name__, name
+
+
+def _plain_fields(kind: Any) -> Iterator[tuple[Any, str, Any]]:
+    """Yield the section, the name and the type of each setting that is no section itself."""
     for field, held in settings_of(kind).values():
         if inner := _object_of(held):
-            yield from fields_without_sentence(inner)
-        elif field.name not in says:
-            yield bounds_of(kind)[0].__name__, field.name
+            yield from _plain_fields(inner)
+        else:
+            yield bounds_of(kind)[0], field.name, held
 
 
 def _object_of(kind: Any) -> Any:

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from mendq.model.limits import MODES, Mode
+from mendq.model.limits import MODES, Mode, Range
 
 
 class Mistake(Struct, frozen=True):
@@ -84,6 +84,14 @@ def words_of(kind: Any, *, floors: bool = True) -> str:
     if base not in _NUMBERS:
         return str(bounds.description or bounds.title)
     return f"{_NUMBERS[base]} from {bounds.begins(floors=floors):g} to {bounds.most:.12g}"
+
+
+def is_bounded(kind: Any) -> bool:
+    """Return True if the type of a setting says which values it takes."""
+    base, bounds = bounds_of(kind)
+    if base in _NUMBERS:
+        return isinstance(bounds, Range)
+    return bool(bounds.description or bounds.title)
 
 
 def settings_of(kind: Any) -> Mapping[str, tuple[Field[Any], Any]]:

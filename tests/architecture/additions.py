@@ -16,7 +16,7 @@ from infra.alarms import JOINED, NOTIFIED, WATCHED, fixes, health
 from infra.alarms.alarm import AlarmDescription
 from infra.lambdas.rows import ROWS
 from infra.settings.deployment import DeploymentSettings
-from infra.settings.page import fields_without_sentence
+from infra.settings.page import fields_without_bounds, fields_without_sentence
 from mendq.cli.command_group import PANELS, commands_in, examples_of
 from mendq.cli.commands import Declared, declared
 from mendq.model.names import HEARTBEAT, OwnMetric
@@ -131,12 +131,19 @@ def missing_in_lambdas(names: Iterable[str], root: Path = ROOT) -> Iterator[str]
             )
 
 
-def missing_in_settings(names: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """Yield the settings without a sentence; `names` are a class and its field."""
-    for owner, field in names:
+def missing_in_settings(settings: Any) -> Iterator[str]:
+    """Yield what settings of a class lack: a sentence for people, and which values they take."""
+    for owner, field in fields_without_sentence(settings):
         yield (
             f"The setting {owner}.{field} has no sentence: write one below the field, in triple "
             "quotes. docs/settings.md shows it."
+        )
+    for owner, field in fields_without_bounds(settings):
+        yield (
+            f"The setting {owner}.{field} does not say which values it takes: write its type as "
+            "Annotated[TYPE, BOUNDS]. BOUNDS is Range(LEAST, MOST) of mendq/model/limits.py for a "
+            "number; text(...), one_of(...) or entries(...) of infra/settings/reading.py for a "
+            "text, a word or a list."
         )
 
 
@@ -149,7 +156,7 @@ def missing() -> Iterator[str]:
         if isinstance(value, AlarmDescription)
     ]
     counting = [*_sources("mendq"), *_sources("functions")]
-    yield from missing_in_settings(fields_without_sentence(DeploymentSettings))
+    yield from missing_in_settings(DeploymentSettings)
     yield from missing_in_alarms((*NOTIFIED, *WATCHED))
     yield from unmade_alarms(described, _sources("infra/alarms"))
     yield from uncounted_metrics(set(OwnMetric) - {HEARTBEAT}, counting)

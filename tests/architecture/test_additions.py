@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 import pytest
 
 from infra.alarms.health import TRAIL_BUSY
-from infra.settings.page import fields_without_sentence
 from mendq.cli.command_group import PANELS
 from mendq.cli.commands import declared
+from mendq.model.limits import Range
 from mendq.model.names import OwnMetric
 from tests.architecture.additions import (
     HEADINGS,
@@ -131,11 +132,18 @@ def test_check_says_what_lambda_lacks() -> None:
 class Section:
     """A section of the settings."""
 
-    told: int = 1
-    """It says what it is for."""
-    untold: int = 2
+    whole: Annotated[int, Range(1, 9)] = 1
+    """It lacks nothing."""
+    untold: bool = True
+    any_number: int = 2
+    """It does not say from where to where."""
+    any_text: str = ""
+    """It does not say which."""
 
 
-def test_check_says_which_setting_has_no_sentence() -> None:
-    (sentence,) = missing_in_settings(fields_without_sentence(Section))
+def test_check_says_what_setting_lacks() -> None:
+    sentence, number, text = missing_in_settings(Section)
     assert "The setting Section.untold has no sentence: write one below the field" in sentence
+    assert "The setting Section.any_number does not say which values it takes" in number
+    assert "Range(LEAST, MOST)" in number
+    assert "The setting Section.any_text does not say which values it takes" in text
