@@ -99,7 +99,7 @@ def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:
     Raises:
         CaseUnreadable: The request names no case of this account and region.
         CaseStoreUnavailable: The case store does not answer. The next tick continues from the
-            stored progress. The same holds for each other error of the case store or of `take_up`.
+            stored progress. The same holds for each other error of the case store or of `continue_case`.
     """
     symptom, queue_arn, case_id = read_request(request)
     if not run.is_here(queue_arn):
