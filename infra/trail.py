@@ -87,6 +87,11 @@ def _selectors(stack: Stack, settings: TrailSettings) -> Iterator[dict[str, Any]
         }
         if prefixes:
             yield _selector(title, data | more)
+    if settings.management_events:
+        # Only these fields may narrow management events on a trail, not eventName.
+        fields = {"eventCategory": ["Management"], "readOnly": ["false"]}
+        equal = {name: {"equalTo": values} for name, values in fields.items()}
+        yield _selector("Changes of configuration", equal)
 
 
 def _selector(title: str, fields: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:

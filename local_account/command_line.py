@@ -30,7 +30,7 @@ ABOUT = "An AWS account on this machine with the stack deployed, until SIGINT or
 DEFAULTS: Mapping[str, Any] = {
     "mode": "observe",
     "tagMayRaiseTo": "heal",
-    "trail": {"queueArnPrefixes": [f"arn:aws:sqs:{REGION}:{ACCOUNT}:"]},
+    "trail": {"queueArnPrefixes": [f"arn:aws:sqs:{REGION}:{ACCOUNT}:"], "managementEvents": True},
     # A change arrives at once here; at AWS it takes up to a minute.
     "timing": {"propagationSeconds": 0},
 }

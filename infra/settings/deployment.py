@@ -5,7 +5,7 @@ from __future__ import annotations
 import zoneinfo
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from msgspec import Meta
 
@@ -104,11 +104,6 @@ DataEvent = Annotated[str, one_of("a data event of SQS", DATA_EVENT_NAMES)]
 class TrailSettings:
     """Where failed calls are seen."""
 
-    withdrawn: ClassVar[Mapping[str, str]] = {
-        "managementEvents": "Mendq no longer logs management events. Who changed a queue it reads "
-        "from CloudTrail's event history, which is free and needs no trail"
-    }
-
     create: bool = True
     """True: Mendq makes a trail of its own. False: `bucket` is an existing one's."""
     bucket: Annotated[str, _BUCKET] | None = None
@@ -123,6 +118,9 @@ class TrailSettings:
     """Where `bucket` lies, which its name does not tell. It must be the stack's region: the nightly
     job, which has no VPC, reaches this region alone. A bucket elsewhere is refused; while its
     region is not said, `mendq doctor` finds out, or the first nightly run."""
+    management_events: bool = False
+    """The trail also logs management events that write, such as SetQueueAttributes. AWS bills every
+    copy of them but the first."""
     queue_arn_prefixes: Annotated[
         tuple[Annotated[str, _QUEUE_ARN_PREFIX], ...], entries("starts of queue ARNs", 400)
     ] = ()
@@ -152,9 +150,9 @@ class TrailSettings:
         if self.create and self.bucket_region is not None:
             remedy = "leave it out: Mendq's own trail lies where the stack does"
             yield of_the_bucket, "bucketRegion", "is given although create is true", remedy
-        selectors = {"queue_arn_prefixes", "event_names"}
+        selectors = {"management_events", "queue_arn_prefixes", "event_names"}
         if not self.create and any(getattr(self, each) for each in selectors):
-            remedy = "leave queueArnPrefixes and eventNames out"
+            remedy = "leave managementEvents, queueArnPrefixes and eventNames out"
             yield {"create", *selectors}, "", "selects events although create is false", remedy
 
 

@@ -110,8 +110,7 @@ def settings_of(kind: Any) -> Mapping[str, tuple[Field[Any], Any]]:
 class Reading:
     """One pass over the settings; `floors` says whether those of `timing` hold.
 
-    A section's class may name settings that were removed in `withdrawn`, each with the reason for
-    the person whose file still has it. What a method gives beside a mistake is never used.
+    What a method gives beside a mistake is never used.
     """
 
     floors: bool = True
@@ -142,7 +141,7 @@ class Reading:
             return None
         values, wrong = dict[str, Any](), set[str]()
         for name in sorted(given.keys() - known.keys()):
-            self.note(join(path, name), *_why_unknown(name, shape, known))
+            self.note(join(path, name), "no such setting", nearest(name, known))
         for name, (each, inner) in known.items():
             so_far = len(self.mistakes)
             if name in given:
@@ -210,14 +209,6 @@ class Reading:
                 near = bounds.extra["remedies"]
                 remedy = next(remedy for pattern, remedy in near if re.search(pattern, said))
             return self.note(path, f"{shown(raw)} is {fault}", remedy)
-
-
-def _why_unknown(name: str, shape: Any, known: Iterable[str]) -> tuple[str, str]:
-    """What is wrong with a key that is no setting, and what to do about it."""
-    withdrawn: Mapping[str, str] = getattr(shape, "withdrawn", {})
-    if name in withdrawn:
-        return f"this setting was removed: {withdrawn[name]}", "delete this line"
-    return "no such setting", nearest(name, known)
 
 
 Kind = TypeVar("Kind")

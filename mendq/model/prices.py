@@ -53,6 +53,9 @@ _MILLION = 1_000_000
 
 # Every trail that logs an event is billed for its own copy.
 DATA_EVENT = Price(0.10, 100_000, "data events of CloudTrail", "cloudtrail")
+MANAGEMENT_EVENT_AGAIN = Price(
+    2.00, 100_000, "management events that another trail logs already", "cloudtrail"
+)
 METRIC_MONTH = Price(0.30, 1, "custom metrics a month", "cloudwatch", 10)
 ALARM_METRIC_MONTH = Price(0.10, 1, "metrics of an alarm a month", "cloudwatch", 10)
 COMPOSITE_MONTH = Price(0.50, 1, "composite alarms a month", "cloudwatch")

@@ -40,6 +40,7 @@ def test_a_file_is_merged_deeply_and_of_somebody_elses_trail_nothing_is_selected
     settings = checked(raw_settings(str(path)))
     assert (settings.mode, settings.tag_may_raise_to) == (Mode.HEAL, Mode.HEAL)
     assert settings.trail.queue_arn_prefixes == (ONE_QUEUE,)
+    assert settings.trail.management_events
     path.write_text(json.dumps({"trail": {"create": False, "bucket": "our-logs"}}))
     assert checked(raw_settings(str(path))).trail == TrailSettings(create=False, bucket="our-logs")
 

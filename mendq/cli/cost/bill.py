@@ -208,6 +208,9 @@ def _buckets(stack: Deployed) -> Line:
 def _trail(stack: Deployed) -> Line:
     probes = stack.times("probe")
     because = "the probe's own calls alone; your queues' calls come on top"
+    if "Management" in str(stack.all("AWS::CloudTrail::Trail")):
+        again = prices.MANAGEMENT_EVENT_AGAIN.words
+        because += f"; management events cost {again} where another trail logs them too"
     return Line("the trail", f"{probes:,.0f} data events", because, {prices.DATA_EVENT: probes})
 
 

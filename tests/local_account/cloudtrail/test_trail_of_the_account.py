@@ -85,10 +85,10 @@ def test_an_iam_user_and_a_role_are_named(account: LocalAccount, files: TrailFil
     worker = session_of(account, role)
     for caller in (keys, worker):
         client = account.client("sqs", **caller)
-        denied = error_of(partial(client.receive_message, QueueUrl=queue.url))
+        denied = error_of(partial(client.purge_queue, QueueUrl=queue.url))
         assert denied[0].startswith("AccessDenied")
-    eventually(lambda: len(files.records(queue, "ReceiveMessage")) == 2)
-    records = files.records(queue, "ReceiveMessage")
+    eventually(lambda: len(files.records(queue, "PurgeQueue")) == 2)
+    records = files.records(queue, "PurgeQueue")
     by_user, by_role = (each["userIdentity"] for each in records)
     assert (by_user["type"], by_user["arn"], "sessionContext" in by_user) == ("IAMUser", arn, False)
     name = role.rpartition("/")[2]
