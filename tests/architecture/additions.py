@@ -64,7 +64,7 @@ def unmade_alarms(names: Iterable[str], sources: Iterable[str]) -> Iterator[str]
     for name in names:
         if len(re.findall(rf"\b{name}\b", text)) < 2:
             yield (
-                f"The alarm {name} is described and never made: add its row to `_ON_OURS` in "
+                f"The alarm {name} is described and never made: add its `Watch` to "
                 "infra/alarms/health.py (the metric, the statistic, the period, when it fires)."
             )
 

@@ -75,7 +75,7 @@ def test_check_says_that_alarm_without_severity_reaches_nobody() -> None:
 def test_check_says_that_alarm_is_never_made() -> None:
     described = "LOST = AlarmDescription()\n"
     (sentence,) = unmade_alarms(["LOST"], [described])
-    assert "add its row to `_ON_OURS`" in sentence
+    assert "add its `Watch` to infra/alarms/health.py" in sentence
     assert list(unmade_alarms(["LOST"], [described, "yield Watch(LOST)\n"])) == []
 
 
