@@ -10,9 +10,10 @@ files read, so that a broken delivery does not look like a quiet day? `TrailRead
 answers the first, `TrailReader.quality` the second.
 
 The parts: `branches` and `publish_folders` find the folders. `TrailReader` lists them, lets a
-`Reader` read the files, and keeps the rows. `Reader` is one of two ways to read the same rows:
-native with wheels, or the slower standard library. `analytics/trail_file.py` reads the bytes of one
-file and has its own theory. `analytics/incidents.py` removes duplicates and Mendq's own calls.
+`Reader` read the files, and keeps the rows. There are two readers, which give the same rows: the
+native one needs compiled packages (wheels), the slower one only Python's standard library.
+`analytics/trail_file.py` reads the bytes of one file and has its own theory.
+`analytics/incidents.py` removes duplicates and Mendq's own calls.
 
 Rules:
 

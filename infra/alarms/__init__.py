@@ -65,8 +65,8 @@ Rules, each with its reason:
 
 10. With the setting `alarms: essential` only the alarms on harm to users and on a Mendq that does
     not heal are made, to cost less. There is no composite then: an alarm that a composite would
-    join reaches people itself, with the composite's severity. Of the DLQs only the two are
-    watched that failed calls end in: the rule's and the intake's.
+    join reaches people itself, with the composite's severity. Only two DLQs are watched then, the
+    rule's and the intake's, because these keep failed calls.
 
 The alarms on nightly runs exist only if the nightly job is enabled, the one on undelivered reports
 only if the report is mailed. Do not rename an alarm or a construct: operators and the rollout of a

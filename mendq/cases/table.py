@@ -14,6 +14,7 @@ record. A claim is the right to change some attributes of one queue for 120 seco
     queue ARN    attribute#NAME      Mendq's writes to the attribute, and the claim on it
     queue ARN    snapshot#CASE#N     the queue's configuration before transition N
     queue ARN    evidence#SYMPTOM    failed calls that may open a case
+    queue ARN    changes#SYMPTOM     the last day's changes that explain failed calls
     queue ARN    page#SYMPTOM        the newest notification, with its text until it is sent
     case#CASE    000001, 000002      each transition, for 400 days
     account      freeze, spread#...  facts about the whole account: freeze, budgets, spread
@@ -21,6 +22,8 @@ record. A claim is the right to change some attributes of one queue for 120 seco
 `CaseStore` serves a run that decides about one symptom on one queue. `OpenCases` serves runs that
 go through many cases: follow-up, scan, command line. `transactions.py` has the conditions,
 `items.py` the keys and the format of items, `view.py` the result of a look.
+
+`mendq/redrive/store.py`, `mendq/scan/store.py` and a few others keep more items in the same table.
 
 Rules:
 
@@ -35,7 +38,7 @@ Rules:
 
 3. A run recognizes its own writes. DynamoDB may carry out a write whose answer is lost; the SDK
    then sends it again. The conditions of a claim and of a record therefore also accept the run's
-   own token. Otherwise a run would find its own claim, take it for another's, and lock itself out.
+   own token. Otherwise a run would mistake its own claim for another run's, and lock itself out.
 
 4. A claim is all or nothing. One transaction holds every attribute that the fix changes and the
    case, stores the snapshot, spends one of the account's writes per minute, and checks that there
@@ -62,7 +65,7 @@ Rules:
    people were notified of its end, and a transition until it is in the case bucket. It may lag by a
    moment. So a method that postpones, annotates or closes a case first checks that the case is
    still at the same transition, and changes nothing if it is not. A case is never postponed past
-   the end of a claim on it: somebody must look then whether the claim's run has died.
+   the end of a claim on it: follow-up must look then whether the claim's run has died.
 
 9. An item that Mendq cannot read is not guessed at. A method about one case or queue raises
    CaseStoreUnreadable, since the item may be the one that counts. The list of open cases leaves it

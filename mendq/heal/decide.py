@@ -7,9 +7,9 @@ Theory of operation
 case store, so the real run, an approval, the dry run and the backtest cannot differ: they only
 gather the situation and carry out the decision in their own ways.
 
-A decision is asked for in stages, because each stage costs more than the one before it. What is
-known is part of the situation. If more must be known, the decision itself says so (`NeedsFacts`,
-`NeedsReach`); the caller gathers it and asks again.
+The caller asks in stages, because each stage costs more than the one before it. The situation holds
+what is known. If `decide` must know more, its answer says so (`NeedsFacts`, `NeedsReach`); the
+caller adds that to the situation and asks again.
 
     stage                         known                          asked
     1. before the queue is read   case store, failed calls       BEFORE_READING
@@ -59,9 +59,10 @@ The rules, each with its reason and what would be lost without it:
     evidence: the case was opened with it. Otherwise, a person's approval would cover a change that
     the person never saw.
 
-10. What passes by itself does not end a waiting case (PASSING): a cooldown, a freeze, a mass
-    symptom. It keeps waiting with the reason next to it, so that people see why. Otherwise, an
-    approval would be lost in each freeze.
+10. A reason that passes without a person does not end a waiting case (PASSING): a cooldown, a
+    freeze, a mass symptom, or messages that someone else is taking. The case keeps waiting, and the
+    reason is stored next to it, so that people see why. Otherwise, an approval would be lost in
+    each freeze.
 
 11. Repeats are silent (`mendq.heal.repeats`). A case that only repeats what people were told
     recently is not opened. Otherwise, people would stop reading the notifications.

@@ -12,7 +12,8 @@ The rules behind the order of the rows:
    queue shows now is not about the fix.
 3. Harm comes before success. A change that may do harm is never counted as a fix.
 4. Failed calls come before silence. A fix is proven only if the symptom is absent for long enough,
-   messages were deleted since, and no harm shows.
+   no harm shows, and messages were deleted since. If the fault was in the configuration and no call
+   failed, no deleted message is needed: a scan that does not find the fault again is the proof.
 5. Time comes last. It ends what nothing else has ended, so that no case stays open for ever.
 """
 

@@ -27,7 +27,7 @@ The rules:
 
 4. A notification is stored before it is sent, in the transaction that records the transition. So a
    run that dies cannot lose it. For 90 seconds only the run that stored it sends it; after that,
-   any run may. People get it twice only if a run dies between SNS's answer and its note of it.
+   any run may. People get it twice only if a run dies after SNS took it and before that is stored.
 
 5. A stored notification is dropped if its case has moved since. What it asks for may not be
    possible any more, and the new transition has news of its own. If that news is announced, it
@@ -36,9 +36,10 @@ The rules:
 6. A stored notification that could not be sent for 24 hours is not sent any more. The queue may
    have changed since, and the case is still in `mendq cases` and in the weekly report.
 
-7. Each severity has 20 notifications an hour, because nobody reads more. Of the urgent ones, 10
-   are reserved for callers that had none in this hour, and for queues that people have not heard
-   about. So one caller with many queues cannot keep back another team's first notification.
+7. Each severity has 20 notifications an hour, because people do not read more. Of the urgent
+   ones, 10 are reserved: for the first notification about a symptom on a queue, and only if it
+   names a caller that had none in this hour. So one caller with many queues cannot keep back
+   another team's first notification.
 
 8. What is beyond the 20 is held back, and tried again every 10 minutes until it is sent. One
    message, the sum, names the callers that wait. It is sent every 10 minutes if an escalation
@@ -48,12 +49,12 @@ The rules:
    after 2 minutes, because the run that recorded the transition may have died.
 
 10. A case that has waited for an hour for its next step is reported once. Shorter waits end
-    without a person: a cooldown passes, a freeze ends. A report that is stored and not sent yet
-    counts as well, because no transition takes its place.
+    without a person: a cooldown passes, a freeze ends. If the report is stored and not sent yet, no
+    second one is stored: the case has not moved, so the first one is still right.
 
-11. News about the account is announced once within 24 hours if it is the same, and at most once an
-    hour otherwise. The 20 of an hour do not limit it: it is the message that says that others are
-    not sent.
+11. The same news about the account is announced once within 24 hours. Different news of one
+    subject, such as a symptom, is announced at most once an hour; the sum of rule 8 may come every
+    10 minutes. The 20 an hour do not limit it, because it may say that others are held back.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ A redrive is in one of five stages:
 - canary: the first few messages go back.
 - soak: nothing is sent. A message that fails is received `maxReceiveCount` times, and each receive
   hides it for one visibility timeout. The soak lasts longer than all of that.
-- ramp: some times as many messages go back as the stage before has proven. After each ramp comes a
-  soak again.
+- ramp: more messages go back, a multiple of those that the last stage moved for certain. After each
+  ramp comes a soak again.
 - done: no message is left that may go back. The case is verified.
 - halted: something forbids to continue. The case is escalated, and the other messages stay in the
   DLQ.
@@ -25,7 +25,7 @@ pure: it calls no AWS, and the clock is a value of the situation.
 The case store holds one item per DLQ: the claim, the key of the marks, and the progress
 (`RedriveProgress`). Nothing else outlives a tick. The progress is stored
 
-- before the sample: one more tick without a result;
+- before the sample: the tick is counted as one without a result, in case its run dies;
 - after the sample: how many messages came back, and then how many of them went to quarantine;
 - before messages are sent: how many are in flight;
 - after they were sent: how many went, and why others did not;
@@ -34,9 +34,10 @@ The case store holds one item per DLQ: the claim, the key of the marks, and the 
 Rules, each with its reason:
 
 1. The first row that matches decides, so the order of the rows is part of their meaning. A reason
-   that lasts is asked before one that passes, and both are asked before the sample and before any
-   send. Otherwise a redrive would wait for a freeze to end although it must halt, or would send
-   while its cause is back.
+   that lasts (a tag, a deleted queue, the cause) comes first, then a freeze. Both come before the
+   sample and before any send. Otherwise a redrive would wait for a freeze to end although it must
+   halt, or would send while its cause is back. The redrive's own waits come after the sample:
+   otherwise it would wait although too many messages have come back.
 2. Store first, then act. A run may die between any two calls. If it acted first, the next run would
    not know about the messages in flight, and would send the whole stage once more.
 3. Messages that were in flight when a run died may have gone or not. They use up the stage and
@@ -196,7 +197,7 @@ class Decision(NamedTuple):
 
 
 def decide(situation: RedriveSituation) -> Decision:
-    """Return what the first matching row of the table says.
+    """Return the new progress and the action of the first row of `TABLE` that matches.
 
     Raises:
         NoRowError: The redrive has ended already, or the table has a gap.
@@ -418,7 +419,7 @@ def is_soak_not_over(situation: RedriveSituation) -> bool:
 def is_source_unread(situation: RedriveSituation) -> bool:
     """Return True if messages of the stage may still be in the source.
 
-    Since they went, fewer messages were deleted there than there were.
+    That is so if fewer messages were deleted there since then than the source held.
     """
     progress = situation.progress
     if not progress.current.moved or not situation.source.visible:

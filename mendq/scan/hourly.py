@@ -31,15 +31,15 @@ Rules:
    queues show a symptom at once; called queue by queue, it would change the first few before it
    could see that.
 
-7. Heal and people are not flooded. Faults in configurations are handed over at a pace of a few new
-   ones a day; of a mass symptom only as many queues as one call holds; the most urgent first. A
-   finding that another symptom of the queue explains waits. Metrics that heal will read again are
-   counted in the scan's budget.
+7. Heal and people are not flooded. Only a few new faults in configurations are handed over a day.
+   Of a mass symptom, only as many queues as one call holds are handed over. The most urgent
+   findings go first. If another symptom of the queue explains a finding, the finding waits. Metrics
+   that heal will read again are counted in the scan's budget.
 
-8. A baseline, the configuration of a healthy queue, is stored only if the queue was looked at
-   wholly (rule 6 of `scan.py`), shows no fault except those it works with, and has no case that is
-   open or ended unresolved within the day. If baselines cannot be stored, the run reports it and
-   goes on.
+8. A baseline, the configuration of a healthy queue, is stored only if everything on the queue was
+   checked (rule 6 of `scan.py`), the scan found no fault, and no case is open or ended unresolved
+   within the day. Symptoms that let the queue work do not count: faults in its configuration, and
+   those that merely cost money. If baselines cannot be stored, the run reports that and continues.
 
 9. A round's results are one object in the case bucket; each run adds its part. It lists all managed
    queues, so that the nightly job can tell why an incident has no case.

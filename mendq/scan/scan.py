@@ -36,9 +36,9 @@ Rules:
    same queues for ever. Once the allowance refuses a batch, all remaining suspects are `skipped`.
 
 6. A queue counts as looked at (`looked_at`) only if everything that may be wrong was checked: no
-   suspicion left, nothing failed, and it was not created or changed too lately to be measured (a
-   suspect of which this is true is `unsettled`). A healthy configuration is remembered from these
-   queues alone, as a baseline. A queue that was not measured must not pass for a healthy one.
+   suspicion left, nothing failed, and it was not created or changed too lately to be measured (such
+   a suspect is `unsettled`). Only from these queues a healthy configuration is remembered, as a
+   baseline. A queue that was not measured must not pass for a healthy one.
 
 7. A DLQ that Mendq made is scanned with its source even if nobody manages it, unless its tag says
    `off`. Mendq is responsible for it: nobody else would notice its faults. It is looked at once per
