@@ -19,7 +19,8 @@ Rules:
 
 2. A burst is never cut. The run loads one day on each side of the requested days, and loads more
    until no burst that touches a day to write reaches the edge. Otherwise a burst over midnight
-   would be two incidents. Each round counts everything again, so each at least doubles its reach.
+   would be two incidents. Each try computes all bursts again, so a side that falls short reaches at
+   least twice as far in the next try.
 
 3. Every day that a burst of the requested days touches is written too. A late file may show that
    today's burst began yesterday. Then yesterday's table must get the incident and today's must lose
@@ -437,7 +438,10 @@ def read_last_findings(findings: Storage, days: Days) -> list[tuple[str, str, st
 
 
 def read_last_measurements(findings: Storage) -> dict[str, dict[str, int]]:
-    """Return the newest whole numbers that a scan of the last day measured, by queue and name."""
+    """Return the whole numbers that the newest scan of each queue measured, by queue and name.
+
+    Only the last day that has scans is read.
+    """
     folders = [name for name in findings.folders("") if day_named(name.removeprefix("dt="))]
     measurements: dict[str, dict[str, int]] = {}
     for scan in _read_last_day(findings, folders):

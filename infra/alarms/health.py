@@ -336,8 +336,9 @@ def _on_the_way(watched: WatchedResources, probe_minutes: int) -> Iterator[Watch
 
 
 def _beats(follow_up: lambda_.Function) -> cloudwatch.MathExpression:
-    """The heartbeat: runs that ended well, which only AWS can count, and that sent their metrics.
+    """The heartbeat of each minute: 0 if no run of follow_up ended without an error.
 
+    It multiplies such runs, which AWS counts, by the heartbeats that follow_up itself sent.
     A minute in which one of the three metrics is missing has no value.
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/using-metric-math.html
     """
@@ -367,8 +368,9 @@ def _probe_lost(probe_minutes: int) -> Watch:
 
 
 def _scan_missing(watched: WatchedResources) -> Watch:
-    """The alarm on a scan that is not run. No other alarm would notice.
+    """The alarm on a scan that does not run, or of which every run fails.
 
+    No other alarm notices that it does not run.
     AWS counts each run as 0 or 1 errors, so the minimum is 0 if at least one run ended well.
     https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
     """

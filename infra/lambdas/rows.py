@@ -63,7 +63,7 @@ def _grants_of(owner: Owner, reads: frozenset[ReadAction] | None = None) -> tupl
 
     Args:
         owner: the Lambda that takes the steps.
-        reads: what it reads; None is what its symptoms need.
+        reads: what it reads. None: all that its symptoms need.
     """
     return (
         moves_cases,
@@ -279,7 +279,7 @@ def every_lambda(work: Work, code: lambda_.Code, report_code: lambda_.Code) -> d
 
 
 def _is_needed(row: Row, work: Work) -> bool:
-    """Return True if the settings ask for what the Lambda does."""
+    """Return True if the settings enable the feature that needs the Lambda."""
     if row.handler.name == TEMPLATE_HOOK:
         return work.settings.template_hook.is_on
     return work.nightly is not None or not row.needs_nightly

@@ -120,8 +120,8 @@ class WritingContext(CaseContext, frozen=True, kw_only=True):
     Args:
         remaining_seconds: Returns the time that is left. A write must be recorded within it.
         write: Writes steps to a queue.
-        clock: Returns the time, which goes on while `now` stays the same. A write that is made late
-            in a long run is recorded with its own time.
+        clock: Returns the current time. `now` stays the same during the invocation, so a write that
+            is made late in a long run is recorded with the time of the clock.
     """
 
     remaining_seconds: Callable[[], float]

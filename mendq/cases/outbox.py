@@ -226,7 +226,7 @@ class Notifier(Table, frozen=True):
     ) -> dict[str, Any]:
         """Return the detail of the event.
 
-        The key that tells one subject from another is the case, else account, region and symptom.
+        `dedup_key` is the case's id. Without a case it is the account, the region and the symptom.
         """
         *_, region, account, _ = self.topic_arns[severity].split(":")
         case_id = notification.case_id

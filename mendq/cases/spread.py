@@ -68,7 +68,7 @@ class Spread(Struct, frozen=True):
 
 
 def _slot_of(moment: datetime) -> datetime:
-    """Return the start of the ten minutes that a moment is in."""
+    """Return the start of the ten-minute slot that contains `moment`."""
     return moment.replace(minute=moment.minute // 10 * 10, second=0, microsecond=0)
 
 

@@ -26,7 +26,7 @@ CHANGES_REMEMBERED = timedelta(days=1)
 class HoldUp(Struct, frozen=True, array_like=True):
     """Why the owner of a case's next write has not made it: its last reason, and since when.
 
-    The case has it until its next transition.
+    It is stored with the case until the case moves.
     """
 
     since: datetime

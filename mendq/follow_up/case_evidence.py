@@ -107,7 +107,7 @@ def _is_managed(due: DueCase, tags: Mapping[str, str]) -> bool:
 def _has_managed_source(due: DueCase, tags: Mapping[str, str]) -> bool:
     """Return True if the queue is a DLQ that Mendq made for a source that is still managed.
 
-    Return True as well if that cannot be read, because nobody knows then that the case is over.
+    Return True as well if that cannot be read, because the case may not be over.
     """
     source_arn = arn_of(str(due.case.evidence.get(MADE_FOR, "")))
     if source_arn is None:

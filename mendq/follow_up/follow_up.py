@@ -177,7 +177,10 @@ def _finish_final_case(case: Case, announcement: Announcement, context: CaseCont
 
 
 def _continue_case(due: DueCase, functions: Functions, result: FollowUpResult) -> None:
-    """Move the case if there is a reason, and call the owner of the write that it waits for."""
+    """Move the case if its evidence asks for that, and call the owner of its next write, if any.
+
+    If it did not move, store when to look at it again, and report a wait that is too long.
+    """
     context = due.context
     evidence = gather_evidence(due)
     moved = advance(due.case, evidence, context.now)

@@ -175,13 +175,13 @@ def apply(  # noqa: PLR0913, PLR0917 - a fix needs each of them
 
 
 def carry_out(decision: Decision, situation: Situation, run: FixContext) -> Outcome:
-    """Do what was decided, and return what came of it.
+    """Carry out a decision, and return the outcome.
 
-    If the write is refused, what follows is decided once more.
+    If the write is refused, ask `decide` once more and carry out that decision.
 
     Raises:
-        FactsUnavailable, CaseStoreUnavailable, StepFailed, NotificationNotSent: It must be tried
-            again.
+        FactsUnavailable, CaseStoreUnavailable, StepFailed, NotificationNotSent: The caller must
+            try again.
     """
     match decision:
         case NeedsFacts() | NeedsReach():

@@ -47,9 +47,10 @@ DECISIONS: Mapping[str, ManualTransition] = MappingProxyType(
 
 
 class OperatorRequest(Struct, frozen=True):
-    """A request about one case. `actor` is what the caller says about itself, cleaned.
+    """A request about one case.
 
-    Only IAM decides who may call.
+    `actor` is the name that the caller gives itself, without control characters. Mendq does not
+    check it: IAM decides who may call.
     """
 
     case_id: str
@@ -247,7 +248,7 @@ def _check_claim(asked: AskedCase, context: CaseContext) -> Refusal | None:
 
 
 def _ask_owner_to_write(case: Case, context: CaseContext, functions: Functions) -> Document:
-    """Return what came of the approved case. It stays approved if its owner cannot write now."""
+    """Return the outcome of the approved case. It stays approved if its owner cannot write now."""
     try:
         answer = ask_owner(context.clients, functions, case)
     except OwnerUnavailable as error:

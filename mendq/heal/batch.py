@@ -78,7 +78,7 @@ NO_FAULTS = (CaseMoved, ComeAgain, EventUnreadable)
 
 
 class BatchResult(Struct):
-    """The groups of a batch, and what came of each.
+    """The groups of a batch, and the outcome of each.
 
     Attributes:
         groups: The ids of the messages of each group.
@@ -88,7 +88,7 @@ class BatchResult(Struct):
         probes: Mendq's own failed calls, which count for nothing else.
         aws_health: AWS's own events about its health.
         failed_calls: How many failed calls were read.
-        outcomes: What came of each group that was handled.
+        outcomes: The outcome of each group that was handled.
         errors: The error of each message that must be delivered again.
         left_out: By caller, how many queue names of a flood were not looked at.
     """
@@ -129,7 +129,7 @@ class BatchResult(Struct):
         return {OwnMetric.AUTO_FIXES: fixes, OwnMetric.REFUSALS: refusals}
 
     def counts(self) -> dict[OwnMetric, int]:
-        """Count what the batch held and what came of it."""
+        """Return the value of each metric: the content of the batch, and its outcomes."""
         by_symptom = self.counts_by_symptom()
         refusals = by_symptom[OwnMetric.REFUSALS].total()
         return {
@@ -147,7 +147,7 @@ class BatchResult(Struct):
             self.errors.update(dict.fromkeys(self.groups[group], error))
 
     def set_outcome(self, group: Group, outcome: Outcome) -> None:
-        """Store what came of a group. A refusal that passes by itself is delivered again."""
+        """Store the outcome of a group. If its refusal passes soon, deliver its messages again."""
         self.outcomes[group] = outcome
         if outcome.refusal and outcome.refusal.again:
             self.fail([group], ComeAgain(outcome.refusal.reason))
@@ -424,7 +424,7 @@ def _heal_one(situation: Situation, spread: frozenset[str], run: FixContext) -> 
 
 
 def _is_one_of_many(situation: Situation, outcome: Outcome | None) -> bool:
-    """Return True if people must hear about the group as one of many. They hear of no drill."""
+    """Return True if people must hear about the group as one of many. A drill is never reported."""
     refusal = outcome.refusal if outcome else None
     if refusal is None or refusal.code != "mass_symptom":
         return False
@@ -459,7 +459,9 @@ def _notify_mass_symptom(
     own_changes: Sequence[OwnChange],
     run: FixContext,
 ) -> None:
-    """Page people once for all queues. One queue of each caller comes first: none is hidden.
+    """Page people once for all queues.
+
+    The list begins with one queue of each caller, so that a long list does not hide a caller.
 
     Args:
         symptom: The catalogue's entry.

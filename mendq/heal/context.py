@@ -37,7 +37,7 @@ class FixContext(WritingContext, frozen=True, kw_only=True, dict=True):
 
 
 class Outcome(Struct, frozen=True):
-    """What came of one queue: the case's new transition, or the reason why there is none."""
+    """The outcome for one queue: the case's new transition, or the reason why there is none."""
 
     case: Case | None = None
     refusal: Refusal | None = None

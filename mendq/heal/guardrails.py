@@ -69,7 +69,7 @@ def frozen(situation: Situation) -> Refusal | None:
 def keeps_changing(situation: Situation) -> Refusal | None:
     """Escalate if changes of the queue have excused its failed calls again and again.
 
-    Nobody knows whether such a queue still fails, so it pages only where Mendq may act.
+    Its failed calls do not show whether it still fails, so it pages only where Mendq may act.
     """
     if not situation.keeps_changing:
         return None
@@ -196,9 +196,9 @@ def first_refusal(
     situation: Situation,
     plan: Plan | None = None,
 ) -> Refusal | None:
-    """Ask the guardrails in their order. Return the first refusal, or None if all agree.
+    """Ask the guardrails in order. Return the first refusal, or None if no guardrail refuses.
 
-    Guardrails that judge a plan get it after the situation.
+    If there is a plan, each guardrail is called with it too.
     """
     for guardrail in guardrails:
         refusal = guardrail(situation) if plan is None else guardrail(situation, plan)

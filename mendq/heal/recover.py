@@ -130,7 +130,10 @@ class LeftClaim(Struct, frozen=True):
 
     @property
     def only_made_a_queue(self) -> bool:
-        """True if no attribute of the case's own queue was claimed: its change time is no sign."""
+        """True if the claimed steps only make another queue.
+
+        Then the change time of the case's own queue does not show whether they were written.
+        """
         return all(stays(step["attribute"]) for step in self.intent.steps)
 
     def value_now(self, step: Mapping[str, str]) -> str:

@@ -19,10 +19,14 @@ REMEMBERED = timedelta(days=30)
 def is_repeat(situation: Situation, case: Case) -> bool:
     """Return True if the new `case` would only repeat what people were told recently.
 
-    Failed calls are silent for the cooldown. A scan finds the same fault every hour, so it is
-    reported once a day. Mendq stays silent for a week about what a person declined. About what
-    nobody answered, or a person closed unfixed, it stays silent for a day, and for REMEMBERED if it
-    is a fault in configuration, which is not urgent.
+    If calls failed, the same case is a repeat during the cooldown. A scan finds the same fault
+    every hour, so that is a repeat for a day. If a scan finds a fault and the plan is the same as
+    before, Mendq stays silent:
+
+    - for a week after a person declined it;
+    - for a day after it expired, or for REMEMBERED if it is a proposal about the configuration,
+      which is not urgent;
+    - for a day after its escalated case was closed.
     """
     last_case = situation.view.case
     if last_case is None:
@@ -51,7 +55,7 @@ def would_repeat_unread(
 
 
 def was_noted_lately(open_case: Case, noted_at: datetime | None, now: datetime) -> bool:
-    """Return True if the open case was noted within the day to be found still.
+    """Return True if it was noted within the day that a scan still finds the open case's fault.
 
     A case whose fix is being verified is always looked at: each finding counts against the fix.
     """

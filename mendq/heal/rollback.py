@@ -169,7 +169,7 @@ class _Asked(AskedCase, frozen=True):
     def _announced_again(self, found: Undo, facts: Facts) -> Undo:
         """Answer for a case that was rolled back before: which values are still the restored ones.
 
-        If the queue was made again since, its values are those of whoever made it.
+        If the queue was made again since, none is: its values are those of the new queue.
         """
         was_undone = any(step["attribute"] == found.attribute for step in self.newest.steps)
         is_same = not facts.made_after(self.newest.at)

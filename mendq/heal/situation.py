@@ -167,7 +167,7 @@ class Situation(Struct, frozen=True):
         return structs.replace(self, reach=reach, remaining_seconds=remaining_seconds)
 
     def most_written_since(self, plan: Plan, age: timedelta) -> tuple[int, str]:
-        """Return the plan's attribute that Mendq wrote most often within `age`, after its count."""
+        """Return the plan's attribute that Mendq wrote most often within `age`: count and name."""
         counts = [(self.written_since(step.attribute, age), step.attribute) for step in plan.steps]
         return max(counts, default=(0, ""))
 

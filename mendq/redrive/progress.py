@@ -55,8 +55,8 @@ class StageProgress(Struct, frozen=True):
         size: Messages that this stage may move at most.
         number: Stages before this one.
         moved: Messages that this stage may have moved, `unsure` ones included.
-        unsure: Messages of which nobody knows whether they went: SQS did not answer, or the run
-            died while they were in flight. They prove nothing.
+        unsure: Messages that may not have gone: SQS did not answer, or the run died while they were
+            in flight. They prove nothing.
         in_flight: Messages that a run is sending now.
         expected: Messages that should be left in the DLQ if none came back.
         stood: Messages in the source when the stage had gone, its own included.
@@ -157,7 +157,7 @@ class RedriveProgress(Struct, frozen=True):
         return progress
 
     def enter_stage(self, stage: Stage, now: datetime, because: str = "") -> Self:
-        """Return the progress in this stage since now."""
+        """Return the progress at the start of `stage`, which begins now."""
         current = replace(self.current, began_at=now)
         return replace(self, stage=stage, current=current, because=because)
 

@@ -74,7 +74,7 @@ class TickOutcome(Outcome, frozen=True):
     quarantined: int = 0
 
     def document(self) -> dict[str, Any]:
-        """Return the document of every outcome, with the progress."""
+        """Return the answer to the caller: the outcome, and the redrive's progress."""
         document = super().document()
         if self.progress is None:
             return document
@@ -99,7 +99,8 @@ def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:
     Raises:
         CaseUnreadable: The request names no case of this account and region.
         CaseStoreUnavailable: The case store does not answer. The next tick continues from the
-            stored progress. The same holds for each other error of the case store or of `continue_case`.
+            stored progress. The same holds for each other error of the case store or of
+            `continue_case`.
     """
     symptom, queue_arn, case_id = read_request(request)
     if not run.is_here(queue_arn):

@@ -113,7 +113,7 @@ class RedriveStore(Table, frozen=True):
         return progress
 
     def may_send_batch(self, _messages: int) -> bool:
-        """Return True if no freeze forbids to send a batch, False if the case store is silent.
+        """Return True if changes are not frozen. False too if the case store does not answer.
 
         Asked before each batch, so that a freeze stops the tick that is under way.
         """
