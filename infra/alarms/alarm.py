@@ -138,7 +138,7 @@ class Watch(Struct, frozen=True):
 
 
 def own(metric: OwnMetric | NightlyMetric, statistic: str, period: Duration) -> cloudwatch.Metric:
-    """One of the metrics that Mendq sends, without dimensions."""
+    """A metric that Mendq sends, without dimensions."""
     return cloudwatch.Metric(
         namespace=NAMESPACE, metric_name=metric.value, statistic=statistic, period=period
     )

@@ -58,7 +58,7 @@ class StoreContext(Struct, frozen=True, kw_only=True):
 
     @property
     def baselines(self) -> Baselines:
-        """The configurations that queues had when nothing was wrong with them."""
+        """The stored configurations of queues from the time when they were healthy."""
         return self.stored(Baselines)
 
 

@@ -305,7 +305,7 @@ _UNMOVED = (
 def _unmoved_from(
     seen: CaseStoreView, to: Case, written_by: str, owner: str, claims_now: datetime
 ) -> dict[str, Any]:
-    """Return the values of _UNMOVED for a case that was `seen` and moves `to` another state."""
+    """Return the values of the condition _UNMOVED, for a case as `seen` that moves to `to`."""
     previous = seen.case
     return {
         "owner": owner,

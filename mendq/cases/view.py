@@ -35,7 +35,7 @@ class HoldUp(Struct, frozen=True, array_like=True):
 
 
 def with_what_refused(facts: Facts, evidence: Mapping[str, Any]) -> Facts:
-    """Return the facts with who was refused what by which policy, from a case's evidence."""
+    """Add to the facts, from a case's evidence, which callers a policy refused, and which calls."""
     return replace(
         facts,
         principals=tuple(evidence["principals"]),

@@ -199,10 +199,11 @@ class Advice:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Symptom:
-    """One thing that goes wrong with a queue; what Mendq does about it is the type.
+    """A fault of a queue. The subclass says what Mendq does about it.
 
-    `speaks` says whether a call counts as evidence. `tags` declares the tags that the detection and
-    the plan read besides `TAGS_OF_EVERY_QUEUE`: from it Mendq knows that they are no typing errors.
+    `speaks` returns True if a call counts as evidence. `tags` declares the tags that the detection
+    and the plan read, except `TAGS_OF_EVERY_QUEUE`. A tag that nothing declares is reported as a
+    typing error.
     """
 
     name: str

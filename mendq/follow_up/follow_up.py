@@ -237,7 +237,7 @@ def _read_facts(due: DueCase) -> Facts:
 
 
 def _postpone(due: DueCase, until: datetime) -> None:
-    """Make the case due again then, but never at once."""
+    """Make the case due at `until`, or after TRY_AGAIN if that time is past."""
     now = due.context.now
     due.context.open_cases.postpone(due.case, until if until > now else now + TRY_AGAIN)
 

@@ -351,8 +351,9 @@ def _open_plan_case(situation: Situation, plan: Plan, mode: Mode) -> RecordTrans
 def _reject_for_queue(situation: Situation, refusal: Refusal) -> NeedsReach | Rejection:
     """Reject the symptom for what the queue itself shows.
 
-    If many queues show it, one notification for all of them says it (rule 6). What only notifies is
-    recorded even so. What would be silent on one queue pages for none of many.
+    If many queues show it, people get one notification for all of them (rule 6). The case records
+    the mass symptom as its reason, or `refusal` if the symptom `notifies_anyway`. In observe mode
+    that one notification is sent only for such a symptom, or if `refusal` escalates.
     """
     if refusal.becomes is None or not refusal.heard_in(situation.mode):
         return _reject(situation, refusal, Ground.MENDQ)
@@ -515,7 +516,7 @@ def _move(situation: Situation, case: Case, state: State, refusal: Refusal) -> R
 def _make_notification(
     situation: Situation, case: Case, refusal: Refusal, severity: Severity | None
 ) -> Notification:
-    """Return what people are told beyond the case itself. A person's value begins its silence."""
+    """Return what people hear besides the case. An overridden attribute is left alone from now."""
     is_overridden = case.state is State.OVERRIDDEN
     changes = situation.records.overridden(case, situation.now) if is_overridden else {}
     return Notification(

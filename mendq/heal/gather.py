@@ -207,7 +207,7 @@ def find_autonomy(symptom: Symptom, run: FixContext, otherwise: Mode) -> Mode:
 
 
 def _look_for_finding(group: Group, situation: Situation, run: FixContext) -> Situation | Outcome:
-    """Measure the queue, unless the result would not matter: each metric is billed."""
+    """Measure the queue, unless the result would only repeat a recent case: metrics are billed."""
     symptom, tags = group.symptom, situation.facts.tags
     open_case, last_case = situation.open_case, situation.view.case
     if open_case is not None:

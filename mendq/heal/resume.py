@@ -35,7 +35,7 @@ def read_request(request: Mapping[str, Any]) -> tuple[Symptom, str, str]:
     """Return the symptom, the queue's ARN and the case's id that a request names.
 
     Raises:
-        CaseUnreadable: It is no request about one of our cases.
+        CaseUnreadable: The request does not name a case of ours.
     """
     fields = request if isinstance(request, Mapping) else {}
     symptom = BY_NAME.get(str(fields.get("symptom")))
@@ -51,7 +51,7 @@ def continue_case(request: Mapping[str, Any], run: FixContext) -> Outcome:
     """Continue the case that `{"case_id", "queue_arn", "symptom"}` names.
 
     Raises:
-        CaseUnreadable: It is no request about one of our cases.
+        CaseUnreadable: The request does not name a case of ours.
         FactsUnavailable, CaseStoreUnavailable, StepFailed, NotificationNotSent: It must be tried
             again.
     """

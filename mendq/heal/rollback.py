@@ -101,7 +101,7 @@ class _Asked(AskedCase, frozen=True):
         return self._stop(found, facts, stopped) if stopped else self._undo(found, facts)
 
     def _in_other_hands(self) -> Refusal | None:
-        """Refuse while another run or case holds the queue. Finish what a dead run left first."""
+        """Refuse if another run or case holds the queue. If a dead run left a claim, settle it."""
         other, context = self.view.case, self.context
         if self.view.held_by_another(context.owner, context.now):
             reason = "another run is at work on this queue; ask again in two minutes"

@@ -135,7 +135,7 @@ class Situation(Struct, frozen=True):
 
     @property
     def evidence_in_question(self) -> Evidence:
-        """The evidence to decide by: that of new callers if people must hear about them."""
+        """The evidence to decide by. If people must hear about new callers, only theirs."""
         return self.new_callers if self.must_report_new_callers else self.evidence
 
     @property

@@ -129,7 +129,7 @@ def steps_of(found: Iterable[Undo]) -> tuple[AttributeStep, ...]:
 
 
 def stopped_by(found: Iterable[Undo]) -> tuple[dict[str, str], ...]:
-    """Return the documents of the steps that stopping undoes. What is left stays as it is."""
+    """Return the documents of the steps that a stop undoes. It changes no other step."""
     return tuple(
         {"attribute": undo.attribute, "before": undo.after, "after": undo.before}
         for undo in found

@@ -160,9 +160,9 @@ class RedriveMarker(Struct, frozen=True):
         return _replace_mark(message, QUARANTINED, mark)
 
     def knows(self, message: Message) -> bool:
-        """Return True if this redrive sent this text to this queue, and it failed in no other.
+        """Return True if this redrive sent the message's text to its source, and it failed there.
 
-        A consumer may have sent it to the DLQ. SQS names no source then.
+        If a consumer sent it to the DLQ itself, SQS names no source. That counts as the source.
         """
         mark = _read_mark(message, REDRIVEN, RedriveMark)
         if mark is None or (message.source_arn or self.source_arn) != self.source_arn:

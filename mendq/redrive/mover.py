@@ -335,7 +335,7 @@ class MessageMover:
         )
 
     def _note_gone(self, sent: Iterable[Message], gone: Collection[str]) -> None:
-        """Let groups be opened again whose messages went."""
+        """Mark the groups whose messages went to be opened again."""
         groups = {message.group_id for message in sent} - self._stopped_groups
         for group in groups & self._groups.keys():
             self._groups[group] -= set(gone)

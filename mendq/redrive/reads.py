@@ -120,7 +120,7 @@ def read_situation(
 
 
 def make_lasting_blocker(because: str) -> Blocker:
-    """Return a block that waiting cannot end, or none if there is no reason."""
+    """Return a blocker that waiting cannot end, or an empty one if there is no reason."""
     return Blocker(because, for_good=bool(because))
 
 
@@ -165,7 +165,7 @@ def find_replaced_queue(progress: RedriveProgress, dlq: Facts, source: Facts) ->
 
 
 def find_returned_cause(progress: RedriveProgress, run: RedriveRun) -> str:
-    """Return which case says that the cause shows at the source again; empty if none does."""
+    """Return which case shows that the cause is back at the source. Empty if none does."""
     for case in run.open_cases.newest_about([progress.source_arn]):
         if case.symptom in CAUSES and still_shows(case):
             return f"case {case.case_id} says that {case.symptom} shows at the source"

@@ -144,9 +144,9 @@ def find_source_arn(case: Case) -> str:
 def choose_progress(
     claimed: RedriveClaim, case: Case, source_arn: str, run: RedriveRun
 ) -> RedriveProgress:
-    """Return the case's stored progress, or a new one in the place of another case's.
+    """Return the case's stored progress. If another case's is stored, return a new one.
 
-    A progress that cannot be read may have been this case's own, so the new one is halted.
+    If the stored progress cannot be read, it may be this case's own, so the new one is halted.
     """
     progress = claimed.progress
     damage = claimed.damage

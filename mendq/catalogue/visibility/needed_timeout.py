@@ -328,7 +328,7 @@ def _raise_to(
 def _is_sure(facts: Facts, need: VisibilityNeed) -> bool:
     """Return False if messages only died, and only a tag says that work takes longer.
 
-    The tag may be old, and consumers that extend their messages lose none for want of time.
+    The tag may be out of date, and a consumer that extends its messages needs no longer timeout.
     """
     measured = facts.measured
     only_died = facts.found and measured is not None and not measured.shows_a_race
