@@ -72,8 +72,10 @@ The rules, each with its reason and what would be lost without it:
     outage would hide behind the first team's case.
 
 13. The ground of a refusal decides whether people hear about it (`Ground`). A refusal by the
-    queue's own facts is news about the queue. A budget or a cooldown is about Mendq, and no news.
-    Otherwise, people would get a notification for each queue whenever a freeze begins.
+    queue's own facts is news about the queue. A freeze or a cooldown is about Mendq, and no news.
+    Otherwise, people would get a notification for each queue whenever a freeze begins. An
+    escalation notifies in spite of its ground: for example, an attribute was written as often as a
+    day allows, so more writes do not help.
 
 14. When in doubt, nothing is written. Every way through `decide` that does not end in `WriteFix`
     leaves the queue as it is.

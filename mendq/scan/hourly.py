@@ -4,7 +4,8 @@ Mendq looks at every managed queue once an hour. The look of one hour is a round
 every ten minutes and may run for 15, so a round can take several runs, and any run can be cut off.
 `scan_hourly` is one run: it claims what is left of the round, scans (`mendq/scan/scan.py`), hands
 findings to heal, stores the results, and notes how far it came. The position of the round is one
-item of the case store (`mendq/scan/store.py`).
+item of the case store (`mendq/scan/store.py`). There, a `Stretch` is the part of a round that a run
+has claimed; in `scan.py`, a stretch is 200 queues.
 
 Rules:
 
