@@ -55,7 +55,9 @@ def deploy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Deploy]:
     deployed: list[Entry[Any]] = []
 
     def at(handler: Entry[Any], account: Account, /, **over: Any) -> None:
-        settings = handler.settings.of({**structs.asdict(account.settings), **over})
+        known = {**structs.asdict(account.settings), **over}
+        needed = {name for name in handler.settings.__struct_fields__ if name in known}
+        settings = handler.settings(**{name: known[name] for name in needed})
         for variable, text in settings.to_environment().items():
             monkeypatch.setenv(variable, text)
         monkeypatch.setattr(Clients, "of_this_lambda", lambda: account.clients)
