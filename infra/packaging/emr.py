@@ -75,7 +75,13 @@ OURS = (
     *(f"mendq/nightly/{each}.py" for each in ("__init__", "verdict")),
 )
 # The Lambdas' own: they need msgspec, and the job runs where nothing compiled loads.
-_COMPILED = ("model/prices", "model/settings", "notifications/notification", "notifications/sent")
+_COMPILED = (
+    "model/prices",
+    "model/settings",
+    "notifications/announcements",
+    "notifications/notification",
+    "notifications/sent",
+)
 
 ENTRY_POINT = """\
 import sys
