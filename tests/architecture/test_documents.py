@@ -98,3 +98,17 @@ def _leads(page: Path, text: str, link: str) -> bool:
 @pytest.mark.parametrize("page", [*OTHERS, *PAGES], ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     assert _dead(page, page.read_text()) == set()
+
+
+_STEP = re.compile(r"^\|[^|]*\| `([\w/]+\.py)` `([\w.]+)` \|", re.MULTILINE)
+STEPS = _STEP.findall((ROOT / "CONTRIBUTING.md").read_text())
+
+
+@pytest.mark.parametrize(("path", "name"), STEPS, ids=[name for _, name in STEPS])
+def test_function_in_a_table_of_contributing_is_defined_in_the_named_file(
+    path: str, name: str
+) -> None:
+    assert len(STEPS) >= 20
+    source = (ROOT / path).read_text()
+    for part in name.split("."):
+        assert re.search(rf"^ *(?:class|def) {part}\b", source, re.MULTILINE)
