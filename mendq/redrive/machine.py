@@ -33,11 +33,15 @@ The case store holds one item per DLQ: the claim, the key of the marks, and the 
 
 Rules, each with its reason:
 
-1. The first row that matches decides, so the order of the rows is part of their meaning. A reason
-   that lasts (a tag, a deleted queue, the cause) comes first, then a freeze. Both come before the
-   sample and before any send. Otherwise a redrive would wait for a freeze to end although it must
-   halt, or would send while its cause is back. The redrive's own waits come after the sample:
-   otherwise it would wait although too many messages have come back.
+1. The first row that matches decides, so the order of the rows is part of their meaning.
+   BLOCKED_FOR_GOOD (a tag, a deleted queue, the cause) comes first and halts even during a freeze:
+   waiting cannot help. The freeze comes next, before every other reason to halt: a redrive must not
+   halt for its age or for ticks without a result while others have stopped it. OTHER_MOVE_TASK
+   comes before TICKS_WITHOUT_RESULT for the same reason, but after the age: another's task must not
+   hold a redrive for ever. All of them come before the sample and before any send, because they
+   need no look at the messages. The redrive's own waits (BLOCKED_FOR_NOW, SOURCE_UNREAD,
+   NO_DELETES) come after the sample: otherwise it would wait although too many messages have come
+   back.
 2. Store first, then act. A run may die between any two calls. If it acted first, the next run would
    not know about the messages in flight, and would send the whole stage once more.
 3. Messages that were in flight when a run died may have gone or not. They use up the stage and
@@ -50,13 +54,20 @@ Rules, each with its reason:
 6. A soak ends by time and by evidence. Messages that may still be in the source, unread, have
    proven nothing. Otherwise a redrive to a queue without consumers would end as verified.
 7. Messages go no faster than a share of the messages that the source's consumers delete, and not at
-   all if these delete none. Otherwise new messages of the source would wait behind a backlog.
+   all if these delete none. Otherwise new messages of the source would wait behind a backlog. Two
+   exceptions keep a slow queue from taking for ever: a canary is sent whole, and after it at least
+   `Bounds.least_per_tick` messages go per tick, however slow the consumers are.
 8. Mendq yields to others. During a freeze, or while another message movement task runs, it neither
-   samples nor sends, and that time counts for no other wait. Otherwise two movers would receive
-   each other's messages, and a long incident would halt redrives that nothing is wrong with.
-9. Each of its own waits ends. A wait with a known reason halts the redrive when patience is over;
-   three ticks in a row without a result halt it, and so does an age that no message can have.
-   Otherwise people would never hear about a redrive that cannot continue.
+   samples nor sends. Its own waits (`Waits`: patience, ticks without a result) begin anew
+   afterwards. Otherwise two movers would receive each other's messages, and a long incident would
+   halt redrives that nothing is wrong with. All other clocks run on: the end of a soak, the time of
+   a stage, the age of the redrive. So a soak can pass during a freeze. That is safe, because
+   messages that fail come back meanwhile, and the next tick takes a sample before it sends.
+9. No wait lasts for ever. A wait that nothing bounds by itself (WAIT_WITH_PATIENCE, and messages
+   that SQS refuses) halts the redrive when patience is over; three ticks in a row without a result
+   halt it, and so does an age that no message can have. WAIT has no patience, because the clock
+   ends it: a soak has an end, and a turn comes with the next tick. A freeze alone may last as long
+   as people want. Otherwise people would never hear about a redrive that cannot continue.
 10. Messages can be back in three ways, and each counts: with the mark of this redrive, without it
     (newly dead), and in a FIFO group or behind a sample that was too short, where only the
     queue's count shows them (unseen). Otherwise consumers that drop attributes would hide that
