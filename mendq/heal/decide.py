@@ -4,8 +4,12 @@ Theory of operation
 ===================
 
 `decide` is pure. It reads a `Situation` and returns one `Decision`. It calls neither AWS nor the
-case store, so the real run, an approval, the dry run and the backtest cannot differ: they only
-gather the situation and carry out the decision in their own ways.
+case store, so the same situation leads to the same decision in the real run, after an approval, in
+the dry run and in the backtest. They differ in what they gather and in how they carry out the
+decision. `gather.py` declines some groups before `decide` is asked: not_managed, never_seen,
+queue_gone, queue_refuses_us, case_store_unreadable, and for a finding case_already_open,
+said_already, not_found and said_of_another. The dry run asks only for not_managed, not_found and
+said_of_another there. The backtest knows no cases, claims and freezes, and uses the default limits.
 
 The caller asks in stages, because each stage costs more than the one before it. The situation holds
 what is known. If `decide` must know more, its answer says so (`NeedsFacts`, `NeedsReach`); the
@@ -17,6 +21,14 @@ caller adds that to the situation and asks again.
     3. after queues were counted  how many show the symptom      ABOUT_THE_PLAN, then the mode
     4. after a refused write      why the write was refused      nothing more
 
+A case that waits (approved, or its last step did not help) goes through the same stages with other
+questions, because it was decided once already:
+
+    1. before the queue is read   case store, the mode           claimed_by_another; is it `heal`?
+    2. after it was read          the queue's facts              the plan again, then the freeze
+    3. after queues were counted  how many show the symptom      ABOUT_THE_PLAN
+    4. after a refused write      why the write was refused      nothing more
+
 The rules, each with its reason and what would be lost without it:
 
  1. The cheapest questions come first. In a storm of failed calls most decisions end in stage 1,
@@ -24,26 +36,34 @@ The rules, each with its reason and what would be lost without it:
     make many calls to AWS, and a storm would throttle the account's own tools.
 
  2. Within stage 1 a claim is asked about before a freeze. Another run that holds a claim may have
-    written already. Otherwise, a case could say that a freeze stopped a write that was made.
+    written already. Otherwise, a case could say that a freeze stopped a write that was made. A
+    freeze refuses only what would be written (`Situation.writes`): not a queue in `observe` or
+    `propose`, and no symptom that notifies anyway.
 
- 3. A failed call is only a hint. It takes three distinct calls within ten minutes to believe it
-    (`Evidence.suffices`), or one measurement, which stands for hours of counting. Calls that do not
-    suffice yet are kept, because the next batch may complete them. Otherwise, one caller's
-    mistake, or one record delivered twice, would change a production queue.
+ 3. A failed call is only a hint. It takes several distinct calls close together to believe it
+    (`Evidence.suffices`; DISTINCT_EVENTS and WITHIN_SECONDS in `mendq/model/evidence.py`), or one
+    measurement, which stands for hours of counting. Calls that do not suffice yet are kept, because
+    the next batch may complete them. Otherwise, one caller's mistake, or one record delivered
+    twice, would change a production queue.
 
  4. Only calls from after the queue's last change count. What failed before says nothing about the
-    queue as it is now. If a queue changes so often that its failed calls are always excused, a
-    person is told (`keeps_changing`). Otherwise, Mendq would fix what was just fixed, or an
-    automation that changes the queue every hour would hide its faults.
+    queue as it is now. If MOST_CHANGES changes (`situation.py`) within a day have each excused
+    failed calls, a person is told (`keeps_changing`), unless the queue is in `observe`. Otherwise,
+    Mendq would fix what was just fixed, or an automation that changes the queue every hour would
+    hide its faults.
 
  5. A person's value wins. If the value that Mendq wrote last is gone, someone else set another one.
-    Mendq says so once and leaves the attribute alone for seven days. Otherwise, Mendq and a person,
-    or a template, would overwrite each other's values.
+    Mendq says so once and leaves the attribute alone for SILENT_DAYS (`mendq/model/case.py`).
+    Otherwise, Mendq and a person, or a template, would overwrite each other's values.
 
  6. Many queues that show one symptom at once have one cause, and it is not the queues. Mendq
-    changes none of them, and people get one notification for all. Counting comes late because it
-    may list every managed queue, and before the write because each write alone would look right.
-    Otherwise, an outage of AWS or a bad deployment would rewrite a whole account.
+    changes none of them, and people get one notification for all. Many are more than
+    `Limits.mass_symptom_queues` within the hour, or more than the share `Limits.mass_symptom_share`
+    of the managed queues, and always more than COINCIDENCE_QUEUES. The share counts once among all
+    managed queues and once among those in the same or a higher mode (`guardrails.why_many`). The
+    case of a symptom that notifies anyway is recorded even so, with its own reason. Counting comes
+    late because it may list every managed queue, and before the write because each write alone
+    would look right. Otherwise, an outage of AWS or a bad deployment would rewrite a whole account.
 
  7. The mode decides how far an agreed plan goes: `observe` records a case, `propose` asks a person,
     `heal` writes. The plan itself may lower the mode (`Plan.at_most`): some changes always need a
@@ -60,22 +80,29 @@ The rules, each with its reason and what would be lost without it:
     the person never saw.
 
 10. A reason that passes without a person does not end a waiting case (PASSING): a cooldown, a
-    freeze, a mass symptom, or messages that someone else is taking. The case keeps waiting, and the
-    reason is stored next to it, so that people see why. Otherwise, an approval would be lost in
-    each freeze.
+    freeze, a mass symptom, or messages that someone else is taking (`messages_are_taken`). The same
+    holds for a guardrail or a refused write that says `again` or opens no case, such as another
+    run's claim. The case keeps waiting, and the reason is stored next to it, so that people see
+    why. Otherwise, an approval would be lost in each freeze. A freeze does not stop the clock: the
+    plan is made before the freeze is asked about, so an approval can expire during a freeze, for
+    example because the queue is healthy or the plan has changed.
 
 11. Repeats are silent (`mendq.heal.repeats`). A case that only repeats what people were told
-    recently is not opened. Otherwise, people would stop reading the notifications.
+    recently is not opened. How long that is depends on how the last case ended: from the cooldown
+    for failed calls to REMEMBERED for a fault in the configuration (`is_repeat`). Otherwise, people
+    would stop reading the notifications.
 
-12. An open case never hides new victims. If other callers begin to fail while a case is open that
-    only notifies, people are told again, at most once an hour. Otherwise, a second team's
-    outage would hide behind the first team's case.
+12. An open case never hides new victims. If other callers begin to fail while a case of a symptom
+    that notifies anyway is open and escalated, people are told again, at most once in
+    NEW_CALLERS_EVERY (`situation.py`). Enough calls of these callers alone get past every refusal
+    of stage 1. Otherwise, a second team's outage would hide behind the first team's case.
 
 13. The ground of a refusal decides whether people hear about it (`Ground`). A refusal by the
     queue's own facts is news about the queue. A freeze or a cooldown is about Mendq, and no news.
-    Otherwise, people would get a notification for each queue whenever a freeze begins. An
-    escalation notifies in spite of its ground: for example, an attribute was written as often as a
-    day allows, so more writes do not help.
+    If the refusal is about many queues (MANY_QUEUES), the case itself notifies nobody: the one
+    notification of rule 6 does. Otherwise, people would get a notification for each queue whenever
+    a freeze begins. If the refusal is about Mendq, an escalation notifies all the same: for
+    example, an attribute was written as often as a day allows, so more writes do not help.
 
 14. When in doubt, nothing is written. Every way through `decide` that does not end in `WriteFix`
     leaves the queue as it is.
