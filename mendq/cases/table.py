@@ -7,23 +7,41 @@ queue: what is known, and may this run go on?
 
 A case is one symptom on one queue. It moves by numbered transitions. A change of a queue goes
 look, decide, claim, write to the queue, record; this package does the look, the claim and the
-record. A claim is the right to change some attributes of one queue for 120 seconds.
+record. A claim is the right to change some attributes of one queue for 120 seconds, counted from
+the start of the run.
 
-    partition    sort key            content
-    queue ARN    case#SYMPTOM        the newest case as it is now, and the claim on it
-    queue ARN    attribute#NAME      Mendq's writes to the attribute, and the claim on it
-    queue ARN    snapshot#CASE#N     the queue's configuration before transition N
-    queue ARN    evidence#SYMPTOM    failed calls that may open a case
-    queue ARN    changes#SYMPTOM     the last day's changes that explain failed calls
-    queue ARN    page#SYMPTOM        the newest notification, with its text until it is sent
-    case#CASE    000001, 000002      each transition, for 400 days
-    account      freeze, spread#...  facts about the whole account: freeze, budgets, spread
+    partition   sort key               expires after  content
+    queue ARN   case#SYMPTOM           never          the newest case as it is now, its claim
+    queue ARN   attribute#NAME         never          Mendq's writes to the attribute, its claim
+    queue ARN   snapshot#CASE#N        never          the configuration before transition N
+    queue ARN   evidence#SYMPTOM       2 hours        failed calls that may open a case
+    queue ARN   changes#SYMPTOM        1 day          changes that explain failed calls
+    queue ARN   page#SYMPTOM           never          the newest notification, its text until sent
+    queue ARN   measured               1 hour         failed calls had the queue measured
+    queue ARN   redrive                never          a DLQ's redrive: progress, claim, key
+    queue ARN   baselines              400 days       configurations that were healthy
+    queue ARN   pin                    never          the queue policy that a person pinned
+    queue ARN   approved               never          sources that a person approved for a DLQ
+    case#CASE   000001, 000002         400 days       each transition
+    account     freeze                 never          the freezes; a thaw deletes the item
+    account     spread#WORD            2 hours        queues that show a symptom
+    account     writes#MINUTE          1 hour         the budget of writes per minute
+    account     page#SYMPTOM           never          the newest notification about the account
+    account     pages#SEVERITY#HOUR    2 hours        the budget of notifications per hour
+    account     scan                   never          the position of the hourly scan, its claim
+    account     metrics#DAY            2 days         metrics that the scan has read
+    account     said_of_configuration  30 days        faults that people were told of
+    account     baselines#SHARD        never          digests of the stored baselines
+    account     moves#HOUR             1 day          queues that messages are moved into
+    account     aws_health             7 days         events of AWS Health
+    account     probe                  never          the newest probe
 
 `CaseStore` serves a run that decides about one symptom on one queue. `OpenCases` serves runs that
 go through many cases: follow-up, scan, command line. `transactions.py` has the conditions,
 `items.py` the keys and the format of items, `view.py` the result of a look.
 
-`mendq/redrive/store.py`, `mendq/scan/store.py` and a few others keep more items in the same table.
+Each write of an item that expires begins its time anew. Items about redrives, scans, pins,
+baselines, AWS Health and the probe are read and written in those modules, not here.
 
 Rules:
 
@@ -50,8 +68,10 @@ Rules:
 5. A snapshot is written once per transition. A run that claims again after a crash keeps the
    snapshot that is there: a new one would hold Mendq's own value, and a rollback would do nothing.
 
-6. A claim ends by `record`, by `release` if nothing was written to the queue, or after 120 seconds.
-   That is longer than a Lambda that writes may run. The claim stores the intent: the transition
+6. A claim ends by `record`, by `release` if nothing was written to the queue, or 120 seconds after
+   the start of the run that took it (`Claim.until`). That is longer than a Lambda that writes may
+   run. `release` also deletes the snapshot: nothing was written that could be undone, and the next
+   claim must store the queue as it is then. The claim stores the intent: the transition
    that the run is about to make. If the run dies, the next one finds the intent and sees on the
    queue whether the write was made. A claimed case becomes due when its claim expires, so follow-up
    looks even if no event comes. The first case of a symptom on a queue has no item to hold yet; the
@@ -64,8 +84,10 @@ Rules:
 8. The index `open_cases` is a to-do list, not the truth. It lists a case while it is open and until
    people were notified of its end, and a transition until it is in the case bucket. It may lag by a
    moment. So a method that postpones, annotates or closes a case first checks that the case is
-   still at the same transition, and changes nothing if it is not. A case is never postponed past
-   the end of a claim on it: follow-up must look then whether the claim's run has died.
+   still at the same transition, and changes nothing if it is not. `postpone_unread` cannot do that,
+   because it knows a case only from the index; it checks that the due time is still the one listed.
+   A case is never postponed past the end of a claim on it: follow-up must look then whether
+   the claim's run has died.
 
 9. An item that Mendq cannot read is not guessed at. A method about one case or queue raises
    CaseStoreUnreadable, since the item may be the one that counts. The list of open cases leaves it
