@@ -39,7 +39,8 @@ Rules:
 5. A file is what it was when it was listed. On the driver no more bytes are read than the listing
    said, so that a growing file cannot fill the memory.
 
-6. Small trails are read in this process, large ones by Spark. Up to 384 MB of compressed files the
+6. Few files are read in this process, many by Spark. The limits hold for one `read`, not for the
+   trail or the run: a run that reads more days decides anew. Up to 384 MB of compressed files the
    driver is done before Spark has started its Python workers; the standard library, which takes
    eight times as long, gets an eighth. If the files turn out to hold more than 25,000 failed calls
    or take more than 120 seconds, the driver gives up and Spark reads all of them from the start.

@@ -5,7 +5,7 @@ every ten minutes and may run for 15, so a round can take several runs, and any 
 `scan_hourly` is one run: it claims what is left of the round, scans (`mendq/scan/scan.py`), hands
 findings to heal, stores the results, and notes how far it came. The position of the round is one
 item of the case store (`mendq/scan/store.py`). There, a `Stretch` is the part of a round that a run
-has claimed; in `scan.py`, a stretch is 200 queues.
+has claimed.
 
 Rules:
 
@@ -28,19 +28,24 @@ Rules:
    permission or an outage must not count as a scan. This holds for the first run only. Otherwise a
    few queues that refuse Mendq, at the end of the list, would keep every round from ending.
 
-6. All findings are noted before heal is called for the first time. Heal changes nothing if many
-   queues show a symptom at once; called queue by queue, it would change the first few before it
-   could see that.
+6. All queues that show a symptom are noted before heal is called for the first time. Heal changes
+   nothing if many queues show a symptom at once; called queue by queue, it would change the first
+   few before it could see that. Faults in configurations are not noted (`_is_mass`): many queues
+   may have had one for long, so their number does not show a common cause.
 
-7. Heal and people are not flooded. Only a few new faults in configurations are handed over a day.
-   Of a mass symptom, only as many queues as one call holds are handed over. The most urgent
-   findings go first. If another symptom of the queue explains a finding, the finding waits. Metrics
-   that heal will read again are counted in the scan's budget.
+7. Heal and people are not flooded. At most NEW_FAULTS_A_DAY (`selection.py`) new faults in
+   configurations are handed over a day. Of a mass symptom, only MOST_IN_A_CALL queues
+   (`mendq/cases/finding.py`) are handed over, which is one call of heal. The most urgent findings
+   go first. If another symptom of the queue explains a finding, the finding waits. Metrics that
+   heal will read again are counted in the scan's budget; if the budget is spent, only faults in
+   configurations wait.
 
 8. A baseline, the configuration of a healthy queue, is stored only if everything on the queue was
    checked (rule 6 of `scan.py`), the scan found no fault, and no case is open or ended unresolved
-   within the day. Symptoms that let the queue work do not count: faults in its configuration, and
-   those that merely cost money. If baselines cannot be stored, the run reports that and continues.
+   within the day. Tolerated symptoms (`_ToleratedSymptoms`) count neither as a fault nor as a case:
+   faults in the configuration, those without a plan, and those that merely cost money. But a
+   changed configuration that has a new fault is not stored (`is_new`). If baselines cannot be
+   stored, the run reports that and continues.
 
 9. A round's results are one object in the case bucket; each run adds its part. It lists all managed
    queues, so that the nightly job can tell why an incident has no case.

@@ -6,7 +6,7 @@ consumer that receives and never deletes. So every managed queue is looked at on
 
 Looking has two prices. SQS calls are cheap but limited per second. CloudWatch bills every metric.
 So `scan` works in two steps. It first reads attributes, tags and consumers of all queues, 200 at a
-time, called a stretch. That settles most symptoms, and leaves suspects: queues of which only a
+time, called a block. That settles most symptoms, and leaves suspects: queues of which only a
 measurement can tell. Then it measures the suspects for as long as the allowance lasts.
 `mendq/scan/reader.py` makes the calls, each once and within AWS's rates. `mendq/scan/hourly.py`
 decides where an hour's scan begins and ends, and hands findings to heal.
@@ -17,8 +17,8 @@ Rules:
    would spend the whole budget. A queue is suspect of a symptom only if its attributes, tags and
    consumers make the symptom possible.
 
-2. Results come stretch by stretch, each with the name of its last queue in `after`. If no time is
-   left for another stretch, `scan` stops looking and measures the suspects it has. The caller knows
+2. Results come block by block, each with the name of its last queue in `after`. If no time is
+   left for another block, `scan` stops looking and measures the suspects it has. The caller knows
    by `after` which queues were looked at; the others are in no result at all, not even as skipped.
 
 3. A failure costs one queue, or one symptom of one queue. A queue that cannot be read is counted as
@@ -44,9 +44,10 @@ Rules:
    `off`. Mendq is responsible for it: nobody else would notice its faults. It is looked at once per
    scan.
 
-8. A detection that takes redrives into account runs twice: first without asking for them, then with
-   them if it found something. Listing redrives costs a call per DLQ, and a redrive can only explain
-   a finding away, never make one.
+8. A detection that takes redrives into account runs twice if the queue was measured
+   (`Facts.measured`) and the first run found something: first without asking for redrives, then
+   with them. Listing redrives costs a call per DLQ, and a redrive can only explain a finding away,
+   never make one. It explains measurements only, so other findings need no second run.
 
 It stores nothing, notifies nobody, and does not choose which findings matter. So
 `mendq scan --dry-run` can use the same function.
@@ -75,7 +76,7 @@ from mendq.model.metrics import Window
 from mendq.notifications.queue_lines import described
 from mendq.scan.reader import THREADS, ScanReader
 
-QUEUES_A_STRETCH = 200
+QUEUES_A_BLOCK = 200
 # Needs that are met for every suspect before a detection's other needs are.
 OF_A_SUSPECT = frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS, Need.MEASUREMENTS})
 # Needs of a plan that no detection has. Heal makes the plans.
@@ -100,7 +101,7 @@ def scan(
     allowance: Allowance,
     symptoms: Iterable[Symptom] = CATALOGUE,
 ) -> Iterator[Scanned]:
-    """Scan the queues and yield one result per stretch, then one per batch of measured suspects.
+    """Scan the queues and yield one result per block, then one per batch of measured suspects.
 
     `together` adds results up. This writes and records nothing; the caller does.
 
@@ -114,13 +115,13 @@ def scan(
     suspects: list[_Suspect] = []
     with_source = set[str]()
     with ThreadPoolExecutor(THREADS) as pool:
-        for first in range(0, len(queues), QUEUES_A_STRETCH):
+        for first in range(0, len(queues), QUEUES_A_BLOCK):
             if not allowance.may_look():
                 break
-            stretch = queues[first : first + QUEUES_A_STRETCH]
-            new = [queue for queue in stretch if queue.queue_arn not in with_source]
+            block = queues[first : first + QUEUES_A_BLOCK]
+            new = [queue for queue in block if queue.queue_arn not in with_source]
             looks = list(pool.map(lambda queue: _look_at(queue, reader, detected), new))
-            seen_already = with_source.union(queue.queue_arn for queue in stretch)
+            seen_already = with_source.union(queue.queue_arn for queue in block)
             made_dlqs = sorted({look.made_dlq for look in looks} - {"", *seen_already})
             with_source.update(made_dlqs)
             looks += pool.map(lambda dlq: _look_at_made(dlq, reader, detected), made_dlqs)
@@ -129,7 +130,7 @@ def scan(
             seen = Scanned()
             for look in looks:
                 seen = together(seen, look.scanned)
-            yield replace(seen, suspects=len(new_suspects), after=stretch[-1].name)
+            yield replace(seen, suspects=len(new_suspects), after=block[-1].name)
     suspects.sort(key=lambda suspect: suspect.turn(reader.now))
     yield from _measure(suspects, reader, allowance)
 

@@ -120,7 +120,7 @@ def test_a_queue_that_is_managed_by_now_is_asked_itself(scanned: Scanning) -> No
 def test_what_an_hour_was_too_short_for_comes_first_in_the_next(
     scanned: Scanning, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mendq.scan.scan.QUEUES_A_STRETCH", 1)
+    monkeypatch.setattr("mendq.scan.scan.QUEUES_A_BLOCK", 1)
     names = [scanned.account.queue(f"q-{n}").rpartition(":")[2] for n in range(4)]
     symptoms, seen = [slow(of_configuration=True)], list[list[str]]()
     an_hour_on(scanned.account)

@@ -108,7 +108,7 @@ def test_a_round_that_ran_out_of_time_is_resumed_where_it_stopped(
     scanned: Scanning, monkeypatch: pytest.MonkeyPatch, lies: bytes
 ) -> None:
     """Whatever somebody has put in the place of what it had found."""
-    monkeypatch.setattr("mendq.scan.scan.QUEUES_A_STRETCH", 2)
+    monkeypatch.setattr("mendq.scan.scan.QUEUES_A_BLOCK", 2)
     for n in range(5):
         scanned.account.queue(f"q-{n}")
     an_hour_on(scanned.account)
