@@ -27,7 +27,7 @@ from mendq.heal.approve import (
 )
 from mendq.heal.owners import Functions, ask_owner
 from mendq.heal.recover import read_written, settle_claim
-from mendq.heal.undo import Outcome, Undo, Written, steps_of, stopped_by, undos, written_by
+from mendq.heal.undo import Undo, UndoOutcome, Written, steps_of, stopped_by, undos, written_by
 from mendq.model.case import SILENT_DAYS, Case, State
 from mendq.model.facts import Facts
 from mendq.model.plan import AWS_REFUSED, Ignore, Refusal, Retry
@@ -173,10 +173,12 @@ class _Asked(AskedCase, frozen=True):
         """
         was_undone = any(step["attribute"] == found.attribute for step in self.newest.steps)
         is_same = not facts.made_after(self.newest.at)
-        if was_undone and found.outcome is Outcome.NOTHING and is_same:
-            return replace(found, outcome=Outcome.UNDONE)
-        is_theirs = was_undone or found.outcome is Outcome.UNDONE
-        return replace(found, outcome=Outcome.THEIRS, step=None, command="") if is_theirs else found
+        if was_undone and found.outcome is UndoOutcome.NOTHING and is_same:
+            return replace(found, outcome=UndoOutcome.UNDONE)
+        is_theirs = was_undone or found.outcome is UndoOutcome.UNDONE
+        if is_theirs:
+            return replace(found, outcome=UndoOutcome.THEIRS, step=None, command="")
+        return found
 
 
 def _document(case: Case, found: Iterable[Undo]) -> Document:

@@ -19,7 +19,7 @@ from mendq.notifications.commands import delete_queue_command, set_command
 NEVER_PUT_BACK = frozenset({"MessageRetentionPeriod", "Policy"})
 
 
-class Outcome(StrEnum):
+class UndoOutcome(StrEnum):
     """The result for one attribute."""
 
     UNDONE = "undone"
@@ -61,7 +61,7 @@ class Undo(Struct, frozen=True):
     """
 
     attribute: str
-    outcome: Outcome
+    outcome: UndoOutcome
     before: str
     after: str
     now: str | None
@@ -75,12 +75,12 @@ class Undo(Struct, frozen=True):
 
     def done(self) -> Undo:
         """Return the attribute after its undoing was written."""
-        return replace(self, outcome=Outcome.UNDONE, now=self.before)
+        return replace(self, outcome=UndoOutcome.UNDONE, now=self.before)
 
     def by_person(self, queue_arn: str) -> Undo:
         """Return the attribute with the command for a person. AWS did not let Mendq write it."""
         command = set_command(queue_arn, {self.attribute: self.before})
-        return replace(self, outcome=Outcome.PRINTED, command=command)
+        return replace(self, outcome=UndoOutcome.PRINTED, command=command)
 
 
 def written_by(history: Sequence[Case]) -> tuple[Written, ...]:
@@ -145,24 +145,24 @@ def _undo(written: Written, snapshot: Mapping[str, str] | None, facts: Facts) ->
     if kind is not None:
         now = kind.standing_in(facts.attributes)
         before = (kind.standing_in(snapshot) if snapshot else None) or before
-    found = Undo(name, Outcome.THEIRS, before, written.after, now)
+    found = Undo(name, UndoOutcome.THEIRS, before, written.after, now)
     if written.goes_on:
-        return replace(found, outcome=Outcome.UNDONE, now=written.after, stops=True)
+        return replace(found, outcome=UndoOutcome.UNDONE, now=written.after, stops=True)
     if now == before:
-        return replace(found, outcome=Outcome.NOTHING)
+        return replace(found, outcome=UndoOutcome.NOTHING)
     if kind is not None and kind.stays:
         command = delete_queue_command(written.after)
-        return replace(found, outcome=Outcome.PRINTED, command=command)
+        return replace(found, outcome=UndoOutcome.PRINTED, command=command)
     made_anew = facts.made_after(written.last.at)
     if now != written.after or made_anew or written.was_overridden:
         return found
     if kind is None or name in NEVER_PUT_BACK:
         return found.by_person(facts.queue_arn)
-    return replace(found, outcome=Outcome.UNDONE, step=kind.of(now, before))
+    return replace(found, outcome=UndoOutcome.UNDONE, step=kind.of(now, before))
 
 
 def _unless_overruled(found: Undo, view: CaseStoreView) -> Undo:
     last_written = view.record_of(found.attribute).last_written
-    if found.outcome is Outcome.NOTHING or last_written in (None, found.now):
+    if found.outcome is UndoOutcome.NOTHING or last_written in (None, found.now):
         return found
-    return replace(found, outcome=Outcome.THEIRS, step=None, command="")
+    return replace(found, outcome=UndoOutcome.THEIRS, step=None, command="")

@@ -12,8 +12,8 @@ import pytest
 from mendq.cases.attribute_record import AttributeRecord
 from mendq.cases.view import CaseStoreView
 from mendq.heal.undo import (
-    Outcome,
     Undo,
+    UndoOutcome,
     steps_of,
     stopped_by,
     undos,
@@ -64,7 +64,7 @@ def found(
     return undos(written_by(history), snapshots or {}, facts, view or CaseStoreView())
 
 
-def only(undone: tuple[Undo, ...]) -> tuple[Outcome, str, str, str | None]:
+def only(undone: tuple[Undo, ...]) -> tuple[UndoOutcome, str, str, str | None]:
     (each,) = undone
     return each.outcome, each.before, each.after, each.now
 
@@ -77,22 +77,22 @@ def test_ours_goes_back_to_before_the_first_write() -> None:
     first, again = SetVisibilityTimeout(30, 45), SetVisibilityTimeout(45, 68)
     history = [case(first), case(first, n=2, state=State.INEFFECTIVE), case(again, n=3)]
     undone = found(history, visibility("68"))
-    assert only(undone) == (Outcome.UNDONE, "30", "68", "68")
+    assert only(undone) == (UndoOutcome.UNDONE, "30", "68", "68")
     assert steps_of(undone) == (SetVisibilityTimeout(68, 30),)
-    assert only(found(history, visibility("45")))[0] is Outcome.THEIRS
+    assert only(found(history, visibility("45")))[0] is UndoOutcome.THEIRS
 
 
 def test_never_behind_the_value_that_a_person_chose_in_between() -> None:
     history = [case(SetVisibilityTimeout(30, 45)), case(SetVisibilityTimeout(60, 90), n=2)]
-    assert only(found(history, visibility("90"))) == (Outcome.UNDONE, "60", "90", "90")
+    assert only(found(history, visibility("90"))) == (UndoOutcome.UNDONE, "60", "90", "90")
 
 
 def test_what_was_overridden_since_may_be_a_persons() -> None:
     fix = case(SetVisibilityTimeout(30, 45))
     history = [fix, case(SetVisibilityTimeout(45, 68), n=2, state=State.OVERRIDDEN)]
-    assert only(found(history, visibility("45")))[0] is Outcome.THEIRS
+    assert only(found(history, visibility("45")))[0] is UndoOutcome.THEIRS
     again = case(SetVisibilityTimeout(30, 45), n=3)
-    assert only(found([history[1], again], visibility("45")))[0] is Outcome.UNDONE
+    assert only(found([history[1], again], visibility("45")))[0] is UndoOutcome.UNDONE
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_another_queue_of_the_same_name_is_somebody_elses() -> None:
     made = {n: str(int((history[0].at + timedelta(seconds=n)).timestamp())) for n in (0, 1)}
     same = found(history, {**visibility("45"), "CreatedTimestamp": made[0]})
     other = found(history, {**visibility("45"), "CreatedTimestamp": made[1]})
-    assert [only(each)[0] for each in (same, other)] == [Outcome.UNDONE, Outcome.THEIRS]
+    assert [only(each)[0] for each in (same, other)] == [UndoOutcome.UNDONE, UndoOutcome.THEIRS]
 
 
 def test_what_was_absent_goes_back_to_what_that_means() -> None:
@@ -123,7 +123,7 @@ def test_what_was_absent_goes_back_to_what_that_means() -> None:
     reuse = {"KmsDataKeyReusePeriodSeconds": "3600"}
     undone = found(history, reuse, {1: {"VisibilityTimeout": "30"}})
     assert steps_of(undone) == (SetKmsDataKeyReusePeriod(3600, 300),)
-    assert only(found(history, {}))[0] is Outcome.NOTHING
+    assert only(found(history, {}))[0] is UndoOutcome.NOTHING
 
 
 def test_the_snapshot_decides_what_was_before() -> None:
@@ -146,7 +146,7 @@ def test_what_is_never_written_is_printed(
     attribute, before, after = values
     history = [case({"attribute": attribute, "before": before, "after": after})]
     (undone,) = found(history, {attribute: after})
-    assert undone.outcome is Outcome.PRINTED
+    assert undone.outcome is UndoOutcome.PRINTED
     assert steps_of([undone]) == ()
     *command, given = shlex.split(undone.command)
     assert command == [
@@ -155,8 +155,8 @@ def test_what_is_never_written_is_printed(
         "--attributes",
     ]
     assert given == change or json.loads(given) == change
-    assert found(history, {attribute: "3"})[0].outcome is Outcome.THEIRS
-    assert found(history, {attribute: before})[0].outcome is Outcome.NOTHING
+    assert found(history, {attribute: "3"})[0].outcome is UndoOutcome.THEIRS
+    assert found(history, {attribute: before})[0].outcome is UndoOutcome.NOTHING
 
 
 RETENTION = {"MessageRetentionPeriod": "1209600"}
@@ -167,9 +167,9 @@ RAISED = SetMessageRetention(345_600, 1_209_600)
 def test_a_redrive_that_goes_on_is_undone_by_being_stopped_and_nothing_is_written() -> None:
     undone = found([case(REDRIVE, RAISED)], RETENTION)
     messages, retention = undone
-    assert only((messages,)) == (Outcome.UNDONE, HELD, REDRIVE.after, REDRIVE.after)
+    assert only((messages,)) == (UndoOutcome.UNDONE, HELD, REDRIVE.after, REDRIVE.after)
     assert messages.command == ""
-    assert retention.outcome is Outcome.PRINTED
+    assert retention.outcome is UndoOutcome.PRINTED
     assert steps_of(undone) == ()
     assert stopped_by(undone) == (RedriveMessages(REDRIVE.after, REDRIVE.before).document(),)
 
@@ -177,6 +177,6 @@ def test_a_redrive_that_goes_on_is_undone_by_being_stopped_and_nothing_is_writte
 @pytest.mark.parametrize("state", [State.VERIFIED, State.WATCHING, State.ESCALATED, State.CLOSED])
 def test_of_a_redrive_that_is_over_nothing_stands_and_no_command_is_printed(state: State) -> None:
     undone = found([case(REDRIVE), case(REDRIVE, n=2, state=state)], {})
-    assert only(undone) == (Outcome.NOTHING, HELD, REDRIVE.after, HELD)
+    assert only(undone) == (UndoOutcome.NOTHING, HELD, REDRIVE.after, HELD)
     assert undone[0].command == ""
     assert (stopped_by(undone), steps_of(undone)) == ((), ())

@@ -8,7 +8,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from mendq.heal.undo import Outcome
+from mendq.heal.undo import UndoOutcome
 from tests.account.faults import Killed
 from tests.heal.operators import case_of, context_of, fail, move, outcomes, say, undo
 from tests.prove.openings import Turn, approved, call_of, delivered, queue, waiting_case
@@ -24,7 +24,7 @@ def roll_back_of_a_persons_value(world: World) -> Turn:
     case_id = case_of(world.account).case_id
 
     def turn() -> bool:
-        answered, kept = undo(world.account, case_id), {"VisibilityTimeout": Outcome.THEIRS}
+        answered, kept = undo(world.account, case_id), {"VisibilityTimeout": UndoOutcome.THEIRS}
         return "error" not in answered and outcomes(answered) == kept
 
     return turn

@@ -36,7 +36,7 @@ from mendq.cli.redrive.hold import progress_lines, progress_of
 from mendq.cli.undo.answers import Answer, attribute_line, name_later_cases, printed_commands
 from mendq.heal.recover import read_written
 from mendq.heal.restore_policy import new_access
-from mendq.heal.undo import Outcome, undos, written_by
+from mendq.heal.undo import UndoOutcome, undos, written_by
 from mendq.model.case import LOWERED, Case, State
 from mendq.model.evidence import to_text
 from mendq.model.facts import Facts
@@ -87,7 +87,7 @@ class Whole(Struct, frozen=True):
     @property
     def undo(self) -> list[str]:
         """The commands that take back what stands there as the case wrote it."""
-        ours = any(each["outcome"] == Outcome.UNDONE for each in self.standing)
+        ours = any(each["outcome"] == UndoOutcome.UNDONE for each in self.standing)
         printed = printed_commands(each for each in self.standing if not stays(each["attribute"]))
         return [mendq_command("rollback", self.case)] * ours + [*printed.values()]
 
@@ -201,7 +201,7 @@ def print_whole(out: Output, whole: Whole) -> None:
             out.command(line)
     if whole.standing:
         out.heading("Undo")
-        theirs = [each for each in whole.standing if each["outcome"] != Outcome.UNDONE]
+        theirs = [each for each in whole.standing if each["outcome"] != UndoOutcome.UNDONE]
         out.lines(map(attribute_line, theirs))
         for command in whole.undo:
             if not command.startswith("mendq "):

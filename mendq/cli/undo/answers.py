@@ -9,7 +9,7 @@ from typing import Any
 from mendq.cases.table import OpenCases
 from mendq.cli.account import Account
 from mendq.cli.output import Line, Output, minute
-from mendq.heal.undo import Outcome, Written, written_by
+from mendq.heal.undo import UndoOutcome, Written, written_by
 from mendq.model.case import Case, State
 from mendq.model.queue import parts_of
 from mendq.model.steps import CreateDlq, leaves_a_value
@@ -80,7 +80,7 @@ def _print_kept_queue(
 
 def printed_commands(attributes: Iterable[Answer]) -> dict[str, str]:
     """By attribute the commands for what Mendq does not write."""
-    printed = (each for each in attributes if each["outcome"] == Outcome.PRINTED)
+    printed = (each for each in attributes if each["outcome"] == UndoOutcome.PRINTED)
     return {each["attribute"]: each["command"] for each in printed if each.get("command")}
 
 
@@ -115,7 +115,7 @@ def _shown(name: str, text: object) -> str:
 
 def retained_of(answer: Answer) -> list[Answer]:
     """The attributes at which somebody else's value stands."""
-    return [each for each in answer.get("attributes", ()) if each["outcome"] == Outcome.THEIRS]
+    return [each for each in answer.get("attributes", ()) if each["outcome"] == UndoOutcome.THEIRS]
 
 
 def histories_of(transitions: Iterable[Case]) -> dict[str, tuple[Case, ...]]:

@@ -29,7 +29,7 @@ from mendq.cli.undo.answers import (
     printed_commands,
     was_rolled_back,
 )
-from mendq.heal.undo import NEVER_PUT_BACK, Outcome, Written, written_by
+from mendq.heal.undo import NEVER_PUT_BACK, UndoOutcome, Written, written_by
 from mendq.model.case import Case, State
 from mendq.model.steps import stays
 from mendq.notifications.text import counted
@@ -51,13 +51,13 @@ def _once_undone(answer: Answer, history: Sequence[Case], first: Sequence[Answer
 def _then(written: Written, read: Answer | None, back: Mapping[str, str]) -> Answer:
     """What was `read`, unless a later case hides it: then by the value that one puts `back`."""
     name, before, after = written.attribute, written.before, written.after
-    outcome = Outcome.PRINTED if name in NEVER_PUT_BACK or stays(name) else Outcome.UNDONE
+    outcome = UndoOutcome.PRINTED if name in NEVER_PUT_BACK or stays(name) else UndoOutcome.UNDONE
     found = read or {"attribute": name, "outcome": outcome, "before": before, "after": after}
     if (stands := back.get(name)) is None:
         return found
     if stands == found["after"] != found["before"] and not written.was_overridden:
-        return {key: found[key] for key in found if key != "now"} | {"outcome": Outcome.UNDONE}
-    outcome = Outcome.NOTHING if stands == found["before"] else Outcome.THEIRS
+        return {key: found[key] for key in found if key != "now"} | {"outcome": UndoOutcome.UNDONE}
+    outcome = UndoOutcome.NOTHING if stands == found["before"] else UndoOutcome.THEIRS
     return {**found, "outcome": outcome, "now": stands}
 
 
@@ -170,7 +170,9 @@ def _ended(call: Invocation, answers: list[Answer], *, one: bool) -> Exit:
     if errors:
         return Exit.NOT_FOUND if errors <= _GONE else Exit.FAILED
     attributes = [each for answer in answers for each in answer.get("attributes", ())]
-    retained = {each.get("later_case") for each in attributes if each["outcome"] == Outcome.THEIRS}
+    retained = {
+        each.get("later_case") for each in attributes if each["outcome"] == UndoOutcome.THEIRS
+    }
     undone = {each["case_id"] for each in answers if _undone(each)}
     # A queue that stays is printed as well, and is not left undone.
     if not all(map(stays, printed_commands(attributes))) or retained - undone - {None}:
