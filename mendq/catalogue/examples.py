@@ -146,7 +146,7 @@ def measured(known: Measured = _NOTHING, /, **counted: Any) -> Measured:
 
     `visible_now`, `backlog_before` are gauges at either end.
     """
-    ends: dict[str, Any] = {end: getattr(known, end) for end in _ENDS}
+    ends: dict[str, Any] = {"before": known.before, "now": known.now}
     for name in counted.keys() & _GAUGES.keys():
         end, gauge = _GAUGES[name]
         ends[end] = replace(ends[end], **{gauge: counted[name]})

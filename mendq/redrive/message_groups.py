@@ -13,8 +13,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from itertools import groupby, islice
-from operator import attrgetter
 from typing import Any
 
 from msgspec import Struct
@@ -75,10 +73,11 @@ def group_messages(
         for label in _labels(document, varied, bodies=bodies):
             messages_by_label[label].append(message)
     groups = [MessageGroup(*label, tuple(members)) for label, members in messages_by_label.items()]
-    groups.sort(key=lambda group: (WAYS.index(group.by), -len(group.messages), group.what))
+    groups.sort(key=lambda group: (-len(group.messages), group.what))
     largest = list[MessageGroup]()
-    for _, groups_of_way in groupby(groups, attrgetter("by")):
-        largest += islice(groups_of_way, MOST_GROUPS)
+    for way in WAYS:
+        groups_of_way = [group for group in groups if group.by == way]
+        largest += groups_of_way[:MOST_GROUPS]
     exact = _find_exact_filters(largest, messages, now)
     return [
         group if index in exact else replace(group, where="") for index, group in enumerate(largest)
