@@ -1,4 +1,4 @@
-"""Take up the redrive of a case, move it on by a tick, or stop it."""
+"""Begin the redrive of a case, continue it by one tick, or stop it."""
 
 from __future__ import annotations
 

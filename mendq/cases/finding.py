@@ -183,7 +183,7 @@ def share_of_the_day(metrics_per_day: int, now: datetime) -> int:
 def waiting(
     findings: Sequence[Finding], gives_way_to: Mapping[str, frozenset[str]]
 ) -> dict[Finding, str]:
-    """The findings of a round that are not to be taken up yet, each with the symptom before it.
+    """Return the findings of a round that must wait, each with the symptom that goes first.
 
     `gives_way_to` says by symptom which others go first, on the queue or one of its sources.
     """

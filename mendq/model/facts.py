@@ -262,18 +262,18 @@ class Facts(QueueFacts):
     """A queue and what was gathered about it.
 
     `person_visibility_seconds` is the visibility timeout that a person chose last (ours are not
-    counted), `stopped_consumers` are the functions behind mappings that are disabled, `measured`
-    is None where nobody asked or CloudWatch knew nothing, `move_task_running` whether a redrive
-    moves messages into or out of it, `dlq_sources` the queues that name it as their DLQ and are
-    believed (`dlq.is_confirmed`), None where nobody asked, `unconfirmed_sources` those that
-    are not, `approved_sources` those that a person approved a plan for, `dlq_namesake` what
-    stands under the name that Mendq would give to a DLQ of this one, None where
-    nobody asked, `open_symptoms` what cases are open about this queue and, of a DLQ, about its
-    sources; `source_cases` are the newest cases about those, one of each symptom, over or not,
-    `sole_source` is the only one, None where there are more or none; `found` is what a scan found,
-    in a sentence, and empty where failed calls speak. `pin` is the policy that a person called
-    good, if one did. `own_change` is the newest change by Mendq that can have caused the symptom in
-    question; None if no change can, or if it was not checked.
+    counted), `stopped_consumers` are the functions behind mappings that are disabled, `measured` is
+    None where nobody asked or CloudWatch knew nothing, `move_task_running` whether a redrive moves
+    messages into or out of it, `dlq_sources` the queues that name it as their DLQ and are believed
+    (`confirmed_among` in `mendq/model/dlq.py`), None where nobody asked, `unconfirmed_sources`
+    those that are not, `approved_sources` those that a person approved a plan for, `dlq_namesake`
+    what stands under the name that Mendq would give to a DLQ of this one, None where nobody asked,
+    `open_symptoms` what cases are open about this queue and, of a DLQ, about its sources;
+    `source_cases` are the newest cases about those, one of each symptom, over or not, `sole_source`
+    is the only one, None where there are more or none; `found` is what a scan found, in a sentence,
+    and empty where failed calls speak. `pin` is the policy that a person called good, if one did.
+    `own_change` is the newest change by Mendq that can have caused the symptom in question; None if
+    no change can, or if it was not checked.
     """
 
     lambda_consumers: tuple[LambdaConsumer, ...] = ()

@@ -13,7 +13,7 @@ NAMESPACE = "Mendq"
 
 
 class OwnMetric(StrEnum):
-    """Those of the nightly job stand in `nightly_watch.NightlyMetric`."""
+    """Mendq's own metrics, except those of the nightly job (`mendq/nightly/outcome.py`)."""
 
     FAILED_CALLS_SEEN = "FailedCallsSeen"
     UNKNOWN_ERROR_CODES = "UnknownErrorCodes"

@@ -82,7 +82,7 @@ def test_redrive_waits_while_another_run_works_on_the_queue(
 
 
 def test_redrive_waits_for_the_end_of_a_run_that_died_at_work(here: Redriving) -> None:
-    """Its claim has run out, and its intent says that it may have written: `resume` clears that."""
+    """Its claim has run out, and its intent says that it may have written. Follow-up ends that."""
     here.begun(*texts(9))
     claim_as_another_run(here)
     here.account.later(seconds=CLAIM_SECONDS + 1)

@@ -16,7 +16,11 @@ from mendq.model.facts import Facts, Need
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    """Any queue of an account may name any other; `dlq.is_confirmed` says who is believed."""
+    """Return a fault if queues name this one as their DLQ and are not believed.
+
+    Any queue of an account may name any other. `confirmed_among` (`mendq/model/dlq.py`) says which
+    are believed.
+    """
     if not facts.unconfirmed_sources:
         return None
     return DetectedFault(
