@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from mendq.aws.queue import READS_OF_A_NEW_QUEUE, make_queue
 from mendq.model.plan import AWS_REFUSED, Escalate, Retry
 from tests.heal.conftest import ACCOUNT, REGION, Account
 from tests.scan.scanning import refusing
+from tests.waiting import replace_sleep
 
 QUEUE = f"arn:aws:sqs:{REGION}:{ACCOUNT}:orders-dlq"
 GIVEN = {"VisibilityTimeout": "45"}
@@ -20,9 +20,7 @@ GIVEN = {"VisibilityTimeout": "45"}
 @pytest.fixture
 def waited(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Return the seconds that are slept, which no test waits for."""
-    seconds: list[float] = []
-    monkeypatch.setattr(time, "sleep", seconds.append)
-    return seconds
+    return replace_sleep(monkeypatch)
 
 
 def _names(account: Account) -> list[str]:

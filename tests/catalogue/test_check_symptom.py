@@ -108,13 +108,14 @@ The same command with the old value.
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the repository, which git does not track."""
+    """A copy of the repository, in which git tracks no file yet."""
     copy = tmp_path_factory.mktemp("tree")
     ignored = shutil.ignore_patterns("__pycache__", "*.png", "previous")
     for package in PACKAGES:
         shutil.copytree(ROOT / package, copy / package, ignore=ignored)
     for file in ("pyproject.toml", "README.md", "CONTRIBUTING.md"):
         shutil.copy(ROOT / file, copy / file)
+    subprocess.run(["git", "init", "--quiet"], cwd=copy, check=True)
     return copy
 
 

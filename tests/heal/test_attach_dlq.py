@@ -24,6 +24,7 @@ from mendq.model.steps import (
 from tests.account.faults import calls_of
 from tests.heal.conftest import Account
 from tests.scan.scanning import refusing
+from tests.waiting import replace_sleep
 
 OTHER_ACCOUNT = "arn:aws:sqs:us-east-1:444455556666:orders-dlq"
 
@@ -179,9 +180,7 @@ class NotYetVisible:
 @pytest.fixture
 def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The seconds that were waited, of which none pass."""
-    seconds = list[float]()
-    monkeypatch.setattr("time.sleep", seconds.append)
-    return seconds
+    return replace_sleep(monkeypatch)
 
 
 @pytest.mark.parametrize("reads_too_early", [0, 1, 2])

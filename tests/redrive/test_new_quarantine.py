@@ -10,11 +10,12 @@ from botocore.exceptions import ClientError
 
 from mendq.model.case import State
 from tests.redrive.world import LATE, Redriving, texts
+from tests.waiting import replace_sleep
 
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+    replace_sleep(monkeypatch)
 
 
 def came_back(here: Redriving) -> str:
