@@ -24,6 +24,7 @@ from mendq.model.steps import (
     HELD,
     AttributeStep,
     RedriveMessages,
+    SetMessageRetention,
     SetVisibilityTimeout,
 )
 from tests.heal.situations import HELD_BY, NOW, STEP, case, evidence, situation, written
@@ -44,6 +45,15 @@ def on_plan(given: Given) -> Refusal | None:
 
 def code(refusal: Refusal | None) -> str | None:
     return refusal.code if refusal else None
+
+
+def test_overridden_refuses_plan_if_a_person_owns_any_of_its_attributes() -> None:
+    other = SetMessageRetention(345_600, 1_209_600)
+    owned, _ = proposal(overridden_until=NOW + timedelta(seconds=1))
+    for steps in ((STEP, other), (other, STEP)):
+        refusal = guardrails.overridden(owned, Plan(steps, "because"))
+        assert code(refusal) == "overridden"
+    assert guardrails.overridden(owned, Plan((other,), "because")) is None
 
 
 def test_a_quiet_account_refuses_nothing() -> None:

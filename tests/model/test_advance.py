@@ -14,6 +14,8 @@ from mendq.model.case import FINAL, Case, State
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.lifecycle import (
     A_SCAN_AND_ITS_WINDOW,
+    CALL_AGAIN,
+    CALLING,
     CLOUDTRAIL_LAG,
     TABLE,
     QueueStatus,
@@ -255,3 +257,14 @@ def test_what_goes_on_is_due_at_once_and_then_within_every_minute() -> None:
 def test_what_is_verified_is_watched_at_once_as_any_other(verified: Case) -> None:
     assert not verified.goes_on
     assert became(verified, NOW) is State.WATCHING
+
+
+@pytest.mark.parametrize("state", CALLING)
+def test_due_at_of_a_case_that_waits_for_its_owner_is_at_once_then_every_five_minutes(
+    state: State,
+) -> None:
+    waiting = case(state)
+    evidence = VerificationEvidence(TIMING)
+    assert due_at(waiting, evidence, waiting.at) == waiting.at
+    later = waiting.at + MOMENT
+    assert due_at(waiting, evidence, later) == later + CALL_AGAIN
