@@ -1,4 +1,4 @@
-"""Attach the DLQ that a case waits for, and answer what came of the case."""
+"""Attach the DLQ that a case waits for, and answer its outcome."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ from mendq.model.steps import Owner
 
 @entry(OwnerSettings)
 def handler(event: Event, call: Call[OwnerSettings]) -> Event:
-    """Continue a case: `{"case_id", "queue_arn", "symptom"}`. Return what came of it."""
+    """Continue a case: `{"case_id", "queue_arn", "symptom"}`. Return the outcome."""
     run = call.make_writing_context(FixContext, write=attach, whose=Owner.ATTACH_DLQ)
     return call.answer_case(event, continue_case(event, run))

@@ -19,7 +19,7 @@ MOST_CODES = 20
 
 
 class EventKind(Enum):
-    """What an event asks heal to do."""
+    """Kind of an event: what heal must do with it."""
 
     FAILED_CALLS = "failed calls"
     FINDINGS = "findings"
@@ -59,7 +59,7 @@ def handle_findings(event: Event, call: HealCall) -> Event:
 
 
 def handle_case(event: Event, call: HealCall) -> Event:
-    """Continue a case: `{"case_id", "queue_arn", "symptom"}`. Return what came of it.
+    """Continue a case: `{"case_id", "queue_arn", "symptom"}`. Return the outcome.
 
     Raises:
         CaseUnreadable: The event names no case, or is of no known kind.
@@ -79,7 +79,7 @@ def _make_context(call: HealCall) -> FixContext:
 
 
 def _answer_batch(batch: BatchResult, call: HealCall) -> Event:
-    """Count and log what came of the batch. Return the messages that must be delivered again."""
+    """Count and log the batch's outcomes. Return the messages that must be delivered again."""
     call.count(batch.counts())
     for metric, counts in batch.counts_by_symptom().items():
         count_by_symptom(metric, counts)

@@ -1,4 +1,4 @@
-"""Restore the pinned policy that a case waits for, and answer what came of the case."""
+"""Restore the pinned policy that a case waits for, and answer its outcome."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mendq.model.steps import Owner
 
 @entry(OwnerSettings)
 def handler(event: Event, call: Call[OwnerSettings]) -> Event:
-    """Continue a case: `{"case_id", "queue_arn", "symptom"}`. Return what came of it."""
+    """Continue a case: `{"case_id", "queue_arn", "symptom"}`. Return the outcome."""
     pins = Pins(call.clients.dynamodb, call.settings.case_table)
     write = PolicyWriter(pins, call.now).write
     run = call.make_writing_context(FixContext, write=write, whose=Owner.RESTORE_POLICY)

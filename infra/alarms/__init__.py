@@ -94,10 +94,10 @@ _DESCRIPTIONS = tuple(
     for value in vars(module).values()
     if isinstance(value, AlarmDescription)
 )
-# Alarms that reach people by themselves, and those that only composites use.
+# Alarms that notify people directly, and alarms that only composites use.
 NOTIFIED = tuple(description for description in _DESCRIPTIONS if description.severity)
 WATCHED = tuple(description for description in _DESCRIPTIONS if not description.severity)
-# The composite that notifies for the alarms of a part that notify nobody by themselves.
+# By part of the stack: the composite alarm that notifies people for the part's other alarms.
 JOINED: Mapping[str, AlarmDescription] = {
     "Liveness": health.NOT_HEALING,
     "NightlyRuns": health.NIGHTLY_FAILING,

@@ -35,7 +35,7 @@ def in_region(command: str, region: str) -> str:
 
 
 class AlarmDescription(Struct, frozen=True):
-    """What people read about an alarm.
+    """Texts about an alarm for people.
 
     Attributes:
         name: its name in words, with underscores.
