@@ -20,7 +20,10 @@ ROOT = Path(__file__).resolve().parents[2]
 CATALOGUE = ROOT / "mendq" / "catalogue"
 LIST = CATALOGUE / "__init__.py"
 HEADINGS = ("Impact", "Do now", "Verify", "Undo", "Why")
-MOST_LINES, COLUMNS = 45, 100
+MOST_LINES = 45
+COLUMNS = 100
+# Two runbooks of the catalogue share at most 28 % of their lines. A copy shares nearly all.
+MOST_SHARED_LINES = 0.5
 _NAME = re.compile(r"[a-z][a-z_]{0,63}")
 _DERIVE = "Run `make docs`."
 _RECORD = "Run `.venv/bin/python -m tests.catalogue.test_catalogue` and read the diff."
@@ -116,6 +119,27 @@ def _missing_runbook(name: str) -> Iterator[str]:
             f"{shown} takes {lines} lines before `## Why`, and a screen has {MOST_LINES}: move "
             "what is not needed to act below `## Why`."
         )
+    yield from _copied_lines(name, text)
+
+
+def _copied_lines(name: str, text: str) -> Iterator[str]:
+    """Yield a sentence if most lines of the runbook are also in another symptom's runbook."""
+    lines = _lines_of_text(text)
+    for path in sorted((ROOT / "docs" / "runbooks").glob("*.md")):
+        if path.stem in (name, "README"):
+            continue
+        shared = lines & _lines_of_text(path.read_text())
+        if len(shared) > MOST_SHARED_LINES * len(lines):
+            yield (
+                f"docs/runbooks/{name}.md still says what {path.name} says: {len(shared)} of its "
+                f"{len(lines)} lines are the same. Describe this fault, and what to do about it."
+            )
+
+
+def _lines_of_text(runbook: str) -> set[str]:
+    """Return the distinct lines of a runbook, without headings and empty lines."""
+    lines = {line.strip() for line in runbook.splitlines()}
+    return {line for line in lines if line and not line.startswith("#")}
 
 
 def _entry_of(name: str, path: Path) -> tuple[Any, str]:

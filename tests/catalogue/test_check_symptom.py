@@ -223,6 +223,17 @@ def test_incomplete_runbook_is_told_what_to_write(
     assert sentence in said
 
 
+def test_runbook_copied_from_another_symptom_is_incomplete(
+    tree: Path, add: Callable[..., None]
+) -> None:
+    other = (tree / "docs/runbooks/not_encrypted.md").read_text()
+    copied = other.replace("# not_encrypted: ", "# delay_too_long: ")
+    add(entry=WHOLE_ENTRY, line=True, runbook=copied)
+    code, said = _said(tree)
+    assert code == 1
+    assert "delay_too_long.md still says what not_encrypted.md says" in said
+
+
 def test_three_files_and_the_named_commands_make_it_complete(
     tree: Path, add: Callable[..., None]
 ) -> None:
