@@ -21,7 +21,7 @@ from mendq.aws.clients import Clients
 from mendq.aws.errors import code_of
 from mendq.aws.operator_session import operator_session
 from mendq.cases.transactions import Stored
-from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.exit_codes import CommandError, Exit
 from mendq.model.settings import OwnerSettings, SettingsUnreadable
 
 if TYPE_CHECKING:
@@ -45,9 +45,9 @@ _OF_AWS = re.compile(r"https://[^/]+\.(?:amazonaws\.com(?:\.cn)?|api\.aws)/?")
 _PATIENT = {**_ONCE, "read_timeout": 150}
 
 
-def _endpoint_error(error: ValueError) -> Stopped:
+def _endpoint_error(error: ValueError) -> CommandError:
     where = "see AWS_ENDPOINT_URL, or endpoint_url of the profile, and the region"
-    return Stopped(f"{error}: {where}", Exit.USAGE)
+    return CommandError(f"{error}: {where}", Exit.USAGE)
 
 
 class Account(Struct, frozen=True, dict=True):
@@ -58,21 +58,25 @@ class Account(Struct, frozen=True, dict=True):
 
     @classmethod
     def of(cls, profile: str | None, region: str | None, stack: str) -> Account:
-        """Raise Stopped where profile, region or stack are none."""
+        """Raise CommandError where profile, region or stack are none."""
         if not stack.strip():
-            raise Stopped("--stack is empty: give the name of the deployed stack", Exit.USAGE)
+            raise CommandError("--stack is empty: give the name of the deployed stack", Exit.USAGE)
         # An unset shell variable must not mean the default account or region.
         if region is not None and not region.strip():
-            raise Stopped("--region is empty: name a region, or leave --region out", Exit.USAGE)
+            raise CommandError(
+                "--region is empty: name a region, or leave --region out", Exit.USAGE
+            )
         if profile is not None and not profile.strip():
-            raise Stopped("--profile is empty: name a profile, or leave it out", Exit.USAGE)
+            raise CommandError("--profile is empty: name a profile, or leave it out", Exit.USAGE)
         named = region or os.environ.get("AWS_REGION") or None
         try:
             session = operator_session(profile, named, _IMPATIENT, _endpoint_error)
         except ProfileNotFound as missing:
-            raise Stopped(f"{missing}: see `aws configure list-profiles`", Exit.USAGE) from missing
+            raise CommandError(
+                f"{missing}: see `aws configure list-profiles`", Exit.USAGE
+            ) from missing
         if not session.region_name:
-            raise Stopped("no region: give --region or set AWS_REGION", Exit.USAGE)
+            raise CommandError("no region: give --region or set AWS_REGION", Exit.USAGE)
         return cls(session, stack)
 
     @property
@@ -95,7 +99,7 @@ class Account(Struct, frozen=True, dict=True):
 
     @cached_property
     def _described(self) -> StackTypeDef:
-        """Stopped where there is no such stack."""
+        """CommandError where there is no such stack."""
         client: CloudFormationClient = self._asked_first("cloudformation")
         try:
             (found,) = client.describe_stacks(StackName=self.stack)["Stacks"]
@@ -103,53 +107,53 @@ class Account(Struct, frozen=True, dict=True):
             if code_of(error) != "ValidationError":
                 raise
             where = f"no stack {self.stack} in {self.region}: give --stack or --region"
-            raise Stopped(where, Exit.NOT_FOUND) from error
+            raise CommandError(where, Exit.NOT_FOUND) from error
         return found
 
     @cached_property
     def outputs(self) -> Mapping[str, str]:
-        """What the stack calls its parts; Stopped where there is no such stack."""
+        """What the stack calls its parts; CommandError where there is no such stack."""
         return {e["OutputKey"]: e["OutputValue"] for e in self._described.get("Outputs", [])}
 
     @property
     def created_at(self) -> datetime:
-        """When the stack was first deployed; Stopped where there is no such stack."""
+        """When the stack was first deployed; CommandError where there is no such stack."""
         return self._described["CreationTime"]
 
     def output(self, name: str) -> str:
-        """Raise Stopped where the deployed stack is older than this command."""
+        """Raise CommandError where the deployed stack is older than this command."""
         if name not in self.outputs:
-            raise Stopped(f"stack {self.stack} has no output {name}: deploy it again")
+            raise CommandError(f"stack {self.stack} has no output {name}: deploy it again")
         return self.outputs[name]
 
     @property
-    def counts_nothing(self) -> bool:
+    def has_no_nightly_job(self) -> bool:
         """Whether the stack was deployed without the nightly job."""
         return "NightlyApplication" not in self.outputs
 
-    def stored(self, kind: type[Stored]) -> Stored:
+    def open_store(self, kind: type[Stored]) -> Stored:
         """The case store, as what of it is asked for reads and writes it."""
         return kind(self.clients.dynamodb, self.output("CaseTable"))
 
-    def stored_if_deployed(self, kind: type[Stored]) -> Stored | None:
+    def open_store_if_deployed(self, kind: type[Stored]) -> Stored | None:
         """As `stored`; None where there is no stack: then nothing of Mendq's runs."""
         try:
-            return self.stored(kind)
-        except Stopped as without:
+            return self.open_store(kind)
+        except CommandError as without:
             if without.code is not Exit.NOT_FOUND:
                 raise
         return None
 
     @cached_property
     def settings(self) -> OwnerSettings:
-        """As the deployed heal Lambda has them; Stopped where they cannot be read."""
+        """As the deployed heal Lambda has them; CommandError where they cannot be read."""
         name = self.output("HealFunction")
         answer = self.clients.functions.get_function_configuration(FunctionName=name)
         variables = answer.get("Environment", {}).get("Variables", {})
         try:
             return OwnerSettings.from_environment(variables)
         except SettingsUnreadable as unreadable:
-            raise Stopped(f"the settings of {name}: {unreadable}") from unreadable
+            raise CommandError(f"the settings of {name}: {unreadable}") from unreadable
 
     @cached_property
     def identity(self) -> str:
@@ -162,12 +166,14 @@ class Account(Struct, frozen=True, dict=True):
         return self.identity.split(":")[4]
 
     def invoke(self, output: str, event: Mapping[str, Any]) -> dict[str, Any]:
-        """What the Lambda behind a stack output answers; Stopped where it fails."""
+        """What the Lambda behind a stack output answers; CommandError where it fails."""
         client: LambdaClient = self._client("lambda", _PATIENT)
         name = self.output(output)
         answer = client.invoke(FunctionName=name, Payload=json.dumps(event).encode())
         said = json.loads(answer["Payload"].read() or b"null")
         if "FunctionError" in answer or not isinstance(said, dict):
             words = said.get("errorMessage", said) if isinstance(said, dict) else said
-            raise Stopped(f"{name} failed: {words}. Its log group says more; nothing else was done")
+            raise CommandError(
+                f"{name} failed: {words}. Its log group says more; nothing else was done"
+            )
         return said

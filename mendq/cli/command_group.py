@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command, get_group
 
-from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.output import Output
 
 _AS_JSON = "mendq.cli.command_group.as_json"
@@ -181,5 +181,5 @@ def _documented(*, as_json: bool) -> Iterator[None]:
         if "unexpected extra" in mistake.message and "=" in mistake.message:
             mistake.message += _EQUALS
         in_words = getattr(mistake, "format_message", mistake.__str__)
-        Output(as_json).document(Stopped(in_words(), Exit.USAGE).document())
+        Output(as_json).print_json(CommandError(in_words(), Exit.USAGE).document())
         raise

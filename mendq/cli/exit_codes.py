@@ -15,7 +15,7 @@ class Exit(IntEnum):
     NOT_FOUND = 4
 
 
-class Stopped(Exception):
+class CommandError(Exception):
     """The command ends here, with one line that names what is wrong and the remedy.
 
     `word` is what scripts read: AWS's or Mendq's own code where there is one, else the exit's name.

@@ -14,14 +14,14 @@ _STDERR = 2
 
 
 @contextmanager
-def as_interrupts() -> Iterator[None]:
+def treat_signals_as_interrupts() -> Iterator[None]:
     """They raise KeyboardInterrupt for as long as the block lasts; in the main thread only."""
     with _handled_by(signal.default_int_handler, *_ENDING):
         yield
 
 
 @contextmanager
-def stoppable(announced: str) -> Iterator[Event]:
+def stop_on_signal(announced: str) -> Iterator[Event]:
     """The first of them, or Ctrl-C, sets the event and says at once what is `told`.
 
     Whoever cannot wait for that sends a second, which raises KeyboardInterrupt.

@@ -21,7 +21,7 @@ from mendq.aws.errors import (
     code_of,
 )
 from mendq.cli.account import Account
-from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.output import Output
 
 _ABOUT_AWS = (CaseStoreUnavailable, FactsUnavailable, QueueRefusesUs)
@@ -39,7 +39,7 @@ _SHARED: dict[str, tuple[Any, Any]] = {
 }
 
 
-def folder_of(text: str | Path) -> Path:
+def parse_folder(text: str | Path) -> Path:
     """Return the folder that an option names.
 
     Raises typer.BadParameter if the text is empty: an unset shell variable must not mean the
@@ -81,10 +81,10 @@ def with_invocation(
         call = Invocation(**{name: arguments.pop(name) for name in shared})
         raise typer.Exit(_code_of(call, lambda: command(call, **arguments)))
 
-    return taking(run, own, shared)
+    return set_parameters(run, own, shared)
 
 
-def taking(
+def set_parameters(
     run: Callable[..., Any],
     own: Iterable[inspect.Parameter],
     options: Mapping[str, tuple[Any, Any]],
@@ -102,19 +102,19 @@ def taking(
 def _code_of(call: Invocation, work: Callable[[], Exit | None]) -> Exit:
     try:
         return work() or Exit.DONE
-    except Stopped as stopped:
+    except CommandError as stopped:
         wrong = stopped
     except CaseStoreUnreadable as error:
         remedy = "use the mendq of the version that is deployed"
         line = f"the case store holds what this version cannot read ({error}): {remedy}"
-        wrong = Stopped(line, word="case_store_unreadable")
+        wrong = CommandError(line, word="case_store_unreadable")
     except (ClientError, BotoCoreError, _no_answer_of_aws(), *_ABOUT_AWS) as error:
-        wrong = Stopped(in_one_line(error), word=_word_of(of_aws(error)))
+        wrong = CommandError(describe_error(error), word=_word_of(find_aws_cause(error)))
     except KeyError as strange:  # botocore's, where an answer is XML and none of AWS's
         if not f"{strange.args[0]}".endswith("Result"):
             raise
-        wrong = Stopped(_NOT_AWS)
-    call.out.fault(wrong)
+        wrong = CommandError(_NOT_AWS)
+    call.out.report_error(wrong)
     return wrong.code
 
 
@@ -125,7 +125,7 @@ def _no_answer_of_aws() -> type[Exception]:
     return ResponseParserError
 
 
-def of_aws(error: Exception) -> Exception:
+def find_aws_cause(error: Exception) -> Exception:
     """What AWS or the way there gave, where the error of ours is only about that."""
     cause = error.__cause__
     return cause if isinstance(cause, ClientError | BotoCoreError) else error
@@ -137,9 +137,9 @@ def _word_of(cause: Exception) -> str:
     return type(cause).__name__ if isinstance(cause, BotoCoreError) else ""
 
 
-def in_one_line(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """Which call AWS refused and why, or what kept us from asking."""
-    cause = of_aws(error)
+    cause = find_aws_cause(error)
     if isinstance(cause, ClientError):
         message = str(cause.response.get("Error", {}).get("Message", ""))
         words = f"AWS refused {cause.operation_name}: {code_of(cause)}: {message}"

@@ -26,7 +26,7 @@ from rich.progress import MofNCompleteColumn, Progress
 from rich.table import Table
 from rich.text import Text
 
-from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.exit_codes import CommandError, Exit
 from mendq.model.json_text import to_json
 from mendq.notifications.text import plain, visible
 
@@ -37,7 +37,7 @@ _UNBOUND = 10_000
 _LEAST_ROOM = 20
 _BLANK_ENDS = re.compile(r"[ \t]+$", re.MULTILINE)
 # A label, its style, and what it says.
-Line = tuple[str, str, str]
+LabelledLine = tuple[str, str, str]
 
 
 class Output(Struct, frozen=True, dict=True):
@@ -58,7 +58,7 @@ class Output(Struct, frozen=True, dict=True):
         """Where people see what goes on, and what went wrong."""
         return Console(stderr=True, highlight=False, markup=False, emoji=False)
 
-    def document(self, document: Any) -> None:
+    def print_json(self, document: Any) -> None:
         """The command's answer to a script; nothing where people read."""
         if self.as_json:
             sys.stdout.write(to_json(document, indent=2) + "\n")
@@ -87,25 +87,25 @@ class Output(Struct, frozen=True, dict=True):
         before = Text(" " * indent) if begins is None else begins
         self._people.print(Text.assemble(before, said), soft_wrap=True)
 
-    def command(self, line: str) -> None:
+    def say_command(self, line: str) -> None:
         """A command to be copied: never wrapped, never cut."""
         self._people.print(Text(f"  {line}", style="bold"), soft_wrap=True)
 
-    def verbatim(self, line: str) -> None:
+    def say_verbatim(self, line: str) -> None:
         """Others' text to be copied with its blanks: what steers a terminal is spelled out."""
         seen = (e if e.isprintable() or e == "\t" else f"\\x{ord(e):02x}" for e in line)
         self._people.print(Text("".join(seen)), soft_wrap=True)
 
-    def whole(self, text: str, style: str = "dim", *, indent: int = 0) -> None:
+    def say_unwrapped(self, text: str, style: str = "dim", *, indent: int = 0) -> None:
         """A name to be copied, such as an ARN: on a line of its own, never wrapped, never cut."""
         line = Text(" " * indent + plain(text, _MOST_LINE), style=style)
         self._people.print(line, soft_wrap=True)
 
-    def under(self, text: str, style: str = "", *, indent: int = 2) -> None:
+    def say_indented(self, text: str, style: str = "", *, indent: int = 2) -> None:
         """Indented under what was said last, on as many lines as it takes."""
         self._flow(plain(text, _MOST_LINE), style, indent=indent)
 
-    def lines(self, lines: Iterable[Line], *, indent: int = 2) -> None:
+    def say_labelled(self, lines: Iterable[LabelledLine], *, indent: int = 2) -> None:
         """Indented under what was said last; what is long goes on under its own beginning."""
         every = list(lines)
         widest = indent + max((len(label) for label, _, _ in every), default=0) + 2
@@ -113,10 +113,10 @@ class Output(Struct, frozen=True, dict=True):
             begins = Text(f"{' ' * indent}{label}".ljust(widest), style=style)
             self._flow(plain(says, _MOST_LINE), "", begins, widest)
 
-    def heading(self, words: str) -> None:
+    def say_heading(self, words: str) -> None:
         self.show(Text(f"\n{words}", style="bold underline"))
 
-    def fault(self, stopped: Stopped) -> None:
+    def report_error(self, stopped: CommandError) -> None:
         """The one line of what went wrong; what it quotes is others' text.
 
         A terminal would break it anywhere; a log keeps it one line.
@@ -124,10 +124,10 @@ class Output(Struct, frozen=True, dict=True):
         line = f"mendq: {visible(stopped, _MOST_LINE)}"
         self.progress.print(Text(line, style="red"), soft_wrap=not self.progress.is_terminal)
         with suppress(OSError):  # where standard output works
-            self.document(stopped.document())
+            self.print_json(stopped.document())
 
     @contextmanager
-    def counting(self, what: str, number: int) -> Iterator[Callable[[int], None]]:
+    def show_progress(self, what: str, number: int) -> Iterator[Callable[[int], None]]:
         """Show how many of `number` are done, as the function that comes back is told."""
         with Progress(
             *Progress.get_default_columns(),
@@ -140,14 +140,14 @@ class Output(Struct, frozen=True, dict=True):
             yield lambda done: bar.update(task, completed=done, total=max(done, number))
 
     @contextmanager
-    def waiting(self, for_what: str) -> Iterator[None]:
+    def show_waiting(self, for_what: str) -> Iterator[None]:
         """Show that something goes on; silent where nobody looks."""
         with self.progress.status(Text(plain(for_what))):
             yield
 
 
 @contextmanager
-def writable() -> Iterator[None]:
+def report_write_errors() -> Iterator[None]:
     """Where standard output cannot be written, one line says so, and the exit is 1."""
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - for as long as the process lives
@@ -167,7 +167,7 @@ def writable() -> Iterator[None]:
         sys.exit(Exit.FAILED)
 
 
-def table(*columns: str) -> Table:
+def make_table(*columns: str) -> Table:
     """A table without lines; its last column takes what room is left."""
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for name in columns[:-1]:
@@ -176,12 +176,12 @@ def table(*columns: str) -> Table:
     return made
 
 
-def minute(at: datetime) -> str:
+def format_minute(at: datetime) -> str:
     """Without the seconds, which nobody waits for."""
     return f"{at:%Y-%m-%d %H:%M} UTC"
 
 
-def age(since: datetime, now: datetime) -> str:
+def format_age(since: datetime, now: datetime) -> str:
     """How long ago, in the largest unit that it fills."""
     seconds = max(0, int((now - since).total_seconds()))
     for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
@@ -190,7 +190,7 @@ def age(since: datetime, now: datetime) -> str:
     return f"{seconds} s"
 
 
-def some(names: Sequence[str], most: int = 3) -> str:
+def shorten_list(names: Sequence[str], most: int = 3) -> str:
     """The first of them, and how many more there are."""
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
@@ -200,23 +200,25 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Return where the answer is yes; Stopped where it is no, or where nobody can be asked."""
+    """Return where the answer is yes; CommandError where it is no, or where nobody can be asked."""
     if yes:
         return
-    require_answer(yes=yes, question=question)
+    require_yes_or_terminal(yes=yes, question=question)
     _forget_what_was_typed()
     if not _answered_yes(question):
-        raise Stopped("not confirmed, nothing was changed", Exit.USAGE)
+        raise CommandError("not confirmed, nothing was changed", Exit.USAGE)
 
 
-def require_answer(*, yes: bool, question: str = "") -> None:
-    """Stopped where nobody has said yes, and nobody can be asked: before the work, not after it."""
-    if not yes and not somebody_is_there():
+def require_yes_or_terminal(*, yes: bool, question: str = "") -> None:
+    """Raise CommandError where nobody has said yes, and nobody can be asked: before the
+    work, not after it.
+    """
+    if not yes and not has_terminal():
         line = "not confirmed: there is no terminal to ask at; --yes confirms"
-        raise Stopped(f"{line}: {question}" if question else line, Exit.USAGE)
+        raise CommandError(f"{line}: {question}" if question else line, Exit.USAGE)
 
 
-def somebody_is_there() -> bool:
+def has_terminal() -> bool:
     return sys.stdin.isatty()
 
 

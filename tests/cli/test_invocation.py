@@ -26,8 +26,8 @@ from mendq.cli.account import Account
 from mendq.cli.app import app
 from mendq.cli.command_group import examples_of, written
 from mendq.cli.commands import Declared, declared
-from mendq.cli.exit_codes import Exit, Stopped
-from mendq.cli.output import Output, confirm, require_answer
+from mendq.cli.exit_codes import CommandError, Exit
+from mendq.cli.output import Output, confirm, require_yes_or_terminal
 from mendq.model.names import OPERATOR_AGENT
 from mendq.redrive.message_filter import message_filter
 from tests.cli.conftest import Operator
@@ -204,12 +204,14 @@ def _require_taken(example: str, typed: str) -> None:
 def test_what_went_wrong_is_one_line_in_a_log_and_breaks_at_spaces_on_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    wrong = Stopped("AWS refused DescribeStacks: AccessDenied: whoever asks may not do that at all")
-    Output(as_json=False).fault(wrong)
+    wrong = CommandError(
+        "AWS refused DescribeStacks: AccessDenied: whoever asks may not do that at all"
+    )
+    Output(as_json=False).report_error(wrong)
     (line,) = capsys.readouterr().err.splitlines()
     for name, value in {"FORCE_COLOR": "1", "TERM": "xterm", "COLUMNS": "40"}.items():
         monkeypatch.setenv(name, value)
-    Output(as_json=False).fault(wrong)
+    Output(as_json=False).report_error(wrong)
     shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", capsys.readouterr().err)
     assert len(shown.splitlines()) > 1
     assert all(len(each.rstrip()) <= 40 for each in shown.splitlines())
@@ -253,7 +255,7 @@ def test_everything_but_yes_is_not_confirmed(monkeypatch: pytest.MonkeyPatch, ty
     monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
     confirm("Do it?", yes=False)
     monkeypatch.setattr(sys, "stdin", Terminal(typed))
-    with pytest.raises(Stopped, match="nothing was changed") as stopped:
+    with pytest.raises(CommandError, match="nothing was changed") as stopped:
         confirm("Do it?", yes=False)
     assert stopped.value.code is Exit.USAGE
 
@@ -270,16 +272,16 @@ def test_what_was_typed_before_the_question_is_no_answer(monkeypatch: pytest.Mon
     with os.fdopen(keyboard, "wb", buffering=0), os.fdopen(terminal) as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
         os.write(keyboard, b"y\n")
-        with pytest.raises(Stopped, match="nothing was changed"):
+        with pytest.raises(CommandError, match="nothing was changed"):
             confirm("Do it?", yes=False)
 
 
 def test_where_nobody_can_be_asked_it_says_so_beforehand(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
-    with pytest.raises(Stopped, match="--yes confirms") as stopped:
-        require_answer(yes=False)
+    with pytest.raises(CommandError, match="--yes confirms") as stopped:
+        require_yes_or_terminal(yes=False)
     assert stopped.value.code is Exit.USAGE
-    require_answer(yes=True)
+    require_yes_or_terminal(yes=True)
 
 
 def test_settings_of_a_lambda_that_cannot_be_read_stop_the_command_and_name_the_lambda(
@@ -298,6 +300,6 @@ def test_settings_of_a_lambda_that_cannot_be_read_stop_the_command_and_name_the_
     events = account.session.events
     events.register_first("before-call.cloudformation.DescribeStacks", describe)
     events.register_first("before-call.lambda.GetFunctionConfiguration", configure)
-    with pytest.raises(Stopped, match="the settings of mendq-heal") as stopped:
+    with pytest.raises(CommandError, match="the settings of mendq-heal") as stopped:
         _ = account.settings
     assert "Deploy the stack again" in str(stopped.value)

@@ -43,7 +43,7 @@ def test_to_json_writes_null_for_nan_that_default_returns() -> None:
 def test_command_output_of_a_nan_is_still_one_json_document(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    Output(as_json=True).document({"measured": nan, "fixed": 2})
+    Output(as_json=True).print_json({"measured": nan, "fixed": 2})
     printed = json.loads(capsys.readouterr().out, parse_constant=refuse_constant)
     assert printed == {"measured": None, "fixed": 2}
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from mendq.aws.errors import QueueGone
 from mendq.aws.queue import tags_shown
 from mendq.cli.account import Account
-from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.scan.dry_run import Purse
 from mendq.cli.scan.region_scan import RegionScan
 from mendq.model.facts import Facts, Need, QueueFacts
@@ -77,7 +77,7 @@ class _Known(Struct, frozen=True):
 
 
 def as_given(path: Path) -> Configuration:
-    """Of a file, or of a folder's files; raise Stopped where there is none in it."""
+    """Of a file, or of a folder's files; raise CommandError where there is none in it."""
     try:
         # In a folder a pipe of that name would be waited for.
         files = sorted(filter(Path.is_file, path.glob("*.json"))) if path.is_dir() else [path]
@@ -86,9 +86,9 @@ def as_given(path: Path) -> Configuration:
         every = (of if isinstance(of, list) else [of] for of in found)
         known = {it.queue_arn: it for of in every for it in of}
     except (OSError, ValueError, RecursionError) as error:
-        raise Stopped(f"--queues {path} is not {_FORM}: {error}", Exit.USAGE) from error
+        raise CommandError(f"--queues {path} is not {_FORM}: {error}", Exit.USAGE) from error
     if not known:
-        raise Stopped(f"--queues {path} holds no queue: give {_FORM}", Exit.USAGE)
+        raise CommandError(f"--queues {path} holds no queue: give {_FORM}", Exit.USAGE)
     texts = {arn: it.texts for arn, it in known.items()}
     tags = {arn: it.tags for arn, it in known.items()}
 

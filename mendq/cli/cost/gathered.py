@@ -40,7 +40,7 @@ class Gathered(Struct):
     not_looked_at: list[Check] = field(default_factory=list)
 
     def look(self) -> None:
-        """Raise Stopped where there is no stack whose queues could be counted."""
+        """Raise CommandError where there is no stack whose queues could be counted."""
         if not self.every_queue:
             self.account.output("CaseTable")
         checks = list(guarded("the stack", self._stack))

@@ -7,7 +7,7 @@ from rich.text import Text
 from mendq.cli.cost.bill import with_and_without_dashboard
 from mendq.cli.cost.calls import ALL_CALLS, CHOICES, shown_by
 from mendq.cli.cost.gathered import Gathered
-from mendq.cli.output import Output, table
+from mendq.cli.output import Output, make_table
 from mendq.model.prices import DATA_EVENT, REGION
 from mendq.model.queue import parts_of
 from mendq.notifications.text import counted, plain
@@ -29,8 +29,8 @@ def show(out: Output, found: Gathered) -> None:
 
 
 def _show_stack(out: Output, found: Gathered) -> None:
-    out.heading("The stack, in a month in which nothing fails")
-    shown = table("A MONTH", "WHAT", "HOW MUCH OF IT")
+    out.say_heading("The stack, in a month in which nothing fails")
+    shown = make_table("A MONTH", "WHAT", "HOW MUCH OF IT")
     for each in found.stack:
         shown.add_row(dollars(each.dollars), each.what, each.quantity)
     shown.add_row(dollars(found.stack_dollars), "all of it", "", style="bold")
@@ -44,20 +44,20 @@ def _show_stack(out: Output, found: Gathered) -> None:
 
 def _show_choices(out: Output, found: Gathered) -> None:
     calls, arns = list(found.calls.values()), found.queue_arns
-    out.heading(f"What seeing the calls of {counted(len(arns), 'queue')} costs")
-    shown = table("A MONTH", "A TRAIL THAT LOGS", "SYMPTOMS WHOLLY", "IN PART", "BLIND")
+    out.say_heading(f"What seeing the calls of {counted(len(arns), 'queue')} costs")
+    shown = make_table("A MONTH", "A TRAIL THAT LOGS", "SYMPTOMS WHOLLY", "IN PART", "BLIND")
     rows = [(each.dollars(calls), each.name, shown_by(each, arns)) for each in CHOICES]
     for price, name, what in rows:
         counts = (str(len(each)) for each in (what.wholly, what.in_part, what.blind))
         shown.add_row(dollars(price if calls else None), name, *counts)
     out.show(shown)
     few = ((name, what.blind) for _, name, what in rows if 0 < len(what.blind) <= _MOST_NAMED)
-    out.lines([(name, "dim", f"blind: {', '.join(blind)}") for name, blind in few], indent=0)
+    out.say_labelled([(name, "dim", f"blind: {', '.join(blind)}") for name, blind in few], indent=0)
 
 
 def _show_queues(out: Output, found: Gathered) -> None:
-    out.heading("By queue: dollars a month at most")
-    shown = table("EVERY CALL", "NO RECEIVES", "RECEIVES IN VAIN", "QUEUE")
+    out.say_heading("By queue: dollars a month at most")
+    shown = make_table("EVERY CALL", "NO RECEIVES", "RECEIVES IN VAIN", "QUEUE")
     by_price = sorted(found.calls.values(), key=lambda each: -ALL_CALLS.dollars([each]))
     for each in by_price[:_MOST_QUEUES]:
         prices = (dollars(each.dollars_a_month(one.event_names)) for one in CHOICES[:2])
@@ -83,7 +83,7 @@ def _show_ends(out: Output, found: Gathered) -> None:
     for each in found.not_looked_at:
         out.say(f"not looked at: {each.name}: {plain(each.says, 300)}", "red")
         if each.remedy:
-            out.under(f"-> {plain(each.remedy, 300)}")
+            out.say_indented(f"-> {plain(each.remedy, 300)}")
     if found.are_more:
         first = f"the first {found.most_queues:,} were counted, see --most"
         out.say(f"there are more queues: {first}", "yellow")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from mendq.cli.commands import INVOKE, SHOWN, Kind, command
-from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.look.case_view import STYLES, may_be_said_of, require_whole_id
 from mendq.cli.look.show import CaseId, look, print_head, print_plan
@@ -69,7 +69,7 @@ def close(call: Invocation, case_id: CaseId, yes: Yes = False) -> Exit:
 
 
 def _decide(call: Invocation, decision: str, case_id: str, *, yes: bool) -> Exit:
-    with call.out.waiting("reading the case and its queue"):
+    with call.out.show_waiting("reading the case and its queue"):
         whole = look(call, case_id)
     require_whole_id(whole.case, case_id, yes=yes)
     if (answer := find_earlier_answer(decision, whole.transitions)) is not None:
@@ -79,32 +79,34 @@ def _decide(call: Invocation, decision: str, case_id: str, *, yes: bool) -> Exit
     print_plan(call.out, whole)
     confirm(_QUESTION[decision], yes=yes)
     event = {"case_id": whole.case.case_id, "decision": decision, "actor": call.account.identity}
-    with call.out.waiting(f"{decision}: the Lambda looks at the queue again"):
+    with call.out.show_waiting(f"{decision}: the Lambda looks at the queue again"):
         answer = call.account.invoke("ApproveFunction", event)
     return _announced(call, decision, answer)
 
 
 def _require_state(decision: str, case: Case) -> None:
-    """Stopped before anybody is asked; what is approved may be approved again, and is hurried."""
+    """Raise CommandError before anybody is asked; what is approved may be approved again,
+    and is hurried.
+    """
     states = may_be_said_of(decision, case)
     if case.state in states or (states and decision == "approve" and case.state is State.APPROVED):
         return
     takes = f"it takes a case that is {' or '.join(states)}" if states else "its symptom is unknown"
     line = f"not done: {case.case_id} is {case.state}, so there is nothing to {decision}: {takes}"
-    raise Stopped(line, word="wrong_state")
+    raise CommandError(line, word="wrong_state")
 
 
 def _announced(call: Invocation, decision: str, answer: dict[str, Any]) -> Exit:
     if "error" in answer:
         code = Exit.NOT_FOUND if answer["error"] == "not_found" else Exit.FAILED
         word = str(answer["error"])
-        raise Stopped(f"not done: {answer.get('reason') or word}", code, word)
+        raise CommandError(f"not done: {answer.get('reason') or word}", code, word)
     said = answer.get("state")
     state = next((each for each in State if each == said), None)
     if state is State.APPROVED:
         answer = {**answer, "waits": answer.get("code") or _OWNER_NOT_HEARD}
-    call.out.document(answer)
-    call.out.heading("Now")
+    call.out.print_json(answer)
+    call.out.say_heading("Now")
     call.out.say(f"{answer.get('case_id')} is {said}", STYLES.get(state or State.OBSERVED, ""))
     call.out.say(f"because {answer.get('reason', '')}", "dim")
     if "by" in answer:

@@ -12,21 +12,21 @@ from mendq.cases.items import FREEZES, NO_REASON, Item, freeze_key, freezes_in
 from mendq.cases.transactions import Table, expression_parameters
 from mendq.cli.account import Account
 from mendq.cli.commands import CASE_STORE, STACK, Kind, command
-from mendq.cli.exit_codes import Stopped
+from mendq.cli.exit_codes import CommandError
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import Yes, confirm
 from mendq.model.evidence import to_text
 from mendq.notifications.text import plain
 
 
-def frozen_item(account: Account) -> Item:
-    """What freezes changes; empty where nothing does. Stopped where there is no stack."""
-    return account.stored(Table).get(freeze_key())
+def read_freeze_item(account: Account) -> Item:
+    """What freezes changes; empty where nothing does. CommandError where there is no stack."""
+    return account.open_store(Table).get(freeze_key())
 
 
-def warn_of_freeze(call: Invocation) -> None:
+def warn_if_frozen(call: Invocation) -> None:
     """A freeze holds Mendq, and not people: they are told, and decide."""
-    table = call.account.stored_if_deployed(Table)
+    table = call.account.open_store_if_deployed(Table)
     for each in freezes_in(table.get(freeze_key())) if table else ():
         call.out.say(f"changes are {each}. That holds Mendq; this is by your hand", "yellow")
 
@@ -57,13 +57,13 @@ def freeze(
       mendq freeze "the sale begins at noon"
       mendq freeze --yes               # at once, for a script
     """
-    table = call.account.stored(Table)
+    table = call.account.open_store(Table)
     reason = plain(reason, MOST_REASON) or NO_REASON
     by, at = call.account.identity, to_text(datetime.now(UTC))
     call.out.say(f"every change by Mendq in {call.account.account_id} {call.account.region} stops")
     confirm(f"Freeze ({reason})?", yes=yes)
     holds = table.changed(freeze_key(), f"ADD {FREEZES} :one", one=[f"{at} {by} {reason}"]) or {}
-    call.out.document({"frozen": True, "reason": reason, "by": by, "at": at})
+    call.out.print_json({"frozen": True, "reason": reason, "by": by, "at": at})
     for each in freezes_in(holds):
         call.out.say(str(each))
     call.out.say("`mendq thaw` ends it", "cyan")
@@ -77,12 +77,14 @@ def thaw(call: Invocation, yes: Yes = False) -> None:
       mendq thaw
       mendq thaw --yes
     """
-    item = frozen_item(call.account)
+    item = read_freeze_item(call.account)
     for each in freezes_in(item):
         call.out.say(str(each))
     if item:
         confirm("Thaw: let Mendq change queues again?", yes=yes)
-        if not call.account.stored(_Freezes).end(item):
-            raise Stopped("somebody has just frozen or thawed it: nothing was done; look again")
-    call.out.document({"frozen": False, "was": [asdict(each) for each in freezes_in(item)]})
+        if not call.account.open_store(_Freezes).end(item):
+            raise CommandError(
+                "somebody has just frozen or thawed it: nothing was done; look again"
+            )
+    call.out.print_json({"frozen": False, "was": [asdict(each) for each in freezes_in(item)]})
     call.out.say("thawed" if item else "it was not frozen", "green" if item else "")

@@ -17,10 +17,10 @@ from mendq.cases.pins import Pins, UnreadablePin, look_at
 from mendq.catalogue.access.restore_policy import is_open_to_everybody
 from mendq.cli.command_group import group
 from mendq.cli.commands import CASE_STORE, QUEUE, Kind, command
-from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import Yes, confirm
-from mendq.cli.queues import QueueName, queue_arn_of, queue_that_is_there
+from mendq.cli.queues import QueueName, require_queue, resolve_queue_arn
 from mendq.model.evidence import is_role
 from mendq.model.facts import Facts
 from mendq.model.policy import CLOUDTRAIL_TELLS_WITHIN, HOLDS, Pin, Pinned, digest_of, statements_of
@@ -54,21 +54,21 @@ def pin(
     """
     roles = tuple(dict.fromkeys(automation or ()))
     if strange := [each for each in roles if not is_role(each)]:
-        raise Stopped(f"{strange[0][:200]!r} is not the ARN of an IAM role", Exit.USAGE)
-    queue_arn, pins = queue_arn_of(call.account, queue), call.account.stored(Pins)
+        raise CommandError(f"{strange[0][:200]!r} is not the ARN of an IAM role", Exit.USAGE)
+    queue_arn, pins = resolve_queue_arn(call.account, queue), call.account.open_store(Pins)
     before = _readable(pins.look(queue_arn))
-    facts = queue_that_is_there(call.account, queue_arn)
+    facts = require_queue(call.account, queue_arn)
     made = _pin_of(facts, pins.last_generation(queue_arn) + 1, call.account.identity, roles)
     _print_policy(call, made)
     if before is not None:
         heading = f"Different from generation {before.generation}"
         _print_differences(call, heading, _differences(before.policy, made.policy))
     confirm(f"Pin this policy until {made.expires_at:%Y-%m-%d}?", yes=yes)
-    if _identity(queue_that_is_there(call.account, queue_arn)) != _identity(facts):
-        raise Stopped("the queue was changed while you looked: nothing was pinned; look again")
+    if _identity(require_queue(call.account, queue_arn)) != _identity(facts):
+        raise CommandError("the queue was changed while you looked: nothing was pinned; look again")
     if not pins.put(made):
-        raise Stopped("somebody else has just pinned it: nothing was pinned; look again")
-    call.out.document(made.document())
+        raise CommandError("somebody else has just pinned it: nothing was pinned; look again")
+    call.out.print_json(made.document())
     call.out.say(f"pinned as generation {made.generation}", "green")
 
 
@@ -85,14 +85,16 @@ def unpin(
       mendq policy unpin orders
       mendq policy unpin orders-dlq --source orders
     """
-    pins, queue_arn = call.account.stored(Pins), queue_arn_of(call.account, queue)
+    pins, queue_arn = call.account.open_store(Pins), resolve_queue_arn(call.account, queue)
     # An empty --source names no queue. It must not mean the whole pin.
     if source is not None:
-        source_arn = queue_arn_of(call.account, source)
+        source_arn = resolve_queue_arn(call.account, source)
         confirm(f"Ask again before {queue_arn} is changed for {source_arn}?", yes=yes)
         if not pins.revoke_source(queue_arn, source_arn):
-            raise Stopped(f"nothing about {queue_arn} is approved for {source}", Exit.NOT_FOUND)
-        call.out.document({"removed": source_arn})
+            raise CommandError(
+                f"nothing about {queue_arn} is approved for {source}", Exit.NOT_FOUND
+            )
+        call.out.print_json({"removed": source_arn})
         call.out.say("taken away: Mendq asks again", "cyan")
         return
     found = _found(pins, queue_arn)
@@ -105,8 +107,8 @@ def unpin(
         what, removed = f"the pin of generation {found.generation}", found.document()
     confirm(f"Take {what} away?", yes=yes)
     if not pins.remove(found):
-        raise Stopped("somebody else has just changed it: nothing was taken away")
-    call.out.document({"removed": removed})
+        raise CommandError("somebody else has just changed it: nothing was taken away")
+    call.out.print_json({"removed": removed})
     call.out.say("taken away: Mendq never writes this queue's policy", "cyan")
 
 
@@ -118,26 +120,26 @@ def show(call: Invocation, queue: QueueName) -> None:
       mendq policy show orders
       mendq policy show orders --json
     """
-    pins, queue_arn = call.account.stored(Pins), queue_arn_of(call.account, queue)
+    pins, queue_arn = call.account.open_store(Pins), resolve_queue_arn(call.account, queue)
     approved = sorted(pins.approved_sources(queue_arn))
     for each in approved:
         call.out.say(f"its retention may be raised for {each}: a person approved that once")
     if approved and pins.look(queue_arn) is None:
-        call.out.document({"approved_sources": approved})
+        call.out.print_json({"approved_sources": approved})
         return
     found = _readable(_found(pins, queue_arn))
-    facts = queue_that_is_there(call.account, found.queue_arn)
-    with call.out.waiting("asking CloudTrail who changed it since"):
+    facts = require_queue(call.account, found.queue_arn)
+    with call.out.show_waiting("asking CloudTrail who changed it since"):
         pinned = look_at(found, call.account.clients, facts, datetime.now(UTC))
     now = facts.attributes.get("Policy", "")
     stands, differences = now == found.policy, _differences(found.policy, now)
     changed = pinned.changed.who if pinned.changed else None
     said = {"stands": stands, "good": pinned.is_good, "doubt": pinned.doubt}
     said |= {"passes": pinned.passes, "different": list(differences), "overwritten_by": changed}
-    call.out.document({**found.document(), **said, "approved_sources": approved})
+    call.out.print_json({**found.document(), **said, "approved_sources": approved})
     _print_policy(call, found)
     _print_differences(call, "Different now", differences)
-    call.out.heading("Good")
+    call.out.say_heading("Good")
     if pinned.is_good:
         call.out.say("it stands there" if stands else f"yes; {changed} overwrote it", "green")
     else:
@@ -148,19 +150,21 @@ def show(call: Invocation, queue: QueueName) -> None:
 def _found(pins: Pins, queue_arn: str) -> Pin | UnreadablePin:
     found = pins.look(queue_arn)
     if found is None:
-        raise Stopped(f"{queue_arn} has no pin: `mendq policy pin QUEUE` makes one", Exit.NOT_FOUND)
+        raise CommandError(
+            f"{queue_arn} has no pin: `mendq policy pin QUEUE` makes one", Exit.NOT_FOUND
+        )
     return found
 
 
 def _pin_of(facts: Facts, generation: int, by: str, automation: tuple[str, ...]) -> Pin:
     now, policy = datetime.now(UTC), facts.attributes.get("Policy", "")
     if not policy:
-        raise Stopped(f"{facts.queue_arn} has no policy: there is nothing to pin")
+        raise CommandError(f"{facts.queue_arn} has no policy: there is nothing to pin")
     if facts.created_at is None or facts.modified_at is None:
-        raise Stopped("SQS does not say when the queue was created and changed: not pinned")
+        raise CommandError("SQS does not say when the queue was created and changed: not pinned")
     if now - facts.modified_at < SETTLES:
         reason = "the queue was changed just now, and SQS may take a minute to tell"
-        raise Stopped(f"{reason}: pin it after that")
+        raise CommandError(f"{reason}: pin it after that")
     return Pin(
         queue_arn=facts.queue_arn,
         policy=policy,
@@ -195,7 +199,7 @@ def _not_readable(found: UnreadablePin) -> str:
 
 def _readable(found: P | UnreadablePin) -> P:
     if isinstance(found, UnreadablePin):
-        raise Stopped(f"{_not_readable(found)}. {_REMEDY}")
+        raise CommandError(f"{_not_readable(found)}. {_REMEDY}")
     return found
 
 
@@ -211,19 +215,19 @@ def _differences(before: str, after: str) -> Sequence[str]:
 
 
 def _print_differences(call: Invocation, heading: str, lines: Sequence[str]) -> None:
-    call.out.heading(heading)
+    call.out.say_heading(heading)
     for line in lines or ("nothing",):
         call.out.say(line)
 
 
 def _print_policy(call: Invocation, shown: Pin) -> None:
-    call.out.heading(f"Policy of {shown.queue_arn}")
+    call.out.say_heading(f"Policy of {shown.queue_arn}")
     for line in _policy_lines(shown.policy):
         call.out.show(Text(line))
     if is_open_to_everybody(shown.policy):
         why = "it may let everybody in, or cannot be read"
         call.out.say(f"{why}: Mendq would never put it back", "bold yellow")
-    call.out.heading("Pin")
+    call.out.say_heading("Pin")
     call.out.say(f"sha256 {shown.digest}, generation {shown.generation}")
     call.out.say(f"pinned {shown.pinned_at:%Y-%m-%d %H:%M} UTC by {shown.pinned_by}")
     call.out.say(f"holds {HOLDS.days} days, until {shown.expires_at:%Y-%m-%d %H:%M} UTC")

@@ -29,10 +29,10 @@ from mendq.cli.deploy.drill_queue import (
 )
 from mendq.cli.doctor.check import Status, guarded
 from mendq.cli.doctor.visibility import Trail, logged, trails_of
-from mendq.cli.exit_codes import Exit, Stopped
-from mendq.cli.interrupts import as_interrupts
-from mendq.cli.invocation import Invocation, folder_of
-from mendq.cli.output import Yes, confirm, table
+from mendq.cli.exit_codes import CommandError, Exit
+from mendq.cli.interrupts import treat_signals_as_interrupts
+from mendq.cli.invocation import Invocation, parse_folder
+from mendq.cli.output import Yes, confirm, make_table
 from mendq.heal.approve import DECISIONS
 from mendq.model.case import Case, State
 from mendq.model.limits import DRILL_QUEUE, MODE_TAG, Mode
@@ -119,7 +119,7 @@ def drill(
     queue: Annotated[str | None, typer.Option(help=_QUEUE)] = None,
     minutes: Annotated[float, typer.Option(help="How long to wait.", min=0.1)] = DEFAULT_MINUTES,
     record: Annotated[
-        Path | None, typer.Option(metavar="DIR", parser=folder_of, help=_RECORD)
+        Path | None, typer.Option(metavar="DIR", parser=parse_folder, help=_RECORD)
     ] = None,
     yes: Yes = False,
 ) -> Exit:
@@ -134,7 +134,9 @@ def drill(
     name = drill_queue_name() if queue is None else queue
     arn = arn_of_name(name, call.account.region, call.account.account_id)
     if arn is None or not name.endswith(".fifo"):
-        raise Stopped(f"--queue {name!r} is no name of a FIFO queue (it ends in .fifo)", Exit.USAGE)
+        raise CommandError(
+            f"--queue {name!r} is no name of a FIFO queue (it ends in .fifo)", Exit.USAGE
+        )
     reached = _reached(call, name)
     _require_situation(call, arn)
     call.out.say(
@@ -145,7 +147,7 @@ def drill(
     call.out.say(f"with this account's settings Mendq {_EXPECTED[reached][0]}")
     call.out.say("a real account takes minutes: CloudTrail delivers in about 5, with no promise")
     confirm("Start the drill?", yes=yes)
-    with as_interrupts(), drill_queue(call.account.clients.sqs, name, _TAGS) as made:
+    with treat_signals_as_interrupts(), drill_queue(call.account.clients.sqs, name, _TAGS) as made:
         this = Drill(call, made, arn, reached)
         try:
             this.time_it(minutes * 60)
@@ -156,7 +158,7 @@ def drill(
             this.end()
             case, none = this.case, "no case was opened yet"
             said = this.fault or (f"{case.case_id} is {case.state}" if case else none)
-            raise Stopped(f"interrupted: {said}; queue {name} is removed") from None
+            raise CommandError(f"interrupted: {said}; queue {name} is removed") from None
     return _announced(this)
 
 
@@ -164,12 +166,12 @@ def _recorded(call: Invocation, folder: Path, minutes: float, *, yes: bool) -> E
     """Save the CloudTrail records of calls that fail on resources made for it."""
     session = call.account.session
     ask = partial(confirm, yes=yes)
-    with as_interrupts():
+    with treat_signals_as_interrupts():
         try:
             document = record_failed_calls.drill(session, folder, minutes, call.out.say, ask)
         except SystemExit as refused_file:
-            raise Stopped(str(refused_file), Exit.USAGE) from None
-    call.out.document(document)
+            raise CommandError(str(refused_file), Exit.USAGE) from None
+    call.out.print_json(document)
     for line in record_failed_calls.table(document):
         typer.echo(line, err=call.out.as_json)
     is_failed = document["left"] or document["left_alone"] or document["refused"]
@@ -189,15 +191,17 @@ def _reached(call: Invocation, name: str) -> Mode:
 
 
 def _require_situation(call: Invocation, arn: str) -> None:
-    """Stopped where no trail logs the call that is going to fail, and each of them can be read."""
+    """Raise CommandError where no trail logs the call that is going to fail, and each of
+    them can be read.
+    """
     trails: list[Trail] = []
-    with call.out.waiting("looking whether a trail logs the queue"):
+    with call.out.show_waiting("looking whether a trail logs the queue"):
         checks = list(guarded("trails", partial(trails_of, call.account, trails)))
     if logged(trails, arn, [LATE_CALL]):
         return
     if all(each.status is not Status.UNKNOWN for each in checks):
         line = f"no trail logs {LATE_CALL} of {arn.rpartition(':')[2]}: give a name with --queue"
-        raise Stopped(f"{line} that trail.queueArnPrefixes covers, or add this one's start")
+        raise CommandError(f"{line} that trail.queueArnPrefixes covers, or add this one's start")
 
 
 def _eventually(look: Callable[[], T | None], until: float) -> T | None:
@@ -226,7 +230,7 @@ class Drill(Struct):
 
     def time_it(self, patience_seconds: float) -> None:
         """Let the calls fail; wait for the case, and for the change where one is made."""
-        until, waiting = time.monotonic() + patience_seconds, self.call.out.waiting
+        until, waiting = time.monotonic() + patience_seconds, self.call.out.show_waiting
         with waiting("calling the queue too late"):
             self._stage("calls failed", self.made.fail(self.call.out.say))
         with waiting("waiting for heal to see them"):
@@ -245,13 +249,13 @@ class Drill(Struct):
                 self._stage(f"read back: {wanted} s")
 
     def case_by_now(self) -> Case | None:
-        return self.call.account.stored(CaseStore).look(self.arn, TOO_SHORT.name, ()).case
+        return self.call.account.open_store(CaseStore).look(self.arn, TOO_SHORT.name, ()).case
 
     def end(self) -> None:
         """Take the fix back, where one was made, then end the case, where that has not."""
         if self.case is None:
             return
-        with self.call.out.waiting("taking the change back, ending the case"):
+        with self.call.out.show_waiting("taking the change back, ending the case"):
             if self.case.state is State.APPLIED or self.case.undoes:
                 self.case = self._asked("RollbackFunction", dry_run=False)
                 if not self.fault:
@@ -272,7 +276,7 @@ class Drill(Struct):
         event = {"case_id": self.case.case_id, "actor": account.identity, **said}
         answer = account.invoke(output, event)
         self.fault = str(answer.get("reason") or answer["error"]) if "error" in answer else ""
-        return account.stored(OpenCases).transitions(self.case.case_id)[-1]
+        return account.open_store(OpenCases).transitions(self.case.case_id)[-1]
 
     def _stage(self, name: str, at: datetime | None = None) -> None:
         at = at or datetime.now(UTC)
@@ -295,8 +299,8 @@ class Drill(Struct):
 
 def _announced(this: Drill) -> Exit:
     out, found = this.call.out, this.document()
-    out.document(found)
-    shown = table("STAGE", "AT (UTC)", "AFTER THE CALLS FAILED")
+    out.print_json(found)
+    shown = make_table("STAGE", "AT (UTC)", "AFTER THE CALLS FAILED")
     for each in found["stages"]:
         shown.add_row(Text(each["stage"]), each["at"][11:19], f"{each['seconds']} s")
     out.show(shown)

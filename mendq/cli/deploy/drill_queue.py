@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from msgspec import Struct
 
 from mendq.aws.errors import code_of
-from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.exit_codes import CommandError, Exit
 from mendq.model.failed_call import canonical
 from mendq.model.limits import DRILL_TAG
 
@@ -36,7 +36,7 @@ class DrillQueue(Struct, frozen=True):
     def fail(self, say: Callable[[str], None]) -> datetime:
         """Delete a message late, again and again; when the last delete failed.
 
-        Stopped where SQS lets a late delete pass: then there is nothing to heal.
+        CommandError where SQS lets a late delete pass: then there is nothing to heal.
         """
         handle = self._received()
         say(f"a message is received; its visibility timeout of {VISIBILITY_SECONDS} s runs out")
@@ -49,7 +49,7 @@ class DrillQueue(Struct, frozen=True):
                     raise
             else:
                 late = "SQS took a delete after the visibility timeout had ended"
-                raise Stopped(f"{late}: nothing failed to be healed")
+                raise CommandError(f"{late}: nothing failed to be healed")
         return datetime.now(UTC)
 
     @property
@@ -64,7 +64,7 @@ class DrillQueue(Struct, frozen=True):
         answer = self.client.receive_message(QueueUrl=self.url, WaitTimeSeconds=_PATIENCE_SECONDS)
         for each in answer.get("Messages", []):
             return each["ReceiptHandle"]
-        raise Stopped(f"the drill's own message did not arrive in {_PATIENCE_SECONDS} s")
+        raise CommandError(f"the drill's own message did not arrive in {_PATIENCE_SECONDS} s")
 
 
 @contextmanager
@@ -73,7 +73,8 @@ def drill_queue(client: SQSClient, name: str, tags: Mapping[str, str]) -> Iterat
 
     It is marked as a drill's, so that it makes no mass symptom with the queues of others.
 
-    Stopped where one of that name is there: it is somebody's, and would be removed with the drill.
+    CommandError where one of that name is there: it is somebody's, and would be removed with the
+    drill.
     """
     # CreateQueue would hand over the queue that is there, as if it had been made.
     try:
@@ -82,7 +83,7 @@ def drill_queue(client: SQSClient, name: str, tags: Mapping[str, str]) -> Iterat
         pass
     else:
         line = f"--queue {name!r} is there already: give a name that no queue has"
-        raise Stopped(line, Exit.USAGE)
+        raise CommandError(line, Exit.USAGE)
     url = client.create_queue(
         QueueName=name,
         Attributes={"FifoQueue": "true", "VisibilityTimeout": str(VISIBILITY_SECONDS)},

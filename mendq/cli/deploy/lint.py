@@ -12,7 +12,7 @@ import typer
 
 from mendq.cli.commands import Kind, command
 from mendq.cli.deploy.lint_text import show_findings
-from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.lint.judging import LOOKED_FOR, Linted, Severity
 from mendq.lint.judging import lint as judge
@@ -52,7 +52,7 @@ def lint(
     """
     if unknown := [each for each in ignore or () if each not in _SYMPTOMS]:
         line = f"--ignore {unknown[0]!r} is no symptom of a template: {', '.join(_SYMPTOMS)}"
-        raise Stopped(line, Exit.USAGE)
+        raise CommandError(line, Exit.USAGE)
     try:
         from mendq.lint import view  # noqa: PLC0415 - cfn-lint takes seconds
 
@@ -61,8 +61,8 @@ def lint(
         line = f"{missing.name} is not installed: in a clone of Mendq, pip install '.[lint]'"
         gone = (each for each in templates if each != "-" and not Path(each).exists())
         line = next((_not_read(each, FileNotFoundError()) for each in gone), line)
-        raise Stopped(line, Exit.USAGE) from missing
-    call.out.document(view.document(judged))
+        raise CommandError(line, Exit.USAGE) from missing
+    call.out.print_json(view.document(judged))
     if form is Form.TEXT or call.as_json:
         show_findings(call.out, judged)
     elif form is Form.GITHUB:
@@ -87,11 +87,11 @@ def _judged(argument: str, ignored: Collection[str]) -> list[Linted]:
             judged.append(judge(read(each.content), each.file, each.environment, ignored))
             at = ""
     except NotATemplate as error:
-        raise Stopped(f"{at}{error}", Exit.USAGE) from error
+        raise CommandError(f"{at}{error}", Exit.USAGE) from error
     except OSError as error:
-        raise Stopped(_not_read(argument, error), Exit.USAGE) from error
+        raise CommandError(_not_read(argument, error), Exit.USAGE) from error
     except ValueError as error:
-        raise Stopped(f"{argument} cannot be read: {error}", Exit.USAGE) from error
+        raise CommandError(f"{argument} cannot be read: {error}", Exit.USAGE) from error
     return judged
 
 

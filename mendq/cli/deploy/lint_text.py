@@ -17,18 +17,22 @@ _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow"}
 def show_findings(out: Output, templates: Sequence[Linted]) -> None:
     """Print each template's findings, what was ignored and what could not be judged."""
     for template in templates:
-        out.whole(f"{visible(template.file, 300)}: {counted(template.queues, 'queue')}", "bold")
+        out.say_unwrapped(
+            f"{visible(template.file, 300)}: {counted(template.queues, 'queue')}", "bold"
+        )
         for finding in template.findings:
             _show_finding(out, finding)
         if template.ignored:
-            out.heading("ignored, as Metadata or --ignore says")
-            out.lines([(finding.symptom, "dim", _place(finding)) for finding in template.ignored])
+            out.say_heading("ignored, as Metadata or --ignore says")
+            out.say_labelled(
+                [(finding.symptom, "dim", _place(finding)) for finding in template.ignored]
+            )
         if template.not_judged:
-            out.heading("not judged")
+            out.say_heading("not judged")
         for not_judged in template.not_judged:
             symptoms = f" ({', '.join(not_judged.symptoms)})" if not_judged.symptoms else ""
-            out.under(_place(not_judged))
-            out.under(f"{not_judged.because}{symptoms}", "dim", indent=4)
+            out.say_indented(_place(not_judged))
+            out.say_indented(f"{not_judged.because}{symptoms}", "dim", indent=4)
         if template.defaults:
             taken = ", ".join(
                 f"{default['parameter']} = {default['value']}" for default in template.defaults
@@ -45,13 +49,13 @@ def _show_finding(out: Output, finding: Finding) -> None:
     symptom = (finding.symptom, "bold")
     out.show(Text.assemble(severity, "  ", plain(finding.resource), "  ", symptom))
     construct = f", construct {finding.construct}" if finding.construct else ""
-    out.under(f"{_place(finding)}{construct}", "dim")
-    out.under(f"{BY_NAME[finding.symptom].sentence} Here: {finding.because}.")
+    out.say_indented(f"{_place(finding)}{construct}", "dim")
+    out.say_indented(f"{BY_NAME[finding.symptom].sentence} Here: {finding.because}.")
     if finding.remedy:
-        out.under("remedy:", "dim")
+        out.say_indented("remedy:", "dim")
         for line in finding.remedy:
-            out.command(f"  {line}")
-    out.under(f"runbook: {finding.runbook}", "dim")
+            out.say_command(f"  {line}")
+    out.say_indented(f"runbook: {finding.runbook}", "dim")
 
 
 def _place(finding: Finding | NotJudged) -> str:

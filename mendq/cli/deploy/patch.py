@@ -12,7 +12,7 @@ import typer
 from mendq.aws.errors import QueueGone
 from mendq.aws.queue import attributes_of, tags_shown
 from mendq.cli.commands import EVERY_CASE, QUEUE, Kind, command
-from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.look.case_view import find, plan_of
 from mendq.cli.look.show import CaseId
@@ -50,7 +50,7 @@ def patch(
       mendq patch orders --template template.yaml
       mendq patch orders --template sqs.tf --resource aws_sqs_queue.orders
     """
-    with call.out.waiting("reading the case and its queue"):
+    with call.out.show_waiting("reading the case and its queue"):
         history = find(call.account, case_id)
         case, values, made = history[-1], _values(history), bool(written_by(history))
         theirs = _theirs(call, history, values) if made and values else {}
@@ -61,7 +61,7 @@ def patch(
     about = {"case_id": case.case_id, "queue_arn": case.queue_arn, "state": str(case.state)}
     said = {**about, "is_made": made, "changes": [asdict(each) for each in changes]}
     diff = found.diff if found else []
-    call.out.document({"schema": SCHEMA, **said, "overridden": theirs, "diff": diff})
+    call.out.print_json({"schema": SCHEMA, **said, "overridden": theirs, "diff": diff})
     _show(call.out, case, found, theirs, made=made)
     if theirs:
         return Exit.OVERRIDDEN
@@ -80,12 +80,12 @@ def _values(history: Sequence[Case]) -> dict[str, str]:
 
 
 def _theirs(call: Invocation, history: Sequence[Case], values: Mapping[str, str]) -> dict[str, str]:
-    """What somebody else has set since; raises Stopped where the queue is gone."""
+    """What somebody else has set since; raises CommandError where the queue is gone."""
     try:
         now = attributes_of(call.account.clients, history[-1].queue_arn)
     except QueueGone as gone:
         line = f"the queue {history[-1].queue_arn} is gone: there is nothing to patch"
-        raise Stopped(line, Exit.NOT_FOUND) from gone
+        raise CommandError(line, Exit.NOT_FOUND) from gone
     over = {each.attribute for each in written_by(history) if each.was_overridden}
     return {
         name: now.get(name, "")
@@ -98,7 +98,7 @@ def _theirs(call: Invocation, history: Sequence[Case], values: Mapping[str, str]
 def _patched(
     template: str, queue_arn: str, values: Mapping[str, str], owner: Mapping[str, str], named: str
 ) -> Patched:
-    """Raises Stopped."""
+    """Raises CommandError."""
     try:
         from mendq.lint import patch as written  # noqa: PLC0415 - cfn-lint takes seconds
 
@@ -106,19 +106,19 @@ def _patched(
         patched: Callable[..., Patched] = import_module(f"mendq.lint.{module}").patched
     except ModuleNotFoundError as missing:
         line = f"{missing.name} is not installed: in a clone of Mendq, pip install '.[lint]'"
-        raise Stopped(line, Exit.USAGE) from missing
+        raise CommandError(line, Exit.USAGE) from missing
     wanted = written.Wanted(queue_arn, values, owner.get("stack"), owner.get("resource"), named)
     try:
         return patched(template, wanted)
     except written.NotThere as error:
-        raise Stopped(str(error), Exit.NOT_FOUND) from error
+        raise CommandError(str(error), Exit.NOT_FOUND) from error
     except written.SeveralFit as error:
-        raise Stopped(str(error), Exit.FAILED) from error
+        raise CommandError(str(error), Exit.FAILED) from error
     except OSError as error:
         line = f"{error.filename or template} cannot be read: {error.strerror or 'it is no file'}"
-        raise Stopped(line, Exit.USAGE) from error
+        raise CommandError(line, Exit.USAGE) from error
     except (NotATemplate, ValueError) as error:
-        raise Stopped(str(error), Exit.USAGE) from error
+        raise CommandError(str(error), Exit.USAGE) from error
 
 
 def _show(
@@ -126,7 +126,9 @@ def _show(
 ) -> None:
     out.say(f"{case.case_id}: {case.state}{'' if made else ', not made'}", "bold")
     for name, now in theirs.items():
-        out.under(f"{name}: somebody has set {with_unit(name, now)} since, which stays", "yellow")
+        out.say_indented(
+            f"{name}: somebody has set {with_unit(name, now)} since, which stays", "yellow"
+        )
     if found is None:
         out.say("nothing to patch" if theirs else "nothing of it stands there: nothing to patch")
         return
@@ -134,12 +136,12 @@ def _show(
         where = each.file if each.line is None else f"{each.file}, line {each.line}"
         out.say(f"{where}: {each.path}")
         found_by = f"found by {each.found_by}" if each.found_by else ""
-        out.under(f"{each.resource}, {found_by}", "dim")
-        out.under(f"is: {NOT_SET if each.old is None else each.old}")
-        out.under(f"to be: {each.new}")
+        out.say_indented(f"{each.resource}, {found_by}", "dim")
+        out.say_indented(f"is: {NOT_SET if each.old is None else each.old}")
+        out.say_indented(f"to be: {each.new}")
         if each.note:
-            out.under(each.note, "yellow")
+            out.say_indented(each.note, "yellow")
     if found.diff:
         out.say("")
     for line in found.diff:
-        out.verbatim(line)
+        out.say_verbatim(line)

@@ -16,7 +16,7 @@ from msgspec import Struct
 from mendq.cli.account import Account
 from mendq.cli.doctor.check import Check, Status
 from mendq.cli.doctor.deployment import Deployment
-from mendq.cli.output import age
+from mendq.cli.output import format_age
 from mendq.notifications import commands
 from mendq.probe.probe import SEEN_WITHIN
 
@@ -82,7 +82,7 @@ class Alarms(Struct, frozen=True):
     def _check(self, alarm: Alarm, name: str, status: Status) -> Check:
         words = commands.read(alarm.get("AlarmDescription", ""))
         when, command, page = words or ("", "", ANY)
-        rung = age(alarm["StateUpdatedTimestamp"], self.now)
+        rung = format_age(alarm["StateUpdatedTimestamp"], self.now)
         says = f"has rung for {rung}" + (f": {when}" if when else "")
         to_do = f"`{command}`" if words and not _is_about_mendq(alarm) else ""
         remedy = ", then ".join(filter(None, (to_do, self._log(alarm), page)))

@@ -12,8 +12,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Struct
 
 from mendq.aws.errors import CaseStoreUnavailable, FactsUnavailable, is_denied
-from mendq.cli.exit_codes import Stopped
-from mendq.cli.invocation import in_one_line, of_aws
+from mendq.cli.exit_codes import CommandError
+from mendq.cli.invocation import describe_error, find_aws_cause
 
 # A log group's name has slashes in it where the account's own deployment put some.
 _WORD = re.compile(r"[\w/-]+")
@@ -91,15 +91,15 @@ def guarded(name: str, look: Callable[[], Iterable[Check] | None]) -> Iterator[C
     """The checks of `look`; where AWS does not let it look, one that says which action it takes."""
     try:
         yield from look() or ()
-    except Stopped as stopped:
+    except CommandError as stopped:
         yield Check(name, Status.UNKNOWN, str(stopped), "deploy this version of Mendq")
     except (ClientError, BotoCoreError, FactsUnavailable, CaseStoreUnavailable) as error:
-        cause, action = of_aws(error), ""
+        cause, action = find_aws_cause(error), ""
         if isinstance(cause, ClientError) and is_denied(cause):
             found = _ACTION.search(str(cause))
             action = found.group(1) if found else f"the action of {cause.operation_name}"
         yield judged(
             name,
             (action, Status.UNKNOWN, f"may not be read: {action} is missing", f"allow {action}"),
-            (True, Status.UNKNOWN, in_one_line(cause), "ask again in a minute"),
+            (True, Status.UNKNOWN, describe_error(cause), "ask again in a minute"),
         )

@@ -31,7 +31,7 @@ from mendq.cli.doctor.visibility import (
     trails_of,
     unread,
 )
-from mendq.cli.output import some
+from mendq.cli.output import shorten_list
 from mendq.cli.queues import managed_queues
 from mendq.model.limits import DRILL_TAG
 from mendq.model.queue import parts_of
@@ -115,7 +115,7 @@ def trail_bucket(doctor: Doctor) -> Iterator[Check]:
     It has no VPC, so it reaches its region alone.
     """
     account = doctor.account
-    if account.counts_nothing:
+    if account.has_no_nightly_job:
         yield Check("nightly job", OK, NOTHING_COUNTED)
         return
     bucket, here = account.output("TrailBucket"), account.region
@@ -170,7 +170,7 @@ def drills(queues: Iterable[ManagedQueue]) -> Iterator[Check]:
     if marked := [each for each in queues if DRILL_TAG in each.tags]:
         silent = f"tag {DRILL_TAG}, so nobody is paged; untag it where it is no drill"
         region = parts_of(marked[0].queue_arn).region
-        says = f"{silent}: {some([each.name for each in marked])}"
+        says = f"{silent}: {shorten_list([each.name for each in marked])}"
         yield Check("drills", WARN, says, _sqs(region, "untag-queue", "--tag-keys", DRILL_TAG))
 
 

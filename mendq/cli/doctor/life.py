@@ -23,9 +23,9 @@ from mendq.cases.case_bucket import CaseBucket
 from mendq.cases.finding import Scanned
 from mendq.cases.transactions import Table
 from mendq.cli.account import Account
-from mendq.cli.decide.freeze import frozen_item
+from mendq.cli.decide.freeze import read_freeze_item
 from mendq.cli.doctor.check import Check, Status, guarded, judged
-from mendq.cli.output import age, minute
+from mendq.cli.output import format_age, format_minute
 from mendq.probe.probe import SEEN_WITHIN
 from mendq.probe.send import ProbeRecord
 from mendq.scan.store import findings_of
@@ -48,19 +48,19 @@ def calendars(account: Account) -> Iterator[Check]:
 
 
 def heartbeat(account: Account, now: datetime) -> Iterator[Check]:
-    """One check by AWS's own count of the follow-up's runs; raises ClientError or Stopped."""
+    """One check by AWS's own count of the follow-up's runs; raises ClientError or CommandError."""
     service, made_at = account.output("FollowUpFunction"), account.created_at
     runs, errors = (_minutes(account, service, now, each) for each in ("Invocations", "Errors"))
     good = [each for each in runs if runs[each] > errors.get(each, 0)]
     # A datapoint bears the time at which its period begins.
     last = min(max(good) + PERIOD, now) if good else now - 2 * LOOKED_BACK
     lately, failed = (sum(n for at, n in each.items() if at >= last) for each in (runs, errors))
-    well = f"the follow-up ran well {age(last, now)} ago"
+    well = f"the follow-up ran well {format_age(last, now)} ago"
     says = f"{well}; since then" if good else "the follow-up did not run well in 6 hours:"
     failing = f"it failed in {failed:.0f} of {lately:.0f} runs"
     silent = "it was not started: is its schedule enabled, and was it throttled?"
     fault = f"{says} {failing if failed else silent}"
-    young = f"none yet: the stack was made {age(made_at, now)} ago"
+    young = f"none yet: the stack was made {format_age(made_at, now)} ago"
     remedy = f"docs/runbooks/heartbeat_missing.md, and the log of {service}"
     yield judged(
         "heartbeat",
@@ -90,12 +90,12 @@ def _minutes(
 
 def probe(account: Account, now: datetime) -> Iterator[Check]:
     """One check of the newest probe."""
-    found = account.stored(ProbeRecord).read()
+    found = account.open_store(ProbeRecord).read()
     if found is None:
         says = "none was sent yet: the first comes within the hour after a deployment"
         yield Check("probe", WARN, says, "ask again in an hour")
         return
-    sent, page = f"sent {age(found.sent_at, now)} ago", "docs/runbooks/probe_lost.md"
+    sent, page = f"sent {format_age(found.sent_at, now)} ago", "docs/runbooks/probe_lost.md"
     if found.was_seen and found.seen_at is not None:
         late_seconds = int((found.seen_at - found.sent_at).total_seconds())
         says = f"{sent}, seen after {late_seconds} s, spelled {found.spelled}"
@@ -111,7 +111,7 @@ def probe(account: Account, now: datetime) -> Iterator[Check]:
 
 def freeze(account: Account) -> Iterator[Check]:
     """One check: whether somebody has frozen changes by hand."""
-    found = "; ".join(map(str, items.freezes_in(frozen_item(account))))
+    found = "; ".join(map(str, items.freezes_in(read_freeze_item(account))))
     frozen = (found, WARN, found, "mendq thaw")
     yield judged("freeze", frozen, (True, OK, "not frozen by hand", ""))
 
@@ -177,7 +177,8 @@ class LastRound(Struct, frozen=True, dict=True):
         left_out = f"{skipped:,} skipped for the budget" if skipped else "none skipped"
         failed = f", {self.failed:,} failed" if self.failed else ""
         return (
-            f"{minute(self.at)}, {self.queues_scanned:,} queues, {self.suspects:,} suspects, "
+            f"{format_minute(self.at)}, {self.queues_scanned:,} queues, "
+            f"{self.suspects:,} suspects, "
             f"{self.measured:,} measured, {left_out}{failed}, {len(self.findings):,} findings"
         )
 
@@ -191,7 +192,7 @@ def rounds(account: Account) -> Iterator[tuple[LastRound, str | None]]:
     """The last two that can be read, the newest first, each with the name of the queue that it has
     come to, None where to all; raises ClientError or CaseStoreUnavailable.
     """
-    item = account.stored(Table).get(items.key(items.ACCOUNT, "scan"))
+    item = account.open_store(Table).get(items.key(items.ACCOUNT, "scan"))
     if "round" not in item:
         return
     bucket = CaseBucket(account.clients.s3, account.output("CaseBucket"))
@@ -211,7 +212,7 @@ def round_check(found: LastRound | None, account: Account, now: datetime) -> Che
         is_young = now - account.created_at < ROUNDS_WITHIN
         young = (is_young, WARN, says, "ask again in an hour")
         return judged("scan", young, (True, FAIL, says, log))
-    says = f"the last round was {age(found.at, now)} ago: {found.says}"
+    says = f"the last round was {format_age(found.at, now)} ago: {found.says}"
     scanned = Scanned(found.queues_scanned, found.gone, found.unseen)
     return judged(
         "scan",

@@ -16,7 +16,7 @@ from mendq.catalogue.symptom import SeenAs, Symptom
 from mendq.catalogue.visibility.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
 from mendq.cli.account import Account
 from mendq.cli.doctor.check import Check, Command, Status, guarded, judged
-from mendq.cli.output import some
+from mendq.cli.output import shorten_list
 from mendq.model.names import DATA_EVENT_NAMES, PROBE, role_name
 from mendq.model.queue import partition_of
 from mendq.probe.probe import EVENT_NAME, QUEUE_NAME
@@ -116,8 +116,13 @@ def _logs_the_probe(account: Account, trails: Sequence[Trail]) -> Check:
     missing = f"no trail that is logging selects {EVENT_NAME} of {QUEUE_NAME}: no probe is seen"
     return judged(
         "probe's trail",
-        (logging, Status.OK, f"{some(logging)} logs the probe's queue", ""),
-        (names, UNKNOWN, f"{some(names)} cannot be read", "the check `probe` says what comes"),
+        (logging, Status.OK, f"{shorten_list(logging)} logs the probe's queue", ""),
+        (
+            names,
+            UNKNOWN,
+            f"{shorten_list(names)} cannot be read",
+            "the check `probe` says what comes",
+        ),
         (True, Status.FAIL, missing, f"have a trail log SQS data events of {arn}, or deploy"),
     )
 
@@ -134,11 +139,12 @@ def read_by_the_job(root: str, trails: Sequence[Trail], queue_arns: Sequence[str
         e.root for e in trails if not there or any(logged([e], *row) for row in missed.items())
     }
     beside = any(e.root.partition("/")[0] == root.partition("/")[0] for e in trails)
-    whose = some([arn.rpartition(":")[2] for arn in missed])
+    whose = shorten_list([arn.rpartition(":")[2] for arn in missed])
     what = f"calls of {whose} are logged to" if missed else "the trails write to"
-    misses = f"the nightly job reads {root}, and {what} {some(sorted(apart))} alone"
+    misses = f"the nightly job reads {root}, and {what} {shorten_list(sorted(apart))} alone"
     remedy = "say in trail.bucket and trail.prefix where all of it lies, and deploy"
-    reads = f"the nightly job reads {root}, where the files of {some([e.name for e in there])} lie"
+    names = shorten_list([trail.name for trail in there])
+    reads = f"the nightly job reads {root}, where the files of {names} lie"
     return judged(
         "files of the trail",
         (missed and unread(there), UNKNOWN, f"{misses}, as far as trails can be read", ""),

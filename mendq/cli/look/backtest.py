@@ -27,9 +27,9 @@ from mendq.cli.backtest.nightly_run import (
 )
 from mendq.cli.commands import QUEUE, Kind, command
 from mendq.cli.exit_codes import Exit
-from mendq.cli.invocation import Invocation, folder_of
+from mendq.cli.invocation import Invocation, parse_folder
 from mendq.cli.look.export import replace_if_changed, require_place
-from mendq.cli.output import Output, some, table
+from mendq.cli.output import Output, make_table, shorten_list
 from mendq.model.case import NOTIFICATIONS_PER_HOUR
 from mendq.model.limits import Mode
 from mendq.notifications.text import counted
@@ -62,7 +62,7 @@ def backtest(  # noqa: PLR0913, PLR0917 - each is one option of the command
     queues: Annotated[Path | None, _QUEUES] = None,
     mode: Annotated[Mode, typer.Option(help="What the pages are about.")] = Mode.HEAL,
     out: Annotated[
-        Path, typer.Option(metavar="DIR", parser=folder_of, help="Where the pages are put.")
+        Path, typer.Option(metavar="DIR", parser=parse_folder, help="Where the pages are put.")
     ] = Path(),
 ) -> Exit:
     """What past CloudTrail files would have meant, had Mendq been there.
@@ -83,9 +83,9 @@ def backtest(  # noqa: PLR0913, PLR0917 - each is one option of the command
     aws = {name: text for name, text in named.items() if text}
     files = list[str]()
     with tempfile.TemporaryDirectory(prefix="mendq-backtest-") as name:
-        with call.out.waiting(f"reading {trail} from {first} to {last}"):
+        with call.out.show_waiting(f"reading {trail} from {first} to {last}"):
             code, found = run(arguments, Path(name), aws)
-        with call.out.waiting(f"deciding about {counted(len(found.incidents), 'incident')}"):
+        with call.out.show_waiting(f"deciding about {counted(len(found.incidents), 'incident')}"):
             this = Backtest(given or as_it_stands(call.account))
             judged = list(this.judged(found.incidents))
         for week in found.weeks:
@@ -93,7 +93,7 @@ def backtest(  # noqa: PLR0913, PLR0917 - each is one option of the command
             files.append(str(out / f"mendq-backtest-{week}.html"))
             replace_if_changed(Path(files[-1]), page(had_mendq_been_there(content, judged, mode)))
     document = _document(judged, days=found.days, pages=files)
-    call.out.document(document)
+    call.out.print_json(document)
     _show(call.out, judged, document)
     if code is not Exit.DONE:
         call.out.say("over 1 % of the bytes could not be read: the page names the files", "red")
@@ -125,19 +125,21 @@ def _show(out: Output, judged: Sequence[Judged], document: Mapping[str, Any]) ->
             alike[each.incident.symptom, *said].append(each)
     for (symptom, *lines), some_of in sorted(alike.items(), key=lambda item: -len(item[1])):
         names = dict.fromkeys(_name(each.incident.queue_arn) for each in some_of)
-        out.say(some([*names], _MOST_NAMED), "bold")
-        out.under(f"{symptom}: {_how_many(some_of)}", "yellow")
+        out.say(shorten_list([*names], _MOST_NAMED), "bold")
+        out.say_indented(f"{symptom}: {_how_many(some_of)}", "yellow")
         modes = defaultdict[str, list[str]](list)
         for mode, line in zip(Mode, lines, strict=True):
             modes[line].append(str(mode))
-        out.lines([(", ".join(of), "cyan", line) for line, of in modes.items()])
+        out.say_labelled([(", ".join(of), "cyan", line) for line, of in modes.items()])
     if alone:
-        out.heading(f"Left alone: {counted(len(alone), 'queue')}")
+        out.say_heading(f"Left alone: {counted(len(alone), 'queue')}")
     for why in dict.fromkeys(alone.values()):
         queues = [_name(arn) for arn in alone if alone[arn] == why]
-        out.under(f"{some(queues, _MOST_NAMED)}: {why}")
-    out.heading(f"Had Mendq been there: {_how_many(judged)}")
-    rows = table("mode", "changes", "proposals", "notifications", "urgent", "worst hour", "late")
+        out.say_indented(f"{shorten_list(queues, _MOST_NAMED)}: {why}")
+    out.say_heading(f"Had Mendq been there: {_how_many(judged)}")
+    rows = make_table(
+        "mode", "changes", "proposals", "notifications", "urgent", "worst hour", "late"
+    )
     for mode, of in document["modes"].items():
         figures = [of["would"].get(each, 0) for each in ("does", "proposes")]
         figures += [of[each] for each in ("notifications", "urgent", "in_worst_hour", "held_back")]

@@ -12,8 +12,8 @@ from mendq.cases.table import CaseStore, OpenCases
 from mendq.cases.view import CaseStoreView, HoldUp
 from mendq.catalogue import BY_NAME
 from mendq.cli.account import Account
-from mendq.cli.exit_codes import Exit, Stopped
-from mendq.cli.output import minute, some
+from mendq.cli.exit_codes import CommandError, Exit
+from mendq.cli.output import format_minute, shorten_list
 from mendq.heal.approve import DECISIONS
 from mendq.heal.decide import UNTIL
 from mendq.model import lifecycle
@@ -44,12 +44,13 @@ _PLANNED = WAITING | {State.OBSERVED, State.APPLIED}
 def find(account: Account, named: str) -> tuple[Case, ...]:
     """The transitions of a case, first to last, by its id; or of the one open case that fits.
 
-    That is one whose id begins so, or whose queue is called so. Stopped where none or several do.
+    That is one whose id begins so, or whose queue is called so. CommandError where none or several
+    do.
     """
     if not named.strip():
         # Every id begins with an empty text: it would stand for whichever case is open.
-        raise Stopped("name a case or its queue: `mendq cases` lists them", Exit.USAGE)
-    source = account.stored(OpenCases)
+        raise CommandError("name a case or its queue: `mendq cases` lists them", Exit.USAGE)
+    source = account.open_store(OpenCases)
     if found := source.transitions(named):
         return found
     fits = {
@@ -58,18 +59,20 @@ def find(account: Account, named: str) -> tuple[Case, ...]:
         if parts_of(each.queue_arn).name == named or each.case_id.startswith(named)
     }
     if len(fits) > 1:
-        raise Stopped(f"{named} fits {len(fits)} open cases: {some(sorted(fits))}", Exit.USAGE)
+        raise CommandError(
+            f"{named} fits {len(fits)} open cases: {shorten_list(sorted(fits))}", Exit.USAGE
+        )
     for case_id in fits:
         return source.transitions(case_id)
     line = f"no case {named}, nor one open of that queue; a closed one needs its id: `mendq cases`"
-    raise Stopped(line, Exit.NOT_FOUND)
+    raise CommandError(line, Exit.NOT_FOUND)
 
 
 def require_whole_id(case: Case, named: str, *, yes: bool) -> None:
-    """Stopped where nobody is asked and the id is not whole: by then another may be open."""
+    """CommandError where nobody is asked and the id is not whole: by then another may be open."""
     if yes and case.case_id != named:
         line = f"--yes wants the whole id of the case: {case.case_id} fits {named}"
-        raise Stopped(line, Exit.USAGE)
+        raise CommandError(line, Exit.USAGE)
 
 
 def summary(case: Case) -> dict[str, Any]:
@@ -90,7 +93,7 @@ def held_up(account: Account, case: Case) -> HoldUp | None:
     """What keeps the owner of its write from taking it up; None of a case that waits for none."""
     if case.state not in CALLING:
         return None
-    return hold_up_in(account.stored(CaseStore).look(case.queue_arn, case.symptom, ()), case)
+    return hold_up_in(account.open_store(CaseStore).look(case.queue_arn, case.symptom, ()), case)
 
 
 def hold_up_in(view: CaseStoreView, case: Case) -> HoldUp | None:
@@ -100,7 +103,7 @@ def hold_up_in(view: CaseStoreView, case: Case) -> HoldUp | None:
 
 
 def held_up_line(hold_up: HoldUp) -> str:
-    return f"held up since {minute(hold_up.since)}: {hold_up.reason}"
+    return f"held up since {format_minute(hold_up.since)}: {hold_up.reason}"
 
 
 def opened_at(case: Case) -> datetime:
@@ -133,7 +136,7 @@ def timing_of(account: Account, cases: Iterable[Case]) -> Timing | None:
         return None
     try:
         return account.settings.timing
-    except (Stopped, ClientError, BotoCoreError):
+    except (CommandError, ClientError, BotoCoreError):
         return None
 
 
@@ -150,7 +153,7 @@ def until(case: Case, timing: Timing | None) -> str:
     if case.state not in WAITING:
         return ""
     if at := runs_out_at(case, timing):
-        return f"until {minute(at)}"
+        return f"until {format_minute(at)}"
     return "until when is not known: heal's settings are unreadable"
 
 

@@ -12,7 +12,7 @@ from rich.text import Text
 from mendq.cases.table import OpenCases
 from mendq.catalogue import BY_NAME
 from mendq.cli.commands import EVERY_CASE, Kind, command
-from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.look.case_view import (
     NOT_MADE,
@@ -25,8 +25,8 @@ from mendq.cli.look.case_view import (
     timing_of,
     until,
 )
-from mendq.cli.output import age, some
-from mendq.cli.queues import queue_arn_of
+from mendq.cli.output import format_age, shorten_list
+from mendq.cli.queues import resolve_queue_arn
 from mendq.cli.undo.answers import histories_of
 from mendq.cli.undo.rollback import moment_of
 from mendq.model.case import Case, State
@@ -69,8 +69,8 @@ def cases(  # noqa: PLR0913, PLR0917 - each is one option of the command
     since_then = datetime.min.replace(tzinfo=UTC)
     if since is not None:
         since_then = moment_of(since, datetime.now(UTC))
-    source = call.account.stored(OpenCases)
-    with call.out.waiting("reading the case store"):
+    source = call.account.open_store(OpenCases)
+    with call.out.show_waiting("reading the case store"):
         found = _open(source) if only_open else _newest(source)
     fitting = (
         each
@@ -79,7 +79,7 @@ def cases(  # noqa: PLR0913, PLR0917 - each is one option of the command
         and opened_at(each) >= since_then
     )
     newest_first = sorted(fitting, key=lambda each: (opened_at(each), each.case_id), reverse=True)
-    call.out.document([summary(each) for each in newest_first[:limit]])
+    call.out.print_json([summary(each) for each in newest_first[:limit]])
     if not newest_first:
         call.out.say("no such case" if found else "no open case" if only_open else "no case yet")
     elif not call.as_json:
@@ -89,14 +89,16 @@ def cases(  # noqa: PLR0913, PLR0917 - each is one option of the command
 def _wanted(
     call: Invocation, queue: str | None, symptom: str | None, state: State | None
 ) -> dict[str, str]:
-    """The fields of a case that are asked for; Stopped where a name is none.
+    """The fields of a case that are asked for; CommandError where a name is none.
 
     An empty text is such a name: it does not mean every queue or symptom.
     """
     if symptom is not None and symptom not in BY_NAME:
-        near = some(get_close_matches(symptom, BY_NAME)) or "see the docs"
-        raise Stopped(f"--symptom {symptom!r} is none that the catalogue has: {near}", Exit.USAGE)
-    queue_arn = None if queue is None else queue_arn_of(call.account, queue)
+        near = shorten_list(get_close_matches(symptom, BY_NAME)) or "see the docs"
+        raise CommandError(
+            f"--symptom {symptom!r} is none that the catalogue has: {near}", Exit.USAGE
+        )
+    queue_arn = None if queue is None else resolve_queue_arn(call.account, queue)
     asked = {"queue_arn": queue_arn, "symptom": symptom, "state": state}
     return {name: value for name, value in asked.items() if value}
 
@@ -119,16 +121,16 @@ def _show(call: Invocation, newest_first: list[Case], limit: int) -> None:
     widest = max(len(each.state) for each in ordered)
     for each in ordered:
         state = (f"{each.state:<{widest}}", STYLES.get(each.state, "dim"))
-        since = f"{age(opened_at(each), now):>{WIDEST_AGE}}"
+        since = f"{format_age(opened_at(each), now):>{WIDEST_AGE}}"
         call.out.show(Text.assemble(since, "  ", state, "  ", (plain(each.case_id), "bold")))
-        call.out.whole(parts_of(each.queue_arn).name, "", indent=UNDER)
+        call.out.say_unwrapped(parts_of(each.queue_arn).name, "", indent=UNDER)
         if ends := until(each, timing):
-            call.out.under(ends, "yellow", indent=UNDER)
+            call.out.say_indented(ends, "yellow", indent=UNDER)
         made = "taken back: " if each.undoes else "not made: " if each.state in NOT_MADE else ""
         for line in step_lines(each.steps):
-            call.out.under(f"{made}{line}", indent=UNDER)
-        call.out.under(with_code(each), "dim", indent=UNDER)
+            call.out.say_indented(f"{made}{line}", indent=UNDER)
+        call.out.say_indented(with_code(each), "dim", indent=UNDER)
         if hold_up := held_up(call.account, each):
-            call.out.under(held_up_line(hold_up), "yellow", indent=UNDER)
+            call.out.say_indented(held_up_line(hold_up), "yellow", indent=UNDER)
     if len(newest_first) > limit:
         call.out.say(f"and {len(newest_first) - limit:,} older: raise --limit", "dim")

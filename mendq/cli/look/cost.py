@@ -34,9 +34,9 @@ def cost(
       mendq cost --all --most 100      # before anything is deployed
     """
     found = Gathered(call.account, datetime.now(UTC), most, every)
-    with call.out.waiting("asking the account"):
+    with call.out.show_waiting("asking the account"):
         found.look()
-    call.out.document(_document(found))
+    call.out.print_json(_document(found))
     if not call.as_json:
         show(call.out, found)
     return Exit.FAILED if found.not_looked_at else Exit.DONE

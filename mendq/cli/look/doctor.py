@@ -18,7 +18,7 @@ from mendq.cli.doctor.checks import READS, Doctor
 from mendq.cli.doctor.visibility import NEVER_SEEN, UNCONFIRMED, Situation
 from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import Invocation
-from mendq.cli.output import Line, Output, some, table
+from mendq.cli.output import LabelledLine, Output, make_table, shorten_list
 from mendq.notifications.text import command_line, counted, plain
 
 _STYLES = dict(zip(Status, ("green", "magenta", "yellow", "bold red"), strict=True))
@@ -52,9 +52,9 @@ def doctor(call: Invocation, verbose: Verbose = False) -> Exit:
     doctor = Doctor(call.account, datetime.now(UTC))
     call.account.output("CaseTable")
     for name, look in READS.items():
-        with call.out.waiting(f"looking at {name}"):
+        with call.out.show_waiting(f"looking at {name}"):
             doctor.checks += guarded(name, partial(look, doctor))
-    call.out.document(doctor.document())
+    call.out.print_json(doctor.document())
     if not call.as_json:
         where = f"stack {call.account.stack}, {call.account.region}"
         print_verdict(call.out, doctor.checks, where)
@@ -77,24 +77,28 @@ def print_findings(out: Output, found: Doctor, *, verbose: bool) -> None:
     """What there is to do, worst first; with `verbose` what is well and what trails can show."""
     wrong = (each for each in found.checks if each.status is not Status.OK)
     for each in sorted(wrong, key=lambda each: _WORST_FIRST.index(each.status)):
-        out.lines(_lines(each), indent=0)
+        out.say_labelled(_lines(each), indent=0)
         for typed in each.commands(found.logs):
-            out.command(command_line(typed))
+            out.say_command(command_line(typed))
     if not verbose:
         out.say("What is well, and what the trails can show: mendq doctor --verbose", "dim")
         return
     _print_well(out, found.checks)
-    out.heading(f"What the trails can show{'' if found.queues else ', once a queue is managed'}")
+    out.say_heading(
+        f"What the trails can show{'' if found.queues else ', once a queue is managed'}"
+    )
     _print_sights(out, [each for each in found.sights if each.by_calls])
     if unconfirmed := ", ".join(e.symptom for e in found.sights if e.unconfirmed_on_aws):
-        out.lines([("unconfirmed on AWS", "yellow", f"{unconfirmed}: {UNCONFIRMED}")], indent=0)
-    out.heading("What the scan finds, whatever a trail logs")
+        out.say_labelled(
+            [("unconfirmed on AWS", "yellow", f"{unconfirmed}: {UNCONFIRMED}")], indent=0
+        )
+    out.say_heading("What the scan finds, whatever a trail logs")
     scanned = [each for each in found.sights if each.by_the_scan]
     alone = ", ".join(each.symptom for each in scanned if not each.by_calls)
     beside = ", ".join(each.symptom for each in scanned if each.by_calls)
-    out.lines([("by the scan", "dim", alone), ("beside calls", "dim", beside)], indent=0)
-    out.heading("What no selector can show")
-    out.lines([("-", "", line) for line in NEVER_SEEN], indent=0)
+    out.say_labelled([("by the scan", "dim", alone), ("beside calls", "dim", beside)], indent=0)
+    out.say_heading("What no selector can show")
+    out.say_labelled([("-", "", line) for line in NEVER_SEEN], indent=0)
 
 
 def _print_well(out: Output, checks: Sequence[Check]) -> None:
@@ -105,10 +109,10 @@ def _print_well(out: Output, checks: Sequence[Check]) -> None:
         if len(fine) > 1:
             fine = [Check(f"{kind}s", Status.OK, f"{len(fine)} of {len(every)} are fine")]
         for each in fine:
-            out.lines(_lines(each), indent=0)
+            out.say_labelled(_lines(each), indent=0)
 
 
-def _lines(check: Check) -> Iterator[Line]:
+def _lines(check: Check) -> Iterator[LabelledLine]:
     label = f"{check.status:<{_WIDEST}}"
     yield label, _STYLES[check.status], f"{check.name}: {plain(check.says, 300)}"
     if check.remedy and check.status is not Status.OK and not isinstance(check.remedy, Command):
@@ -116,7 +120,7 @@ def _lines(check: Check) -> Iterator[Line]:
 
 
 def _print_sights(out: Output, found: Sequence[Situation]) -> None:
-    shown = table("SYMPTOM", "VISIBLE", "PARTLY", "BLIND")
+    shown = make_table("SYMPTOM", "VISIBLE", "PARTLY", "BLIND")
     for each in found:
         partly = Text(str(len(each.partly)), style="yellow" if each.partly else "dim")
         blind = Text(str(len(each.blind)), style="red" if each.blind else "dim")
@@ -127,11 +131,11 @@ def _print_sights(out: Output, found: Sequence[Situation]) -> None:
         for why in _whys(each):
             hidden[why].append(each.symptom)
     lines = [("why not", "dim", f"{', '.join(names)}: {why}") for why, names in hidden.items()]
-    out.lines(lines, indent=0)
+    out.say_labelled(lines, indent=0)
 
 
 def _whys(situation: Situation) -> Iterator[str]:
     reasons = {**situation.blind, **situation.partly}
     for reason in dict.fromkeys(reasons.values()):
         names = [arn.rpartition(":")[2] for arn, why in reasons.items() if why == reason]
-        yield f"{reason}: {some(names)}"
+        yield f"{reason}: {shorten_list(names)}"

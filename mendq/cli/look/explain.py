@@ -17,7 +17,7 @@ import typer
 from mendq.catalogue import match, symptom_of
 from mendq.catalogue.symptom import Symptom
 from mendq.cli.commands import Kind, command
-from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import Output
 from mendq.model.evidence import DISTINCT_EVENTS, WITHIN_SECONDS
@@ -45,13 +45,13 @@ def explain(
     records = document.get("Records") if isinstance(document, dict) else document
     if not isinstance(records, list):
         explained = explained_record(document)
-        call.out.document(explained)
+        call.out.print_json(explained)
         _print(call.out, explained)
         return
     every = [explained_record(each) for each in records]
     announced = [each for each in every if each["unreadable"] not in ("not_failed", "not_sqs")]
     left_out = len(every) - len(announced)
-    call.out.document({"records": len(every), "left_out": left_out, "explained": announced})
+    call.out.print_json({"records": len(every), "left_out": left_out, "explained": announced})
     call.out.say(f"{len(every)} records, {len(announced)} of them failed SQS calls or not readable")
     for each in announced:
         call.out.say("")
@@ -109,7 +109,7 @@ def _print(out: Output, explained: dict[str, Any]) -> None:
             "may write": ", ".join(matched["steps"]) or "nothing",
             "plan": matched["plan"],
         }
-    out.lines([(name, "dim", says) for name, says in said.items()], indent=0)
+    out.say_labelled([(name, "dim", says) for name, says in said.items()], indent=0)
     if not matched:
         out.say("no symptom of the catalogue: it is counted and never acted on")
 
@@ -119,13 +119,13 @@ def _document(file: str) -> Any:
         with nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb") as opened:
             content = _content(opened)
     except FileNotFoundError as missing:
-        raise Stopped(f"there is no file {file}", Exit.NOT_FOUND) from missing
+        raise CommandError(f"there is no file {file}", Exit.NOT_FOUND) from missing
     except (OSError, EOFError, zlib.error) as unreadable:
-        raise Stopped(f"{file} cannot be read: {unreadable}", Exit.USAGE) from unreadable
+        raise CommandError(f"{file} cannot be read: {unreadable}", Exit.USAGE) from unreadable
     try:
         return json.loads(content, parse_constant=refuse_constant, parse_float=finite_float)
     except (ValueError, RecursionError) as unreadable:
-        raise Stopped(f"{file} holds no JSON: {unreadable}", Exit.USAGE) from unreadable
+        raise CommandError(f"{file} holds no JSON: {unreadable}", Exit.USAGE) from unreadable
 
 
 def _content(opened: BinaryIO) -> bytes:
@@ -134,5 +134,5 @@ def _content(opened: BinaryIO) -> bytes:
         with gzip.open(io.BytesIO(content)) as unpacked:
             content = unpacked.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
-        raise Stopped(f"more than {MOST_BYTES:,} bytes: no trail file is so long", Exit.USAGE)
+        raise CommandError(f"more than {MOST_BYTES:,} bytes: no trail file is so long", Exit.USAGE)
     return content

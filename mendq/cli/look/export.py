@@ -17,8 +17,8 @@ from rich.progress import track
 from mendq.aws.errors import QueueGone
 from mendq.aws.queue import ManagedQueue, attributes_of
 from mendq.cli.commands import MANAGED, QUEUE, Kind, command
-from mendq.cli.exit_codes import Exit, Stopped
-from mendq.cli.invocation import Invocation, folder_of
+from mendq.cli.exit_codes import CommandError, Exit
+from mendq.cli.invocation import Invocation, parse_folder
 from mendq.cli.queues import managed_queues
 from mendq.model.json_text import to_json
 from mendq.model.queue import parsed
@@ -31,7 +31,7 @@ DOCUMENTS = ("Policy", "RedrivePolicy", "RedriveAllowPolicy")
 def export(
     call: Invocation,
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", parser=folder_of, help="Made where it is missing.")
+        Path, typer.Argument(metavar="DIR", parser=parse_folder, help="Made where it is missing.")
     ],
 ) -> None:
     """Write the managed queues' configuration, for git.
@@ -43,8 +43,10 @@ def export(
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise Stopped(f"{folder} is no folder to write to: {error.strerror}", Exit.USAGE) from error
-    with call.out.waiting("listing the managed queues"):
+        raise CommandError(
+            f"{folder} is no folder to write to: {error.strerror}", Exit.USAGE
+        ) from error
+    with call.out.show_waiting("listing the managed queues"):
         queues = managed_queues(call.account)
     written: list[str] = []
     unchanged: list[str] = []
@@ -58,7 +60,7 @@ def export(
         changed = replace_if_changed(folder / f"{queue.name}.json", text)
         (written if changed else unchanged).append(f"{queue.name}.json")
     done = {"folder": str(folder), "written": written, "unchanged": unchanged, "gone": gone}
-    call.out.document(done)
+    call.out.print_json(done)
     call.out.say(f"{len(written)} written, {len(unchanged)} unchanged in {folder}")
     for arn in gone:
         call.out.say(f"{arn} was deleted meanwhile", "yellow")
@@ -75,20 +77,23 @@ def document_text(queue: ManagedQueue, attributes: Mapping[str, str]) -> str:
 
 
 def require_place(path: Path) -> None:
-    """Stopped where no file can be put at `path`: before the work, not after it."""
+    """CommandError where no file can be put at `path`: before the work, not after it."""
     _require_file(path)
     if not (path.parent.is_dir() and os.access(path.parent, os.W_OK | os.X_OK)):
-        raise Stopped(f"{path.parent} is no folder that can be written to", Exit.USAGE)
+        raise CommandError(f"{path.parent} is no folder that can be written to", Exit.USAGE)
 
 
 def _require_file(path: Path) -> None:
     """A device, a pipe or a link would be replaced by a file: who runs as root loses it."""
     if path.is_symlink() or (path.exists() and not path.is_file()):
-        raise Stopped(f"{path} is no plain file: name one, or a new one", Exit.USAGE)
+        raise CommandError(f"{path} is no plain file: name one, or a new one", Exit.USAGE)
 
 
 def replace_if_changed(path: Path, text: str, *, yes: bool = True) -> bool:
-    """Whole or not at all: what reads meanwhile sees no part. Stopped where it differs unasked."""
+    """Whole or not at all: what reads meanwhile sees no part.
+
+    Raises CommandError where it differs unasked.
+    """
     content = text.encode()
     try:
         _require_file(path)
@@ -96,7 +101,7 @@ def replace_if_changed(path: Path, text: str, *, yes: bool = True) -> bool:
             return False
         if path.is_file() and not yes:
             line = f"{path} is there already and differs: --yes overwrites it; or move it away"
-            raise Stopped(line, Exit.USAGE)
+            raise CommandError(line, Exit.USAGE)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.")
         try:
             with os.fdopen(handle, "wb") as opened:
@@ -106,5 +111,5 @@ def replace_if_changed(path: Path, text: str, *, yes: bool = True) -> bool:
         finally:
             Path(name).unlink(missing_ok=True)
     except OSError as error:
-        raise Stopped(f"{path} cannot be written: {error.strerror}") from error
+        raise CommandError(f"{path} cannot be written: {error.strerror}") from error
     return True

@@ -15,10 +15,10 @@ from mendq.cases.baselines import Baselines
 from mendq.cases.table import OpenCases
 from mendq.cli.account import Account
 from mendq.cli.commands import EVERY_CASE, QUEUE, Kind, command
-from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.look.case_view import opened_at, summary
-from mendq.cli.queues import QueueName, find_queue, queue_arn_of
+from mendq.cli.queues import QueueName, find_queue, resolve_queue_arn
 from mendq.cli.undo.answers import histories_of
 from mendq.model.evidence import to_text
 from mendq.model.facts import Facts
@@ -43,30 +43,30 @@ def history(call: Invocation, queue: QueueName) -> None:
       mendq history orders --json
     """
     account = call.account
-    arn = queue_arn_of(account, queue)
-    with call.out.waiting("reading baselines, cases and CloudTrail"):
-        baselines = account.stored(Baselines).of(arn)
+    arn = resolve_queue_arn(account, queue)
+    with call.out.show_waiting("reading baselines, cases and CloudTrail"):
+        baselines = account.open_store(Baselines).of(arn)
         changes = changes_since(account.clients, arn, datetime.now(UTC) - REMEMBERED)
         events = [*_of_baselines(baselines), *_of_changes(changes), *_of_cases(account, arn)]
         now = _now(account, arn)
     if not (now or events):
-        raise Stopped(f"of {arn} nothing is known", Exit.NOT_FOUND)
+        raise CommandError(f"of {arn} nothing is known", Exit.NOT_FOUND)
     since = list(differences(baselines[0].attributes, now)) if baselines and now else None
     why = changes if isinstance(changes, str) else None
     events.sort(key=lambda each: str(each["at"]), reverse=True)
     said = {"queue_arn": arn, "queue_exists": bool(now), "changed_since_baseline": since}
-    call.out.document({**said, "changes_not_known": why, "events": events})
-    call.out.whole(arn, "bold")
+    call.out.print_json({**said, "changes_not_known": why, "events": events})
+    call.out.say_unwrapped(arn, "bold")
     call.out.say(_stands(baselines, now, since))
     for line in since or ():
-        call.out.under(line)
+        call.out.say_indented(line)
     if why:
         call.out.say(f"who changed it is not known: {why}", "yellow")
     for each in events:
         at = moment(datetime.fromisoformat(each["at"]))
         call.out.show(Text.assemble(f"\n{at}  ", (each["kind"], "bold")))
         for line in each["says"]:
-            call.out.under(line)
+            call.out.say_indented(line)
 
 
 def _stands(baselines: Sequence[Known], now: Mapping[str, str], since: Sequence[str] | None) -> str:
@@ -98,7 +98,7 @@ def _of_baselines(baselines: Sequence[Known]) -> Iterator[Event]:
 
 
 def _of_cases(account: Account, arn: str) -> Iterator[Event]:
-    for *_, case in histories_of(account.stored(OpenCases).all_transitions()).values():
+    for *_, case in histories_of(account.open_store(OpenCases).all_transitions()).values():
         if case.queue_arn == arn:
             says = [f"{case.case_id}: {case.state}", case.reason]
             yield {"at": to_text(opened_at(case)), "kind": "case", "says": says, **summary(case)}

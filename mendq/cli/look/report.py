@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from mendq.cli.account import Account
 from mendq.cli.commands import STACK, Kind, command
-from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.look.export import replace_if_changed
 from mendq.cli.output import Yes
@@ -48,7 +48,7 @@ def report(
     """
     asked = None if week is None else iso_week(week)
     reports = Reports(call.account)
-    with call.out.waiting("looking into the report bucket"):
+    with call.out.show_waiting("looking into the report bucket"):
         weeks = reports.weeks(PAGE)
         chosen = asked or max(weeks, default="")
         page = reports.read(PAGE, chosen) if chosen in weeks else None
@@ -59,7 +59,7 @@ def report(
     if summary is not None and not call.as_json:
         _show(call, summary)
     written = replace_if_changed(path, page.decode("utf-8", "replace"), yes=yes)
-    call.out.document(
+    call.out.print_json(
         {
             "week": chosen,
             "file": str(path.resolve()),
@@ -73,7 +73,7 @@ def report(
     if newest > chosen:
         call.out.say(f"\n{_BEING_MADE.format(newest)}", "yellow")
     call.out.say(f"\nThe page: {path}{'' if written else ', as it was there before'}")
-    if call.account.counts_nothing:
+    if call.account.has_no_nightly_job:
         call.out.say(f"Since then nothing new: {NOTHING_COUNTED}", "yellow")
     # What a browser prints is no part of a document.
     if in_browser and not (call.as_json or webbrowser.open(path.resolve().as_uri())):
@@ -81,10 +81,13 @@ def report(
 
 
 def iso_week(text: str) -> str:
-    """`text`, given as --week, where it is a week such as 2026-W46; Stopped where it is none."""
+    """`text`, given as --week, where it is a week such as 2026-W46.
+
+    Raises CommandError where it is none.
+    """
     if not _is_week(text):
         line = f"--week {text} is no week: say one such as 2026-W46, of a year's 52 or 53"
-        raise Stopped(line, Exit.USAGE)
+        raise CommandError(line, Exit.USAGE)
     return text
 
 
@@ -120,20 +123,20 @@ class Reports(Struct, frozen=True):
         return None
 
 
-def _missing(reports: Reports, week: str, weeks: list[str]) -> Stopped:
+def _missing(reports: Reports, week: str, weeks: list[str]) -> CommandError:
     """Why there is no page of the week, or of any where none was asked for."""
     summed_up = [each for each in reports.weeks(SUMMARY) if not week or each == week]
     if summed_up:
         lost = "if it stays away, the log of deliver_report says why"
-        return Stopped(f"{_BEING_MADE.format(summed_up[-1])}; {lost}", Exit.NOT_FOUND)
-    if reports.account.counts_nothing:
-        return Stopped(f"there is no report: {NOTHING_COUNTED}", Exit.NOT_FOUND)
+        return CommandError(f"{_BEING_MADE.format(summed_up[-1])}; {lost}", Exit.NOT_FOUND)
+    if reports.account.has_no_nightly_job:
+        return CommandError(f"there is no report: {NOTHING_COUNTED}", Exit.NOT_FOUND)
     if not weeks:
-        return Stopped(_NONE_YET, Exit.NOT_FOUND)
+        return CommandError(_NONE_YET, Exit.NOT_FOUND)
     more = len(weeks) - MOST_WEEKS_NAMED
     earlier = f", and {more} earlier" if more > 0 else ""
     there = f"there are {', '.join(weeks[-MOST_WEEKS_NAMED:])}{earlier}"
-    return Stopped(f"there is no report of {week}: {there}", Exit.NOT_FOUND)
+    return CommandError(f"there is no report of {week}: {there}", Exit.NOT_FOUND)
 
 
 def _summary_of(document: bytes | None) -> Summary | None:
@@ -151,12 +154,12 @@ def _show(call: Invocation, summary: Summary) -> None:
         out.say(line)
     recommendations = to_do(summary, here)
     if recommendations:
-        out.heading("Do this week")
+        out.say_heading("Do this week")
     for number, each in enumerate(recommendations, 1):
         out.say(plain(f"{number}. {each.what} {each.why} {each.effect}"))
         if each.owner:
-            out.under(f"owner: {each.owner}", "dim")
+            out.say_indented(f"owner: {each.owner}", "dim")
         if each.command:
-            out.command(f" {each.command}")
+            out.say_command(f" {each.command}")
     if more := left_out(summary):
         out.say(more, "dim")

@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 from mendq.aws.errors import code_of
 from mendq.cli.account import Account
 from mendq.cli.commands import Kind, command
-from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.model.evidence import to_text
 
@@ -57,14 +57,14 @@ def resources(call: Invocation) -> None:
     place = f"account {call.account.account_id}, {call.account.region}"
     if not found:
         line = f"nothing is left of a stack {call.stack} in {place}: see --profile and --region"
-        raise Stopped(line, Exit.NOT_FOUND)
-    call.out.document([asdict(each) for each in found])
+        raise CommandError(line, Exit.NOT_FOUND)
+    call.out.print_json([asdict(each) for each in found])
     for destroyed_at in dict.fromkeys(each.destroyed_at for each in found):
         since = f"destroyed {destroyed_at}" if destroyed_at else "deployed"
-        call.out.heading(f"{call.stack} in {place}, {since}")
+        call.out.say_heading(f"{call.stack} in {place}, {since}")
         for each in found:
             if each.destroyed_at == destroyed_at:
-                call.out.whole(f"{each.kind} {each.name}", "", indent=2)
+                call.out.say_unwrapped(f"{each.kind} {each.name}", "", indent=2)
     call.out.say("make cdk ARGS=destroy leaves them; to delete them for good: docs/leaving.md")
 
 

@@ -17,11 +17,11 @@ from mendq.catalogue import BY_NAME
 from mendq.catalogue.dlq.time_left import most_urgent_first
 from mendq.cli.account import Account
 from mendq.cli.commands import CASES, FACTS, FROZEN, MANAGED, Kind, command
-from mendq.cli.exit_codes import Exit, Stopped
-from mendq.cli.invocation import Invocation, in_one_line
+from mendq.cli.exit_codes import CommandError, Exit
+from mendq.cli.invocation import Invocation, describe_error
 from mendq.cli.look.export import replace_if_changed, require_place
-from mendq.cli.output import Output, some
-from mendq.cli.queues import queue_arn_of
+from mendq.cli.output import Output, shorten_list
+from mendq.cli.queues import resolve_queue_arn
 from mendq.cli.scan.dry_run import DryRun, Purse, WouldDo, dollars_per_month
 from mendq.cli.scan.region_scan import (
     BY_FAILED_CALLS_ALONE,
@@ -86,10 +86,12 @@ def scan(  # noqa: PLR0913, PLR0917 - each is one option of the command
       mendq scan --policy              # what to allow whoever scans
     """
     if policy:
-        Output(as_json=True).document(_policy())
+        Output(as_json=True).print_json(_policy())
         return Exit.DONE
     if dry_run and (queue or html or prefix is not None):
-        raise Stopped("--dry-run looks at every managed queue: leave out the others", Exit.USAGE)
+        raise CommandError(
+            "--dry-run looks at every managed queue: leave out the others", Exit.USAGE
+        )
     if not dry_run:
         return _of_region(call, _patterns(call.account, queue or (), prefix), html, metrics)
     return _of_managed(call, metrics)
@@ -98,11 +100,11 @@ def scan(  # noqa: PLR0913, PLR0917 - each is one option of the command
 def _of_managed(call: Invocation, metrics: int | None) -> Exit:
     most = call.account.settings.limits.scan_metrics_per_day if metrics is None else metrics
     this = DryRun(call.account, datetime.now(UTC), Purse(most))
-    with call.out.waiting("looking at every managed queue"):
+    with call.out.show_waiting("looking at every managed queue"):
         *_, scanned = this.stretches()
-    with call.out.waiting("asking what would come of it"):
+    with call.out.show_waiting("asking what would come of it"):
         would = this.would_do(scanned.findings)
-    call.out.document(this.document(scanned, would))
+    call.out.print_json(this.document(scanned, would))
     _show(call.out, this, scanned, would)
     return Exit.FAILED if scanned.failed else Exit.DONE
 
@@ -114,13 +116,16 @@ def _policy() -> dict[str, Any]:
 
 
 def _patterns(account: Account, named: Iterable[str], prefix: str | None) -> tuple[str, ...]:
-    """What the queues to look at fit; Stopped where nothing that is named can be one of them."""
-    names = tuple(parts_of(queue_arn_of(account, each)).name for each in named)
+    """What the queues to look at fit.
+
+    Raises CommandError where nothing that is named can be one of them.
+    """
+    names = tuple(parts_of(resolve_queue_arn(account, each)).name for each in named)
     if prefix is None:
         return names or (EVERYTHING,)
     if not arn_of_name(prefix, account.region, account.account_id):
         line = f"--prefix {prefix[:80]!r} begins no queue's name: only a-z, A-Z, 0-9, - and _ do"
-        raise Stopped(line, Exit.USAGE)
+        raise CommandError(line, Exit.USAGE)
     return (*names, f"{prefix}*")
 
 
@@ -132,12 +137,12 @@ def _of_region(
         require_place(html)
     purse = Purse(_USUAL_METRICS if metrics is None else metrics)
     this, scanned = RegionScan(call.account, datetime.now(UTC), purse, patterns), Scanned()
-    with call.out.waiting("listing the queues"):
+    with call.out.show_waiting("listing the queues"):
         number = len(this.queues)
-    with call.out.counting("looking at queues", number) as come_to:
+    with call.out.show_progress("looking at queues", number) as come_to:
         for scanned in this.stretches():
             come_to(scanned.queues_scanned)
-    with call.out.waiting("asking what would come of it"):
+    with call.out.show_waiting("asking what would come of it"):
         would = this.would_do(scanned.findings)
     document = this.document(scanned, would)
     _show_region(call.out, this, scanned, would)
@@ -145,7 +150,7 @@ def _of_region(
         from mendq.cli.scan.scan_page import page  # noqa: PLC0415 - only who wants a page waits
 
         replace_if_changed(html, page(document))
-    call.out.document(document)
+    call.out.print_json(document)
 
     return Exit.FAILED if scanned.is_blind else Exit.NOT_FOUND if this.absent else Exit.DONE
 
@@ -174,7 +179,7 @@ def _show(out: Output, this: DryRun, scanned: Scanned, would: dict[Finding, Woul
         "dim",
     )
     for why, queues in _by_reason(scanned.failed).items():
-        out.say(f"could not look at {some(queues, _MOST_NAMED)}: {why}", "red")
+        out.say(f"could not look at {shorten_list(queues, _MOST_NAMED)}: {why}", "red")
     out.say("nothing was changed, noted or paged")
 
 
@@ -183,14 +188,14 @@ def _show_region(
 ) -> None:
     for severity, of_it in groupby(worst_first(would), severity_of):
         findings = {each: would[each] for each in of_it}
-        out.heading(f"{severity.capitalize()}: {counted(len(findings), 'finding')}")
+        out.say_heading(f"{severity.capitalize()}: {counted(len(findings), 'finding')}")
         show_findings(out, findings, _MOST_ALIKE)
     not_seen = this.not_seen(scanned)
     if not would:
         out.say(_none_found(this, scanned, not_seen), "yellow" if not_seen else "green")
     out.say("")
     for why, queues in _by_reason(not_seen).items():
-        out.say(f"not judged, or not wholly: {some(queues, _MOST_NAMED)}: {why}", "yellow")
+        out.say(f"not judged, or not wholly: {shorten_list(queues, _MOST_NAMED)}: {why}", "yellow")
     if max(len(not_seen), len(would)) > _MOST_NAMED:
         out.say("--json and --html name every queue", "dim")
     an_hour = dollars_per_month(this.metrics_an_hour(scanned, would))
@@ -222,7 +227,7 @@ def _by_reason(not_seen: Mapping[str, str | Exception]) -> dict[str, list[str]]:
     """The queues by why they were not judged, in words that fit each of them."""
     found = defaultdict[str, list[str]](list)
     for about, why in not_seen.items():
-        arn, said = arn_of(about), why if isinstance(why, str) else in_one_line(why)
+        arn, said = arn_of(about), why if isinstance(why, str) else describe_error(why)
         name = parts_of(about).name if arn else _UNLISTED.get(about, about)
         found[said.replace(about, "the queue") if arn else said].append(name)
     return found
@@ -233,22 +238,24 @@ def show_findings(out: Output, would: Mapping[Finding, WouldDo], most: int | Non
     for name, findings in _by_symptom(would).items():
         queues = [parts_of(each.queue_arn).name for each in findings]
         if len(findings) > 1 and _is_only_reported(name):
-            comes_of_it = f"only reports it: {some(queues, _MOST_NAMED)}"
+            comes_of_it = f"only reports it: {shorten_list(queues, _MOST_NAMED)}"
             _block(out, f"{len(queues)} queues", name, BY_NAME[name].sentence, comes_of_it)
         else:
             for queue, each in list(zip(queues, findings, strict=True))[:most]:
                 _block(out, queue, name, each.because, would[each].line)
                 for command in would[each].commands:
-                    out.command(command)
+                    out.say_command(command)
             if most is not None and len(queues) > most:
-                out.under(f"and {len(queues) - most:,} other queues: --json or --html names them")
-        out.under(f"runbook: {BY_NAME[name].runbook}", "dim")
+                out.say_indented(
+                    f"and {len(queues) - most:,} other queues: --json or --html names them"
+                )
+        out.say_indented(f"runbook: {BY_NAME[name].runbook}", "dim")
 
 
 def _block(out: Output, whose: str, symptom: str, found: str, comes_of_it: str) -> None:
     out.show(Text.assemble((plain(whose, 80), "bold"), "\n  ", (symptom, "yellow")))
-    out.under(found)
-    out.under(f"-> {comes_of_it.replace(f'{found}. ', '')}", "cyan")
+    out.say_indented(found)
+    out.say_indented(f"-> {comes_of_it.replace(f'{found}. ', '')}", "cyan")
 
 
 def _by_symptom(would: Iterable[Finding]) -> dict[str, list[Finding]]:

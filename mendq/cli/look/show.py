@@ -122,13 +122,13 @@ class Whole(Struct, frozen=True):
 
 
 def look(call: Invocation, case_id: str) -> Whole:
-    """Read it all; Stopped where there is no such case."""
+    """Read it all; CommandError where there is no such case."""
     account = call.account
     transitions = find(account, case_id)
     case, written = transitions[-1], written_by(transitions)
     arn, names = case.queue_arn, [each.attribute for each in written]
-    view = account.stored(CaseStore).look(arn, case.symptom, names)
-    taken = ((each.n, account.stored(OpenCases).snapshot_of(each)) for each in transitions)
+    view = account.open_store(CaseStore).look(arn, case.symptom, names)
+    taken = ((each.n, account.open_store(OpenCases).snapshot_of(each)) for each in transitions)
     snapshots = {n: snapshot for n, snapshot in taken if snapshot is not None}
     facts = next(iter(snapshots.values()), None) or _when_it_was_well(account, case)
     timing = timing_of(account, transitions)
@@ -153,7 +153,7 @@ def look(call: Invocation, case_id: str) -> Whole:
 
 def _when_it_was_well(account: Account, case: Case) -> Mapping[str, str] | None:
     """The attributes as a scan found them well before the case; None where none did."""
-    for each in account.stored(Baselines).of(case.queue_arn):
+    for each in account.open_store(Baselines).of(case.queue_arn):
         if each.at <= opened_at(case):
             return {k: text for k, text in each.attributes.items() if not k.startswith(BESIDE)}
     return None
@@ -167,9 +167,9 @@ def show(call: Invocation, case_id: CaseId) -> None:
       mendq show orders                # the ID of a case, or its queue
       mendq show orders --json
     """
-    with call.out.waiting("reading the case and its queue"):
+    with call.out.show_waiting("reading the case and its queue"):
         whole = look(call, case_id)
-    call.out.document(whole.document())
+    call.out.print_json(whole.document())
     if not call.as_json:
         print_whole(call.out, whole)
 
@@ -180,41 +180,41 @@ def print_whole(out: Output, whole: Whole) -> None:
     _evidence(out, whole.case.evidence)
     print_plan(out, whole)
     if whole.progress is not None:
-        out.heading("Redrive")
-        out.lines(progress_lines(whole.progress))
+        out.say_heading("Redrive")
+        out.say_labelled(progress_lines(whole.progress))
     if whole.facts is not None:
-        out.heading("Facts from before")
+        out.say_heading("Facts from before")
         shown = {
             plain(name, 64): as_json(name, text, _MOST_VALUE) or value(text, _MOST_VALUE)
             for name, text in configured(whole.facts).items()
         }
-        out.lines((name, "", text) for name, text in shown.items())
+        out.say_labelled((name, "", text) for name, text in shown.items())
     if (step := whole.next_step)["sentence"]:
-        out.heading("Next")
+        out.say_heading("Next")
         out.say(step["sentence"])
         if step["command"] != mendq_command("show", whole.case):
-            out.command(step["command"])
+            out.say_command(step["command"])
         out.say(f"runbook: {step['runbook']}", "dim")
     if words := commands(whole.case):
-        out.heading("A person's word")
+        out.say_heading("A person's word")
         for line in words:
-            out.command(line)
+            out.say_command(line)
     if whole.standing:
-        out.heading("Undo")
+        out.say_heading("Undo")
         theirs = [each for each in whole.standing if each["outcome"] != UndoOutcome.UNDONE]
-        out.lines(map(attribute_line, theirs))
+        out.say_labelled(map(attribute_line, theirs))
         for command in whole.undo:
             if not command.startswith("mendq "):
                 also = f"; {DELETES}" * (RETENTION in command)
                 out.say(f"by hand, without a look at who has set it since{also}:", "dim")
-            out.command(command)
+            out.say_command(command)
 
 
 def print_head(out: Output, whole: Whole) -> None:
     """Which case, on which queue, how it stands and why."""
     case, ends = whole.case, until(whole.case, whole.timing)
     out.say(case.case_id, "bold")
-    out.whole(case.queue_arn)
+    out.say_unwrapped(case.queue_arn)
     out.say(f"{case.state}, {ends}" if ends else case.state, STYLES.get(case.state, "dim"))
     if case.reason != plan_reason(whole.transitions):
         out.say(with_code(case) if case.code else f"because {case.reason}", "dim")
@@ -226,7 +226,7 @@ def print_head(out: Output, whole: Whole) -> None:
 
 def print_plan(out: Output, whole: Whole) -> None:
     """What was or would be changed, and what the queue says now."""
-    out.heading("Plan")
+    out.say_heading("Plan")
     steps = plan_of(whole.transitions).steps
     for line in step_lines(steps) or ["no change"]:
         out.say(line)
@@ -236,7 +236,7 @@ def print_plan(out: Output, whole: Whole) -> None:
         out.say(f"planned because {because}", "dim")
     if owner_of_case(steps) is Owner.REDRIVE and whole.now and not whole.difference:
         return  # it moves messages, and changes nothing of the queue
-    out.heading("Different now")
+    out.say_heading("Different now")
     if whole.now is None:
         out.say("the queue is gone, or was never there", "red")
         return
@@ -249,22 +249,22 @@ def print_plan(out: Output, whole: Whole) -> None:
 
 def _timeline(out: Output, whole: Whole) -> None:
     """What came when, of each state who moved the case there, and why; what consumers need."""
-    out.heading("Timeline (UTC)")
+    out.say_heading("Timeline (UTC)")
     moved = {(str(each.state), each.at): each for each in whole.transitions}
     points = build_timeline(whole.transitions, whole.timing, is_whole=True)
     for point, (when, said) in zip(points, so_far(points, _MOST_VALUE), strict=True):
         each = moved.get((point.what, point.at))
-        out.lines([(when, STYLES.get(each.state, "dim") if each else "dim", said)], indent=0)
+        out.say_labelled([(when, STYLES.get(each.state, "dim") if each else "dim", said)], indent=0)
         if each:
-            out.whole(f"by {each.actor}", indent=2)
-            out.under(with_code(each))
+            out.say_unwrapped(f"by {each.actor}", indent=2)
+            out.say_indented(with_code(each))
     if spans := spans_of(whole.transitions):
-        out.heading("Time that consumers need, and have")
-        out.lines((what, "", bar) for what, bar in bars(spans))
+        out.say_heading("Time that consumers need, and have")
+        out.say_labelled((what, "", bar) for what, bar in bars(spans))
 
 
 def _evidence(out: Output, evidence: Mapping[str, Any]) -> None:
-    out.heading("Evidence")
+    out.say_heading("Evidence")
     if not evidence.get("failed_calls"):
         out.say(f"seen by a scan at {evidence.get('first_at')}; no call failed")
         return
@@ -273,9 +273,9 @@ def _evidence(out: Output, evidence: Mapping[str, Any]) -> None:
         request_id = evidence.get(f"{which}_request_id")
         out.say(f"{which:5} {evidence.get(f'{which}_at')}, request {request_id}")
     for principal in evidence.get("principals", ()):
-        out.whole(f"by {principal}", "")
+        out.say_unwrapped(f"by {principal}", "")
     for each in dict.fromkeys(map(_call_line, evidence.get("requests", ()))):
-        out.under(each)
+        out.say_indented(each)
 
 
 def _call_line(call: Mapping[str, str]) -> str:

@@ -16,7 +16,7 @@ from mendq.aws.cloudwatch import of_queue, query, read_series
 from mendq.aws.queue import tags_shown
 from mendq.cases import items
 from mendq.cli.commands import SHOWN, Kind, command
-from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.look.export import replace_if_changed
 from mendq.cli.look.show import CaseId, Whole, look
@@ -55,13 +55,13 @@ def support_bundle(
     """
     path = output or Path(f"{case_id}.json")
     if path.exists() and not yes:
-        raise Stopped(f"{path} is there already: --yes overwrites it", Exit.USAGE)
+        raise CommandError(f"{path} is there already: --yes overwrites it", Exit.USAGE)
     reading = items.reading(f"the evidence of {case_id}")
-    with call.out.waiting("reading the case, its queue and CloudWatch"), reading:
+    with call.out.show_waiting("reading the case, its queue and CloudWatch"), reading:
         bundle = _bundle(call, look(call, case_id), datetime.now(UTC))
     replace_if_changed(path, to_json(bundle, indent=2) + "\n")
     number, unknown = len(bundle["requests"]), bundle["not_known"]
-    call.out.document({"file": str(path.resolve()), "requests": number, "not_known": unknown})
+    call.out.print_json({"file": str(path.resolve()), "requests": number, "not_known": unknown})
     call.out.say(f"{path}: {counted(number, 'request')}, no message bodies")
     for line in unknown:
         call.out.say(line, "yellow")

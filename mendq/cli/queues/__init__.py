@@ -9,7 +9,7 @@ import typer
 from mendq.aws import queue as aws
 from mendq.aws.queue import ManagedQueue
 from mendq.cli.account import Account
-from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.exit_codes import CommandError, Exit
 from mendq.model.facts import Facts
 from mendq.model.queue import arn_of, arn_of_name, arn_of_url, parts_of
 
@@ -22,16 +22,19 @@ def queue_argument(whose: str = "Its") -> Any:
 QueueName = Annotated[str, queue_argument()]
 
 
-def queue_arn_of(account: Account, named: str) -> str:
-    """The ARN of a queue by its name, URL or ARN; Stopped where that is none of this account."""
+def resolve_queue_arn(account: Account, named: str) -> str:
+    """The ARN of a queue by its name, URL or ARN.
+
+    Raises CommandError where that is none of this account.
+    """
     region, account_id = account.region, account.account_id
     arn = arn_of(named) or arn_of_url(named, region) or arn_of_name(named, region, account_id)
     if arn is None:
         line = f"{named[:120]!r} is no queue's name, URL or ARN"
-        raise Stopped(line, Exit.USAGE)
+        raise CommandError(line, Exit.USAGE)
     if parts_of(arn)[1:3] != (region, account_id):
         line = f"{arn} is not in {account_id} {region}: give its --profile and --region"
-        raise Stopped(line, Exit.NOT_FOUND)
+        raise CommandError(line, Exit.NOT_FOUND)
     return arn
 
 
@@ -41,11 +44,11 @@ def find_queue(account: Account, arn: str) -> Facts | None:
     return Facts(arn, attributes, {}) if attributes else None
 
 
-def queue_that_is_there(account: Account, arn: str) -> Facts:
-    """The same; Stopped where there is none."""
+def require_queue(account: Account, arn: str) -> Facts:
+    """The same; CommandError where there is none."""
     if found := find_queue(account, arn):
         return found
-    raise Stopped(f"there is no queue {arn}", Exit.NOT_FOUND)
+    raise CommandError(f"there is no queue {arn}", Exit.NOT_FOUND)
 
 
 def managed_queues(account: Account) -> tuple[ManagedQueue, ...]:

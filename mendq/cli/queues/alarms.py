@@ -37,7 +37,7 @@ from mendq.catalogue.configuration.alarm_missing import AGE, DEPTH, IN_FLIGHT, W
 from mendq.cli.account import Account
 from mendq.cli.commands import QUEUE, SOURCES, Kind, command
 from mendq.cli.invocation import Invocation
-from mendq.cli.queues import QueueName, queue_arn_of, queue_that_is_there
+from mendq.cli.queues import QueueName, require_queue, resolve_queue_arn
 from mendq.model.facts import Facts, QueueFacts
 from mendq.model.metrics import Points
 from mendq.notifications.text import counted
@@ -193,8 +193,8 @@ def alarms(
       mendq alarms orders --format terraform
     """
     account, out = call.account, call.out
-    with out.waiting("reading alarms, and two weeks of metrics"):
-        facts = _facts(account, queue_arn_of(account, queue))
+    with out.show_waiting("reading alarms, and two weeks of metrics"):
+        facts = _facts(account, resolve_queue_arn(account, queue))
         missing = [*unwatched(facts)]
         least = {AGE: max(facts.visibility_seconds, A_WAIT_SECONDS), IN_FLIGHT: A_RECEIVE}
         banded = [metric for _, metric in missing if metric in least]
@@ -205,18 +205,18 @@ def alarms(
         taken = alarm_names(account.clients, f"sqs-{of.name}-")
         alarm = alarm_of(of.name, metric, size, topic, taken)
         found.append({"queue": of.name, "metric": metric, **asdict(size), "alarm": alarm})
-        out.heading(f"No alarm watches {WATCHED[metric].format(name=of.name)}")
-        out.under(size.in_words, indent=0)
+        out.say_heading(f"No alarm watches {WATCHED[metric].format(name=of.name)}")
+        out.say_indented(size.in_words, indent=0)
         for line in lines(alarm, account.region, written):
-            out.command(line)
-    call.out.document({"queue_arn": facts.queue_arn, "missing": found})
+            out.say_command(line)
+    call.out.print_json({"queue_arn": facts.queue_arn, "missing": found})
     if not found:
         out.say("what matters here is watched by alarms", "green")
 
 
 def _facts(account: Account, queue_arn: str) -> Facts:
     """The queue, its DLQ and its sources, with what alarms watch."""
-    facts, clients = queue_that_is_there(account, queue_arn), account.clients
+    facts, clients = require_queue(account, queue_arn), account.clients
     here = dlq_arn_here(facts)
     dlq = QueueFacts(here, attributes_if_there(clients, here)) if here else None
     sources = tuple(QueueFacts(each, {}) for each in source_arns_of(clients, queue_arn))

@@ -16,7 +16,7 @@ from mendq.cli.commands import CASES, MANAGED, Kind, command
 from mendq.cli.doctor.life import LastRound, rounds
 from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import Invocation
-from mendq.cli.output import Output, minute, some
+from mendq.cli.output import Output, format_minute, shorten_list
 from mendq.model.evidence import to_text
 from mendq.model.queue import parts_of
 from mendq.notifications.text import counted, plain
@@ -34,10 +34,10 @@ def queues(call: Invocation) -> Exit:
       mendq queues --json
     """
     account, consent = call.account, call.account.settings.consent
-    with call.out.waiting("reading queues, scans and cases"):
+    with call.out.show_waiting("reading queues, scans and cases"):
         listing = listed_queues(account.clients, account.account_id, consent)
         last, open_cases = tuple(rounds(account)), defaultdict[str, list[str]](list)
-        for case in account.stored(OpenCases).list_open():
+        for case in account.open_store(OpenCases).list_open():
             open_cases[case.queue_arn].append(case.case_id)
     found = [
         {
@@ -51,12 +51,12 @@ def queues(call: Invocation) -> Exit:
         for each in listing.queues
     ]
     failed = {name: str(error) for name, error in sorted(listing.failed.items())}
-    call.out.document({"queues": found, "off": listing.off, "not_listed": failed})
+    call.out.print_json({"queues": found, "off": listing.off, "not_listed": failed})
     for queue in found:
         _show(call.out, queue)
     for line in failed.values():
         call.out.say(line, "red")
-    off = some([parts_of(each).name for each in listing.off])
+    off = shorten_list([parts_of(each).name for each in listing.off])
     call.out.say(counted(len(found), "managed queue") + (f"; off by tag: {off}" if off else ""))
     return Exit.FAILED if failed else Exit.DONE
 
@@ -82,10 +82,10 @@ def last_scan(
 def _show(out: Output, queue: Mapping[str, Any]) -> None:
     mode, name = queue["mode"], parts_of(queue["queue_arn"]).name
     out.show(Text.assemble((f"{mode:<{_INDENT}}", _STYLES.get(mode, "dim")), (plain(name), "bold")))
-    out.under(queue["why"], "dim", indent=_INDENT)
-    out.under(_thought(queue["last_scan"]), indent=_INDENT)
+    out.say_indented(queue["why"], "dim", indent=_INDENT)
+    out.say_indented(_thought(queue["last_scan"]), indent=_INDENT)
     for line in (*queue["tags_not_understood"], *queue["open_cases"]):
-        out.under(line, "yellow", indent=_INDENT)
+        out.say_indented(line, "yellow", indent=_INDENT)
 
 
 def _thought(scanned: Mapping[str, Any] | None) -> str:
@@ -96,4 +96,4 @@ def _thought(scanned: Mapping[str, Any] | None) -> str:
     skipped = "not measured, for the budget" if scanned["skipped_for_budget"] else ""
     failed = scanned["not_looked_at"] and f"not or not wholly looked at: {scanned['not_looked_at']}"
     said = "; ".join(filter(None, (found, skipped, failed))) or "nothing found"
-    return f"{minute(datetime.fromisoformat(scanned['at']))}: {said}"
+    return f"{format_minute(datetime.fromisoformat(scanned['at']))}: {said}"

@@ -11,9 +11,9 @@ from typing import Annotated, Any
 import typer
 from msgspec import Struct
 
-from mendq.cli.exit_codes import Exit, Stopped
-from mendq.cli.invocation import taking
-from mendq.cli.output import Yes, require_answer
+from mendq.cli.exit_codes import CommandError, Exit
+from mendq.cli.invocation import set_parameters
+from mendq.cli.output import Yes, require_yes_or_terminal
 from mendq.redrive.message_filter import EVERY_MESSAGE, MessageFilter, Misread, message_filter
 from mendq.redrive.mover import MOST_ENTRIES
 
@@ -57,36 +57,39 @@ class Choice(Struct, frozen=True):
 
 
 def choosing(command: Callable[..., Exit]) -> Callable[..., Exit]:
-    """Give a command the options that say a `choice`, in place of that; Stopped for no choice."""
+    """Give a command the options that say a `choice`, in place of that.
+
+    Raises CommandError for no choice.
+    """
     parameters = inspect.signature(command, eval_str=True).parameters
 
     @wraps(command)
     def run(call: Any, **given: Any) -> Exit:
         where, every, limit, rate, dry_run, yes = (given.pop(name) for name in _OPTIONS)
         choice = Choice(_chosen_by(where, every=every), limit, _rate_of(rate), dry_run, yes)
-        require_answer(yes=yes or dry_run)
+        require_yes_or_terminal(yes=yes or dry_run)
         return command(call, choice=choice, **given)
 
     own = [each for each in parameters.values() if each.name != "choice"]
-    return taking(run, own, _OPTIONS)
+    return set_parameters(run, own, _OPTIONS)
 
 
 def _chosen_by(expression: str | None, *, every: bool) -> MessageFilter:
-    """Stopped where that is nothing, both, or cannot be read."""
+    """CommandError where that is nothing, both, or cannot be read."""
     if (expression is None) is not every:
-        raise Stopped("give either --where JMESPATH or --all", Exit.USAGE)
+        raise CommandError("give either --where JMESPATH or --all", Exit.USAGE)
     try:
         return EVERY_MESSAGE if expression is None else message_filter(expression)
     except Misread as misread:
-        raise Stopped(f"--where: {misread}", Exit.USAGE) from misread
+        raise CommandError(f"--where: {misread}", Exit.USAGE) from misread
 
 
 def _rate_of(text: str | None) -> float | None:
-    """`10/s`, `0.5/s`, `10`; Stopped where it is no rate above 0."""
+    """`10/s`, `0.5/s`, `10`; CommandError where it is no rate above 0."""
     if text is None:
         return None
     found = _A_RATE.fullmatch(text.strip())
     rate = float(found.group(1)) if found else 0.0
     if not rate:
-        raise Stopped(f"--rate {text[:40]!r} is no rate: say 10/s, or 0.5/s", Exit.USAGE)
+        raise CommandError(f"--rate {text[:40]!r} is no rate: say 10/s, or 0.5/s", Exit.USAGE)
     return rate

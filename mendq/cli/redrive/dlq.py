@@ -17,8 +17,8 @@ from msgspec.structs import asdict
 from mendq.aws.dlqs import source_arns_of
 from mendq.cli.commands import SOURCES, TAKING, Kind, command
 from mendq.cli.invocation import Invocation
-from mendq.cli.output import Output, Yes, confirm, minute, some
-from mendq.cli.queues import find_queue, queue_argument, queue_arn_of, queue_that_is_there
+from mendq.cli.output import Output, Yes, confirm, format_minute, shorten_list
+from mendq.cli.queues import find_queue, queue_argument, require_queue, resolve_queue_arn
 from mendq.cli.redrive.route import Route, require_last
 from mendq.cli.redrive.work import look_at
 from mendq.model.evidence import to_text
@@ -46,11 +46,11 @@ def dlq(
       mendq dlq orders
       mendq dlq orders-dlq --sample 500 --bodies
     """
-    with call.out.waiting("looking at the queues"):
+    with call.out.show_waiting("looking at the queues"):
         account = call.account
-        messages = queue_that_is_there(account, queue_arn_of(account, queue))
+        messages = require_queue(account, resolve_queue_arn(account, queue))
         if own := redrive_of(messages.attributes.get("RedrivePolicy", "")):
-            messages = queue_that_is_there(account, own.dlq_arn)
+            messages = require_queue(account, own.dlq_arn)
         require_last(messages)
         arns = source_arns_of(account.clients, messages.queue_arn)
         source = find_queue(account, arns[0]) if len(arns) == 1 else None
@@ -61,7 +61,7 @@ def dlq(
     look_at(call, Route(messages, messages), seen.append, sample)
     seen.sort(key=lambda each: each.sent_at)
     found = _Sample(messages, arns, source, seen, now).found(bodies=bodies)
-    call.out.document(found)
+    call.out.print_json(found)
     _show(call.out, found)
 
 
@@ -131,21 +131,21 @@ class _Sample(Struct, frozen=True):
 
 def _show(out: Output, found: dict[str, Any]) -> None:
     dlq, *sources = (parts_of(each).name for each in (found["queue_arn"], *found["source_arns"]))
-    out.say(f"{dlq} <- {some(sources) or 'no queue names it as its DLQ'}", "bold")
+    out.say(f"{dlq} <- {shorten_list(sources) or 'no queue names it as its DLQ'}", "bold")
     about, said = counted(found["messages"], "message"), "given back at once, a receive more each"
     out.say(f"about {about}, {found['sampled']:,} looked at: {said}")
     times = {name[:-3].replace("_", " "): at for name, at in found.items() if name.endswith("_at")}
     times |= {f"{each} expires": at for each, at in found["expire_first"].items()}
     known = {words: datetime.fromisoformat(at) for words, at in times.items() if at}
-    out.lines((words, "dim", minute(at)) for words, at in known.items())
+    out.say_labelled((words, "dim", format_minute(at)) for words, at in known.items())
     for hint in found["hints"]:
-        out.under(hint, "yellow")
+        out.say_indented(hint, "yellow")
     for by, groups in groupby(found["groups"], itemgetter("by")):
-        out.heading(f"By {by}")
+        out.say_heading(f"By {by}")
         for each in groups:
-            out.lines([(f"{each['messages']:>6,}", "bold", each["what"])])
+            out.say_labelled([(f"{each['messages']:>6,}", "bold", each["what"])])
             if by in ("body", "error"):
                 shown = (one for one in each["example"] if one != each["what"])
-                out.under("  ".join(shown), "dim", indent=10)
+                out.say_indented("  ".join(shown), "dim", indent=10)
             if each["command"]:
-                out.command(each["command"])
+                out.say_command(each["command"])

@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.redrive.work import Act, MayGo, Work
 from mendq.model.evidence import to_text
 from mendq.model.json_text import to_json
@@ -32,7 +32,7 @@ class Drop(Work, frozen=True):
 
     @contextmanager
     def begun(self, stop: Event, faults: list[str]) -> Iterator[Act]:  # noqa: ARG002 - none come
-        """A new file; Stopped where one is there, or none can be made."""
+        """A new file; CommandError where one is there, or none can be made."""
         handle = _made(self.file)
 
         def drop(
@@ -64,8 +64,8 @@ def _deleted(messages: Sequence[Message], mover: MessageMover) -> MoveResult:
 def _keep(messages: Iterable[Message], handle: int, path: Path) -> None:
     """All on the disk when it returns, one JSON document a line.
 
-    Nothing is held back in memory, so that whatever fails fails where it is met: Stopped then, and
-    none of these is in the file.
+    Nothing is held back in memory, so that whatever fails fails where it is met: CommandError
+    then, and none of these is in the file.
     """
     documents = (document_of(each, with_body=True) for each in messages)
     lines = "".join(to_json(each) + "\n" for each in documents)
@@ -78,7 +78,7 @@ def _keep(messages: Iterable[Message], handle: int, path: Path) -> None:
     except OSError as error:
         with suppress(OSError):
             os.ftruncate(handle, retained_bytes)
-        raise Stopped(f"{path} cannot be written: {_said(error)}") from error
+        raise CommandError(f"{path} cannot be written: {_said(error)}") from error
 
 
 def document_of(message: Message, *, with_body: bool) -> dict[str, Any]:
@@ -121,7 +121,7 @@ def _made(path: Path) -> int:
         if isinstance(error, FileExistsError):
             why = "there is one, and it is not written over"
         line = f"{path} cannot be made: {why}; --file names another place"
-        raise Stopped(line, Exit.USAGE) from error
+        raise CommandError(line, Exit.USAGE) from error
     return handle
 
 

@@ -16,8 +16,8 @@ from uuid import uuid4
 
 from mendq.aws.errors import CaseStoreUnavailable, CaseStoreUnreadable
 from mendq.cli.account import Account
-from mendq.cli.exit_codes import Stopped
-from mendq.cli.output import Line, minute
+from mendq.cli.exit_codes import CommandError
+from mendq.cli.output import LabelledLine, format_minute
 from mendq.model.case import Case
 from mendq.model.plan import owner_of_case
 from mendq.model.queue import parts_of
@@ -34,10 +34,10 @@ BEAT_SECONDS = CLAIM_SECONDS / 3
 def held(account: Account, dlq_arn: str, stop: Event, faults: list[str]) -> Iterator[None]:
     """Hold a DLQ's messages; nothing where there is no such queue (empty), or no Mendq.
 
-    Once they are held no more, says why in `faults` and sets `stop`. Raises Stopped where another
-    redrive is under way, and what the case store raises.
+    Once they are held no more, says why in `faults` and sets `stop`. Raises CommandError where
+    another redrive is under way, and what the case store raises.
     """
-    redrives = account.stored_if_deployed(RedriveStore) if dlq_arn else None
+    redrives = account.open_store_if_deployed(RedriveStore) if dlq_arn else None
     if redrives is None:
         yield
         return
@@ -63,11 +63,13 @@ def held(account: Account, dlq_arn: str, stop: Event, faults: list[str]) -> Iter
 
 
 def _claim(redrives: RedriveStore, dlq_arn: str, owner: str) -> None:
-    """Hold them for CLAIM_SECONDS from now; Stopped where another redrive is under way."""
+    """Hold them for CLAIM_SECONDS from now; CommandError where another redrive is under way."""
     claimed = redrives.claim(dlq_arn, owner, datetime.now(UTC))
     if claimed is None:
         line = f"another run is at work on the messages of {parts_of(dlq_arn).name}"
-        raise Stopped(f"{line}; one that died ends in {CLAIM_SECONDS} s", word="redrive_running")
+        raise CommandError(
+            f"{line}; one that died ends in {CLAIM_SECONDS} s", word="redrive_running"
+        )
     if claimed.damage:
         raise CaseStoreUnreadable(claimed.damage)
     require_over(claimed.progress)
@@ -80,7 +82,7 @@ def _beat(claim: Callable[[], None], over: Event, lose: Callable[[object], None]
         try:
             claim()
             answered_at = monotonic()
-        except (Stopped, CaseStoreUnreadable) as error:
+        except (CommandError, CaseStoreUnreadable) as error:
             return lose(error)
         except CaseStoreUnavailable as error:
             if monotonic() - answered_at > CLAIM_SECONDS - BEAT_SECONDS:
@@ -89,12 +91,12 @@ def _beat(claim: Callable[[], None], over: Event, lose: Callable[[object], None]
 
 
 def require_over(progress: RedriveProgress | None) -> None:
-    """Stopped where Mendq sends these messages back itself."""
+    """CommandError where Mendq sends these messages back itself."""
     if progress is not None and not progress.is_over:
         name, case_id = parts_of(progress.dlq_arn).name, progress.case_id
         line = f"Mendq is sending back the messages of {name} itself ({progress.stage})"
         until = f"wait until `mendq show {case_id}` says it is over, or `mendq rollback {case_id}`"
-        raise Stopped(f"{line}: {until}", word="redrive_running")
+        raise CommandError(f"{line}: {until}", word="redrive_running")
 
 
 def progress_of(account: Account, case: Case) -> RedriveProgress | None:
@@ -104,19 +106,19 @@ def progress_of(account: Account, case: Case) -> RedriveProgress | None:
     """
     if owner_of_case(case.steps) is not Owner.REDRIVE:
         return None
-    redrives = account.stored(RedriveStore)
+    redrives = account.open_store(RedriveStore)
     newest = redrives.newest(case.queue_arn)
     return newest if newest is not None and newest.case_id == case.case_id else None
 
 
-def progress_lines(progress: RedriveProgress) -> Iterator[Line]:
+def progress_lines(progress: RedriveProgress) -> Iterator[LabelledLine]:
     """A label, its style and what it says; a stage counts once something of it went."""
     current, stage = progress.current, progress.stage
     yield "way", "dim", f"{parts_of(progress.dlq_arn).name} -> {parts_of(progress.source_arn).name}"
-    since = f"{minute(current.began_at)}, begun {minute(progress.began_at)}"
+    since = f"{format_minute(current.began_at)}, begun {format_minute(progress.began_at)}"
     yield "stage", "cyan", f"{stage} since {since}"
     if stage is Stage.SOAK and current.soak_ends_at is not None:
-        yield "soak", "dim", f"until {minute(current.soak_ends_at)}"
+        yield "soak", "dim", f"until {format_minute(current.soak_ends_at)}"
     stages = counted(current.number + (current.moved > 0), "stage")
     sent = f"{counted(progress.moved, 'message')} sent back in {stages}"
     yield "sent", "dim", f"{sent}, {current.moved:,} of at most {current.size:,} in this"

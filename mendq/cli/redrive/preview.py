@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from rich.text import Text
 
 from mendq.catalogue.dlq.time_left import left_of
-from mendq.cli.output import Output, table
+from mendq.cli.output import Output, make_table
 from mendq.cli.redrive.route import Route
 from mendq.model.queue import parts_of
 from mendq.notifications.text import counted, plain, value
@@ -152,9 +152,9 @@ def print_preview(out: Output, tally: Tally, limit: int | None) -> None:
         _groups(out, tally)
         out.say("for example", "dim")
         for each in islice(tally.chosen, MOST_SAMPLES):
-            out.whole(each, indent=2)
+            out.say_unwrapped(each, indent=2)
     notes = (*_of_what_stays(tally), *_of_what_goes(tally))
-    out.lines(("-", "dim", each) for each in notes)
+    out.say_labelled(("-", "dim", each) for each in notes)
     takes_all = tally.chosen_by.tree is None and not tally.leave_first
     every = chosen and takes_all and not route.leads_nowhere
     if every and route.messages.queue_arn == route.dlq_arn:
@@ -162,11 +162,11 @@ def print_preview(out: Output, tally: Tally, limit: int | None) -> None:
         region = parts_of(route.dlq_arn).region
         native = "aws sqs start-message-move-task"
         there = f" --destination-arn {route.source.queue_arn}" if route.takes_the_place else ""
-        out.command(f"{native} --region {region} --source-arn {route.dlq_arn}{there}")
+        out.say_command(f"{native} --region {region} --source-arn {route.dlq_arn}{there}")
 
 
 def _groups(out: Output, tally: Tally) -> None:
-    shown = table("MESSAGES", "WHICH")
+    shown = make_table("MESSAGES", "WHICH")
     for written, values in tally.values.items():
         for words, number in values.most_common(_MOST_ROWS):
             shown.add_row(Text(f"{number:>8,}"), Text(plain(f"{written} {words}", 160)))
@@ -209,11 +209,13 @@ def print_unclear_groups(out: Output, tally: Tally, command: str) -> None:
         out.say(f"group {value(unclear.group_id, _WIDEST)}: {unclear.reason}", "yellow")
         its_own = f"group_id == {literal(unclear.group_id)}"
         if unclear.can_be_named:
-            out.under("if its first message is the one that failed, send back the others:")
-            out.command(f"{redrive} --where {quote(its_own)} --leave-first")
-        out.under("else put the id of the message that failed, from the consumer's log, for ID:")
+            out.say_indented("if its first message is the one that failed, send back the others:")
+            out.say_command(f"{redrive} --where {quote(its_own)} --leave-first")
+        out.say_indented(
+            "else put the id of the message that failed, from the consumer's log, for ID:"
+        )
         all_but_one = f"{its_own} && message_id != 'ID'"
-        out.command(f"{redrive} --where {quote(all_but_one)}")
+        out.say_command(f"{redrive} --where {quote(all_but_one)}")
     if (more := len(tally.unclear_groups) - _MOST_UNCLEAR) > 0:
         out.say(f"and {counted(more, 'more group')}", "yellow")
 

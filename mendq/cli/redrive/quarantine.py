@@ -31,7 +31,7 @@ from mendq.cli.commands import (
 )
 from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import Invocation
-from mendq.cli.output import Output, age, table
+from mendq.cli.output import Output, format_age, make_table
 from mendq.cli.queues import find_queue, managed_queues, queue_argument
 from mendq.cli.redrive.choice import Choice, choosing
 from mendq.cli.redrive.dlq import Bodies
@@ -98,18 +98,18 @@ def list_(call: Invocation) -> None:
       mendq quarantine list --json
     """
     now = datetime.now(UTC)
-    with call.out.waiting("looking for quarantines"):
+    with call.out.show_waiting("looking for quarantines"):
         found = most_urgent_first(
             _quarantines(call.account, now),
             lambda each: None if each.expires_by is None else each.expires_by.timestamp(),
         )
-    call.out.document([each.document() for each in found])
+    call.out.print_json([each.document() for each in found])
     if not found:
         call.out.say("no managed queue has a quarantine")
         return
-    shown = table("MESSAGES", "OLDEST", "EXPIRES", "QUARANTINE")
+    shown = make_table("MESSAGES", "OLDEST", "EXPIRES", "QUARANTINE")
     for each in found:
-        oldest = f"over {age(each.oldest_at, now)}" if each.oldest_at else "-"
+        oldest = f"over {format_age(each.oldest_at, now)}" if each.oldest_at else "-"
         shown.add_row(f"{each.messages:,}", oldest, _expires(each, now), Text(each.queue.name))
     call.out.show(shown)
 
@@ -161,7 +161,7 @@ def peek(
     route, messages = Route(found, found), list[Message]()
     look_at(call, route, messages.append, limit)
     documents = [document_of(each, with_body=bodies) for each in messages]
-    call.out.document(documents)
+    call.out.print_json(documents)
     for each, document in zip(messages, documents, strict=True):
         _show(call.out, each, document)
     shown, hidden = len(messages), route.hidden(len(messages))
@@ -173,14 +173,16 @@ def peek(
 def _show(out: Output, message: Message, document: Mapping[str, Any]) -> None:
     out.say(message.message_id, "bold")
     if document["why"] is None:
-        out.under("why it is here is not known: it bears no mark of Mendq's", "yellow")
+        out.say_indented("why it is here is not known: it bears no mark of Mendq's", "yellow")
     said = {name: found for name, found in document.items() if name not in _SHOWN_APART and found}
-    out.lines((name.replace("_", " "), "dim", str(found)) for name, found in said.items())
+    out.say_labelled((name.replace("_", " "), "dim", str(found)) for name, found in said.items())
     for name, each in message.attributes.items():
         if name not in (REDRIVEN, QUARANTINED):
-            out.under(f"{plain(name, _MOST_VALUE)} = {value(str(each.value), _MOST_VALUE)}", "dim")
+            out.say_indented(
+                f"{plain(name, _MOST_VALUE)} = {value(str(each.value), _MOST_VALUE)}", "dim"
+            )
     if body := document.get("body"):
-        out.whole(plain(body, _MOST_BODY), "", indent=2)
+        out.say_unwrapped(plain(body, _MOST_BODY), "", indent=2)
 
 
 @command(2, Kind.MESSAGES, CASE_STORE | RETURNING | {CLAIM}, quarantine)

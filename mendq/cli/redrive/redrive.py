@@ -18,9 +18,9 @@ from msgspec import structs
 from mendq.aws.queue import queue_url
 from mendq.catalogue.dlq.time_left import left_of
 from mendq.cli.commands import CASE_STORE, CLAIM, DLQ, RETURNING, Kind, command
-from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
-from mendq.cli.queues import queue_argument, queue_arn_of
+from mendq.cli.queues import queue_argument, resolve_queue_arn
 from mendq.cli.redrive.choice import Choice, choosing
 from mendq.cli.redrive.hold import held
 from mendq.cli.redrive.preview import Tally
@@ -65,20 +65,22 @@ def redrive(  # noqa: PLR0913, PLR0917 - each is one option of the command
     if to is not None:
         return send_back(call, choice, partial(route_to, call.account, queue, to, died_in))
     if died_in is not None:
-        raise Stopped("--from says whose messages go --to another queue: give both", Exit.USAGE)
-    arn = queue_arn_of(call.account, queue)
+        raise CommandError(
+            "--from says whose messages go --to another queue: give both", Exit.USAGE
+        )
+    arn = resolve_queue_arn(call.account, queue)
     return send_back(call, choice, partial(route_from, call.account, arn))
 
 
 def send_back(call: Invocation, choice: Choice, look: Callable[[], Route]) -> Exit:
     """Do what somebody asks for; `look` says from where to where, and is asked again at the end."""
-    with call.out.waiting("looking at the queues and their messages"):
+    with call.out.show_waiting("looking at the queues and their messages"):
         route = look()
     if choice.leave_first and not route.messages.is_fifo:
         line = (
             f"--leave-first is for FIFO queues: the messages of {route.source.name} have no order"
         )
-        raise Stopped(f"{line}; leave some with --where", Exit.USAGE)
+        raise CommandError(f"{line}; leave some with --where", Exit.USAGE)
     return SendBack(call, route, choice, datetime.now(UTC), look).carry_out()
 
 
@@ -93,7 +95,7 @@ class SendBack(Work, frozen=True):
     done, said, doing = "moved", "sent back", "sending back"
 
     def require(self, before: Tally) -> None:
-        """Stopped where, at the rate that was asked for, some would expire before they go."""
+        """CommandError where, at the rate that was asked for, some would expire before they go."""
         oldest_at, rate = before.oldest_chosen_at, self.choice.per_second
         if rate is None or oldest_at is None:
             return
@@ -103,7 +105,7 @@ class SendBack(Work, frozen=True):
         if lasts > left.at_most:
             line = f"{counted(going, 'message')} at {rate:g} a second take {span(lasts)}"
             why = f"{line}, and the oldest expires {left}: raise --rate or choose fewer"
-            raise Stopped(why, word="redrive_too_slow")
+            raise CommandError(why, word="redrive_too_slow")
 
     def question(self, chosen: int) -> str:
         rate, limit, waiting = self.choice.per_second, self.choice.limit, self.route.messages
@@ -119,13 +121,13 @@ class SendBack(Work, frozen=True):
 
     @contextmanager
     def begun(self, stop: Event, faults: list[str]) -> Iterator[Act]:
-        """Stopped where what forbids it has come since: somebody may have thought for long."""
+        """CommandError where what forbids it has come since: somebody may have thought for long."""
         account, source, run_id = self.call.account, self.route.source, uuid.uuid4().hex
         url, most_bytes = queue_url(account.clients, source.queue_arn), source.maximum_message_bytes
         # A key that nobody keeps: what a person sends back is counted, and that is all.
         mark = RedriveMarker(source.queue_arn, run_id, token_bytes()).mark_redriven
         to = Destination(source.queue_arn, url, run_id, mark, most_bytes)
         with held(account, self.route.dlq_arn, stop, faults):
-            with self.call.out.waiting("looking at the queues again"):
+            with self.call.out.show_waiting("looking at the queues again"):
                 self.route.require_same(self.look())
             yield lambda mover, messages, may_go: mover.put(messages, to, may_go)

@@ -17,9 +17,9 @@ from mendq.aws.queue import queue_url, tags_of
 from mendq.catalogue.dlq.redrive_causes import READ, REDRIVE_TAG, keys_needed, redrive_is_off
 from mendq.cli.account import Account
 from mendq.cli.commands import DLQ, RETURNING
-from mendq.cli.exit_codes import Exit, Stopped
-from mendq.cli.invocation import in_one_line
-from mendq.cli.queues import find_queue, queue_arn_of
+from mendq.cli.exit_codes import CommandError, Exit
+from mendq.cli.invocation import describe_error
+from mendq.cli.queues import find_queue, resolve_queue_arn
 from mendq.cli.redrive.hold import require_over
 from mendq.model.dlq import arn_of_quarantine
 from mendq.model.facts import Facts
@@ -75,26 +75,28 @@ class Route(Struct, frozen=True):
         return MessageMover(account.clients.sqs, url, may_open=lambda: not stop.is_set())
 
     def require_same(self, now: Route) -> None:
-        """Stopped where messages would not go any more from where and to where somebody agreed."""
+        """Raise CommandError where messages would not go any more from where and to where
+        somebody agreed.
+        """
         if _ways_of(self) != _ways_of(now):
             line = f"{self.source.name} has other DLQ messages, or shares them, since you agreed"
-            raise Stopped(f"{line}: nothing was moved; look again", word="queues_changed")
+            raise CommandError(f"{line}: nothing was moved; look again", word="queues_changed")
 
 
 def movable(account: Account, arn: str) -> Facts:
-    """Stopped where there is none, or where its tag forbids that messages are moved."""
+    """CommandError where there is none, or where its tag forbids that messages are moved."""
     found = find_queue(account, arn)
     if found is None:
         line = "of a source that was deleted, name the DLQ: `mendq redrive DLQ --to OTHER`"
-        raise Stopped(f"there is no queue {arn}; {line}", Exit.NOT_FOUND)
+        raise CommandError(f"there is no queue {arn}; {line}", Exit.NOT_FOUND)
     if redrive_is_off(tags_of(account.clients, arn) or {}):
         line = f"the tag {REDRIVE_TAG} of {found.name} forbids it: set it to on, or take it off"
-        raise Stopped(line, word="redrive_off")
+        raise CommandError(line, word="redrive_off")
     return found
 
 
 def route_from(account: Account, source_arn: str) -> Route:
-    """Stopped where the queue has no DLQ messages that this command may send back."""
+    """CommandError where the queue has no DLQ messages that this command may send back."""
     source = movable(account, source_arn)
     messages = movable(account, _dlq_arn(account, source))
     require_last(messages)
@@ -109,33 +111,33 @@ def _dlq_arn(account: Account, source: Facts) -> str:
         return source.dlq_arn
     if of := source_arns_of(account.clients, source.queue_arn):
         line = f"it is one itself, so name its source, {parts_of(of[0]).name}"
-        raise Stopped(f"{source.name} has no DLQ: {line}", Exit.USAGE)
+        raise CommandError(f"{source.name} has no DLQ: {line}", Exit.USAGE)
     line = f"{source.name} has no DLQ: name the queue that the messages died in"
-    raise Stopped(line, Exit.NOT_FOUND)
+    raise CommandError(line, Exit.NOT_FOUND)
 
 
 def route_to(account: Account, named: str, other: str, died_in: str | None) -> Route:
     """From a DLQ to a queue that takes the place of a source that is gone, or that is `died_in`.
 
-    Stopped where the messages' own source is there and nobody has named it, or where what is sent
-    there would not be consumed, or not be taken.
+    CommandError where the messages' own source is there and nobody has named it, or where what is
+    sent there would not be consumed, or not be taken.
     """
-    queue, instead = (movable(account, queue_arn_of(account, each)) for each in (named, other))
+    queue, instead = (movable(account, resolve_queue_arn(account, each)) for each in (named, other))
     own = redrive_of(queue.attributes.get("RedrivePolicy", ""))
     if own and died_in is None:
         line = f"{queue.name} is there: without --to its messages go back to it, and with --from "
-        raise Stopped(f"{line}{queue.name} they go to {instead.name} all the same", Exit.USAGE)
+        raise CommandError(f"{line}{queue.name} they go to {instead.name} all the same", Exit.USAGE)
     messages = movable(account, own.dlq_arn) if own else queue
     require_last(messages)
     unfit = why_unfit_as_dlq(instead.queue_arn, messages.queue_arn)
     if is_quarantine(instead.name) or source_arns_of(account.clients, instead.queue_arn):
         unfit = "it is a DLQ or a quarantine, which nobody consumes"
     if unfit:
-        raise Stopped(f"messages of {messages.name} cannot go to {instead.name}: {unfit}")
+        raise CommandError(f"messages of {messages.name} cannot go to {instead.name}: {unfit}")
     for arn in {messages.queue_arn, instead.dlq_arn or messages.queue_arn}:
         require_idle(account, arn)
     # An empty --from names no queue. It must not mean the messages of every source.
-    only = None if died_in is None else queue_arn_of(account, died_in)
+    only = None if died_in is None else resolve_queue_arn(account, died_in)
     failed_in = _retained_for if is_quarantine(messages.name) else attrgetter("source_arn")
 
     @cache
@@ -156,9 +158,9 @@ def route_to(account: Account, named: str, other: str, died_in: str | None) -> R
 def quarantine_named(account: Account, named: str) -> Facts:
     """The quarantine of a queue, or the queue itself where that is one.
 
-    Stopped where there is none, or where looking at its messages would move them on.
+    CommandError where there is none, or where looking at its messages would move them on.
     """
-    source_arn = queue_arn_of(account, named)
+    source_arn = resolve_queue_arn(account, named)
     is_one = is_quarantine(parts_of(source_arn).name)
     arn = source_arn if is_one else arn_of_quarantine(source_arn)
     if found := find_queue(account, arn):
@@ -166,17 +168,18 @@ def quarantine_named(account: Account, named: str) -> Facts:
         return found
     line = f"there is no queue {parts_of(arn).name}: it is made when a message comes back; "
     line += "`mendq quarantine list` shows the quarantines that there are"
-    raise Stopped(line, Exit.NOT_FOUND)
+    raise CommandError(line, Exit.NOT_FOUND)
 
 
 def route_out_of(account: Account, named: str) -> Route:
-    """From a quarantine to its source. Stopped where either is gone, or may not be moved out of.
+    """From a quarantine to its source. CommandError where either is gone, or may not be moved out
+    of.
 
     So it is while Mendq sends back the source's DLQ messages: one that died again after it was
     returned would be taken for one of these.
     """
     messages = quarantine_named(account, named)
-    arn = queue_arn_of(account, named)
+    arn = resolve_queue_arn(account, named)
     source = movable(account, _source_of(arn) if arn == messages.queue_arn else arn)
     dlq_arn = source.dlq_arn or ""
     if dlq_arn:
@@ -198,7 +201,7 @@ def _source_of(quarantine_arn: str) -> str:
     base = arn.name.removesuffix(FIFO).removesuffix(QUARANTINE_SUFFIX)
     source_arn = arn_of_name(f"{base}{ending}", arn.region, arn.account)
     if source_arn is None or arn_of_quarantine(source_arn) != quarantine_arn:
-        raise Stopped(f"{arn.name} does not tell its source: name the source", Exit.USAGE)
+        raise CommandError(f"{arn.name} does not tell its source: name the source", Exit.USAGE)
     return source_arn
 
 
@@ -207,19 +210,22 @@ def require_last(messages: Facts) -> None:
     if onward := redrive_of(messages.attributes.get("RedrivePolicy", "")):
         times = f"where SQS moves what is looked at {onward.max_receive_count} times"
         line = f"{messages.name} has a DLQ of its own, {times}: take its RedrivePolicy off first"
-        raise Stopped(line, word="dlq_of_dlq")
+        raise CommandError(line, word="dlq_of_dlq")
 
 
 def require_idle(account: Account, dlq_arn: str) -> None:
-    """Stopped where somebody else moves the same messages: Mendq's own redrive, or a move task."""
-    if redrives := account.stored_if_deployed(RedriveStore):
+    """Raise CommandError where somebody else moves the same messages.
+
+    Mendq's own redrive, or a move task.
+    """
+    if redrives := account.open_store_if_deployed(RedriveStore):
         require_over(redrives.newest(dlq_arn))
     # One that no source names any more may be no DLQ to SQS, and so have no tasks.
     if move_task_runs(account.clients, dlq_arn, NO_TASKS):
         listing = f"aws sqs list-message-move-tasks --source-arn {dlq_arn}"
         line = f"a message movement task runs on {parts_of(dlq_arn).name}: wait, or end it"
         end = "`aws sqs cancel-message-move-task --task-handle HANDLE`"
-        raise Stopped(f"{line}: {end}, which `{listing}` tells", word="move_task_running")
+        raise CommandError(f"{line}: {end}, which `{listing}` tells", word="move_task_running")
 
 
 def remedy(code: str, message: str, route: Route) -> str:
@@ -238,13 +244,13 @@ def remedy(code: str, message: str, route: Route) -> str:
 
 @contextmanager
 def with_remedies(route: Route) -> Iterator[None]:
-    """Raise Stopped where a queue could not be looked at."""
+    """Raise CommandError where a queue could not be looked at."""
     try:
         yield
     except (FactsUnavailable, QueueRefusesUs) as error:
         cause = error.__cause__
         if not isinstance(cause, ClientError):
             raise
-        code, said = code_of(cause), in_one_line(error)
+        code, said = code_of(cause), describe_error(error)
         helps = remedy(canonical(code), said, route)
-        raise Stopped(f"{said}; {helps}" if helps else said, word=code) from error
+        raise CommandError(f"{said}; {helps}" if helps else said, word=code) from error

@@ -16,9 +16,9 @@ from typing import Any, ClassVar
 from msgspec import Struct
 
 from mendq.aws.clients import Pace
-from mendq.cli.decide.freeze import warn_of_freeze
-from mendq.cli.exit_codes import Exit, Stopped
-from mendq.cli.interrupts import stoppable
+from mendq.cli.decide.freeze import warn_if_frozen
+from mendq.cli.exit_codes import CommandError, Exit
+from mendq.cli.interrupts import stop_on_signal
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import confirm
 from mendq.cli.redrive.choice import Choice
@@ -44,24 +44,27 @@ def holding(
 ) -> Iterator[Tell]:
     """Show how far the work with a mover comes.
 
-    Raises Stopped where a queue could not be looked at, or where somebody could not wait for
+    Raises CommandError where a queue could not be looked at, or where somebody could not wait for
     the end, with the number that stays hidden.
     """
-    with with_remedies(route), call.out.counting(words, total) as tell:
+    with with_remedies(route), call.out.show_progress(words, total) as tell:
         try:
             with mover:
                 yield tell
         except KeyboardInterrupt as twice:
             left = counted(mover.in_flight_here, "message stays", "messages stay")
             line = f"interrupted twice: {left} hidden for up to {VISIBILITY_SECONDS} seconds"
-            raise Stopped(line, word="interrupted") from twice
+            raise CommandError(line, word="interrupted") from twice
 
 
 def look_at(
     call: Invocation, route: Route, note: Callable[[Message], object], most: int = maxsize
 ) -> None:
-    """Have `note` see at most so many messages, then let go of them; Stopped if interrupted."""
-    with stoppable(ENDING) as stop:
+    """Have `note` see at most so many messages, then let go of them.
+
+    Raises CommandError if interrupted.
+    """
+    with stop_on_signal(ENDING) as stop:
         mover, seen = route.mover(call.account, stop), 0
         total = min(most, route.messages.visible)
         with holding(call, route, mover, "looking at messages", total) as tell:
@@ -71,7 +74,7 @@ def look_at(
                 seen += len(more)
                 tell(seen)
         if stop.is_set():
-            raise Stopped("interrupted: nothing was moved, every message is visible again")
+            raise CommandError("interrupted: nothing was moved, every message is visible again")
 
 
 class Ended(Struct, frozen=True):
@@ -126,7 +129,7 @@ class Work(Struct, frozen=True):
         """For as long as it lasts; a fault that comes meanwhile is added, and sets `stop`."""
 
     def require(self, before: Tally) -> None:
-        """Stopped where what was seen forbids it."""
+        """CommandError where what was seen forbids it."""
 
     def more(self) -> dict[str, Any]:
         """What scripts are told beside the numbers."""
@@ -141,12 +144,12 @@ class Work(Struct, frozen=True):
         before, out = self._tally(), self.call.out
         look_at(self.call, self.route, before.add)
         print_preview(out, before, self.choice.limit)
-        warn_of_freeze(self.call)
+        warn_if_frozen(self.call)
         self._require_clear_groups(before)
         matched = len(before.chosen)
         if self.choice.dry_run or not matched:
             ended = self._ended(MoveResult(), matched, before)
-            out.document(self._document(ended))
+            out.print_json(self._document(ended))
             if not matched:
                 none = "no message that can be seen matches"
                 if before.staying_first:
@@ -158,12 +161,12 @@ class Work(Struct, frozen=True):
         self.require(before)
         confirm(self.question(matched), yes=self.choice.yes)
         faults = list[str]()
-        with stoppable(ENDING) as stop, self.begun(stop, faults) as act:
+        with stop_on_signal(ENDING) as stop, self.begun(stop, faults) as act:
             ended = self._act_upon(before, act, stop, faults)
         return self._say(ended)
 
     def _require_clear_groups(self, before: Tally) -> None:
-        """Stopped where the first message of a group may not be the one that failed."""
+        """CommandError where the first message of a group may not be the one that failed."""
         unclear = before.unclear_groups
         if not unclear:
             return
@@ -174,7 +177,7 @@ class Work(Struct, frozen=True):
         )
         why = unclear[0].reason
         look = "find the failed message in the consumer's log and leave it with --where"
-        raise Stopped(f"{line}: {why}. Nothing was moved; {look}", word="first_unclear")
+        raise CommandError(f"{line}: {why}. Nothing was moved; {look}", word="first_unclear")
 
     def _tally(self) -> Tally:
         return Tally(self.route, self.choice.messages, self.now, self.choice.leave_first)
@@ -210,7 +213,7 @@ class Work(Struct, frozen=True):
                             done += moved
                             tell(done.attempts)
                             self._require_there(moved, done)
-        except Stopped as stopped:
+        except CommandError as stopped:
             faults.append(str(stopped))
         except KeyboardInterrupt:
             stop.set()
@@ -249,7 +252,8 @@ class Work(Struct, frozen=True):
         return [f"{line}: nothing of it was moved; look again"]
 
     def _require_there(self, moved: MoveResult, done: MoveResult) -> None:
-        """Stopped at the first send that finds the source gone; what is in hand is let go then.
+        """CommandError at the first send that finds the source gone; what is in hand is let go
+        then.
 
         What was sent may be lost: a queue takes messages for 60 seconds after it was deleted.
         https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_DeleteQueue.html
@@ -258,7 +262,7 @@ class Work(Struct, frozen=True):
         if any(each.code == "NonExistentQueue" for each in moved.failed):
             lost = f"Of {done.moved + done.copied:,} sent there, what nobody had taken went with it"
             others = f"`mendq redrive {messages} --to OTHER --all` sends all others elsewhere"
-            raise Stopped(f"{source} is gone: stopped. {lost}; {others}")
+            raise CommandError(f"{source} is gone: stopped. {lost}; {others}")
 
     def _taken(
         self, mover: MessageMover, tally: Tally, wanted: Collection[str], left: int, stop: Event
@@ -299,7 +303,7 @@ class Work(Struct, frozen=True):
     def _say(self, ended: Ended) -> Exit:
         """What became of the messages: what did not go and why, and what would let it."""
         out, done, name = self.call.out, ended.done, self.route.messages.name
-        out.document({**self._document(ended), **self.more()})
+        out.print_json({**self._document(ended), **self.more()})
         matching = max(0, min(ended.left, ended.matched - done.attempts))
         went = f"{counted(ended.moved, 'message')} {self.said}, {len(done.failed):,} failed"
         went += f", {ended.left:,} left in {name}"
@@ -314,12 +318,12 @@ class Work(Struct, frozen=True):
         if done.unmarked:
             out.say(f"{done.unmarked:,} of them went without {REDRIVEN}: no room for it", "yellow")
         for each in done.failed[:_MOST_FAILURES]:
-            out.under(plain(f"{each.message_id}: {each.code}: {each.reason}", 400), "red")
+            out.say_indented(plain(f"{each.message_id}: {each.code}: {each.reason}", 400), "red")
         if len(done.failed) > _MOST_FAILURES:
-            out.under(f"and {len(done.failed) - _MOST_FAILURES:,} more", "red")
+            out.say_indented(f"and {len(done.failed) - _MOST_FAILURES:,} more", "red")
         remedies = (remedy(each.code, each.reason, self.route) for each in done.failed)
         for words in dict.fromkeys(each for each in remedies if each):
-            out.under(words)
+            out.say_indented(words)
         if ended.fault:
             out.say(ended.fault, "red")
         return ended.exit

@@ -19,8 +19,8 @@ from mendq.aws.errors import is_denied
 from mendq.aws.queue import Listing, ManagedQueue, listed_queues
 from mendq.cases.finding import Finding, Scanned
 from mendq.catalogue import BY_NAME, CATALOGUE
-from mendq.cli.exit_codes import Exit, Stopped
-from mendq.cli.invocation import in_one_line
+from mendq.cli.exit_codes import CommandError, Exit
+from mendq.cli.invocation import describe_error
 from mendq.cli.look.case_view import step_lines
 from mendq.cli.scan.dry_run import (
     CANNOT_SAY,
@@ -100,8 +100,8 @@ class RegionScan(DryRun, frozen=True, dict=True):
         beside = DryRun(self.account, self.now, self.purse)
         try:
             beside.queues  # noqa: B018 - asks for stack, settings and queues
-        except (Stopped, *CANNOT_SAY, ClientError, BotoCoreError) as error:
-            is_none = isinstance(error, Stopped) and error.code is Exit.NOT_FOUND
+        except (CommandError, *CANNOT_SAY, ClientError, BotoCoreError) as error:
+            is_none = isinstance(error, CommandError) and error.code is Exit.NOT_FOUND
             asked = getattr(error, "operation_name", "")
             hidden = asked == "DescribeStacks" and is_denied(error)
             return None if is_none or hidden else error
@@ -207,7 +207,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
             **dict.fromkeys(scanned.skipped, _NOT_MEASURED),
             **dict.fromkeys(scanned.unsettled, too_new),
             # AWS says at the end of a long line which policy it was.
-            **{about: in_one_line(why)[:600] for about, why in failed.items()},
+            **{about: describe_error(why)[:600] for about, why in failed.items()},
         }
 
     def document(self, scanned: Scanned, would: Mapping[Finding, WouldDo]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from mendq.cases.table import OpenCases
 from mendq.cli.account import Account
-from mendq.cli.output import Line, Output, minute
+from mendq.cli.output import LabelledLine, Output, format_minute
 from mendq.heal.undo import UndoOutcome, Written, written_by
 from mendq.model.case import Case, State
 from mendq.model.queue import parts_of
@@ -38,7 +38,7 @@ def print_preview(out: Output, answers: Sequence[Answer], histories: Histories) 
 
 def print_answers(out: Output, words: str, answers: Sequence[Answer], histories: Histories) -> None:
     """Under a heading what is, or would be, done: a block a case."""
-    out.heading(words)
+    out.say_heading(words)
     if not answers:
         out.say("nothing: no change was written since then")
     for answer in answers:
@@ -46,18 +46,18 @@ def print_answers(out: Output, words: str, answers: Sequence[Answer], histories:
         out.say(f"{answer['case_id']} on {parts_of(newest.queue_arn).name}", "bold")
         attributes, why = answer.get("attributes", ()), "no rollback ever writes"
         if "error" in answer:
-            out.lines([("not done", "red", plain(answer["error"]["message"], 300))])
+            out.say_labelled([("not done", "red", plain(answer["error"]["message"], 300))])
             why = "AWS did not let Mendq write"
-        out.lines(map(attribute_line, attributes))
+        out.say_labelled(map(attribute_line, attributes))
         if newest.state is State.ROLLED_BACK:
-            out.whole(f"at {minute(newest.at)} by {newest.actor}", indent=2)
+            out.say_unwrapped(f"at {format_minute(newest.at)} by {newest.actor}", indent=2)
         for attribute, command in printed_commands(attributes).items():
             if attribute == CreateDlq.attribute:
                 _print_kept_queue(out, newest.queue_arn, attributes, command)
                 continue
             also = f"; {DELETES}" * (attribute == RETENTION)
             out.say(f"{why} {attribute}; by hand{also}:")
-            out.command(command)
+            out.say_command(command)
 
 
 def _print_kept_queue(
@@ -67,15 +67,15 @@ def _print_kept_queue(
     made = next(each["after"] for each in attributes if each["attribute"] == CreateDlq.attribute)
     dlq, source = parts_of(str(made)), parts_of(source_arn)
     out.say(f"{plain(dlq.name, 80)} stays, with its messages. See what is in it:")
-    out.command(f"mendq dlq {quote(dlq.name)} --region {dlq.region}")
+    out.say_command(f"mendq dlq {quote(dlq.name)} --region {dlq.region}")
     out.say("what can be handled now goes back:")
     name, back_to = quote(dlq.name), quote(source.name)
-    out.command(
+    out.say_command(
         f"mendq redrive {name} --to {back_to} --from {back_to} --all --dry-run "
         f"--region {dlq.region}"
     )
     out.say("deleting the queue deletes its messages: only once it is empty and no queue names it:")
-    out.command(delete_command)
+    out.say_command(delete_command)
 
 
 def printed_commands(attributes: Iterable[Answer]) -> dict[str, str]:
@@ -89,7 +89,7 @@ def was_rolled_back(answer: Answer) -> bool:
     return answer.get("state") == State.ROLLED_BACK
 
 
-def attribute_line(each: Answer) -> Line:
+def attribute_line(each: Answer) -> LabelledLine:
     """One attribute: what becomes of it, and what stands there."""
     outcome = str(each["outcome"])
     return outcome, _STYLES.get(outcome, ""), f"{plain(each['attribute'], 64)}: {_value(each)}"
@@ -131,7 +131,7 @@ def name_later_cases(account: Account, answers: Iterable[Answer]) -> None:
     retained = [(answer["case_id"], each) for answer in answers for each in retained_of(answer)]
     if not retained:
         return
-    histories = histories_of(account.stored(OpenCases).all_transitions())
+    histories = histories_of(account.open_store(OpenCases).all_transitions())
     for case_id, each in retained:
         each["later_case"] = _later_case(histories, each, case_id)
 

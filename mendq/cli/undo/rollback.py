@@ -15,7 +15,7 @@ import typer
 
 from mendq.cases.table import OpenCases
 from mendq.cli.commands import EVERY_CASE, INVOKE, Kind, command
-from mendq.cli.exit_codes import Exit, Stopped, error_document
+from mendq.cli.exit_codes import CommandError, Exit, error_document
 from mendq.cli.invocation import Invocation
 from mendq.cli.look.case_view import find, require_whole_id
 from mendq.cli.output import Yes, confirm
@@ -88,9 +88,9 @@ def rollback(
       mendq rollback --since 2h --dry-run
     """
     if (case_id is None) == (since is None):
-        raise Stopped("give either a CASE or --since T", Exit.USAGE)
+        raise CommandError("give either a CASE or --since T", Exit.USAGE)
     moment = None if since is None else moment_of(since, datetime.now(UTC))
-    with call.out.waiting("looking at what would be undone"):
+    with call.out.show_waiting("looking at what would be undone"):
         if moment is None:
             found = find(call.account, case_id or "")
             require_whole_id(found[-1], case_id or "", yes=yes)
@@ -103,7 +103,7 @@ def rollback(
     if dry_run or not undone:
         return _ended(call, preview, one=case_id is not None)
     confirm(f"Undo {undone} of {counted(len(preview), 'case')}?", yes=yes)
-    with call.out.waiting("rolling back"):
+    with call.out.show_waiting("rolling back"):
         done = [_ask(call, each, dry_run=False) for each in chosen]
         name_later_cases(call.account, done)
     print_answers(call.out, "Done", done, chosen)
@@ -111,20 +111,23 @@ def rollback(
 
 
 def moment_of(text: str, now: datetime) -> datetime:
-    """`2h`, `3d`, `30min`, or an ISO time, which is UTC unless it says otherwise; else Stopped."""
+    """`2h`.
+
+    `3d`, `30min`, or an ISO time, which is UTC unless it says otherwise; else Raise CommandError.
+    """
     try:
         if ago := _AGO.fullmatch(text):
             return now - timedelta(minutes=int(ago.group(1)) * _MINUTES[ago.group(2)])
         moment = datetime.fromisoformat(text)
     except (ValueError, OverflowError) as unreadable:
         line = f"--since {text!r} is no time: say 2h, 3d or 2026-11-16T09:30Z"
-        raise Stopped(line, Exit.USAGE) from unreadable
+        raise CommandError(line, Exit.USAGE) from unreadable
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _written_since(call: Invocation, since: datetime) -> Histories:
     """The transitions of each case, in the order in which they are to be undone."""
-    every = histories_of(call.account.stored(OpenCases).all_transitions())
+    every = histories_of(call.account.open_store(OpenCases).all_transitions())
     changed = {
         case_id: [each.at for each in history if each.state is State.APPLIED and each.at >= since]
         for case_id, history in every.items()
@@ -165,7 +168,7 @@ def _undone(answer: Answer) -> list[Answer]:
 
 
 def _ended(call: Invocation, answers: list[Answer], *, one: bool) -> Exit:
-    call.out.document(answers[0] if one else answers)
+    call.out.print_json(answers[0] if one else answers)
     errors = {each["error"]["code"] for each in answers if "error" in each}
     if errors:
         return Exit.NOT_FOUND if errors <= _GONE else Exit.FAILED

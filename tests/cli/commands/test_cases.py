@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from mendq.cli.exit_codes import Stopped
+from mendq.cli.exit_codes import CommandError
 from tests.cli.conftest import Operator, StandIn
 from tests.heal.operators import case_of, move
 
@@ -75,7 +75,7 @@ def test_a_proposal_says_until_when_it_can_be_approved_where_settings_can_be_rea
     assert f"until {ends_at:%Y-%m-%d %H:%M} UTC" in shown
 
     def unreadable(_: StandIn) -> None:
-        raise Stopped("no settings")
+        raise CommandError("no settings")
 
     monkeypatch.setattr(StandIn, "settings", property(unreadable))
     shown = operator.shown("cases")

@@ -13,7 +13,7 @@ import pytest
 from mendq.cli.deploy import drill
 from mendq.cli.deploy.drill import Drill
 from mendq.cli.deploy.drill_queue import drill_queue
-from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.model.limits import DRILL_TAG, Mode
 from tests.cli.conftest import Operator
@@ -26,7 +26,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def test_a_queue_that_is_there_is_neither_taken_nor_removed(operator: Operator) -> None:
     theirs = operator.aws.queue(NAME, tag=None, VisibilityTimeout="2")
     with (
-        pytest.raises(Stopped, match="is there already") as stopped,
+        pytest.raises(CommandError, match="is there already") as stopped,
         drill_queue(operator.aws.clients.sqs, NAME, {"mendq": "heal"}),
     ):
         pytest.fail("the drill took a queue of somebody else")

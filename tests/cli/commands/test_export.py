@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from mendq.cli.exit_codes import Stopped
+from mendq.cli.exit_codes import CommandError
 from mendq.cli.look.export import replace_if_changed
 from tests.cli.conftest import Operator
 from tests.scan.scanning import refusing
@@ -52,7 +52,7 @@ def test_a_file_is_written_whole_or_not_at_all_and_through_no_link(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "replace", full)
-    with pytest.raises(Stopped, match="No space left on device"):
+    with pytest.raises(CommandError, match="No space left on device"):
         replace_if_changed(path, "{1}")
     assert {each.name for each in tmp_path.iterdir()} == names
     assert path.read_text() == "{}"

@@ -12,7 +12,9 @@ from tests.cli.conftest import Operator
 
 def _frozen(operator: Operator) -> str | None:
     arn = "arn:aws:sqs:us-east-1:123456789012:any.fifo"
-    return operator.account.stored(CaseStore).look(arn, "visibility_timeout_too_short", ()).frozen
+    return (
+        operator.account.open_store(CaseStore).look(arn, "visibility_timeout_too_short", ()).frozen
+    )
 
 
 def test_it_is_frozen_and_thawed_as_the_guardrails_read_it_and_once_it_is_confirmed(

@@ -27,7 +27,7 @@ from mendq.cli.doctor.visibility import (
     sights,
     trails_of,
 )
-from mendq.cli.exit_codes import Stopped
+from mendq.cli.exit_codes import CommandError
 from mendq.model.limits import DRILL_TAG
 from tests.architecture.aws_commands import mistake_in
 from tests.cli.conftest import OUTPUTS, Operator
@@ -58,7 +58,7 @@ def _denied(message: str) -> ClientError:
             "allow cloudtrail:DescribeTrails",
         ),
         (_denied("no"), "allow the action of DescribeTrails"),
-        (Stopped("no output FollowUpFunction"), "deploy this version of Mendq"),
+        (CommandError("no output FollowUpFunction"), "deploy this version of Mendq"),
     ],
 )
 def test_what_may_not_be_looked_at_is_unknown_and_what_was_found_before_stays(

@@ -92,7 +92,7 @@ def somebody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     def is_there() -> bool:
         return vars(work)["confirm"] is not output.confirm or sys.stdin.isatty()
 
-    monkeypatch.setattr(output, "somebody_is_there", is_there)
+    monkeypatch.setattr(output, "has_terminal", is_there)
 
 
 @pytest.fixture

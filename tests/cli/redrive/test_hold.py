@@ -10,7 +10,7 @@ import pytest
 from msgspec import structs
 
 from mendq.aws.errors import CaseStoreUnavailable, CaseStoreUnreadable
-from mendq.cli.exit_codes import Stopped
+from mendq.cli.exit_codes import CommandError
 from mendq.cli.redrive import hold
 from mendq.cli.redrive.hold import held
 from mendq.redrive.progress import RedriveProgress, RedriveQueues, Stage, StageProgress
@@ -38,8 +38,8 @@ def test_it_holds_beat_by_beat_and_no_longer(quick: Dlq) -> None:
         assert not quick.claimed()
     assert quick.claimed()
     quick.redrives.release(quick.dlq, "a tick")
-    with pytest.raises(Stopped, match="no"), _hold(quick, faults):
-        raise Stopped("no")
+    with pytest.raises(CommandError, match="no"), _hold(quick, faults):
+        raise CommandError("no")
     assert quick.claimed(), "an error in the run lets go"
     with held(quick.operator.account, "", Event(), faults):
         assert faults == [], "of a source without a DLQ nothing is held"
@@ -49,7 +49,7 @@ def test_a_redrive_under_way_is_not_held_up_and_one_that_is_over_is_no_hindrance
     quick: Dlq,
 ) -> None:
     quick.redrive_in(Stage.RAMP)
-    with pytest.raises(Stopped, match="mendq rollback case-7"), _hold(quick, []):
+    with pytest.raises(CommandError, match="mendq rollback case-7"), _hold(quick, []):
         pytest.fail("it goes first")
     for stage in (Stage.DONE, Stage.HALTED):
         quick.redrive_in(stage)
@@ -84,7 +84,7 @@ def _failing(
 
 
 @pytest.mark.parametrize(
-    "error", [each("silent") for each in (CaseStoreUnavailable, CaseStoreUnreadable, Stopped)]
+    "error", [each("silent") for each in (CaseStoreUnavailable, CaseStoreUnreadable, CommandError)]
 )
 def test_a_hold_that_is_lost_ends_the_run(
     quick: Dlq, monkeypatch: pytest.MonkeyPatch, error: Exception

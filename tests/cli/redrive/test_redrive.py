@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mendq.cli.exit_codes import Exit, Stopped
+from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.redrive import work
 from mendq.model.queue import Redrive
 from mendq.redrive.messages import REDRIVEN
@@ -183,7 +183,7 @@ def test_an_account_without_mendq_needs_no_hold(
     queues: Dlq, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_stack(*_: object) -> str:
-        raise Stopped("no stack", Exit.NOT_FOUND)
+        raise CommandError("no stack", Exit.NOT_FOUND)
 
     monkeypatch.setattr(type(queues.operator.account), "output", no_stack)
     queues.write()

@@ -20,8 +20,8 @@ from mendq.aws.errors import FactsUnavailable
 from mendq.catalogue import CATALOGUE
 from mendq.cli import account as cli_account
 from mendq.cli.app import app
-from mendq.cli.exit_codes import Exit, Stopped
-from mendq.cli.invocation import in_one_line
+from mendq.cli.exit_codes import CommandError, Exit
+from mendq.cli.invocation import describe_error
 from mendq.cli.scan.dry_run import Purse
 from mendq.cli.scan.region_scan import RegionScan, Severity
 from mendq.model.facts import scan_read_actions
@@ -38,7 +38,7 @@ class Undeployed(StandIn, frozen=True, dict=True):
 
     @property
     def outputs(self) -> Any:
-        raise Stopped("no stack Mendq in us-east-1: give --stack or --region", Exit.NOT_FOUND)
+        raise CommandError("no stack Mendq in us-east-1: give --stack or --region", Exit.NOT_FOUND)
 
     settings = outputs
 
@@ -232,7 +232,7 @@ class HalfDeployed(StandIn, frozen=True, dict=True):
 
 
 UNREADABLE = (
-    Stopped("the settings of heal: MENDQ_MODE is not known"),
+    CommandError("the settings of heal: MENDQ_MODE is not known"),
     _aws_refuses("AccessDeniedException", "GetFunctionConfiguration"),
     _aws_refuses("Throttling", "DescribeStacks"),
     FactsUnavailable("the managed queues: Rate exceeded"),
@@ -248,7 +248,7 @@ def test_a_stack_that_cannot_be_read_costs_no_finding(
     monkeypatch.setattr(cli_account.Account, "of", lambda *_: made)
     dead = pair(operator, "heal")
     said = operator.json("scan")
-    assert said["not_seen"]["the stack Mendq"] == in_one_line(why)
+    assert said["not_seen"]["the stack Mendq"] == describe_error(why)
     plan = finding(said["findings"], dead, "dlq_retention_too_short")["plan"]
     assert plan["would"] == "could change"
 
