@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from functions.entry import Call, Event, entry
+from mendq.cases.context import FixContext
 from mendq.heal.apply import attach
-from mendq.heal.context import FixContext
 from mendq.heal.resume import continue_case
 from mendq.model.settings import OwnerSettings
 from mendq.model.steps import Owner

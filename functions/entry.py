@@ -25,7 +25,7 @@ from mendq.model.settings import LambdaSettings
 
 # A Lambda loads its own rooms, and not those of the others.
 if TYPE_CHECKING:
-    from mendq.heal.context import Outcome
+    from mendq.heal.outcome import Outcome
 
 Settings = TypeVar("Settings", bound=LambdaSettings)
 Made = TypeVar("Made")

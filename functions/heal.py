@@ -7,9 +7,9 @@ from collections.abc import Callable
 from enum import Enum
 
 from functions.entry import Call, Event, count_by_symptom, entry
+from mendq.cases.context import FixContext
 from mendq.heal.apply import write
 from mendq.heal.batch import BatchResult, heal_failed_calls, heal_findings
-from mendq.heal.context import FixContext
 from mendq.heal.resume import continue_case
 from mendq.model.settings import OwnerSettings
 from mendq.model.steps import Owner

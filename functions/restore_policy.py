@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from functions.entry import Call, Event, entry
+from mendq.cases.context import FixContext
 from mendq.cases.pins import Pins
-from mendq.heal.context import FixContext
 from mendq.heal.restore_policy import PolicyWriter, check_restored_policy
 from mendq.heal.resume import continue_case
 from mendq.model.settings import OwnerSettings

@@ -1,14 +1,20 @@
-"""What an invocation works with: its clients, its settings, its time and its stores."""
+"""Contexts: which clients, settings, stores and time does one invocation work with?
+
+An invocation is one run of a Lambda, or of a command that does a Lambda's work. Each class adds to
+the one above it what a further kind of invocation needs: to read and write the case store, to move
+cases and notify people, to write to queues, and to write what heal decides.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 
 from msgspec import Struct
 
-from mendq.aws.clients import Clients
+from mendq.aws.clients import Clients, closed_calendars
+from mendq.aws.queue import managed_queues
 from mendq.aws.recent_changes import RecentChanges
 from mendq.cases.baselines import Baselines
 from mendq.cases.case_bucket import CaseBucket
@@ -17,19 +23,23 @@ from mendq.cases.table import CaseStore, OpenCases
 from mendq.cases.transactions import Stored
 from mendq.model.case import Severity
 from mendq.model.facts import Facts
+from mendq.model.limits import Mode
 from mendq.model.plan import Refusal
 from mendq.model.queue import parts_of
-from mendq.model.settings import CaseSettings, CaseStoreSettings, ManagingSettings
-from mendq.model.steps import AttributeStep
+from mendq.model.settings import CaseSettings, CaseStoreSettings, ManagingSettings, OwnerSettings
+from mendq.model.steps import AttributeStep, Owner
 
-# Writes steps to the queue with these facts. Returns why nothing was written, None if all was.
+# A function that writes steps to the queue with these facts. It returns None if all steps were
+# written, or the refusal if none was.
 Write = Callable[[Clients, Facts, Sequence[AttributeStep]], Refusal | None]
 
 
 class StoreContext(Struct, frozen=True, kw_only=True):
     """An invocation that reads or writes the case store.
 
-    `owner` is the invocation's own token: it tells the invocation's claims from those of others.
+    `owner` is the id of this invocation. The claims that it makes in the case store carry the id,
+    which distinguishes them from those of other invocations. `now` is the time at which the
+    invocation began.
     """
 
     clients: Clients
@@ -38,34 +48,35 @@ class StoreContext(Struct, frozen=True, kw_only=True):
     now: datetime
 
     def stored(self, kind: type[Stored]) -> Stored:
-        """Return a table class of this kind that works on the case store."""
+        """Return an object of the class `kind` that reads and writes the case store's table."""
         return kind(self.clients.dynamodb, self.settings.case_table)
 
     @property
     def case_store(self) -> CaseStore:
-        """The case store: cases, claims, evidence and budgets."""
+        """The case store's cases, claims, evidence and write budgets."""
         return self.stored(CaseStore)
 
     @property
     def open_cases(self) -> OpenCases:
-        """The open cases and the transitions of cases."""
+        """The case store's index of open cases, and the transitions of each case."""
         return self.stored(OpenCases)
 
     @property
     def case_bucket(self) -> CaseBucket:
-        """The case bucket."""
+        """The S3 bucket with a copy of each transition of a case."""
         return CaseBucket(self.clients.s3, self.settings.case_bucket)
 
     @property
     def baselines(self) -> Baselines:
-        """The stored configurations of queues from the time when they were healthy."""
+        """The configurations of queues that were stored while the queues were healthy."""
         return self.stored(Baselines)
 
 
 class CaseContext(StoreContext, frozen=True, kw_only=True, dict=True):
     """An invocation that moves cases and notifies people.
 
-    Cases are judged by `now`. If that clock was put forward, `real_now` is the real time.
+    Decisions about cases use `now`. `real_now` is the real time if `now` was set to a later time,
+    and None otherwise.
     """
 
     settings: CaseSettings
@@ -73,25 +84,29 @@ class CaseContext(StoreContext, frozen=True, kw_only=True, dict=True):
 
     @property
     def claims_now(self) -> datetime:
-        """The time that claims end by: other invocations go by the real clock."""
+        """The real time. A claim ends by it, because other invocations compare claims with it."""
         return self.real_now or self.now
 
     def is_here(self, queue_arn: str) -> bool:
         """Return True if the queue is in this account and region.
 
-        Raises ValueError if the text is no ARN of a queue.
+        Raises:
+            ValueError: `queue_arn` is not the ARN of a queue.
         """
         queue = parts_of(queue_arn)
         return (queue.account, queue.region) == (self.settings.account, self.clients.region)
 
     @cached_property
     def recent_changes(self) -> RecentChanges:
-        """The recent changes of queues, as CloudTrail records them."""
+        """The reader of recent changes of queues, which CloudTrail recorded."""
         return RecentChanges(self.clients)
 
     @property
     def notifier(self) -> Notifier:
-        """The outbox of notifications."""
+        """The sender of notifications.
+
+        It keeps each notification in the case store until SNS has taken it.
+        """
         topics = {
             Severity.URGENT: self.settings.urgent_topic_arn,
             Severity.INFO: self.settings.info_topic_arn,
@@ -109,7 +124,7 @@ class CaseContext(StoreContext, frozen=True, kw_only=True, dict=True):
 
 
 class ManagingContext(CaseContext, frozen=True, kw_only=True):
-    """An invocation that moves cases without being asked: it must know which queues are managed."""
+    """An invocation that moves cases automatically. Its settings say which queues are managed."""
 
     settings: ManagingSettings
 
@@ -118,10 +133,11 @@ class WritingContext(CaseContext, frozen=True, kw_only=True):
     """An invocation that writes to queues.
 
     Args:
-        remaining_seconds: Returns the time that is left. A write must be recorded within it.
+        remaining_seconds: Returns the seconds until the invocation must end. A write must be made
+            and recorded before then.
         write: Writes steps to a queue.
-        clock: Returns the current time. `now` stays the same during the invocation, so a write that
-            is made late in a long run is recorded with the time of the clock.
+        clock: Returns the current time. `now` stays the same during the invocation, so a write late
+            in a long run is recorded with the clock's time.
     """
 
     remaining_seconds: Callable[[], float]
@@ -130,5 +146,26 @@ class WritingContext(CaseContext, frozen=True, kw_only=True):
 
     @property
     def just_now(self) -> datetime:
-        """The time by the clock, or `now` if there is no clock."""
+        """The clock's time, or `now` if there is no clock."""
         return self.clock() if self.clock else self.now
+
+
+class FixContext(WritingContext, frozen=True, kw_only=True, dict=True):
+    """An invocation of a Lambda that decides about queues and fixes them.
+
+    `whose` is that Lambda. It writes only the steps that it owns (`mendq/model/steps.py`).
+    """
+
+    settings: OwnerSettings
+    whose: Owner
+
+    @cached_property
+    def closed_calendars(self) -> str | None:
+        """The reason if a change calendar freezes changes, else None. Read once per invocation."""
+        return closed_calendars(self.clients, self.settings.freeze_calendars)
+
+    @cached_property
+    def managed_modes(self) -> Mapping[str, Mode]:
+        """The mode of each managed queue by ARN. Listed once per invocation, and only if needed."""
+        queues = managed_queues(self.clients, self.settings.account, self.settings.consent)
+        return {queue.queue_arn: queue.mode for queue in queues}

@@ -27,7 +27,7 @@ from mendq.cases.table import OpenCase
 from mendq.catalogue import BY_NAME
 from mendq.catalogue.dlq.dlq_messages_arriving import DLQ_MESSAGES_ARRIVING
 from mendq.follow_up.case_evidence import DueCase, gather_evidence
-from mendq.heal.context import Outcome
+from mendq.heal.outcome import Outcome
 from mendq.heal.owners import Functions, call_owner
 from mendq.heal.recover import settle_any_claim
 from mendq.model.case import FINAL, Case, Severity, State, severity_of

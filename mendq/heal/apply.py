@@ -19,13 +19,12 @@ from mendq.aws.clients import Clients
 from mendq.aws.dlqs import misfit
 from mendq.aws.errors import StepFailed, is_passing
 from mendq.aws.queue import attributes_of, make_queue, queue_url, taken
-from mendq.cases.context import WritingContext
+from mendq.cases.context import FixContext, WritingContext
 from mendq.cases.record import Notification, record_transition
 from mendq.cases.transactions import Claim
 from mendq.cases.view import CaseStoreView, HoldUp
 from mendq.catalogue.dlq.attach import POLICIES
 from mendq.catalogue.symptom import Symptom
-from mendq.heal.context import FixContext, Outcome
 from mendq.heal.decide import (
     Decision,
     Decline,
@@ -40,6 +39,7 @@ from mendq.heal.decide import (
     decide,
 )
 from mendq.heal.guardrails import SECONDS_TO_RECORD
+from mendq.heal.outcome import Outcome
 from mendq.heal.situation import RefusedWrite, Situation
 from mendq.model.case import Case, State
 from mendq.model.dlq import attributes_of_dlq

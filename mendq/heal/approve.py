@@ -26,7 +26,7 @@ from mendq.cases.record import Notification, record_transition
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue import BY_NAME
 from mendq.catalogue.symptom import Symptom
-from mendq.heal.context import Outcome
+from mendq.heal.outcome import Outcome
 from mendq.heal.owners import Functions, ask_owner
 from mendq.model import lifecycle
 from mendq.model.case import Case, State, longest_in

@@ -37,6 +37,7 @@ from mendq.aws.errors import (
 )
 from mendq.aws.queue import arns_lately
 from mendq.cases.aws_health import HealthEvent, HealthEvents, read_health
+from mendq.cases.context import FixContext
 from mendq.cases.finding import named_in
 from mendq.cases.record import aws_health
 from mendq.cases.spread import Reach
@@ -47,10 +48,10 @@ from mendq.catalogue.visibility.visibility_timeout_too_short import (
     VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT,
 )
 from mendq.heal.apply import carry_out
-from mendq.heal.context import FixContext, Outcome, declined_outcome
 from mendq.heal.decide import NeedsFacts, NeedsReach, decide
 from mendq.heal.gather import Group, add_facts, add_reach, count_reach, gather_history
 from mendq.heal.guardrails import COINCIDENCE_QUEUES, SECONDS_TO_WRITE
+from mendq.heal.outcome import Outcome, declined_outcome
 from mendq.heal.situation import Situation
 from mendq.model.account_and_region import AccountAndRegion
 from mendq.model.case import State

@@ -20,6 +20,7 @@ from mendq.aws.errors import (
 from mendq.aws.facts_reader import FactsReader
 from mendq.aws.queue import attributes_if_there, attributes_of, tags_of
 from mendq.cases import items
+from mendq.cases.context import FixContext
 from mendq.cases.finding import Shared
 from mendq.cases.made_dlqs import MadeDlqs
 from mendq.cases.pins import OF_PEOPLE, with_pins
@@ -27,8 +28,8 @@ from mendq.cases.seen_moves import MovesByName
 from mendq.cases.spread import Reach
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue.symptom import Symptom
-from mendq.heal.context import FixContext, Outcome, declined_outcome
 from mendq.heal.guardrails import COINCIDENCE_QUEUES
+from mendq.heal.outcome import Outcome, declined_outcome
 from mendq.heal.recover import recover
 from mendq.heal.repeats import was_noted_lately, would_repeat_unread
 from mendq.heal.situation import Situation

@@ -14,12 +14,12 @@ from mendq.aws.clients import Clients
 from mendq.aws.errors import CaseStoreUnavailable, CaseStoreUnreadable, QueueGone
 from mendq.aws.queue import attributes_if_there, attributes_of, tags_of
 from mendq.cases.attribute_record import AttributeRecord
-from mendq.cases.context import CaseContext
+from mendq.cases.context import CaseContext, FixContext
 from mendq.cases.record import Notification, record_transition
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue import BY_NAME
 from mendq.catalogue.symptom import Symptom
-from mendq.heal.context import FixContext, Outcome
+from mendq.heal.outcome import Outcome
 from mendq.model.case import SILENT_DAYS, Case, Severity, State
 from mendq.model.facts import Facts
 from mendq.model.queue import arn_of

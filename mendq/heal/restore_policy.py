@@ -13,11 +13,12 @@ from msgspec import Struct
 from mendq.aws.clients import Clients
 from mendq.aws.errors import CaseStoreUnreadable, FactsUnavailable, QueueRefusesUs, code_of
 from mendq.aws.queue import attributes_of
+from mendq.cases.context import FixContext
 from mendq.cases.pins import Pins
 from mendq.cases.record import Notification, record_transition
 from mendq.catalogue.access.access_denied import ACCESS_DENIED
 from mendq.heal.apply import write
-from mendq.heal.context import FixContext, Outcome
+from mendq.heal.outcome import Outcome
 from mendq.model.case import State, severity_of
 from mendq.model.facts import Facts
 from mendq.model.limits import Mode

@@ -14,13 +14,14 @@ from msgspec import structs
 
 from mendq.aws.errors import CaseUnreadable
 from mendq.aws.queue import tags_of
+from mendq.cases.context import FixContext
 from mendq.cases.view import CaseStoreView, with_what_refused
 from mendq.catalogue import BY_NAME
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.apply import carry_out
-from mendq.heal.context import FixContext, Outcome, declined_outcome
 from mendq.heal.decide import Decision, NeedsFacts, NeedsReach, decide, is_approved_by_person
 from mendq.heal.gather import add_reach, find_autonomy, find_mode, gather_facts, make_situation
+from mendq.heal.outcome import Outcome, declined_outcome
 from mendq.heal.recover import recover
 from mendq.heal.situation import Situation
 from mendq.model.case import Case, State

@@ -17,9 +17,9 @@ from mendq.aws.cloudwatch import messages_deleted
 from mendq.aws.dlqs import OVER, confirmed_sources_of, move_tasks_of
 from mendq.aws.errors import FactsUnavailable, QueueRefusesUs
 from mendq.aws.queue import attributes_if_there, attributes_of, tags_of
+from mendq.cases.context import FixContext
 from mendq.catalogue.dlq.redrive_causes import CAUSES, still_shows, why_not_between
 from mendq.heal.apply import changed_meanwhile, write
-from mendq.heal.context import FixContext
 from mendq.model.facts import Facts
 from mendq.model.limits import Consent
 from mendq.model.metrics import CLOUDWATCH_LAG

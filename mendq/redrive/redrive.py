@@ -21,7 +21,7 @@ from mendq.aws.queue import attributes_if_there, make_queue, queue_url, taken
 from mendq.cases.record import Notification, record_transition
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue.symptom import Symptom
-from mendq.heal.context import Outcome
+from mendq.heal.outcome import Outcome
 from mendq.heal.resume import continue_case, read_request
 from mendq.model.case import Case, State, severity_of
 from mendq.model.dlq import arn_of_quarantine, attributes_of_quarantine, why_unfit_as_quarantine

@@ -21,9 +21,9 @@ from moto.sqs.models import Queue
 
 from mendq.aws.clients import Clients, Pace
 from mendq.cases import open_case_index
+from mendq.cases.context import FixContext
 from mendq.heal.apply import write
 from mendq.heal.batch import BatchResult, heal_failed_calls
-from mendq.heal.context import FixContext
 from mendq.model.limits import Consent, Limits, Mode
 from mendq.model.settings import OwnerSettings
 from mendq.model.steps import Owner

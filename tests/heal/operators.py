@@ -9,13 +9,12 @@ from typing import Any
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from msgspec.structs import replace
 
-from mendq.cases.context import ManagingContext, Write
+from mendq.cases.context import FixContext, ManagingContext, Write
 from mendq.cases.pins import Pins
 from mendq.cases.record import Notification, record_transition
 from mendq.catalogue import BY_NAME
 from mendq.heal.apply import attach
 from mendq.heal.approve import Document, act_on_decision, answer_request
-from mendq.heal.context import FixContext
 from mendq.heal.restore_policy import PolicyWriter
 from mendq.heal.resume import continue_case
 from mendq.heal.rollback import rollback

@@ -9,8 +9,9 @@ from typing import Any
 
 from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
+from mendq.cases.context import FixContext
 from mendq.cases.pins import Pins
-from mendq.heal.context import FixContext, Outcome
+from mendq.heal.outcome import Outcome
 from mendq.heal.owners import request_about
 from mendq.heal.restore_policy import check_restored_policy
 from mendq.heal.resume import continue_case

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from mendq.heal.context import Outcome
+from mendq.heal.outcome import Outcome
 from mendq.heal.owners import request_about
 from mendq.heal.resume import continue_case
 from tests.account.faults import calls_of, come_between

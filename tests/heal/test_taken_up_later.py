@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mendq.catalogue import BY_NAME
-from mendq.heal.context import Outcome
+from mendq.heal.outcome import Outcome
 from mendq.heal.owners import request_about
 from mendq.heal.resume import continue_case
 from mendq.model.case import State

@@ -15,8 +15,8 @@ from mendq.cases.pins import Pins
 from mendq.catalogue import BY_NAME, CATALOGUE
 from mendq.heal.apply import apply, attach
 from mendq.heal.batch import heal_findings
-from mendq.heal.context import Outcome
 from mendq.heal.gather import count_reach
+from mendq.heal.outcome import Outcome
 from mendq.heal.owners import request_about
 from mendq.heal.resume import continue_case
 from mendq.model.case import Case, State

@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import structs
 
-from mendq.heal.context import Outcome
+from mendq.heal.outcome import Outcome
 from mendq.model.case import Case, State
 from mendq.model.queue import Redrive
 from mendq.model.steps import HELD, RedriveMessages

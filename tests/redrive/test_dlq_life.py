@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from mendq.follow_up.follow_up import FollowUpResult, follow_up
-from mendq.heal.context import Outcome
+from mendq.heal.outcome import Outcome
 from mendq.heal.owners import request_about
 from mendq.heal.resume import continue_case
 from mendq.model.queue import MOST_RECEIVES, Redrive

@@ -18,7 +18,7 @@ from msgspec import structs
 
 from mendq.aws.clients import Clients
 from mendq.cases.record import Notification, record_transition
-from mendq.heal.context import Outcome
+from mendq.heal.outcome import Outcome
 from mendq.heal.owners import request_about
 from mendq.model.case import Case, State, opened
 from mendq.model.evidence import Evidence, Sighting

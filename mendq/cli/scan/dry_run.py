@@ -27,6 +27,7 @@ from mendq.aws.errors import (
 )
 from mendq.aws.queue import ManagedQueue, managed_queues
 from mendq.cases import items
+from mendq.cases.context import FixContext
 from mendq.cases.finding import Finding, Scanned, fewer_of_many, together, waiting
 from mendq.cases.made_dlqs import MadeDlqs
 from mendq.cases.pins import with_pins
@@ -35,7 +36,6 @@ from mendq.catalogue import BY_NAME
 from mendq.catalogue.symptom import Symptom
 from mendq.cli.account import Account
 from mendq.cli.look.case_view import step_lines
-from mendq.heal.context import FixContext, Outcome
 from mendq.heal.decide import (
     Decision,
     Decline,
@@ -50,6 +50,7 @@ from mendq.heal.decide import (
     decide,
 )
 from mendq.heal.gather import Group, add_facts, add_reach, confirm_finding, make_managed_situation
+from mendq.heal.outcome import Outcome
 from mendq.model.case import Case, State
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import counted_as

@@ -1,0 +1,38 @@
+"""Outcome: what did a run do about one queue?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from mendq.model.case import Case, State
+from mendq.model.plan import Ignore, Refusal
+
+
+class Outcome(Struct, frozen=True):
+    """The outcome for one queue: the case's new transition, or the reason why there is none."""
+
+    case: Case | None = None
+    refusal: Refusal | None = None
+
+    @property
+    def escalated(self) -> bool:
+        """True if the case's new transition asks people for help."""
+        return self.case is not None and self.case.state is State.ESCALATED
+
+    def document(self) -> dict[str, Any]:
+        """Return the outcome as JSON for the caller that asked to continue a case."""
+        case, refusal = self.case, self.refusal
+        return {
+            "case_id": case.case_id if case else None,
+            "state": str(case.state) if case else None,
+            "reason": case.reason if case else refusal.reason if refusal else "",
+            "code": refusal.code if refusal else "",
+            "steps": list(case.steps) if case else [],
+        }
+
+
+def declined_outcome(code: str, reason: str) -> Outcome:
+    """Return an outcome for which nothing is recorded."""
+    return Outcome(refusal=Ignore(code, reason))
