@@ -48,10 +48,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from analytics.days import microseconds
-from mendq.catalogue import symptom_of
-from mendq.catalogue.ignored_calls import why_ignored
+from mendq.catalogue import match, symptom_of
 from mendq.model.account_and_region import AccountAndRegion
 from mendq.model.failed_call import FailedCall, Unreadable, read, refused_by
+from mendq.model.ignored_calls import why_ignored
 from mendq.model.names import DATA_EVENT_NAMES, OPERATOR_AGENT
 
 try:
@@ -252,7 +252,7 @@ def call_row(position: int, call: FailedCall) -> dict[str, Any]:
     `is_own_look` only repeats the caller's user agent, which can be forged. A forged one changes
     how the call is reported; heal acts on the call anyway.
     """
-    ignored = why_ignored(call, AccountAndRegion(call.account, call.region))
+    ignored = why_ignored(call, match(call), AccountAndRegion(call.account, call.region))
     is_own_look = call.event_name in _OPERATORS_APIS and is_operators(call.user_agent)
     refused = refused_by(call.error_code, call.error_message)
     return {

@@ -42,7 +42,6 @@ from mendq.cases.finding import named_in
 from mendq.cases.record import aws_health
 from mendq.cases.spread import Reach
 from mendq.catalogue import CATALOGUE, match
-from mendq.catalogue.ignored_calls import why_ignored
 from mendq.catalogue.symptom import Symptom
 from mendq.catalogue.visibility.visibility_timeout_too_short import (
     VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT,
@@ -56,6 +55,7 @@ from mendq.heal.situation import Situation
 from mendq.model.account_and_region import AccountAndRegion
 from mendq.model.case import State
 from mendq.model.failed_call import KNOWN_CODES, FailedCall, Unreadable, read
+from mendq.model.ignored_calls import why_ignored
 from mendq.model.limits import DRILL_TAG, counted_as
 from mendq.model.names import PROBE, OwnMetric
 from mendq.model.own_change import OwnChange
@@ -248,8 +248,10 @@ def _recognize_symptom(
     """Return the symptom that a call points to, or None if Mendq ignores the call."""
     if call.error_code not in KNOWN_CODES:
         batch.unknown_codes.append(call.raw_error_code)
-    symptom = TOO_SHORT if call.may_be_a_race else match(call)
-    why = why_ignored(call, home)
+    symptom = match(call)
+    why = why_ignored(call, symptom, home)
+    if call.may_be_a_race:
+        symptom = TOO_SHORT
     if why in (None, "may_be_a_race"):
         return symptom
     if symptom is not None and symptom.plan is not None:

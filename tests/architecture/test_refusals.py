@@ -30,9 +30,7 @@ RUNBOOKS = ROOT / "docs" / "runbooks"
 OVERVIEW = RUNBOOKS / "README.md"
 NAMED = (AWS_REFUSED, OWN_CHANGE, QUEUE_DELETED, "redrive_halted")
 # The codes of failed calls that Mendq ignores.
-IGNORED = codes_returned(
-    (ROOT / "mendq" / "catalogue" / "ignored_calls.py").read_text(), "why_ignored"
-)
+IGNORED = codes_returned((ROOT / "mendq" / "model" / "ignored_calls.py").read_text(), "why_ignored")
 _TABLE_ROW = re.compile(r"^\| ((?:`[a-z_]+`(?:, )?)+)", re.MULTILINE)
 
 

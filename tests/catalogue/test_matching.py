@@ -17,11 +17,11 @@ from mendq.catalogue.access.queue_missing import QUEUE_MISSING
 from mendq.catalogue.consumers.empty_receives import EMPTY_RECEIVES
 from mendq.catalogue.examples import AT, QUEUE_ARN, STANDARD_ARN, failed_call, refused_value
 from mendq.catalogue.fifo.fifo_throttled import FIFO_THROTTLED
-from mendq.catalogue.ignored_calls import why_ignored
 from mendq.catalogue.symptom import Symptom
 from mendq.model.account_and_region import AccountAndRegion
 from mendq.model.evidence import MESSAGE_TRAFFIC
 from mendq.model.failed_call import OWN_DELETE
+from mendq.model.ignored_calls import why_ignored
 from mendq.model.names import EVERY, role_name
 from tests.catalogue.asking import caught_by, golden
 from tests.real_records import SQS_ERRORS, sqs_errors
@@ -67,7 +67,8 @@ def test_a_call_that_mendq_does_not_take_up_has_a_reason(
         given["session_created_at"] = AT - timedelta(seconds=seconds)
     if arn := given.get("queue_arn"):
         given["queue_arn"] = QUEUE_ARN.replace(*arn.split(">"))
-    ignored = why_ignored(replace(failed_call(*event.split()), **given), HOME)
+    call = replace(failed_call(*event.split()), **given)
+    ignored = why_ignored(call, match(call), HOME)
     assert (ignored or "") == code
 
 
@@ -84,9 +85,9 @@ def test_each_reason_to_ignore_a_call_is_given_for_a_call_of_its_own() -> None:
         "may_be_a_race": replace(extended, queue_arn=QUEUE_ARN.removesuffix(".fifo")),
         "no_evidence": failed_call("GetQueueAttributes", "AccessDenied"),
     }
-    given = {code: why_ignored(call, HOME) for code, call in calls.items()}
+    given = {code: why_ignored(call, match(call), HOME) for code, call in calls.items()}
     assert given == {code: code for code in calls}
-    assert why_ignored(late, HOME) is None
+    assert why_ignored(late, match(late), HOME) is None
 
 
 @pytest.mark.parametrize("purpose", EVERY)

@@ -1,0 +1,60 @@
+"""Reasons to ignore a failed call, whatever the state of its queue.
+
+The heal Lambda and the nightly job both use them, so that the report counts a call as ignored for
+the same reason for which heal ignored it. This file is in `mendq/model` because the nightly job's
+package does not contain `mendq/heal`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from mendq.model.account_and_region import AccountAndRegion
+from mendq.model.failed_call import FailedCall
+
+
+class SymptomOfCall(Protocol):
+    """The two fields of a catalogue entry that decide if a failed call is ignored.
+
+    `mendq/model` must not import the catalogue's own class, `Symptom`.
+    """
+
+    @property
+    def plan(self) -> object:
+        """The function that plans a fix, or None if the symptom is only counted."""
+
+    @property
+    def speaks(self) -> Callable[[FailedCall], bool]:
+        """A function that returns True if the failed call is evidence of the symptom."""
+
+
+def why_ignored(
+    call: FailedCall, symptom: SymptomOfCall | None, here: AccountAndRegion
+) -> str | None:
+    """Return the code of the first reason to ignore `call`, or None if Mendq must handle it.
+
+    `docs/runbooks/README.md` explains each code. A call that may be a race is no evidence of a
+    fault, but its queue is measured.
+
+    Args:
+        call: The failed call.
+        symptom: The catalogue's entry for the call (`match`), or None if there is none.
+        here: The account and region that Mendq looks after.
+    """
+    is_race = call.may_be_a_race
+    if here.purpose_of(call.principal_arn) is not None:
+        return "own_call"
+    if symptom is None:
+        return "unknown_code"
+    if symptom.plan is None and not is_race:
+        return "count_only"
+    if call.queue_arn is None:
+        return "unresolved_queue"
+    if not here.holds(call.queue_arn):
+        return "elsewhere"
+    if is_race:
+        return "may_be_a_race"
+    if not symptom.speaks(call):
+        return "no_evidence"
+    return None
