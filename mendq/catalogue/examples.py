@@ -59,10 +59,10 @@ def refused_value(event_name: str, parameter: str, reason: str, value: str = "AQ
 
 
 def queue(tags: Mapping[str, str] | None = None, queue_arn: str = QUEUE_ARN, **over: Any) -> Facts:
-    """An example queue with SQS's defaults; `over` as `but` takes it."""
+    """An example queue with SQS's defaults; `over` as `vary` takes it."""
     shown = ("VisibilityTimeout", "MessageRetentionPeriod")
     defaults = {name: str(DEFAULTS[name]) for name in shown}
-    return but(Facts(queue_arn, defaults, dict(tags or {})), **over)
+    return vary(Facts(queue_arn, defaults, dict(tags or {})), **over)
 
 
 def standard(**over: Any) -> Facts:
@@ -92,7 +92,7 @@ def sources(*queue_arns: str, **attributes: str) -> tuple[QueueFacts, ...]:
 
 def as_dlq(facts: Facts) -> Facts:
     """The same queue, to which nobody sends and another's DLQ messages come."""
-    return but(facts, sent=0, dlq_sources=sources(STANDARD_ARN))
+    return vary(facts, sent=0, dlq_sources=sources(STANDARD_ARN))
 
 
 def not_taken(parameter: str, value: str) -> FailedCall:
@@ -107,14 +107,14 @@ _GAUGES = {f"{gauge.name}_{end}": (end, gauge.name) for gauge in fields(Gauges) 
 _COUNTS = frozenset(field.name for field in fields(Measured)) | _GAUGES.keys()
 
 
-def but(facts: Facts, **over: Any) -> Facts:
+def vary(facts: Facts, **over: Any) -> Facts:
     """The same queue with other facts, counts of its measurement or attributes, each by name."""
     own = {name: value for name, value in over.items() if name in _FACTS}
     counts = {name: value for name, value in over.items() if name in _COUNTS}
     attributes = {name: str(over[name]) for name in over.keys() - _FACTS - _COUNTS}
     facts = replace(facts, attributes={**facts.attributes, **attributes})
     if counts:
-        facts = replace(facts, measured=measured(facts.measured or _NOTHING, **counts))
+        facts = replace(facts, measured=measurement(facts.measured or _NOTHING, **counts))
     return replace(facts, **own)
 
 
@@ -141,7 +141,7 @@ def case(
 _NOTHING = Measured(AT - timedelta(hours=6), AT, 0, 0, 0, 0, Gauges(), Gauges(), 0)
 
 
-def measured(known: Measured = _NOTHING, /, **counted: Any) -> Measured:
+def measurement(known: Measured = _NOTHING, /, **counted: Any) -> Measured:
     """`counted` over what is known, which is six hours on which nothing went on where not said.
 
     `visible_now`, `backlog_before` are gauges at either end.
@@ -175,7 +175,7 @@ FOR_ONE_NETWORK = policy(
 SOLE = SoleSource(
     STANDARD_ARN, {}, Mode.HEAL, deletes_per_second=20, soak_factor=Timing.soak_factor
 )
-MEASURED = measured(backlog_now=200, visible_now=200, oldest_age_seconds_now=7_200)
+MEASURED = measurement(backlog_now=200, visible_now=200, oldest_age_seconds_now=7_200)
 
 
 def source(messages_arn: str = DLQ_ARN, **attributes: str) -> QueueFacts:
@@ -200,4 +200,4 @@ def messages(*cases: Case, **over: Any) -> Facts:
         "source_cases": cases or (VISIBILITY,),
         "sole_source": SOLE,
     }
-    return but(queue(queue_arn=DLQ_ARN, **given), **over)
+    return vary(queue(queue_arn=DLQ_ARN, **given), **over)

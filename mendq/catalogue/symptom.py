@@ -1,4 +1,18 @@
-"""The shape of an entry of the catalogue."""
+"""The classes that an entry of the catalogue is made of.
+
+Each symptom is one entry: an instance of `ReportedSymptom`, `NotifiedSymptom` or `FixedSymptom`.
+The class says what Mendq does about the fault: it lists it in a report, it notifies people, or it
+fixes it. The entry says how the fault shows, which facts Mendq needs, what it would change, and
+gives examples, which are also the entry's tests.
+
+A fault shows in two ways, and an entry has one of them or both:
+
+- Calls fail. CloudTrail records them, and `SeenAs` says which records mean this symptom.
+- The queue's attributes, metrics or consumers show it although no call fails. A scan reads them,
+  and `Detection` says what is wrong.
+
+An entry is pure. It reads the facts that it is given, calls no AWS, and knows no clock.
+"""
 
 from __future__ import annotations
 
@@ -19,22 +33,24 @@ from mendq.notifications.text import Section
 SQS_GUIDE = "https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide"
 DLQ_GUIDE = f"{SQS_GUIDE}/sqs-dead-letter-queues.html"
 SENDS = frozenset({"SendMessage", "SendMessageBatch"})
-# The symptoms with a record in tests/catalogue/recorded that AWS wrote: none so far. Every other
-# symptom that rests on failed calls is unconfirmed.
+# Names of the symptoms for which tests/catalogue/recorded holds a record that AWS itself wrote.
+# There is none so far, so every symptom that rests on failed calls is unconfirmed.
 CONFIRMED: frozenset[str] = frozenset()
+# Plan the change for a queue, or say why Mendq makes none.
 Planner = Callable[[Facts, Limits], Plan | Refusal]
 Steps = tuple[AttributeStep, ...]
+# Return further sections of the notification about a queue.
 ExtraSections = Callable[[Facts], tuple[Section, ...]]
 
 
-def anything(_subject: object) -> bool:
-    """Return True, whatever is asked: the default for conditions that an entry does not need."""
+def accept_all(_subject: object) -> bool:
+    """Return True for every subject: the default for a condition that an entry does not need."""
     return True
 
 
 @dataclass(frozen=True)
 class QuotaSection:
-    """The section of a notification about a quota that was hit.
+    """The section of a notification about an AWS quota that the queue has reached.
 
     Attributes:
         name: The quota's name, for people.
@@ -59,50 +75,60 @@ class QuotaSection:
 def carries_messages(call: FailedCall) -> bool:
     """Return True if the call sends, receives, deletes or hides messages.
 
-    A call that only looks at a queue is no evidence.
+    Other calls only read or change a queue's configuration. Many symptoms do not count them as
+    evidence, because they say nothing about the queue's messages.
     """
     return call.event_name in MESSAGE_TRAFFIC
 
 
 @dataclass(frozen=True)
 class SeenAs:
-    """One way in which the symptom shows in CloudTrail.
+    """A pattern of failed calls in CloudTrail that means the symptom.
 
     Attributes:
-        event_names: The API calls; None for any.
-        error_code: The canonical error code.
-        says: A condition on the error message, which is the caller's text and not to be trusted.
-        on: A condition on the queue's ARN, which is None if the record names no queue.
+        event_names: Names of the API calls, such as `SendMessage`; None for any call.
+        error_code: The error code in its canonical spelling (`mendq/model/failed_call.py`).
+        fits_message: A condition on the error message. The message may contain text that the caller
+            chose, so the condition must not trust it.
+        fits_queue: A condition on the queue's ARN, which is None if the record names no queue.
     """
 
     event_names: frozenset[str] | None
     error_code: str
-    says: Callable[[str], bool] = anything
-    on: Callable[[str | None], bool] = anything
+    fits_message: Callable[[str], bool] = accept_all
+    fits_queue: Callable[[str | None], bool] = accept_all
 
     def fits(self, call: FailedCall) -> bool:
+        """Return True if the failed call meets all conditions of this pattern."""
         return (
             call.error_code == self.error_code
             and (self.event_names is None or call.event_name in self.event_names)
-            and self.on(call.queue_arn)
-            and self.says(call.error_message)
+            and self.fits_queue(call.queue_arn)
+            and self.fits_message(call.error_message)
         )
 
 
-def seen_as_labelled(name: str, on: Callable[[str | None], bool] = anything) -> tuple[SeenAs, ...]:
-    """Return one way for each error code that `mendq/model/failed_call.py` lists for a symptom."""
-    return tuple(SeenAs(None, code, on=on) for code in CODES[name])
+def seen_as_labelled(
+    name: str, fits_queue: Callable[[str | None], bool] = accept_all
+) -> tuple[SeenAs, ...]:
+    """Return one pattern for each error code that `failed_call.py` lists for a symptom.
+
+    Args:
+        name: The symptom's name, a key of `CODES` in `mendq/model/failed_call.py`.
+        fits_queue: A condition on the queue's ARN, the same for all patterns.
+    """
+    return tuple(SeenAs(None, code, fits_queue=fits_queue) for code in CODES[name])
 
 
 @dataclass(frozen=True)
 class DetectedFault:
-    """What a detection found wrong with a queue.
+    """A fault that a detection found in a queue.
 
     Attributes:
         because: A sentence with the numbers. The notification begins with it.
-        about: The ARN of another queue that is missing, or empty. People are asked about it once,
-            however many queues name it.
-        seconds_left: How soon messages are lost; None if none are.
+        about: The ARN of another queue that is missing; empty for most faults. People are asked
+            about that queue once, however many queues name it.
+        seconds_left: Seconds until the first message is lost; None if the fault loses none.
     """
 
     because: str
@@ -112,24 +138,26 @@ class DetectedFault:
 
 @dataclass(frozen=True)
 class Detection:
-    """How a scan finds the symptom, without a failed call.
+    """The way in which the hourly scan finds the symptom, although no call fails.
 
     Attributes:
-        detect: Returns what is wrong with a queue, or None. It reads only the facts in `needs`.
+        detect: Returns the fault, or None if the queue does not have it. It reads only the facts in
+            `needs`.
         needs: The facts to gather before `detect`.
-        suspects: Returns True if attributes, tags and consumers make the symptom likely. Only then
-            metrics are read, because each costs money.
+        is_suspect: Returns True if attributes, tags and consumers make the symptom likely. Only
+            then the scan reads the queue's metrics, because each metric costs money.
         of_configuration: True if the fault is in the configuration and not in the traffic. Then the
-            scan detects before it reads metrics, reports a few queues a day, and many queues at
-            once are no mass symptom.
-        measured_last: True if the symptom only costs money. Its metrics are read after those of all
-            other symptoms.
-        reads: For `measured_last`, the kinds of metrics to read if nothing else is suspected.
+            scan detects it before it reads metrics and reports a few queues a day. Many queues with
+            the fault at once do not mean a common cause.
+        measured_last: True if the symptom does no harm yet, or only costs money. Its metrics are
+            read after those of all other symptoms.
+        reads: For `measured_last`, the kinds of metrics to read if the queue is suspected of
+            nothing else.
     """
 
     detect: Callable[[Facts], DetectedFault | None]
     needs: frozenset[Need] = frozenset({Need.QUEUE})
-    suspects: Callable[[Facts], bool] = anything
+    is_suspect: Callable[[Facts], bool] = accept_all
     of_configuration: bool = False
     measured_last: bool = False
     reads: tuple[str, ...] = ()
@@ -137,10 +165,10 @@ class Detection:
 
 @dataclass(frozen=True)
 class CallExample:
-    """A failed call that the entry matches.
+    """An example of a failed call that means the symptom.
 
-    `answer` is what the entry plans for the queue in `facts`: steps, or the code of a refusal that
-    asks for a person.
+    `answer` is what the entry plans for the queue in `facts`: the steps, or the code of the refusal
+    with which it leaves the queue to a person.
     """
 
     title: str
@@ -151,7 +179,11 @@ class CallExample:
 
 @dataclass(frozen=True)
 class QueueExample:
-    """A queue that the entry's detection finds something wrong with; `answer` is its plan."""
+    """An example of a queue in which the entry's detection finds the fault.
+
+    `answer` is what the entry plans then: the steps, or the code of the refusal with which it
+    leaves the queue to a person.
+    """
 
     title: str
     facts: Facts
@@ -160,7 +192,7 @@ class QueueExample:
 
 @dataclass(frozen=True)
 class CallNearMiss:
-    """A near miss: a call that the entry does not match."""
+    """A failed call that looks like the symptom and must not match the entry."""
 
     title: str
     call: FailedCall
@@ -168,7 +200,7 @@ class CallNearMiss:
 
 @dataclass(frozen=True)
 class QueueNearMiss:
-    """A near miss: a queue that the entry's detection finds nothing wrong with."""
+    """A queue that looks like the symptom, and in which the detection must find nothing."""
 
     title: str
     facts: Facts
@@ -176,7 +208,7 @@ class QueueNearMiss:
 
 @dataclass(frozen=True)
 class RefusalExample:
-    """A near miss: a queue that the entry refuses to touch, with the code of the refusal."""
+    """A queue with the symptom that the entry must not change, with the code of its refusal."""
 
     title: str
     facts: Facts
@@ -188,9 +220,10 @@ NearMiss = CallNearMiss | QueueNearMiss | RefusalExample
 
 @dataclass(frozen=True)
 class Advice:
-    """What people should look for if many queues have the symptom.
+    """Advice to people if many queues have the symptom at once.
 
-    `command` returns a command for the ARN of one of these queues, or empty.
+    Then the cause is not in one queue. `words` say where to look; `command` takes the ARN of one of
+    these queues and returns a command to look with, or an empty text.
     """
 
     words: str = "Look for what these queues have in common: a deployment, a key, a network."
@@ -199,11 +232,20 @@ class Advice:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Symptom:
-    """A fault of a queue. The subclass says what Mendq does about it.
+    """A fault of a queue, and everything that Mendq knows about it.
 
-    `speaks` returns True if a call counts as evidence. `tags` declares the tags that the detection
-    and the plan read, except `TAGS_OF_EVERY_QUEUE`. A tag that nothing declares is reported as a
-    typing error.
+    Attributes:
+        name: The symptom's name in settings, metrics, cases and file names.
+        sentence: The fault in one sentence, for people.
+        plan_in_words: Mendq's answer in one sentence, for people.
+        aws_page: The URL of AWS's page about it.
+        seen_as: Patterns of failed calls that mean the symptom; empty if no call fails.
+        is_evidence: Returns True if a matching call counts as evidence about the queue.
+        detection: The way in which a scan finds it; None if only failed calls show it.
+        tags: The queue tags that the detection and the plan read, except `TAGS_OF_EVERY_QUEUE`. The
+            symptom `tag_not_understood` reports a tag that no symptom declares as a typing error.
+        examples: Returns calls and queues that have the fault, and others that only look like it.
+            They are built only when a test asks for them.
     """
 
     name: str
@@ -211,67 +253,74 @@ class Symptom:
     plan_in_words: str
     aws_page: str
     seen_as: tuple[SeenAs, ...] = ()
-    speaks: Callable[[FailedCall], bool] = anything
+    is_evidence: Callable[[FailedCall], bool] = accept_all
     detection: Detection | None = None
     tags: tuple[QueueTag, ...] = ()
     examples: Callable[[], tuple[CallExample | QueueExample | NearMiss, ...]]
 
-    # People are to know of it though nothing can be written.
+    # True if people are notified even if Mendq has nothing to write.
     notifies_anyway = True
 
-    # What is only reported has none of these.
+    # The subclasses that notify or fix have these fields. A symptom that is only reported has none.
     needs: frozenset[Need] = field(default=frozenset(), init=False)
     plan: Planner | None = field(default=None, init=False)
     steps: tuple[type[AttributeStep], ...] = field(default=(), init=False)
     autonomy: Mode | None = field(default=None, init=False)
-    shows: tuple[str, ...] = field(default=(), init=False)
+    shown_attributes: tuple[str, ...] = field(default=(), init=False)
     gives_way_to: frozenset[str] = field(default=frozenset(), init=False)
-    mass: Advice = field(default=Advice(""), init=False)
+    advice_if_many: Advice = field(default=Advice(""), init=False)
 
     @staticmethod
-    def beside(_facts: Facts) -> tuple[Section, ...]:
-        """No section of its own."""
+    def extra_sections(_facts: Facts) -> tuple[Section, ...]:
+        """Return no further section of the notification."""
         return ()
 
     @property
     def every_need(self) -> frozenset[Need]:
-        """What it takes to find it without a failed call, and to plan."""
+        """Facts that the detection and the plan need together."""
         return self.needs | (self.detection.needs if self.detection else frozenset())
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """What a case of it may claim."""
+        """Queue attributes that its plans write; a case claims them before it writes."""
         return tuple(step.attribute for step in self.steps)
 
     @property
     def is_unconfirmed(self) -> bool:
-        """Whether failed calls show it and nobody has seen AWS record one."""
+        """True if failed calls show it, and no record written by AWS confirms how they look."""
         return bool(self.seen_as) and self.name not in CONFIRMED
 
     @property
     def is_of_configuration(self) -> bool:
+        """True if a scan finds the fault in the queue's configuration and not in its traffic."""
         return bool(self.detection and self.detection.of_configuration)
 
     @property
     def outlives_the_timeout(self) -> bool:
-        """Whether messages received before a fix still show it: they keep their timeout."""
+        """True if messages that were in flight before the fix can still show the symptom.
+
+        SQS applies a new visibility timeout at the next receive. Messages in flight keep the old
+        one.
+        """
         return SetVisibilityTimeout in self.steps
 
     @property
     def runbook(self) -> str:
+        """Address of the symptom's runbook."""
         return runbook_of(self.name)
 
     @property
     def ships_as(self) -> str:
-        """How far it goes out of the box, in a word."""
+        """The highest mode without any setting, in words for the documentation."""
         return "count only" if self.detection is None else "report only"
 
     def matches(self, call: FailedCall) -> bool:
-        return any(way.fits(call) for way in self.seen_as)
+        """Return True if the failed call means this symptom."""
+        return any(pattern.fits(call) for pattern in self.seen_as)
 
 
 class ReportedSymptom(Symptom):
-    """A symptom that nobody is notified of: a scan's finding, or calls that are only counted."""
+    """A symptom that appears only in the scan's findings and the weekly report."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -280,27 +329,29 @@ class NotifiedSymptom(Symptom):
 
     Attributes:
         needs: The facts to gather before `plan`.
-        plan: Returns the steps to take, or a refusal.
-        shows: The queue attributes that the notification shows, even if they are not set.
-        beside: Returns further sections of the notification; they come before any change.
-        gives_way_to: Symptoms that explain the fault better or must be fixed first. While a case
-            of one is open on the queue or its source, or the same scan has found one there,
-            this symptom is not acted on.
-        mass: What people should look for if many queues have the symptom.
-        habit: What the weekly report says, after the queue's name, of a queue that has the symptom
-            again and again. Empty: nothing.
+        plan: Returns the steps to take, or the refusal that says why Mendq changes nothing.
+        shown_attributes: Queue attributes that the notification shows, even if they are not set.
+        extra_sections: Returns further sections of the notification. People read them before Mendq
+            changes anything.
+        gives_way_to: Names of symptoms that explain the fault better or must be fixed first. Mendq
+            does not act on this symptom while a case of one of them is open for the queue or its
+            source, or if the same scan has found one of them there.
+        advice_if_many: The advice to people if many queues have the symptom at once.
+        habit: The end of a sentence in the weekly report, after the name of a queue that has the
+            symptom again and again; empty if the report says nothing.
     """
 
     needs: frozenset[Need] = frozenset({Need.QUEUE})
     plan: Planner = field()
-    shows: tuple[str, ...] = ()
-    beside: ExtraSections = lambda _: ()  # type: ignore[assignment]
+    shown_attributes: tuple[str, ...] = ()
+    extra_sections: ExtraSections = lambda _: ()  # type: ignore[assignment]
     gives_way_to: frozenset[str] = frozenset()
-    mass: Advice = Advice()
+    advice_if_many: Advice = Advice()
     habit: str = ""
 
     @property
     def ships_as(self) -> str:
+        """The highest mode without any setting, in words for the documentation."""
         return "page only"
 
 
@@ -309,9 +360,10 @@ class FixedSymptom(NotifiedSymptom):
     """A symptom that Mendq can fix.
 
     Attributes:
-        steps: The kinds of change that its plans consist of.
-        autonomy: The highest mode. `PROPOSE`: a person must approve each change.
-        notifies_anyway: True if people are notified even though Mendq can fix it, because the
+        steps: The classes of the changes that its plans may contain.
+        autonomy: The highest mode, unless the settings name another one for this symptom. With
+            `PROPOSE` a person must approve each change, with `HEAL` Mendq may make it alone.
+        notifies_anyway: True if people are notified even if Mendq has nothing to write, because the
             notification is about the callers.
     """
 
@@ -321,6 +373,10 @@ class FixedSymptom(NotifiedSymptom):
 
     @property
     def ships_as(self) -> str:
-        """What needs approved sources is proposed until a person has approved it once for one."""
+        """The highest mode without any setting, in words for the documentation.
+
+        A symptom that needs `APPROVED_SOURCES` is proposed first. Mendq makes the change alone only
+        after a person has approved it once for the same source queue.
+        """
         asks_first = Need.APPROVED_SOURCES in self.needs
         return f"{Mode.PROPOSE}, then {self.autonomy}" if asks_first else str(self.autonomy)

@@ -484,8 +484,8 @@ def _notify_mass_symptom(
         symptom.name,
         symptom.sentence,
         symptom.runbook,
-        symptom.mass.words,
-        symptom.mass.command(min(reach.queue_arns)),
+        symptom.advice_if_many.words,
+        symptom.advice_if_many.command(min(reach.queue_arns)),
         () if symptom.is_of_configuration else aws_health(run),
         named_of_many(own_changes, run.now),
     )

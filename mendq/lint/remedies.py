@@ -91,7 +91,7 @@ _OWN: Mapping[str, Remedy] = {
     # By an ARN that is written out: a source depends on its DLQ, which cannot depend on it too.
     DLQ_SOURCE_NOT_ALLOWED.name: _said(
         "leave {} out, or let the source in by an ARN that is written out",
-        DLQ_SOURCE_NOT_ALLOWED.shows[0],
+        DLQ_SOURCE_NOT_ALLOWED.shown_attributes[0],
     ),
     NOT_ENCRYPTED.name: _OWN_KEYS,
     POLICY_IS_PUBLIC.name: _said(

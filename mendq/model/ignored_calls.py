@@ -25,7 +25,7 @@ class SymptomOfCall(Protocol):
         """The function that plans a fix, or None if the symptom is only counted."""
 
     @property
-    def speaks(self) -> Callable[[FailedCall], bool]:
+    def is_evidence(self) -> Callable[[FailedCall], bool]:
         """A function that returns True if the failed call is evidence of the symptom."""
 
 
@@ -55,6 +55,6 @@ def why_ignored(
         return "elsewhere"
     if is_race:
         return "may_be_a_race"
-    if not symptom.speaks(call):
+    if not symptom.is_evidence(call):
         return "no_evidence"
     return None

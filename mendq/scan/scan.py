@@ -238,7 +238,7 @@ def _check_unmeasured(
     Return the findings, and True if only a measurement can tell.
     """
     detection = _detection_of(symptom)
-    is_suspect = detection.suspects(facts)
+    is_suspect = detection.is_suspect(facts)
     needs_measurements = Need.MEASUREMENTS in detection.needs
     findings: list[Finding] = []
     if detection.of_configuration or (is_suspect and not needs_measurements):

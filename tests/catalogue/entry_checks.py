@@ -54,7 +54,7 @@ def missing_in_entry(entry: Symptom) -> Iterator[str]:
         )
     sqs = botocore.session.get_session().get_service_model("sqs")
     attributes = set(sqs.shape_for("QueueAttributeName").metadata["enum"])
-    for attribute in sorted(set(entry.shows) - attributes):
+    for attribute in sorted(set(entry.shown_attributes) - attributes):
         yield f"`shows` names {attribute}, which is no attribute of an SQS queue: correct it."
     yield from filter(None, (undeclared_tags(entry), unread_tags(entry)))
 

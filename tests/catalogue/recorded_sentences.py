@@ -12,8 +12,11 @@ from tests.catalogue.asking import answer_to, facts_of, golden, words_of
 def sentences_of(entry: Symptom) -> dict[str, Any]:
     """Return all that people read of an entry: its notification, and its examples' answers."""
     sentences: dict[str, Any] = {
-        "shows": list(entry.shows),
-        "of many": [entry.mass.words, entry.mass.command(examples.STANDARD_ARN)],
+        "shows": list(entry.shown_attributes),
+        "of many": [
+            entry.advice_if_many.words,
+            entry.advice_if_many.command(examples.STANDARD_ARN),
+        ],
     }
     for example in entry.examples():
         if isinstance(example, CallNearMiss | QueueNearMiss) or example.facts is None:

@@ -40,12 +40,12 @@ def tags_read_by(entry: Symptom) -> set[str]:
             continue
         facts = _recording(example.facts, keys_read)
         if entry.detection is not None:
-            entry.detection.suspects(facts)
+            entry.detection.is_suspect(facts)
             fault = entry.detection.detect(facts)
             facts = replace(facts, found=fault.because) if fault else facts
         if entry.plan is not None:
             entry.plan(facts, Limits())
-        entry.beside(facts)
+        entry.extra_sections(facts)
     return keys_read
 
 

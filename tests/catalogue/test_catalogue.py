@@ -89,8 +89,8 @@ def test_an_entry_is_whole(entry: Symptom) -> None:
 
 @_entries(CATALOGUE)
 def test_advice_for_many_queues_is_short_and_its_command_can_be_typed(entry: Symptom) -> None:
-    assert len(entry.mass.words) < 600
-    if command := entry.mass.command(examples.QUEUE_ARN):
+    assert len(entry.advice_if_many.words) < 600
+    if command := entry.advice_if_many.command(examples.QUEUE_ARN):
         assert mistake_in(command) == ""
 
 
@@ -127,7 +127,7 @@ def test_what_is_detected_is_asked_for(entry: Symptom, example: QueueExample) ->
     assert entry.detection is not None
     unmeasured = replace(example.facts, measured=None, move_task_running=False)
     shows = entry.detection.of_configuration and entry.detection.detect(unmeasured)
-    assert shows or entry.detection.suspects(unmeasured)
+    assert shows or entry.detection.is_suspect(unmeasured)
     facts = facts_of(entry, example)
     scanned = asked_only(example.facts, {*OF_A_SUSPECT, *entry.detection.needs} - OF_A_PLAN)
     by_the_scan = found_in(entry, scanned)

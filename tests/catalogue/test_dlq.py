@@ -20,11 +20,11 @@ from mendq.catalogue.examples import (
     FUNCTION,
     QUEUE_ARN,
     STANDARD_ARN,
-    but,
     dlq,
     queue,
     sources,
     standard,
+    vary,
 )
 from mendq.model.dlq import attributes_of_dlq
 from mendq.model.facts import Facts, QueueFacts
@@ -44,12 +44,12 @@ from tests.model.tables import any_json
 
 NONE = standard(KmsMasterKeyId="alias/orders", dlq_namesake=QueueFacts(DLQ_ARN, {}))
 AS_MADE = attributes_of_dlq(NONE, DLQ_ARN)
-WAITING = but(NONE, ApproximateNumberOfMessages=1, sent=60, received=60, deleted=60)
+WAITING = vary(NONE, ApproximateNumberOfMessages=1, sent=60, received=60, deleted=60)
 
 
 def named_by(facts: Facts, **attributes: str) -> Facts:
     there = {"QueueArn": DLQ_ARN, **AS_MADE, **attributes}
-    return but(facts, dlq_namesake=QueueFacts(DLQ_ARN, there))
+    return vary(facts, dlq_namesake=QueueFacts(DLQ_ARN, there))
 
 
 def steps_of(answer: Plan | Refusal) -> list[tuple[str, str]]:
@@ -81,7 +81,7 @@ def test_somebody_else_s_queue_of_that_name_is_never_attached(attributes: dict[s
     ],
 )
 def test_what_has_one_by_now_or_may_have_gets_none(over: dict[str, Any], code: str) -> None:
-    answer = make_and_attach(but(NONE, **over), "because")
+    answer = make_and_attach(vary(NONE, **over), "because")
     assert isinstance(answer, Ignore)
     assert answer.code == code
 
@@ -89,14 +89,14 @@ def test_what_has_one_by_now_or_may_have_gets_none(over: dict[str, Any], code: s
 @pytest.mark.parametrize(
     ("facts", "code"),
     [
-        *((but(NONE, open_symptoms=frozenset({cause})), "cause_first") for cause in FIXED_FIRST),
+        *((vary(NONE, open_symptoms=frozenset({cause})), "cause_first") for cause in FIXED_FIRST),
         # Nobody has opened a case yet, or a person has closed it.
-        (but(WAITING, lambda_consumers=(FAILING,)), "cause_first"),
-        (but(WAITING, sent=200, received=400, deleted=0, backlog_now=200), "cause_first"),
-        (but(WAITING, sent=200, received=300, deleted=300), "cause_first"),
-        (but(NONE, lambda_consumers=(FUNCTION,)), "not_measured"),
-        (but(WAITING, measured=None), "not_measured"),
-        (but(WAITING, move_task_running=True), "not_measured"),
+        (vary(WAITING, lambda_consumers=(FAILING,)), "cause_first"),
+        (vary(WAITING, sent=200, received=400, deleted=0, backlog_now=200), "cause_first"),
+        (vary(WAITING, sent=200, received=300, deleted=300), "cause_first"),
+        (vary(NONE, lambda_consumers=(FUNCTION,)), "not_measured"),
+        (vary(WAITING, measured=None), "not_measured"),
+        (vary(WAITING, move_task_running=True), "not_measured"),
     ],
 )
 def test_no_backlog_is_dumped(facts: Facts, code: str) -> None:
@@ -106,7 +106,7 @@ def test_no_backlog_is_dumped(facts: Facts, code: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "facts", [NONE, WAITING, but(NONE, open_symptoms=frozenset({"kms_throttled"}))]
+    "facts", [NONE, WAITING, vary(NONE, open_symptoms=frozenset({"kms_throttled"}))]
 )
 def test_what_is_measured_or_idle_gets_one(facts: Facts) -> None:
     attached = ("RedrivePolicy", Redrive(DLQ_ARN, 5).text)
@@ -117,20 +117,20 @@ def test_what_is_measured_or_idle_gets_one(facts: Facts) -> None:
 def test_gone_is_what_could_stand_there_and_does_not(
     dlq_arn: str, attributes: dict[str, str], *, is_gone: bool
 ) -> None:
-    facts = but(NONE, dlq=QueueFacts(dlq_arn, attributes))
+    facts = vary(NONE, dlq=QueueFacts(dlq_arn, attributes))
     assert gone(facts) == (dlq_arn if is_gone else None)
 
 
 def test_who_has_none() -> None:
     assert has_none(NONE)
-    assert not has_none(but(NONE, RedrivePolicy="{")), "whatever it says"
+    assert not has_none(vary(NONE, RedrivePolicy="{")), "whatever it says"
     assert gone(NONE) is None
 
 
 def test_a_queue_that_is_gone_is_found_although_others_send_messages_here() -> None:
     (names_it,) = (each.facts for each in detected_by(DLQ_MISSING) if each.facts.dlq)
-    assert found_in(DLQ_MISSING, but(names_it, dlq_sources=sources(QUEUE_ARN)))
-    there = but(names_it, dlq=QueueFacts(DLQ_ARN, {"QueueArn": "x"}))
+    assert found_in(DLQ_MISSING, vary(names_it, dlq_sources=sources(QUEUE_ARN)))
+    there = vary(names_it, dlq=QueueFacts(DLQ_ARN, {"QueueArn": "x"}))
     assert refused(DLQ_MISSING, there).code == "need_already_met"
 
 
@@ -160,7 +160,7 @@ def test_as_many_are_let_in_as_fit_and_nobody_is_put_out(
     assert len(added) == min(len(named_by - allowed), MOST_SOURCES - len(allowed))
     left = named_by - allowed - added
     assert ("would stay out" in answer.reason) is bool(left)
-    after = but(facts, RedriveAllowPolicy=step.after)
+    after = vary(facts, RedriveAllowPolicy=step.after)
     assert bool(found_in(DLQ_SOURCE_NOT_ALLOWED, after)) is bool(left)
 
 

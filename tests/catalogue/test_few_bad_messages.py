@@ -19,10 +19,10 @@ from mendq.catalogue.examples import (
     FUNCTION,
     QUEUE_ARN,
     STANDARD_ARN,
-    but,
-    measured,
+    measurement,
     queue,
     standard,
+    vary,
 )
 from mendq.model.facts import Facts, LambdaConsumer, QueueFacts
 from mendq.model.limits import Mode
@@ -43,7 +43,7 @@ def counts(sent: int, received: int, deleted: int, left: int, **over: Any) -> Fa
         deleted=deleted,
         **ends,
     )
-    return but(facts, **over)
+    return vary(facts, **over)
 
 
 def limit_of(plan: Plan | Refusal) -> int:
@@ -95,8 +95,8 @@ def test_attach_dlq_refused_after_consumers_stopped_finishing() -> None:
     stopped = {"sent_since_delete": 12, "received_since_delete": 240}
     facts = counts(512, 740, 500, 12, **stopped)
     assert isinstance(answer(facts), Refuse)
-    assert isinstance(answer(but(facts, deleted_lately=3)), Plan), "the last delete is minutes ago"
-    assert isinstance(answer(but(facts, sent_since_delete=1)), Plan), "it may be the bad one"
+    assert isinstance(answer(vary(facts, deleted_lately=3)), Plan), "the last delete is minutes ago"
+    assert isinstance(answer(vary(facts, sent_since_delete=1)), Plan), "it may be the bad one"
 
 
 def test_attach_dlq_refused_minutes_after_steady_deletes_ended() -> None:
@@ -107,9 +107,9 @@ def test_attach_dlq_refused_minutes_after_steady_deletes_ended() -> None:
     for refusal in (answer(facts), make_again(facts, DLQ_ARN, "because")):
         assert isinstance(refusal, Refuse)
         assert "40 messages arrived since the last delete" in refusal.reason
-    rarely = but(facts, longest_pause=timedelta(minutes=4))
+    rarely = vary(facts, longest_pause=timedelta(minutes=4))
     assert isinstance(answer(rarely), Plan), "its consumers often delete nothing for so long"
-    held = but(facts, in_flight_now=160)
+    held = vary(facts, in_flight_now=160)
     assert isinstance(answer(held), Plan), "all that was received is still at work"
 
 
@@ -118,8 +118,8 @@ def test_attach_dlq_limit_goes_by_last_hour_if_messages_need_more_receives(
     lately: int, limit: int | None
 ) -> None:
     """Of 300 messages each was finished at its first receive, until their consumer changed."""
-    half_hour = measured(sent=15, received=15 * lately // 10, deleted=15, backlog_before=3)
-    stretches = (measured(sent=75, received=75, deleted=75),) * 4 + (half_hour,) * 2
+    half_hour = measurement(sent=15, received=15 * lately // 10, deleted=15, backlog_before=3)
+    stretches = (measurement(sent=75, received=75, deleted=75),) * 4 + (half_hour,) * 2
     received = 300 + 30 * lately // 10
     facts = counts(333, received, 330, 3, recent=Recent(stretches=stretches))
     proposed = answer(facts)
@@ -132,13 +132,16 @@ def test_attach_dlq_limit_goes_by_last_hour_if_messages_need_more_receives(
 
 
 def test_attach_dlq_refused_if_last_hour_finished_hardly_any() -> None:
-    hour = (measured(sent=30, received=600, deleted=2), measured(sent=30, received=600, deleted=1))
+    hour = (
+        measurement(sent=30, received=600, deleted=2),
+        measurement(sent=30, received=600, deleted=1),
+    )
     facts = counts(1_040, 2_200, 1_003, 37, recent=Recent(stretches=hour))
     refusal = answer(facts)
     assert isinstance(refusal, Refuse)
     assert "of 60 messages that arrived in the last hour, consumers finished 3" in refusal.reason
-    good = (measured(sent=30, received=600, deleted=29, backlog_before=35),) * 2
-    assert isinstance(answer(but(facts, recent=Recent(stretches=good))), Plan)
+    good = (measurement(sent=30, received=600, deleted=29, backlog_before=35),) * 2
+    assert isinstance(answer(vary(facts, recent=Recent(stretches=good))), Plan)
 
 
 def test_attach_dlq_asks_person_about_quiet_queue_of_which_nothing_is_known() -> None:
@@ -184,7 +187,7 @@ def half_hours(received: int, fewest: int, usual: int) -> Recent:
     began = examples.AT - timedelta(hours=6)
     return Recent(
         stretches=tuple(
-            measured(
+            measurement(
                 since=began + n * timedelta(minutes=30),
                 until=began + (n + 1) * timedelta(minutes=30),
                 **counted,
@@ -199,9 +202,9 @@ def test_messages_given_back_for_ten_minutes_are_not_told_as_bad() -> None:
     """Half of all are: 10 wait by chance, 4 at the least, and one in each timeout explains one."""
     ends = {"backlog_before": 10, "fewest_messages": 4, "usual_messages": 10}
     facts = counts(348, 696, 348, 10, VisibilityTimeout=60, **ends)
-    given_back = but(facts, recent=half_hours(58, 4, 10))
+    given_back = vary(facts, recent=half_hours(58, 4, 10))
     assert found_in(DLQ_MISSING, given_back) is None
-    stay = but(facts, recent=half_hours(58, 4, 5))
+    stay = vary(facts, recent=half_hours(58, 4, 5))
     assert found_in(DLQ_MISSING, stay) is not None, "their number does not vary"
 
 
@@ -234,7 +237,7 @@ def test_give_backs_that_are_all_finished_do_not_page() -> None:
     for consumers in ((), (FAILING,)):
         facts = counts(420, 840, 420, 0, lambda_consumers=consumers)
         assert found_in(CONSUMER_FAILING, facts) is None
-    with_dlq = but(counts(420, 840, 420, 0), RedrivePolicy=Redrive(DLQ_ARN, 5).text)
+    with_dlq = vary(counts(420, 840, 420, 0), RedrivePolicy=Redrive(DLQ_ARN, 5).text)
     assert found_in(CONSUMER_FAILING, with_dlq) is None
     behind = counts(420, 840, 320, 100)
     assert found_in(CONSUMER_FAILING, behind) is not None, "what is left grows"
@@ -275,7 +278,7 @@ def any_queue(counted: dict[str, Any], consumers: Any, *, fifo: bool) -> Facts:
         queue_arn=arn, dlq_sources=(), ApproximateNumberOfMessages=counted["backlog_now"], **counted
     )
     namesake = QueueFacts(arn_of_dlq(arn), {})
-    return but(facts, lambda_consumers=consumers, dlq_namesake=namesake)
+    return vary(facts, lambda_consumers=consumers, dlq_namesake=namesake)
 
 
 @given(COUNTED, CONSUMERS, st.booleans())

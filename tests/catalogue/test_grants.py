@@ -32,7 +32,7 @@ def called(*event_names: str, principals: tuple[str, ...] = (ROLE,), **over: Any
 
 def said(facts: Facts) -> dict[str, tuple[str, ...]]:
     """The lines by heading."""
-    return {each.heading: each.lines for each in ACCESS_DENIED.beside(facts)}
+    return {each.heading: each.lines for each in ACCESS_DENIED.extra_sections(facts)}
 
 
 def documents(facts: Facts) -> list[dict[str, Any]]:
@@ -130,19 +130,19 @@ def test_who_else_is_said_before_and_what_is_not_known() -> None:
 
 def test_every_denial_has_them() -> None:
     for entry in (ACCESS_DENIED, KMS_DENIED):
-        headings = [each.heading for each in entry.beside(called("SendMessage"))]
+        headings = [each.heading for each in entry.extra_sections(called("SendMessage"))]
         assert headings == ["WHO ELSE MAY BE CONCERNED", "MINIMUM POLICY"]
 
 
 WITH_QUOTAS = [
     each
     for each in CATALOGUE
-    if [section.heading for section in each.beside(called("SendMessage"))] == ["QUOTA"]
+    if [section.heading for section in each.extra_sections(called("SendMessage"))] == ["QUOTA"]
 ]
 
 
 def test_a_quota_that_was_hit_is_named_with_its_value_and_how_to_raise_it() -> None:
-    said_of = {each.name: each.beside(called("x"))[0].lines for each in WITH_QUOTAS}
+    said_of = {each.name: each.extra_sections(called("x"))[0].lines for each in WITH_QUOTAS}
     defaults = {name: lines[0].partition(" by AWS")[0] for name, lines in said_of.items()}
     assert defaults == {
         "fifo_throttled": "calls of each API action: 300 a second without high throughput, which "
@@ -158,7 +158,7 @@ def test_a_quota_that_was_hit_is_named_with_its_value_and_how_to_raise_it() -> N
 @pytest.mark.parametrize("entry", [ACCESS_DENIED, KMS_DENIED, *WITH_QUOTAS], ids=lambda e: e.name)
 def test_every_command_is_one(entry: Any) -> None:
     for key in (KEY_ARN, "alias/orders"):
-        for section in entry.beside(called("SendMessage", KmsMasterKeyId=key)):
+        for section in entry.extra_sections(called("SendMessage", KmsMasterKeyId=key)):
             for line in section.lines:
                 for command in commands_in(line):
                     assert mistake_in(command) == ""
@@ -171,7 +171,7 @@ def test_whatever_names_a_key_a_role_or_a_principal(key: str, who: str, others: 
         called("SendMessage", principals=(who, STRANGER), KmsMasterKeyId=key, Policy=theirs),
         called("ReceiveMessage", principals=(f"{ROLE}{who}", ROLE), KmsMasterKeyId=f"alias/{key}"),
     ):
-        for section in ACCESS_DENIED.beside(facts):
+        for section in ACCESS_DENIED.extra_sections(facts):
             for line in section.lines:
                 assert line.isprintable()
                 assert line.isascii()

@@ -46,8 +46,8 @@ def test_what_the_message_the_call_or_the_queue_decides(
 )
 def test_only_calls_that_carry_messages_are_evidence(entry: Symptom) -> None:
     others = ("GetQueueAttributes", "SetQueueAttributes", "ListQueues", "GetQueueUrl", "")
-    assert all(entry.speaks(failed_call(event, "x")) for event in MESSAGE_TRAFFIC)
-    assert not any(entry.speaks(failed_call(event, "x")) for event in others)
+    assert all(entry.is_evidence(failed_call(event, "x")) for event in MESSAGE_TRAFFIC)
+    assert not any(entry.is_evidence(failed_call(event, "x")) for event in others)
 
 
 # Which calls Mendq takes up.

@@ -15,7 +15,7 @@ from mendq.catalogue.consumers.consumer_stopped import CONSUMER_STOPPED
 from mendq.catalogue.consumers.consumer_throttled import CONSUMER_THROTTLED
 from mendq.catalogue.consumers.empty_receives import EMPTY_RECEIVES
 from mendq.catalogue.dlq.dlq_missing import DLQ_MISSING
-from mendq.catalogue.examples import AT, DLQ_ARN, FAILING, FUNCTION, QUEUE_ARN, but, standard
+from mendq.catalogue.examples import AT, DLQ_ARN, FAILING, FUNCTION, QUEUE_ARN, standard, vary
 from mendq.catalogue.fifo.fifo_group_blocked import FIFO_GROUP_BLOCKED
 from mendq.catalogue.messages.messages_about_to_expire import MESSAGES_ABOUT_TO_EXPIRE
 from mendq.catalogue.symptom import Symptom
@@ -42,7 +42,7 @@ def varied(symptom: str, over: dict[str, Any]) -> Facts:
         over["lambda_consumers"] = (replace(FAILING, **consumer),)
     if hours := over.pop("hours", None):
         over["since"] = AT - timedelta(hours=hours)
-    return but(BASES[symptom], **over)
+    return vary(BASES[symptom], **over)
 
 
 @pytest.mark.parametrize(("symptom", "over", "finds"), golden("tables")["finds"])
@@ -55,7 +55,7 @@ def test_what_is_found(symptom: str, over: dict[str, Any], finds: bool) -> None:
 def test_only_a_suspect_is_measured(symptom: str, over: dict[str, Any], suspect: bool) -> None:
     entry = BY_NAME[symptom]
     assert entry.detection is not None
-    assert entry.detection.suspects(varied(symptom, over)) is suspect
+    assert entry.detection.is_suspect(varied(symptom, over)) is suspect
 
 
 @pytest.mark.parametrize(
@@ -67,13 +67,13 @@ def test_only_a_suspect_is_measured(symptom: str, over: dict[str, Any], suspect:
     ],
 )
 def test_a_dlq_changes_what_becomes_of_them(entry: Symptom, says: str) -> None:
-    facts = but(BASES[entry.name], RedrivePolicy=REDRIVE)
+    facts = vary(BASES[entry.name], RedrivePolicy=REDRIVE)
     assert says in answer_to(entry, facts).reason
-    assert says not in answer_to(entry, but(facts, RedrivePolicy="")).reason
+    assert says not in answer_to(entry, vary(facts, RedrivePolicy="")).reason
 
 
 def test_a_fifo_queue_s_messages_begin_their_time_anew_in_a_dlq() -> None:
-    facts = but(EXPIRING, RedrivePolicy=REDRIVE, queue_arn=QUEUE_ARN)
+    facts = vary(EXPIRING, RedrivePolicy=REDRIVE, queue_arn=QUEUE_ARN)
     assert "Its DLQ counts" not in planned(MESSAGES_ABOUT_TO_EXPIRE, facts).reason
 
 
@@ -99,13 +99,13 @@ def test_the_most_throttled_function_is_named_and_the_first_that_is_switched_off
         for name, share in shares.items()
     )
     found = found_in(
-        CONSUMER_THROTTLED, but(BASES["consumer_throttled"], lambda_consumers=consumers)
+        CONSUMER_THROTTLED, vary(BASES["consumer_throttled"], lambda_consumers=consumers)
     )
     assert found is not None
     assert found.found.startswith("40 % of the invocations of bill were throttled")
     assert refused(CONSUMER_THROTTLED, found).next_command.endswith("--function-name bill")
     stopped = (*BASES["consumer_stopped"].stopped_consumers, "arn:other")
-    found = found_in(CONSUMER_STOPPED, but(BASES["consumer_stopped"], stopped_consumers=stopped))
+    found = found_in(CONSUMER_STOPPED, vary(BASES["consumer_stopped"], stopped_consumers=stopped))
     assert found is not None
     assert found.found.endswith("of bill and 1 more is disabled")
 
@@ -117,7 +117,7 @@ def test_readers_are_not_made_to_wait_for_nothing() -> None:
 
 
 def test_messages_that_are_younger_by_now_are_kept_as_long_as_before() -> None:
-    younger = but(EXPIRING, oldest_age_seconds_now=60)
+    younger = vary(EXPIRING, oldest_age_seconds_now=60)
     assert isinstance(refused(MESSAGES_ABOUT_TO_EXPIRE, younger), Ignore)
 
 
@@ -126,5 +126,5 @@ def test_what_was_agreed_to_is_the_same_plan_by_other_numbers() -> None:
     proposed = planned(DLQ_MISSING, varied("dlq_missing", {"received": 66}))
     later = varied("dlq_missing", {"received": 40, "sent": 1, "deleted": 0})
     assert planned(DLQ_MISSING, later).steps == proposed.steps
-    moved_on = but(BASES["fifo_group_blocked"], measured=None)
+    moved_on = vary(BASES["fifo_group_blocked"], measured=None)
     assert isinstance(refused(FIFO_GROUP_BLOCKED, moved_on), Ignore)

@@ -16,7 +16,7 @@ from msgspec import structs
 from mendq.cases.spread import Reach
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue.dlq.dlq_missing import DLQ_MISSING
-from mendq.catalogue.examples import AT, FUNCTION, QUEUE_ARN, STANDARD_ARN, but, queue
+from mendq.catalogue.examples import AT, FUNCTION, QUEUE_ARN, STANDARD_ARN, queue, vary
 from mendq.catalogue.fifo.fifo_group_blocked import FIFO_GROUP_BLOCKED
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.decide import RecordTransition, decide
@@ -48,7 +48,7 @@ READ = queue(
 def waiting(number: int, facts: Facts = BLOCKED, **over: Any) -> Facts:
     """The blocked queue with so many messages, one of them in flight."""
     visible = number - 1
-    return but(
+    return vary(
         facts,
         ApproximateNumberOfMessages=visible,
         ApproximateNumberOfMessagesNotVisible=1,
@@ -176,7 +176,7 @@ def test_missing_dlq_of_a_fifo_queue_says_what_a_failing_message_takes_along() -
     one = replace(FUNCTION, batch_size=1, modified_at=LONG_AGO)
     alone = planned(DLQ_MISSING, replace(READ, lambda_consumers=(one,))).reason
     assert "what fails moves to the DLQ alone" in alone
-    gone = but(READ, RedrivePolicy=Redrive(arn_of_dlq(QUEUE_ARN), 5).text)
+    gone = vary(READ, RedrivePolicy=Redrive(arn_of_dlq(QUEUE_ARN), 5).text)
     gone = replace(gone, dlq=QueueFacts(arn_of_dlq(QUEUE_ARN), {}))
     again = planned(DLQ_MISSING, gone)
     assert again.at_most is Mode.PROPOSE
@@ -185,7 +185,7 @@ def test_missing_dlq_of_a_fifo_queue_says_what_a_failing_message_takes_along() -
 
 def test_page_says_how_to_make_sure_that_the_first_message_is_the_failing_one() -> None:
     whole = replace(FUNCTION, mapping_id="m-7", batch_size=5, modified_at=LONG_AGO)
-    (section,) = FIFO_GROUP_BLOCKED.beside(read_by(whole))
+    (section,) = FIFO_GROUP_BLOCKED.extra_sections(read_by(whole))
     text = " ".join(section.lines)
     assert "set batch size 1" in text
     change = "aws lambda update-event-source-mapping --region us-east-1 --uuid m-7 --batch-size 1"
@@ -193,9 +193,9 @@ def test_page_says_how_to_make_sure_that_the_first_message_is_the_failing_one() 
     assert "mendq redrive orders.fifo --all --leave-first --region us-east-1" in section.lines
     assert "at most 4 per group" in text
     stops_at_the_first = replace(whole, reports_item_failures=True)
-    (section,) = FIFO_GROUP_BLOCKED.beside(read_by(stops_at_the_first))
+    (section,) = FIFO_GROUP_BLOCKED.extra_sections(read_by(stops_at_the_first))
     assert not any("update-event-source-mapping" in line for line in section.lines)
-    assert FIFO_GROUP_BLOCKED.beside(read_by(ONE_BY_ONE)) == ()
+    assert FIFO_GROUP_BLOCKED.extra_sections(read_by(ONE_BY_ONE)) == ()
 
 
 def test_page_fits_even_with_the_longest_names() -> None:
@@ -206,12 +206,12 @@ def test_page_fits_even_with_the_longest_names() -> None:
     sentence = plan_reason(facts)
     end = sentence.index("without the failing one")
     assert end < 1_000
-    late = but(facts, RedrivePolicy=Redrive(arn_of_dlq(facts.queue_arn), 1_000).text)
+    late = vary(facts, RedrivePolicy=Redrive(arn_of_dlq(facts.queue_arn), 1_000).text)
     assert len(refused(FIFO_GROUP_BLOCKED, late).reason) < 1_000
 
 
 def test_page_about_a_dlq_that_is_far_away_says_what_its_own_advice_costs() -> None:
-    late = but(STILL, RedrivePolicy=Redrive(arn_of_dlq(QUEUE_ARN), 1_000).text)
+    late = vary(STILL, RedrivePolicy=Redrive(arn_of_dlq(QUEUE_ARN), 1_000).text)
     refusal = refused(FIFO_GROUP_BLOCKED, late)
     assert refusal.code == "waits_for_dlq"
     assert "Up to 9 good messages" in refusal.reason

@@ -38,12 +38,12 @@ from mendq.catalogue.examples import (
     SOLE,
     STANDARD_ARN,
     VISIBILITY,
-    but,
     case,
     dlq,
     messages,
     source,
     sources,
+    vary,
 )
 from mendq.model.case import FINAL, Case, State
 from mendq.model.facts import Facts, QueueFacts
@@ -288,7 +288,7 @@ def anything(draw: st.DrawFn) -> Facts:
         "move_task_running": True,
         "open_symptoms": draw(st.frozensets(NAMES, max_size=1)),
     }
-    return but(facts, **{name: value for name, value in odd.items() if draw(ODD)})
+    return vary(facts, **{name: value for name, value in odd.items() if draw(ODD)})
 
 
 @settings(max_examples=400)

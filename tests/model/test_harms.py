@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mendq.catalogue import BY_NAME
-from mendq.catalogue.examples import AT, DLQ_ARN, STANDARD_ARN, but, measured, queue, source
+from mendq.catalogue.examples import AT, DLQ_ARN, STANDARD_ARN, measurement, queue, source, vary
 from mendq.heal.undo import NEVER_PUT_BACK
 from mendq.model.case import Case, State, opened
 from mendq.model.evidence import Evidence, Sighting
@@ -151,7 +151,7 @@ def test_a_long_timeout_hides_no_message_that_grows_older(
 ) -> None:
     """The oldest message need not be older than twelve hours before a person hears of it."""
     case = case_with(SetVisibilityTimeout(30, 43_200))
-    seen = measured(in_flight_now=40, oldest_age_seconds_now=age_seconds)
+    seen = measurement(in_flight_now=40, oldest_age_seconds_now=age_seconds)
     assert bool(sign_in(case, Signs(queue=seen))) is is_shown
 
 
@@ -215,7 +215,7 @@ def faulty(kind: type[AttributeStep], place: str) -> tuple[Case, Facts]:
         named = Redrive(DLQ_ARN, 5).text
         at = case_with(step, symptom=symptom, queue_arn=DLQ_ARN)
         return at, queue(queue_arn=STANDARD_ARN, RedrivePolicy=named)
-    return case_with(step, symptom=symptom), but(queue(queue_arn=STANDARD_ARN), **written)
+    return case_with(step, symptom=symptom), vary(queue(queue_arn=STANDARD_ARN), **written)
 
 
 def named(
@@ -344,7 +344,7 @@ SIGNS = [
 def test_verification_sees_the_sign_of_a_step(
     kind: type[AttributeStep], title: str, counts: dict[str, Any], shows: bool
 ) -> None:
-    case, since = case_with(EXAMPLES[kind]), measured(**counts)
+    case, since = case_with(EXAMPLES[kind]), measurement(**counts)
     is_at_dlq = HARMS[kind].sign is Sign.DLQ_ARRIVALS
     signs = Signs(dlq=since) if is_at_dlq else Signs(queue=since)
     assert sign_of(case) is HARMS[kind].sign

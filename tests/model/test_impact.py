@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mendq.catalogue.examples import dlq, measured, standard, with_dlq
+from mendq.catalogue.examples import dlq, measurement, standard, with_dlq
 from mendq.model.facts import Facts, messages_of
 
-RACE = measured(sent=1_000, received=1_400, deleted=1_300)
+RACE = measurement(sent=1_000, received=1_400, deleted=1_300)
 TOO_SHORT = "visibility_timeout_too_short"
 
 
@@ -29,10 +29,10 @@ def test_what_the_facts_tell_and_nothing_beside(
 
 
 def test_messages_that_died_of_receives_are_counted_where_the_receives_were() -> None:
-    died = measured(backlog_before=500, backlog_now=100, received=1_200, deleted=0)
+    died = measurement(backlog_before=500, backlog_now=100, received=1_200, deleted=0)
     facts = with_dlq(3)
     assert messages_of(TOO_SHORT, Facts(facts.queue_arn, facts.attributes, measured=died)) == {
         "dead": 400
     }
-    few = measured(backlog_before=500, backlog_now=100, received=100, deleted=0)
+    few = measurement(backlog_before=500, backlog_now=100, received=100, deleted=0)
     assert messages_of(TOO_SHORT, Facts(facts.queue_arn, facts.attributes, measured=few)) == {}

@@ -170,27 +170,27 @@ def test_what_is_handled_beside_a_gauge_is_no_race(minutes: list[list[Happening]
         assert not played(minutes, gauged_after).shows_a_race
 
 
-RACE = examples.measured(sent=100, received=200, deleted=200)
-LATE = examples.measured(received=60, deleted=60, backlog_before=4, backlog_now=4)
+RACE = examples.measurement(sent=100, received=200, deleted=200)
+LATE = examples.measurement(received=60, deleted=60, backlog_before=4, backlog_now=4)
 
 
 @pytest.mark.parametrize(
     ("counted", "races"),
     [
-        (examples.measured(sent=100, received=120, deleted=120), False),
-        (examples.measured(sent=100, received=121, deleted=121), True),
-        (examples.measured(sent=1_000, received=1_050, deleted=1_050), False),
-        (examples.measured(sent=1_000, received=1_051, deleted=1_051), True),
+        (examples.measurement(sent=100, received=120, deleted=120), False),
+        (examples.measurement(sent=100, received=121, deleted=121), True),
+        (examples.measurement(sent=1_000, received=1_050, deleted=1_050), False),
+        (examples.measurement(sent=1_000, received=1_051, deleted=1_051), True),
         # Deletes that may have come after the last backlog, or beyond inexact receives.
         (replace(RACE, deleted_unsure=79), True),
         (replace(RACE, deleted_unsure=80), False),
-        (examples.measured(sent=100, received=180, deleted=180 + SURPLUS_MESSAGES), True),
-        (examples.measured(sent=100, received=180, deleted=181 + SURPLUS_MESSAGES), False),
+        (examples.measurement(sent=100, received=180, deleted=180 + SURPLUS_MESSAGES), True),
+        (examples.measurement(sent=100, received=180, deleted=181 + SURPLUS_MESSAGES), False),
         # Nobody sent them: DLQ messages arrive so, and some may be handled meanwhile.
-        (examples.measured(received=300, deleted=300, backlog_now=700), False),
+        (examples.measurement(received=300, deleted=300, backlog_now=700), False),
         # Every delete came too late: no message is gone yet; but one came without being sent.
         (LATE, True),
-        (examples.measured(LATE, backlog_now=5), False),
+        (examples.measurement(LATE, backlog_now=5), False),
     ],
 )
 def test_a_race_is_a_surplus_that_nothing_else_explains(counted: Measured, *, races: bool) -> None:
@@ -201,7 +201,7 @@ COUNTED = (
     *("sent", "received", "deleted", "backlog_before", "backlog_now"),
     *("in_flight_now", "oldest_age_seconds_now", "groups_in_flight_now"),
 )
-ANY = st.builds(examples.measured, **dict.fromkeys(COUNTED, st.integers(0, 100_000)))
+ANY = st.builds(examples.measurement, **dict.fromkeys(COUNTED, st.integers(0, 100_000)))
 
 
 @given(ANY, st.booleans(), st.booleans())

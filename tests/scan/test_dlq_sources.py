@@ -14,7 +14,7 @@ from mendq.cases.pins import Pins
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.dlq.dlq_messages_waiting import DLQ_MESSAGES_WAITING
 from mendq.catalogue.dlq.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
-from mendq.catalogue.examples import AT, STANDARD_ARN, but, messages, queue, sources
+from mendq.catalogue.examples import AT, STANDARD_ARN, messages, queue, sources, vary
 from mendq.catalogue.symptom import Symptom
 from mendq.catalogue.visibility.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
 from mendq.heal.decide import RecordTransition, WriteFix, decide
@@ -141,7 +141,7 @@ def test_what_may_be_a_dlq_too_is_changed_by_nobody_but_a_person() -> None:
 
 def test_messages_are_not_sent_back_out_of_what_producers_send_to() -> None:
     """Some of them died nowhere, and whoever put them there may wait for them."""
-    refused = answer_to(DLQ_MESSAGES_WAITING, but(messages(), sent=1))
+    refused = answer_to(DLQ_MESSAGES_WAITING, vary(messages(), sent=1))
     assert isinstance(refused, Refuse)
     assert refused.code == "sent_to"
 
@@ -178,7 +178,7 @@ HEAL, OBSERVE, PROPOSE = Mode.HEAL, Mode.OBSERVE, Mode.PROPOSE
 def test_who_is_believed(
     tags: dict[str, str], given: dict[str, Any], dlq: dict[str, str], *, is_believed: bool
 ) -> None:
-    facts = but(queue(queue_arn=STANDARD_ARN.replace("orders", "dead")), **dlq)
+    facts = vary(queue(queue_arn=STANDARD_ARN.replace("orders", "dead")), **dlq)
     found = confirmed_among([STANDARD_ARN], facts, Consent(**given), lambda _: tags)
     assert bool(found) is is_believed
 

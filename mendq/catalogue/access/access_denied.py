@@ -36,7 +36,7 @@ from mendq.model.steps import RestorePolicy
 SESSION_SETTLES = timedelta(seconds=60)
 
 
-def speaks(call: FailedCall) -> bool:
+def is_evidence(call: FailedCall) -> bool:
     """Message traffic alone, and not while the caller's session is new."""
     created = call.session_created_at
     settled = created is None or call.event_time - created > SESSION_SETTLES
@@ -134,10 +134,12 @@ ACCESS_DENIED = FixedSymptom(
     steps=(RestorePolicy,),
     plan=plan,
     notifies_anyway=True,
-    speaks=speaks,
-    shows=("Policy",),
-    beside=before_granting,
-    mass=Advice("Look for what these queues have in common: a role, a policy, an organization's."),
+    is_evidence=is_evidence,
+    shown_attributes=("Policy",),
+    extra_sections=before_granting,
+    advice_if_many=Advice(
+        "Look for what these queues have in common: a role, a policy, an organization's."
+    ),
     examples=lambda: (
         _caught("a deployment overwrote the pinned policy", _NO_GRANT, _LOST, (_BACK,)),
         _caught("it does not name the caller", _NO_GRANT, _SILENT, "queue_policy_lacks_grant"),

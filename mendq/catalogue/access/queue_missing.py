@@ -50,10 +50,10 @@ QUEUE_MISSING = NotifiedSymptom(
     aws_page=f"{SQS_GUIDE}/troubleshooting-api-errors.html",
     seen_as=seen_as_labelled("queue_missing"),
     # Programs ask whether a queue is there; only who wants to work with it misses it.
-    speaks=carries_messages,
+    is_evidence=carries_messages,
     needs=frozenset(),
     plan=plan,
-    mass=Advice("Look for what deleted them all: a stack, a pipeline, a clean-up."),
+    advice_if_many=Advice("Look for what deleted them all: a stack, a pipeline, a clean-up."),
     examples=lambda: (
         _caught("sending to a queue that is gone", "AWS.SimpleQueueService.NonExistentQueue"),
         _caught("the JSON protocol's word", "QueueDoesNotExist"),

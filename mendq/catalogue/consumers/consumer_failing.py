@@ -6,7 +6,7 @@ from shlex import quote
 from typing import Any
 
 from mendq.catalogue.dlq.attach import EXPLAINED_BY, failing_in
-from mendq.catalogue.examples import FAILING, as_dlq, but, standard, with_dlq
+from mendq.catalogue.examples import FAILING, as_dlq, standard, vary, with_dlq
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
     Detection,
@@ -81,7 +81,7 @@ CONSUMER_FAILING = NotifiedSymptom(
         QueueExample("most moved to the DLQ", _DIED, "consumer_failing"),
         QueueExample("a Lambda function fails, on a quiet queue", _BY_LAMBDA, "consumer_failing"),
         QueueNearMiss("half are given back twice, all are finished", _GIVEN_BACK),
-        QueueNearMiss("the same by Lambda", but(_GIVEN_BACK, lambda_consumers=(FAILING,))),
+        QueueNearMiss("the same by Lambda", vary(_GIVEN_BACK, lambda_consumers=(FAILING,))),
         QueueNearMiss("every message takes three tries", _queue(deleted=1_000)),
         QueueNearMiss("what waits does not grow", _queue(500, 4_000, 500, **_ALL_WAITS)),
         QueueNearMiss("three bad messages, the others are finished", _FEW_BAD),

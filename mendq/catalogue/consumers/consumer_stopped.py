@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mendq.catalogue.examples import FUNCTION, as_dlq, but, standard
+from mendq.catalogue.examples import FUNCTION, as_dlq, standard, vary
 from mendq.catalogue.symptom import (
     DetectedFault,
     Detection,
@@ -76,11 +76,11 @@ CONSUMER_STOPPED = NotifiedSymptom(
     detection=Detection(detect, frozenset({Need.MEASUREMENTS, Need.DLQ_SOURCES}), is_suspect),
     examples=lambda: (
         QueueExample("its only mapping is disabled", _STOPPED, "consumer_stopped"),
-        QueueExample("nobody sends any more either", but(_STOPPED, sent=0), "consumer_stopped"),
-        QueueNearMiss("another function reads it", but(_STOPPED, lambda_consumers=(FUNCTION,))),
-        QueueNearMiss("somebody else receives", but(_STOPPED, received=1)),
-        QueueNearMiss("nothing waited all the while", but(_STOPPED, least_visible=0)),
-        QueueNearMiss("an archive, which nobody ever read", but(_STOPPED, stopped_consumers=())),
+        QueueExample("nobody sends any more either", vary(_STOPPED, sent=0), "consumer_stopped"),
+        QueueNearMiss("another function reads it", vary(_STOPPED, lambda_consumers=(FUNCTION,))),
+        QueueNearMiss("somebody else receives", vary(_STOPPED, received=1)),
+        QueueNearMiss("nothing waited all the while", vary(_STOPPED, least_visible=0)),
+        QueueNearMiss("an archive, which nobody ever read", vary(_STOPPED, stopped_consumers=())),
         QueueNearMiss("DLQ messages, read when somebody wants to", as_dlq(_STOPPED)),
     ),
 )

@@ -88,8 +88,8 @@ CONSUMER_THROTTLED = NotifiedSymptom(
     aws_page="https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html",
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     plan=plan,
-    beside=QuotaSection("concurrent executions", "1,000", "lambda", "L-B99A9384"),
-    mass=Advice(
+    extra_sections=QuotaSection("concurrent executions", "1,000", "lambda", "L-B99A9384"),
+    advice_if_many=Advice(
         "The account's concurrency in this region is used up: look for the function that "
         "takes it, reserve what others need, or ask AWS for more.",
         partial(aws_command, "lambda get-account-settings"),

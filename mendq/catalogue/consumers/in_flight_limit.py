@@ -58,7 +58,7 @@ IN_FLIGHT_LIMIT = NotifiedSymptom(
     aws_page=f"{SQS_GUIDE}/quotas-messages.html",
     seen_as=(SeenAs(frozenset({"ReceiveMessage"}), "OverLimit"),),
     plan=plan,
-    beside=QuotaSection("messages in flight", f"about {IN_FLIGHT_QUOTA:,}", "sqs"),
+    extra_sections=QuotaSection("messages in flight", f"about {IN_FLIGHT_QUOTA:,}", "sqs"),
     examples=lambda: (
         _caught("nothing is given out any more", "OverLimit", 119_998),
         _caught("half of it and more, counted approximately", "OverLimitException", PASSED_BELOW),

@@ -48,7 +48,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     )
 
 
-def suspects(facts: Facts) -> bool:
+def is_suspect(facts: Facts) -> bool:
     """A queue with messages in it; whose they are is known from its sources, where asked."""
     return facts.visible > 0 and facts.dlq_sources != ()
 
@@ -110,8 +110,8 @@ DLQ_MESSAGES_ARRIVING = NotifiedSymptom(
     aws_page=DLQ_GUIDE,
     plan=plan,
     gives_way_to=CAUSES,
-    shows=("ApproximateNumberOfMessages", "RedriveAllowPolicy"),
-    detection=Detection(detect, _NEEDS, suspects),
+    shown_attributes=("ApproximateNumberOfMessages", "RedriveAllowPolicy"),
+    detection=Detection(detect, _NEEDS, is_suspect),
     examples=lambda: (
         QueueExample("one more than there were", _queue(), "no_known_cause"),
         QueueExample("the first one after hours of silence", _FIRST, "no_known_cause"),

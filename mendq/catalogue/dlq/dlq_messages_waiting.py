@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from mendq.catalogue.dlq.dlq_messages_arriving import suspects
+from mendq.catalogue.dlq.dlq_messages_arriving import is_suspect
 from mendq.catalogue.dlq.redrive_causes import REDRIVE_TAG
 from mendq.catalogue.dlq.redrive_plan import FIXED_FIRST, explained, send_back, time_left
 from mendq.catalogue.examples import (
@@ -92,9 +92,9 @@ DLQ_MESSAGES_WAITING = FixedSymptom(
     needs=_DETECTS_BY | {Need.LAMBDA_CONSUMERS, Need.MOVE_TASKS, Need.OPEN_CASES, Need.SOLE_SOURCE},
     steps=(RedriveMessages, SetMessageRetention),
     plan=plan,
-    shows=("ApproximateNumberOfMessages", "MessageRetentionPeriod"),
+    shown_attributes=("ApproximateNumberOfMessages", "MessageRetentionPeriod"),
     gives_way_to=FIXED_FIRST,
-    detection=Detection(detect, _DETECTS_BY, suspects),
+    detection=Detection(detect, _DETECTS_BY, is_suspect),
     tags=(REDRIVE_PERMISSION,),
     examples=lambda: (
         QueueExample("what was too short is fixed and watched", messages(), (_BACK,)),

@@ -16,8 +16,8 @@ from mendq.catalogue.examples import (
     FUNCTION,
     STANDARD_ARN,
     as_dlq,
-    but,
     standard,
+    vary,
     with_dlq,
 )
 from mendq.catalogue.symptom import (
@@ -79,7 +79,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     return DetectedFault(because) if because else None
 
 
-def suspects(facts: Facts) -> bool:
+def is_suspect(facts: Facts) -> bool:
     """Return True if only CloudWatch can tell whether this queue without a DLQ needs one."""
     may_need = has_none(replace(facts, dlq_sources=facts.dlq_sources or ()))
     return may_need and not facts.lambda_consumers and facts.visible + facts.in_flight > 0
@@ -269,9 +269,9 @@ def _attach(receives: int) -> tuple[CreateDlq, AttachDlq]:
 
 _ATTACH = _attach(MAX_RECEIVE_COUNT)
 _NONE = standard(ApproximateNumberOfMessages=1, dlq_namesake=QueueFacts(DLQ_ARN, {}))
-_READ = but(_NONE, lambda_consumers=(FUNCTION,), sent=60, received=60, deleted=60)
-_COMES_BACK = but(_NONE, sent=3, received=60, deleted=2, backlog_now=1, visible_now=1)
-_FEW_BAD = but(
+_READ = vary(_NONE, lambda_consumers=(FUNCTION,), sent=60, received=60, deleted=60)
+_COMES_BACK = vary(_NONE, sent=3, received=60, deleted=2, backlog_now=1, visible_now=1)
+_FEW_BAD = vary(
     _NONE,
     ApproximateNumberOfMessages=3,
     sent=140,
@@ -281,9 +281,9 @@ _FEW_BAD = but(
     visible_now=3,
 )
 # The function fails at a few messages, and that in most of its runs.
-_FEW_FAIL = but(_FEW_BAD, lambda_consumers=(FAILING,))
-_AMONG_MANY = but(_FEW_BAD, sent=9_000, received=11_000, deleted=8_997)
-_GIVEN_BACK = but(
+_FEW_FAIL = vary(_FEW_BAD, lambda_consumers=(FAILING,))
+_AMONG_MANY = vary(_FEW_BAD, sent=9_000, received=11_000, deleted=8_997)
+_GIVEN_BACK = vary(
     _NONE,
     ApproximateNumberOfMessages=8,
     sent=90,
@@ -292,9 +292,9 @@ _GIVEN_BACK = but(
     backlog_now=8,
     visible_now=8,
 )
-_ALONE = but(_NONE, sent=0, received=720, deleted=0, backlog_before=1, backlog_now=1)
-_OFTEN = but(_COMES_BACK, received=720)
-_NONE_FINISHED = but(
+_ALONE = vary(_NONE, sent=0, received=720, deleted=0, backlog_before=1, backlog_now=1)
+_OFTEN = vary(_COMES_BACK, received=720)
+_NONE_FINISHED = vary(
     _NONE,
     ApproximateNumberOfMessages=60,
     sent=60,
@@ -303,9 +303,11 @@ _NONE_FINISHED = but(
     backlog_now=60,
     visible_now=60,
 )
-_TWO_CAME = but(_NONE_FINISHED, ApproximateNumberOfMessages=2, sent=2, backlog_now=2, visible_now=2)
-_ALL_FINISHED = but(_NONE, sent=420, received=840, deleted=420)
-_SLOW = but(_NONE, sent=1_000, received=600, deleted=580, backlog_now=420, in_flight_now=20)
+_TWO_CAME = vary(
+    _NONE_FINISHED, ApproximateNumberOfMessages=2, sent=2, backlog_now=2, visible_now=2
+)
+_ALL_FINISHED = vary(_NONE, sent=420, received=840, deleted=420)
+_SLOW = vary(_NONE, sent=1_000, received=600, deleted=580, backlog_now=420, in_flight_now=20)
 _THERE = QueueFacts(DLQ_ARN, {"MessageRetentionPeriod": "345600"})
 _QUARANTINE = arn_of_quarantine(STANDARD_ARN)
 
@@ -325,9 +327,9 @@ DLQ_MISSING = FixedSymptom(
     steps=(CreateDlq, AttachDlq),
     plan=plan,
     gives_way_to=FIXED_FIRST | SAID_BY,
-    shows=(AttachDlq.attribute,),
+    shown_attributes=(AttachDlq.attribute,),
     # The fault is in the configuration. The measurement only shows that it matters now.
-    detection=Detection(detect, _NEEDS, suspects, of_configuration=True),
+    detection=Detection(detect, _NEEDS, is_suspect, of_configuration=True),
     examples=lambda: (
         QueueExample(
             "the queue that is named is gone", _naming(DLQ_ARN), (CreateDlq("", DLQ_ARN),)
@@ -340,7 +342,7 @@ DLQ_MISSING = FixedSymptom(
         QueueExample("good ones are given back ten times", _GIVEN_BACK, _attach(50)),
         QueueExample("one message, nothing known of earlier", _ALONE, _attach(100)),
         QueueExample(
-            "somebody's queue has the name", but(_READ, dlq_namesake=_THERE), "name_taken"
+            "somebody's queue has the name", vary(_READ, dlq_namesake=_THERE), "name_taken"
         ),
         RefusalExample("no limit is known to be safe", _OFTEN, "no_safe_limit"),
         RefusalExample("nothing is finished", _NONE_FINISHED, "cause_first"),
@@ -352,6 +354,6 @@ DLQ_MISSING = FixedSymptom(
         QueueNearMiss("given back, and all are finished", _ALL_FINISHED),
         QueueNearMiss("slow consumers, a growing backlog", _SLOW),
         QueueNearMiss("it takes DLQ messages itself", as_dlq(_READ)),
-        QueueNearMiss("it is called a DLQ", but(_READ, queue_arn=DLQ_ARN)),
+        QueueNearMiss("it is called a DLQ", vary(_READ, queue_arn=DLQ_ARN)),
     ),
 )

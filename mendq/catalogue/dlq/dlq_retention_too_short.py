@@ -5,7 +5,7 @@ A standard queue's message keeps the time at which its message was first sent.
 
 from __future__ import annotations
 
-from mendq.catalogue.examples import QUEUE_ARN, STANDARD_ARN, but, dlq, sources
+from mendq.catalogue.examples import QUEUE_ARN, STANDARD_ARN, dlq, sources, vary
 from mendq.catalogue.symptom import (
     DLQ_GUIDE,
     DetectedFault,
@@ -94,17 +94,19 @@ DLQ_RETENTION_TOO_SHORT = FixedSymptom(
     steps=(SetMessageRetention,),
     plan=plan,
     autonomy=Mode.HEAL,
-    shows=("MessageRetentionPeriod",),
+    shown_attributes=("MessageRetentionPeriod",),
     detection=Detection(detect, frozenset({Need.QUEUE, Need.DLQ_SOURCES}), of_configuration=True),
     examples=lambda: (
         _detected("both keep for the four days that SQS starts with", 345_600, 345_600),
         _detected("the source keeps longer", 1_209_599, 1_209_600),
         QueueNearMiss("messages are kept a second longer", _retained(345_601, 345_600)),
         QueueNearMiss("both keep as long as SQS can", _retained(1_209_600, 1_209_600)),
-        QueueNearMiss("on FIFO time begins anew", but(_retained(60, 345_600), queue_arn=QUEUE_ARN)),
-        QueueNearMiss("producers send to it", but(_retained(60, 345_600), sent=1)),
-        QueueNearMiss("nobody's DLQ", but(_retained(60, 345_600), dlq_sources=())),
-        QueueNearMiss("its own DLQ", but(_retained(60, 345_600), queue_arn=STANDARD_ARN)),
+        QueueNearMiss(
+            "on FIFO time begins anew", vary(_retained(60, 345_600), queue_arn=QUEUE_ARN)
+        ),
+        QueueNearMiss("producers send to it", vary(_retained(60, 345_600), sent=1)),
+        QueueNearMiss("nobody's DLQ", vary(_retained(60, 345_600), dlq_sources=())),
+        QueueNearMiss("its own DLQ", vary(_retained(60, 345_600), queue_arn=STANDARD_ARN)),
         RefusalExample(
             "somebody raised it meanwhile", _retained(1_209_600, 345_600), "need_already_met"
         ),

@@ -92,7 +92,7 @@ DLQ_SOURCE_NOT_ALLOWED = FixedSymptom(
     aws_page=DLQ_GUIDE,
     steps=(AllowRedriveFrom,),
     plan=plan,
-    shows=(ATTRIBUTE,),
+    shown_attributes=(ATTRIBUTE,),
     detection=Detection(detect, frozenset({Need.QUEUE, Need.DLQ_SOURCES}), of_configuration=True),
     examples=lambda: (
         QueueExample(

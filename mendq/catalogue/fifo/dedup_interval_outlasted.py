@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mendq.catalogue.examples import STANDARD_ARN, but, queue
+from mendq.catalogue.examples import STANDARD_ARN, queue, vary
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
     DetectedFault,
@@ -39,7 +39,7 @@ def is_suspect(facts: Facts) -> bool:
 
 
 def _queue(dropped: int = 12, seconds: int = 301, **over: Any) -> Facts:
-    return but(queue(VisibilityTimeout=seconds, recent=Recent(deduplicated=dropped)), **over)
+    return vary(queue(VisibilityTimeout=seconds, recent=Recent(deduplicated=dropped)), **over)
 
 
 DEDUP_INTERVAL_OUTLASTED = ReportedSymptom(

@@ -7,7 +7,7 @@ from typing import Any
 
 from mendq.catalogue.dlq.attach import FIXED_FIRST, has_none, make_and_attach
 from mendq.catalogue.dlq.moved_along import ask_first, say_moved_along, section_of_good_messages
-from mendq.catalogue.examples import AT, QUEUE_ARN, STANDARD_ARN, as_dlq, but, measured, queue
+from mendq.catalogue.examples import AT, QUEUE_ARN, STANDARD_ARN, as_dlq, measurement, queue, vary
 from mendq.catalogue.fifo.stuck_group import TRIES, head_is_stuck, one_group_blocks
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
@@ -117,10 +117,12 @@ def _still(in_vain: int = 2, share: float | None = None, **over: Any) -> Facts:
         over: Other values for the 65 minutes.
     """
     counts = {"since": AT - 65 * PERIOD, "received": 2_130, "deleted": 2_000, **over}
-    before = None if share is None else measured(received=1_000, deleted=round(1_000 * (1 - share)))
+    before = (
+        None if share is None else measurement(received=1_000, deleted=round(1_000 * (1 - share)))
+    )
     by_minute = (in_vain, 2, 2, 4 - in_vain) * 16
-    recent = Recent(0, 0, measured(**counts), before, by_minute)
-    return but(_BLOCKED, deleted=360, oldest_age_seconds_now=3_900, recent=recent)
+    recent = Recent(0, 0, measurement(**counts), before, by_minute)
+    return vary(_BLOCKED, deleted=360, oldest_age_seconds_now=3_900, recent=recent)
 
 
 FIFO_GROUP_BLOCKED = FixedSymptom(
@@ -138,7 +140,7 @@ FIFO_GROUP_BLOCKED = FixedSymptom(
     ),
     steps=(CreateDlq, AttachDlq),
     plan=plan,
-    beside=section_of_good_messages,
+    extra_sections=section_of_good_messages,
     gives_way_to=FIXED_FIRST,
     detection=Detection(
         detect, frozenset({Need.MEASUREMENTS, Need.MOVE_TASKS, Need.DLQ_SOURCES}), is_suspect
@@ -148,20 +150,22 @@ FIFO_GROUP_BLOCKED = FixedSymptom(
         QueueExample("one group stands still while others flow", _still(), _ATTACH),
         QueueExample("fewer came to nothing before", _still(0, 0.01), _ATTACH),
         QueueExample(
-            "a DLQ takes it hours later", but(_still(), RedrivePolicy=_LATE), "waits_for_dlq"
+            "a DLQ takes it hours later", vary(_still(), RedrivePolicy=_LATE), "waits_for_dlq"
         ),
-        QueueNearMiss("a DLQ has taken it by now", but(_still(), RedrivePolicy=_SOON)),
+        QueueNearMiss("a DLQ has taken it by now", vary(_still(), RedrivePolicy=_SOON)),
         QueueNearMiss("as many come to nothing by chance", _still(0)),
         QueueNearMiss("as many came to nothing before", _still(0, 0.06)),
         QueueNearMiss("the oldest is new", _still(since=AT - 29 * PERIOD)),
-        QueueNearMiss("twenty timeouts are not over", but(_still(), VisibilityTimeout=200)),
+        QueueNearMiss("twenty timeouts are not over", vary(_still(), VisibilityTimeout=200)),
         QueueNearMiss(
-            "one message takes very long, and is received once", but(_BLOCKED, received=1)
+            "one message takes very long, and is received once", vary(_BLOCKED, received=1)
         ),
-        QueueNearMiss("several groups are tried", but(_BLOCKED, groups_in_flight_now=3)),
-        QueueNearMiss("DLQ messages are being moved back", but(_BLOCKED, move_task_running=True)),
+        QueueNearMiss("several groups are tried", vary(_BLOCKED, groups_in_flight_now=3)),
+        QueueNearMiss("DLQ messages are being moved back", vary(_BLOCKED, move_task_running=True)),
         QueueNearMiss("it takes DLQ messages itself", as_dlq(_BLOCKED)),
-        QueueNearMiss("a DLQ takes it after five receives", but(_BLOCKED, RedrivePolicy=_REDRIVE)),
-        QueueNearMiss("a standard queue holds no groups up", but(_BLOCKED, queue_arn=STANDARD_ARN)),
+        QueueNearMiss("a DLQ takes it after five receives", vary(_BLOCKED, RedrivePolicy=_REDRIVE)),
+        QueueNearMiss(
+            "a standard queue holds no groups up", vary(_BLOCKED, queue_arn=STANDARD_ARN)
+        ),
     ),
 )

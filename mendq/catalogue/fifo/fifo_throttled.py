@@ -69,10 +69,10 @@ FIFO_THROTTLED = FixedSymptom(
     aws_page=f"{SQS_GUIDE}/high-throughput-fifo.html",
     seen_as=seen_as_labelled("empty_receives", on_fifo),
     # High throughput does nothing for other calls.
-    speaks=carries_messages,
+    is_evidence=carries_messages,
     steps=HIGH_THROUGHPUT,
     plan=plan,
-    beside=QuotaSection("calls of each API action", f"{_FIXED}; with it, by region", "sqs"),
+    extra_sections=QuotaSection("calls of each API action", f"{_FIXED}; with it, by region", "sqs"),
     examples=lambda: (
         CallExample("a queue as SQS makes it", _THROTTLED, _queue("queue"), _BOTH),
         CallExample(

@@ -110,9 +110,9 @@ KMS_DENIED = NotifiedSymptom(
     aws_page=f"{SQS_GUIDE}/sqs-key-management.html",
     seen_as=seen_as_labelled("kms_denied"),
     plan=plan,
-    shows=KEY_ATTRIBUTES,
-    beside=before_granting,
-    mass=Advice("Look for the key that these queues share, and who changed its policy."),
+    shown_attributes=KEY_ATTRIBUTES,
+    extra_sections=before_granting,
+    advice_if_many=Advice("Look for the key that these queues share, and who changed its policy."),
     examples=lambda: (
         CallExample("a sender without a grant", _SENT, _BY_KEY, "key_not_granted"),
         CallExample("a service that meets AWS's own key", _SENT, _BY_SQS, "aws_managed_key"),

@@ -55,8 +55,10 @@ KMS_KEY_UNUSABLE = NotifiedSymptom(
     aws_page="https://docs.aws.amazon.com/kms/latest/developerguide/key-state.html",
     seen_as=seen_as_labelled("kms_key_unusable"),
     plan=plan,
-    shows=KEY_ATTRIBUTES,
-    mass=Advice("Look for the key that these queues share, and who disabled or deletes it."),
+    shown_attributes=KEY_ATTRIBUTES,
+    advice_if_many=Advice(
+        "Look for the key that these queues share, and who disabled or deletes it."
+    ),
     examples=lambda: (
         _caught("a disabled key", "SendMessage", "KMS.DisabledException"),
         _caught("an alias that leads nowhere", "SendMessage", "KMS.NotFoundException", "alias/x"),

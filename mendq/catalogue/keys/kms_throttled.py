@@ -76,9 +76,9 @@ KMS_THROTTLED = FixedSymptom(
     steps=(SetKmsDataKeyReusePeriod,),
     plan=plan,
     autonomy=Mode.HEAL,
-    shows=KEY_ATTRIBUTES,
-    beside=QuotaSection("cryptographic operations", _REQUESTS, "kms", "L-6E3AF000"),
-    mass=Advice(
+    shown_attributes=KEY_ATTRIBUTES,
+    extra_sections=QuotaSection("cryptographic operations", _REQUESTS, "kms", "L-6E3AF000"),
+    advice_if_many=Advice(
         "All callers of a region share KMS's request quota, whichever key they use: look for "
         "who uses it up, and ask for more where it is too small.",
         request_quotas,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mendq.catalogue.examples import ROLE, but, with_policy
+from mendq.catalogue.examples import ROLE, vary, with_policy
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
     DetectedFault,
@@ -77,7 +77,7 @@ def _services_in(statement: Statement) -> Iterator[str]:
 def _queue(key: str = AWS_MANAGED_ALIAS, **statement: object) -> Facts:
     """A queue with a key, to which a topic may send; `statement` over that of its policy."""
     topic = {"Principal": {"Service": "sns.amazonaws.com"}, **statement}
-    return but(with_policy(**topic), KmsMasterKeyId=key)
+    return vary(with_policy(**topic), KmsMasterKeyId=key)
 
 
 _TOPIC = {"ArnEquals": {"aws:SourceArn": "arn:aws:sns:us-east-1:123456789012:orders"}}
@@ -90,7 +90,7 @@ SERVICE_CANNOT_USE_KEY = NotifiedSymptom(
     aws_page=f"{SQS_GUIDE}/sqs-key-management.html",
     plan=plan,
     gives_way_to=SAID_BY,
-    shows=("Policy", "KmsMasterKeyId"),
+    shown_attributes=("Policy", "KmsMasterKeyId"),
     detection=Detection(detect, frozenset({Need.QUEUE, Need.OPEN_CASES}), of_configuration=True),
     examples=lambda: (
         QueueExample("a topic, by its principal", _queue(), "aws_managed_key"),
@@ -105,6 +105,6 @@ SERVICE_CANNOT_USE_KEY = NotifiedSymptom(
         QueueNearMiss(
             "a service that may only receive", _queue(Action=granted_by(("ReceiveMessage",)))
         ),
-        QueueNearMiss("its failed calls have opened a case", but(_queue(), open_symptoms=SAID_BY)),
+        QueueNearMiss("its failed calls have opened a case", vary(_queue(), open_symptoms=SAID_BY)),
     ),
 )

@@ -100,7 +100,7 @@ MESSAGE_TOO_LONG = FixedSymptom(
     needs=frozenset({Need.QUEUE, Need.DLQ}),
     steps=(SetMaximumMessageSize,),
     plan=plan,
-    shows=(SetMaximumMessageSize.attribute, "RedrivePolicy"),
+    shown_attributes=(SetMaximumMessageSize.attribute, "RedrivePolicy"),
     examples=lambda: (
         _caught("a queue from the days of 256 KB", 262_144, _taking(262_144)),
         _caught("what the event says is not how far it goes", 1_024, _taking(65_536)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mendq.catalogue.examples import A_DAY, as_dlq, but, standard
+from mendq.catalogue.examples import A_DAY, as_dlq, standard, vary
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
     DetectedFault,
@@ -85,7 +85,7 @@ _BEHIND = standard(
     oldest_age_seconds_before=3 * A_DAY - 3_600,
     oldest_age_seconds_now=3 * A_DAY + 7_200,
 )
-_NOTHING_LONGER = but(
+_NOTHING_LONGER = vary(
     _BEHIND, MessageRetentionPeriod=LONGEST_SECONDS, deleted=0, oldest_age_seconds_now=11 * A_DAY
 )
 _QUICKER = {"received": 5_000, "deleted": 5_000}
@@ -104,8 +104,8 @@ MESSAGES_ABOUT_TO_EXPIRE = FixedSymptom(
     examples=lambda: (
         QueueExample("consumers fall behind, three of four days are over", _BEHIND, _RAISED),
         QueueExample("nothing longer is to be had", _NOTHING_LONGER, "retention_at_its_longest"),
-        QueueNearMiss("just three quarters", but(_BEHIND, oldest_age_seconds_now=3 * A_DAY)),
-        QueueNearMiss("old, and gone by tonight", but(_BEHIND, **_QUICKER, backlog_now=600)),
+        QueueNearMiss("just three quarters", vary(_BEHIND, oldest_age_seconds_now=3 * A_DAY)),
+        QueueNearMiss("old, and gone by tonight", vary(_BEHIND, **_QUICKER, backlog_now=600)),
         QueueNearMiss("DLQ messages: the metric counts from the move", as_dlq(_BEHIND)),
     ),
 )

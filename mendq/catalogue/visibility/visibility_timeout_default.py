@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from mendq.catalogue.dlq.attach import FIXED_FIRST
-from mendq.catalogue.examples import AT, FUNCTION, but, standard
+from mendq.catalogue.examples import AT, FUNCTION, standard, vary
 from mendq.catalogue.symptom import (
     DetectedFault,
     Detection,
@@ -85,9 +85,9 @@ VISIBILITY_TIMEOUT_DEFAULT = FixedSymptom(
         QueueNearMiss("nobody knows how long runs take", _ran(None)),
         QueueNearMiss("its function fails", _ran(24.0, 0.5)),
         RefusalExample(
-            "the ceiling", but(_ran(), tags={MAX_VISIBILITY_TAG: "184"}), "over_ceiling"
+            "the ceiling", vary(_ran(), tags={MAX_VISIBILITY_TAG: "184"}), "over_ceiling"
         ),
         RefusalExample("somebody has chosen since", _ran(VisibilityTimeout=60), "need_already_met"),
-        RefusalExample("a tag", but(_ran(), tags={MAX_VISIBILITY_TAG: "?"}), "tag_unreadable"),
+        RefusalExample("a tag", vary(_ran(), tags={MAX_VISIBILITY_TAG: "?"}), "tag_unreadable"),
     ),
 )

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from mendq.catalogue.dlq.attach import FIXED_FIRST
-from mendq.catalogue.examples import FUNCTION, as_dlq, but, standard
+from mendq.catalogue.examples import FUNCTION, as_dlq, standard, vary
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
     DetectedFault,
@@ -115,7 +115,7 @@ VISIBILITY_TIMEOUT_TOO_LONG = FixedSymptom(
             "runs may be long", _queue(10_800, lambda_consumers=(_ran(timeout_seconds=900),))
         ),
         QueueNearMiss(
-            "a tag names half of it", but(_queue(7_200), tags={MAX_PROCESSING_TAG: "2400"})
+            "a tag names half of it", vary(_queue(7_200), tags={MAX_PROCESSING_TAG: "2400"})
         ),
         QueueNearMiss("messages are handled twice", _queue(received=1_300, deleted=1_250)),
         QueueNearMiss("people look at DLQ messages", as_dlq(_queue())),

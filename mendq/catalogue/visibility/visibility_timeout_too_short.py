@@ -154,7 +154,7 @@ VISIBILITY_TIMEOUT_TOO_SHORT = FixedSymptom(
         *seen_as_labelled("visibility_timeout_too_short"),
         SeenAs(_BY_HANDLE, "InvalidParameterValue", handle_has_expired),
     ),
-    speaks=lambda call: not call.may_be_a_race,
+    is_evidence=lambda call: not call.may_be_a_race,
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     steps=(SetVisibilityTimeout,),
     plan=visibility.plan_needed_timeout,

@@ -247,7 +247,9 @@ def calls_of(symptom: Symptom, queue_arn: str) -> frozenset[str]:
 
 
 def _ways(symptom: Symptom, queue_arn: str) -> list[SeenAs]:
-    return [each for each in symptom.seen_as if queue_arn == ANY_QUEUE or each.on(queue_arn)]
+    return [
+        each for each in symptom.seen_as if queue_arn == ANY_QUEUE or each.fits_queue(queue_arn)
+    ]
 
 
 def not_logged(trails: Sequence[Trail], queue_arns: Sequence[str]) -> dict[str, frozenset[str]]:

@@ -78,7 +78,7 @@ def _described(symptom: Symptom, call: FailedCall) -> dict[str, Any]:
     return {
         "sentence": symptom.sentence,
         "ships_as": symptom.ships_as,
-        "counts_as_evidence": symptom.speaks(call),
+        "counts_as_evidence": symptom.is_evidence(call),
         "evidence_needed": _EVIDENCE_NEEDED,
         "facts_needed": sorted(each.name.lower() for each in symptom.needs),
         "steps": [each.attribute for each in symptom.steps],
