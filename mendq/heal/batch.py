@@ -47,8 +47,15 @@ from mendq.catalogue.visibility.visibility_timeout_too_short import (
     VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT,
 )
 from mendq.heal.apply import carry_out
-from mendq.heal.decide import NeedsFacts, NeedsReach, decide
-from mendq.heal.gather import Group, add_facts, add_reach, count_reach, gather_history
+from mendq.heal.decide import NeedsFacts, decide
+from mendq.heal.gather import (
+    Group,
+    add_facts,
+    add_reach,
+    count_reach,
+    gather_and_decide,
+    gather_history,
+)
 from mendq.heal.guardrails import COINCIDENCE_QUEUES, SECONDS_TO_WRITE
 from mendq.heal.outcome import Outcome, declined_outcome
 from mendq.heal.situation import Situation
@@ -419,10 +426,8 @@ def _heal_one(situation: Situation, spread: frozenset[str], run: FixContext) -> 
     """
     if len(spread) <= COINCIDENCE_QUEUES:
         situation = situation.with_reach(Reach(spread), run.remaining_seconds())
-    decision = decide(situation)
-    if isinstance(decision, NeedsReach):
-        situation = add_reach(situation, spread, run)
-        decision = decide(situation)
+    count_queues = partial(add_reach, spread=spread, run=run)
+    decision, situation = gather_and_decide(situation, count_queues=count_queues)
     return carry_out(decision, situation, run)
 
 

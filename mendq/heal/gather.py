@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -28,6 +28,7 @@ from mendq.cases.seen_moves import MovesByName
 from mendq.cases.spread import Reach
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue.symptom import Symptom
+from mendq.heal.decide import Decision, NeedsFacts, NeedsReach, decide
 from mendq.heal.guardrails import COINCIDENCE_QUEUES
 from mendq.heal.outcome import Outcome, declined_outcome
 from mendq.heal.recover import recover
@@ -65,6 +66,37 @@ class Group(Struct, frozen=True, eq=False):
     def callers(self) -> frozenset[str]:
         """The principals whose calls failed."""
         return frozenset(call.principal_arn for call in self.calls)
+
+
+# A function that adds to a situation what `decide` asked for.
+Gather = Callable[[Situation], Situation]
+
+
+def gather_and_decide(
+    situation: Situation, *, count_queues: Gather, read_queue: Gather | None = None
+) -> tuple[Decision, Situation]:
+    """Ask `decide`, gather what it needs, and ask again, until the decision is final.
+
+    Every caller of `decide` uses this loop. They differ only in how they gather.
+
+    Args:
+        situation: The symptom and the queue to decide about.
+        count_queues: Answers `NeedsReach`. Returns the situation with the number of queues that
+            show the symptom (`reach`).
+        read_queue: Answers `NeedsFacts`. Returns the situation with the queue's facts. None if the
+            situation has them already.
+
+    Returns:
+        The final decision, and the situation with everything that was gathered for it.
+    """
+    decision = decide(situation)
+    if isinstance(decision, NeedsFacts) and read_queue is not None:
+        situation = read_queue(situation)
+        decision = decide(situation)
+    if isinstance(decision, NeedsReach):
+        situation = count_queues(situation)
+        decision = decide(situation)
+    return decision, situation
 
 
 def gather_history(group: Group, run: FixContext, *, alone: bool) -> Situation | Outcome:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from msgspec import structs
@@ -19,8 +20,15 @@ from mendq.cases.view import CaseStoreView, with_what_refused
 from mendq.catalogue import BY_NAME
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.apply import carry_out
-from mendq.heal.decide import Decision, NeedsFacts, NeedsReach, decide, is_approved_by_person
-from mendq.heal.gather import add_reach, find_autonomy, find_mode, gather_facts, make_situation
+from mendq.heal.decide import is_approved_by_person
+from mendq.heal.gather import (
+    add_reach,
+    find_autonomy,
+    find_mode,
+    gather_and_decide,
+    gather_facts,
+    make_situation,
+)
 from mendq.heal.outcome import Outcome, declined_outcome
 from mendq.heal.recover import recover
 from mendq.heal.situation import Situation
@@ -78,15 +86,11 @@ def _continue(case: Case, symptom: Symptom, view: CaseStoreView, run: FixContext
     situation = make_situation(
         symptom, facts, mode, view, run, waiting_case=case, is_gone=tags is None
     )
-    decision: Decision = decide(situation)
-    if isinstance(decision, NeedsFacts):
-        situation = _add_facts(situation, case, run)
-        decision = decide(situation)
-    if isinstance(decision, NeedsReach):
-        word = counted_as(symptom.name, facts.tags)
-        spread = run.case_store.spread_to([case.queue_arn], word, run.now)
-        situation = add_reach(situation, spread, run)
-        decision = decide(situation)
+    decision, situation = gather_and_decide(
+        situation,
+        read_queue=partial(_add_facts, case=case, run=run),
+        count_queues=partial(_count_queues, run=run),
+    )
     return carry_out(decision, situation, run)
 
 
@@ -116,3 +120,15 @@ def _add_facts(situation: Situation, case: Case, run: FixContext) -> Situation:
     else:
         facts = view.with_what_calls_said(facts, view.failures)
     return structs.replace(situation, facts=facts, is_read=True)
+
+
+def _count_queues(situation: Situation, run: FixContext) -> Situation:
+    """Note that the queue shows the symptom, and count the queues that showed it in the last hour.
+
+    Raises:
+        CaseStoreUnavailable, FactsUnavailable: The queues could not be counted.
+    """
+    facts = situation.facts
+    symptom_word = counted_as(situation.symptom.name, facts.tags)
+    spread = run.case_store.spread_to([facts.queue_arn], symptom_word, run.now)
+    return add_reach(situation, spread, run)

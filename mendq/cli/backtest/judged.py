@@ -21,7 +21,8 @@ from mendq.catalogue import BY_NAME
 from mendq.catalogue.symptom import Symptom
 from mendq.cli.backtest.configuration import Configuration, Tags
 from mendq.cli.scan.dry_run import CANNOT_SAY, WouldDo, describe_decision
-from mendq.heal.decide import Decision, NeedsFacts, RecordTransition, WriteFix, decide
+from mendq.heal.decide import Decision, RecordTransition, WriteFix
+from mendq.heal.gather import gather_and_decide
 from mendq.heal.guardrails import COINCIDENCE_QUEUES
 from mendq.heal.situation import Situation
 from mendq.model.case import NOTIFICATIONS_PER_HOUR, Severity
@@ -118,15 +119,31 @@ class Backtest(Struct, frozen=True):
         facts, found = view.with_what_calls_said(facts, incident.believed), incident.believed
         known = symptom, facts, lowest, view, incident.at, "backtest", Owner.HEAL
         situation = Situation(*known, Limits(), Timing(), found, found.sightings)
-        reach = Reach(spread)
-        if len(spread) > COINCIDENCE_QUEUES:
-            every = {**self.configuration.tags, facts.queue_arn: facts.tags}
-            modes = {arn: it for arn, tags in every.items() if (it := mode_of(arn, tags, mode))}
-            reach = Reach.among(spread, modes, theirs)
-        decision = decide(situation)
-        if isinstance(decision, NeedsFacts):
-            decision = decide(structs.replace(situation, is_read=True, reach=reach))
+        decision, _ = gather_and_decide(
+            situation,
+            read_queue=lambda unread: structs.replace(unread, is_read=True),
+            count_queues=lambda uncounted: self._count_queues(uncounted, spread, mode),
+        )
         return _answer_of(decision, lowest)
+
+    def _count_queues(self, situation: Situation, spread: frozenset[str], mode: Mode) -> Situation:
+        """Return the situation with the number of queues that show the symptom.
+
+        Args:
+            situation: The symptom and the queue that is decided about.
+            spread: The queues that showed the symptom in the hour before the incident.
+            mode: The mode of the account that is assumed.
+        """
+        if len(spread) <= COINCIDENCE_QUEUES:
+            return structs.replace(situation, reach=Reach(spread))
+        facts = situation.facts
+        modes: dict[str, Mode] = {}
+        for queue_arn, tags in {**self.configuration.tags, facts.queue_arn: facts.tags}.items():
+            queue_mode = mode_of(queue_arn, tags, mode)
+            if queue_mode is not None:
+                modes[queue_arn] = queue_mode
+        reach = Reach.among(spread, modes, modes[facts.queue_arn])
+        return structs.replace(situation, reach=reach)
 
 
 def _left_alone(why: str) -> Answer:

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -47,10 +47,17 @@ from mendq.heal.decide import (
     NoteFailures,
     RecordTransition,
     WriteFix,
-    decide,
 )
-from mendq.heal.gather import Group, add_facts, add_reach, confirm_finding, make_managed_situation
+from mendq.heal.gather import (
+    Group,
+    add_facts,
+    add_reach,
+    confirm_finding,
+    gather_and_decide,
+    make_managed_situation,
+)
 from mendq.heal.outcome import Outcome
+from mendq.heal.situation import Situation
 from mendq.model.case import Case, State
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import counted_as
@@ -280,14 +287,13 @@ class DryRun(Struct, frozen=True, dict=True):
             situation = confirm_finding(group, situation, facts, run)
         if isinstance(situation, Outcome):
             return _refused(situation.refusal)
-        decision = decide(situation)
-        if isinstance(decision, NeedsFacts):
-            situation = add_facts(situation, run)
-            decision = decide(situation)
-        if isinstance(decision, NeedsReach):
-            spread = self._spread_of(symptom, facts.tags, shown)
-            situation = add_reach(situation, spread, run)
-            decision = decide(situation)
+
+        def count_queues(unsettled: Situation) -> Situation:
+            return add_reach(unsettled, self._spread_of(symptom, facts.tags, shown), run)
+
+        decision, situation = gather_and_decide(
+            situation, read_queue=partial(add_facts, run=run), count_queues=count_queues
+        )
         would, change = describe_decision(decision, finding.because), situation.facts.own_change
         if change is not None and would.steps:
             return replace(would, first=named_first(change, run.now))
