@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from enum import Enum
 
 from functions.entry import Call, Event, count_by_symptom, entry
+from mendq.aws.errors import CaseUnreadable
 from mendq.cases.context import FixContext
 from mendq.heal.apply import write
 from mendq.heal.batch import BatchResult, heal_failed_calls, heal_findings
@@ -18,28 +17,20 @@ HealCall = Call[OwnerSettings]
 MOST_CODES = 20
 
 
-class EventKind(Enum):
-    """Kind of an event: what heal must do with it."""
-
-    FAILED_CALLS = "failed calls"
-    FINDINGS = "findings"
-    CASE = "case"
-
-
 @entry(OwnerSettings)
 def handler(event: Event, call: HealCall) -> Event:
-    """Hand the event to the handler of its kind, and return that handler's answer."""
-    handle = HANDLERS[name_kind(event)]
-    return handle(event, call)
+    """Hand the event to the handler of its kind, and return that handler's answer.
 
-
-def name_kind(event: Event) -> EventKind:
-    """Name the kind of an event. An unknown event counts as a case, which is then unreadable."""
+    Raises:
+        CaseUnreadable: The event is of no kind that heal knows, or it names no case.
+    """
     if "found" in event:
-        return EventKind.FINDINGS
+        return handle_findings(event, call)
     if "Records" in event:
-        return EventKind.FAILED_CALLS
-    return EventKind.CASE
+        return handle_failed_calls(event, call)
+    if "case_id" in event:
+        return handle_case(event, call)
+    raise CaseUnreadable(f"neither failed calls, nor findings, nor a case: {event!s:.400}")
 
 
 def handle_failed_calls(event: Event, call: HealCall) -> Event:
@@ -62,16 +53,9 @@ def handle_case(event: Event, call: HealCall) -> Event:
     """Continue a case: `{"case_id", "queue_arn", "symptom"}`. Return the outcome.
 
     Raises:
-        CaseUnreadable: The event names no case, or is of no known kind.
+        CaseUnreadable: The event names no symptom, queue and case.
     """
     return call.answer_case(event, continue_case(event, _make_context(call)))
-
-
-HANDLERS: dict[EventKind, Callable[[Event, HealCall], Event]] = {
-    EventKind.FAILED_CALLS: handle_failed_calls,
-    EventKind.FINDINGS: handle_findings,
-    EventKind.CASE: handle_case,
-}
 
 
 def _make_context(call: HealCall) -> FixContext:
