@@ -21,11 +21,11 @@ from mendq.model.metrics import (
     LISTED,
     LONGEST,
     PERIOD,
-    Measured,
+    Measurement,
     Points,
     Window,
-    measured,
     series_of,
+    summarize_series,
 )
 from mendq.model.queue import parts_of
 
@@ -41,7 +41,7 @@ _WHOLE = "Complete"
 _MORE_FOLLOWS = "PartialData"
 
 
-def measure(clients: Clients, windows: Mapping[str, Window]) -> dict[str, Measured | None]:
+def measure(clients: Clients, windows: Mapping[str, Window]) -> dict[str, Measurement | None]:
     """What was measured by queue ARN, for at most QUEUES_A_CALL of them.
 
     None where CloudWatch has nothing to say, or not all of it.
@@ -56,11 +56,11 @@ def measure(clients: Clients, windows: Mapping[str, Window]) -> dict[str, Measur
     since = min(each.since for each in windows.values())
     until = max(each.until for each in windows.values())
     answered = read_series(clients, queries, since, until, of=", ".join(windows))
-    found = dict[str, Measured | None]()
+    found = dict[str, Measurement | None]()
     for n, (arn, window) in enumerate(windows.items()):
         known = {key: answered[f"{key}{n}"] for key in window.series if f"{key}{n}" in answered}
         # Half of what was asked for says nothing: what was not sent would look like a race.
-        found[arn] = measured(known, window) if len(known) == len(window.series) else None
+        found[arn] = summarize_series(known, window) if len(known) == len(window.series) else None
     return found
 
 

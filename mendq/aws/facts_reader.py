@@ -39,7 +39,7 @@ from mendq.model.case import Case
 from mendq.model.dlq import confirmed_among
 from mendq.model.facts import Facts, Need, QueueFacts, SoleSource
 from mendq.model.limits import Consent, Timing
-from mendq.model.metrics import CLOUDWATCH_LAG, Measured, Window
+from mendq.model.metrics import CLOUDWATCH_LAG, Measurement, Window
 from mendq.model.queue import arn_of_dlq, parts_of
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class FactsReader(Struct, frozen=True):
     def figures(self, names: Sequence[str]) -> Mapping[str, Figures]:
         return figures_of(self.clients, names, self.now)
 
-    def measured(self, windows: Mapping[str, Window]) -> Mapping[str, Measured | None]:
+    def measured(self, windows: Mapping[str, Window]) -> Mapping[str, Measurement | None]:
         return measure(self.clients, windows)
 
     def moves_by_name(self) -> frozenset[str]:

@@ -15,7 +15,7 @@ from mendq.model.evidence import Evidence, Sighting, granted_by
 from mendq.model.facts import Facts, LambdaConsumer, QueueFacts, SoleSource
 from mendq.model.failed_call import FailedCall, canonical
 from mendq.model.limits import Mode, Timing
-from mendq.model.metrics import Gauges, Measured
+from mendq.model.metrics import Gauges, Measurement
 from mendq.model.queue import DEFAULTS, MAX_RECEIVE_COUNT, Redrive
 from mendq.model.steps import SetMessageRetention
 
@@ -104,7 +104,7 @@ def not_taken(parameter: str, value: str) -> FailedCall:
 _FACTS = frozenset(field.name for field in fields(Facts))
 _ENDS = ("before", "now")
 _GAUGES = {f"{gauge.name}_{end}": (end, gauge.name) for gauge in fields(Gauges) for end in _ENDS}
-_COUNTS = frozenset(field.name for field in fields(Measured)) | _GAUGES.keys()
+_COUNTS = frozenset(field.name for field in fields(Measurement)) | _GAUGES.keys()
 
 
 def vary(facts: Facts, **over: Any) -> Facts:
@@ -138,10 +138,10 @@ def case(
     return made
 
 
-_NOTHING = Measured(AT - timedelta(hours=6), AT, 0, 0, 0, 0, Gauges(), Gauges(), 0)
+_NOTHING = Measurement(AT - timedelta(hours=6), AT, 0, 0, 0, 0, Gauges(), Gauges(), 0)
 
 
-def measurement(known: Measured = _NOTHING, /, **counted: Any) -> Measured:
+def measurement(known: Measurement = _NOTHING, /, **counted: Any) -> Measurement:
     """`counted` over what is known, which is six hours on which nothing went on where not said.
 
     `visible_now`, `backlog_before` are gauges at either end.

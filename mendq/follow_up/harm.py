@@ -11,7 +11,7 @@ from mendq.aws.queue import attributes_of
 from mendq.model.case import Case
 from mendq.model.facts import QueueFacts
 from mendq.model.harms import Sign, Signs, dlq_named, sign_of
-from mendq.model.metrics import Measured, Window
+from mendq.model.metrics import Measurement, Window
 from mendq.model.steps import CreateDlq
 
 # SQS sends one datapoint a minute. One datapoint alone shows nothing.
@@ -54,7 +54,7 @@ def _since(  # noqa: PLR0913
     *,
     begins_empty: bool = False,
     kinds: tuple[str, ...] = ("every queue",),
-) -> Measured | None:
+) -> Measurement | None:
     window = Window.ending(now, written_at, SHORTEST, is_new=begins_empty)
     if window is None:
         return None

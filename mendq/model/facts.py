@@ -11,7 +11,7 @@ from typing import Literal
 from mendq.model.case import Case
 from mendq.model.failed_call import RefusedBy
 from mendq.model.limits import Mode
-from mendq.model.metrics import Measured
+from mendq.model.metrics import Measurement
 from mendq.model.own_change import OwnChange
 from mendq.model.policy import Pinned
 from mendq.model.queue import number_in, parsed, parts_of, redrive_of
@@ -280,7 +280,7 @@ class Facts(QueueFacts):
     dlq: QueueFacts | None = None
     person_visibility_seconds: int | None = None
     stopped_consumers: tuple[str, ...] = ()
-    measured: Measured | None = None
+    measured: Measurement | None = None
     move_task_running: bool = False
     dlq_sources: tuple[QueueFacts, ...] | None = None
     unconfirmed_sources: tuple[str, ...] = ()

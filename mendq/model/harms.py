@@ -28,7 +28,7 @@ from enum import Enum
 from mendq.model.case import WROTE, Case, State
 from mendq.model.facts import Facts
 from mendq.model.limits import Timing
-from mendq.model.metrics import Measured
+from mendq.model.metrics import Measurement
 from mendq.model.own_change import OwnChange
 from mendq.model.queue import parts_of, redrive_of
 from mendq.model.steps import (
@@ -416,8 +416,8 @@ class Signs:
     the messages in the DLQ now; they count as arrivals only if Mendq made the DLQ with the change.
     """
 
-    queue: Measured | None = None
-    dlq: Measured | None = None
+    queue: Measurement | None = None
+    dlq: Measurement | None = None
     dlq_waiting: int = 0
 
 
@@ -436,7 +436,7 @@ def _describe_sign(sign: Sign, case: Case, step: Step, signs: Signs) -> str:
     return "" if signs.queue is None else _describe_queue_sign(sign, step, signs.queue)
 
 
-def _describe_queue_sign(sign: Sign, step: Step, measured: Measured) -> str:
+def _describe_queue_sign(sign: Sign, step: Step, measured: Measurement) -> str:
     """Return what the sign shows on the changed queue itself; empty if it shows no harm."""
     text = ""
     if sign is Sign.HELD_LONGER:
@@ -473,7 +473,7 @@ def _describe_arrivals(case: Case, signs: Signs) -> str:
     return f"{messages} moved to the DLQ {parts_of(dlq_arn).name}"
 
 
-def _describe_longer_holds(measured: Measured, step: Step) -> str:
+def _describe_longer_holds(measured: Measurement, step: Step) -> str:
     now, before = measured.now, measured.before
     grew_older = now.oldest_age_seconds - before.oldest_age_seconds
     timeout_seconds = int(step["after"]) if step["after"].isdigit() else 0
@@ -487,5 +487,5 @@ def _describe_longer_holds(measured: Measured, step: Step) -> str:
     return ""
 
 
-def _finishes_nothing(measured: Measured) -> bool:
+def _finishes_nothing(measured: Measurement) -> bool:
     return measured.received >= RECEIVES_IN_VAIN and not measured.deleted

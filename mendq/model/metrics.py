@@ -167,14 +167,14 @@ class Recent:
 
     received: int = 0
     deduplicated: int = 0
-    standstill: Measured | None = None
-    before: Measured | None = None
+    standstill: Measurement | None = None
+    before: Measurement | None = None
     fruitless_by_minute: tuple[int, ...] = ()
-    stretches: tuple[Measured, ...] = ()
+    stretches: tuple[Measurement, ...] = ()
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
     """One queue between `since` and `until`: sums of what was counted, and both ends of the rest.
 
     `until` is early enough that CloudWatch has the last minute; `since` is never before the queue
@@ -342,7 +342,9 @@ _AN_HOUR = timedelta(hours=1)
 Series = Mapping[str, Points]
 
 
-def measured(series: Series, window: Window, *, is_part: bool = False) -> Measured | None:
+def summarize_series(
+    series: Series, window: Window, *, is_part: bool = False
+) -> Measurement | None:
     """What the datapoints by key amount to; None where CloudWatch knows nothing of the queue.
 
     Of what `is_part` of a window nobody asks what was lately.
@@ -374,7 +376,7 @@ def measured(series: Series, window: Window, *, is_part: bool = False) -> Measur
     deleted_at = [at for at, value in points["deleted"] if value]
     after_delete = deleted_at[-1] + datetime.resolution if deleted_at else window.until
     backlogs = _backlogs(points)
-    return Measured(
+    return Measurement(
         since=window.since,
         until=window.until,
         # After silence all of them: the queue was empty.
@@ -412,12 +414,12 @@ def _backlogs(points: Series) -> list[int]:
     return [round(sum(values.get(at, 0) for values in gauged)) for at in sorted(minutes)]
 
 
-def _stretches(points: Series, window: Window) -> tuple[Measured, ...]:
-    found = list[Measured]()
+def _stretches(points: Series, window: Window) -> tuple[Measurement, ...]:
+    found = list[Measurement]()
     until = window.until
     while until > window.since:
         since = max(window.since, until - STRETCH)
-        stretch = measured(points, Window(since, until), is_part=True)
+        stretch = summarize_series(points, Window(since, until), is_part=True)
         if stretch is None:
             break
         # All of its minutes: what was sent in the first one may have been deleted in it.
@@ -453,7 +455,7 @@ def _recent(points: Series, window: Window) -> Recent:
     minutes = (at for at, _ in points["age"] if at > began)
     in_vain = (counts["received"].get(at, 0) - counts["deleted"].get(at, 0) for at in minutes)
     parts = (Window(began, window.until), Window(window.since, began))
-    still, before = (measured(points, each, is_part=True) for each in parts)
+    still, before = (summarize_series(points, each, is_part=True) for each in parts)
     return Recent(received, dropped, still, before, tuple(map(int, in_vain)), stretches)
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from shlex import quote
 
 from mendq.model.case import Case
-from mendq.model.metrics import Measured
+from mendq.model.metrics import Measurement
 from mendq.model.queue import parts_of, public_url
 from mendq.notifications.text import Section, command_line, exact_json
 
@@ -56,7 +56,9 @@ def tag_command(tag: str, queue_arn: str) -> str:
     return f"{_sqs('tag-queue', queue_arn)} --tags {tag}"
 
 
-def metric_command(queue_arn: str, metric: str, statistic: str, measured: Measured | None) -> str:
+def metric_command(
+    queue_arn: str, metric: str, statistic: str, measured: Measurement | None
+) -> str:
     """The `aws` command that shows a metric of the queue as it was measured; empty if it was not.
 
     Metric and statistic are words of ours, so neither is quoted.

@@ -29,7 +29,7 @@ from mendq.cases.made_dlqs import MadeDlqs
 from mendq.cases.seen_moves import MovesByName
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Consent
-from mendq.model.metrics import Measured, Window
+from mendq.model.metrics import Measurement, Window
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda.type_defs import EventSourceMappingConfigurationTypeDef as Mapping_
@@ -183,7 +183,7 @@ class ScanReader(FactsReader, frozen=True):
         unknown = (anew or not self.retained.knows(("figures", name)) for name in names)
         return len(FIGURES) * sum(unknown)
 
-    def measured(self, windows: Mapping[str, Window]) -> Mapping[str, Measured | None]:
+    def measured(self, windows: Mapping[str, Window]) -> Mapping[str, Measurement | None]:
         """Those that are known are not asked about again: each metric is billed."""
         asked = {arn: ("measured", arn, window) for arn, window in windows.items()}
         unknown = {arn: windows[arn] for arn in windows if not self.retained.knows(asked[arn])}

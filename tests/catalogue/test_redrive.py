@@ -49,7 +49,7 @@ from mendq.model.case import FINAL, Case, State
 from mendq.model.facts import Facts, QueueFacts
 from mendq.model.limits import Consent, Mode
 from mendq.model.metrics import LATELY, Window
-from mendq.model.metrics import measured as measured_in
+from mendq.model.metrics import summarize_series as measured_in
 from mendq.model.plan import Ignore, Plan, Refuse
 from mendq.model.steps import RedriveMessages, SetMessageRetention
 from tests.catalogue.asking import answer_to, found_in, golden, planned, refused

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from mendq.catalogue.fifo.stuck_group import head_is_stuck
-from mendq.model.metrics import Window, measured, series_of
+from mendq.model.metrics import Window, series_of, summarize_series
 from tests.prove.look_alikes import Played, Scene, between, burst, sends
 from tests.prove.simulated_queues import FAILS, HOUR, MINUTE, NOW, Message
 
@@ -30,7 +30,7 @@ def is_found(seed: int = 1, timeout: int = 30, every: float = 10, **scene: Any) 
     world.run(world.end)
     (queue,) = world.queues
     series = {key: [*queue.series(asked.metric)] for key, asked in ASKED.items()}
-    found = measured(series, Window(NOW - timedelta(hours=made.hours), NOW))
+    found = summarize_series(series, Window(NOW - timedelta(hours=made.hours), NOW))
     assert found is not None
     return head_is_stuck(found, timeout)
 

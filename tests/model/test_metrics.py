@@ -20,10 +20,10 @@ from mendq.model.metrics import (
     LONGEST,
     SURPLUS_MESSAGES,
     Gauges,
-    Measured,
+    Measurement,
     Window,
-    measured,
     series_of,
+    summarize_series,
 )
 
 SINCE = datetime(2026, 11, 16, 3, tzinfo=UTC)
@@ -44,13 +44,15 @@ HAPPENINGS = {
 
 def in_window(
     hours: float, is_new: bool = False, /, **series: Sequence[tuple[int, float]]
-) -> Measured | None:
+) -> Measurement | None:
     """What the datapoints, by the minute since SINCE, amount to."""
     points = {key: [(SINCE + n * MINUTE, v) for n, v in each] for key, each in series.items()}
-    return measured(points, Window(SINCE, SINCE + hours * HOUR, is_new))
+    return summarize_series(points, Window(SINCE, SINCE + hours * HOUR, is_new))
 
 
-def known(hours: float, is_new: bool = False, /, **series: Sequence[tuple[int, float]]) -> Measured:
+def known(
+    hours: float, is_new: bool = False, /, **series: Sequence[tuple[int, float]]
+) -> Measurement:
     found = in_window(hours, is_new, **series)
     assert found is not None
     return found
@@ -62,7 +64,7 @@ def played(
     begins: int = 0,
     *,
     is_new: bool = False,
-) -> Measured:
+) -> Measurement:
     """A queue played through; each minute's backlog is what it is after so many happenings."""
     backlog, series = 0, defaultdict[str, list[tuple[int, float]]](list)
     for n, happenings in enumerate(minutes, begins):
@@ -193,7 +195,9 @@ LATE = examples.measurement(received=60, deleted=60, backlog_before=4, backlog_n
         (examples.measurement(LATE, backlog_now=5), False),
     ],
 )
-def test_a_race_is_a_surplus_that_nothing_else_explains(counted: Measured, *, races: bool) -> None:
+def test_a_race_is_a_surplus_that_nothing_else_explains(
+    counted: Measurement, *, races: bool
+) -> None:
     assert counted.shows_a_race is races
 
 
@@ -205,7 +209,9 @@ ANY = st.builds(examples.measurement, **dict.fromkeys(COUNTED, st.integers(0, 10
 
 
 @given(ANY, st.booleans(), st.booleans())
-def test_a_race_is_never_a_consumer_that_fails(counted: Measured, fails: bool, fifo: bool) -> None:
+def test_a_race_is_never_a_consumer_that_fails(
+    counted: Measurement, fails: bool, fifo: bool
+) -> None:
     function = LambdaConsumer("arn:f", 30, 0, 0.1, error_share=float(fails))
     arn = examples.QUEUE_ARN if fifo else examples.STANDARD_ARN
     facts = examples.standard(measured=counted, lambda_consumers=(function,))
@@ -283,7 +289,7 @@ def test_counts_are_summed_and_a_backlog_is_all_that_is_there_at_both_ends() -> 
     assert (now.noisy_groups, now.quiet_visible, now.quiet_oldest_age_seconds) == (2, 7, 60)
 
 
-def with_last_delete_at(minute: int, every: int) -> Measured:
+def with_last_delete_at(minute: int, every: int) -> Measurement:
     """Six hours of two sends and two receives a minute; the deletes end at `minute`."""
     steady = [(n, 2) for n in range(360)]
     return known(

@@ -10,7 +10,7 @@ from mendq.catalogue.visibility.needed_timeout import failing_consumer
 from mendq.model.dlq import attributes_of_dlq
 from mendq.model.facts import Facts, QueueFacts
 from mendq.model.limits import Mode
-from mendq.model.metrics import Measured
+from mendq.model.metrics import Measurement
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal, Refuse
 from mendq.model.queue import (
     MAX_RECEIVE_COUNT,
@@ -71,7 +71,7 @@ def failing_in(facts: Facts) -> DetectedFault | None:
     )
 
 
-def _is_another_s(facts: Facts, measured: Measured) -> bool:
+def _is_another_s(facts: Facts, measured: Measurement) -> bool:
     """Return True if another symptom explains the receives without a delete.
 
     That is a visibility timeout that is too short, one message that blocks its FIFO group, a
@@ -86,13 +86,13 @@ def _is_another_s(facts: Facts, measured: Measured) -> bool:
     )
 
 
-def _group_is_blocked(facts: Facts, measured: Measured) -> bool:
+def _group_is_blocked(facts: Facts, measured: Measurement) -> bool:
     """Return True if one message at the head of a FIFO group explains the unfinished messages."""
     is_stuck = facts.is_fifo and head_is_stuck(measured, facts.visibility_seconds)
     return one_group_blocks(measured) or is_stuck
 
 
-def _leaves_messages(facts: Facts, measured: Measured) -> bool:
+def _leaves_messages(facts: Facts, measured: Measurement) -> bool:
     """True if more messages are left unfinished than a few bad ones explain."""
     is_many = measured.messages >= FEWEST_MESSAGES
     if measured.deleted == 0 and measured.sent:
@@ -109,7 +109,7 @@ def _leaves_messages(facts: Facts, measured: Measured) -> bool:
     return measured.unfinished > measured.inexact_by and not _are_bad_messages(facts, measured)
 
 
-def _are_bad_messages(facts: Facts, measured: Measured) -> bool:
+def _are_bad_messages(facts: Facts, measured: Measurement) -> bool:
     """Return True if the messages that are left look like a few that never finish.
 
     Such messages are received once in each visibility timeout. On average they were there for half
@@ -197,7 +197,7 @@ def _highest_mode(facts: Facts) -> Mode:
     return Mode.HEAL
 
 
-def _sums_of_finished(facts: Facts, measured: Measured) -> Measured:
+def _sums_of_finished(facts: Facts, measured: Measurement) -> Measurement:
     """Return the sums that show best how often finished messages were received.
 
     If a FIFO group is blocked, use the sums since then: they cover the messages of other groups. If
@@ -215,7 +215,7 @@ def _sums_of_finished(facts: Facts, measured: Measured) -> Measured:
     return lately or measured
 
 
-def _last_hour(measured: Measured) -> Measured | None:
+def _last_hour(measured: Measurement) -> Measurement | None:
     """The sums of the last hour; None if nothing is known of its minutes."""
     last = measured.recent.stretches[-2:]
     if not last:
@@ -366,7 +366,7 @@ def _cause_first(facts: Facts) -> Refusal | None:
     return _nothing_finished(facts, measured)
 
 
-def _nothing_finished(facts: Facts, measured: Measured) -> Refusal | None:
+def _nothing_finished(facts: Facts, measured: Measurement) -> Refusal | None:
     """Refuse a DLQ if consumers finish too few messages, even if too few arrive for a page."""
     lately = _Counts.lately(measured)
     if measured.has_stopped_finishing:
@@ -407,11 +407,11 @@ class _Counts:
     received: int
 
     @classmethod
-    def of(cls, measured: Measured) -> _Counts:
+    def of(cls, measured: Measurement) -> _Counts:
         return cls(measured.sent, measured.deleted, measured.received - measured.now.in_flight)
 
     @classmethod
-    def lately(cls, measured: Measured) -> _Counts:
+    def lately(cls, measured: Measurement) -> _Counts:
         """Return the counts of the last hour; all are 0 if its minutes are not known."""
         last = measured.recent.stretches[-2:]
         return cls(
@@ -435,7 +435,7 @@ def _receives_command(facts: Facts) -> str:
     return metric_command(facts.queue_arn, "NumberOfMessagesReceived", "Sum", facts.measured)
 
 
-def _finishes_others(measured: Measured) -> bool:
+def _finishes_others(measured: Measurement) -> bool:
     """Return True if consumers finish most messages, also in the last hour, and a few come back."""
     return (
         measured.deleted > measured.now.backlog

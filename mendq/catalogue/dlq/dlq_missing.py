@@ -32,7 +32,7 @@ from mendq.catalogue.symptom import (
 from mendq.model.dlq import arn_of_quarantine
 from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.limits import Limits
-from mendq.model.metrics import PERIOD, STRETCH, Measured
+from mendq.model.metrics import PERIOD, STRETCH, Measurement
 from mendq.model.plan import Plan, Refusal
 from mendq.model.queue import DLQ_SUFFIX, FIFO, MAX_RECEIVE_COUNT, Redrive
 from mendq.model.steps import AttachDlq, CreateDlq
@@ -127,7 +127,7 @@ def _why_it_needs_one(facts: Facts) -> str | None:
     )
 
 
-def _comes_back(facts: Facts, measured: Measured) -> bool:
+def _comes_back(facts: Facts, measured: Measurement) -> bool:
     """Return True if some messages stay in the queue and are received again and again.
 
     If the queue was empty at times, consumers finished every message that they received again.
@@ -151,13 +151,13 @@ def _tries(facts: Facts, lasted: timedelta) -> float:
     return lasted.total_seconds() / max(facts.visibility_seconds, 1)
 
 
-def _few_stay_by_sums(facts: Facts, measured: Measured) -> bool:
+def _few_stay_by_sums(facts: Facts, measured: Measurement) -> bool:
     """Return True if a few messages that never finish explain the whole backlog, by the sums."""
     bad = measured.fruitless_receives / max(_tries(facts, measured.lasted), 1)
     return bad >= LEAST_BAD and measured.now.backlog <= MOST_TIMES_BAD * bad + 1
 
 
-def _few_stay_lately(facts: Facts, measured: Measured) -> bool:
+def _few_stay_lately(facts: Facts, measured: Measurement) -> bool:
     """Return True if the queue held hardly anything but messages that never finish.
 
     This looks at the last hour, or at the whole measured time if visibility timeouts are long.
@@ -177,7 +177,7 @@ def _few_stay_lately(facts: Facts, measured: Measured) -> bool:
     )
 
 
-def _few_stay_among_many(facts: Facts, stretches: Sequence[Measured]) -> bool:
+def _few_stay_among_many(facts: Facts, stretches: Sequence[Measurement]) -> bool:
     """Return True if a few messages that never finish hide in the traffic of a busy queue.
 
     Few receives lead to no delete, and about as many in the first half of the time as in the
@@ -231,7 +231,7 @@ class _Stays:
         return is_unexplained and self.usual - self.fewest > sqrt(self.usual)
 
     @classmethod
-    def of(cls, facts: Facts, stretches: Sequence[Measured]) -> _Stays | None:
+    def of(cls, facts: Facts, stretches: Sequence[Measurement]) -> _Stays | None:
         backlogs = [
             stretch.usual_messages for stretch in stretches if stretch.usual_messages is not None
         ]
@@ -259,7 +259,7 @@ class _Stays:
         )
 
 
-def _count_in_vain(stretches: Sequence[Measured]) -> int:
+def _count_in_vain(stretches: Sequence[Measurement]) -> int:
     return max(0, sum(stretch.received - stretch.deleted for stretch in stretches))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import ceil, sqrt
 from statistics import fmean, pvariance
 
-from mendq.model.metrics import PERIOD, SURPLUS_SHARE, Measured
+from mendq.model.metrics import PERIOD, SURPLUS_SHARE, Measurement
 
 # AWS advises at least five receives before a message goes to a DLQ:
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
@@ -26,7 +26,7 @@ LEAST_HOURS_FOR_CHANCE = 1
 LEAST_STRETCHES, REGULAR_SHARE = 12, 0.2
 
 
-def one_group_blocks(measured: Measured) -> bool:
+def one_group_blocks(measured: Measurement) -> bool:
     """Whether one FIFO group alone is tried again and again, and nothing else gets through.
 
     A message that merely takes long is received once.
@@ -39,7 +39,7 @@ def one_group_blocks(measured: Measured) -> bool:
     )
 
 
-def head_is_stuck(measured: Measured, visibility_seconds: int) -> bool:
+def head_is_stuck(measured: Measurement, visibility_seconds: int) -> bool:
     """Whether one message is the oldest all the while, and tried once per visibility timeout.
 
     One that is held is not tried; of a backlog that is worked off in order less is left; what

@@ -13,7 +13,7 @@ from mendq.catalogue.symptom import (
 )
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
-from mendq.model.metrics import Measured
+from mendq.model.metrics import Measurement
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal
 from mendq.model.steps import SetMessageRetention
 from mendq.notifications.commands import consumers_of
@@ -42,7 +42,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     )
 
 
-def _gone_in_time(measured: Measured, left_seconds: int) -> bool:
+def _gone_in_time(measured: Measurement, left_seconds: int) -> bool:
     """Whether all that waits is deleted by then at the pace of the window.
 
     Where the same message was the oldest all the while, the pace of the others says nothing.

@@ -35,7 +35,7 @@ from mendq.catalogue.visibility.needed_timeout import MAX_PROCESSING_TAG
 from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.failed_call import reason_given
 from mendq.model.limits import Mode
-from mendq.model.metrics import Measured
+from mendq.model.metrics import Measurement
 from mendq.model.queue import Redrive
 from mendq.model.steps import SetVisibilityTimeout
 from mendq.model.tags import MAX_PROCESSING, MAX_VISIBILITY
@@ -72,7 +72,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     )
 
 
-def _dead_for_want_of_time(facts: Facts, measured: Measured) -> DetectedFault | None:
+def _dead_for_want_of_time(facts: Facts, measured: Measurement) -> DetectedFault | None:
     """Nobody deletes late, and messages die of receives that ended too soon.
 
     They die of errors just so: what tells the two apart is work that is known to take longer, by
