@@ -104,7 +104,7 @@ class FactsReader(Struct, frozen=True):
     def figures(self, names: Sequence[str]) -> Mapping[str, Figures]:
         return figures_of(self.clients, names, self.now)
 
-    def measured(self, windows: Mapping[str, Window]) -> Mapping[str, Measurement | None]:
+    def measure(self, windows: Mapping[str, Window]) -> Mapping[str, Measurement | None]:
         return measure(self.clients, windows)
 
     def moves_by_name(self) -> frozenset[str]:
@@ -221,7 +221,7 @@ class FactsReader(Struct, frozen=True):
         window = self.window(facts)
         if window is None:
             return facts
-        return replace(facts, measured=self.measured({facts.queue_arn: window})[facts.queue_arn])
+        return replace(facts, measurement=self.measure({facts.queue_arn: window})[facts.queue_arn])
 
 
 def function_names(facts: Facts) -> list[str]:

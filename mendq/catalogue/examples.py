@@ -114,7 +114,7 @@ def vary(facts: Facts, **over: Any) -> Facts:
     attributes = {name: str(over[name]) for name in over.keys() - _FACTS - _COUNTS}
     facts = replace(facts, attributes={**facts.attributes, **attributes})
     if counts:
-        facts = replace(facts, measured=measurement(facts.measured or _NOTHING, **counts))
+        facts = replace(facts, measurement=measurement(facts.measurement or _NOTHING, **counts))
     return replace(facts, **own)
 
 
@@ -196,7 +196,7 @@ def messages(*cases: Case, **over: Any) -> Facts:
         "ApproximateNumberOfMessages": 200,
         "MessageRetentionPeriod": SetMessageRetention.maximum,
         "dlq_sources": (source(),),
-        "measured": MEASURED,
+        "measurement": MEASURED,
         "source_cases": cases or (VISIBILITY,),
         "sole_source": SOLE,
     }

@@ -87,7 +87,7 @@ class Situation(Struct, frozen=True):
     @property
     def is_found(self) -> bool:
         """True if a scan or a measurement points here, and not failed calls alone."""
-        return any(sighting.measured for sighting in self.fresh)
+        return any(sighting.is_measured for sighting in self.fresh)
 
     @property
     def writes(self) -> bool:

@@ -112,8 +112,8 @@ class Sighting:
         event_name: The call.
         requested_visibility_seconds: The visibility timeout that the call itself asked for.
         refused_by: The policy that refused the call.
-        measured: True for what a scan found. One is enough as evidence, because it stands on hours
-            of counting.
+        is_measured: True for what a scan found. One is enough as evidence, because a scan measures
+            hours.
         error_code: The call's error code.
         error_message: The call's error message. Another party wrote it.
         source_ip: Where the call came from.
@@ -127,7 +127,7 @@ class Sighting:
     event_name: str = field(default="", compare=False)
     requested_visibility_seconds: int | None = field(default=None, compare=False)
     refused_by: RefusedBy | None = field(default=None, compare=False)
-    measured: bool = field(default=False, compare=False)
+    is_measured: bool = field(default=False, compare=False)
     error_code: str = field(default="", compare=False)
     error_message: str = field(default="", compare=False)
     source_ip: str = field(default="", compare=False)
@@ -138,7 +138,7 @@ class Sighting:
         """Return the sighting of a scan. Two findings of the same second are one sighting."""
         to_the_second = at.replace(microsecond=0)
         event_id = f"scan:{to_text(to_the_second)}"
-        return cls(to_the_second, event_id, request_id="", principal_arn="", measured=True)
+        return cls(to_the_second, event_id, request_id="", principal_arn="", is_measured=True)
 
     @classmethod
     def of(cls, call: FailedCall) -> Self:
@@ -171,7 +171,7 @@ class Sighting:
             self.event_name,
             self.requested_visibility_seconds,
             self.refused_by,
-            self.measured,
+            self.is_measured,
             self.error_code,
             self.error_message,
             self.source_ip,
@@ -222,7 +222,7 @@ class Evidence:
     @property
     def suffices(self) -> bool:
         """True if enough distinct events lie within the window, or if a scan measured it."""
-        if any(sighting.measured for sighting in self.sightings):
+        if any(sighting.is_measured for sighting in self.sightings):
             return True
         times = [sighting.event_time for sighting in self.sightings]
         window = timedelta(seconds=WITHIN_SECONDS)
@@ -262,7 +262,7 @@ class Evidence:
     @property
     def calls(self) -> tuple[Sighting, ...]:
         """The failed calls, without what a scan measured."""
-        return tuple(sighting for sighting in self.sightings if not sighting.measured)
+        return tuple(sighting for sighting in self.sightings if not sighting.is_measured)
 
     def event_names(self) -> tuple[str, ...]:
         """Return the names of the calls."""

@@ -98,7 +98,7 @@ class Need(Enum):
     DLQ = ("dlq",), QUEUE_READS
     LAMBDA_CONSUMERS = (("lambda_consumers", "stopped_consumers"), (_MAPPINGS, _FUNCTION, _METRICS))
     RESERVED_CONCURRENCY = ("lambda_consumers",), (_CONCURRENCY,)
-    MEASUREMENTS = ("measured",), (_METRICS, _LISTED_METRICS)
+    MEASUREMENTS = ("measurement",), (_METRICS, _LISTED_METRICS)
     ALARMS = ("alarmed",), (_ALARMS,)
     MOVE_TASKS = ("move_task_running",), (_MOVE_TASKS,)
     DLQ_SOURCES = ("dlq_sources", "unconfirmed_sources"), (_SOURCES, *QUEUE_READS)
@@ -262,7 +262,7 @@ class Facts(QueueFacts):
     """A queue and what was gathered about it.
 
     `person_visibility_seconds` is the visibility timeout that a person chose last (ours are not
-    counted), `stopped_consumers` are the functions behind mappings that are disabled, `measured` is
+    counted), `stopped_consumers` are the functions behind disabled mappings, `measurement` is
     None where nobody asked or CloudWatch knew nothing, `move_task_running` whether a redrive moves
     messages into or out of it, `dlq_sources` the queues that name it as their DLQ and are believed
     (`confirmed_among` in `mendq/model/dlq.py`), None where nobody asked, `unconfirmed_sources`
@@ -280,7 +280,7 @@ class Facts(QueueFacts):
     dlq: QueueFacts | None = None
     person_visibility_seconds: int | None = None
     stopped_consumers: tuple[str, ...] = ()
-    measured: Measurement | None = None
+    measurement: Measurement | None = None
     move_task_running: bool = False
     dlq_sources: tuple[QueueFacts, ...] | None = None
     unconfirmed_sources: tuple[str, ...] = ()
@@ -310,7 +310,7 @@ class Facts(QueueFacts):
 
         https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
         """
-        return self.measured is not None and self.measured.sent > 0
+        return self.measurement is not None and self.measurement.sent > 0
 
     @property
     def takes_dlq_messages(self) -> bool:
@@ -333,7 +333,7 @@ def messages_of(symptom: str, facts: Facts) -> dict[str, int]:
         "delayed": facts.visible if symptom in _DELAYING else 0,
         "dead": facts.visible if symptom in _OF_A_DLQ else 0,
     }
-    if symptom == "visibility_timeout_too_short" and (measured := facts.measured):
+    if symptom == "visibility_timeout_too_short" and (measured := facts.measurement):
         found["handled_twice"] = measured.surplus_deletes if measured.shows_a_race else 0
         found["dead"] = measured.dead_after(facts.max_receive_count or 0)
     return {name: messages for name, messages in found.items() if messages > 0}

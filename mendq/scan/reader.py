@@ -183,13 +183,13 @@ class ScanReader(FactsReader, frozen=True):
         unknown = (anew or not self.retained.knows(("figures", name)) for name in names)
         return len(FIGURES) * sum(unknown)
 
-    def measured(self, windows: Mapping[str, Window]) -> Mapping[str, Measurement | None]:
+    def measure(self, windows: Mapping[str, Window]) -> Mapping[str, Measurement | None]:
         """Those that are known are not asked about again: each metric is billed."""
         asked = {arn: ("measured", arn, window) for arn, window in windows.items()}
         unknown = {arn: windows[arn] for arn in windows if not self.retained.knows(asked[arn])}
         if unknown:
             self.paces.cloudwatch.wait()
-            for arn, found in super().measured(unknown).items():
+            for arn, found in super().measure(unknown).items():
                 self.retained.keep(asked[arn], found)
         return {arn: self.retained.about(key, lambda: None) for arn, key in asked.items()}
 

@@ -45,7 +45,7 @@ Rules:
    scan.
 
 8. A detection that takes redrives into account runs twice if the queue was measured
-   (`Facts.measured`) and the first run found something: first without asking for redrives, then
+   (`Facts.measurement`) and the first run found something: first without asking for redrives, then
    with them. Listing redrives costs a call per DLQ, and a redrive can only explain a finding away,
    never make one. It explains measurements only, so other findings need no second run.
 
@@ -274,7 +274,7 @@ def _measure(
 def _measure_batch(batch: Sequence[_Suspect], reader: ScanReader) -> Scanned:
     """Measure some suspects with one call, and check the symptoms that they are suspected of."""
     try:
-        measured = reader.measured({suspect.queue_arn: suspect.window for suspect in batch})
+        measured = reader.measure({suspect.queue_arn: suspect.window for suspect in batch})
         # The reader keeps the figures of all their consumers, and answers each queue from them.
         names: set[str] = set()
         for suspect in batch:
@@ -288,7 +288,7 @@ def _measure_batch(batch: Sequence[_Suspect], reader: ScanReader) -> Scanned:
         for symptom in suspect.symptoms:
             try:
                 facts = reader.with_figures(suspect.facts)
-                facts = replace(facts, measured=measured[suspect.queue_arn])
+                facts = replace(facts, measurement=measured[suspect.queue_arn])
                 findings += _detect(symptom, facts, reader)
             except Exception as error:  # noqa: BLE001 - recorded; other symptoms are still checked
                 failed[suspect.queue_arn] = error
@@ -322,7 +322,7 @@ def _detect(symptom: Symptom, facts: Facts, reader: ScanReader) -> list[Finding]
     facts = reader.with_more(facts, needs - {Need.MOVE_TASKS})
     found = detection.detect(facts)
     # A redrive explains measurements only.
-    if found and facts.measured and Need.MOVE_TASKS in needs:
+    if found and facts.measurement and Need.MOVE_TASKS in needs:
         found = detection.detect(reader.with_more(facts, {Need.MOVE_TASKS}))
     if found is None:
         return []

@@ -125,7 +125,7 @@ def test_what_is_detected_is_asked_for(entry: Symptom, example: QueueExample) ->
     gathers, where examples have more; and planned the same from what heal gathers.
     """
     assert entry.detection is not None
-    unmeasured = replace(example.facts, measured=None, move_task_running=False)
+    unmeasured = replace(example.facts, measurement=None, move_task_running=False)
     shows = entry.detection.of_configuration and entry.detection.detect(unmeasured)
     assert shows or entry.detection.is_suspect(unmeasured)
     facts = facts_of(entry, example)

@@ -95,7 +95,7 @@ def test_what_has_one_by_now_or_may_have_gets_none(over: dict[str, Any], code: s
         (vary(WAITING, sent=200, received=400, deleted=0, backlog_now=200), "cause_first"),
         (vary(WAITING, sent=200, received=300, deleted=300), "cause_first"),
         (vary(NONE, lambda_consumers=(FUNCTION,)), "not_measured"),
-        (vary(WAITING, measured=None), "not_measured"),
+        (vary(WAITING, measurement=None), "not_measured"),
         (vary(WAITING, move_task_running=True), "not_measured"),
     ],
 )

@@ -126,5 +126,5 @@ def test_what_was_agreed_to_is_the_same_plan_by_other_numbers() -> None:
     proposed = planned(DLQ_MISSING, varied("dlq_missing", {"received": 66}))
     later = varied("dlq_missing", {"received": 40, "sent": 1, "deleted": 0})
     assert planned(DLQ_MISSING, later).steps == proposed.steps
-    moved_on = vary(BASES["fifo_group_blocked"], measured=None)
+    moved_on = vary(BASES["fifo_group_blocked"], measurement=None)
     assert isinstance(refused(FIFO_GROUP_BLOCKED, moved_on), Ignore)

@@ -30,7 +30,7 @@ from mendq.model.steps import Owner
 from tests.catalogue.asking import detected_by, planned, refused
 
 BLOCKED, STILL, *_ = (each.facts for each in detected_by(FIFO_GROUP_BLOCKED))
-MEASURED_UNTIL = BLOCKED.measured.until if BLOCKED.measured else AT
+MEASURED_UNTIL = BLOCKED.measurement.until if BLOCKED.measurement else AT
 LONG_AGO = MEASURED_UNTIL - timedelta(days=30)
 ONE_BY_ONE = replace(FUNCTION, mapping_id="m-1", batch_size=1, modified_at=LONG_AGO)
 HEARD = (Sighting.of_measurement(AT),)

@@ -135,7 +135,7 @@ def deleting(per_second: float, waiting: int, days: int = 14, **source_over: str
         (messages(sole_source=replace(SOLE, mode=Mode.OBSERVE)), Mode.OBSERVE, ""),
         (messages(sole_source=replace(SOLE, soak_factor=10)), Mode.HEAL, "soak of 50 min;"),
         (fifo(), Mode.PROPOSE, "Order will mix: 200 go in behind and among others, of which 20.0"),
-        (messages(measured=None), Mode.PROPOSE, "since when"),
+        (messages(measurement=None), Mode.PROPOSE, "since when"),
         (messages(oldest_age_seconds_now=0), Mode.PROPOSE, "since when"),
         (deleting(0, 200), Mode.HEAL, "waits until something is"),
         (messages(found="200 wait"), Mode.HEAL, "200 wait. They go back to orders, 5 first"),
@@ -161,7 +161,7 @@ def test_how_far_it_goes_and_what_is_said(facts: Facts, at_most: Mode, says: str
         (deleting(20, 200, 7), True),
         (deleting(20, 200, 13), False),
         (deleting(20, 200, 14, MessageRetentionPeriod=str(14 * A_DAY)), False),
-        (messages(KMS, measured=None, MessageRetentionPeriod=4 * A_DAY), True),
+        (messages(KMS, measurement=None, MessageRetentionPeriod=4 * A_DAY), True),
         # Their time began anew when they were moved.
         (fifo(MessageRetentionPeriod=4 * A_DAY), False),
         # 6,000 at one a minute, which is the least, take more than four days.
@@ -207,7 +207,7 @@ def taken(*minutes_ago: int) -> str | None:
     deleted = [(AT - timedelta(minutes=each), 5.0) for each in minutes_ago]
     window = Window(AT - timedelta(hours=6), AT)
     series = {"visible": always, "received": always, "deleted": deleted}
-    return who_takes(dlq(measured=measured_in(series, window)))
+    return who_takes(dlq(measurement=measured_in(series, window)))
 
 
 def test_who_deletes_lately_or_hour_after_hour_is_at_work_on_them() -> None:
@@ -317,7 +317,7 @@ def test_what_is_planned_has_nothing_against_it(facts: Facts) -> None:
     assert sole.mode is not None
     assert answer.at_most <= sole.mode
     if answer.at_most is Mode.HEAL:
-        measured = facts.measured
+        measured = facts.measurement
         assert measured is not None
         assert measured.now.oldest_age_seconds
         began_at = AT - timedelta(seconds=measured.now.oldest_age_seconds)

@@ -51,7 +51,7 @@ def retention(account: Account, queue: str) -> str:
 
 def noted(scanned: Scanning, queue: str) -> list[bool]:
     view = scanned.account.run().case_store.look(queue, NAME, ())
-    return [each.measured for each in view.failures.sightings]
+    return [each.is_measured for each in view.failures.sightings]
 
 
 def test_while_it_is_found_an_open_case_hears_of_it_once_a_day(scanned: Scanning) -> None:

@@ -18,8 +18,8 @@ TOO_SHORT = "visibility_timeout_too_short"
         ("consumer_stopped", standard(ApproximateNumberOfMessages=0), {}),
         ("dlq_messages_arriving", dlq(ApproximateNumberOfMessages=12), {"dead": 12}),
         (TOO_SHORT, standard(ApproximateNumberOfMessages=340), {}),
-        (TOO_SHORT, Facts(standard().queue_arn, {}, {}, measured=RACE), {"handled_twice": 300}),
-        ("kms_throttled", Facts(standard().queue_arn, {}, {}, measured=RACE), {}),
+        (TOO_SHORT, Facts(standard().queue_arn, {}, {}, measurement=RACE), {"handled_twice": 300}),
+        ("kms_throttled", Facts(standard().queue_arn, {}, {}, measurement=RACE), {}),
     ],
 )
 def test_what_the_facts_tell_and_nothing_beside(
@@ -31,8 +31,8 @@ def test_what_the_facts_tell_and_nothing_beside(
 def test_messages_that_died_of_receives_are_counted_where_the_receives_were() -> None:
     died = measurement(backlog_before=500, backlog_now=100, received=1_200, deleted=0)
     facts = with_dlq(3)
-    assert messages_of(TOO_SHORT, Facts(facts.queue_arn, facts.attributes, measured=died)) == {
+    assert messages_of(TOO_SHORT, Facts(facts.queue_arn, facts.attributes, measurement=died)) == {
         "dead": 400
     }
     few = measurement(backlog_before=500, backlog_now=100, received=100, deleted=0)
-    assert messages_of(TOO_SHORT, Facts(facts.queue_arn, facts.attributes, measured=few)) == {}
+    assert messages_of(TOO_SHORT, Facts(facts.queue_arn, facts.attributes, measurement=few)) == {}

@@ -30,7 +30,7 @@ MEASURED = NotifiedSymptom(
     examples=tuple,
     plan=lambda facts, _limits: Escalate("measured", facts.found),
     detection=Detection(
-        lambda facts: DetectedFault("it was measured") if facts.measured else None,
+        lambda facts: DetectedFault("it was measured") if facts.measurement else None,
         frozenset({Need.QUEUE, Need.MEASUREMENTS}),
     ),
 )

@@ -47,7 +47,9 @@ def dlq(scanned: Scanning, name: str = "orders", tag: str | None = "heal") -> st
 def slow(name: str = "slow", *, of_configuration: bool = False, **over: Any) -> NotifiedSymptom:
     """Seen on every queue that was measured, or on every one; `over` is its detection's."""
     detection = Detection(
-        lambda facts: DetectedFault("it is slow") if of_configuration or facts.measured else None,
+        lambda facts: (
+            DetectedFault("it is slow") if of_configuration or facts.measurement else None
+        ),
         frozenset({Need.QUEUE, *([] if of_configuration else [Need.MEASUREMENTS])}),
         of_configuration=of_configuration,
     )

@@ -40,7 +40,7 @@ def _where_it_shows(facts: Facts) -> str:
     """Where the errors of a Lambda consumer are, else how the receives went."""
     failing = failing_consumer(facts)
     if failing is None:
-        return metric_command(facts.queue_arn, "NumberOfMessagesReceived", "Sum", facts.measured)
+        return metric_command(facts.queue_arn, "NumberOfMessagesReceived", "Sum", facts.measurement)
     log_group = quote(f"/aws/lambda/{failing.name}")
     options = f"--log-group-name {log_group} --filter-pattern '?ERROR ?Exception' --limit 20"
     return aws_command("logs filter-log-events", facts.queue_arn, options)

@@ -24,7 +24,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     a job that reads once a nightly run; what waits there too long is `messages_about_to_expire`. A
     DLQ's mapping is disabled until somebody wants the messages.
     """
-    measured = facts.measured
+    measured = facts.measurement
     if measured is None or facts.takes_dlq_messages:
         return None
     if not _is_switched_off(facts) or measured.received or not measured.least_visible:

@@ -29,7 +29,7 @@ THROTTLED_SHARE = 0.1
 
 def detect(facts: Facts) -> DetectedFault | None:
     """A tenth of the invocations and more were throttled while messages waited."""
-    measured, throttled = facts.measured, _most_throttled(facts)
+    measured, throttled = facts.measurement, _most_throttled(facts)
     if measured is None or not measured.now.visible:
         return None
     if throttled is None or (share := throttled.throttled_share or 0) < THROTTLED_SHARE:

@@ -37,7 +37,7 @@ _NEEDS = frozenset({Need.MEASUREMENTS})
 
 def detect(facts: Facts) -> DetectedFault | None:
     """Short polling that finds nothing nearly every time; Lambda polls long by itself."""
-    measured = facts.measured
+    measured = facts.measurement
     if measured is None or not facts.polls_short:
         return None
     empty, received = measured.empty_receives, measured.received

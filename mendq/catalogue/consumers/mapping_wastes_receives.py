@@ -67,7 +67,7 @@ def _returns_whole_batches(consumer: LambdaConsumer, facts: Facts) -> bool:
 
     A run that is cut off at its timeout answers nothing, so that its batch comes again anyway.
     """
-    measured, share = facts.measured, consumer.error_share or 0
+    measured, share = facts.measurement, consumer.error_share or 0
     if measured is None or facts.move_task_running or not _may_return_batches(consumer):
         return False
     few = max(SURPLUS_SHARE * measured.received, measured.inexact_by)

@@ -50,7 +50,7 @@ def failing_in(facts: Facts) -> DetectedFault | None:
     Most receives end in no delete, and deletes do not keep up with sends. Messages that are given
     back and finished later are no failure, however often they are received.
     """
-    measured = facts.measured
+    measured = facts.measurement
     if measured is None or _is_another_s(facts, measured):
         return None
     fruitless, deleted = measured.fruitless_receives, measured.deleted
@@ -186,7 +186,7 @@ def _highest_mode(facts: Facts) -> Mode:
 
     One exception is enough to ask a person. A detection may ignore small numbers, a write may not.
     """
-    measured = facts.measured
+    measured = facts.measurement
     if measured is None or measured.deleted == 0:
         return Mode.PROPOSE
     # Receives before the measured time are not counted for messages that waited at its start.
@@ -237,7 +237,7 @@ def _receive_limit(facts: Facts) -> int | None:
     good message is received, so it takes the highest value. In a blocked FIFO group only the first
     messages are received, so their receives say nothing about the others: then the default is used.
     """
-    measured = facts.measured
+    measured = facts.measurement
     if measured is None or measured.fruitless_receives == 0:
         return MAX_RECEIVE_COUNT
     mean = _sums_of_finished(facts, measured).receives_per_finished(is_fifo=facts.is_fifo)
@@ -260,7 +260,7 @@ def _no_safe_limit(facts: Facts, because: str) -> Refusal:
 
 
 def _say_mean(facts: Facts) -> str:
-    measured = facts.measured
+    measured = facts.measurement
     assert measured is not None  # noqa: S101 - else there is no mean
     sums = _sums_of_finished(facts, measured)
     mean = sums.receives_per_finished(is_fifo=facts.is_fifo) or 0
@@ -276,7 +276,7 @@ def _list_unknowns(facts: Facts, receives: int) -> str:
 
     They say what the measurements leave open, and how many messages wait now.
     """
-    measured = facts.measured
+    measured = facts.measurement
     if measured is None or _highest_mode(facts) is Mode.HEAL:
         return ""
     sentences = []
@@ -355,7 +355,7 @@ def _cause_first(facts: Facts) -> Refusal | None:
     if cause is not None:
         reason = f"{cause}. Fix that first: a DLQ would take the whole backlog"
         return Ignore("cause_first", reason)
-    measured = facts.measured
+    measured = facts.measurement
     if measured is None or facts.move_task_running:
         if _is_idle(facts):
             return None
@@ -432,7 +432,7 @@ class _Counts:
 
 
 def _receives_command(facts: Facts) -> str:
-    return metric_command(facts.queue_arn, "NumberOfMessagesReceived", "Sum", facts.measured)
+    return metric_command(facts.queue_arn, "NumberOfMessagesReceived", "Sum", facts.measurement)
 
 
 def _finishes_others(measured: Measurement) -> bool:
@@ -449,7 +449,7 @@ def _finishes_others(measured: Measurement) -> bool:
 def _cause(facts: Facts) -> str | None:
     if opened := sorted(FIXED_FIRST & facts.open_symptoms):
         return f"a case of {opened[0]} is open for this queue"
-    measured = facts.measured
+    measured = facts.measurement
     failing = failing_consumer(facts)
     # A function that fails at the same message again and again fails in most of its runs. So check
     # whether it finishes the other messages.

@@ -34,7 +34,7 @@ _NEEDS = frozenset(
 
 def detect(facts: Facts) -> DetectedFault | None:
     """SQS does not count as sent what it moves here; what somebody sends here is no message."""
-    measured = facts.measured
+    measured = facts.measurement
     if measured is None or facts.move_task_running or facts.open_symptoms & CAUSES:
         return None
     risen = measured.messages_risen

@@ -47,7 +47,7 @@ _DETECTS_BY = frozenset({Need.QUEUE, Need.DLQ_SOURCES, Need.MEASUREMENTS, Need.S
 def detect(facts: Facts) -> DetectedFault | None:
     """A cause that is fixed, of messages that came while it was not; what else there is, is asked
     when it is planned."""
-    if facts.measured is None or not facts.visible or not facts.dlq_sources:
+    if facts.measurement is None or not facts.visible or not facts.dlq_sources:
         return None
     fixed = explained(facts).fixed
     if not fixed:

@@ -115,7 +115,7 @@ def _why_it_needs_one(facts: Facts) -> str | None:
             f"it has no DLQ, and messages that {function_arn} cannot handle come back until they "
             "expire"
         )
-    measured = facts.measured
+    measured = facts.measurement
     if measured is None or facts.move_task_running or not _comes_back(facts, measured):
         return None
     messages = counted(measured.messages, "message")

@@ -61,7 +61,7 @@ def count_moved_along(facts: Facts) -> MovedAlong:
     A Lambda mapping's batch size lowers the bound only if the mapping is unchanged since the oldest
     message was sent. Receives with an earlier, larger batch size count too.
     """
-    measured = facts.measured
+    measured = facts.measurement
     waiting = facts.visible + facts.in_flight
     groups = None
     if measured is not None:
@@ -72,7 +72,7 @@ def count_moved_along(facts: Facts) -> MovedAlong:
 
 
 def _largest_batch(facts: Facts) -> int:
-    measured, consumers = facts.measured, facts.lambda_consumers
+    measured, consumers = facts.measurement, facts.lambda_consumers
     if measured is None or not consumers or facts.stopped_consumers:
         return MOST_IN_A_BATCH
     oldest_sent_at = measured.until - timedelta(seconds=measured.now.oldest_age_seconds)

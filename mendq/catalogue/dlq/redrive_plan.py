@@ -37,7 +37,7 @@ _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 def explained(facts: Facts) -> Explained:
     """What explains the messages that wait; where nobody knows since when they do, whatever may."""
-    measured = facts.measured
+    measured = facts.measurement
     if measured is None:
         return explained_by(facts.source_cases, _LONG_AGO)
     if not age_is_known(facts):
@@ -54,16 +54,16 @@ def explained(facts: Facts) -> Explained:
 def time_left(facts: Facts) -> TimeLeft:
     """Until the first message expires."""
     retained_seconds = facts.retention_seconds
-    if facts.measured is None or not age_is_known(facts):
+    if facts.measurement is None or not age_is_known(facts):
         return TimeLeft(timedelta(0), timedelta(seconds=retained_seconds))
     longest = max((each.retention_seconds for each in facts.dlq_sources or ()), default=0)
-    age_seconds = facts.measured.now.oldest_age_seconds
+    age_seconds = facts.measurement.now.oldest_age_seconds
     return left_by_age(age_seconds, retained_seconds, longest, is_fifo=facts.is_fifo)
 
 
 def age_is_known(facts: Facts) -> bool:
     """What lies there has an age; SQS leaves out of it what was received too often."""
-    return facts.measured is not None and facts.measured.now.oldest_age_seconds > 0
+    return facts.measurement is not None and facts.measurement.now.oldest_age_seconds > 0
 
 
 # While one of them is open or found, messages would die again, or others with them.
@@ -250,7 +250,7 @@ def _of_the_cause(facts: Facts) -> Iterator[Refusal]:
     if not found.fixed:
         reason = "no case at its source explains these messages and is fixed"
         yield Ignore("no_fixed_cause", reason)
-    measured = facts.measured
+    measured = facts.measurement
     # Only known where everything was fixed before the first that was measured.
     if measured is None or any(each.at > measured.since for each in found.fixed):
         return
@@ -266,7 +266,7 @@ def _name(case: Case) -> str:
 
 def who_takes(facts: Facts) -> str | None:
     """What says that somebody deletes messages, now or again and again; None where nobody does."""
-    measured = facts.measured
+    measured = facts.measurement
     if measured is None:
         return None
     if measured.deleted_lately:

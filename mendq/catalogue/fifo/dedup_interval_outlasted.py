@@ -20,7 +20,7 @@ from mendq.notifications.text import counted
 
 def detect(facts: Facts) -> DetectedFault | None:
     """Producers that are seen to send again, and work that may outlast the interval."""
-    dropped = facts.measured.recent.deduplicated if facts.measured else 0
+    dropped = facts.measurement.recent.deduplicated if facts.measurement else 0
     if not dropped or not is_suspect(facts):
         return None
     return DetectedFault(

@@ -29,7 +29,7 @@ from mendq.notifications.text import counted, span
 
 def detect(facts: Facts) -> DetectedFault | None:
     """The head of a group, tried again and again while it holds up the group, or all there is."""
-    measured = facts.measured
+    measured = facts.measurement
     if measured is None or facts.takes_dlq_messages or not is_suspect(facts):
         return None
     if facts.move_task_running or (facts.dlq_arn and _seconds_left(facts) <= 0):
@@ -63,7 +63,7 @@ def is_suspect(facts: Facts) -> bool:
 
 def _seconds_left(facts: Facts) -> int:
     """Until its DLQ takes the oldest message, where it is received after each timeout."""
-    waited = facts.measured.now.oldest_age_seconds if facts.measured else 0
+    waited = facts.measurement.now.oldest_age_seconds if facts.measurement else 0
     return (facts.max_receive_count or 0) * facts.visibility_seconds - waited
 
 

@@ -26,7 +26,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     messages wait than were deleted in a quarter of an hour, the next waits for longer even so; a
     burst of them is young, and one message that takes long is only old.
     """
-    measured = facts.measured
+    measured = facts.measurement
     if measured is None:
         return None
     now, most = measured.now, measured.deleted_lately + SURPLUS_MESSAGES
@@ -54,7 +54,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         "once, or give that group a queue of its own; CloudWatch does not say which it is"
     )
     metric, statistic, *_ = KINDS["message groups"]["quiet_age"]
-    command = metric_command(facts.queue_arn, metric, statistic, facts.measured)
+    command = metric_command(facts.queue_arn, metric, statistic, facts.measurement)
     return Escalate("quiet_groups_wait", reason, command)
 
 

@@ -29,7 +29,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     Not of a DLQ: there the metric counts from the move, and messages expire by when
     they were first sent.
     """
-    measured = facts.measured
+    measured = facts.measurement
     if measured is None or facts.takes_dlq_messages:
         return None
     age, retention = measured.now.oldest_age_seconds, facts.retention_seconds

@@ -25,12 +25,12 @@ LONGEST_RUN_SECONDS = 900
 
 def detect(facts: Facts) -> DetectedFault | None:
     """Lambda times whole batches: what one message takes is known where few are in one."""
-    if facts.measured is None or not is_suspect(facts):
+    if facts.measurement is None or not is_suspect(facts):
         return None
     (consumer,), current = facts.lambda_consumers, facts.visibility_seconds
     limit = consumer.timeout_seconds
     runs, p50_seconds = consumer.invocations, consumer.duration_p50_seconds or 0
-    batch, full = facts.measured.recent.received / max(runs, 1), consumer.batch_size
+    batch, full = facts.measurement.recent.received / max(runs, 1), consumer.batch_size
     if runs < FEWEST_RUNS or not 1 <= batch < full <= FURTHEST * batch:
         return None
     each_seconds = p50_seconds / batch

@@ -130,7 +130,7 @@ def published(facts: Facts, needs: list[VisibilityNeed]) -> list[VisibilityNeed]
 
     Whoever may put metrics into the account can publish it too: so no fix is written by it alone.
     """
-    p99_seconds = facts.measured.processing_p99_seconds if facts.measured else None
+    p99_seconds = facts.measurement.processing_p99_seconds if facts.measurement else None
     if p99_seconds is None or unmet(facts, needs):
         return []
     seconds = with_room(p99_seconds)
@@ -211,7 +211,7 @@ def _pages_of_a_race(facts: Facts, needs: list[VisibilityNeed]) -> Iterator[Refu
 
     The counts may be those of consumers that fail and then delete twice.
     """
-    measured = facts.measured
+    measured = facts.measurement
     if measured is not None and measured.may_be_retries:
         reason = (
             f"{facts.found}. Or its consumers fail at first and delete twice in the end, which "
@@ -330,7 +330,7 @@ def _is_sure(facts: Facts, need: VisibilityNeed) -> bool:
 
     The tag may be out of date, and a consumer that extends its messages needs no longer timeout.
     """
-    measured = facts.measured
+    measured = facts.measurement
     only_died = facts.found and measured is not None and not measured.shows_a_race
     return need.is_measured or not only_died
 

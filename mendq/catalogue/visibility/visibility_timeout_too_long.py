@@ -41,7 +41,7 @@ def detect(facts: Facts) -> DetectedFault | None:
 
     Where nothing waits at times, one that is older than the timeout had been received before it.
     """
-    measured, seconds = facts.measured, facts.visibility_seconds
+    measured, seconds = facts.measurement, facts.visibility_seconds
     p99_seconds, name = slowest(facts)
     if measured is None or not p99_seconds or seconds <= TIMES * p99_seconds:
         return None

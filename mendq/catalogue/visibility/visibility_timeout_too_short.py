@@ -55,7 +55,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     DLQ messages arrive without being counted as sent, as do messages that are moved back; what a
     consumer gives up is received again without a race.
     """
-    measured = facts.measured
+    measured = facts.measurement
     if measured is None or facts.move_task_running or facts.takes_dlq_messages:
         return None
     if visibility.failing_consumer(facts):
