@@ -11,7 +11,7 @@ from typing import Any
 
 from ministack.services import cloudtrail
 
-from mendq.cli.doctor.visibility import fits
+from mendq.cli.doctor.visibility import is_field_match
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,10 @@ def is_logged(record: Mapping[str, Any], selectors: Sequence[Mapping[str, Any]])
         "userIdentity.arn": record["userIdentity"].get("arn", ""),
     }
     return any(
-        all(fits(field, fields.get(field["Field"], "")) for field in each["FieldSelectors"])
+        all(
+            is_field_match(field, fields.get(field["Field"], ""))
+            for field in each["FieldSelectors"]
+        )
         if "FieldSelectors" in each
         else record["managementEvent"] and each.get("IncludeManagementEvents", True)
         for each in selectors

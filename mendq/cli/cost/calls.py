@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from mendq.aws.clients import Clients
 from mendq.aws.cloudwatch import of_queue, query, read_series
-from mendq.cli.doctor.visibility import VISIBILITY_CALLS, Selector, Trail, sights
+from mendq.cli.doctor.visibility import VISIBILITY_CALLS, Selector, Trail, list_symptom_visibility
 from mendq.model.names import DATA_EVENT_NAMES
 from mendq.model.prices import DATA_EVENT
 
@@ -137,7 +137,7 @@ def shown_by(choice: Choice, queue_arns: Sequence[str]) -> Shown:
         ]
     }
     shown = Shown()
-    for each in sights([Trail(choice.name, (selector,))], queue_arns):
+    for each in list_symptom_visibility([Trail(choice.name, (selector,))], queue_arns):
         if each.visible or each.partly or each.blind:
             worst = shown.in_part if each.partly else shown.wholly
             (shown.blind if each.blind else worst).append(each.symptom)

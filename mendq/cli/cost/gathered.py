@@ -14,7 +14,7 @@ from mendq.cli.account import Account
 from mendq.cli.cost import bill
 from mendq.cli.cost.bill import Deployed, Line, NotPriced
 from mendq.cli.cost.calls import METRICS, Calls, counted
-from mendq.cli.doctor.check import Check, Status, guarded
+from mendq.cli.doctor.check import Check, Status, run_checks
 from mendq.cli.queues import managed_queues
 from mendq.model.prices import METRIC_ASKED
 from mendq.model.queue import arn_of_name
@@ -43,9 +43,9 @@ class Gathered(Struct):
         """Raise CommandError where there is no stack whose queues could be counted."""
         if not self.every_queue:
             self.account.output("CaseTable")
-        checks = list(guarded("the stack", self._stack))
-        checks += guarded("the queues", self._queues)
-        checks += guarded("the calls of the queues", self._calls)
+        checks = list(run_checks("the stack", self._stack))
+        checks += run_checks("the queues", self._queues)
+        checks += run_checks("the calls of the queues", self._calls)
         self.not_looked_at += [each for each in checks if each.status is Status.UNKNOWN]
 
     @property

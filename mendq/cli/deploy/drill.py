@@ -27,8 +27,8 @@ from mendq.cli.deploy.drill_queue import (
     DrillQueue,
     drill_queue,
 )
-from mendq.cli.doctor.check import Status, guarded
-from mendq.cli.doctor.visibility import Trail, logged, trails_of
+from mendq.cli.doctor.check import Status, run_checks
+from mendq.cli.doctor.visibility import Trail, check_trails, select_logged_calls
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.interrupts import treat_signals_as_interrupts
 from mendq.cli.invocation import Invocation, parse_folder
@@ -196,8 +196,8 @@ def _require_situation(call: Invocation, arn: str) -> None:
     """
     trails: list[Trail] = []
     with call.out.show_waiting("looking whether a trail logs the queue"):
-        checks = list(guarded("trails", partial(trails_of, call.account, trails)))
-    if logged(trails, arn, [LATE_CALL]):
+        checks = list(run_checks("trails", partial(check_trails, call.account, trails)))
+    if select_logged_calls(trails, arn, [LATE_CALL]):
         return
     if all(each.status is not Status.UNKNOWN for each in checks):
         line = f"no trail logs {LATE_CALL} of {arn.rpartition(':')[2]}: give a name with --queue"

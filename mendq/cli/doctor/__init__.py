@@ -1,1 +1,4 @@
-"""What `mendq doctor` looks at; what may not be read is unknown, never a reason to stop."""
+"""The checks of `mendq doctor`.
+
+If the operator may not read something, its check is `unknown`, and the other checks still run.
+"""

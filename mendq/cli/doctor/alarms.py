@@ -1,4 +1,4 @@
-"""Which of the stack's alarms ring, each with its runbook and the log to look into.
+"""Checks of the stack's alarms: which of them are in ALARM, with their runbooks and logs.
 
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_DescribeAlarms.html
 """
@@ -20,12 +20,13 @@ from mendq.cli.output import format_age
 from mendq.notifications import commands
 from mendq.probe.probe import SEEN_WITHIN
 
-# Its page tells of all of them.
-ANY = "docs/alarms.md"
-# What no Lambda can have sent yet where the stack was made just now.
+# The page about all alarms, for an alarm whose description names no page.
+ALARMS_PAGE = "docs/alarms.md"
+# These alarms ring in a new stack, because its Lambdas have not sent their first metrics yet.
 _FIRST_SIGNS = ("HeartbeatMissing", "ProbeLost")
-# The construct whose log tells more, where an alarm's own name does not begin with it.
-_BEHIND = {
+# The construct with the useful log, if an alarm's name does not begin with that construct's name.
+# Keys are the beginnings of alarm names; the first that fits counts. "" means: no log helps.
+_CONSTRUCT_BY_ALARM = {
     "Heartbeat": "FollowUp",
     "Intake": "Heal",
     "NightlyFailing": "",
@@ -34,29 +35,33 @@ _BEHIND = {
     "Report": "WatchNightly",
     "Week": "WatchNightly",
 }
-# An alarm as CloudWatch describes it.
+# An alarm as CloudWatch's DescribeAlarms returns it.
 Alarm = Mapping[str, Any]
 
 
 class Alarms(Struct, frozen=True):
-    """Those of one stack's account and region."""
+    """The alarms of the stack in one account and region."""
 
     account: Account
     deployment: Deployment
     now: datetime
 
-    def look(self) -> Iterator[Check]:
-        """One check for each that rings and tells people, or is what one that does stands on."""
+    def check(self) -> Iterator[Check]:
+        """Yield a check for each alarm in ALARM that notifies people or is about Mendq itself.
+
+        An alarm about Mendq without actions counts too, because a composite alarm may watch it.
+        """
         ringing = [
-            each for each in self._ringing() if each.get("AlarmActions") or _is_about_mendq(each)
+            alarm
+            for alarm in self._list_ringing()
+            if alarm.get("AlarmActions") or _is_about_mendq(alarm)
         ]
-        for each in ringing:
-            status, name = self._status(each, ringing), f"alarm {each['AlarmName']}"
-            yield self._check(each, name, status)
+        for alarm in ringing:
+            yield self._check_alarm(alarm, self._status_of(alarm, ringing))
         if not ringing:
             yield Check("alarms", Status.OK, "none rings")
 
-    def _ringing(self) -> Iterator[Alarm]:
+    def _list_ringing(self) -> Iterator[Alarm]:
         pages = self.account.clients.cloudwatch.get_paginator("describe_alarms").paginate(
             AlarmNamePrefix=commands.ALARM_PREFIX,
             StateValue="ALARM",
@@ -66,49 +71,68 @@ class Alarms(Struct, frozen=True):
             yield from page.get("CompositeAlarms", ())
             yield from page.get("MetricAlarms", ())
 
-    def _status(self, alarm: Alarm, ringing: list[Alarm]) -> Status:
-        """As bad as what it wakes people with, by itself or by a composite."""
-        urgent = self.account.settings.urgent_topic_arn
-        above = [each for each in ringing if f'{alarm["AlarmName"]}"' in each.get("AlarmRule", "")]
-        wakes = any(urgent in each.get("AlarmActions", ()) for each in (alarm, *above))
-        is_fault = _is_about_mendq(alarm) and wakes and not self._may_be_a_beginning(alarm)
-        return Status.FAIL if is_fault else Status.WARN
+    def _status_of(self, alarm: Alarm, ringing: list[Alarm]) -> Status:
+        """Return FAIL for an alarm about Mendq that pages people, otherwise WARN.
 
-    def _may_be_a_beginning(self, alarm: Alarm) -> bool:
-        """Whether no sign of life, or no probe, can have come yet since the stack was made."""
-        first = timedelta(minutes=self.account.settings.timing.probe_minutes) + SEEN_WITHIN
-        return self.now - self.account.created_at < first and _name(alarm) in _FIRST_SIGNS
+        An alarm also pages people if a ringing composite alarm above it does.
+        """
+        urgent_topic = self.account.settings.urgent_topic_arn
+        quoted_end = f'{alarm["AlarmName"]}"'
+        composites = [other for other in ringing if quoted_end in other.get("AlarmRule", "")]
+        is_urgent = any(
+            urgent_topic in related.get("AlarmActions", ()) for related in (alarm, *composites)
+        )
+        if _is_about_mendq(alarm) and is_urgent and not self._is_stack_too_new(alarm):
+            return Status.FAIL
+        return Status.WARN
 
-    def _check(self, alarm: Alarm, name: str, status: Status) -> Check:
-        words = commands.read(alarm.get("AlarmDescription", ""))
-        when, command, page = words or ("", "", ANY)
-        rung = format_age(alarm["StateUpdatedTimestamp"], self.now)
-        says = f"has rung for {rung}" + (f": {when}" if when else "")
-        to_do = f"`{command}`" if words and not _is_about_mendq(alarm) else ""
-        remedy = ", then ".join(filter(None, (to_do, self._log(alarm), page)))
-        return Check(name, status, says, remedy)
+    def _is_stack_too_new(self, alarm: Alarm) -> bool:
+        """Return True if the stack is so new that its first heartbeat or probe cannot be here."""
+        first_sign = timedelta(minutes=self.account.settings.timing.probe_minutes) + SEEN_WITHIN
+        stack_age = self.now - self.account.created_at
+        return stack_age < first_sign and _construct_name(alarm) in _FIRST_SIGNS
 
-    def _log(self, alarm: Alarm) -> str:
-        """Of the Lambda behind it, in words; empty where there is none, or it cannot be found."""
-        name = _name(alarm).removeprefix("OwnDlq").removeprefix("LambdaFailing")
-        name = next((behind for begins, behind in _BEHIND.items() if name.startswith(begins)), name)
-        # What may not be read here takes nothing from the alarm, which rings all the same.
+    def _check_alarm(self, alarm: Alarm, status: Status) -> Check:
+        """Return the check: since when the alarm rings, its command, its log and its page."""
+        description = commands.read(alarm.get("AlarmDescription", ""))
+        when, command, page = description or ("", "", ALARMS_PAGE)
+        text = f"has rung for {format_age(alarm['StateUpdatedTimestamp'], self.now)}"
+        if when:
+            text += f": {when}"
+        first_step = ""
+        if description and not _is_about_mendq(alarm):
+            first_step = f"`{command}`"
+        steps = [step for step in (first_step, self._log_text(alarm), page) if step]
+        return Check(f"alarm {alarm['AlarmName']}", status, text, ", then ".join(steps))
+
+    def _log_text(self, alarm: Alarm) -> str:
+        """Return which Lambda's log to read, in words. Empty if no Lambda of that name is found."""
+        name = _construct_name(alarm).removeprefix("OwnDlq").removeprefix("LambdaFailing")
+        for beginning, construct_name in _CONSTRUCT_BY_ALARM.items():
+            if name.startswith(beginning):
+                name = construct_name
+                break
+        # If the stack's resources cannot be read, the alarm is still reported, without its log.
         with suppress(ClientError, BotoCoreError):
-            for kind, logical, physical in self.deployment.parts:
-                construct, is_named_so, _ = logical.partition("Function")
-                if kind == "AWS::Lambda::Function" and is_named_so and name.startswith(construct):
-                    log = self.deployment.logs.get(physical)
-                    return f"the log {log.group if log else f'of {physical}'}"
+            for resource_type, logical_id, physical_id in self.deployment.parts:
+                construct, separator, _ = logical_id.partition("Function")
+                is_function = resource_type == "AWS::Lambda::Function" and separator
+                if is_function and name.startswith(construct):
+                    log = self.deployment.logs.get(physical_id)
+                    return f"the log {log.group if log else f'of {physical_id}'}"
         return ""
 
 
-def _name(alarm: Alarm) -> str:
-    """As a construct would be named: `mendq-own-dlq-scan` is OwnDlqScan."""
+def _construct_name(alarm: Alarm) -> str:
+    """Return the alarm's name in the form of a construct id: `mendq-own-dlq-scan` is OwnDlqScan."""
     words = alarm["AlarmName"].removeprefix(commands.ALARM_PREFIX).split("-")
-    return "".join(map(str.capitalize, words))
+    return "".join(word.capitalize() for word in words)
 
 
 def _is_about_mendq(alarm: Alarm) -> bool:
-    """Not about queues: then other commands come first, as the alarm's words say."""
-    words = commands.read(alarm.get("AlarmDescription", ""))
-    return words is not None and words[1].startswith(commands.DOCTOR)
+    """Return True if the alarm is about Mendq itself: its description says to run the doctor.
+
+    Alarms about queues name another command first.
+    """
+    description = commands.read(alarm.get("AlarmDescription", ""))
+    return description is not None and description[1].startswith(commands.DOCTOR)

@@ -1,4 +1,4 @@
-"""One thing looked at, how it is, and one line on what to do."""
+"""Result of one check of `mendq doctor`: its status, a sentence, and a remedy."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from mendq.aws.errors import CaseStoreUnavailable, FactsUnavailable, is_denied
 from mendq.cli.exit_codes import CommandError
 from mendq.cli.invocation import describe_error, find_aws_cause
 
-# A log group's name has slashes in it where the account's own deployment put some.
+# A name that a remedy may contain. A log group's name may have slashes in it.
 _WORD = re.compile(r"[\w/-]+")
 _ACTION = re.compile(r"not authorized to perform: ([A-Za-z0-9-]{1,64}:[A-Za-z0-9]{1,64})")
 
 
 class Status(StrEnum):
-    """Worst last."""
+    """Status of a check, from the best to the worst."""
 
     OK = "ok"
     UNKNOWN = "unknown"
@@ -30,76 +30,80 @@ class Status(StrEnum):
 
 
 class Command(str):
-    """A remedy to be typed as it stands: shown without a line's end, a cut or a broken link in
-    it.
-    """
+    """A remedy that is a command to copy. It is printed on one line and is never cut."""
 
     __slots__ = ()
 
     @classmethod
     def aws(cls, region: str, service: str, operation: str, *options: str) -> Self:
-        """Of the AWS CLI; each word is quoted where a shell wants it."""
+        """Return a command of the AWS CLI. Words are quoted if the shell needs it."""
         return cls(shlex.join(("aws", service, operation, "--region", region, *options)))
 
 
 class Log(Struct, frozen=True):
-    """Of one Lambda: its log group, and what reads it."""
+    """The log of one Lambda."""
 
+    # Name of the log group.
     group: str
+    # Command that prints the log's newest lines.
     read: Command
 
 
 class Check(Struct, frozen=True):
-    """`remedy` is empty where there is nothing to do."""
+    """Result of one check."""
 
     name: str
     status: Status
+    # A sentence for people about the thing that was checked.
     says: str
+    # A sentence or a command; empty if there is nothing to do.
     remedy: str = ""
 
     def document(self) -> dict[str, Any]:
+        """Return the check as `mendq doctor --json` prints it."""
         return {"check": self.name, "status": self.status, "says": self.says, "remedy": self.remedy}
 
     def commands(self, logs: Mapping[str, Log]) -> Iterator[Command]:
-        """What there is to type: the remedy, else what reads each log that it names.
+        """Return the remedy if it is a command. Otherwise return a command for each log it names.
 
-        `logs` are by the Lambda's name; a remedy may name the Lambda or the log group.
+        Args:
+            logs: the logs by the name of their Lambda. A remedy may contain the Lambda's name or
+                the name of the log group.
         """
         if isinstance(self.remedy, Command):
             yield self.remedy
-        else:
-            words = set(_WORD.findall(self.remedy))
-            yield from (log.read for name, log in logs.items() if words & {name, log.group})
+            return
+        words = set(_WORD.findall(self.remedy))
+        for function_name, log in logs.items():
+            if function_name in words or log.group in words:
+                yield log.read
 
 
-# A condition, and what is said where it is the first that holds: status, words, remedy.
-Row = tuple[object, Status, str, str]
+def check_fault(name: str, fault: str, ok_text: str, remedy: str = "") -> Check:
+    """Return a failed check that reports `fault`. If `fault` is empty, the check is OK."""
+    if fault:
+        return Check(name, Status.FAIL, fault, remedy)
+    return Check(name, Status.OK, ok_text)
 
 
-def judged(name: str, *rows: Row) -> Check:
-    """The check by the first row that holds, as the last one always does."""
-    _, status, says, remedy = next(row for row in rows if row[0])
-    return Check(name, status, says, remedy)
+def run_checks(name: str, make_checks: Callable[[], Iterable[Check] | None]) -> Iterator[Check]:
+    """Yield the checks that `make_checks` returns.
 
-
-def failing(name: str, fault: str, says: str, remedy: str = "") -> Check:
-    """A check that fails where there is a fault, and else says how it is."""
-    return judged(name, (fault, Status.FAIL, fault, remedy), (True, Status.OK, says, ""))
-
-
-def guarded(name: str, look: Callable[[], Iterable[Check] | None]) -> Iterator[Check]:
-    """The checks of `look`; where AWS does not let it look, one that says which action it takes."""
+    If AWS, the case store or the stack's version stops it, the last check is named `name` and its
+    status is UNKNOWN. If AWS denied the call, that check says which IAM action is missing.
+    """
     try:
-        yield from look() or ()
+        yield from make_checks() or ()
     except CommandError as stopped:
         yield Check(name, Status.UNKNOWN, str(stopped), "deploy this version of Mendq")
     except (ClientError, BotoCoreError, FactsUnavailable, CaseStoreUnavailable) as error:
-        cause, action = find_aws_cause(error), ""
-        if isinstance(cause, ClientError) and is_denied(cause):
-            found = _ACTION.search(str(cause))
-            action = found.group(1) if found else f"the action of {cause.operation_name}"
-        yield judged(
-            name,
-            (action, Status.UNKNOWN, f"may not be read: {action} is missing", f"allow {action}"),
-            (True, Status.UNKNOWN, describe_error(cause), "ask again in a minute"),
-        )
+        yield _unreadable_check(name, find_aws_cause(error))
+
+
+def _unreadable_check(name: str, cause: Exception) -> Check:
+    if not (isinstance(cause, ClientError) and is_denied(cause)):
+        return Check(name, Status.UNKNOWN, describe_error(cause), "ask again in a minute")
+    match = _ACTION.search(str(cause))
+    action = match.group(1) if match else f"the action of {cause.operation_name}"
+    text = f"may not be read: {action} is missing"
+    return Check(name, Status.UNKNOWN, text, f"allow {action}")

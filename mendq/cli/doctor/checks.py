@@ -1,4 +1,4 @@
-"""What the doctor looks at, in order, and how it judges each: a table over what was gathered."""
+"""All checks of `mendq doctor`, in their order, and what they have read so far."""
 
 from __future__ import annotations
 
@@ -16,20 +16,27 @@ from mendq.aws.errors import code_of
 from mendq.aws.queue import ManagedQueue
 from mendq.cli.account import Account
 from mendq.cli.doctor.alarms import Alarms
-from mendq.cli.doctor.check import Check, Command, Log, Status, judged
+from mendq.cli.doctor.check import Check, Command, Log, Status
 from mendq.cli.doctor.deployment import Deployment
-from mendq.cli.doctor.life import calendars, freeze, heartbeat, last_round, probe, round_check
+from mendq.cli.doctor.life import (
+    check_calendars,
+    check_freeze,
+    check_heartbeat,
+    check_probe,
+    check_scan,
+    read_last_scan,
+)
 from mendq.cli.doctor.visibility import (
     ANY_QUEUE,
     NEVER_SEEN,
-    Situation,
+    SymptomVisibility,
     Trail,
-    not_logged,
-    outside,
-    read_by_the_job,
-    sights,
-    trails_of,
-    unread,
+    check_trail_files,
+    check_trails,
+    find_unlogged_calls,
+    list_symptom_visibility,
+    list_unlogged_queues,
+    list_unread_trails,
 )
 from mendq.cli.output import shorten_list
 from mendq.cli.queues import managed_queues
@@ -37,158 +44,216 @@ from mendq.model.limits import DRILL_TAG
 from mendq.model.queue import parts_of
 from mendq.notifications.notification import NOTHING_COUNTED
 
-OK, UNKNOWN, WARN, FAIL = Status
 TRAIL_BUCKET = "bucket of the trail"
+# What SNS returns in place of the ARN of a subscription that is not confirmed.
 _PENDING = "PendingConfirmation"
-# By the protocol of what waits: nobody gets a mail at a URL.
-_CONFIRM = {
-    True: "have what listens at the URL ask for the SubscribeURL that SNS posted to it",
-    False: "follow the link in AWS's mail; it is good for 3 days",
-}
-_NAME_ANOTHER = "name one that is there in trail.bucket, and deploy"
+_CONFIRM_BY_MAIL = "follow the link in AWS's mail; it is good for 3 days"
+_CONFIRM_BY_URL = "have what listens at the URL ask for the SubscribeURL that SNS posted to it"
 
 
 class Doctor(Struct, dict=True):
-    """The account that is looked at, the moment, and what was found so far."""
+    """One run of `mendq doctor`: the account, the time, and what the checks have read so far."""
 
     account: Account
     now: datetime
     checks: list[Check] = field(default_factory=list)
+    # ARNs of the managed queues.
     queues: list[str] = field(default_factory=list)
     trails: list[Trail] = field(default_factory=list)
+    # The Lambdas' logs by function name.
     logs: dict[str, Log] = field(default_factory=dict)
 
     @cached_property
     def deployment(self) -> Deployment:
+        """The stack's resources."""
         return Deployment(self.account, self.now, self.logs)
 
     @property
-    def sights(self) -> list[Situation]:
-        """Before a queue is managed: what could be seen of any that the selectors cover."""
-        return list(sights(self.trails, self.queues or [ANY_QUEUE]))
+    def symptoms(self) -> list[SymptomVisibility]:
+        """On which managed queues each symptom can be seen.
+
+        If no queue is managed yet, it is told for any queue that the trails' selectors cover.
+        """
+        return list(list_symptom_visibility(self.trails, self.queues or [ANY_QUEUE]))
 
     def document(self) -> dict[str, Any]:
-        missing = not_logged(self.trails, self.queues)
+        """Return the document that `mendq doctor --json` prints."""
+        unlogged_calls = find_unlogged_calls(self.trails, self.queues)
         return {
-            "checks": [each.document() for each in self.checks],
-            "logs": {name: asdict(log) for name, log in self.logs.items()},
+            "checks": [check.document() for check in self.checks],
+            "logs": {function_name: asdict(log) for function_name, log in self.logs.items()},
             "managed_queues": self.queues,
-            "symptoms": [asdict(each) for each in self.sights],
-            "outside_selectors": outside(self.trails, self.queues),
-            "not_logged": {arn: sorted(calls) for arn, calls in missing.items()},
-            "trails_not_read": unread(self.trails),
+            "symptoms": [asdict(symptom) for symptom in self.symptoms],
+            "outside_selectors": list_unlogged_queues(self.trails, self.queues),
+            "not_logged": {arn: sorted(calls) for arn, calls in unlogged_calls.items()},
+            "trails_not_read": list_unread_trails(self.trails),
             "never_seen": list(NEVER_SEEN),
         }
 
 
-def topics(doctor: Doctor) -> Iterator[Check]:
-    """One check a topic: whether anybody would hear it."""
-    account = doctor.account
-    named = {"urgent": account.settings.urgent_topic_arn, "info": account.settings.info_topic_arn}
-    for name, arn in named.items():
-        asked = account.clients.sns.get_paginator("list_subscriptions_by_topic")
-        gone, found, protocols = "", list[str](), list[str]()
-        try:
-            for page in asked.paginate(TopicArn=arn):
-                found += [each["SubscriptionArn"] for each in page["Subscriptions"]]
-                protocols += [each["Protocol"] for each in page["Subscriptions"]]
-        except account.clients.sns.exceptions.NotFoundException:
-            gone = f"there is no topic {arn}: nobody hears what is {name}"
-        pending, whole = found.count(_PENDING), len(found)
-        says = f"{pending} of {whole} subscription(s) not confirmed"
-        waits = zip(found, protocols, strict=True)
-        by_url = {each.startswith("http") for arn, each in waits if arn == _PENDING}
-        confirm = "; ".join(_CONFIRM[each] for each in sorted(by_url))
-        yield judged(
-            f"topic {name}",
-            (gone, FAIL, gone, "name one that is there in notifications.topics, and deploy"),
-            (not found, WARN, "nobody is subscribed", f"set notifications.{name} and deploy"),
-            (pending == whole, FAIL, says, confirm),
-            (pending, WARN, says, confirm),
-            (True, OK, f"{whole} subscription(s), all confirmed", ""),
-        )
+def check_topics(doctor: Doctor) -> Iterator[Check]:
+    """Yield one check for each SNS topic: does it exist, and has it confirmed subscriptions?"""
+    settings = doctor.account.settings
+    yield _check_topic(doctor.account, "urgent", settings.urgent_topic_arn)
+    yield _check_topic(doctor.account, "info", settings.info_topic_arn)
 
 
-def trail_bucket(doctor: Doctor) -> Iterator[Check]:
-    """Whether the nightly job reaches the trail's files, and whether all of them lie there.
+def _check_topic(account: Account, name: str, arn: str) -> Check:
+    sns = account.clients.sns
+    subscriptions = []
+    try:
+        for page in sns.get_paginator("list_subscriptions_by_topic").paginate(TopicArn=arn):
+            subscriptions.extend(page["Subscriptions"])
+    except sns.exceptions.NotFoundException:
+        text = f"there is no topic {arn}: nobody hears what is {name}"
+        remedy = "name one that is there in notifications.topics, and deploy"
+        return Check(f"topic {name}", Status.FAIL, text, remedy)
+    if not subscriptions:
+        remedy = f"set notifications.{name} and deploy"
+        return Check(f"topic {name}", Status.WARN, "nobody is subscribed", remedy)
+    pending = [
+        subscription
+        for subscription in subscriptions
+        if subscription["SubscriptionArn"] == _PENDING
+    ]
+    total = len(subscriptions)
+    if not pending:
+        return Check(f"topic {name}", Status.OK, f"{total} subscription(s), all confirmed")
+    # SNS sends no mail to an HTTP endpoint, so it is confirmed in another way.
+    by_url = {subscription["Protocol"].startswith("http") for subscription in pending}
+    remedies = []
+    if False in by_url:
+        remedies.append(_CONFIRM_BY_MAIL)
+    if True in by_url:
+        remedies.append(_CONFIRM_BY_URL)
+    status = Status.FAIL if len(pending) == total else Status.WARN
+    text = f"{len(pending)} of {total} subscription(s) not confirmed"
+    return Check(f"topic {name}", status, text, "; ".join(remedies))
 
-    It has no VPC, so it reaches its region alone.
+
+def check_trail_bucket(doctor: Doctor) -> Iterator[Check]:
+    """Yield checks of the bucket that the nightly job reads: its files, and its region.
+
+    The job runs without a VPC, so it can only reach buckets in its own region.
     """
     account = doctor.account
     if account.has_no_nightly_job:
-        yield Check("nightly job", OK, NOTHING_COUNTED)
+        yield Check("nightly job", Status.OK, NOTHING_COUNTED)
         return
-    bucket, here = account.output("TrailBucket"), account.region
+    bucket = account.output("TrailBucket")
     root = account.outputs.get("TrailRoot", "").removeprefix("s3://")
     if root and doctor.trails:
-        yield read_by_the_job(root, doctor.trails, doctor.queues or [ANY_QUEUE])
+        yield check_trail_files(root, doctor.trails, doctor.queues or [ANY_QUEUE])
     try:
-        region = region_of_bucket(account.clients.s3, bucket)
+        bucket_region = region_of_bucket(account.clients.s3, bucket)
     except ClientError as error:
         if code_of(error) not in ("404", "NoSuchBucket"):
             raise
-        region = ""
-    unheard = f"S3 does not say in which region {bucket} lies"
-    ask = Command.aws(here, "s3api", "get-bucket-location", "--bucket", bucket)
-    far = f"{bucket} lies in {region}, which the nightly job does not reach: every night fails"
-    move = f"deploy to {region}, or let Mendq make its own with trail.create: true"
-    yield judged(
-        TRAIL_BUCKET,
-        (region == "", FAIL, f"there is no bucket {bucket}: every night fails", _NAME_ANOTHER),
-        (region is None, UNKNOWN, unheard, ask),
-        (region != here, FAIL, far, move),
-        (True, OK, f"{bucket} lies in {region}", ""),
-    )
+        text = f"there is no bucket {bucket}: every night fails"
+        remedy = "name one that is there in trail.bucket, and deploy"
+        yield Check(TRAIL_BUCKET, Status.FAIL, text, remedy)
+        return
+    if bucket_region is None:
+        text = f"S3 does not say in which region {bucket} lies"
+        command = Command.aws(account.region, "s3api", "get-bucket-location", "--bucket", bucket)
+        yield Check(TRAIL_BUCKET, Status.UNKNOWN, text, command)
+    elif bucket_region != account.region:
+        text = f"{bucket} lies in {bucket_region}, which the nightly job does not reach"
+        remedy = f"deploy to {bucket_region}, or let Mendq make its own with trail.create: true"
+        yield Check(TRAIL_BUCKET, Status.FAIL, f"{text}: every night fails", remedy)
+    else:
+        yield Check(TRAIL_BUCKET, Status.OK, f"{bucket} lies in {bucket_region}")
 
 
-def _queues(doctor: Doctor) -> Iterator[Check]:
+def check_queues(doctor: Doctor) -> Iterator[Check]:
+    """Read the managed queues. Yield checks of their number, drill tags and logged calls."""
     managed = managed_queues(doctor.account)
-    doctor.queues = [each.queue_arn for each in managed]
-    whole, region = len(managed), doctor.account.region
-    tag = _sqs(region, "tag-queue", "--tags", "mendq=observe")
-    yield judged(
-        "managed queues",
-        (not whole, WARN, "none: nothing is looked after. To begin, tag one", tag),
-        (True, OK, f"{whole} by tag or by name", ""),
-    )
-    yield from drills(managed)
-    blind = outside(doctor.trails, doctor.queues)
-    missing = not_logged(doctor.trails, doctor.queues)
-    partly = [calls for arn, calls in missing.items() if arn not in blind]
-    unlogged = ", ".join(sorted(frozenset().union(*partly)))
-    for queues, how, setting in (
-        (blind, "lie outside the trails' selectors", "trail.queueArnPrefixes"),
-        (partly, f"are logged in part: not {unlogged}", "trail.eventNames"),
-    ):
-        if queues:
-            remedy = f"add them to {setting}, and deploy; `mendq cost` says what that costs"
-            yield Check("selectors", WARN, f"{len(queues)} of {whole} {how}", remedy)
+    doctor.queues = [queue.queue_arn for queue in managed]
+    total = len(managed)
+    if managed:
+        yield Check("managed queues", Status.OK, f"{total} by tag or by name")
+    else:
+        text = "none: nothing is looked after. To begin, tag one"
+        remedy = _sqs_command(doctor.account.region, "tag-queue", "--tags", "mendq=observe")
+        yield Check("managed queues", Status.WARN, text, remedy)
+    yield from check_drill_tags(managed)
+    unlogged_queues = list_unlogged_queues(doctor.trails, doctor.queues)
+    if unlogged_queues:
+        text = f"{len(unlogged_queues)} of {total} lie outside the trails' selectors"
+        yield _selectors_check(text, "trail.queueArnPrefixes")
+    partly_logged = []
+    for arn, calls in find_unlogged_calls(doctor.trails, doctor.queues).items():
+        if arn not in unlogged_queues:
+            partly_logged.append(calls)
+    if partly_logged:
+        unlogged_calls = ", ".join(sorted(frozenset().union(*partly_logged)))
+        text = f"{len(partly_logged)} of {total} are logged in part: not {unlogged_calls}"
+        yield _selectors_check(text, "trail.eventNames")
 
 
-def drills(queues: Iterable[ManagedQueue]) -> Iterator[Check]:
-    """A warning that names some of the queues marked as a drill's, where there are any."""
-    if marked := [each for each in queues if DRILL_TAG in each.tags]:
-        silent = f"tag {DRILL_TAG}, so nobody is paged; untag it where it is no drill"
-        region = parts_of(marked[0].queue_arn).region
-        says = f"{silent}: {shorten_list([each.name for each in marked])}"
-        yield Check("drills", WARN, says, _sqs(region, "untag-queue", "--tag-keys", DRILL_TAG))
+def _selectors_check(text: str, setting: str) -> Check:
+    remedy = f"add them to {setting}, and deploy; `mendq cost` says what that costs"
+    return Check("selectors", Status.WARN, text, remedy)
 
 
-def _sqs(region: str, operation: str, *options: str) -> Command:
+def check_drill_tags(queues: Iterable[ManagedQueue]) -> Iterator[Check]:
+    """Yield a warning if queues have the tag of a drill, because nobody is paged for them."""
+    tagged = [queue for queue in queues if DRILL_TAG in queue.tags]
+    if tagged:
+        region = parts_of(tagged[0].queue_arn).region
+        names = shorten_list([queue.name for queue in tagged])
+        text = f"tag {DRILL_TAG}, so nobody is paged; untag it where it is no drill: {names}"
+        remedy = _sqs_command(region, "untag-queue", "--tag-keys", DRILL_TAG)
+        yield Check("drills", Status.WARN, text, remedy)
+
+
+def _sqs_command(region: str, operation: str, *options: str) -> Command:
     return Command.aws(region, "sqs", operation, "--queue-url", "URL", *options)
 
 
-# What is looked at in this order, by the name of the check that says where it may not be.
-READS: Mapping[str, Callable[[Doctor], Iterable[Check]]] = {
-    "stack": lambda doctor: doctor.deployment.look(),
-    "alarms": lambda doctor: Alarms(doctor.account, doctor.deployment, doctor.now).look(),
-    "topics": topics,
-    "heartbeat": lambda doctor: heartbeat(doctor.account, doctor.now),
-    "probe": lambda doctor: probe(doctor.account, doctor.now),
-    "freeze": lambda doctor: freeze(doctor.account),
-    "calendars": lambda doctor: calendars(doctor.account),
-    "scan": lambda doctor: [round_check(last_round(doctor.account), doctor.account, doctor.now)],
-    "trails": lambda doctor: trails_of(doctor.account, doctor.trails),
-    "queues": _queues,
-    TRAIL_BUCKET: trail_bucket,
+def _check_stack(doctor: Doctor) -> Iterator[Check]:
+    return doctor.deployment.check()
+
+
+def _check_alarms(doctor: Doctor) -> Iterator[Check]:
+    return Alarms(doctor.account, doctor.deployment, doctor.now).check()
+
+
+def _check_heartbeat(doctor: Doctor) -> Iterator[Check]:
+    return check_heartbeat(doctor.account, doctor.now)
+
+
+def _check_probe(doctor: Doctor) -> Iterator[Check]:
+    return check_probe(doctor.account, doctor.now)
+
+
+def _check_freeze(doctor: Doctor) -> Iterator[Check]:
+    return check_freeze(doctor.account)
+
+
+def _check_calendars(doctor: Doctor) -> Iterator[Check]:
+    return check_calendars(doctor.account)
+
+
+def _check_scan(doctor: Doctor) -> Iterator[Check]:
+    yield check_scan(read_last_scan(doctor.account), doctor.account, doctor.now)
+
+
+def _check_trails(doctor: Doctor) -> Iterator[Check]:
+    return check_trails(doctor.account, doctor.trails)
+
+
+# The checks in their order. The key names the check that is reported if AWS refuses the reading.
+CHECKS: Mapping[str, Callable[[Doctor], Iterable[Check]]] = {
+    "stack": _check_stack,
+    "alarms": _check_alarms,
+    "topics": check_topics,
+    "heartbeat": _check_heartbeat,
+    "probe": _check_probe,
+    "freeze": _check_freeze,
+    "calendars": _check_calendars,
+    "scan": _check_scan,
+    "trails": _check_trails,
+    "queues": check_queues,
+    TRAIL_BUCKET: check_trail_bucket,
 }

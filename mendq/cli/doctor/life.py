@@ -1,7 +1,8 @@
-"""Whether Mendq lives: heartbeat, probe, freeze and calendars, and the scan's last round.
+"""Checks of the parts that must always run: heartbeat, probe, freeze, calendars, and the scan.
 
-The heartbeat's own metric proves nothing, for anybody who may put metrics can send that: what it
-misses beside a run that ended well, `mendq-heartbeat-missing` tells.
+The heartbeat check does not use Mendq's own heartbeat metric, because everybody who may put
+metrics could fake it. It uses the numbers that Lambda itself counts. If the metric is missing
+although follow_up runs well, the alarm `mendq-heartbeat-missing` reports it.
 """
 
 from __future__ import annotations
@@ -24,201 +25,242 @@ from mendq.cases.finding import Scanned
 from mendq.cases.transactions import Table
 from mendq.cli.account import Account
 from mendq.cli.decide.freeze import read_freeze_item
-from mendq.cli.doctor.check import Check, Status, guarded, judged
+from mendq.cli.doctor.check import Check, Status, run_checks
 from mendq.cli.output import format_age, format_minute
 from mendq.probe.probe import SEEN_WITHIN
 from mendq.probe.send import ProbeRecord
 from mendq.scan.store import findings_of
 
-OK, _, WARN, FAIL = Status
-# CloudWatch shows it within a few minutes.
-BEATS_WITHIN = timedelta(minutes=10)
+# follow_up must have run well within this time. CloudWatch shows a run within a few minutes.
+HEARTBEAT_WITHIN = timedelta(minutes=10)
 LOOKED_BACK = timedelta(hours=6)
 PERIOD = timedelta(minutes=1)
-# A round is made each hour, in stretches; the bucket has it once its first stretch has ended.
+# A scan starts each hour and consists of several runs. Its findings are in the case bucket after
+# the first run.
 AN_HOUR = timedelta(hours=1)
-ROUNDS_WITHIN = 2 * AN_HOUR
+SCAN_WITHIN = 2 * AN_HOUR
 
 
-def calendars(account: Account) -> Iterator[Check]:
-    """One check a calendar, each by itself."""
+def check_calendars(account: Account) -> Iterator[Check]:
+    """Yield one check for each change calendar. A calendar that cannot be read stops no other."""
     for arn in account.settings.freeze_calendars:
         name = f"calendar {arn.rpartition('/')[2]}"
-        yield from guarded(name, partial(_calendar, account, name, arn))
+        yield from run_checks(name, partial(_check_calendar, account, name, arn))
 
 
-def heartbeat(account: Account, now: datetime) -> Iterator[Check]:
-    """One check by AWS's own count of the follow-up's runs; raises ClientError or CommandError."""
-    service, made_at = account.output("FollowUpFunction"), account.created_at
-    runs, errors = (_minutes(account, service, now, each) for each in ("Invocations", "Errors"))
-    good = [each for each in runs if runs[each] > errors.get(each, 0)]
-    # A datapoint bears the time at which its period begins.
-    last = min(max(good) + PERIOD, now) if good else now - 2 * LOOKED_BACK
-    lately, failed = (sum(n for at, n in each.items() if at >= last) for each in (runs, errors))
-    well = f"the follow-up ran well {format_age(last, now)} ago"
-    says = f"{well}; since then" if good else "the follow-up did not run well in 6 hours:"
-    failing = f"it failed in {failed:.0f} of {lately:.0f} runs"
-    silent = "it was not started: is its schedule enabled, and was it throttled?"
-    fault = f"{says} {failing if failed else silent}"
-    young = f"none yet: the stack was made {format_age(made_at, now)} ago"
-    remedy = f"docs/runbooks/heartbeat_missing.md, and the log of {service}"
-    yield judged(
-        "heartbeat",
-        (not good and now - made_at < BEATS_WITHIN, WARN, young, "ask again in ten minutes"),
-        (now - last >= BEATS_WITHIN, FAIL, fault, remedy),
-        (failed, WARN, fault, remedy),
-        (True, OK, well, ""),
-    )
+def check_heartbeat(account: Account, now: datetime) -> Iterator[Check]:
+    """Yield one check: when follow_up last ran without an error, by Lambda's own metrics.
+
+    Raises ClientError if CloudWatch cannot be read, CommandError if the stack has no follow_up.
+    """
+    function_name = account.output("FollowUpFunction")
+    made_at = account.created_at
+    runs = _runs_by_minute(account, function_name, now, "Invocations")
+    errors = _runs_by_minute(account, function_name, now, "Errors")
+    good_minutes = [at for at, count in runs.items() if count > errors.get(at, 0)]
+    last_good = now - 2 * LOOKED_BACK
+    if good_minutes:
+        # CloudWatch gives the time at which a period begins.
+        last_good = min(max(good_minutes) + PERIOD, now)
+    is_late = now - last_good >= HEARTBEAT_WITHIN
+    runs_since = sum(count for at, count in runs.items() if at >= last_good)
+    errors_since = sum(count for at, count in errors.items() if at >= last_good)
+    if not good_minutes and now - made_at < HEARTBEAT_WITHIN:
+        text = f"none yet: the stack was made {format_age(made_at, now)} ago"
+        yield Check("heartbeat", Status.WARN, text, "ask again in ten minutes")
+        return
+    ok_text = f"the follow-up ran well {format_age(last_good, now)} ago"
+    if not is_late and not errors_since:
+        yield Check("heartbeat", Status.OK, ok_text)
+        return
+    beginning = "the follow-up did not run well in 6 hours:"
+    if good_minutes:
+        beginning = f"{ok_text}; since then"
+    fault = "it was not started: is its schedule enabled, and was it throttled?"
+    if errors_since:
+        fault = f"it failed in {errors_since:.0f} of {runs_since:.0f} runs"
+    status = Status.FAIL if is_late else Status.WARN
+    remedy = f"docs/runbooks/heartbeat_missing.md, and the log of {function_name}"
+    yield Check("heartbeat", status, f"{beginning} {fault}", remedy)
 
 
-def _minutes(
-    account: Account, service: str, now: datetime, metric: Literal["Invocations", "Errors"]
+def _runs_by_minute(
+    account: Account, function_name: str, now: datetime, metric: Literal["Invocations", "Errors"]
 ) -> dict[datetime, float]:
-    """What Lambda counted of the follow-up, by the minute."""
+    """Return Lambda's count of the function's runs or errors, by the start of the minute."""
     answer = account.clients.cloudwatch.get_metric_statistics(
         Namespace="AWS/Lambda",
         MetricName=metric,
-        Dimensions=[{"Name": "FunctionName", "Value": service}],
+        Dimensions=[{"Name": "FunctionName", "Value": function_name}],
         Statistics=["Sum"],
-        # By whole minutes, so that those of both are the same.
+        # A whole minute, so that both metrics have the same periods.
         StartTime=(now - LOOKED_BACK).replace(second=0, microsecond=0),
         EndTime=now + PERIOD,
         Period=int(PERIOD.total_seconds()),
     )
-    return {each["Timestamp"]: each["Sum"] for each in answer["Datapoints"]}
+    return {datapoint["Timestamp"]: datapoint["Sum"] for datapoint in answer["Datapoints"]}
 
 
-def probe(account: Account, now: datetime) -> Iterator[Check]:
-    """One check of the newest probe."""
-    found = account.open_store(ProbeRecord).read()
-    if found is None:
-        says = "none was sent yet: the first comes within the hour after a deployment"
-        yield Check("probe", WARN, says, "ask again in an hour")
+def check_probe(account: Account, now: datetime) -> Iterator[Check]:
+    """Yield one check of the newest probe: did its failed call come back to Mendq?"""
+    probe = account.open_store(ProbeRecord).read()
+    if probe is None:
+        text = "none was sent yet: the first comes within the hour after a deployment"
+        yield Check("probe", Status.WARN, text, "ask again in an hour")
         return
-    sent, page = f"sent {format_age(found.sent_at, now)} ago", "docs/runbooks/probe_lost.md"
-    if found.was_seen and found.seen_at is not None:
-        late_seconds = int((found.seen_at - found.sent_at).total_seconds())
-        says = f"{sent}, seen after {late_seconds} s, spelled {found.spelled}"
-        blind = f"{says}, but it came without a queue: Mendq cannot tell of which such a call is"
-        yield judged("probe", (found.without_queue, WARN, blind, page), (True, OK, says, ""))
+    sent = f"sent {format_age(probe.sent_at, now)} ago"
+    page = "docs/runbooks/probe_lost.md"
+    if probe.was_seen and probe.seen_at is not None:
+        late_seconds = int((probe.seen_at - probe.sent_at).total_seconds())
+        text = f"{sent}, seen after {late_seconds} s, spelled {probe.spelled}"
+        if probe.without_queue:
+            text += ", but it came without a queue: Mendq cannot tell of which such a call is"
+            yield Check("probe", Status.WARN, text, page)
+        else:
+            yield Check("probe", Status.OK, text)
         return
-    lost = found.lost_in_a_row
-    is_lost = now - found.sent_at > SEEN_WITHIN
-    how = " and not seen" if is_lost else ", still on its way"
-    status = FAIL if is_lost else WARN if lost else OK
-    yield Check("probe", status, f"{sent}{how}; {lost} before it lost in a row", page)
+    lost = probe.lost_in_a_row
+    if now - probe.sent_at > SEEN_WITHIN:
+        status = Status.FAIL
+        fate = " and not seen"
+    else:
+        status = Status.WARN if lost else Status.OK
+        fate = ", still on its way"
+    yield Check("probe", status, f"{sent}{fate}; {lost} before it lost in a row", page)
 
 
-def freeze(account: Account) -> Iterator[Check]:
-    """One check: whether somebody has frozen changes by hand."""
-    found = "; ".join(map(str, items.freezes_in(read_freeze_item(account))))
-    frozen = (found, WARN, found, "mendq thaw")
-    yield judged("freeze", frozen, (True, OK, "not frozen by hand", ""))
+def check_freeze(account: Account) -> Iterator[Check]:
+    """Yield one check: has an operator frozen all changes?"""
+    freezes = "; ".join(str(freeze) for freeze in items.freezes_in(read_freeze_item(account)))
+    if freezes:
+        yield Check("freeze", Status.WARN, freezes, "mendq thaw")
+    else:
+        yield Check("freeze", Status.OK, "not frozen by hand")
 
 
-def _calendar(account: Account, name: str, arn: str) -> Iterator[Check]:
-    """One that is closed is somebody's word, one that heal cannot read a fault.
+def _check_calendar(account: Account, name: str, arn: str) -> Iterator[Check]:
+    """Yield the check of one change calendar: a warning if it is closed, a fault if unreadable.
 
-    Asked with the operator's rights, which are not heal's: who of the two is denied is told apart
-    by whose calendar it is. Raises what does not say that heal cannot read it either.
+    The calendar is read with the operator's rights, which differ from heal's. If AWS denies the
+    operator, heal may still be allowed. So only a denial by another account's calendar is taken as
+    a fault of heal too; other denials, and errors that pass, are raised as ClientError.
     https://docs.aws.amazon.com/systems-manager/latest/userguide/change-calendar-getstate.html
     """
-    here, owner = account.settings.account, arn.split(":")[4]
-    closed, code = None, ""
+    own_account = account.settings.account
+    owner = arn.split(":")[4]
     try:
-        closed = is_closed(account.clients, [arn])
+        is_calendar_closed = is_closed(account.clients, [arn])
     except ClientError as error:
         code = code_of(error)
-        if code in PASSING or (owner == here and is_denied(error)):
+        if code in PASSING or (owner == own_account and is_denied(error)):
             raise
-    unread = f"{arn} cannot be read ({code}), so Mendq is frozen until it can"
-    share = "" if owner == here else f"share it with account {here} from {owner}, or "
-    yield judged(
-        name,
-        (code, FAIL, unread, f"{share}take it out of freezeCalendars and deploy"),
-        (closed, WARN, f"{arn} is closed: nothing is changed", "nothing, if it is meant so"),
-        (True, OK, f"{arn} is open", ""),
-    )
+        remedy = "take it out of freezeCalendars and deploy"
+        if owner != own_account:
+            remedy = f"share it with account {own_account} from {owner}, or {remedy}"
+        text = f"{arn} cannot be read ({code}), so Mendq is frozen until it can"
+        yield Check(name, Status.FAIL, text, remedy)
+        return
+    if is_calendar_closed:
+        text = f"{arn} is closed: nothing is changed"
+        yield Check(name, Status.WARN, text, "nothing, if it is meant so")
+    else:
+        yield Check(name, Status.OK, f"{arn} is open")
 
 
-class LastRound(Struct, frozen=True, dict=True):
-    """Numbers of queues, as the case bucket holds them.
-
-    At `failed` something could not be looked at, in queues or the listing of them; `unseen` are
-    those of which nothing was seen, and not because they are `gone`: a version before did not
-    write these.
-    """
+class HourlyScan(Struct, frozen=True, dict=True):
+    """One hourly scan, as the case bucket stores it. The numbers count queues."""
 
     at: datetime
     queues_scanned: int
+    # Queues that may have a symptom, so that their metrics had to be read.
     suspects: int
     measured: int
+    # Suspects that were not measured, because the day's budget for metrics was spent.
     skipped_for_budget: int
     findings: list[dict[str, Any]]
+    # Queues that were deleted meanwhile. Earlier versions did not store this and the next number.
     gone: int = 0
+    # Queues that still exist and of which nothing could be read.
     unseen: int = 0
+    # Queues that could not be read or not completely, and lists of queues that could not be read.
     failed: int = 0
     managed: frozenset[str] = frozenset()
     not_looked_at: dict[str, str] = {}
     skipped: frozenset[str] = frozenset()
 
     @cached_property
-    def by_queue(self) -> Mapping[str, list[str]]:
-        """The symptoms that were found of each."""
-        found = defaultdict[str, list[str]](list)
-        for each in self.findings:
-            found[str(each.get("queue_arn"))].append(str(each.get("symptom")))
-        return found
+    def symptoms_by_queue(self) -> Mapping[str, list[str]]:
+        """The symptoms that the scan found, by queue ARN."""
+        symptoms_by_queue = defaultdict[str, list[str]](list)
+        for finding in self.findings:
+            queue_arn = str(finding.get("queue_arn"))
+            symptoms_by_queue[queue_arn].append(str(finding.get("symptom")))
+        return symptoms_by_queue
 
     @property
-    def says(self) -> str:
-        """In one line, without how long ago it was."""
+    def summary(self) -> str:
+        """The time and the numbers of the scan, in one line."""
         skipped = self.skipped_for_budget
-        left_out = f"{skipped:,} skipped for the budget" if skipped else "none skipped"
-        failed = f", {self.failed:,} failed" if self.failed else ""
+        skipped_text = f"{skipped:,} skipped for the budget" if skipped else "none skipped"
+        failed_text = f", {self.failed:,} failed" if self.failed else ""
         return (
             f"{format_minute(self.at)}, {self.queues_scanned:,} queues, "
             f"{self.suspects:,} suspects, "
-            f"{self.measured:,} measured, {left_out}{failed}, {len(self.findings):,} findings"
+            f"{self.measured:,} measured, {skipped_text}{failed_text}, "
+            f"{len(self.findings):,} findings"
         )
 
 
-def last_round(account: Account) -> LastRound | None:
-    """None where none was made, or none can be read; raises ClientError or CaseStoreUnavailable."""
-    return next((found for found, _ in rounds(account)), None)
+def read_last_scan(account: Account) -> HourlyScan | None:
+    """Return the newest scan that can be read, or None if there is none.
+
+    Raises ClientError or CaseStoreUnavailable if the case store or the case bucket does not answer.
+    """
+    for scan, _ in read_last_scans(account):
+        return scan
+    return None
 
 
-def rounds(account: Account) -> Iterator[tuple[LastRound, str | None]]:
-    """The last two that can be read, the newest first, each with the name of the queue that it has
-    come to, None where to all; raises ClientError or CaseStoreUnavailable.
+def read_last_scans(account: Account) -> Iterator[tuple[HourlyScan, str | None]]:
+    """Yield the last two scans that can be read, the newest first.
+
+    Beside each scan is the name of the last queue that it has reached so far. It is None if the
+    scan is complete. Raises ClientError or CaseStoreUnavailable if the case store or the case
+    bucket does not answer.
     """
     item = account.open_store(Table).get(items.key(items.ACCOUNT, "scan"))
     if "round" not in item:
         return
     bucket = CaseBucket(account.clients.s3, account.output("CaseBucket"))
-    begun = datetime.fromisoformat(item["round"]["S"])
-    for hour in (begun, begun - AN_HOUR):
-        # The first stretch of the newest may be under way.
+    newest_hour = datetime.fromisoformat(item["round"]["S"])
+    for hour in (newest_hour, newest_hour - AN_HOUR):
+        # The newest scan has no findings in the bucket before its first run has ended.
         with suppress(account.clients.s3.exceptions.NoSuchKey, ValidationError, *items.NOT_OURS):
-            reached = items.text_in(item, "after") if hour == begun and "done" not in item else None
-            yield convert(findings_of(hour, bucket), LastRound), reached
+            last_queue = None
+            if hour == newest_hour and "done" not in item:
+                last_queue = items.text_in(item, "after")
+            yield convert(findings_of(hour, bucket), HourlyScan), last_queue
 
 
-def round_check(found: LastRound | None, account: Account, now: datetime) -> Check:
-    """How the last round went: whether what only the scan finds is found at all."""
-    log = f"see the log of {account.output('ScanFunction')}"
-    if found is None:
-        says = "none was made yet: the first comes within the hour after a deployment"
-        is_young = now - account.created_at < ROUNDS_WITHIN
-        young = (is_young, WARN, says, "ask again in an hour")
-        return judged("scan", young, (True, FAIL, says, log))
-    says = f"the last round was {format_age(found.at, now)} ago: {found.says}"
-    scanned = Scanned(found.queues_scanned, found.gone, found.unseen)
-    return judged(
-        "scan",
-        (scanned.is_blind, FAIL, f"{says}; nothing could be seen of any queue", log),
-        (now - found.at >= ROUNDS_WITHIN, FAIL, says, log),
-        (found.failed, WARN, says, log),
-        (found.skipped_for_budget, WARN, says, "raise limits.scanMetricsPerDay, and deploy"),
-        (True, OK, says, ""),
-    )
+def check_scan(scan: HourlyScan | None, account: Account, now: datetime) -> Check:
+    """Return the check of the last hourly scan.
+
+    It matters because many symptoms cause no failed call, so only the scan finds them.
+    """
+    log_remedy = f"see the log of {account.output('ScanFunction')}"
+    if scan is None:
+        text = "none was made yet: the first comes within the hour after a deployment"
+        if now - account.created_at < SCAN_WITHIN:
+            return Check("scan", Status.WARN, text, "ask again in an hour")
+        return Check("scan", Status.FAIL, text, log_remedy)
+    text = f"the last round was {format_age(scan.at, now)} ago: {scan.summary}"
+    if Scanned(scan.queues_scanned, scan.gone, scan.unseen).is_blind:
+        text += "; nothing could be seen of any queue"
+        return Check("scan", Status.FAIL, text, log_remedy)
+    if now - scan.at >= SCAN_WITHIN:
+        return Check("scan", Status.FAIL, text, log_remedy)
+    if scan.failed:
+        return Check("scan", Status.WARN, text, log_remedy)
+    if scan.skipped_for_budget:
+        return Check("scan", Status.WARN, text, "raise limits.scanMetricsPerDay, and deploy")
+    return Check("scan", Status.OK, text)

@@ -1,5 +1,7 @@
-"""Which calls the trails log, and which symptoms they show on which queues; why some are blind.
+"""Which symptoms CloudTrail can show on which queues, and why some queues are blind.
 
+Failed SQS calls are CloudTrail data events. A trail logs only the data events that its event
+selectors select. So a symptom is visible on a queue only if a trail logs the calls that show it.
 https://docs.aws.amazon.com/awscloudtrail/latest/userguide/filtering-data-events.html
 """
 
@@ -15,32 +17,35 @@ from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import SeenAs, Symptom
 from mendq.catalogue.visibility.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
 from mendq.cli.account import Account
-from mendq.cli.doctor.check import Check, Command, Status, guarded, judged
+from mendq.cli.doctor.check import Check, Command, Status, run_checks
 from mendq.cli.output import shorten_list
 from mendq.model.names import DATA_EVENT_NAMES, PROBE, role_name
 from mendq.model.queue import partition_of
 from mendq.probe.probe import EVENT_NAME, QUEUE_NAME
 
-_TESTS: dict[str, Callable[[str, str], bool]] = {
+# The operators of a field selector. Each also exists with `Not` before its name.
+_OPERATORS: dict[str, Callable[[str, str], bool]] = {
     "Equals": str.__eq__,
     "StartsWith": str.startswith,
     "EndsWith": str.endswith,
 }
+# An advanced event selector as CloudTrail's GetEventSelectors returns it.
 Selector = Mapping[str, Any]
+# Names of SQS calls, by queue ARN.
 CallsByQueue = Mapping[str, frozenset[str]]
-UNKNOWN = Status.UNKNOWN
-# In place of an ARN: one that the selectors cover.
+# Stands for any queue that the selectors cover. It is used while no queue is managed.
 ANY_QUEUE = "any queue"
 OUTSIDE = "no trail logs this queue's calls"
 LATE_DELETES_PASS = (
     "a late delete on a standard queue answers 200, so no error shows it: the scan finds the race"  # noqa: S105 - a sentence
 )
-# The catalogue takes their codes on any call; SQS gives them on calls for a received message alone.
+# The catalogue accepts the error codes of a late call on any call, but SQS returns them only for
+# calls on a message that was received.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ChangeMessageVisibility.html
 VISIBILITY_CALLS = frozenset(
     name for name in DATA_EVENT_NAMES if name.startswith(("DeleteMessage", "ChangeMessage"))
 )
-# What no selector can change.
+# Limits of CloudTrail that no selector changes.
 NEVER_SEEN = (
     "batch calls answer 200 and list what failed inside: those failures are in no errorCode",
     "whether CloudTrail logs the calls of Lambda's own pollers is not documented",
@@ -52,223 +57,321 @@ UNCONFIRMED = "no record of such a call by AWS is known here: `mendq drill --rec
 
 
 class Trail(Struct, frozen=True):
-    """A trail, and what it selects while it is logging; None: AWS does not say.
-
-    It does not say so of an organization's trail to its members. `root` is what `AWSLogs` lies in:
-    a bucket, and the prefix that the trail has there.
-    """
+    """A CloudTrail trail and what it logs now."""
 
     name: str
+    # Empty if the trail is switched off. None if AWS does not say, as for an organization's trail
+    # in a member account.
     selectors: tuple[Selector, ...] | None
+    # Bucket and key prefix in which the trail's folder `AWSLogs` is.
     root: str = ""
 
-    def logs(self, queue_arn: str, event_name: str, known: Mapping[str, str] | None = None) -> bool:
-        """Whether the data event of somebody else on that queue is logged.
+    def is_logging(
+        self, queue_arn: str, event_name: str, known_fields: Mapping[str, str] | None = None
+    ) -> bool:
+        """Return True if the trail logs that call on that queue.
 
-        Of `known` are fields of the event that say more, such as who calls.
+        Args:
+            known_fields: more fields of the event that selectors may ask for, such as the caller's
+                ARN. A field that is not known is taken to match.
         """
-        return any(_selects(e, queue_arn, event_name, known or {}) for e in self.selectors or ())
+        for selector in self.selectors or ():
+            if _is_selected(selector, queue_arn, event_name, known_fields or {}):
+                return True
+        return False
 
 
-def trails_of(account: Account, found: list[Trail]) -> Iterator[Check]:
-    """The checks of each trail, which `found` takes, and one whether any logs the probe.
+def check_trails(account: Account, trails: list[Trail]) -> Iterator[Check]:
+    """Yield a check for each trail, and a last one: does a trail log the probe's call?
 
-    One that cannot be read costs only itself. Raises ClientError where they cannot be listed.
+    Each trail is appended to `trails`. A trail that cannot be read gets the status UNKNOWN, and the
+    others are still checked. Raises ClientError if the trails cannot be listed.
     """
     answer = account.clients.cloudtrail.describe_trails(includeShadowTrails=True)
-    for each in answer["trailList"]:
-        root = f"{each.get('S3BucketName')}/{each.get('S3KeyPrefix', '')}".rstrip("/")
-        found.append(Trail(each["Name"], None, root))
-        owner, look = each["TrailARN"].split(":")[4], partial(_trail, account, each, found)
-        for check in guarded(f"trail {each['Name']}", look):
-            is_theirs = check.status is UNKNOWN and owner != account.settings.account
-            ask = f"ask account {owner}, whose trail it is, what it selects"
-            yield structs.replace(check, remedy=ask) if is_theirs else check
-    yield _logs_the_probe(account, found)
+    for description in answer["trailList"]:
+        root = f"{description.get('S3BucketName')}/{description.get('S3KeyPrefix', '')}"
+        trails.append(Trail(description["Name"], None, root.rstrip("/")))
+        owner = description["TrailARN"].split(":")[4]
+        check_trail = partial(_check_trail, account, description, trails)
+        for check in run_checks(f"trail {description['Name']}", check_trail):
+            if check.status is Status.UNKNOWN and owner != account.settings.account:
+                remedy = f"ask account {owner}, whose trail it is, what it selects"
+                yield structs.replace(check, remedy=remedy)
+            else:
+                yield check
+    yield _check_probe_is_logged(account, trails)
 
 
-def _trail(account: Account, described: Any, found: list[Trail]) -> Iterator[Check]:
-    client, arn = account.clients.cloudtrail, described["TrailARN"]
-    selectors = list[Any]()
-    if is_logging := client.get_trail_status(Name=arn).get("IsLogging"):
+def _check_trail(account: Account, description: Any, trails: list[Trail]) -> Iterator[Check]:
+    """Read the trail's selectors into the last of `trails`; yield a check if it is logging."""
+    client = account.clients.cloudtrail
+    arn = description["TrailARN"]
+    selectors: list[Any] = []
+    is_logging = client.get_trail_status(Name=arn).get("IsLogging")
+    if is_logging:
         answer = client.get_event_selectors(TrailName=arn)
-        selectors += answer.get("AdvancedEventSelectors", ())
-    found[-1] = structs.replace(found[-1], selectors=tuple(selectors))
-    asks = sum("AWS::SQS::Queue" in str(each) for each in selectors)
-    # A trail is switched on where it was made.
-    home = described.get("HomeRegion", account.region)
-    start = Command.aws(home, "cloudtrail", "start-logging", "--name", arn)
-    yield judged(
-        f"trail {described['Name']}",
-        (not is_logging, Status.WARN, "it is switched off", start),
-        (True, Status.OK, f"is logging, {asks} selector(s) of SQS data events", ""),
-    )
+        selectors.extend(answer.get("AdvancedEventSelectors", ()))
+    trails[-1] = structs.replace(trails[-1], selectors=tuple(selectors))
+    name = f"trail {description['Name']}"
+    if not is_logging:
+        # StartLogging works only in the region in which the trail was made.
+        region = description.get("HomeRegion", account.region)
+        remedy = Command.aws(region, "cloudtrail", "start-logging", "--name", arn)
+        yield Check(name, Status.WARN, "it is switched off", remedy)
+        return
+    sqs_selectors = [selector for selector in selectors if "AWS::SQS::Queue" in str(selector)]
+    text = f"is logging, {len(sqs_selectors)} selector(s) of SQS data events"
+    yield Check(name, Status.OK, text)
 
 
-def _logs_the_probe(account: Account, trails: Sequence[Trail]) -> Check:
-    """Whether a trail logs the probe's own call, as CloudTrail evaluates selectors."""
-    here, whose, names = account.region, account.settings.account, unread(trails)
-    arn = f"arn:{partition_of(here)}:sqs:{here}:{whose}:{QUEUE_NAME}"
-    role, session = role_name(PROBE, here), account.outputs.get("ProbeFunction", "")
-    caller = f"arn:{partition_of(here)}:sts::{whose}:assumed-role/{role}/{session}"
-    call = {"userIdentity.arn": caller, "readOnly": "false", "eventType": "AwsApiCall"}
-    logging = [each.name for each in trails if each.logs(arn, EVENT_NAME, call)]
-    missing = f"no trail that is logging selects {EVENT_NAME} of {QUEUE_NAME}: no probe is seen"
-    return judged(
-        "probe's trail",
-        (logging, Status.OK, f"{shorten_list(logging)} logs the probe's queue", ""),
-        (
-            names,
-            UNKNOWN,
-            f"{shorten_list(names)} cannot be read",
-            "the check `probe` says what comes",
-        ),
-        (True, Status.FAIL, missing, f"have a trail log SQS data events of {arn}, or deploy"),
-    )
+def _check_probe_is_logged(account: Account, trails: Sequence[Trail]) -> Check:
+    """Return the check: does a trail log the failing call that the probe makes?
 
-
-def read_by_the_job(root: str, trails: Sequence[Trail], queue_arns: Sequence[str]) -> Check:
-    """Whether all that is logged of these queues lies where the nightly job reads.
-
-    A trail elsewhere is nobody's concern while it logs nothing of theirs that is not there too.
-    What no trail writes there, AWS or somebody may still copy, out of another bucket.
+    The selectors are evaluated for the probe's call as CloudTrail evaluates them.
     """
-    there = [each for each in trails if each.root == root]
-    missed = _lacking(there, {e: logged(trails, e, DATA_EVENT_NAMES) for e in queue_arns})
-    apart = {
-        e.root for e in trails if not there or any(logged([e], *row) for row in missed.items())
+    region = account.region
+    partition = partition_of(region)
+    account_id = account.settings.account
+    queue_arn = f"arn:{partition}:sqs:{region}:{account_id}:{QUEUE_NAME}"
+    role = role_name(PROBE, region)
+    session = account.outputs.get("ProbeFunction", "")
+    known_fields = {
+        "userIdentity.arn": f"arn:{partition}:sts::{account_id}:assumed-role/{role}/{session}",
+        "readOnly": "false",
+        "eventType": "AwsApiCall",
     }
-    beside = any(e.root.partition("/")[0] == root.partition("/")[0] for e in trails)
-    whose = shorten_list([arn.rpartition(":")[2] for arn in missed])
-    what = f"calls of {whose} are logged to" if missed else "the trails write to"
-    misses = f"the nightly job reads {root}, and {what} {shorten_list(sorted(apart))} alone"
+    name = "probe's trail"
+    logging_trails = [
+        trail.name for trail in trails if trail.is_logging(queue_arn, EVENT_NAME, known_fields)
+    ]
+    if logging_trails:
+        return Check(name, Status.OK, f"{shorten_list(logging_trails)} logs the probe's queue")
+    unread_trails = list_unread_trails(trails)
+    if unread_trails:
+        text = f"{shorten_list(unread_trails)} cannot be read"
+        return Check(name, Status.UNKNOWN, text, "the check `probe` says what comes")
+    text = f"no trail that is logging selects {EVENT_NAME} of {QUEUE_NAME}: no probe is seen"
+    remedy = f"have a trail log SQS data events of {queue_arn}, or deploy"
+    return Check(name, Status.FAIL, text, remedy)
+
+
+def check_trail_files(root: str, trails: Sequence[Trail], queue_arns: Sequence[str]) -> Check:
+    """Return the check: does the nightly job read all that trails log of these queues?
+
+    The job reads the files below `root` only. A trail that writes elsewhere matters only if it logs
+    calls that no trail writes to `root`. If no trail writes to `root`, AWS or a person may still
+    copy files there from another bucket, so that is only a warning.
+    """
+    read_trails = [trail for trail in trails if trail.root == root]
+    logged_calls = {arn: select_logged_calls(trails, arn, DATA_EVENT_NAMES) for arn in queue_arns}
+    missed_calls = _find_missing_calls(read_trails, logged_calls)
+    other_roots = set()
+    for trail in trails:
+        logs_missed_call = any(
+            select_logged_calls([trail], arn, calls) for arn, calls in missed_calls.items()
+        )
+        if not read_trails or logs_missed_call:
+            other_roots.add(trail.root)
+    bucket = root.partition("/")[0]
+    has_trail_in_bucket = any(trail.root.partition("/")[0] == bucket for trail in trails)
+    subject = "the trails write to"
+    if missed_calls:
+        queue_names = shorten_list([arn.rpartition(":")[2] for arn in missed_calls])
+        subject = f"calls of {queue_names} are logged to"
+    fault = f"the nightly job reads {root}, and {subject} {shorten_list(sorted(other_roots))} alone"
     remedy = "say in trail.bucket and trail.prefix where all of it lies, and deploy"
-    names = shorten_list([trail.name for trail in there])
-    reads = f"the nightly job reads {root}, where the files of {names} lie"
-    return judged(
-        "files of the trail",
-        (missed and unread(there), UNKNOWN, f"{misses}, as far as trails can be read", ""),
-        ((missed or not there) and beside, Status.FAIL, misses, remedy),
-        (not there, Status.WARN, f"{misses}: it counts what is copied, if anything", remedy),
-        (True, Status.OK, reads, ""),
-    )
+    name = "files of the trail"
+    if missed_calls and list_unread_trails(read_trails):
+        return Check(name, Status.UNKNOWN, f"{fault}, as far as trails can be read")
+    if (missed_calls or not read_trails) and has_trail_in_bucket:
+        return Check(name, Status.FAIL, fault, remedy)
+    if not read_trails:
+        return Check(name, Status.WARN, f"{fault}: it counts what is copied, if anything", remedy)
+    trail_names = shorten_list([trail.name for trail in read_trails])
+    text = f"the nightly job reads {root}, where the files of {trail_names} lie"
+    return Check(name, Status.OK, text)
 
 
-def unread(trails: Sequence[Trail]) -> list[str]:
-    """The trails of which it is not known what they log."""
-    return [each.name for each in trails if each.selectors is None]
+def list_unread_trails(trails: Sequence[Trail]) -> list[str]:
+    """Return the names of the trails whose selectors could not be read."""
+    return [trail.name for trail in trails if trail.selectors is None]
 
 
-def logged(trails: Sequence[Trail], queue_arn: str, event_names: Iterable[str]) -> frozenset[str]:
-    """Those of the events that any of the trails logs."""
-    return frozenset(e for e in event_names if any(each.logs(queue_arn, e) for each in trails))
+def select_logged_calls(
+    trails: Sequence[Trail], queue_arn: str, event_names: Iterable[str]
+) -> frozenset[str]:
+    """Return the calls of `event_names` that at least one of the trails logs on that queue."""
+    logged_calls = set()
+    for event_name in event_names:
+        if any(trail.is_logging(queue_arn, event_name) for trail in trails):
+            logged_calls.add(event_name)
+    return frozenset(logged_calls)
 
 
-def _selects(selector: Selector, queue_arn: str, event_name: str, known: Mapping[str, str]) -> bool:
-    """Fields that are not known are taken to fit, such as who calls, or read or write."""
-    queue = {} if queue_arn == ANY_QUEUE else {"resources.ARN": queue_arn}
-    call = {
+def _is_selected(
+    selector: Selector, queue_arn: str, event_name: str, known_fields: Mapping[str, str]
+) -> bool:
+    """Return True if the selector selects that SQS call.
+
+    A field that is not known, such as the caller or read-only, is taken to match.
+    """
+    event = {
         "eventCategory": "Data",
         "resources.type": "AWS::SQS::Queue",
-        **queue,
         "eventName": event_name,
         "eventSource": "sqs.amazonaws.com",
-        **known,
+        **known_fields,
     }
-    fields = selector.get("FieldSelectors", [])
-    named = {each["Field"] for each in fields}
-    return {"eventCategory", "resources.type"} <= named and all(
-        fits(each, call[each["Field"]]) for each in fields if each["Field"] in call
-    )
+    if queue_arn != ANY_QUEUE:
+        event["resources.ARN"] = queue_arn
+    field_selectors = selector.get("FieldSelectors", [])
+    selected_fields = {field["Field"] for field in field_selectors}
+    if not {"eventCategory", "resources.type"} <= selected_fields:
+        return False
+    for field in field_selectors:
+        name = field["Field"]
+        if name in event and not is_field_match(field, event[name]):
+            return False
+    return True
 
 
-def fits(field: Mapping[str, Any], value: str) -> bool:
-    """Any operator that selects is enough, where there are any, and none that deselects may fit."""
-    selects = {name: field[name] for name in _TESTS if field.get(name)}
-    chosen = (_TESTS[name](value, each) for name, some in selects.items() for each in some)
-    left_out = (_TESTS[n](value, each) for n in _TESTS for each in field.get(f"Not{n}") or ())
-    return (not selects or any(chosen)) and not any(left_out)
+def is_field_match(field: Mapping[str, Any], value: str) -> bool:
+    """Return True if a field selector lets the value through, as CloudTrail evaluates it.
 
-
-class Situation(Struct, frozen=True):
-    """One symptom over all managed queues; `blind` and `partly` give the reason by queue.
-
-    `by_calls` tells whether calls show it, `by_the_scan` whether the scan finds it;
-    `unconfirmed_on_aws` whether how AWS records those calls is still an assumption.
+    One positive operator must match if there is any, and no negative operator (`Not...`) may match.
     """
+    has_positive = False
+    is_match = False
+    for name, test in _OPERATORS.items():
+        for expected in field.get(f"Not{name}") or ():
+            if test(value, expected):
+                return False
+        for expected in field.get(name) or ():
+            has_positive = True
+            if test(value, expected):
+                is_match = True
+    return is_match or not has_positive
+
+
+class SymptomVisibility(Struct, frozen=True):
+    """On which queues one symptom can be seen. Queues are given by ARN."""
 
     symptom: str
     visible: tuple[str, ...]
+    # The reason by queue: some of the calls are not logged, or it is not known.
     partly: dict[str, str]
+    # The reason by queue: no call is logged that shows the symptom.
     blind: dict[str, str]
+    # True if failed calls can show the symptom.
     by_calls: bool
+    # True if the hourly scan can find the symptom.
     by_the_scan: bool
+    # True if the form in which AWS records the calls is only assumed so far.
     unconfirmed_on_aws: bool
 
 
-def sights(trails: Sequence[Trail], queue_arns: Sequence[str]) -> Iterator[Situation]:
-    """One for every symptom of the catalogue."""
+def list_symptom_visibility(
+    trails: Sequence[Trail], queue_arns: Sequence[str]
+) -> Iterator[SymptomVisibility]:
+    """Yield for each symptom of the catalogue on which of the queues it can be seen."""
     for symptom in CATALOGUE:
-        asked = [arn for arn in queue_arns if _ways(symptom, arn)]
-        whys = {arn: why_not(symptom, trails, arn) for arn in asked}
-        yield Situation(
+        visible = []
+        partly = {}
+        blind = {}
+        for arn in queue_arns:
+            if not _ways_to_see(symptom, arn):
+                continue
+            reason, is_blind = find_gap(symptom, trails, arn)
+            if reason is None:
+                visible.append(arn)
+            elif is_blind:
+                blind[arn] = reason
+            else:
+                partly[arn] = reason
+        yield SymptomVisibility(
             symptom.name,
-            tuple(arn for arn, (why, _) in whys.items() if why is None),
-            {arn: why for arn, (why, is_blind) in whys.items() if why and not is_blind},
-            {arn: why for arn, (why, is_blind) in whys.items() if why and is_blind},
+            tuple(visible),
+            partly,
+            blind,
             by_calls=bool(symptom.seen_as),
             by_the_scan=symptom.detection is not None,
             unconfirmed_on_aws=symptom.is_unconfirmed,
         )
 
 
-def why_not(symptom: Symptom, trails: Sequence[Trail], queue_arn: str) -> tuple[str | None, bool]:
-    """Why a symptom is not fully visible on a queue (None: it is), and whether it is blind."""
-    seen = logged(trails, queue_arn, DATA_EVENT_NAMES)
-    wanted = calls_of(symptom, queue_arn)
-    missing = sorted(wanted - seen)
-    if missing and (names := unread(trails)):
-        return f"not known: {', '.join(names)} cannot be read", False
-    if not seen:
+def find_gap(symptom: Symptom, trails: Sequence[Trail], queue_arn: str) -> tuple[str | None, bool]:
+    """Return why failed calls do not fully show the symptom on that queue.
+
+    The first value is the reason, None if they fully show it. The second value is True if no failed
+    call can show it (the queue is blind to it).
+    """
+    logged_calls = select_logged_calls(trails, queue_arn, DATA_EVENT_NAMES)
+    needed_calls = list_needed_calls(symptom, queue_arn)
+    missing_calls = sorted(needed_calls - logged_calls)
+    unread_trails = list_unread_trails(trails)
+    if missing_calls and unread_trails:
+        return f"not known: {', '.join(unread_trails)} cannot be read", False
+    if not logged_calls:
         return OUTSIDE, True
-    if missing:
-        return f"not logged: {', '.join(missing)}", not wanted & seen
+    if missing_calls:
+        is_blind = not needed_calls & logged_calls
+        return f"not logged: {', '.join(missing_calls)}", is_blind
     if symptom is VISIBILITY_TIMEOUT_TOO_SHORT and not queue_arn.endswith(".fifo"):
         return LATE_DELETES_PASS, False
     return None, False
 
 
-def calls_of(symptom: Symptom, queue_arn: str) -> frozenset[str]:
-    """The data events by which a symptom shows on that queue."""
-    late = symptom is VISIBILITY_TIMEOUT_TOO_SHORT
-    every = VISIBILITY_CALLS if late else frozenset(DATA_EVENT_NAMES)
-    ways = _ways(symptom, queue_arn)
-    return frozenset().union(*(every & (each.event_names or every) for each in ways))
+def list_needed_calls(symptom: Symptom, queue_arn: str) -> frozenset[str]:
+    """Return the SQS calls whose failures show the symptom on that queue."""
+    all_calls = frozenset(DATA_EVENT_NAMES)
+    if symptom is VISIBILITY_TIMEOUT_TOO_SHORT:
+        all_calls = VISIBILITY_CALLS
+    needed_calls = set[str]()
+    for way in _ways_to_see(symptom, queue_arn):
+        needed_calls |= all_calls & (way.event_names or all_calls)
+    return frozenset(needed_calls)
 
 
-def _ways(symptom: Symptom, queue_arn: str) -> list[SeenAs]:
-    return [
-        each for each in symptom.seen_as if queue_arn == ANY_QUEUE or each.fits_queue(queue_arn)
-    ]
+def _ways_to_see(symptom: Symptom, queue_arn: str) -> list[SeenAs]:
+    """Return the kinds of failed call that show the symptom on that queue."""
+    return [way for way in symptom.seen_as if queue_arn == ANY_QUEUE or way.fits_queue(queue_arn)]
 
 
-def not_logged(trails: Sequence[Trail], queue_arns: Sequence[str]) -> dict[str, frozenset[str]]:
-    """By queue, the calls by which a symptom would show and that no trail logs.
+def find_unlogged_calls(
+    trails: Sequence[Trail], queue_arns: Sequence[str]
+) -> dict[str, frozenset[str]]:
+    """Return, by queue ARN, the calls that would show a symptom and that no trail logs.
 
-    None while a trail cannot be read: it may log them.
+    Queues without such calls are left out. Empty if a trail cannot be read: it may log them.
     """
-    asked = () if unread(trails) else queue_arns
-    by_symptom = {arn: (calls_of(each, arn) for each in CATALOGUE) for arn in asked}
-    return _lacking(trails, {arn: frozenset().union(*by_symptom[arn]) for arn in asked})
+    if list_unread_trails(trails):
+        return {}
+    needed_calls = {}
+    for arn in queue_arns:
+        calls = set[str]()
+        for symptom in CATALOGUE:
+            calls |= list_needed_calls(symptom, arn)
+        needed_calls[arn] = frozenset(calls)
+    return _find_missing_calls(trails, needed_calls)
 
 
-def _lacking(trails: Sequence[Trail], wanted: CallsByQueue) -> dict[str, frozenset[str]]:
-    """Those of the wanted calls that none of the trails logs; without queues that lack none."""
-    missing = {arn: calls - logged(trails, arn, calls) for arn, calls in wanted.items()}
-    return {arn: calls for arn, calls in missing.items() if calls}
+def _find_missing_calls(
+    trails: Sequence[Trail], needed_calls: CallsByQueue
+) -> dict[str, frozenset[str]]:
+    """Return the needed calls that no trail logs. Queues without such calls are left out."""
+    missing_calls = {}
+    for arn, calls in needed_calls.items():
+        missing = calls - select_logged_calls(trails, arn, calls)
+        if missing:
+            missing_calls[arn] = missing
+    return missing_calls
 
 
-def outside(trails: Sequence[Trail], queue_arns: Sequence[str]) -> list[str]:
-    """The queues of which no call is logged; none while a trail cannot be read."""
-    asked = () if unread(trails) else queue_arns
-    return [each for each in asked if not logged(trails, each, DATA_EVENT_NAMES)]
+def list_unlogged_queues(trails: Sequence[Trail], queue_arns: Sequence[str]) -> list[str]:
+    """Return the ARNs of the queues of which no trail logs any call.
+
+    Empty if a trail cannot be read: it may log them.
+    """
+    if list_unread_trails(trails):
+        return []
+    return [arn for arn in queue_arns if not select_logged_calls(trails, arn, DATA_EVENT_NAMES)]

@@ -13,7 +13,7 @@ from mendq.aws.queue import listed_queues
 from mendq.cases.table import OpenCases
 from mendq.catalogue.configuration.tag_not_understood import not_understood
 from mendq.cli.commands import CASES, MANAGED, Kind, command
-from mendq.cli.doctor.life import LastRound, rounds
+from mendq.cli.doctor.life import HourlyScan, read_last_scans
 from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import Output, format_minute, shorten_list
@@ -36,7 +36,7 @@ def queues(call: Invocation) -> Exit:
     account, consent = call.account, call.account.settings.consent
     with call.out.show_waiting("reading queues, scans and cases"):
         listing = listed_queues(account.clients, account.account_id, consent)
-        last, open_cases = tuple(rounds(account)), defaultdict[str, list[str]](list)
+        last, open_cases = tuple(read_last_scans(account)), defaultdict[str, list[str]](list)
         for case in account.open_store(OpenCases).list_open():
             open_cases[case.queue_arn].append(case.case_id)
     found = [
@@ -62,7 +62,7 @@ def queues(call: Invocation) -> Exit:
 
 
 def last_scan(
-    queue_arn: str, last: Iterable[tuple[LastRound, str | None]]
+    queue_arn: str, last: Iterable[tuple[HourlyScan, str | None]]
 ) -> Mapping[str, Any] | None:
     """What the newest round thought that has reached the queue; None where none has.
 
@@ -72,7 +72,7 @@ def last_scan(
         if queue_arn in found.managed and (reached is None or parts_of(queue_arn).name <= reached):
             return {
                 "at": to_text(found.at),
-                "found": found.by_queue.get(queue_arn, []),
+                "found": found.symptoms_by_queue.get(queue_arn, []),
                 "not_looked_at": found.not_looked_at.get(queue_arn, ""),
                 "skipped_for_budget": queue_arn in found.skipped,
             }

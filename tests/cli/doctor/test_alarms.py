@@ -77,7 +77,7 @@ def looked(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> Looked:
                 stub.add_response("describe_alarms", page, asked)
                 asked = {**asked, "NextToken": each["AlarmName"]}
             stub.add_response("describe_alarms", {}, asked)
-            found = Alarms(account, Deployment(account, logs=logs), NOW).look()
+            found = Alarms(account, Deployment(account, logs=logs), NOW).check()
             return {each.name.removeprefix("alarm mendq-"): each for each in found}
 
     return look

@@ -16,16 +16,16 @@ from botocore.stub import Stubber
 
 from mendq.aws.queue import ManagedQueue
 from mendq.cli.doctor import checks
-from mendq.cli.doctor.check import Check, Command, Status, guarded
-from mendq.cli.doctor.checks import Doctor, drills
+from mendq.cli.doctor.check import Check, Command, Status, run_checks
+from mendq.cli.doctor.checks import Doctor, check_drill_tags
 from mendq.cli.doctor.deployment import Deployment
 from mendq.cli.doctor.visibility import (
     Trail,
-    not_logged,
-    outside,
-    read_by_the_job,
-    sights,
-    trails_of,
+    check_trail_files,
+    check_trails,
+    find_unlogged_calls,
+    list_symptom_visibility,
+    list_unlogged_queues,
 )
 from mendq.cli.exit_codes import CommandError
 from mendq.model.limits import DRILL_TAG
@@ -64,7 +64,7 @@ def _denied(message: str) -> ClientError:
 def test_what_may_not_be_looked_at_is_unknown_and_what_was_found_before_stays(
     error: Exception, remedy: str
 ) -> None:
-    before, unknown = guarded("trails", lambda: _raising(error))
+    before, unknown = run_checks("trails", lambda: _raising(error))
     assert (before.status, unknown.status, unknown.remedy) == (OK, UNKNOWN, remedy)
 
 
@@ -79,7 +79,7 @@ def test_whom_a_page_would_reach(
         for arn, answer in ((settings.urgent_topic_arn, found), (settings.info_topic_arn, [])):
             asked = {"TopicArn": arn}
             stub.add_response("list_subscriptions_by_topic", {"Subscriptions": answer}, asked)
-        urgent, _ = checks.topics(Doctor(operator.account, NOW))
+        urgent, _ = checks.check_topics(Doctor(operator.account, NOW))
     assert (urgent.name, urgent.status, urgent.remedy) == ("topic urgent", status, remedy)
 
 
@@ -89,7 +89,7 @@ def test_whom_a_page_would_reach(
 )
 def test_the_queues_of_drills_are_named_whatever_the_tag_holds(marked: str, named: str) -> None:
     every = [ManagedQueue(f"{ARN}-{each}", {DRILL_TAG: ""}) for each in marked]
-    found = list(drills([ManagedQueue(ARN, {"mendq": "heal"}), *every]))
+    found = list(check_drill_tags([ManagedQueue(ARN, {"mendq": "heal"}), *every]))
     assert [each.says.rpartition(": ")[2] for each in found] == [named] * bool(marked)
     for each in found:
         assert "nobody is paged" in each.says
@@ -116,7 +116,7 @@ def test_where_the_trails_bucket_lies(  # noqa: PLR0917 - a row of the table
             stub.add_client_error("head_bucket", code, "no", int(code), response_meta=meta)
         else:
             stub.add_response("head_bucket", {"ResponseMetadata": meta})
-        (found,) = guarded("bucket", lambda: checks.trail_bucket(doctor))
+        (found,) = run_checks("bucket", lambda: checks.check_trail_bucket(doctor))
     assert (found.status, found.says[: len(says)]) == (status, says)
     assert found.remedy.startswith(remedy)
     if remedy.startswith("aws "):
@@ -127,7 +127,7 @@ def test_without_the_nightly_job_it_says_so_and_asks_for_no_bucket(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(OUTPUTS, "NightlyApplication")
-    (found,) = checks.trail_bucket(Doctor(operator.account, NOW))
+    (found,) = checks.check_trail_bucket(Doctor(operator.account, NOW))
     assert (found.name, found.status) == ("nightly job", OK)
     assert "nightly.enabled: false" in found.says
 
@@ -144,7 +144,7 @@ def test_a_part_of_the_stack_is_well_or_what_mends_it_can_be_typed(
     monkeypatch.setattr(Deployment, "parts", [(kind, logical, physical)])
     with Stubber(client) as stub:
         stub.add_response(operation, answer, asked)
-        (check,) = Deployment(operator.account, NOW).look()
+        (check,) = Deployment(operator.account, NOW).check()
     assert (check.status, check.says[: len(says)]) == (FAIL if typed else OK, says)
     assert _command(check) == typed
 
@@ -156,7 +156,7 @@ def test_a_trail_that_is_switched_off_is_switched_on_where_it_was_made(
     boto3.client("s3", region_name=HERE).create_bucket(Bucket=BUCKET)
     client: Any = boto3.client("cloudtrail", region_name=home)
     made = client.create_trail(Name="all", S3BucketName=BUCKET, IsMultiRegionTrail=home != HERE)
-    check, no_probe = trails_of(operator.account, [])
+    check, no_probe = check_trails(operator.account, [])
     assert (check.status, no_probe.status) == (WARN, FAIL)
     start = f"aws cloudtrail start-logging --region {home} --name {made['TrailARN']}"
     assert _command(check) == start
@@ -189,7 +189,7 @@ def _looked_at(
             selectors = [{"FieldSelectors": [*OF_SQS, *selects]}]
             answer = {"TrailARN": each["TrailARN"], "AdvancedEventSelectors": selectors}
             stub.add_response("get_event_selectors", answer)
-        return list(trails_of(operator.account, found)), found
+        return list(check_trails(operator.account, found)), found
 
 
 ORGANIZATION = _described("organization", "999999999999"), "TrailNotFoundException"
@@ -204,10 +204,13 @@ def test_a_trail_that_cannot_be_read_costs_only_itself(operator: Operator) -> No
     assert "ask account 999999999999, whose trail it is" in checks[0].remedy
     assert "organization cannot be read" in checks[2].says
     other = f"{ARN}-others"
-    assert (outside(found, [other]), not_logged(found, [other])) == ([], {}), "it may log them"
-    assert outside(found[1:], [other]) == [other]
+    assert (list_unlogged_queues(found, [other]), find_unlogged_calls(found, [other])) == (
+        [],
+        {},
+    ), "it may log them"
+    assert list_unlogged_queues(found[1:], [other]) == [other]
     unknown = {other: "not known: organization cannot be read"}
-    for each in sights(found, [ARN, other]):
+    for each in list_symptom_visibility(found, [ARN, other]):
         assert each.blind == {}
         assert other not in each.visible
         assert {arn: why for arn, why in each.partly.items() if arn == other} in ({}, unknown)
@@ -215,8 +218,8 @@ def test_a_trail_that_cannot_be_read_costs_only_itself(operator: Operator) -> No
 
 def _doctored(operator: Operator, monkeypatch: pytest.MonkeyPatch, *trails: Trail) -> Any:
     """What the doctor says where these are the trails, and nothing is looked at of the stack."""
-    monkeypatch.setattr(checks, "trails_of", lambda _, found: found.extend(trails) or ())
-    monkeypatch.setattr(Deployment, "look", lambda _: ())
+    monkeypatch.setattr(checks, "check_trails", lambda _, found: found.extend(trails) or ())
+    monkeypatch.setattr(Deployment, "check", lambda _: ())
     return operator.json("doctor", code=1)
 
 
@@ -229,7 +232,7 @@ def test_the_verdict_comes_first_and_what_is_well_only_where_it_is_asked_for(
         Check("scan", WARN, "the last one is old", "wait an hour"),
         Check("heartbeat", FAIL, "it is silent", "look into the log"),
     ]
-    monkeypatch.setattr("mendq.cli.look.doctor.READS", {"all": lambda _: said})
+    monkeypatch.setattr("mendq.cli.look.doctor.CHECKS", {"all": lambda _: said})
     brief = operator.mendq("doctor")
     first, *others = brief.stdout.splitlines()
     assert (brief.exit_code, first) == (1, "1 FAIL, 1 WARN in 4 checks: stack Mendq, us-east-1")
@@ -277,7 +280,7 @@ def test_what_is_logged_and_lies_where_the_nightly_job_does_not_read_is_found(
         selects = logs if logs.endswith("Exception") else only
         looked_at.append((_described(f"t{number}", **where), selects))
     _, found = _looked_at(operator, *looked_at)
-    check = read_by_the_job("our-logs/o-abc", found, [ARN])
+    check = check_trail_files("our-logs/o-abc", found, [ARN])
     assert (check.status, says in check.says) == (status, True), check.says
     assert ("trail.prefix" in check.remedy) is (status in {WARN, FAIL})
 
@@ -305,6 +308,6 @@ def test_topic_that_is_gone_fails_the_check_and_the_other_topic_is_still_asked(
     with Stubber(operator.account.clients.sns) as stub:
         stub.add_client_error("list_subscriptions_by_topic", "NotFound", "no such topic", 404)
         stub.add_response("list_subscriptions_by_topic", {"Subscriptions": [confirmed]})
-        urgent, info = checks.topics(Doctor(operator.account, NOW))
+        urgent, info = checks.check_topics(Doctor(operator.account, NOW))
     assert (urgent.status, info.status) == (FAIL, OK)
     assert f"there is no topic {settings.urgent_topic_arn}" in urgent.says

@@ -16,13 +16,13 @@ from mendq.cases.case_bucket import CaseBucket
 from mendq.cases.finding import Scanned, findings_key, round_of
 from mendq.cli.doctor.check import Check
 from mendq.cli.doctor.life import (
-    BEATS_WITHIN,
-    LastRound,
-    calendars,
-    heartbeat,
-    last_round,
-    probe,
-    round_check,
+    HEARTBEAT_WITHIN,
+    HourlyScan,
+    check_calendars,
+    check_heartbeat,
+    check_probe,
+    check_scan,
+    read_last_scan,
 )
 from mendq.probe.probe import SEEN_WITHIN, Probe
 from mendq.probe.send import ProbeRecord
@@ -57,7 +57,7 @@ def _beat(
             points = [{"Timestamp": at, "Sum": each} for at, each in sums.items()]
             asked = {**OWN, "MetricName": metric, "StartTime": ANY, "EndTime": ANY, "Period": ANY}
             stub.add_response("get_metric_statistics", {"Datapoints": points}, asked)
-        (check,) = heartbeat(account, NOW)
+        (check,) = check_heartbeat(account, NOW)
     return check
 
 
@@ -72,8 +72,8 @@ def test_a_run_that_ended_well_lasts_ten_minutes_and_what_is_wrong_is_said(
 
 
 def test_a_new_stack_has_ten_minutes(operator: Operator) -> None:
-    assert _beat(operator, stack_age=BEATS_WITHIN - SECOND).status == "warn"
-    assert _beat(operator, stack_age=BEATS_WITHIN).status == "fail"
+    assert _beat(operator, stack_age=HEARTBEAT_WITHIN - SECOND).status == "warn"
+    assert _beat(operator, stack_age=HEARTBEAT_WITHIN).status == "fail"
 
 
 @pytest.mark.parametrize(
@@ -88,11 +88,11 @@ def test_a_new_stack_has_ten_minutes(operator: Operator) -> None:
 def test_a_probe_that_was_not_seen(
     operator: Operator, ago: timedelta, lost_in_a_row: int, status: str
 ) -> None:
-    (check,) = probe(operator.account, NOW)
+    (check,) = check_probe(operator.account, NOW)
     assert (check.status, check.remedy) == ("warn", "ask again in an hour"), "none was sent yet"
     sent = Probe(NOW - ago, NOW - ago, lost_in_a_row)
     ProbeRecord(operator.aws.clients.dynamodb, "case_store").note_sent(sent)
-    (check,) = probe(operator.account, NOW)
+    (check,) = check_probe(operator.account, NOW)
     assert (check.status, check.remedy) == (status, "docs/runbooks/probe_lost.md")
     assert f"{lost_in_a_row} before it lost" in check.says
 
@@ -112,7 +112,7 @@ def test_what_cannot_be_read_is_no_closed_calendar(  # noqa: PLR0917 - a row of 
             ssm.add_response("get_calendar_state", {"State": answer}, expected)
         else:
             ssm.add_client_error("get_calendar_state", answer, "no: ssm:GetCalendarState")
-        (check,) = calendars(account)
+        (check,) = check_calendars(account)
     assert (check.name, check.status) == ("calendar quiet-days", status)
     assert says in check.says
     assert check.remedy.startswith(remedy)
@@ -120,7 +120,7 @@ def test_what_cannot_be_read_is_no_closed_calendar(  # noqa: PLR0917 - a row of 
 
 # The scan's last round, as the case store and the case bucket know it.
 
-ROUND = LastRound(NOW - timedelta(minutes=5), 30, 9, 5, 0, [{}, {}])
+ROUND = HourlyScan(NOW - timedelta(minutes=5), 30, 9, 5, 0, [{}, {}])
 
 
 SKIPPED = frozenset("abcd")
@@ -135,27 +135,27 @@ def _put(operator: Operator, at: datetime, **over: Any) -> None:
 @pytest.mark.parametrize(
     ("over", "found"),
     [
-        ({}, LastRound(NOW, 30, 9, 5, 4, [], skipped=SKIPPED)),
+        ({}, HourlyScan(NOW, 30, 9, 5, 4, [], skipped=SKIPPED)),
         ({"queues_scanned": "many"}, None),
         ({"findings": [5]}, None),
         (
             {"gone": 1, "unseen": 2, "failed": 3},
-            LastRound(NOW, 30, 9, 5, 4, [], 1, 2, 3, skipped=SKIPPED),
+            HourlyScan(NOW, 30, 9, 5, 4, [], 1, 2, 3, skipped=SKIPPED),
         ),
     ],
 )
 def test_a_round_is_read_as_it_was_put_down(
-    operator: Operator, over: dict[str, Any], found: LastRound | None
+    operator: Operator, over: dict[str, Any], found: HourlyScan | None
 ) -> None:
-    assert last_round(operator.account) is None
+    assert read_last_scan(operator.account) is None
     assert ScanStore(operator.aws.clients.dynamodb, "case_store", "scan").begin(NOW)
-    assert last_round(operator.account) is None, "its first stretch is under way"
+    assert read_last_scan(operator.account) is None, "its first stretch is under way"
     _put(operator, NOW - HOUR)
-    before = last_round(operator.account)
+    before = read_last_scan(operator.account)
     assert before is not None
     assert before.at == NOW - HOUR
     _put(operator, NOW, **over)
-    assert last_round(operator.account) == (found or before)
+    assert read_last_scan(operator.account) == (found or before)
 
 
 @pytest.mark.parametrize(("over", "status", "says", "remedy"), KNOWN["rounds"])
@@ -163,10 +163,10 @@ def test_what_a_round_left_out(
     operator: Operator, over: dict[str, int], status: str, says: str, remedy: str
 ) -> None:
     found = changed(ROUND, **over)
-    check = round_check(found, operator.account, NOW)
+    check = check_scan(found, operator.account, NOW)
     assert (check.status, check.remedy) == (status, remedy)
     assert says in check.says
-    assert round_check(found, operator.account, NOW + 3 * HOUR).status == "fail"
+    assert check_scan(found, operator.account, NOW + 3 * HOUR).status == "fail"
 
 
 @pytest.mark.parametrize(
@@ -177,5 +177,5 @@ def test_where_no_round_was_made(
     operator: Operator, hours_old: int, found: tuple[str, str]
 ) -> None:
     account = structs.replace(operator.account, made_at=NOW - hours_old * HOUR)
-    check = round_check(None, account, NOW)
+    check = check_scan(None, account, NOW)
     assert (check.status, check.remedy) == found

@@ -18,11 +18,11 @@ from mendq.cli.doctor.checks import Doctor
 from mendq.cli.doctor.visibility import (
     LATE_DELETES_PASS,
     OUTSIDE,
-    Situation,
+    SymptomVisibility,
     Trail,
-    not_logged,
-    outside,
-    sights,
+    find_unlogged_calls,
+    list_symptom_visibility,
+    list_unlogged_queues,
 )
 from mendq.cli.look.doctor import print_findings
 from mendq.cli.output import Output
@@ -57,18 +57,20 @@ def _calls(name: str) -> Trail:
 def test_what_a_trails_selector_logs(*, is_logged: bool, fields: list[Any] | None) -> None:
     """A trail without any selector logs nothing."""
     trail = Trail("mendq", () if fields is None else ({"FieldSelectors": fields},))
-    assert trail.logs(ORDERS, "DeleteMessage") is is_logged
+    assert trail.is_logging(ORDERS, "DeleteMessage") is is_logged
 
 
-def _sight(symptom: str, trails: list[Trail], *queue_arns: str) -> Situation:
-    (found,) = (each for each in sights(trails, queue_arns) if each.symptom == symptom)
+def _sight(symptom: str, trails: list[Trail], *queue_arns: str) -> SymptomVisibility:
+    (found,) = (
+        each for each in list_symptom_visibility(trails, queue_arns) if each.symptom == symptom
+    )
     return found
 
 
 def test_a_queue_outside_is_blind_to_everything() -> None:
     trail = _trail(_field("resources.ARN", Equals=[ORDERS]))
-    assert outside([trail], [ORDERS, OTHERS]) == [OTHERS]
-    for each in sights([trail], [ORDERS, OTHERS]):
+    assert list_unlogged_queues([trail], [ORDERS, OTHERS]) == [OTHERS]
+    for each in list_symptom_visibility([trail], [ORDERS, OTHERS]):
         on_standard_queues_alone = each.symptom == "empty_receives"
         assert ORDERS in each.visible or on_standard_queues_alone or not each.by_calls, each
         assert set(each.blind.items()) <= {(OTHERS, OUTSIDE)}
@@ -90,17 +92,19 @@ def test_calls_that_are_not_logged_are_named_and_where_none_is_the_symptom_is_bl
 def test_a_late_delete_on_a_standard_queue_answers_200_and_the_scan_finds_the_race() -> None:
     found = _sight("visibility_timeout_too_short", [_trail()], OTHERS)
     assert (found.partly, found.by_the_scan) == ({OTHERS: LATE_DELETES_PASS}, True)
-    assert not [each for each in sights([_trail()], [ORDERS]) if each.partly or each.blind]
+    assert not [
+        each for each in list_symptom_visibility([_trail()], [ORDERS]) if each.partly or each.blind
+    ]
     assert _sight("in_flight_limit", [_trail()], OTHERS).visible == (OTHERS,)
 
 
 def test_calls_that_no_trail_logs_are_said_by_queue() -> None:
     names = _field("eventName", NotEquals=["DeleteMessage"])
     most = _trail(_field("resources.ARN", Equals=[ORDERS]), names)
-    found = not_logged([most], [ORDERS, OTHERS])
+    found = find_unlogged_calls([most], [ORDERS, OTHERS])
     assert found[ORDERS] == {"DeleteMessage"}
     assert {"DeleteMessage", "SendMessage"} < found[OTHERS]
-    assert not_logged([_trail()], [ORDERS, OTHERS]) == {}
+    assert find_unlogged_calls([_trail()], [ORDERS, OTHERS]) == {}
 
 
 # As people read it.
