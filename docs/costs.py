@@ -8,8 +8,8 @@ from itertools import groupby
 from docs.stack_outline import template
 from docs.tables import code, table
 from mendq.cli.cost import bill
-from mendq.cli.cost.bill import MONTH_HOURS, POLLERS, Deployed, with_and_without_dashboard
-from mendq.cli.cost.view import dollars
+from mendq.cli.cost.bill import MONTH_HOURS, POLLERS, BilledStack, with_and_without_dashboard
+from mendq.cli.cost.view import format_dollars
 from mendq.model.prices import (
     DASHBOARD_MONTH,
     DATA_EVENT,
@@ -26,14 +26,14 @@ QUIET_CALLS = (POLLERS * 3 * 60 + 3) * MONTH_HOURS
 _MILLION = 1e6
 
 
-def number(name: str, stacks: Sequence[Deployed] = ()) -> str:
+def number(name: str, stacks: Sequence[BilledStack] = ()) -> str:
     """One that stands in a sentence: of the stack as it ships, or of the one that costs least."""
     whole, least = stacks or map(
-        Deployed, (template(), template(alarms="essential", dashboard=False))
+        BilledStack, (template(), template(alarms="essential", dashboard=False))
     )
-    lines = bill.lines(whole)
+    lines = bill.list_costs(whole)
     with_dashboard, without_dashboard = with_and_without_dashboard(lines)
-    at_least = sum(each.dollars for each in bill.lines(least))
+    at_least = sum(each.dollars for each in bill.list_costs(least))
     billed = (of for each in lines for of in each.billed.items())
     found = {
         "with_dashboard": with_dashboard,
@@ -48,7 +48,7 @@ def number(name: str, stacks: Sequence[Deployed] = ()) -> str:
         "million": DATA_EVENT.of(_MILLION),
         "million_opted": OPT_IN_EVENT.of(_MILLION),
     }[name]
-    return f"{found:,}" if isinstance(found, int) else dollars(found)
+    return f"{found:,}" if isinstance(found, int) else format_dollars(found)
 
 
 def many(stacks: str, queues: str) -> str:
@@ -56,24 +56,28 @@ def many(stacks: str, queues: str) -> str:
     ways = [Month(int(queues), alarms=each) for each in ("full", "essential")]
     said = ("before the hourly scans", f"with those of {queues} managed queues in each")
     sums = zip(said, ([e.idle() for e in ways], [e.dollars for e in ways]), strict=True)
-    rows = [(what, *(dollars(int(stacks) * each) for each in of)) for what, of in sums]
+    rows = [(what, *(format_dollars(int(stacks) * each) for each in of)) for what, of in sums]
     return table("a month|#without dashboards|#the same, `alarms`: essential", rows)
 
 
-def billed(stack: Deployed | None = None) -> str:
+def billed(stack: BilledStack | None = None) -> str:
     """The stack as it ships; raise ValueError where nobody has said what a resource type costs."""
-    stack = stack or Deployed(template())
-    lines = bill.lines(stack)
-    if unknown := bill.not_priced(stack):
+    stack = stack or BilledStack(template())
+    lines = bill.list_costs(stack)
+    if unknown := bill.list_unpriced_types(stack):
         raise ValueError(f"mendq/cli/cost/bill.py says nothing of {', '.join(unknown)}")
-    rows = [(each.what, each.quantity, dollars(each.dollars), each.because) for each in lines]
-    whole = ("**together**", "", f"**{dollars(sum(each.dollars for each in lines))}**", "")
+    rows = [
+        (each.what, each.quantity, format_dollars(each.dollars), each.because) for each in lines
+    ]
+    whole = ("**together**", "", f"**{format_dollars(sum(each.dollars for each in lines))}**", "")
     return table("of what|how much|#dollars|because", [*rows, whole])
 
 
 def free() -> str:
     """The resource types of the stack that cost nothing while nothing fails, by the reason."""
-    by_reason = sorted(bill.free(Deployed(template())).items(), key=lambda each: each[1])
+    by_reason = sorted(
+        bill.list_free_types(BilledStack(template())).items(), key=lambda each: each[1]
+    )
     reasons = groupby(by_reason, key=lambda each: each[1])
     return "\n".join(f"- {code(name for name, _ in types)}: {why}" for why, types in reasons)
 

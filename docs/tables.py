@@ -19,9 +19,9 @@ from mendq.catalogue import BY_NAME, CATALOGUE, known_tags
 from mendq.catalogue.symptom import Detection
 from mendq.cli import permissions
 from mendq.cli.app import app
-from mendq.cli.command_group import examples_of
-from mendq.cli.commands import declared
-from mendq.cli.cost.calls import CHOICES, shown_by
+from mendq.cli.command_group import list_examples
+from mendq.cli.commands import list_commands
+from mendq.cli.cost.calls import CHOICES, sort_symptoms_by_visibility
 from mendq.cli.permissions import LOOKING, MESSAGES, OFFLINE, STEERING
 from mendq.lint.rules import RULES
 from mendq.model import lifecycle
@@ -165,7 +165,7 @@ def commands() -> str:
 
 def examples() -> str:
     """What every command's help shows to type, a paragraph a command."""
-    shown = ("\n".join(examples_of(each.run.__doc__)) for each in declared())
+    shown = ("\n".join(list_examples(each.run.__doc__)) for each in list_commands())
     return "\n".join(("```sh", "\n\n".join(shown), "```"))
 
 
@@ -182,7 +182,7 @@ def hidden() -> str:
     def linked(names: Iterable[str]) -> str:
         return links((f"docs/runbooks/{each}.md" for each in names), "docs") or "-"
 
-    shown = ((each.name, shown_by(each, QUEUES)) for each in CHOICES)
+    shown = ((each.name, sort_symptoms_by_visibility(each, QUEUES)) for each in CHOICES)
     rows = ((name, linked(what.blind), linked(what.in_part)) for name, what in shown)
     return table("a trail that logs|does not show|shows in part", rows)
 
@@ -294,7 +294,7 @@ def lambdas() -> str:
 
 def policy(name: str) -> str:
     """One of the two IAM policies for people."""
-    return f"```json\n{json.dumps(getattr(permissions, name)(), indent=2)}\n```"
+    return f"```json\n{json.dumps(getattr(permissions, f'make_{name}_policy')(), indent=2)}\n```"
 
 
 def commands_by_policy() -> str:
@@ -312,6 +312,8 @@ def commands_by_policy() -> str:
 
 def rights() -> str:
     """What each command asks of AWS."""
-    recording = [each for one in permissions.record()["Statement"] for each in one["Action"]]
+    recording = [
+        each for one in permissions.make_record_policy()["Statement"] for each in one["Action"]
+    ]
     asked = {**LOOKING, **STEERING, **MESSAGES, "drill --record DIR": recording}.items()
     return table("command|asks", ((f"`mendq {name}`", code(sorted(of))) for name, of in asked))

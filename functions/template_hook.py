@@ -6,9 +6,9 @@ https://docs.aws.amazon.com/cloudformation-cli/latest/hooks-userguide/lambda-hoo
 from __future__ import annotations
 
 from functions.entry import Call, Event, entry
-from mendq.lint.proposed import TARGETS, judged
-from mendq.lint.template import NotATemplate, under
-from mendq.lint.values import Environment
+from mendq.lint.proposed import TARGETS, check_proposed
+from mendq.lint.template import NotATemplate, get_mapping
+from mendq.lint.values import DeployTarget
 from mendq.model.settings import TemplateHookSettings
 from mendq.notifications.text import plain
 
@@ -24,16 +24,19 @@ def handler(event: Event, call: Call[TemplateHookSettings]) -> Event:
     Whether that stops the deployment, the hook's own failure mode says. It does not raise: what it
     cannot judge goes through, unless the hook stops deployments: then it is `InternalFailure`.
     """
-    request, said = under(event, "requestData") or {}, under(event) or {}
+    request, said = get_mapping(event, "requestData") or {}, get_mapping(event) or {}
     token, settings = said.get("clientRequestToken"), call.settings
     answer = {"clientRequestToken": token[:_MOST_TOKEN] if isinstance(token, str) else ""}
     target, code = request.get("targetName"), ""
     if target not in TARGETS or said.get("actionInvocationPoint") not in _POINTS:
         return {**answer, "hookStatus": "SUCCESS", "message": "Mendq: nothing to judge"}
-    properties = (under(request, "targetModel") or {}).get("resourceProperties")
-    where, name = Environment(settings.account, call.clients.region), request.get("targetLogicalId")
+    properties = (get_mapping(request, "targetModel") or {}).get("resourceProperties")
+    where, name = (
+        DeployTarget(settings.account, call.clients.region),
+        request.get("targetLogicalId"),
+    )
     try:
-        found = judged(target, name, properties, where, settings.hook_ignores)
+        found = check_proposed(target, name, properties, where, settings.hook_ignores)
         symptoms, message = [each.symptom for each in found.findings], found.message()
         call.log.info("judged a proposed resource", resource=found.name, found=symptoms)
         code = "NonCompliant" if symptoms else ""

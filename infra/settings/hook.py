@@ -9,7 +9,7 @@ from itertools import product
 from typing import Annotated, ClassVar
 
 from infra.settings.reading import Conflict, entries, one_of, text
-from mendq.lint.judging import LOOKED_FOR
+from mendq.lint.judging import CHECKED_SYMPTOMS
 
 # How outsiders find it. A stack of a stack set has the set's name, and an id, in its own.
 STACK_NAME, STACK_SET = "Mendq", "mendq"
@@ -37,7 +37,7 @@ class HookSettings:
     ] = ()
     """The stacks that are asked about; empty: every stack but Mendq's own."""
     ignore: Annotated[
-        tuple[Annotated[str, one_of("a symptom of it", [e.name for e in LOOKED_FOR])], ...],
+        tuple[Annotated[str, one_of("a symptom of it", [e.name for e in CHECKED_SYMPTOMS])], ...],
         entries("symptoms"),
     ] = ()
     """The symptoms that it says nothing of."""

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from mendq.cli.command_group import HELP, EveryCommand
+from mendq.cli.command_group import HELP, RootGroup
 
 app = typer.Typer(
     name="mendq",
-    cls=EveryCommand,
+    cls=RootGroup,
     epilog="Exit: 0 done, 1 failed, 2 usage or not confirmed, 3 a person's value was kept, "
     "4 not found.",
     no_args_is_help=True,

@@ -47,10 +47,10 @@ class CommandGroup(TyperGroup):
         for title, listed in rows.items():
             with formatter.section(title):
                 formatter.write_dl(listed)
-        if not examples_of(self.help):
+        if not list_examples(self.help):
             with formatter.section("Examples"):
                 for command in self.commands.values():
-                    formatter.write(f"  {examples_of(command.help)[0]}\n")
+                    formatter.write(f"  {list_examples(command.help)[0]}\n")
 
     def sentences(self) -> Iterator[tuple[str, str, str]]:
         """Of each command the panel, the name and the first sentence of its help."""
@@ -58,7 +58,7 @@ class CommandGroup(TyperGroup):
             yield "Commands", name, (command.help or "").partition("\n\n")[0]
 
 
-class EveryCommand(CommandGroup):
+class RootGroup(CommandGroup):
     """All that there are, each imported when it is called: help and a mistake import none."""
 
     def __init__(self, **attributes: Any) -> None:
@@ -66,24 +66,24 @@ class EveryCommand(CommandGroup):
         self.commands = _Loaded()  # type: ignore[assignment]
 
     def sentences(self) -> Iterator[tuple[str, str, str]]:
-        for each in written().values():
+        for each in find_commands().values():
             yield each.panel.capitalize(), each.name, each.says
 
 
 class _Loaded(Mapping[str, Any]):
     def __iter__(self) -> Iterator[str]:
-        return iter(written())
+        return iter(find_commands())
 
     def __len__(self) -> int:
-        return len(written())
+        return len(find_commands())
 
     def __getitem__(self, name: str) -> Any:
-        there = written()[name]
+        there = find_commands()[name]
         run = getattr(import_module(there.module), there.variable)
         if isinstance(run, typer.Typer):
             return get_group(run)
         made = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=HELP)
-        made.command(name, help=with_examples(run))(run)
+        made.command(name, help=format_help(run))(run)
         return get_command(made)
 
 
@@ -104,7 +104,7 @@ _GROUP = re.compile(
 )
 
 
-class Written(NamedTuple):
+class CommandSource(NamedTuple):
     """Where a command, or a group of them, is written, and its first sentence."""
 
     panel: str
@@ -116,29 +116,31 @@ class Written(NamedTuple):
 
 
 @cache
-def written() -> Mapping[str, Written]:
+def find_commands() -> Mapping[str, CommandSource]:
     """Every command by its name, in the order of `mendq --help`; read, not imported."""
     found = [
         each
         for panel in PANELS
         for path in sorted(Path(__file__).with_name(panel).glob("*.py"))
-        for each in commands_in(path.read_text(), panel, f"{__package__}.{panel}.{path.stem}")
+        for each in parse_commands(path.read_text(), panel, f"{__package__}.{panel}.{path.stem}")
     ]
     ordered = sorted(found, key=lambda each: (PANELS.index(each.panel), each.place))
     return {each.name: each for each in ordered}
 
 
-def commands_in(source: str, panel: str, module: str) -> Iterator[Written]:
+def parse_commands(source: str, panel: str, module: str) -> Iterator[CommandSource]:
     """Yield the commands that `source`, the text of `module`, declares in this panel."""
     grouped = {each["variable"]: each for each in _GROUP.finditer(source)}
     for each in _COMMAND.finditer(source):
         of = grouped.get(each["group"])
         name, says = (of["name"], of["says"]) if of else (each["variable"], each["says"])
         variable = of["variable"] if of else each["variable"]
-        yield Written(panel, int(each["place"]), typed(name), says, module, variable)
+        yield CommandSource(
+            panel, int(each["place"]), to_command_name(name), says, module, variable
+        )
 
 
-def typed(variable: str) -> str:
+def to_command_name(variable: str) -> str:
     """A word of Python's has an underscore behind it; one between words is a hyphen."""
     return variable.rstrip("_").replace("_", "-")
 
@@ -156,12 +158,12 @@ def group(name: str, says: str) -> typer.Typer:
     )
 
 
-def with_examples(run: Callable[..., object]) -> str:
+def format_help(run: Callable[..., object]) -> str:
     """Return its docstring as Click's help; what follows `Examples:` keeps its lines."""
     return cleandoc(run.__doc__ or "").replace(_EXAMPLES, f"\n\b{_EXAMPLES}")
 
 
-def examples_of(said: str | None) -> list[str]:
+def list_examples(said: str | None) -> list[str]:
     """What there is to type, in a help or in the docstring that it is made of."""
     return [each.strip() for each in cleandoc(said or "").partition(_EXAMPLES)[2].splitlines()]
 

@@ -14,7 +14,7 @@ from importlib import import_module
 import typer
 from msgspec import Struct
 
-from mendq.cli.command_group import typed, with_examples, written
+from mendq.cli.command_group import find_commands, format_help, to_command_name
 from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import with_invocation
 from mendq.model.facts import Need, scan_read_actions
@@ -58,7 +58,7 @@ class Kind(StrEnum):
     OFFLINE = auto()
 
 
-class Declared(Struct, frozen=True):
+class DeclaredCommand(Struct, frozen=True):
     """A command; `group` is the one that it is in, if any.
 
     `on` are the resources of actions that `permissions` has no rule for.
@@ -72,15 +72,15 @@ class Declared(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        return typed(self.run.__name__)
+        return to_command_name(self.run.__name__)
 
     @property
-    def typed(self) -> str:
+    def full_name(self) -> str:
         """As it is typed: behind its group's name."""
         return self.name if self.group is None else f"{self.group.info.name} {self.name}"
 
 
-_DECLARED: list[Declared] = []
+_DECLARED: list[DeclaredCommand] = []
 
 
 def command(
@@ -97,17 +97,17 @@ def command(
 
     def declare(command: Callable[..., Exit | None]) -> Callable[..., None]:
         run = with_invocation(command, asks_aws=kind is not Kind.OFFLINE)
-        made = Declared(run, kind, frozenset(actions), group, on or {})
+        made = DeclaredCommand(run, kind, frozenset(actions), group, on or {})
         _DECLARED.append(made)
-        return run if group is None else group.command(made.name, help=with_examples(run))(run)
+        return run if group is None else group.command(made.name, help=format_help(run))(run)
 
     return declare
 
 
 @cache
-def declared() -> tuple[Declared, ...]:
+def list_commands() -> tuple[DeclaredCommand, ...]:
     """Every command, in the order of `mendq --help`."""
-    for each in written().values():
+    for each in find_commands().values():
         import_module(each.module)
-    order = list(written())
-    return tuple(sorted(_DECLARED, key=lambda each: order.index(each.typed.partition(" ")[0])))
+    order = list(find_commands())
+    return tuple(sorted(_DECLARED, key=lambda each: order.index(each.full_name.partition(" ")[0])))

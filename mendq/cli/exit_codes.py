@@ -21,14 +21,14 @@ class CommandError(Exception):
     `word` is what scripts read: AWS's or Mendq's own code where there is one, else the exit's name.
     """
 
-    def __init__(self, line: str, code: Exit = Exit.FAILED, word: str = "") -> None:
+    def __init__(self, line: str, code: Exit = Exit.FAILED, error_code: str = "") -> None:
         super().__init__(line)
         self.code = code
-        self.word = word or code.name.lower()
+        self.error_code = error_code or code.name.lower()
 
     def document(self) -> dict[str, dict[str, str]]:
         """As --json says it."""
-        return error_document(self.word, str(self))
+        return error_document(self.error_code, str(self))
 
 
 def error_document(word: str, line: str) -> dict[str, dict[str, str]]:

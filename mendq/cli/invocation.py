@@ -107,9 +107,9 @@ def _code_of(call: Invocation, work: Callable[[], Exit | None]) -> Exit:
     except CaseStoreUnreadable as error:
         remedy = "use the mendq of the version that is deployed"
         line = f"the case store holds what this version cannot read ({error}): {remedy}"
-        wrong = CommandError(line, word="case_store_unreadable")
+        wrong = CommandError(line, error_code="case_store_unreadable")
     except (ClientError, BotoCoreError, _no_answer_of_aws(), *_ABOUT_AWS) as error:
-        wrong = CommandError(describe_error(error), word=_word_of(find_aws_cause(error)))
+        wrong = CommandError(describe_error(error), error_code=_word_of(find_aws_cause(error)))
     except KeyError as strange:  # botocore's, where an answer is XML and none of AWS's
         if not f"{strange.args[0]}".endswith("Result"):
             raise

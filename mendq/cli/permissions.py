@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mendq.cli.commands import INVOKE, Kind, declared
+from mendq.cli.commands import INVOKE, Kind, list_commands
 from mendq.cli.deploy.drill import RECORDING
 
 LOOKING, STEERING, MESSAGES, OFFLINE = (
-    {each.typed: each.actions for each in declared() if each.kind is kind} for kind in Kind
+    {each.full_name: each.actions for each in list_commands() if each.kind is kind} for kind in Kind
 )
 _HERE = "REGION:ACCOUNT"
 _TABLE = f"arn:aws:dynamodb:{_HERE}:table/Mendq-*"
@@ -32,21 +32,21 @@ _RULES: Mapping[str, tuple[str, ...]] = {
     "scheduler:": (f"arn:aws:scheduler:{_HERE}:schedule/*/Mendq-*",),
     "sns:": (f"arn:aws:sns:{_HERE}:Mendq-*",),
 }
-_OF = {**_RULES, **{name: of for each in declared() for name, of in each.on.items()}}
+_OF = {**_RULES, **{name: of for each in list_commands() for name, of in each.on.items()}}
 _READS = frozenset().union(*LOOKING.values())
 
 
-def look() -> dict[str, Any]:
+def make_look_policy() -> dict[str, Any]:
     """The policy of whoever may see everything and change nothing."""
-    return policy_of(_READS)
+    return make_policy(_READS)
 
 
-def steer() -> dict[str, Any]:
+def make_steer_policy() -> dict[str, Any]:
     """The policy of whoever may steer Mendq, beside `look`."""
-    return policy_of(frozenset().union(*STEERING.values()) - _READS)
+    return make_policy(frozenset().union(*STEERING.values()) - _READS)
 
 
-def record() -> dict[str, Any]:
+def make_record_policy() -> dict[str, Any]:
     """Return the policy of `mendq drill --record DIR`. The rest comes from its key's own policy."""
     statements = [
         {"Effect": "Allow", "Action": actions, "Resource": [resource]}
@@ -55,7 +55,7 @@ def record() -> dict[str, Any]:
     return {"Version": "2012-10-17", "Statement": statements}
 
 
-def policy_of(actions: Iterable[str]) -> dict[str, Any]:
+def make_policy(actions: Iterable[str]) -> dict[str, Any]:
     """The least policy that allows `actions`, each on the resources that it may be about."""
     on = defaultdict[tuple[str, ...], list[str]](list)
     for each in sorted(actions):

@@ -15,7 +15,14 @@ from typing import Any
 import yaml
 from cfnlint.decode.cfn_yaml import CfnFullLoader, CfnParseError, NodeConstructor, multi_constructor
 
-from mendq.lint.template import A_BYTE_READ, MOST_BYTES, MOST_NESTED, NotATemplate, Template, Work
+from mendq.lint.template import (
+    A_BYTE_READ,
+    MOST_BYTES,
+    MOST_NESTED,
+    NotATemplate,
+    Template,
+    WorkBudget,
+)
 from mendq.lint.terraform import is_plan, read_plan
 
 A_NODE_READ, KEYS_COMPARED_A_STEP = 16, 32
@@ -41,7 +48,7 @@ for _kind in ("int", "float", "timestamp"):
     _Loader.add_constructor(f"{_OF_YAML}{_kind}", NodeConstructor.construct_yaml_str)
 
 
-class Decoded(Template):
+class YamlTemplate(Template):
     """One whose nodes know their lines; what is to be written is YAML."""
 
     def written(self, name: str, document: Any) -> tuple[str, ...]:
@@ -53,9 +60,9 @@ class Decoded(Template):
         return tuple(yaml.safe_dump(written, sort_keys=False, width=inf).splitlines())
 
 
-def read(content: bytes, work: Work | None = None) -> Template:
+def read_template(content: bytes, work: WorkBudget | None = None) -> Template:
     """The template in some bytes, or the plan; raises NotATemplate."""
-    work = work or Work()
+    work = work or WorkBudget()
     if content.startswith(b"PK\x03\x04"):
         raise NotATemplate("a saved plan is no text: give what `terraform show -json` says of it")
     if is_plan(content):
@@ -66,11 +73,11 @@ def read(content: bytes, work: Work | None = None) -> Template:
     try:
         text = content.decode("utf-8-sig")
         try:
-            return Decoded(_decoded(text, work), work)
+            return YamlTemplate(_decoded(text, work), work)
         except yaml.YAMLError:
             if not text.lstrip().startswith("{"):
                 raise
-        return Decoded(_decoded(_OF_JSON.sub(_as_yaml, text), work), work)
+        return YamlTemplate(_decoded(_OF_JSON.sub(_as_yaml, text), work), work)
     except UnicodeDecodeError as error:
         raise NotATemplate(f"no UTF-8 at byte {error.start:,}") from error
     except (yaml.YAMLError, UnicodeEncodeError) as error:
@@ -86,7 +93,7 @@ def _as_yaml(escaped: re.Match[str]) -> str:
     return slash or escaped.group()
 
 
-def _decoded(text: str, work: Work) -> Any:
+def _decoded(text: str, work: WorkBudget) -> Any:
     """Raise YAMLError where it is none, NotATemplate where it is more than anybody writes."""
     _measure(text, work)
     try:
@@ -99,7 +106,7 @@ def _decoded(text: str, work: Work) -> Any:
     return found
 
 
-def _measure(text: str, work: Work) -> None:
+def _measure(text: str, work: WorkBudget) -> None:
     """Count every node before anything is made of it."""
     nodes_in = [0]
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):

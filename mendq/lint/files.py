@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mendq.lint.template import MOST_BYTES, NotATemplate, under
+from mendq.lint.template import MOST_BYTES, NotATemplate, get_mapping
 from mendq.lint.terraform import MOST_PLAN_BYTES
-from mendq.lint.values import Environment
+from mendq.lint.values import DeployTarget
 
 STDIN = "-"
 _MANIFEST = "manifest.json"
@@ -26,7 +26,7 @@ _READ_AT_MOST = MOST_PLAN_BYTES + 1
 
 
 @dataclass(frozen=True)
-class Source:
+class TemplateSource:
     """One template's bytes, where they come from, and where it would be deployed.
 
     `stack` is the stack's name, where an assembly says it.
@@ -34,25 +34,25 @@ class Source:
 
     file: str
     content: bytes
-    environment: Environment
+    environment: DeployTarget
     stack: str = ""
 
 
-def sources(argument: str) -> Iterator[Source]:
+def list_sources(argument: str) -> Iterator[TemplateSource]:
     """One is read when it is asked for. Raises NotATemplate, and OSError where it cannot be."""
     path = Path(argument)
     if argument == STDIN:
         content = sys.stdin.buffer.read(_READ_AT_MOST)
-        yield Source("(standard input)", content, Environment())
+        yield TemplateSource("(standard input)", content, DeployTarget())
     elif path.is_dir():
         yield from _of_folder(path)
     elif path.suffix == ".tf":
         raise NotATemplate(f"{argument} is HCL: give the plan, as `terraform show -json` says it")
     else:
-        yield Source(argument, _content(path), Environment())
+        yield TemplateSource(argument, _content(path), DeployTarget())
 
 
-def _of_folder(outermost: Path) -> Iterator[Source]:
+def _of_folder(outermost: Path) -> Iterator[TemplateSource]:
     """Every stack of an assembly, and of the assemblies in it; nothing outside of the folder.
 
     An assembly and a template are looked at once, however many name them.
@@ -64,13 +64,15 @@ def _of_folder(outermost: Path) -> Iterator[Source]:
             continue
         seen.add(folder.resolve())
         for artifact in _artifacts(folder):
-            properties = under(artifact, "properties") or {}
+            properties = get_mapping(artifact, "properties") or {}
             if artifact.get("type") == _STACK:
                 path = _inside(folder, properties.get("templateFile"), outermost)
                 if path.resolve() not in templates:
                     templates.add(path.resolve())
                     content, stack = _content(path, MOST_BYTES + 1), properties.get("stackName")
-                    yield Source(str(path), content, _environment(artifact), str(stack or ""))
+                    yield TemplateSource(
+                        str(path), content, _environment(artifact), str(stack or "")
+                    )
             elif artifact.get("type") == _ASSEMBLY:
                 waiting.append(_inside(folder, properties.get("directoryName"), outermost))
     if not templates:
@@ -95,11 +97,11 @@ def _inside(folder: Path, name: object, outermost: Path) -> Path:
     return path
 
 
-def _environment(artifact: Mapping[str, Any]) -> Environment:
+def _environment(artifact: Mapping[str, Any]) -> DeployTarget:
     """Of it what is known."""
     said = _ENVIRONMENT.fullmatch(str(artifact.get("environment")))
     found = zip(("account", "region"), said.groups() if said else (), strict=False)
-    return Environment(**{name: each for name, each in found if not each.startswith("unknown")})
+    return DeployTarget(**{name: each for name, each in found if not each.startswith("unknown")})
 
 
 def _content(path: Path, most: int = _READ_AT_MOST) -> bytes:

@@ -20,8 +20,8 @@ from mendq.lint.patch import (
     MADE,
     NO_LINE,
     Change,
-    Patched,
-    Wanted,
+    PatchResult,
+    WantedValues,
     difference,
     document_of,
     only,
@@ -46,7 +46,7 @@ class _Block(NamedTuple):
     inside: int
 
 
-def patched(argument: str, wanted: Wanted) -> Patched:
+def make_patch(argument: str, wanted: WantedValues) -> PatchResult:
     """Raise NotThere, SeveralFit, NotATemplate, OSError.
 
     Of a queue whose name is worked out nobody knows which it is, unless a person says so.
@@ -71,7 +71,7 @@ def patched(argument: str, wanted: Wanted) -> Patched:
         if attribute != CreateDlq.attribute:
             change, after = _set(text, after, change)
         changes.append(change)
-    return Patched(changes, difference(argument, text, after))
+    return PatchResult(changes, difference(argument, text, after))
 
 
 def _set(first: str, text: str, said: Change) -> tuple[Change, str]:

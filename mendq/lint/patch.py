@@ -17,12 +17,12 @@ from typing import Any, NamedTuple, TypeVar
 
 import yaml
 
-from mendq.lint.decode import read
-from mendq.lint.files import Source, sources
-from mendq.lint.queues import POLICY, Declared
-from mendq.lint.template import NotATemplate, listed
-from mendq.lint.terraform import Plan, literal_of
-from mendq.lint.values import Environment
+from mendq.lint.decode import read_template
+from mendq.lint.files import TemplateSource, list_sources
+from mendq.lint.queues import POLICY, DeclaredQueues
+from mendq.lint.template import NotATemplate, to_list
+from mendq.lint.terraform import TerraformPlan, literal_of
+from mendq.lint.values import DeployTarget
 from mendq.model.queue import parts_of
 from mendq.model.steps import CreateDlq
 from mendq.notifications.configuration import differences
@@ -44,7 +44,7 @@ class SeveralFit(Exception):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedValues:
     """What a template is to say of a queue; `stack` and `resource` by its tags, `named` by hand."""
 
     queue_arn: str
@@ -72,7 +72,7 @@ class Change:
         return self.note in (NO_LINE, _NO_POLICY)
 
 
-class Patched(NamedTuple):
+class PatchResult(NamedTuple):
     """What is to change, and as a unified diff as far as lines alone say it."""
 
     changes: list[Change]
@@ -87,13 +87,13 @@ class _Edit(NamedTuple):
     old: str | None
 
 
-def patched(argument: str, wanted: Wanted) -> Patched:
+def make_patch(argument: str, wanted: WantedValues) -> PatchResult:
     """Raise NotThere, SeveralFit, NotATemplate, OSError."""
-    fits, every = list[tuple[int, str, Source, Declared, str]](), list[str]()
-    for source in sources(argument):
+    fits, every = list[tuple[int, str, TemplateSource, DeclaredQueues, str]](), list[str]()
+    for source in list_sources(argument):
         try:
-            template = read(source.content)
-            found = Declared(template, replace(source.environment, **template.where))
+            template = read_template(source.content)
+            found = DeclaredQueues(template, replace(source.environment, **template.where))
         except NotATemplate as error:
             raise NotATemplate(f"{source.file}: {error}") from error
         fits += [(*how, source, found, arn) for arn, how in _fits(found, source, wanted)]
@@ -102,7 +102,7 @@ def patched(argument: str, wanted: Wanted) -> Patched:
     names = [f"{found.names.queues[arn]} ({source.file})" for *_, source, found, arn in surest]
     _, how, source, found, arn = only(surest, names, every, argument, wanted)
     template, name = found.template, found.names.queues[arn]
-    why = _NO_LINES if isinstance(template, Plan) else ""
+    why = _NO_LINES if isinstance(template, TerraformPlan) else ""
     if Path(argument).is_dir():
         path = template.resources[name].construct
         why = f"cdk synth writes this file: set it in the app, at the construct {path or name}"
@@ -111,11 +111,15 @@ def patched(argument: str, wanted: Wanted) -> Patched:
     for attribute, value in wanted.values.items():
         change, after = _in_template((text, after), found, arn, attribute, value)
         changes.append(replace(change, file=source.file, found_by=how, note=change.note or why))
-    return Patched(changes, difference(source.file, text, after))
+    return PatchResult(changes, difference(source.file, text, after))
 
 
 def only(
-    fits: Sequence[T], names: Sequence[str], every: Sequence[str], argument: str, wanted: Wanted
+    fits: Sequence[T],
+    names: Sequence[str],
+    every: Sequence[str],
+    argument: str,
+    wanted: WantedValues,
 ) -> T:
     """The one that fits; raises NotThere or SeveralFit, which name what there is."""
     if len(fits) == 1:
@@ -128,9 +132,11 @@ def only(
     raise NotThere(f"{argument}: no queue is known to be {wanted.named or name}; {there}")
 
 
-def _fits(found: Declared, source: Source, wanted: Wanted) -> Iterator[tuple[str, tuple[int, str]]]:
+def _fits(
+    found: DeclaredQueues, source: TemplateSource, wanted: WantedValues
+) -> Iterator[tuple[str, tuple[int, str]]]:
     """The queues of a template that may be it, with how sure that is, and by what."""
-    there, any_, where = parts_of(wanted.queue_arn), Environment(), source.environment
+    there, any_, where = parts_of(wanted.queue_arn), DeployTarget(), source.environment
     is_there = where.account in (any_.account, there.account)
     if not (is_there and where.region in (any_.region, there.region)):
         return
@@ -149,7 +155,7 @@ def _fits(found: Declared, source: Source, wanted: Wanted) -> Iterator[tuple[str
 
 
 def _in_template(
-    texts: tuple[str, str], found: Declared, arn: str, attribute: str, value: str
+    texts: tuple[str, str], found: DeclaredQueues, arn: str, attribute: str, value: str
 ) -> tuple[Change, str]:
     """What would change of the first text, and the second after it; without them only where."""
     text = texts[1]
@@ -161,13 +167,13 @@ def _in_template(
     is_set = policy is not None or attribute in queue.resource.properties
     known = dict.get(queue.attributes, attribute) if is_set else None
     old = known if isinstance(known, str) else None
-    new = literal_of(document) if isinstance(template, Plan) else json.dumps(document)
+    new = literal_of(document) if isinstance(template, TerraformPlan) else json.dumps(document)
     change = Change("", name, "", *template.place(*keys), old, new)
     if attribute == CreateDlq.attribute:
         return replace(change, path=attribute, line=None, new=value, note=MADE), text
     if old is not None and not differences({attribute: old}, {attribute: value}):
         return replace(change, note=HOLDS), text
-    if attribute == POLICY and len(listed(policy and policy.properties.get("Queues"))) != 1:
+    if attribute == POLICY and len(to_list(policy and policy.properties.get("Queues"))) != 1:
         return replace(change, note=_NO_POLICY), text
     edit = _edited(text, keys, document) if text else None
     if edit and _says(text, edit.text, keys, document):
@@ -234,13 +240,15 @@ def _last(node: Any) -> Any:
 def _says(before: str, after: str, keys: Sequence[str], document: Any) -> bool:
     """Whether the second says what the first does, and the document below the keys."""
     try:
-        was, is_now = (json.loads(json.dumps(read(each.encode()).root)) for each in (before, after))
+        was, is_now = (
+            json.loads(json.dumps(read_template(each.encode()).root)) for each in (before, after)
+        )
     except NotATemplate:
         return False
     node = was
     for each in keys[:-1]:
         node = node.setdefault(each, {})
-    wanted = read(json.dumps({"Resources": {"it": document}}).encode()).root
+    wanted = read_template(json.dumps({"Resources": {"it": document}}).encode()).root
     node[keys[-1]] = wanted["Resources"]["it"]
     # As text, because Python holds `true` and `1` for equal.
     was_text, now_text = (json.dumps(each, sort_keys=True) for each in (was, is_now))

@@ -14,10 +14,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mendq.lint.judging import LOOKED_FOR, Finding, lint
+from mendq.lint.judging import CHECKED_SYMPTOMS, LintFinding, lint
 from mendq.lint.queues import POLICIES, POLICY
-from mendq.lint.template import NotATemplate, Template, Work, listed, scalars_as_text
-from mendq.lint.values import QUEUE, Environment
+from mendq.lint.template import NotATemplate, Template, WorkBudget, scalars_as_text, to_list
+from mendq.lint.values import QUEUE, DeployTarget
 from mendq.model.facts import Need
 from mendq.model.queue import arn_of_url, parts_of
 from mendq.notifications.text import Section, body, counted, plain
@@ -31,15 +31,15 @@ _NAME = re.compile(r"[A-Za-z0-9]{1,255}")
 _NOT_KNOWN, _KEY = {"Fn::ImportValue": "another resource"}, "KmsMasterKeyId"
 _OF_OTHERS = {Need.LAMBDA_CONSUMERS, Need.DLQ_SOURCES}
 # Symptoms that other resources than the queue may bring about.
-_ELSEWHERE = {each.name for each in LOOKED_FOR if _OF_OTHERS & each.every_need}
+_ELSEWHERE = {each.name for each in CHECKED_SYMPTOMS if _OF_OTHERS & each.every_need}
 
 
 @dataclass(frozen=True)
-class Judged:
+class ProposedCheck:
     """What the properties show; `undecided` are the symptoms of which they tell too little."""
 
     name: str
-    findings: Sequence[Finding]
+    findings: Sequence[LintFinding]
     undecided: Sequence[str]
 
     def message(self) -> str:
@@ -50,14 +50,18 @@ class Judged:
         return body((said,), found, MOST_MESSAGE).strip()
 
 
-def judged(
-    target: str, name: object, properties: object, where: Environment, ignored: Collection[str] = ()
-) -> Judged:
+def check_proposed(
+    target: str,
+    name: object,
+    properties: object,
+    where: DeployTarget,
+    ignored: Collection[str] = (),
+) -> ProposedCheck:
     """The target as it would be, one of TARGETS, without the symptoms that are `ignored`.
 
     Raises NotATemplate where the properties are none, or more than anybody writes.
     """
-    work = Work(MOST_STEPS)
+    work = WorkBudget(MOST_STEPS)
     own = name if isinstance(name, str) and _NAME.fullmatch(name) else "Resource"
     given = scalars_as_text(properties, work)
     if not isinstance(given, dict):
@@ -79,21 +83,21 @@ def judged(
         if f"{each.path}.".startswith(f"Resources.{own}.")
     }
     undecided.update(symptom for each in linted.not_judged for symptom in each.symptoms)
-    return Judged(own, [*reversed(found.values())], sorted(undecided - {*found, *ignored}))
+    return ProposedCheck(own, [*reversed(found.values())], sorted(undecided - {*found, *ignored}))
 
 
-def _queues_of(given: Any, own: str, named_in: str, where: Environment) -> dict[str, str]:
+def _queues_of(given: Any, own: str, named_in: str, where: DeployTarget) -> dict[str, str]:
     """What stands in for the queues of a policy, with their ARNs; one is empty if any is unknown.
 
     Which queues the policy is about is then not known either.
     """
-    arns = [arn_of_url(each, where.region) or "" for each in listed(given.get(named_in))]
+    arns = [arn_of_url(each, where.region) or "" for each in to_list(given.get(named_in))]
     if not arns or not all(arns):
         given[named_in], arns = _NOT_KNOWN, [""]
     return {f"{own}Of{number}": arn for number, arn in enumerate(arns)}
 
 
-def _with_arn(finding: Finding, queues: dict[str, str]) -> Finding:
+def _with_arn(finding: LintFinding, queues: dict[str, str]) -> LintFinding:
     """Lines that name a queue of another resource by its ARN, which is known."""
     arn = queues.get(finding.resource)
     named = json.dumps({"Fn::GetAtt": [finding.resource, "Arn"]})
@@ -101,6 +105,6 @@ def _with_arn(finding: Finding, queues: dict[str, str]) -> Finding:
     return replace(finding, remedy=tuple(lines))
 
 
-def _lines(finding: Finding) -> tuple[str, ...]:
+def _lines(finding: LintFinding) -> tuple[str, ...]:
     said = (f"{finding.because}.", *finding.remedy, f"runbook: {finding.runbook}")
     return tuple(plain(each, _MOST_LINE) for each in said)

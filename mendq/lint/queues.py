@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mendq.lint.template import Place, Resource, Template, listed, under
-from mendq.lint.values import Environment, Names, NotKnown
+from mendq.lint.template import Place, Template, TemplateResource, get_mapping, to_list
+from mendq.lint.values import DeployTarget, Names, NotKnown
 from mendq.model.facts import Facts, LambdaConsumer, QueueFacts
 from mendq.model.limits import TEAM_TAG
 from mendq.model.policy import EVERYBODY, statements_of
@@ -58,7 +58,7 @@ class Attributes(dict[str, Any]):
 class Consumer(LambdaConsumer):
     """A mapping's function; `unknown` says why its times are not known, which are then 0."""
 
-    mapping: Resource
+    mapping: TemplateResource
     unknown: str = ""
 
 
@@ -66,9 +66,9 @@ class Consumer(LambdaConsumer):
 class Queue(Facts):
     """One queue as it is declared; what is not known raises NotKnown where it is read."""
 
-    resource: Resource
+    resource: TemplateResource
     attributes: Attributes
-    policy: Resource | None
+    policy: TemplateResource | None
     lambda_consumers: tuple[Consumer, ...]
 
     @property
@@ -79,16 +79,16 @@ class Queue(Facts):
         return super().max_receive_count
 
 
-class Declared:
+class DeclaredQueues:
     """A template's queues by ARN; of what is `astray` nobody knows which queue it is about."""
 
-    def __init__(self, template: Template, environment: Environment) -> None:
+    def __init__(self, template: Template, environment: DeployTarget) -> None:
         self.template = template
         self.names = Names(template, environment)
         self.astray = self.names.untyped
         self._stray_policy: NotKnown | None = None
         self._consumers = defaultdict[str, list[Consumer]](list)
-        self._policies: dict[str, tuple[Resource, str | NotKnown]] = {}
+        self._policies: dict[str, tuple[TemplateResource, str | NotKnown]] = {}
         for each in template.of_type(MAPPING, *POLICIES):
             try:
                 (self._take_mapping if each.type == MAPPING else self._take_policy)(each)
@@ -103,7 +103,7 @@ class Declared:
             sources[self._dlq_arn(arn)].append(QueueFacts(arn, attributes))
         self.queues = {arn: self._queue(arn, sources[arn]) for arn in self.names.queues}
 
-    def _take_mapping(self, mapping: Resource) -> None:
+    def _take_mapping(self, mapping: TemplateResource) -> None:
         values, given = self.names, mapping.properties
         source = values.text(given.get("EventSourceArn"))
         if source not in self.names.queues:
@@ -114,7 +114,7 @@ class Declared:
                 raise NotKnown(f"a condition decides whether it reads {self.names.queues[source]}")
             self._consumers[source].append(self._consumer(mapping))
 
-    def _consumer(self, mapping: Resource) -> Consumer:
+    def _consumer(self, mapping: TemplateResource) -> Consumer:
         arn = "a function of another stack"
         try:
             arn = self.names.text(mapping.properties.get("FunctionName")) or "a function"
@@ -126,7 +126,7 @@ class Declared:
             return Consumer(arn, 0, 0, mapping=mapping, unknown=error.because)
         return Consumer(arn, timeout, window, mapping=mapping)
 
-    def _seconds(self, resource: Resource | None, name: str, default: int) -> int:
+    def _seconds(self, resource: TemplateResource | None, name: str, default: int) -> int:
         """The default where it is not set; of functions it is in their page.
 
         https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-lambda-function.html
@@ -138,13 +138,13 @@ class Declared:
             raise NotKnown("it is no whole number")
         return int(text)
 
-    def _take_policy(self, policy: Resource) -> None:
+    def _take_policy(self, policy: TemplateResource) -> None:
         """Keep the policy of each queue that it names; SQS keeps one.
 
         https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-sqs-queuepolicy.html
         """
         text = self._policy_text(policy)
-        urls = listed(self.names.of(policy.properties.get(POLICIES[policy.type])))
+        urls = to_list(self.names.of(policy.properties.get(POLICIES[policy.type])))
         for arn in dict.fromkeys(arn_of_url(each, self.names.environment.region) for each in urls):
             if arn in self._policies:
                 both = f"{self._policies[arn][0].logical_id} and {policy.logical_id}"
@@ -152,13 +152,13 @@ class Declared:
             if arn is not None and arn in self.names.queues:
                 self._policies[arn] = policy, text
 
-    def _policy_text(self, policy: Resource) -> str | NotKnown:
+    def _policy_text(self, policy: TemplateResource) -> str | NotKnown:
         if "Condition" in policy.written:
             return NotKnown("a condition decides whether it has this policy")
         document = policy.properties.get("PolicyDocument")
         try:
-            statements = (under(document) or {}).get("Statement")
-            made = [self._statement(each) for each in listed(statements)]
+            statements = (get_mapping(document) or {}).get("Statement")
+            made = [self._statement(each) for each in to_list(statements)]
             found = self.names.of(document, _ANY if made else None)
         except NotKnown as because:
             return because
@@ -190,7 +190,7 @@ class Declared:
 
     def _target_of(self, node: Any) -> str:
         """Of a redrive policy whose count is a function; else, or if it is not known, empty."""
-        redrive = under(node) or {}
+        redrive = get_mapping(node) or {}
         has_function = isinstance(redrive.get(COUNT), dict)
         return self.names.known_text(redrive.get(TARGET)) if has_function else ""
 
@@ -214,12 +214,12 @@ class Declared:
             policy=self._policies.get(arn, (None,))[0],
         )
 
-    def _resource(self, arn: str) -> Resource:
+    def _resource(self, arn: str) -> TemplateResource:
         return self.template.resources[self.names.queues[arn]]
 
-    def _tags(self, resource: Resource) -> dict[str, str]:
+    def _tags(self, resource: TemplateResource) -> dict[str, str]:
         """Those that are known."""
-        tags = [each for each in listed(resource.properties.get("Tags")) if isinstance(each, dict)]
+        tags = [each for each in to_list(resource.properties.get("Tags")) if isinstance(each, dict)]
         text = self.names.known_text
         every = {text(each.get("Key")): text(each.get("Value")) for each in tags}
         return {key: said for key, said in every.items() if key != TEAM_TAG}
@@ -233,7 +233,7 @@ class Declared:
                 return self.place_of(queue.resource, "Properties", each)
         return self.place_of(queue.resource)
 
-    def place_of(self, resource: Resource, *keys: str | int) -> Place:
+    def place_of(self, resource: TemplateResource, *keys: str | int) -> Place:
         return self.template.place("Resources", resource.logical_id, *keys)
 
 
@@ -243,7 +243,7 @@ def _is_a_grant_to_somebody(statement: Mapping[str, Any]) -> bool:
     principal = statement.get("Principal")
     if statement.get("Effect") != "Allow" or not isinstance(principal, dict):
         return False
-    named = [one for each in principal.values() for one in listed(each)]
+    named = [one for each in principal.values() for one in to_list(each)]
     is_known = _ANY not in json.dumps([asked, principal.get("Service")])
     return is_known and principal.keys() <= {"AWS", "Service"} and EVERYBODY not in named
 

@@ -15,7 +15,7 @@ from mendq.catalogue.dlq.redrive_cycle import REDRIVE_CYCLE
 from mendq.catalogue.keys.not_encrypted import NOT_ENCRYPTED
 from mendq.catalogue.keys.service_cannot_use_key import SERVICE_CANNOT_USE_KEY
 from mendq.catalogue.symptom import Symptom
-from mendq.lint.queues import COUNT, REDRIVE, TARGET, Declared, Queue
+from mendq.lint.queues import COUNT, REDRIVE, TARGET, DeclaredQueues, Queue
 from mendq.lint.values import QUEUE, NotKnown
 from mendq.model.limits import Limits
 from mendq.model.plan import Plan
@@ -23,10 +23,10 @@ from mendq.model.queue import LONGEST_RETENTION_SECONDS, MAX_RECEIVE_COUNT
 from mendq.notifications.text import plain
 
 Lines = tuple[str, ...]
-Remedy = Callable[[Queue, Declared], Lines]
+Remedy = Callable[[Queue, DeclaredQueues], Lines]
 
 
-def remedy_of(symptom: Symptom, queue: Queue, found: Declared) -> Lines:
+def remedy_of(symptom: Symptom, queue: Queue, found: DeclaredQueues) -> Lines:
     """Empty where no line of the template would fix it, or what it takes is not known."""
     try:
         if own := _OWN.get(symptom.name):
@@ -38,7 +38,7 @@ def remedy_of(symptom: Symptom, queue: Queue, found: Declared) -> Lines:
     return tuple(line for e in steps for line in found.template.written(e.attribute, e.after))
 
 
-def _new_dlq(queue: Queue, found: Declared) -> Lines:
+def _new_dlq(queue: Queue, found: DeclaredQueues) -> Lines:
     """Without a RedriveAllowPolicy: each of the two would have to be made before the other."""
     logical_id = f"{queue.resource.logical_id}Dlq"
     while logical_id in found.template.resources:
@@ -54,7 +54,7 @@ def _new_dlq(queue: Queue, found: Declared) -> Lines:
     return dlq + found.template.written(REDRIVE, redrive)
 
 
-def _denying_statement(queue: Queue, found: Declared) -> Lines:
+def _denying_statement(queue: Queue, found: DeclaredQueues) -> Lines:
     """For the policy that it has, whose other statements let people in, or a policy of its own."""
     own = queue.resource.logical_id
     denial = {

@@ -16,10 +16,10 @@ from zlib import crc32
 from cfnlint.rules import CloudFormationLintRule, RuleMatch
 
 from mendq.catalogue.symptom import Symptom
-from mendq.lint.decode import read
-from mendq.lint.judging import LOOKED_FOR, Severity, lint, severities_of
+from mendq.lint.decode import read_template
+from mendq.lint.judging import CHECKED_SYMPTOMS, LintSeverity, lint, list_severities
 from mendq.lint.template import NotATemplate, Template
-from mendq.lint.values import Environment
+from mendq.lint.values import DeployTarget
 from mendq.notifications.text import visible
 
 # Places of which nothing can be said: cfn-lint shows them with `-c I`.
@@ -29,7 +29,7 @@ _MOST_SAID = 1_000
 Said = tuple[str, str, str]
 
 
-def rule_id(symptom: str, severity: Severity) -> str:
+def rule_id(symptom: str, severity: LintSeverity) -> str:
     """The ID of what is said of a symptom: E or W, and a number that its name gives."""
     return f"{severity.value[0].upper()}{_FIRST + crc32(symptom.encode()) % _NUMBERS}"
 
@@ -53,7 +53,7 @@ def _judged(cfn: Any) -> tuple[Said, ...]:
 def _said(content: bytes) -> Iterator[Said]:
     try:
         # A message is one line, and so is what this one writes.
-        judged = lint(Template(read(content).root), "", Environment())
+        judged = lint(Template(read_template(content).root), "", DeployTarget())
     except NotATemplate as error:
         yield NO_TEMPLATE, "Resources", f"not judged at all: {error}"
         return
@@ -65,22 +65,22 @@ def _said(content: bytes) -> Iterator[Said]:
         yield NOT_JUDGED, place.path, f"not judged: {place.because}"
 
 
-def _made(symptom: Symptom, severity: Severity) -> type[_Rule]:
+def _made(symptom: Symptom, severity: LintSeverity) -> type[_Rule]:
     of = {"shortdesc": symptom.name, "source_url": symptom.aws_page}
     of |= {"id": rule_id(symptom.name, severity), "description": symptom.sentence}
     return type(of["id"], (_Rule,), of)
 
 
-RULES = tuple(_made(each, how) for each in LOOKED_FOR for how in severities_of(each))
+RULES = tuple(_made(each, how) for each in CHECKED_SYMPTOMS for how in list_severities(each))
 # cfn-lint takes the classes that a module names.
 globals().update({each.id: each for each in RULES})
 
 
-class NotJudged(_Rule):
+class UncheckedPlaceRule(_Rule):
     id, shortdesc = NOT_JUDGED, "not judged"
     description = "Mendq cannot say from the template how this is."
 
 
-class NoTemplate(_Rule):
+class UncheckedTemplateRule(_Rule):
     id, shortdesc = NO_TEMPLATE, "not judged at all"
     description = "Mendq takes no template as large or as costly as this one."

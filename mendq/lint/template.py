@@ -24,7 +24,7 @@ class NotATemplate(Exception):
 
 
 @dataclass
-class Work:
+class WorkBudget:
     """Steps left for a template: counted, so machines agree."""
 
     left: int = MOST_STEPS
@@ -48,7 +48,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Resource:
+class TemplateResource:
     """One resource as it is written."""
 
     logical_id: str
@@ -61,17 +61,17 @@ class Resource:
 
     @property
     def properties(self) -> Mapping[str, Any]:
-        return under(self.written, "Properties") or {}
+        return get_mapping(self.written, "Properties") or {}
 
     @property
     def construct(self) -> str:
         """Where it stands in the CDK app that made the template; empty where none did."""
-        return str((under(self.written, "Metadata") or {}).get("aws:cdk:path", ""))
+        return str((get_mapping(self.written, "Metadata") or {}).get("aws:cdk:path", ""))
 
     @cached_property
     def ignored(self) -> frozenset[str]:
         """The symptoms that `Metadata: {mendq: {ignore: [..]}}` names."""
-        named = listed((under(self.written, "Metadata", "mendq") or {}).get("ignore"))
+        named = to_list((get_mapping(self.written, "Metadata", "mendq") or {}).get("ignore"))
         return frozenset(each for each in named if each and isinstance(each, str))
 
 
@@ -80,7 +80,7 @@ class Template:
     """A decoded template; raises NotATemplate where there is nothing to judge."""
 
     root: Any
-    work: Work = field(default_factory=Work)
+    work: WorkBudget = field(default_factory=WorkBudget)
     # Its account and region, where it says them itself.
     where: Mapping[str, str] = field(default_factory=dict)
 
@@ -92,16 +92,16 @@ class Template:
             raise NotATemplate(f"more than {MOST_RESOURCES:,} resources; CloudFormation takes 500")
 
     @cached_property
-    def resources(self) -> Mapping[str, Resource]:
+    def resources(self) -> Mapping[str, TemplateResource]:
         return {
-            name: Resource(name, each if isinstance(each, dict) else {})
+            name: TemplateResource(name, each if isinstance(each, dict) else {})
             for name, each in self.section("Resources").items()
         }
 
     def section(self, name: str) -> Mapping[str, Any]:
-        return under(self.root, name) or {}
+        return get_mapping(self.root, name) or {}
 
-    def of_type(self, *types: str) -> Iterator[Resource]:
+    def of_type(self, *types: str) -> Iterator[TemplateResource]:
         return (each for each in self.resources.values() if each.type in types)
 
     def named(self, attribute: str) -> str:
@@ -127,14 +127,14 @@ class Template:
         return Place(".".join(map(str, keys)), line)
 
 
-def under(found: Any, *keys: str) -> Any:
+def get_mapping(found: Any, *keys: str) -> Any:
     """The mapping under the keys, one after the other; None where there is none."""
     for key in keys:
         found = found.get(key) if isinstance(found, dict) else None
     return found if isinstance(found, dict) else None
 
 
-def listed(found: Any) -> list[Any]:
+def to_list(found: Any) -> list[Any]:
     """A list as it is, nothing as an empty one, anything else as a list of it alone."""
     if found is None:
         return []
@@ -142,7 +142,7 @@ def listed(found: Any) -> list[Any]:
 
 
 def scalars_as_text(
-    value: Any, work: Work, known: Mapping[str, Any] = MappingProxyType({}), depth: int = 0
+    value: Any, work: WorkBudget, known: Mapping[str, Any] = MappingProxyType({}), depth: int = 0
 ) -> Any:
     """A value of JSON as a template's decoder gives it; `known` takes the place of its texts."""
     if depth > MOST_NESTED:

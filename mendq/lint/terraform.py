@@ -24,10 +24,10 @@ from mendq.lint.template import (
     NotATemplate,
     Place,
     Template,
-    Work,
-    listed,
+    WorkBudget,
+    get_mapping,
     scalars_as_text,
-    under,
+    to_list,
 )
 from mendq.lint.values import FUNCTION, QUEUE, NotKnown
 from mendq.model.queue import arn_of, parts_of
@@ -68,7 +68,7 @@ Modules = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Plan(Template):
+class TerraformPlan(Template):
     """A plan; `arns` are the addresses of its queues by the ARN that they have.
 
     `set_by` is the address of what sets a queue's attribute, where that is another resource.
@@ -151,7 +151,7 @@ def is_plan(content: bytes) -> bool:
     return begins and any(each in content for each in (b'"resource_changes"', b'"root_module"'))
 
 
-def read_plan(content: bytes, work: Work) -> Plan:
+def read_plan(content: bytes, work: WorkBudget) -> TerraformPlan:
     """The plan in some bytes; raises NotATemplate."""
     if len(content) > MOST_PLAN_BYTES:
         less = "jq 'del(.prior_state, .planned_values)' leaves out what is not read"
@@ -184,11 +184,11 @@ class _Change:
 
 
 class _Reading:
-    def __init__(self, document: Mapping[str, Any], work: Work) -> None:
+    def __init__(self, document: Mapping[str, Any], work: WorkBudget) -> None:
         self.work = work
-        self.root = under(document, "configuration", "root_module") or {}
+        self.root = get_mapping(document, "configuration", "root_module") or {}
         self._blocks: dict[Modules, Mapping[str, Any]] = {}
-        changes = listed(document.get("resource_changes"))
+        changes = to_list(document.get("resource_changes"))
         work.take(len(changes))
         self.changes = [self._change(each) for each in changes if _is_to_be(each)]
         if len(self.changes) > MOST_RESOURCES:
@@ -204,13 +204,13 @@ class _Reading:
             urls = (each.after.get(name) for name in ("url", "id"))
             self.nodes |= {url: {"Ref": each.address} for url in urls if isinstance(url, str)}
 
-    def plan(self) -> Plan:
+    def plan(self) -> TerraformPlan:
         made: dict[str, Any] = {}
         for each in self.changes:
             if each.kind in _TYPES:
                 kind, names = _TYPES[each.kind]
                 found = {name: self._value(each, name) for name in names}
-                tags = under(each.after, "tags_all") or under(each.after, "tags") or {}
+                tags = get_mapping(each.after, "tags_all") or get_mapping(each.after, "tags") or {}
                 texts = {key: each for key, each in tags.items() if isinstance(each, str)}
                 found["Tags"] = [{"Key": key, "Value": texts[key]} for key in texts] or None
                 own = {name: value for name, value in found.items() if value is not None}
@@ -219,7 +219,7 @@ class _Reading:
         self._set_itself(made)
         where = [parts_of(arn) for arn in self.arns][:1]
         said = {"account": where[0].account, "region": where[0].region} if where else {}
-        return Plan({"Resources": made}, self.work, said, self.arns, set_by)
+        return TerraformPlan({"Resources": made}, self.work, said, self.arns, set_by)
 
     def _set_beside(self, made: dict[str, Any]) -> dict[tuple[str, str], str]:
         """What a resource of its own sets; of one whose queue is not known any queue's."""
@@ -244,7 +244,7 @@ class _Reading:
         named = {
             name
             for one in made.values()
-            for each in listed(one["Properties"].get("Queues"))
+            for each in to_list(one["Properties"].get("Queues"))
             if (name := _ref_in(each)) is not None
         }
         for each in [each for each in self.changes if each.kind == _QUEUE]:
@@ -264,7 +264,7 @@ class _Reading:
         if value is None and change.unknown.get(argument):
             if change.expressions is not None and argument not in change.expressions:
                 return None
-            said = under(change.expressions, argument)
+            said = get_mapping(change.expressions, argument)
             unknown = _attribute(change.address, argument)
             led_to = self._led_to(change, said) if name in _NAMING else None
             if name == REDRIVE and led_to:
@@ -282,21 +282,21 @@ class _Reading:
         modules = tuple(path.split(".")[1::2]) if _MODULES.fullmatch(path) else ("?",)
         own = f"{said['type']}.{said.get('name')}"
         change = said["change"]
-        expressions = under(self._blocks_in(modules).get(own), "expressions")
+        expressions = get_mapping(self._blocks_in(modules).get(own), "expressions")
         return _Change(
             said["address"],
             said["type"],
             (modules, own),
             str(within),
             change["after"],
-            under(change, "after_unknown") or {},
+            get_mapping(change, "after_unknown") or {},
             expressions,
         )
 
     def _blocks_in(self, modules: Modules) -> Mapping[str, Any]:
         """The resources of a module as they are written, by type and name."""
         if modules not in self._blocks:
-            every = listed((self._module(modules) or {}).get("resources"))
+            every = to_list((self._module(modules) or {}).get("resources"))
             found = [each for each in every if isinstance(each, dict)]
             self.work.take(1 + len(every))
             self._blocks[modules] = {f"{e.get('type')}.{e.get('name')}": e for e in found}
@@ -305,14 +305,14 @@ class _Reading:
     def _module(self, modules: Modules) -> Mapping[str, Any] | None:
         found = self.root
         for name in modules:
-            found = under(found, "module_calls", name, "module") or {}
+            found = get_mapping(found, "module_calls", name, "module") or {}
         return found
 
     def _led_to(self, change: _Change, said: Mapping[str, Any] | None) -> Any:
         """The one resource that an expression leads to, through variables and outputs."""
         modules = change.of[0]
         for _ in range(_MOST_STEPS):
-            references = listed((said or {}).get("references"))
+            references = to_list((said or {}).get("references"))
             texts = [each for each in references if isinstance(each, str)]
             first = max(texts, key=len, default="")
             self.work.take(1 + sum(map(len, texts)))
@@ -322,11 +322,11 @@ class _Reading:
             words = _INDEX.sub("", first).split(".")
             match words:
                 case ["var", name] if modules:
-                    call = under(self._module(modules[:-1]), "module_calls", modules[-1])
-                    said, modules = under(call, "expressions", name), modules[:-1]
+                    call = get_mapping(self._module(modules[:-1]), "module_calls", modules[-1])
+                    said, modules = get_mapping(call, "expressions", name), modules[:-1]
                 case ["module", name, output]:
                     modules = (*modules, name)
-                    said = under(self._module(modules), "outputs", output, "expression")
+                    said = get_mapping(self._module(modules), "outputs", output, "expression")
                 case [kind, name, _]:
                     return self._instance(change, (modules, f"{kind}.{name}"), first)
                 case _:
@@ -354,7 +354,7 @@ def _attribute(address: str, name: str) -> dict[str, Any]:
 def _is_to_be(said: Any) -> bool:
     """Whether it is one of ours that stands once the plan is applied."""
     return (
-        under(said, "change", "after") is not None
+        get_mapping(said, "change", "after") is not None
         and said.get("mode") == "managed"
         and said.get("type") in (*_TYPES, *BESIDE)
         and isinstance(said.get("address"), str)

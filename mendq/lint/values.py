@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from mendq.lint.template import Resource, Template, listed, under
+from mendq.lint.template import Template, TemplateResource, get_mapping, to_list
 from mendq.model.queue import FIFO, arn_of_name, partition_of, public_url
 
 QUEUE, FUNCTION = "AWS::SQS::Queue", "AWS::Lambda::Function"
@@ -118,11 +118,11 @@ class Values:
             found = self._default_of(name)
         if found is None:
             raise NotKnown(f"{name}: known when it is deployed")
-        self.template.work.take(1 + sum(map(len, listed(found))))
+        self.template.work.take(1 + sum(map(len, to_list(found))))
         return found
 
     def _default_of(self, name: str) -> Any:
-        parameter = under(self.template.section("Parameters"), name) or {}
+        parameter = get_mapping(self.template.section("Parameters"), name) or {}
         kind, default = str(parameter.get("Type") or "String"), parameter.get("Default")
         if not isinstance(default, str):
             raise NotKnown(f"the parameter {name} has no default")
@@ -164,13 +164,13 @@ class Values:
         found: Any = self.template.section("Mappings")
         for key in [self.of(each) for each in given]:
             found = found.get(key) if isinstance(found, dict) and isinstance(key, str) else None
-        if not listed(found) or not all(isinstance(each, str) for each in listed(found)):
+        if not to_list(found) or not all(isinstance(each, str) for each in to_list(found)):
             raise NotKnown("Fn::FindInMap: it is neither a text nor a list of texts")
         return self.of(found)
 
 
 @dataclass(frozen=True)
-class Environment:
+class DeployTarget:
     """Where a template would be deployed, as far as somebody said."""
 
     account: str = _ACCOUNT
@@ -197,7 +197,7 @@ class Names(Values):
     `untyped` says of a queue why nobody knows whether it is FIFO: it has no name here.
     """
 
-    def __init__(self, template: Template, environment: Environment) -> None:
+    def __init__(self, template: Template, environment: DeployTarget) -> None:
         super().__init__(template, environment.pseudo_parameters)
         self.environment = environment
         self.queues: dict[str, str] = {}
@@ -215,7 +215,7 @@ class Names(Values):
                 own, arn = each.logical_id, f"{self.known[f'{function}.Arn']}:{len(self.known)}"
                 self.known |= dict.fromkeys((own, f"{own}.AliasArn", f"{own}.FunctionArn"), arn)
 
-    def _name_queue(self, resource: Resource) -> None:
+    def _name_queue(self, resource: TemplateResource) -> None:
         logical_id = resource.logical_id
         name = self.known_text(resource.properties.get("QueueName"))
         try:
@@ -233,7 +233,7 @@ class Names(Values):
         self.known |= {logical_id: public_url(arn), f"{logical_id}.Arn": arn}
         self.known[f"{logical_id}.QueueName"] = name
 
-    def _name_other(self, resource: Resource, name: str) -> None:
+    def _name_other(self, resource: TemplateResource, name: str) -> None:
         """A name that nothing else has: no check of a queue asks which, only whose it is."""
         logical_id, arn = resource.logical_id, self.environment.arn("other", name)
         if resource.type == FUNCTION:

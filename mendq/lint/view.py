@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mendq.catalogue import BY_NAME
-from mendq.lint.judging import Finding, Linted
+from mendq.lint.judging import LintFinding, LintResult
 from mendq.notifications.text import visible
 
 SCHEMA = 1
@@ -16,7 +16,7 @@ _MOST_ANNOTATION = 1_000
 _SARIF = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas"
 
 
-def document(templates: Sequence[Linted]) -> dict[str, Any]:
+def document(templates: Sequence[LintResult]) -> dict[str, Any]:
     """The command's answer to a script."""
     counted_by = ("findings", "ignored", "not_judged")
     return {
@@ -26,7 +26,7 @@ def document(templates: Sequence[Linted]) -> dict[str, Any]:
     }
 
 
-def sarif(templates: Sequence[Linted]) -> dict[str, Any]:
+def sarif(templates: Sequence[LintResult]) -> dict[str, Any]:
     """The findings as SARIF 2.1.0, which code scanning takes.
 
     https://docs.github.com/en/code-security/reference/code-scanning/sarif-files/sarif-support
@@ -41,7 +41,7 @@ def sarif(templates: Sequence[Linted]) -> dict[str, Any]:
     return {"$schema": f"{_SARIF}/sarif-schema-2.1.0.json", "version": "2.1.0", "runs": [run]}
 
 
-def _sarif_result(file: str, one: Finding) -> Mapping[str, Any]:
+def _sarif_result(file: str, one: LintFinding) -> Mapping[str, Any]:
     region = {"region": {"startLine": one.line}} if one.line else {}
     where = {"artifactLocation": {"uri": Path(file).as_posix()}, **region}
     said = "\n".join((f"{one.construct or one.resource}: {one.because}.", *one.remedy, one.runbook))
@@ -53,7 +53,7 @@ def _sarif_result(file: str, one: Finding) -> Mapping[str, Any]:
     }
 
 
-def github_lines(templates: Sequence[Linted]) -> Iterator[str]:
+def github_lines(templates: Sequence[LintResult]) -> Iterator[str]:
     """GitHub's workflow commands, which put a finding beside its line.
 
     https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands
@@ -65,7 +65,7 @@ def github_lines(templates: Sequence[Linted]) -> Iterator[str]:
         yield f"::{one.severity.value} {where}::{'%0A'.join(map(_escaped, lines))}"
 
 
-def _findings(templates: Sequence[Linted]) -> list[tuple[str, Finding]]:
+def _findings(templates: Sequence[LintResult]) -> list[tuple[str, LintFinding]]:
     return [(each.file, one) for each in templates for one in each.findings]
 
 

@@ -17,8 +17,8 @@ from infra.alarms.alarm import AlarmDescription
 from infra.lambdas.rows import ROWS
 from infra.settings.deployment import DeploymentSettings
 from infra.settings.page import fields_without_bounds, fields_without_sentence
-from mendq.cli.command_group import PANELS, commands_in, examples_of
-from mendq.cli.commands import Declared, declared
+from mendq.cli.command_group import PANELS, list_examples, parse_commands
+from mendq.cli.commands import DeclaredCommand, list_commands
 from mendq.model.names import HEARTBEAT, OwnMetric
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -87,7 +87,7 @@ def unread_commands(folder: Path) -> Iterator[str]:
             source = path.read_text()
             shown = f"mendq/cli/{panel}/{path.name}"
             declarations = len(_DECORATOR.findall(source))
-            if declarations != len(list(commands_in(source, panel, shown))):
+            if declarations != len(list(parse_commands(source, panel, shown))):
                 yield (
                     f"{shown} declares a command that `mendq --help` cannot read. Write "
                     "`@command(PLACE, KIND, ACTIONS)`, on the next line `def NAME(...)`, and a "
@@ -95,23 +95,23 @@ def unread_commands(folder: Path) -> Iterator[str]:
                 )
 
 
-def missing_in_commands(commands: Iterable[Declared], tests: Iterable[str]) -> Iterator[str]:
+def missing_in_commands(commands: Iterable[DeclaredCommand], tests: Iterable[str]) -> Iterator[str]:
     """Yield what commands lack: examples in their help, and a test that runs them."""
     text = "\n".join(tests)
     for command in commands:
         path = f"{command.run.__module__.replace('.', '/')}.py"
-        examples = examples_of(command.run.__doc__)
+        examples = list_examples(command.run.__doc__)
         if not FEWEST_EXAMPLES <= len(examples) <= MOST_EXAMPLES:
             yield (
-                f"{path}: the help of `mendq {command.typed}` has {len(examples)} examples; write "
-                f"{FEWEST_EXAMPLES} or {MOST_EXAMPLES} below `Examples:` at the end of the "
+                f"{path}: the help of `mendq {command.full_name}` has {len(examples)} examples; "
+                f"write {FEWEST_EXAMPLES} or {MOST_EXAMPLES} below `Examples:` at the end of the "
                 "docstring, one a line."
             )
-        if f'"{command.typed.partition(" ")[0]}' not in text:
+        if f'"{command.full_name.partition(" ")[0]}' not in text:
             yield (
-                f"No test runs `mendq {command.typed}`: write tests/cli/commands/test_"
+                f"No test runs `mendq {command.full_name}`: write tests/cli/commands/test_"
                 f"{command.run.__name__}.py. The fixture `operator` runs it: "
-                f'`operator.mendq("{command.typed}")`.'
+                f'`operator.mendq("{command.full_name}")`.'
             )
 
 
@@ -161,7 +161,7 @@ def missing() -> Iterator[str]:
     yield from unmade_alarms(described, _sources("infra/alarms"))
     yield from uncounted_metrics(set(OwnMetric) - {HEARTBEAT}, counting)
     yield from unread_commands(ROOT / "mendq" / "cli")
-    yield from missing_in_commands(declared(), _sources("tests"))
+    yield from missing_in_commands(list_commands(), _sources("tests"))
     yield from missing_in_lambdas([row.handler.name for row in ROWS])
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from infra.alarms.health import TRAIL_BUSY
 from mendq.cli.command_group import PANELS
-from mendq.cli.commands import declared
+from mendq.cli.commands import list_commands
 from mendq.model.limits import Range
 from mendq.model.names import OwnMetric
 from tests.architecture.additions import (
@@ -108,7 +108,7 @@ def test_check_says_that_command_cannot_be_read(
 
 
 def test_check_says_which_command_lacks_examples_or_a_test() -> None:
-    command = next(each for each in declared() if each.typed == "doctor")
+    command = next(each for each in list_commands() if each.full_name == "doctor")
     (sentence,) = missing_in_commands([command], ['operator.mendq("cases")'])
     assert "No test runs `mendq doctor`: write tests/cli/commands/test_doctor.py" in sentence
     assert list(missing_in_commands([command], ['operator.mendq("doctor")'])) == []

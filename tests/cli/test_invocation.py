@@ -24,8 +24,8 @@ from mendq.cli import account as cli_account
 from mendq.cli import output
 from mendq.cli.account import Account
 from mendq.cli.app import app
-from mendq.cli.command_group import examples_of, written
-from mendq.cli.commands import Declared, declared
+from mendq.cli.command_group import find_commands, list_examples
+from mendq.cli.commands import DeclaredCommand, list_commands
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.output import Output, confirm, require_yes_or_terminal
 from mendq.model.names import OPERATOR_AGENT
@@ -160,24 +160,24 @@ def test_behind_two_dashes_json_is_an_argument() -> None:
 def test_help_is_whole() -> None:
     """A first sentence that the list of commands cuts is too long."""
     listed = CliRunner().invoke(app, ["--help"]).stdout
-    for command in written():
+    for command in find_commands():
         (line,) = (each for each in listed.splitlines() if each.split()[:1] == [command])
         assert not line.endswith("...")
         assert CliRunner().invoke(app, [command, "--help"]).exit_code == 0
 
 
-@pytest.mark.parametrize("each", declared(), ids=lambda each: each.typed)
-def test_each_help_has_examples_that_the_command_takes(each: Declared) -> None:
-    shown = CliRunner().invoke(app, [*each.typed.split(), "--help"]).stdout
-    examples = examples_of(each.run.__doc__)
+@pytest.mark.parametrize("each", list_commands(), ids=lambda each: each.full_name)
+def test_each_help_has_examples_that_the_command_takes(each: DeclaredCommand) -> None:
+    shown = CliRunner().invoke(app, [*each.full_name.split(), "--help"]).stdout
+    examples = list_examples(each.run.__doc__)
     assert 2 <= len(examples) <= 3
     for line in examples:
         assert f"\n    {line}\n" in shown, "a line of its own"
-        _require_taken(line, each.typed)
+        _require_taken(line, each.full_name)
 
 
 def test_the_first_help_has_examples_as_well() -> None:
-    examples = examples_of(get_command(app).help)
+    examples = list_examples(get_command(app).help)
     assert examples
     for line in examples:
         _require_taken(line, line.split()[1])

@@ -15,8 +15,15 @@ from typer.main import get_command
 
 from mendq.cli import commands
 from mendq.cli.app import app
-from mendq.cli.command_group import written
-from mendq.cli.permissions import LOOKING, MESSAGES, OFFLINE, STEERING, look, steer
+from mendq.cli.command_group import find_commands
+from mendq.cli.permissions import (
+    LOOKING,
+    MESSAGES,
+    OFFLINE,
+    STEERING,
+    make_look_policy,
+    make_steer_policy,
+)
 from tests.cli.asked import RIGHTS, ROOT
 from tests.infra.named_calls import behind, words_of
 
@@ -45,8 +52,8 @@ def test_each_command_says_what_it_asks_once() -> None:
 
 
 def test_help_tells_of_every_command_that_there_is_without_importing_one() -> None:
-    declared = (each.typed.partition(" ")[0] for each in commands.declared())
-    assert [*dict.fromkeys(declared)] == [*written()]
+    declared = (each.full_name.partition(" ")[0] for each in commands.list_commands())
+    assert [*dict.fromkeys(declared)] == [*find_commands()]
     asked = "import sys; from mendq.cli import __main__; print('boto3' in sys.modules)"
     said = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
     assert said.stdout == "False\n"
@@ -55,7 +62,7 @@ def test_help_tells_of_every_command_that_there_is_without_importing_one() -> No
 def test_a_commands_own_help_waits_for_nothing_that_asks_aws() -> None:
     """boto3's imports are a third of a second before a help of half a page."""
     asked = (
-        "import sys; from mendq.cli.commands import declared; declared();"
+        "import sys; from mendq.cli.commands import list_commands; list_commands();"
         "print([each for each in ('boto3', 'botocore.session', 'urllib3') if each in sys.modules])"
     )
     said = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
@@ -77,7 +84,9 @@ def test_nothing_is_asked_for_that_the_code_does_not_call(command: str) -> None:
 
 @cache
 def _words_behind(command: str) -> frozenset[str]:
-    (module,) = (each.run.__module__ for each in commands.declared() if each.typed == command)
+    (module,) = (
+        each.run.__module__ for each in commands.list_commands() if each.full_name == command
+    )
     return frozenset(
         word
         for nodes in behind(ROOT / Path(*module.split(".")).with_suffix(".py")).values()
@@ -87,10 +96,10 @@ def _words_behind(command: str) -> frozenset[str]:
 
 
 def test_who_reads_changes_nothing() -> None:
-    actions = [each for one in look()["Statement"] for each in one["Action"]]
+    actions = [each for one in make_look_policy()["Statement"] for each in one["Action"]]
     assert all(each.partition(":")[2].startswith(_READS) for each in actions)
 
 
 def test_who_steers_writes_to_mendqs_own_alone() -> None:
-    for statement in steer()["Statement"]:
+    for statement in make_steer_policy()["Statement"]:
         assert all("endq-" in each for each in statement["Resource"])

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from docs import costs, derive
-from mendq.cli.cost.bill import Deployed
+from mendq.cli.cost.bill import BilledStack
 from mendq.model.limits import Bounds
 from mendq.model.prices import DASHBOARD_MONTH
 from mendq.redrive.machine import HALT_FRUITLESS
@@ -64,7 +64,7 @@ def test_the_bounds_in_the_text_of_the_stages_are_the_shipped_ones() -> None:
 
 
 def test_the_head_says_what_the_stack_costs_with_its_dashboard_and_without() -> None:
-    stack, least = (Deployed(template_of(each).raw) for each in ("default", "existing trail"))
+    stack, least = (BilledStack(template_of(each).raw) for each in ("default", "existing trail"))
     names = ("with_dashboard", "without_dashboard", "least", "watched")
     said = [costs.number(each, [stack, least]) for each in names]
     sums = re.search(r"\*\*together\*\* \|  \| \*\*(\S+)\*\* \|", costs.billed(stack))
@@ -77,6 +77,6 @@ def test_the_head_says_what_the_stack_costs_with_its_dashboard_and_without() -> 
 
 
 def test_a_resource_that_nobody_priced_stops_it() -> None:
-    unknown = Deployed({"Resources": {"A": {"Type": "AWS::EC2::NatGateway"}}})
+    unknown = BilledStack({"Resources": {"A": {"Type": "AWS::EC2::NatGateway"}}})
     with pytest.raises(ValueError, match="AWS::EC2::NatGateway"):
         costs.billed(unknown)

@@ -18,8 +18,8 @@ from functions import template_hook
 from functions.template_hook import handler
 from mendq.aws.clients import Clients
 from mendq.lint import proposed
-from mendq.lint.proposed import MOST_MESSAGE, MOST_STEPS, judged
-from mendq.lint.values import Environment
+from mendq.lint.proposed import MOST_MESSAGE, MOST_STEPS, check_proposed
+from mendq.lint.values import DeployTarget
 from mendq.model.settings import TemplateHookSettings
 from tests.functions.conftest import CONTEXT, forget
 
@@ -216,9 +216,9 @@ def test_a_queue_with_all_that_it_may_have_takes_a_fifth_of_the_steps(
 ) -> None:
     """SQS takes a policy of 8 KB and 50 tags: what anybody writes is far from the bound."""
     mine = {"AWS": [f"arn:aws:iam::{ACCOUNT}:role/orders-{n}" for n in range(20)]}
-    where = Environment(ACCOUNT, "us-east-1")
+    where = DeployTarget(ACCOUNT, "us-east-1")
     monkeypatch.setattr(proposed, "MOST_STEPS", MOST_STEPS // 5)
     most = a_policy(*[statement(Principal=mine)] * 7, queues=[f"{URL}{n}" for n in range(3)])
     tags = [{"Key": f"{n}" * 60, "Value": "x" * 256} for n in range(50)]
     for target, given in ((POLICY, most), (QUEUE, {**SLOW, "Tags": tags})):
-        assert judged(target, "Orders", given, where).name == "Orders"
+        assert check_proposed(target, "Orders", given, where).name == "Orders"

@@ -17,7 +17,7 @@ from mendq.catalogue.visibility.visibility_timeout_too_short import (
 )
 from mendq.cli.app import app
 from mendq.lint import rules
-from mendq.lint.judging import OF_CONFIGURATION
+from mendq.lint.judging import CONFIGURATION_SYMPTOMS
 from tests.infra.synthesized import folder_of
 from tests.lint.plans import change, plan, queue_there
 
@@ -185,7 +185,7 @@ def test_mendqs_own_stack_is_clean() -> None:
 
 def test_the_page_names_every_check_and_its_own_example_says_what_it_shows() -> None:
     text = PAGE.read_text()
-    for each in (*OF_CONFIGURATION, VISIBILITY):
+    for each in (*CONFIGURATION_SYMPTOMS, VISIBILITY):
         assert f"(runbooks/{each.name}.md)" in text
     result = _lint("-", given=FAULTY)
     assert result.exit_code == 1

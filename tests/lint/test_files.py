@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from mendq.lint.files import Source, sources
+from mendq.lint.files import TemplateSource, list_sources
 from mendq.lint.template import NotATemplate
 from mendq.lint.terraform import MOST_PLAN_BYTES
-from mendq.lint.values import Environment
+from mendq.lint.values import DeployTarget
 
 UNKNOWN = "aws://unknown-account/unknown-region"
 
@@ -31,8 +31,8 @@ def assembly(folder: Path, artifacts: object) -> Path:
     return folder
 
 
-def _all(path: Path) -> list[Source]:
-    return list(sources(str(path)))
+def _all(path: Path) -> list[TemplateSource]:
+    return list(list_sources(str(path)))
 
 
 @pytest.mark.parametrize("unknown", [UNKNOWN, None, 5, "aws://12345678901/\x1b[2J"])
@@ -52,9 +52,9 @@ def test_every_stack_of_the_manifest_and_of_the_stages_in_it(
     (out / "Old.template.json").write_text("{}")
     (inner / "Inner.template.json").write_text("[]")
     outer, staged = _all(out)
-    assert outer.environment == Environment("123456789012", "eu-west-1")
+    assert outer.environment == DeployTarget("123456789012", "eu-west-1")
     assert staged.content == b"[]"
-    assert staged.environment == Environment()
+    assert staged.environment == DeployTarget()
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,11 @@ from mendq.catalogue.visibility.needed_timeout import MAX_PROCESSING_TAG, MAX_VI
 from mendq.catalogue.visibility.visibility_timeout_too_short import (
     VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT,
 )
-from mendq.lint.decode import read
-from mendq.lint.judging import Linted, Severity, lint
+from mendq.lint.decode import read_template
+from mendq.lint.judging import LintResult, LintSeverity, lint
 from mendq.lint.queues import MAPPING
 from mendq.lint.template import MOST_NESTED, NotATemplate
-from mendq.lint.values import Environment
+from mendq.lint.values import DeployTarget
 from mendq.lint.view import document, github_lines
 from mendq.model.facts import LambdaConsumer
 from mendq.model.plan import Plan
@@ -53,7 +53,7 @@ TLS = """
 def _text(title: str) -> str:
     """The case as a template, with TLS seen to where the case does not."""
     resources = CASES[title]["resources"]
-    found = read(f"{SECTIONS}{_indented(resources)}".encode())
+    found = read_template(f"{SECTIONS}{_indented(resources)}".encode())
     if not list(found.of_type("AWS::SQS::QueuePolicy")) and "as_it_is" not in CASES[title]:
         resources += "".join(TLS.format(each.logical_id) for each in found.of_type(QUEUE))
     return f"{SECTIONS}{_indented(resources)}"
@@ -63,18 +63,18 @@ def _indented(text: str) -> str:
     return "".join(f"  {line}\n" for line in text.splitlines())
 
 
-def _linted(text: str, environment: Environment | None = None) -> Linted:
-    return lint(read(text.encode()), "template.yaml", environment or Environment())
+def _linted(text: str, environment: DeployTarget | None = None) -> LintResult:
+    return lint(read_template(text.encode()), "template.yaml", environment or DeployTarget())
 
 
-def _of(resources: dict[str, Any], **sections: Any) -> Linted:
+def _of(resources: dict[str, Any], **sections: Any) -> LintResult:
     return _linted(json.dumps({**sections, "Resources": resources}))
 
 
 @pytest.mark.parametrize("title", CASES)
 def test_of_each_template_exactly_this_is_said(title: str) -> None:
     case = CASES[title]
-    result = _linted(_text(title), Environment(*case.get("environment", ())))
+    result = _linted(_text(title), DeployTarget(*case.get("environment", ())))
     said = [f"{each.resource}: {each.severity} {each.symptom}" for each in result.findings]
     assert said == case.get("findings", [])
     not_judged = [{each.path: each.because} for each in result.not_judged]
@@ -92,7 +92,7 @@ def test_of_each_template_exactly_this_is_said(title: str) -> None:
 @pytest.mark.parametrize("title", WRONG)
 def test_the_remedy_is_lines_of_a_template_after_which_it_is_found_no_more(title: str) -> None:
     text = _text(title)
-    result = _linted(text, Environment(*CASES[title].get("environment", ())))
+    result = _linted(text, DeployTarget(*CASES[title].get("environment", ())))
     annotations = "".join(github_lines([result]))
     for each in result.findings:
         assert "%0A".join(each.remedy) in annotations, "each line as far in as it is"
@@ -105,7 +105,7 @@ def test_the_remedy_is_lines_of_a_template_after_which_it_is_found_no_more(title
 
 
 def _changed(text: str, name: str, lines: tuple[str, ...]) -> dict[str, Any]:
-    resources = read(text.encode()).root["Resources"]
+    resources = read_template(text.encode()).root["Resources"]
     own = resources[name]
     left_out = {line.split()[2] for line in lines if line.startswith("# leave ")}
     written = own.get("Properties", {}).items()
@@ -161,7 +161,7 @@ def test_lint_heal_and_scan_give_the_same_number(
             longest = "# no visibility timeout is longer than 43200 s"
             assert wanted == f"VisibilityTimeout: {seconds}" or wanted.startswith(longest)
         elif answer.code in ("need_already_met", "race_without_named_need"):
-            assert finding is None or finding.severity is Severity.WARNING
+            assert finding is None or finding.severity is LintSeverity.WARNING
 
 
 def _consumed(
@@ -243,4 +243,4 @@ def test_whatever_stands_there_it_is_judged_or_said(
 ) -> None:
     named = dict(zip(["Orders", "Dead", "Bill", "Sender"], resources, strict=False))
     sections = {"Parameters": {"x": odd}, "Mappings": odd, "Transform": odd}
-    assert isinstance(_of({**named, "Odd": odd}, **sections), Linted)
+    assert isinstance(_of({**named, "Odd": odd}, **sections), LintResult)

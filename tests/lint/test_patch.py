@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from mendq.cli.app import app
 from mendq.lint import hcl, patch
-from mendq.lint.decode import read
-from mendq.lint.patch import HOLDS, MADE, NO_LINE, NotThere, Patched, SeveralFit, Wanted
+from mendq.lint.decode import read_template
+from mendq.lint.patch import HOLDS, MADE, NO_LINE, NotThere, PatchResult, SeveralFit, WantedValues
 from mendq.lint.template import NotATemplate
 from tests.lint.plans import arn, change, plan, queue_there
 from tests.lint.test_files import assembly, stack
@@ -43,22 +43,22 @@ Resources:
     Type: AWS::SQS::QueuePolicy
     Properties: {Queues: [!Ref Inline, !Ref Bare], PolicyDocument: {Statement: []}}
 """
-JSON = json.dumps(json.loads(json.dumps(read(YAML.encode()).root)), indent=2)
+JSON = json.dumps(json.loads(json.dumps(read_template(YAML.encode()).root)), indent=2)
 REDRIVE = {"deadLetterTargetArn": arn("dead"), "maxReceiveCount": 10}
 POLICY = '{"Statement":[{"Effect":"Deny","Principal":"*","Action":"sqs:*","Resource":"*"}]}'
 
 
-def _patched(path: Path, text: str, name: str = "orders", **over: Any) -> Patched:
+def _patched(path: Path, text: str, name: str = "orders", **over: Any) -> PatchResult:
     owner = {each: over.pop(each) for each in ("stack", "resource", "named") if each in over}
     values = over or {"VisibilityTimeout": "690"}
     path.write_bytes(text.encode())
-    return patch.patched(str(path), Wanted(arn(name), values, **owner))
+    return patch.make_patch(str(path), WantedValues(arn(name), values, **owner))
 
 
-def _applied(path: Path, found: Patched) -> Any:
+def _applied(path: Path, found: PatchResult) -> Any:
     """The template once the diff is applied, as git does it."""
     _git_applies(found.diff, path.parent)
-    return read(path.read_bytes()).root
+    return read_template(path.read_bytes()).root
 
 
 def _git_applies(diff: list[str], folder: Path) -> None:
@@ -137,7 +137,7 @@ def test_the_diff_is_applied_by_git_and_changes_that_alone(
     if "\r" in text:
         return  # git apply wants the line endings, which a diff on a terminal has not
     properties = _applied(path, found)["Resources"][name]["Properties"]
-    expected = json.loads(json.dumps(read(text.encode()).root))["Resources"][name]
+    expected = json.loads(json.dumps(read_template(text.encode()).root))["Resources"][name]
     own: dict[str, Any] = {"VisibilityTimeout": "690", "KmsDataKeyReusePeriodSeconds": "300"}
     own["RedrivePolicy"] = {**REDRIVE, "maxReceiveCount": "10"}
     assert json.loads(json.dumps(properties)) == {**expected.get("Properties", {}), **own}
@@ -228,8 +228,8 @@ def test_of_an_assembly_stack_and_environment_decide(tmp_path: Path) -> None:
         manifest["artifacts"][name]["properties"]["stackName"] = stack_name
         (out / f"{name}.json").write_text(json.dumps({"Resources": {"Orders": resource}}, indent=1))
     (out / "manifest.json").write_text(json.dumps(manifest))
-    wanted = Wanted(arn("x"), {"VisibilityTimeout": "690"}, "Shop", "Orders")
-    (said,), diff = patch.patched(str(out), wanted)
+    wanted = WantedValues(arn("x"), {"VisibilityTimeout": "690"}, "Shop", "Orders")
+    (said,), diff = patch.make_patch(str(out), wanted)
     assert said.file == str(out / "A.json")
     assert said.line
     assert "Shop/Orders/Resource" in said.note
@@ -283,12 +283,12 @@ resource "aws_sqs_queue_redrive_policy" "orders" {
 """
 
 
-def _in_hcl(path: Path, text: str, name: str = "orders", **over: Any) -> Patched:
+def _in_hcl(path: Path, text: str, name: str = "orders", **over: Any) -> PatchResult:
     named, values = over.pop("named", ""), over or {"VisibilityTimeout": "690"}
     path.write_text(text)
-    found = hcl.patched(str(path), Wanted(arn(name), values, named=named))
+    found = hcl.make_patch(str(path), WantedValues(arn(name), values, named=named))
     assert path.read_text() == text, "edits nothing"
-    return Patched(*found)
+    return PatchResult(*found)
 
 
 def test_a_file_of_terraforms_is_changed_in_the_block_that_sets_it(tmp_path: Path) -> None:

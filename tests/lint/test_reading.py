@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mendq.lint.decode import read
+from mendq.lint.decode import read_template
 from mendq.lint.template import MOST_BYTES, MOST_NESTED, NotATemplate, Template
 from mendq.lint.values import NotKnown, Values
 
@@ -26,12 +26,12 @@ def _in_map(key: str) -> Any:
 
 
 def _read(text: str) -> Template:
-    return read(f"Resources: {{}}\n{text}".encode())
+    return read_template(f"Resources: {{}}\n{text}".encode())
 
 
 def _comes_to(value: Any) -> Any:
     sections = {"Parameters": PARAMETERS, "Mappings": {"Visibilities": {"prod": IN_MAP}}}
-    template = read(json.dumps({**sections, "Resources": {}, "value": value}).encode())
+    template = read_template(json.dumps({**sections, "Resources": {}, "value": value}).encode())
     return Values(template, KNOWN).of(template.root["value"])
 
 
@@ -50,7 +50,7 @@ def _comes_to(value: Any) -> Any:
 )
 def test_what_cannot_be_read_is_one_line(text: str, says: str) -> None:
     with pytest.raises(NotATemplate) as refused:
-        read(text.encode())
+        read_template(text.encode())
     assert says in str(refused.value)
     assert len(str(refused.value).splitlines()) == 1
     assert len(str(refused.value)) < 400
@@ -61,7 +61,7 @@ def test_what_cannot_be_read_is_one_line(text: str, says: str) -> None:
 )
 def test_what_is_no_text_or_too_long_is_one_line(content: bytes, says: str) -> None:
     with pytest.raises(NotATemplate, match=says):
-        read(content)
+        read_template(content)
 
 
 def test_texts_stay_as_they_are_written_but_for_booleans_and_nothing() -> None:
@@ -73,7 +73,7 @@ def test_texts_stay_as_they_are_written_but_for_booleans_and_nothing() -> None:
 @pytest.mark.parametrize("indent", [None, 1, "\t"])
 def test_json_has_lines_however_it_is_indented(indent: int | str | None) -> None:
     document = {"Resources": {}, "a": {"b": ["x", {"c": True}], "d": None, "e": 1.5}}
-    template = read(json.dumps(document, indent=indent).encode())
+    template = read_template(json.dumps(document, indent=indent).encode())
     assert template.root["a"] == {"b": ["x", {"c": "true"}], "d": None, "e": "1.5"}
     assert template.place("a", "e").line == (1 if indent is None else 11)
 
@@ -81,7 +81,7 @@ def test_json_has_lines_however_it_is_indented(indent: int | str | None) -> None
 @given(st.binary(max_size=200) | st.text(alphabet="{}[]:,-&*!?<>|'\"ab \n\t#%@\\/", max_size=80))
 def test_any_bytes_are_a_template_or_one_line(content: bytes | str) -> None:
     try:
-        read(content.encode() if isinstance(content, str) else content)
+        read_template(content.encode() if isinstance(content, str) else content)
     except NotATemplate as refused:
         assert len(str(refused).splitlines()) == 1  # noqa: PT017 - either way is right
 

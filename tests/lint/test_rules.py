@@ -14,8 +14,8 @@ import yaml
 from typer.testing import CliRunner
 
 from mendq.cli.app import app
-from mendq.cli.command_group import written
-from mendq.lint.judging import LOOKED_FOR, Severity
+from mendq.cli.command_group import find_commands
+from mendq.lint.judging import CHECKED_SYMPTOMS, LintSeverity
 from mendq.lint.rules import RULES, rule_id
 from tests.lint.test_command import COSTING_TOO_MUCH, FAULTY, ROOT
 
@@ -43,7 +43,8 @@ def test_cfn_lint_says_what_mendq_lint_says_and_in_the_same_line(tmp_path: Path)
     findings = json.loads(linted)["templates"][0]["findings"]
     assert len(findings) == 2
     wanted = {
-        (rule_id(each["symptom"], Severity(each["severity"])), each["line"]) for each in findings
+        (rule_id(each["symptom"], LintSeverity(each["severity"])), each["line"])
+        for each in findings
     }
     files = ("-t", *map(str, (sound, path, costly)))
     every = _cfn_lint("--include-checks", "I9500", *files)
@@ -62,8 +63,8 @@ def test_cfn_lint_says_what_mendq_lint_says_and_in_the_same_line(tmp_path: Path)
 
 def test_each_symptom_has_a_rule_of_its_own_beyond_the_lines_of_custom_rules() -> None:
     assert len(OURS) == len(RULES)
-    assert {each.shortdesc for each in RULES} == {each.name for each in LOOKED_FOR}
-    assert len({each.id[1:] for each in RULES}) == len(LOOKED_FOR)
+    assert {each.shortdesc for each in RULES} == {each.name for each in CHECKED_SYMPTOMS}
+    assert len({each.id[1:] for each in RULES}) == len(CHECKED_SYMPTOMS)
     assert all(each.id[0] in "EW" and 9500 < int(each.id[1:]) < 10_000 for each in RULES)
 
 
@@ -75,7 +76,7 @@ def test_the_hook_runs_the_command_on_all_files_at_once(
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     program, command = hook["entry"].split()
     assert (hook["id"], program in project["scripts"]) == ("mendq-lint", True)
-    assert command in written()
+    assert command in find_commands()
     (extra,) = hook["additional_dependencies"]
     assert extra.removeprefix(".[").removesuffix("]") in project["optional-dependencies"]
     monkeypatch.chdir(tmp_path)

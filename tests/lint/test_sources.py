@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import yaml
 
-from mendq.lint.decode import read
-from mendq.lint.files import sources
-from mendq.lint.judging import Linted, lint
+from mendq.lint.decode import read_template
+from mendq.lint.files import list_sources
+from mendq.lint.judging import LintResult, lint
 from mendq.lint.template import MOST_NESTED, NotATemplate
 from mendq.lint.terraform import MOST_PLAN_BYTES
-from mendq.lint.values import Environment
+from mendq.lint.values import DeployTarget
 from tests.lint.plans import UNKNOWN, block, change, new_queue, of, plan, queue_there
 from tests.lint.test_files import assembly, stack
 
@@ -26,14 +26,14 @@ TLS = {"Statement": [{**DENIES, "Condition": {"Bool": {"aws:SecureTransport": "f
 HERE = "aws://123456789012/eu-west-1"
 
 
-def _linted(content: bytes, environment: Environment | None = None) -> Linted:
-    return lint(read(content), "it", environment or Environment())
+def _linted(content: bytes, environment: DeployTarget | None = None) -> LintResult:
+    return lint(read_template(content), "it", environment or DeployTarget())
 
 
 def _template(case: dict[str, Any]) -> Any:
     """The case's resources without short forms, TLS seen to."""
     text = "Resources:\n" + re.sub("^", "  ", case["cloudformation"], flags=re.MULTILINE)
-    root = json.loads(json.dumps(read(text.encode()).root))
+    root = json.loads(json.dumps(read_template(text.encode()).root))
     queues = [k for k, v in root["Resources"].items() if v["Type"] == "AWS::SQS::Queue"]
     for each in [] if case.get("as_it_is") else queues:
         properties = {"Queues": [{"Ref": each}], "PolicyDocument": TLS}
@@ -55,7 +55,7 @@ def _plan(case: dict[str, Any]) -> bytes:
     return plan(*changes)
 
 
-def _said(result: Linted) -> list[tuple[str, ...]]:
+def _said(result: LintResult) -> list[tuple[str, ...]]:
     """Resource, severity, symptom and reason, with one name for the same resource."""
     every = [(e.resource, e.severity, e.symptom, e.because) for e in result.findings]
     return [tuple(re.sub(r"\baws_[a-z_]+\.", "", text) for text in each) for each in sorted(every)]
@@ -65,11 +65,11 @@ def _said(result: Linted) -> list[tuple[str, ...]]:
 def test_the_same_queue_shows_the_same_from_each_source(tmp_path: Path, title: str) -> None:
     case = CASES[title]
     root = _template(case)
-    written = _linted(yaml.safe_dump(root).encode(), Environment(*HERE.split("/")[2:]))
+    written = _linted(yaml.safe_dump(root).encode(), DeployTarget(*HERE.split("/")[2:]))
     out = assembly(tmp_path / "cdk.out", {"Shop": stack("Shop.template.json", HERE)})
     (out / "Shop.template.json").write_text(json.dumps(root))
-    (source,) = sources(str(out))
-    synthesized = lint(read(source.content), source.file, source.environment)
+    (source,) = list_sources(str(out))
+    synthesized = lint(read_template(source.content), source.file, source.environment)
     planned = _linted(_plan(case))
     assert sorted({each.symptom for each in written.findings}) == case["symptoms"]
     assert _said(written) == _said(synthesized) == _said(planned)
@@ -301,7 +301,7 @@ FAR = {f"aws_sqs_queue.q{n}": change(f"aws_sqs_queue.q{n}", {}) for n in range(2
 )
 def test_what_is_no_plan_or_too_much_is_one_line(content: str | bytes, says: str) -> None:
     with pytest.raises(NotATemplate) as refused:
-        read(content.encode() if isinstance(content, str) else content)
+        read_template(content.encode() if isinstance(content, str) else content)
     assert says in str(refused.value)
     assert len(str(refused.value).splitlines()) == 1
 

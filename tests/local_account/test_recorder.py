@@ -25,7 +25,7 @@ from mendq.aws.operator_session import operator_session
 from mendq.cli import account as cli_account
 from mendq.cli.app import app
 from mendq.cli.deploy import record_failed_calls as recorder
-from mendq.cli.permissions import record
+from mendq.cli.permissions import make_record_policy
 from tests.cli.conftest import things_in
 from tests.local_account.callers import session_of, user
 from tests.local_account.mendq_here import mendq_here
@@ -187,7 +187,7 @@ def _run_as(
 
 
 def _record_policy() -> list[dict[str, Any]]:
-    text = json.dumps(record()).replace("REGION", REGION).replace("ACCOUNT", ACCOUNT)
+    text = json.dumps(make_record_policy()).replace("REGION", REGION).replace("ACCOUNT", ACCOUNT)
     statements: list[dict[str, Any]] = json.loads(text)["Statement"]
     return statements
 

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from local_account.process import LocalAccount
 from local_account.where import ACCOUNT, REGION
 from mendq.cli.app import app
-from mendq.cli.permissions import look, steer
+from mendq.cli.permissions import make_look_policy, make_steer_policy
 from tests.cli.asked import RIGHTS, command_of, noted
 from tests.local_account.callers import policy, user
 from tests.local_account.mendq_here import proposed_for
@@ -68,7 +68,7 @@ def _filled_in(policy: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture
 def looker(account: LocalAccount) -> Person:
-    return Person(account, look())
+    return Person(account, make_look_policy())
 
 
 @pytest.fixture
@@ -106,7 +106,10 @@ def test_who_may_look_sees_all_and_changes_nothing(
 def test_who_may_steer_needs_nothing_else_and_all_of_it(
     looker: Person, proposed: tuple[Queue, str]
 ) -> None:
-    (queue, case_id), steerer = proposed, Person(looker.account, look(), steer())
+    (queue, case_id), steerer = (
+        proposed,
+        Person(looker.account, make_look_policy(), make_steer_policy()),
+    )
     steerer.mendq("freeze", "why", "--yes")
     looker.is_refused("thaw", "--yes")
     steerer.mendq("thaw", "--yes")
@@ -115,4 +118,4 @@ def test_who_may_steer_needs_nothing_else_and_all_of_it(
     steerer.account.put_back(queue.arn, OLD_MINUTES)
     steerer.mendq("policy", "pin", queue.arn, "--yes")
     assert steerer.mendq("drill", "--yes", "--minutes", "2")["done"]
-    assert steerer.asked >= _actions(steer())
+    assert steerer.asked >= _actions(make_steer_policy())

@@ -18,8 +18,8 @@ from docs.tables import ROOT, table
 from infra.intake import MAX_CONCURRENCY
 from infra.settings.deployment import DeploymentSettings
 from infra.settings.reading import bounds_of, settings_of
-from mendq.cli.cost.bill import MONTH_DAYS, MONTH_HOURS, Deployed, Line, lines
-from mendq.cli.cost.view import dollars
+from mendq.cli.cost.bill import MONTH_DAYS, MONTH_HOURS, BilledStack, CostLine, list_costs
+from mendq.cli.cost.view import format_dollars
 from mendq.model import prices
 from mendq.model.limits import Limits
 from mendq.model.settings import WORKER, executors_within
@@ -174,8 +174,8 @@ class Month(Struct, frozen=True):
 
 
 @cache
-def _idle(alarms: str) -> list[Line]:
-    return lines(Deployed(template(alarms=alarms, dashboard=False)))
+def _idle(alarms: str) -> list[CostLine]:
+    return list_costs(BilledStack(template(alarms=alarms, dashboard=False)))
 
 
 def _most_calls() -> float:
@@ -224,9 +224,9 @@ def fleet() -> str:
     ]
     names = [name.partition(" (")[0] for name in ways[0].parts()]
     sums = zip(names, *([*each.parts().values()] for each in ways), strict=True)
-    rows = [(name, *(dollars(each * STACKS) for each in of)) for name, *of in sums]
-    whole = ("**together**", *(f"**{dollars(each.dollars * STACKS)}**" for each in ways))
-    of_one = ("of one stack", *(dollars(each.dollars) for each in ways))
+    rows = [(name, *(format_dollars(each * STACKS) for each in of)) for name, *of in sums]
+    whole = ("**together**", *(f"**{format_dollars(each.dollars * STACKS)}**" for each in ways))
+    of_one = ("of one stack", *(format_dollars(each.dollars) for each in ways))
     heads = (
         f"a month|#as it ships without dashboards, no call logged|#{EVENTS[2]:,} calls a day logged"
     )
@@ -246,20 +246,20 @@ def _arithmetic() -> Iterator[str]:
         f"the scan asks SQS {OF_A_STACK:,} x {it.calls:.2f} = {asked:,.0f} times a round, in "
         f"{MONTH_HOURS} rounds, at {prices.SQS_REQUEST.words}; its Lambda waits "
         f"{asked / SQS_CALLS_PER_SECOND:,.0f} s for it, at {SQS_CALLS_PER_SECOND} a second and "
-        f"{prices.LAMBDA_GB_SECOND.words} GB-seconds: {dollars(every.looking())}"
+        f"{prices.LAMBDA_GB_SECOND.words} GB-seconds: {format_dollars(every.looking())}"
     )
     yield (
         f"it would measure by {wanted:,.0f} metrics a day and may by {most:,}, at "
-        f"{prices.METRIC_ASKED.words}: {dollars(every.measuring())}"
+        f"{prices.METRIC_ASKED.words}: {format_dollars(every.measuring())}"
     )
     yield (
         f"{every.events:,.0f} logged calls a day are {every.events * MONTH_DAYS:,.0f} a month, at "
-        f"{prices.DATA_EVENT.words}, and their files: {dollars(every.logging())}"
+        f"{prices.DATA_EVENT.words}, and their files: {format_dollars(every.logging())}"
     )
-    yield f"one in {1 / FAILED_SHARE:.0f} of them fails: {dollars(every.failing())}"
+    yield f"one in {1 / FAILED_SHARE:.0f} of them fails: {format_dollars(every.failing())}"
     yield (
         f"the nightly job reads them in {nightly_seconds(every.events, 1):,.0f} s with one "
-        f"executor, {EMR_START_SECONDS} s of start among them: {dollars(every.reading())}"
+        f"executor, {EMR_START_SECONDS} s of start among them: {format_dollars(every.reading())}"
     )
 
 
@@ -272,7 +272,7 @@ def of_queues() -> str:
         share = min(1, Limits().scan_metrics_per_day / 24 / (queues * units().metrics))
         each = "each hour" if hours == 1 else f"every {hours:.1f} h"
         runs = f"{max(1, calls / SQS_CALLS_PER_SECOND / LOOKING_SECONDS):,.1f}"
-        spent = dollars(month.looking() + month.measuring())
+        spent = format_dollars(month.looking() + month.measuring())
         seconds = calls / SQS_CALLS_PER_SECOND
         rows.append(
             (f"{queues:,}", f"{calls:,.0f}", f"{seconds:,.0f}", runs, each, f"{share:.1%}", spent)
@@ -289,7 +289,9 @@ def of_accounts() -> str:
         full, lean = Month(OF_A_STACK), Month(OF_A_STACK, alarms="essential")
         sums = (full.idle(), lean.idle(), full.dollars, lean.dollars)
         queues = f"{stacks * OF_A_STACK:,}"
-        rows.append((f"{accounts:,}", f"{stacks:,}", queues, *(dollars(stacks * e) for e in sums)))
+        rows.append(
+            (f"{accounts:,}", f"{stacks:,}", queues, *(format_dollars(stacks * e) for e in sums))
+        )
     heads = "#accounts|#stacks|#queues|#idle|#idle, essential|#with scans|#with scans, essential"
     return table(heads, rows)
 
@@ -305,7 +307,7 @@ def of_events() -> str:
         night = f"{minutes:,.0f} min, {workers}"
         spent = (month.logging(), month.failing(), month.reading(), month.dollars)
         size = f"{gigabytes:,.1f} GB"
-        rows.append((f"{events:,}", f"{failed:,.1f}", size, night, *map(dollars, spent)))
+        rows.append((f"{events:,}", f"{failed:,.1f}", size, night, *map(format_dollars, spent)))
     heads = "#calls a day|#failed a second|#files a day|#nightly run, executors|#CloudTrail"
     return table(f"{heads}|#what fails|#nightly job|#the stack, a month", rows)
 

@@ -15,7 +15,7 @@ from mendq.aws.errors import QueueGone
 from mendq.aws.queue import tags_shown
 from mendq.cli.account import Account
 from mendq.cli.exit_codes import CommandError, Exit
-from mendq.cli.scan.dry_run import Purse
+from mendq.cli.scan.dry_run import MetricBudget
 from mendq.cli.scan.region_scan import RegionScan
 from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.queue import DEFAULTS, number_in, parts_of, spelled
@@ -36,9 +36,9 @@ class Configuration(Struct, frozen=True):
     look: Callable[[str, Collection[Need]], Facts]
 
 
-def as_it_stands(account: Account) -> Configuration:
+def read_current_configuration(account: Account) -> Configuration:
     """Read with the operator's credentials; each thing once."""
-    region = RegionScan(account, datetime.now(UTC), Purse(0))
+    region = RegionScan(account, datetime.now(UTC), MetricBudget(0))
     reader = region.reader
 
     def look(queue_arn: str, needs: Collection[Need]) -> Facts:
@@ -76,7 +76,7 @@ class _Known(Struct, frozen=True):
         return configured({k: spelled(v) if isinstance(v, dict) else str(v) for k, v in given})
 
 
-def as_given(path: Path) -> Configuration:
+def read_configuration(path: Path) -> Configuration:
     """Of a file, or of a folder's files; raise CommandError where there is none in it."""
     try:
         # In a folder a pipe of that name would be waited for.

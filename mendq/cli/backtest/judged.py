@@ -40,7 +40,7 @@ ALONE = "leaves it alone"
 REACHES_SOMEBODY = ("does", "proposes", "pages")
 
 
-class Incident(Struct, frozen=True, dict=True):
+class PastIncident(Struct, frozen=True, dict=True):
     """As the nightly job writes it, with the calls that heal would first have believed."""
 
     incident_id: str
@@ -65,7 +65,7 @@ class Incident(Struct, frozen=True, dict=True):
         return sightings[-1].event_time if sightings else self.first_failure
 
 
-class Answer(Struct, frozen=True):
+class ModeAnswer(Struct, frozen=True):
     """What Mendq would have done; `outcome` is the report's word for it.
 
     `is_of_many`: people hear of it in one page about all queues.
@@ -77,9 +77,9 @@ class Answer(Struct, frozen=True):
     is_of_many: bool = False
 
 
-class Judged(Struct, frozen=True):
-    incident: Incident
-    answers: Mapping[Mode, Answer]
+class JudgedIncident(Struct, frozen=True):
+    incident: PastIncident
+    answers: Mapping[Mode, ModeAnswer]
 
 
 class Backtest(Struct, frozen=True):
@@ -87,12 +87,14 @@ class Backtest(Struct, frozen=True):
 
     configuration: Configuration
 
-    def judged(self, incidents: Iterable[Incident]) -> Iterator[Judged]:
+    def judged(self, incidents: Iterable[PastIncident]) -> Iterator[JudgedIncident]:
         noted = defaultdict[str, Spread](Spread)
         for each in sorted(incidents, key=lambda it: (it.at, it.incident_id)):
-            yield Judged(each, self._answers(each, noted))
+            yield JudgedIncident(each, self._answers(each, noted))
 
-    def _answers(self, incident: Incident, noted: dict[str, Spread]) -> Mapping[Mode, Answer]:
+    def _answers(
+        self, incident: PastIncident, noted: dict[str, Spread]
+    ) -> Mapping[Mode, ModeAnswer]:
         symptom = BY_NAME.get(incident.symptom)
         if symptom is None or not incident.evidence:
             return dict.fromkeys(Mode, _left_alone(WHY.get(incident.why, incident.why)))
@@ -105,11 +107,16 @@ class Backtest(Struct, frozen=True):
             spread = noted[word].queues(incident.at)
             return {mode: self._answer(incident, symptom, facts, mode, spread) for mode in Mode}
         except CANNOT_SAY as error:
-            return dict.fromkeys(Mode, Answer(WouldDo("cannot say", why=str(error))))
+            return dict.fromkeys(Mode, ModeAnswer(WouldDo("cannot say", why=str(error))))
 
     def _answer(
-        self, incident: Incident, symptom: Symptom, facts: Facts, mode: Mode, spread: frozenset[str]
-    ) -> Answer:
+        self,
+        incident: PastIncident,
+        symptom: Symptom,
+        facts: Facts,
+        mode: Mode,
+        spread: frozenset[str],
+    ) -> ModeAnswer:
         theirs = mode_of(facts.queue_arn, facts.tags, mode)
         if theirs is None:
             is_off = facts.tags.get(MODE_TAG) == OFF
@@ -146,8 +153,8 @@ class Backtest(Struct, frozen=True):
         return structs.replace(situation, reach=reach)
 
 
-def _left_alone(why: str) -> Answer:
-    return Answer(WouldDo(ALONE, why=why))
+def _left_alone(why: str) -> ModeAnswer:
+    return ModeAnswer(WouldDo(ALONE, why=why))
 
 
 def mode_of(queue_arn: str, tags: Tags, mode: Mode) -> Mode | None:
@@ -156,7 +163,7 @@ def mode_of(queue_arn: str, tags: Tags, mode: Mode) -> Mode | None:
     return Consent(mode, queues=(name,)).mode_of(name, tags)
 
 
-def _answer_of(decision: Decision, mode: Mode) -> Answer:
+def _answer_of(decision: Decision, mode: Mode) -> ModeAnswer:
     refusal: Refusal | None = getattr(decision, "refusal", None)
     is_of_many = refusal is not None and refusal.code == "mass_symptom" and refusal.heard_in(mode)
     outcome, severity = NO_CASE, None
@@ -164,10 +171,10 @@ def _answer_of(decision: Decision, mode: Mode) -> Answer:
         outcome = str(decision.case.state)
     if isinstance(decision, RecordTransition):
         severity = decision.notification.severity
-    return Answer(describe_decision(decision), outcome, severity, is_of_many)
+    return ModeAnswer(describe_decision(decision), outcome, severity, is_of_many)
 
 
-def notifications(judged: Iterable[Judged], mode: Mode) -> dict[str, Any]:
+def count_notifications(judged: Iterable[JudgedIncident], mode: Mode) -> dict[str, Any]:
     """How many people would have been sent; `held_back` are beyond what is sent in an hour."""
     sent = set[tuple[Severity, str, str]]()
     for incident, answer in ((each.incident, each.answers[mode]) for each in judged):
@@ -186,7 +193,7 @@ def notifications(judged: Iterable[Judged], mode: Mode) -> dict[str, Any]:
     }
 
 
-def left_alone(judged: Iterable[Judged]) -> dict[str, str]:
+def explain_left_alone(judged: Iterable[JudgedIncident]) -> dict[str, str]:
     """The queues about which nothing would have been done even in mode heal, and why."""
     whys, reached = defaultdict[str, dict[str, None]](dict), set[str]()
     for queue_arn, would in ((e.incident.queue_arn, e.answers[Mode.HEAL].would) for e in judged):

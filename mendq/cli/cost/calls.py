@@ -61,8 +61,10 @@ class Calls(Struct, frozen=True):
         return {
             "queue_arn": self.queue_arn,
             "a_month": {name: round(a_month(each)) for name, each in self.of_the_week.items()},
-            "dollars_per_month": {name: rounded(self.dollars_a_month({name}), 4) for name in names},
-            "empty_share_of_receives": rounded(self.empty_share_of_receives, 4),
+            "dollars_per_month": {
+                name: round_dollars(self.dollars_a_month({name}), 4) for name in names
+            },
+            "empty_share_of_receives": round_dollars(self.empty_share_of_receives, 4),
         }
 
 
@@ -70,11 +72,11 @@ def a_month(calls_per_week: float) -> float:
     return calls_per_week * 30 / 7
 
 
-def rounded(dollars: float | None, digits: int = 2) -> float | None:
+def round_dollars(dollars: float | None, digits: int = 2) -> float | None:
     return None if dollars is None else round(dollars, digits)
 
 
-def counted(clients: Clients, queue_arns: Iterable[str], now: datetime) -> dict[str, Calls]:
+def count_calls(clients: Clients, queue_arns: Iterable[str], now: datetime) -> dict[str, Calls]:
     """The calls of each queue; GetMetricData is billed by the metric. Raises FactsUnavailable."""
     asked = [(arn, metric) for arn in queue_arns for metric in METRICS]
     found: dict[str, dict[str, int]] = {arn: {} for arn, _ in asked}
@@ -91,7 +93,7 @@ def counted(clients: Clients, queue_arns: Iterable[str], now: datetime) -> dict[
     return {arn: Calls(arn, week) for arn, week in found.items()}
 
 
-class Choice(Struct, frozen=True):
+class TrailChoice(Struct, frozen=True):
     """A value of `trail.eventNames`, in words."""
 
     name: str
@@ -112,14 +114,16 @@ class Choice(Struct, frozen=True):
         return sum(each.dollars_a_month(self.event_names) or 0 for each in calls)
 
 
-ALL_CALLS = Choice("every call", EVERY_CALL)
-NO_RECEIVES = Choice("all but receives", EVERY_CALL - RECEIVES)
-VISIBILITY = Choice("deletes and visibility timeouts", VISIBILITY_CALLS)
-SENDS = Choice("sends", frozenset(name for name in EVERY_CALL if name.startswith("SendMessage")))
+ALL_CALLS = TrailChoice("every call", EVERY_CALL)
+NO_RECEIVES = TrailChoice("all but receives", EVERY_CALL - RECEIVES)
+VISIBILITY = TrailChoice("deletes and visibility timeouts", VISIBILITY_CALLS)
+SENDS = TrailChoice(
+    "sends", frozenset(name for name in EVERY_CALL if name.startswith("SendMessage"))
+)
 CHOICES = (ALL_CALLS, NO_RECEIVES, VISIBILITY, SENDS)
 
 
-class Shown(Struct, frozen=True):
+class VisibleSymptoms(Struct, frozen=True):
     """What is seen of the symptoms that calls show, on these queues; each by its names."""
 
     wholly: list[str] = field(default_factory=list)
@@ -127,7 +131,7 @@ class Shown(Struct, frozen=True):
     blind: list[str] = field(default_factory=list)
 
 
-def shown_by(choice: Choice, queue_arns: Sequence[str]) -> Shown:
+def sort_symptoms_by_visibility(choice: TrailChoice, queue_arns: Sequence[str]) -> VisibleSymptoms:
     """A symptom counts as the worst of what is seen of it on any of the queues."""
     selector: Selector = {
         "FieldSelectors": [
@@ -136,7 +140,7 @@ def shown_by(choice: Choice, queue_arns: Sequence[str]) -> Shown:
             {"Field": "eventName", "Equals": sorted(choice.event_names)},
         ]
     }
-    shown = Shown()
+    shown = VisibleSymptoms()
     for each in list_symptom_visibility([Trail(choice.name, (selector,))], queue_arns):
         if each.visible or each.partly or each.blind:
             worst = shown.in_part if each.partly else shown.wholly

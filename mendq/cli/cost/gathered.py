@@ -12,8 +12,8 @@ from msgspec import Struct, field
 from mendq.aws.queue import queue_names
 from mendq.cli.account import Account
 from mendq.cli.cost import bill
-from mendq.cli.cost.bill import Deployed, Line, NotPriced
-from mendq.cli.cost.calls import METRICS, Calls, counted
+from mendq.cli.cost.bill import BilledStack, CostLine, NotPriced
+from mendq.cli.cost.calls import METRICS, Calls, count_calls
 from mendq.cli.doctor.check import Check, Status, run_checks
 from mendq.cli.queues import managed_queues
 from mendq.model.prices import METRIC_ASKED
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
 
 
-class Gathered(Struct):
+class CostReport(Struct):
     """Filled by `look`, one kind after the other, each only as far as AWS lets it."""
 
     account: Account
     now: datetime
     most_queues: int
     every_queue: bool
-    stack: list[Line] = field(default_factory=list)
+    stack: list[CostLine] = field(default_factory=list)
     free: dict[str, str] = field(default_factory=dict)
     not_priced: list[str] = field(default_factory=list)
     queue_arns: list[str] = field(default_factory=list)
@@ -61,9 +61,9 @@ class Gathered(Struct):
         client: CloudFormationClient = self.account.session.client("cloudformation")
         template: Any = client.get_template(StackName=self.account.stack)["TemplateBody"]
         try:
-            stack = Deployed(template)
-            self.stack, self.free = bill.lines(stack), bill.free(stack)
-            self.not_priced = bill.not_priced(stack)
+            stack = BilledStack(template)
+            self.stack, self.free = bill.list_costs(stack), bill.list_free_types(stack)
+            self.not_priced = bill.list_unpriced_types(stack)
         except (NotPriced, LookupError, TypeError) as error:
             yield Check("the stack", Status.UNKNOWN, f"its template cannot be priced: {error}")
 
@@ -85,4 +85,4 @@ class Gathered(Struct):
                 yield arn
 
     def _calls(self) -> None:
-        self.calls = counted(self.account.clients, self.queue_arns, self.now)
+        self.calls = count_calls(self.account.clients, self.queue_arns, self.now)

@@ -93,7 +93,7 @@ def _require_state(decision: str, case: Case) -> None:
         return
     takes = f"it takes a case that is {' or '.join(states)}" if states else "its symptom is unknown"
     line = f"not done: {case.case_id} is {case.state}, so there is nothing to {decision}: {takes}"
-    raise CommandError(line, word="wrong_state")
+    raise CommandError(line, error_code="wrong_state")
 
 
 def _announced(call: Invocation, decision: str, answer: dict[str, Any]) -> Exit:

@@ -14,14 +14,14 @@ from mendq.cli.commands import Kind, command
 from mendq.cli.deploy.lint_text import show_findings
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
-from mendq.lint.judging import LOOKED_FOR, Linted, Severity
+from mendq.lint.judging import CHECKED_SYMPTOMS, LintResult, LintSeverity
 from mendq.lint.judging import lint as judge
 from mendq.model.json_text import to_json
 
 CDK_OUT = "cdk.out"
 _TEMPLATE = "A template, a Terraform plan as JSON, a cdk.out folder, or - for stdin."
 _FORM = "github: annotations beside the lines; sarif: code scanning."
-_SYMPTOMS = [each.name for each in LOOKED_FOR]
+_SYMPTOMS = [each.name for each in CHECKED_SYMPTOMS]
 _IGNORE = "Leave findings of this symptom out; may be given again."
 _FAIL_ON = "The least finding that ends it with 1."
 
@@ -41,7 +41,7 @@ def lint(
     templates: Annotated[list[str], typer.Argument(metavar="TEMPLATE", help=_TEMPLATE)],
     form: Annotated[Form, typer.Option("--format", help=_FORM)] = Form.TEXT,
     ignore: Annotated[list[str] | None, typer.Option(metavar="SYMPTOM", help=_IGNORE)] = None,
-    fail_on: Annotated[Severity, typer.Option(help=_FAIL_ON)] = Severity.WARNING,
+    fail_on: Annotated[LintSeverity, typer.Option(help=_FAIL_ON)] = LintSeverity.WARNING,
 ) -> Exit:
     """What the catalogue finds in a template or plan; offline. Exit 1 where it finds something.
 
@@ -71,20 +71,20 @@ def lint(
         made = view.sarif(judged) if form is Form.SARIF else view.document(judged)
         sys.stdout.write(f"{to_json(made, indent=2)}\n")
     found = {one.severity for each in judged for one in each.findings}
-    return Exit.FAILED if found & {fail_on, Severity.ERROR} else Exit.DONE
+    return Exit.FAILED if found & {fail_on, LintSeverity.ERROR} else Exit.DONE
 
 
-def _judged(argument: str, ignored: Collection[str]) -> list[Linted]:
+def _judged(argument: str, ignored: Collection[str]) -> list[LintResult]:
     """One template is read at a time: a manifest may name more than there is room for."""
     from mendq.lint import files  # noqa: PLC0415 - cfn-lint takes seconds
-    from mendq.lint.decode import read  # noqa: PLC0415 - the same
+    from mendq.lint.decode import read_template  # noqa: PLC0415 - the same
     from mendq.lint.template import NotATemplate  # noqa: PLC0415 - the same
 
-    judged, at = list[Linted](), ""
+    judged, at = list[LintResult](), ""
     try:
-        for each in files.sources(argument):
+        for each in files.list_sources(argument):
             at = f"{each.file}: "
-            judged.append(judge(read(each.content), each.file, each.environment, ignored))
+            judged.append(judge(read_template(each.content), each.file, each.environment, ignored))
             at = ""
     except NotATemplate as error:
         raise CommandError(f"{at}{error}", Exit.USAGE) from error

@@ -8,13 +8,13 @@ from rich.text import Text
 
 from mendq.catalogue import BY_NAME
 from mendq.cli.output import Output
-from mendq.lint.judging import Finding, Linted, NotJudged, Severity
+from mendq.lint.judging import LintFinding, LintResult, LintSeverity, UncheckedPlace
 from mendq.notifications.text import counted, plain, visible
 
-_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow"}
+_STYLES = {LintSeverity.ERROR: "bold red", LintSeverity.WARNING: "bold yellow"}
 
 
-def show_findings(out: Output, templates: Sequence[Linted]) -> None:
+def show_findings(out: Output, templates: Sequence[LintResult]) -> None:
     """Print each template's findings, what was ignored and what could not be judged."""
     for template in templates:
         out.say_unwrapped(
@@ -43,7 +43,7 @@ def show_findings(out: Output, templates: Sequence[Linted]) -> None:
     out.say(_summary(templates), "bold")
 
 
-def _show_finding(out: Output, finding: Finding) -> None:
+def _show_finding(out: Output, finding: LintFinding) -> None:
     out.say("")
     severity = Text(finding.severity.value, style=_STYLES[finding.severity])
     symptom = (finding.symptom, "bold")
@@ -58,13 +58,13 @@ def _show_finding(out: Output, finding: Finding) -> None:
     out.say_indented(f"runbook: {finding.runbook}", "dim")
 
 
-def _place(finding: Finding | NotJudged) -> str:
+def _place(finding: LintFinding | UncheckedPlace) -> str:
     return f"line {finding.line}: {finding.path}" if finding.line else finding.path
 
 
-def _summary(templates: Sequence[Linted]) -> str:
+def _summary(templates: Sequence[LintResult]) -> str:
     severities = [finding.severity for template in templates for finding in template.findings]
-    errors = severities.count(Severity.ERROR)
+    errors = severities.count(LintSeverity.ERROR)
     warnings = len(severities) - errors
     kinds = f" ({counted(errors, 'error')}, {counted(warnings, 'warning')})" if severities else ""
     ignored = sum(len(template.ignored) for template in templates)

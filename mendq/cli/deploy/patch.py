@@ -26,7 +26,7 @@ from mendq.notifications.change_lines import with_unit
 from mendq.notifications.configuration import NOT_SET, differences
 
 if TYPE_CHECKING:
-    from mendq.lint.patch import Patched
+    from mendq.lint.patch import PatchResult
 
 SCHEMA = 1
 _NOT_MADE = frozenset({State.OBSERVED, State.PROPOSED, State.APPROVED})
@@ -97,17 +97,19 @@ def _theirs(call: Invocation, history: Sequence[Case], values: Mapping[str, str]
 
 def _patched(
     template: str, queue_arn: str, values: Mapping[str, str], owner: Mapping[str, str], named: str
-) -> Patched:
+) -> PatchResult:
     """Raises CommandError."""
     try:
         from mendq.lint import patch as written  # noqa: PLC0415 - cfn-lint takes seconds
 
         module = "hcl" if template.endswith(".tf") else "patch"
-        patched: Callable[..., Patched] = import_module(f"mendq.lint.{module}").patched
+        patched: Callable[..., PatchResult] = import_module(f"mendq.lint.{module}").make_patch
     except ModuleNotFoundError as missing:
         line = f"{missing.name} is not installed: in a clone of Mendq, pip install '.[lint]'"
         raise CommandError(line, Exit.USAGE) from missing
-    wanted = written.Wanted(queue_arn, values, owner.get("stack"), owner.get("resource"), named)
+    wanted = written.WantedValues(
+        queue_arn, values, owner.get("stack"), owner.get("resource"), named
+    )
     try:
         return patched(template, wanted)
     except written.NotThere as error:
@@ -122,7 +124,7 @@ def _patched(
 
 
 def _show(
-    out: Output, case: Case, found: Patched | None, theirs: Mapping[str, str], *, made: bool
+    out: Output, case: Case, found: PatchResult | None, theirs: Mapping[str, str], *, made: bool
 ) -> None:
     out.say(f"{case.case_id}: {case.state}{'' if made else ', not made'}", "bold")
     for name, now in theirs.items():

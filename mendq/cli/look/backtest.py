@@ -12,18 +12,18 @@ from typing import Annotated, Any
 import typer
 from msgspec import to_builtins
 
-from mendq.cli.backtest.configuration import as_given, as_it_stands
+from mendq.cli.backtest.configuration import read_configuration, read_current_configuration
 from mendq.cli.backtest.judged import (
     Backtest,
-    Judged,
-    left_alone,
-    notifications,
+    JudgedIncident,
+    count_notifications,
+    explain_left_alone,
 )
 from mendq.cli.backtest.nightly_run import (
-    had_mendq_been_there,
-    not_installed,
+    make_not_installed_error,
     require_installed,
     run,
+    summarize_week_with_mendq,
 )
 from mendq.cli.commands import QUEUE, Kind, command
 from mendq.cli.exit_codes import Exit
@@ -75,7 +75,7 @@ def backtest(  # noqa: PLR0913, PLR0917 - each is one option of the command
       mendq backtest --trail s3://trail --from 2026-11-02 --to 2026-11-08
     """
     require_place(out / "mendq-backtest.html")
-    page, given = _page_maker(), None if queues is None else as_given(queues)
+    page, given = _page_maker(), None if queues is None else read_configuration(queues)
     arguments = [f"--trail={trail}", f"--from={first}", f"--to={last}"]
     if given is None:
         arguments += [f"--account={call.account.account_id}", f"--region={call.account.region}"]
@@ -86,12 +86,14 @@ def backtest(  # noqa: PLR0913, PLR0917 - each is one option of the command
         with call.out.show_waiting(f"reading {trail} from {first} to {last}"):
             code, found = run(arguments, Path(name), aws)
         with call.out.show_waiting(f"deciding about {counted(len(found.incidents), 'incident')}"):
-            this = Backtest(given or as_it_stands(call.account))
+            this = Backtest(given or read_current_configuration(call.account))
             judged = list(this.judged(found.incidents))
         for week in found.weeks:
             content = Path(name, f"summary/week={week}/summary.json").read_bytes()
             files.append(str(out / f"mendq-backtest-{week}.html"))
-            replace_if_changed(Path(files[-1]), page(had_mendq_been_there(content, judged, mode)))
+            replace_if_changed(
+                Path(files[-1]), page(summarize_week_with_mendq(content, judged, mode))
+            )
     document = _document(judged, days=found.days, pages=files)
     call.out.print_json(document)
     _show(call.out, judged, document)
@@ -106,19 +108,19 @@ def _page_maker() -> Any:
     try:
         return import_module("mendq.report.html_page").page
     except ModuleNotFoundError as missing:
-        raise not_installed(missing.name) from missing
+        raise make_not_installed_error(missing.name) from missing
 
 
-def _document(judged: Sequence[Judged], **more: Any) -> dict[str, Any]:
+def _document(judged: Sequence[JudgedIncident], **more: Any) -> dict[str, Any]:
     would = {m: dict(Counter(it.answers[m].would.would for it in judged)) for m in Mode}
-    modes = {str(m): {"would": would[m], **notifications(judged, m)} for m in Mode}
-    said = {"modes": modes, "left_alone": left_alone(judged), "not_known": NOT_KNOWN}
+    modes = {str(m): {"would": would[m], **count_notifications(judged, m)} for m in Mode}
+    said = {"modes": modes, "left_alone": explain_left_alone(judged), "not_known": NOT_KNOWN}
     return {**more, **said, "incidents": to_builtins(judged)}
 
 
-def _show(out: Output, judged: Sequence[Judged], document: Mapping[str, Any]) -> None:
+def _show(out: Output, judged: Sequence[JudgedIncident], document: Mapping[str, Any]) -> None:
     """What is alike together; what nothing would have come of, by queue."""
-    alone, alike = document["left_alone"], defaultdict[tuple[str, ...], list[Judged]](list)
+    alone, alike = document["left_alone"], defaultdict[tuple[str, ...], list[JudgedIncident]](list)
     for each in judged:
         if each.incident.queue_arn not in alone:
             said = (it.would.line for it in each.answers.values())
@@ -151,7 +153,7 @@ def _show(out: Output, judged: Sequence[Judged], document: Mapping[str, Any]) ->
     out.say("nothing was changed")
 
 
-def _how_many(judged: Sequence[Judged]) -> str:
+def _how_many(judged: Sequence[JudgedIncident]) -> str:
     calls = sum(each.incident.failed_calls for each in judged)
     return f"{counted(len(judged), 'incident')} of {counted(calls, 'failed call')}"
 

@@ -27,8 +27,8 @@ from mendq.cli.look.case_view import (
 )
 from mendq.cli.output import format_age, shorten_list
 from mendq.cli.queues import resolve_queue_arn
-from mendq.cli.undo.answers import histories_of
-from mendq.cli.undo.rollback import moment_of
+from mendq.cli.undo.answers import group_by_case
+from mendq.cli.undo.rollback import parse_moment
 from mendq.model.case import Case, State
 from mendq.model.queue import parts_of
 from mendq.notifications.next_steps import with_code
@@ -68,7 +68,7 @@ def cases(  # noqa: PLR0913, PLR0917 - each is one option of the command
     wanted = _wanted(call, queue, symptom, state)
     since_then = datetime.min.replace(tzinfo=UTC)
     if since is not None:
-        since_then = moment_of(since, datetime.now(UTC))
+        since_then = parse_moment(since, datetime.now(UTC))
     source = call.account.open_store(OpenCases)
     with call.out.show_waiting("reading the case store"):
         found = _open(source) if only_open else _newest(source)
@@ -105,7 +105,7 @@ def _wanted(
 
 def _newest(source: OpenCases) -> list[Case]:
     """The newest transition of every case."""
-    return [each[-1] for each in histories_of(source.all_transitions()).values()]
+    return [each[-1] for each in group_by_case(source.all_transitions()).values()]
 
 
 def _open(source: OpenCases) -> list[Case]:

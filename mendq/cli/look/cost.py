@@ -10,9 +10,9 @@ from msgspec.structs import asdict
 
 from mendq.cli.commands import MANAGED, Kind, command
 from mendq.cli.cost import bill
-from mendq.cli.cost.calls import CHOICES, rounded, shown_by
-from mendq.cli.cost.gathered import Gathered
-from mendq.cli.cost.view import show
+from mendq.cli.cost.calls import CHOICES, round_dollars, sort_symptoms_by_visibility
+from mendq.cli.cost.gathered import CostReport
+from mendq.cli.cost.view import show_costs
 from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import Invocation
 from mendq.model.prices import NOTED_ON, REGION
@@ -33,24 +33,24 @@ def cost(
       mendq cost
       mendq cost --all --most 100      # before anything is deployed
     """
-    found = Gathered(call.account, datetime.now(UTC), most, every)
+    found = CostReport(call.account, datetime.now(UTC), most, every)
     with call.out.show_waiting("asking the account"):
         found.look()
     call.out.print_json(_document(found))
     if not call.as_json:
-        show(call.out, found)
+        show_costs(call.out, found)
     return Exit.FAILED if found.not_looked_at else Exit.DONE
 
 
-def _document(found: Gathered) -> dict[str, Any]:
+def _document(found: CostReport) -> dict[str, Any]:
     calls = list(found.calls.values())
     both = bill.with_and_without_dashboard(found.stack) if found.stack else (None, None)
     return {
         "prices": {"region": REGION, "noted_on": NOTED_ON},
         "stack": {
-            "dollars_per_month": rounded(found.stack_dollars),
-            "dollars_per_month_with_dashboard": rounded(both[0]),
-            "dollars_per_month_without_dashboard": rounded(both[1]),
+            "dollars_per_month": round_dollars(found.stack_dollars),
+            "dollars_per_month_with_dashboard": round_dollars(both[0]),
+            "dollars_per_month_without_dashboard": round_dollars(both[1]),
             "lines": [each.document() for each in found.stack],
             "free": found.free,
             "not_priced": found.not_priced,
@@ -61,7 +61,7 @@ def _document(found: Gathered) -> dict[str, Any]:
                 "event_names": each.setting,
                 "dollars_per_month": round(each.dollars(calls), 2) if calls else None,
                 "uncounted": each.uncounted,
-                "symptoms": asdict(shown_by(each, found.queue_arns)),
+                "symptoms": asdict(sort_symptoms_by_visibility(each, found.queue_arns)),
             }
             for each in CHOICES
         ],

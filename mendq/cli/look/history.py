@@ -19,7 +19,7 @@ from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.look.case_view import opened_at, summary
 from mendq.cli.queues import QueueName, find_queue, resolve_queue_arn
-from mendq.cli.undo.answers import histories_of
+from mendq.cli.undo.answers import group_by_case
 from mendq.model.evidence import to_text
 from mendq.model.facts import Facts
 from mendq.model.policy import QueueChange
@@ -98,7 +98,7 @@ def _of_baselines(baselines: Sequence[Known]) -> Iterator[Event]:
 
 
 def _of_cases(account: Account, arn: str) -> Iterator[Event]:
-    for *_, case in histories_of(account.open_store(OpenCases).all_transitions()).values():
+    for *_, case in group_by_case(account.open_store(OpenCases).all_transitions()).values():
         if case.queue_arn == arn:
             says = [f"{case.case_id}: {case.state}", case.reason]
             yield {"at": to_text(opened_at(case)), "kind": "case", "says": says, **summary(case)}

@@ -22,13 +22,13 @@ from mendq.cli.invocation import Invocation, describe_error
 from mendq.cli.look.export import replace_if_changed, require_place
 from mendq.cli.output import Output, shorten_list
 from mendq.cli.queues import resolve_queue_arn
-from mendq.cli.scan.dry_run import DryRun, Purse, WouldDo, dollars_per_month
+from mendq.cli.scan.dry_run import DryRun, MetricBudget, WouldDo, estimate_monthly_dollars
 from mendq.cli.scan.region_scan import (
     BY_FAILED_CALLS_ALONE,
     EVERYTHING,
     RegionScan,
-    severity_of,
-    worst_first,
+    rate_severity,
+    sort_worst_first,
 )
 from mendq.model.prices import METRIC_ASKED
 from mendq.model.queue import arn_of, arn_of_name, parts_of
@@ -99,7 +99,7 @@ def scan(  # noqa: PLR0913, PLR0917 - each is one option of the command
 
 def _of_managed(call: Invocation, metrics: int | None) -> Exit:
     most = call.account.settings.limits.scan_metrics_per_day if metrics is None else metrics
-    this = DryRun(call.account, datetime.now(UTC), Purse(most))
+    this = DryRun(call.account, datetime.now(UTC), MetricBudget(most))
     with call.out.show_waiting("looking at every managed queue"):
         *_, scanned = this.stretches()
     with call.out.show_waiting("asking what would come of it"):
@@ -110,9 +110,9 @@ def _of_managed(call: Invocation, metrics: int | None) -> Exit:
 
 
 def _policy() -> dict[str, Any]:
-    from mendq.cli.permissions import policy_of  # noqa: PLC0415 - it asks every command, this too
+    from mendq.cli.permissions import make_policy  # noqa: PLC0415 - it asks every command, this too
 
-    return policy_of(_OF_A_REGION)
+    return make_policy(_OF_A_REGION)
 
 
 def _patterns(account: Account, named: Iterable[str], prefix: str | None) -> tuple[str, ...]:
@@ -135,7 +135,7 @@ def _of_region(
     """0 whatever it finds; 1 where nothing could be seen of any queue, 4 where one is not there."""
     if html is not None:
         require_place(html)
-    purse = Purse(_USUAL_METRICS if metrics is None else metrics)
+    purse = MetricBudget(_USUAL_METRICS if metrics is None else metrics)
     this, scanned = RegionScan(call.account, datetime.now(UTC), purse, patterns), Scanned()
     with call.out.show_waiting("listing the queues"):
         number = len(this.queues)
@@ -147,9 +147,9 @@ def _of_region(
     document = this.document(scanned, would)
     _show_region(call.out, this, scanned, would)
     if html is not None:
-        from mendq.cli.scan.scan_page import page  # noqa: PLC0415 - only who wants a page waits
+        from mendq.cli.scan.scan_page import render_page  # noqa: PLC0415 - only who wants a render_page waits
 
-        replace_if_changed(html, page(document))
+        replace_if_changed(html, render_page(document))
     call.out.print_json(document)
 
     return Exit.FAILED if scanned.is_blind else Exit.NOT_FOUND if this.absent else Exit.DONE
@@ -175,7 +175,7 @@ def _show(out: Output, this: DryRun, scanned: Scanned, would: dict[Finding, Woul
     out.say(
         f"{this.purse.spent:,} metrics asked for: ${METRIC_ASKED.of(this.purse.spent):,.4f}; the "
         f"scan and heal ask for at most {an_hour:,} each hour, "
-        f"${dollars_per_month(an_hour):,.2f} a month ({METRIC_ASKED.noted})",
+        f"${estimate_monthly_dollars(an_hour):,.2f} a month ({METRIC_ASKED.noted})",
         "dim",
     )
     for why, queues in _by_reason(scanned.failed).items():
@@ -186,7 +186,7 @@ def _show(out: Output, this: DryRun, scanned: Scanned, would: dict[Finding, Woul
 def _show_region(
     out: Output, this: RegionScan, scanned: Scanned, would: dict[Finding, WouldDo]
 ) -> None:
-    for severity, of_it in groupby(worst_first(would), severity_of):
+    for severity, of_it in groupby(sort_worst_first(would), rate_severity):
         findings = {each: would[each] for each in of_it}
         out.say_heading(f"{severity.capitalize()}: {counted(len(findings), 'finding')}")
         show_findings(out, findings, _MOST_ALIKE)
@@ -198,7 +198,7 @@ def _show_region(
         out.say(f"not judged, or not wholly: {shorten_list(queues, _MOST_NAMED)}: {why}", "yellow")
     if max(len(not_seen), len(would)) > _MOST_NAMED:
         out.say("--json and --html name every queue", "dim")
-    an_hour = dollars_per_month(this.metrics_an_hour(scanned, would))
+    an_hour = estimate_monthly_dollars(this.metrics_an_hour(scanned, would))
     out.say(
         f"{this.account.account_id}, {this.account.region}: "
         f"{counted(scanned.queues_scanned, 'queue')}, {counted(len(would), 'finding')}, "

@@ -33,7 +33,7 @@ from mendq.cli.look.case_view import (
 )
 from mendq.cli.output import Output
 from mendq.cli.redrive.hold import progress_lines, progress_of
-from mendq.cli.undo.answers import Answer, attribute_line, name_later_cases, printed_commands
+from mendq.cli.undo.answers import Answer, format_attribute, list_printed_commands, name_later_cases
 from mendq.heal.recover import read_written
 from mendq.heal.restore_policy import new_access
 from mendq.heal.undo import UndoOutcome, undos, written_by
@@ -88,7 +88,9 @@ class Whole(Struct, frozen=True):
     def undo(self) -> list[str]:
         """The commands that take back what stands there as the case wrote it."""
         ours = any(each["outcome"] == UndoOutcome.UNDONE for each in self.standing)
-        printed = printed_commands(each for each in self.standing if not stays(each["attribute"]))
+        printed = list_printed_commands(
+            each for each in self.standing if not stays(each["attribute"])
+        )
         return [mendq_command("rollback", self.case)] * ours + [*printed.values()]
 
     @property
@@ -202,7 +204,7 @@ def print_whole(out: Output, whole: Whole) -> None:
     if whole.standing:
         out.say_heading("Undo")
         theirs = [each for each in whole.standing if each["outcome"] != UndoOutcome.UNDONE]
-        out.say_labelled(map(attribute_line, theirs))
+        out.say_labelled(map(format_attribute, theirs))
         for command in whole.undo:
             if not command.startswith("mendq "):
                 also = f"; {DELETES}" * (RETENTION in command)

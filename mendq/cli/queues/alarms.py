@@ -61,7 +61,7 @@ _BLOCKS = {"Metrics": "metric_query", "MetricStat": "metric"}
 _SEEN = {"cloudwatch:DescribeAlarms", "cloudwatch:GetMetricData"}
 
 
-class Sized(Struct, frozen=True):
+class SizedAlarm(Struct, frozen=True):
     """A band so many standard deviations wide, else a fixed threshold; and why so."""
 
     because: str
@@ -77,10 +77,10 @@ class Sized(Struct, frozen=True):
         return f"It rings above {above} for {minutes} min: {self.because}."
 
 
-FIRST = Sized("each message there is news, however many are usual", 1, period_seconds=60)
+FIRST = SizedAlarm("each message there is news, however many are usual", 1, period_seconds=60)
 
 
-def sized(points: Points, least: float) -> Sized:
+def size_alarm(points: Points, least: float) -> SizedAlarm:
     """By what a metric did in two weeks; up to `least` it tells of no trouble."""
     values = [value for _, value in points]
     highest, share = max(values, default=0), len(points) / (FORTNIGHT / ALARM_PERIOD)
@@ -89,10 +89,10 @@ def sized(points: Points, least: float) -> Sized:
     ):
         if (rings := _rings(points, periods, width)) <= MOST_RINGS:
             often = f"{counted(rings, 'time')} in the last two weeks, by the mean of each hour"
-            return Sized(f"it would have rung {often}", periods, width)
+            return SizedAlarm(f"it would have rung {often}", periods, width)
     threshold = round(max(least, highest + MARGIN * pstdev(values or [0])))
     why = f"no band fits what CloudWatch has: {share:.0%} of two weeks, and {highest:,.0f} at most"
-    return Sized(why, PERIODS[0], threshold=threshold)
+    return SizedAlarm(why, PERIODS[0], threshold=threshold)
 
 
 def _rings(points: Points, periods: int, width: float) -> int:
@@ -105,8 +105,8 @@ def _rings(points: Points, periods: int, width: float) -> int:
     return sum(above and len(list(run)) >= periods for above, run in runs)
 
 
-def alarm_of(
-    queue_name: str, metric: str, size: Sized, topic: str, taken: Collection[str] = ()
+def make_alarm(
+    queue_name: str, metric: str, size: SizedAlarm, topic: str, taken: Collection[str] = ()
 ) -> dict[str, Any]:
     """What PutMetricAlarm takes, and CloudFormation by the same names.
 
@@ -144,7 +144,7 @@ class Format(StrEnum):
     CDK = auto()
 
 
-def lines(alarm: Mapping[str, Any], region: str, written: Format) -> list[str]:
+def render_lines(alarm: Mapping[str, Any], region: str, written: Format) -> list[str]:
     """The alarm in that language, from the one document that all of them say."""
     name, kind = alarm["AlarmName"], "AWS::CloudWatch::Alarm"
     words = re.findall("[A-Za-z0-9]+", name)
@@ -201,13 +201,13 @@ def alarms(
         seen = fortnight(account.clients, facts.queue_arn, banded, datetime.now(UTC))
     found = list[dict[str, Any]]()
     for of, metric in missing:
-        size = sized(seen[metric], least[metric]) if metric in least else FIRST
+        size = size_alarm(seen[metric], least[metric]) if metric in least else FIRST
         taken = alarm_names(account.clients, f"sqs-{of.name}-")
-        alarm = alarm_of(of.name, metric, size, topic, taken)
+        alarm = make_alarm(of.name, metric, size, topic, taken)
         found.append({"queue": of.name, "metric": metric, **asdict(size), "alarm": alarm})
         out.say_heading(f"No alarm watches {WATCHED[metric].format(name=of.name)}")
         out.say_indented(size.in_words, indent=0)
-        for line in lines(alarm, account.region, written):
+        for line in render_lines(alarm, account.region, written):
             out.say_command(line)
     call.out.print_json({"queue_arn": facts.queue_arn, "missing": found})
     if not found:

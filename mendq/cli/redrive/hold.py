@@ -68,7 +68,7 @@ def _claim(redrives: RedriveStore, dlq_arn: str, owner: str) -> None:
     if claimed is None:
         line = f"another run is at work on the messages of {parts_of(dlq_arn).name}"
         raise CommandError(
-            f"{line}; one that died ends in {CLAIM_SECONDS} s", word="redrive_running"
+            f"{line}; one that died ends in {CLAIM_SECONDS} s", error_code="redrive_running"
         )
     if claimed.damage:
         raise CaseStoreUnreadable(claimed.damage)
@@ -96,7 +96,7 @@ def require_over(progress: RedriveProgress | None) -> None:
         name, case_id = parts_of(progress.dlq_arn).name, progress.case_id
         line = f"Mendq is sending back the messages of {name} itself ({progress.stage})"
         until = f"wait until `mendq show {case_id}` says it is over, or `mendq rollback {case_id}`"
-        raise CommandError(f"{line}: {until}", word="redrive_running")
+        raise CommandError(f"{line}: {until}", error_code="redrive_running")
 
 
 def progress_of(account: Account, case: Case) -> RedriveProgress | None:

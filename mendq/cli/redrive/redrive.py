@@ -105,7 +105,7 @@ class SendBack(Work, frozen=True):
         if lasts > left.at_most:
             line = f"{counted(going, 'message')} at {rate:g} a second take {span(lasts)}"
             why = f"{line}, and the oldest expires {left}: raise --rate or choose fewer"
-            raise CommandError(why, word="redrive_too_slow")
+            raise CommandError(why, error_code="redrive_too_slow")
 
     def question(self, chosen: int) -> str:
         rate, limit, waiting = self.choice.per_second, self.choice.limit, self.route.messages

@@ -80,7 +80,9 @@ class Route(Struct, frozen=True):
         """
         if _ways_of(self) != _ways_of(now):
             line = f"{self.source.name} has other DLQ messages, or shares them, since you agreed"
-            raise CommandError(f"{line}: nothing was moved; look again", word="queues_changed")
+            raise CommandError(
+                f"{line}: nothing was moved; look again", error_code="queues_changed"
+            )
 
 
 def movable(account: Account, arn: str) -> Facts:
@@ -91,7 +93,7 @@ def movable(account: Account, arn: str) -> Facts:
         raise CommandError(f"there is no queue {arn}; {line}", Exit.NOT_FOUND)
     if redrive_is_off(tags_of(account.clients, arn) or {}):
         line = f"the tag {REDRIVE_TAG} of {found.name} forbids it: set it to on, or take it off"
-        raise CommandError(line, word="redrive_off")
+        raise CommandError(line, error_code="redrive_off")
     return found
 
 
@@ -210,7 +212,7 @@ def require_last(messages: Facts) -> None:
     if onward := redrive_of(messages.attributes.get("RedrivePolicy", "")):
         times = f"where SQS moves what is looked at {onward.max_receive_count} times"
         line = f"{messages.name} has a DLQ of its own, {times}: take its RedrivePolicy off first"
-        raise CommandError(line, word="dlq_of_dlq")
+        raise CommandError(line, error_code="dlq_of_dlq")
 
 
 def require_idle(account: Account, dlq_arn: str) -> None:
@@ -225,7 +227,9 @@ def require_idle(account: Account, dlq_arn: str) -> None:
         listing = f"aws sqs list-message-move-tasks --source-arn {dlq_arn}"
         line = f"a message movement task runs on {parts_of(dlq_arn).name}: wait, or end it"
         end = "`aws sqs cancel-message-move-task --task-handle HANDLE`"
-        raise CommandError(f"{line}: {end}, which `{listing}` tells", word="move_task_running")
+        raise CommandError(
+            f"{line}: {end}, which `{listing}` tells", error_code="move_task_running"
+        )
 
 
 def remedy(code: str, message: str, route: Route) -> str:
@@ -253,4 +257,4 @@ def with_remedies(route: Route) -> Iterator[None]:
             raise
         code, said = code_of(cause), describe_error(error)
         helps = remedy(canonical(code), said, route)
-        raise CommandError(f"{said}; {helps}" if helps else said, word=code) from error
+        raise CommandError(f"{said}; {helps}" if helps else said, error_code=code) from error

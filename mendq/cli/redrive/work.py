@@ -54,7 +54,7 @@ def holding(
         except KeyboardInterrupt as twice:
             left = counted(mover.in_flight_here, "message stays", "messages stay")
             line = f"interrupted twice: {left} hidden for up to {VISIBILITY_SECONDS} seconds"
-            raise CommandError(line, word="interrupted") from twice
+            raise CommandError(line, error_code="interrupted") from twice
 
 
 def look_at(
@@ -177,7 +177,7 @@ class Work(Struct, frozen=True):
         )
         why = unclear[0].reason
         look = "find the failed message in the consumer's log and leave it with --where"
-        raise CommandError(f"{line}: {why}. Nothing was moved; {look}", word="first_unclear")
+        raise CommandError(f"{line}: {why}. Nothing was moved; {look}", error_code="first_unclear")
 
     def _tally(self) -> Tally:
         return Tally(self.route, self.choice.messages, self.now, self.choice.leave_first)

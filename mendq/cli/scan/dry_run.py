@@ -95,12 +95,12 @@ _ENDS_IN = {
 }
 
 
-def dollars_per_month(metrics: int) -> float:
+def estimate_monthly_dollars(metrics: int) -> float:
     """What a scan an hour costs that asks for as many each time: each metric is billed."""
     return round(METRIC_ASKED.of(metrics) * ROUNDS_A_MONTH, 2)
 
 
-class Purse(Struct):
+class MetricBudget(Struct):
     """`most` metrics may be asked for, `spent` of them were; None: as many as it takes."""
 
     most: int | None = None
@@ -118,7 +118,7 @@ class WouldChange(AssertionError):
     """A dry run was about to change something: our own bug, and nothing was changed."""
 
 
-def looking(session: Session) -> Clients:
+def make_readonly_clients(session: Session) -> Clients:
     """Clients that raise WouldChange for every request that does not only look.
 
     So do all others that the session makes from now on.
@@ -177,7 +177,7 @@ class DryRun(Struct, frozen=True, dict=True):
 
     account: Account
     now: datetime
-    purse: Purse = field(default_factory=Purse)
+    purse: MetricBudget = field(default_factory=MetricBudget)
 
     @cached_property
     def queues(self) -> tuple[ManagedQueue, ...]:
@@ -188,7 +188,7 @@ class DryRun(Struct, frozen=True, dict=True):
     @cached_property
     def _run(self) -> FixContext:
         return _Context(
-            clients=looking(self.account.session),
+            clients=make_readonly_clients(self.account.session),
             settings=self.account.settings,
             owner=_OWNER,
             now=self.now,
@@ -344,7 +344,7 @@ class DryRun(Struct, frozen=True, dict=True):
             "metrics_asked": self.purse.spent,
             "dollars": round(METRIC_ASKED.of(self.purse.spent), 4),
             "metrics_an_hour": an_hour,
-            "dollars_per_month": dollars_per_month(an_hour),
+            "dollars_per_month": estimate_monthly_dollars(an_hour),
         }
 
 

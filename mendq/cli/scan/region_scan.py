@@ -27,8 +27,8 @@ from mendq.cli.scan.dry_run import (
     TOO_DEAR,
     DryRun,
     WouldDo,
-    dollars_per_month,
-    looking,
+    estimate_monthly_dollars,
+    make_readonly_clients,
 )
 from mendq.model.evidence import to_text
 from mendq.model.facts import Facts, Need
@@ -48,7 +48,7 @@ _QUARANTINE = "not looked at: by its name it is a quarantine, which is nobody's 
 _NONE = "there is no queue of that name"
 
 
-class Severity(StrEnum):
+class FindingSeverity(StrEnum):
     """What a finding does to the queue's users, the worst first."""
 
     LOSING = "losing messages"
@@ -57,16 +57,16 @@ class Severity(StrEnum):
     COSTING = "costing money"
 
 
-def severity_of(finding: Finding) -> Severity:
+def rate_severity(finding: Finding) -> FindingSeverity:
     """Messages expire; what was measured goes on now; all else may, or merely costs."""
     detection = BY_NAME[finding.symptom].detection
     assert detection is not None  # noqa: S101 - or nothing had been found
     if finding.seconds_left is not None:
-        return Severity.LOSING
+        return FindingSeverity.LOSING
     if detection.measured_last:
-        return Severity.COSTING
+        return FindingSeverity.COSTING
     is_measured = Need.MEASUREMENTS in detection.needs and not detection.of_configuration
-    return Severity.FAILING if is_measured else Severity.AT_RISK
+    return FindingSeverity.FAILING if is_measured else FindingSeverity.AT_RISK
 
 
 EVERYTHING = "*"
@@ -143,7 +143,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
 
     @cached_property
     def _looking(self) -> Clients:
-        return looking(self.account.session)
+        return make_readonly_clients(self.account.session)
 
     @cached_property
     def reader(self) -> ScanReader:
@@ -220,34 +220,34 @@ class RegionScan(DryRun, frozen=True, dict=True):
                 {
                     "queue_arn": each.queue_arn,
                     "symptom": each.symptom,
-                    "severity": severity_of(each),
+                    "severity": rate_severity(each),
                     "reason": each.because,
                     "plan": asdict(would[each]),
                     "runbook": BY_NAME[each.symptom].runbook,
                 }
-                for each in worst_first(would)
+                for each in sort_worst_first(would)
             ],
             "queues": [each.queue_arn for each in self.queues],
             "not_seen": self.not_seen(scanned),
             "by_failed_calls_alone": BY_FAILED_CALLS_ALONE,
             "metrics_asked": self.purse.spent,
             "dollars": round(METRIC_ASKED.of(self.purse.spent), 4),
-            "dollars_per_month": dollars_per_month(self.metrics_an_hour(scanned, would)),
+            "dollars_per_month": estimate_monthly_dollars(self.metrics_an_hour(scanned, would)),
         }
 
 
 _PLACES = {each.name: place for place, each in enumerate(CATALOGUE)}
 
 
-def worst_first(findings: Iterable[Finding]) -> list[Finding]:
+def sort_worst_first(findings: Iterable[Finding]) -> list[Finding]:
     """By severity, then by how soon something is lost; what can only be reported stands last.
 
     Of what is alike in all of it, in the catalogue's order.
     """
-    order = list(Severity)
+    order = list(FindingSeverity)
 
     def rank(each: Finding) -> tuple[int, float, bool, int, str]:
-        harm, name = order.index(severity_of(each)), each.symptom
+        harm, name = order.index(rate_severity(each)), each.symptom
         left = inf if each.seconds_left is None else each.seconds_left
         return harm, left, BY_NAME[name].plan is None, _PLACES[name], each.queue_arn
 

@@ -18,7 +18,7 @@ MOST_QUEUES = 5
 _TEMPLATES = Path(mendq.report.__file__).with_name("template")
 
 
-def page(document: Mapping[str, Any]) -> str:
+def render_page(document: Mapping[str, Any]) -> str:
     """The whole HTML document of what `mendq scan --json` says."""
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),

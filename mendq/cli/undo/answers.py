@@ -48,10 +48,10 @@ def print_answers(out: Output, words: str, answers: Sequence[Answer], histories:
         if "error" in answer:
             out.say_labelled([("not done", "red", plain(answer["error"]["message"], 300))])
             why = "AWS did not let Mendq write"
-        out.say_labelled(map(attribute_line, attributes))
+        out.say_labelled(map(format_attribute, attributes))
         if newest.state is State.ROLLED_BACK:
             out.say_unwrapped(f"at {format_minute(newest.at)} by {newest.actor}", indent=2)
-        for attribute, command in printed_commands(attributes).items():
+        for attribute, command in list_printed_commands(attributes).items():
             if attribute == CreateDlq.attribute:
                 _print_kept_queue(out, newest.queue_arn, attributes, command)
                 continue
@@ -78,7 +78,7 @@ def _print_kept_queue(
     out.say_command(delete_command)
 
 
-def printed_commands(attributes: Iterable[Answer]) -> dict[str, str]:
+def list_printed_commands(attributes: Iterable[Answer]) -> dict[str, str]:
     """By attribute the commands for what Mendq does not write."""
     printed = (each for each in attributes if each["outcome"] == UndoOutcome.PRINTED)
     return {each["attribute"]: each["command"] for each in printed if each.get("command")}
@@ -89,7 +89,7 @@ def was_rolled_back(answer: Answer) -> bool:
     return answer.get("state") == State.ROLLED_BACK
 
 
-def attribute_line(each: Answer) -> LabelledLine:
+def format_attribute(each: Answer) -> LabelledLine:
     """One attribute: what becomes of it, and what stands there."""
     outcome = str(each["outcome"])
     return outcome, _STYLES.get(outcome, ""), f"{plain(each['attribute'], 64)}: {_value(each)}"
@@ -118,7 +118,7 @@ def retained_of(answer: Answer) -> list[Answer]:
     return [each for each in answer.get("attributes", ()) if each["outcome"] == UndoOutcome.THEIRS]
 
 
-def histories_of(transitions: Iterable[Case]) -> dict[str, tuple[Case, ...]]:
+def group_by_case(transitions: Iterable[Case]) -> dict[str, tuple[Case, ...]]:
     """The transitions of each case in their order; they come in none."""
     found: dict[str, tuple[Case, ...]] = {}
     for each in sorted(transitions, key=lambda each: each.n):
@@ -131,7 +131,7 @@ def name_later_cases(account: Account, answers: Iterable[Answer]) -> None:
     retained = [(answer["case_id"], each) for answer in answers for each in retained_of(answer)]
     if not retained:
         return
-    histories = histories_of(account.open_store(OpenCases).all_transitions())
+    histories = group_by_case(account.open_store(OpenCases).all_transitions())
     for case_id, each in retained:
         each["later_case"] = _later_case(histories, each, case_id)
 

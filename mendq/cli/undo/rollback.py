@@ -22,11 +22,11 @@ from mendq.cli.output import Yes, confirm
 from mendq.cli.undo.answers import (
     Answer,
     Histories,
-    histories_of,
+    group_by_case,
+    list_printed_commands,
     name_later_cases,
     print_answers,
     print_preview,
-    printed_commands,
     was_rolled_back,
 )
 from mendq.heal.undo import NEVER_PUT_BACK, UndoOutcome, Written, written_by
@@ -89,7 +89,7 @@ def rollback(
     """
     if (case_id is None) == (since is None):
         raise CommandError("give either a CASE or --since T", Exit.USAGE)
-    moment = None if since is None else moment_of(since, datetime.now(UTC))
+    moment = None if since is None else parse_moment(since, datetime.now(UTC))
     with call.out.show_waiting("looking at what would be undone"):
         if moment is None:
             found = find(call.account, case_id or "")
@@ -110,7 +110,7 @@ def rollback(
     return _ended(call, done, one=case_id is not None)
 
 
-def moment_of(text: str, now: datetime) -> datetime:
+def parse_moment(text: str, now: datetime) -> datetime:
     """`2h`.
 
     `3d`, `30min`, or an ISO time, which is UTC unless it says otherwise; else Raise CommandError.
@@ -127,7 +127,7 @@ def moment_of(text: str, now: datetime) -> datetime:
 
 def _written_since(call: Invocation, since: datetime) -> Histories:
     """The transitions of each case, in the order in which they are to be undone."""
-    every = histories_of(call.account.open_store(OpenCases).all_transitions())
+    every = group_by_case(call.account.open_store(OpenCases).all_transitions())
     changed = {
         case_id: [each.at for each in history if each.state is State.APPLIED and each.at >= since]
         for case_id, history in every.items()
@@ -178,6 +178,6 @@ def _ended(call: Invocation, answers: list[Answer], *, one: bool) -> Exit:
     }
     undone = {each["case_id"] for each in answers if _undone(each)}
     # A queue that stays is printed as well, and is not left undone.
-    if not all(map(stays, printed_commands(attributes))) or retained - undone - {None}:
+    if not all(map(stays, list_printed_commands(attributes))) or retained - undone - {None}:
         return Exit.FAILED
     return Exit.OVERRIDDEN if None in retained else Exit.DONE

@@ -11,7 +11,7 @@ import pytest
 
 from mendq.aws.cloudwatch import ALARM_PERIOD, FORTNIGHT
 from mendq.catalogue.configuration.alarm_missing import AGE, DEPTH, IN_FLIGHT
-from mendq.cli.queues.alarms import FIRST, Format, Sized, alarm_of, lines, sized
+from mendq.cli.queues.alarms import FIRST, Format, SizedAlarm, make_alarm, render_lines, size_alarm
 from mendq.model.queue import Redrive
 from tests.cli.conftest import Operator
 
@@ -49,29 +49,31 @@ def hour_long(days: int) -> Value:
 def test_the_narrowest_band_is_taken_that_rings_once_a_week(
     value: Value, share: float, width: int | None, periods: int
 ) -> None:
-    size = sized(two_weeks(value, share), least=30)
+    size = size_alarm(two_weeks(value, share), least=30)
     assert (size.width, size.periods) == (width, periods)
 
 
 def test_what_no_band_follows_gets_its_largest_value_and_two_deviations() -> None:
     few = two_weeks(lambda at: 100 if at.hour else 40, share=0.2)
-    size = sized(few, least=30)
+    size = size_alarm(few, least=30)
     assert 120 < size.threshold < 130, "100 and two standard deviations"
-    assert sized((), least=30).threshold == 30
-    assert "0% of two weeks" in sized((), least=30).because
+    assert size_alarm((), least=30).threshold == 30
+    assert "0% of two weeks" in size_alarm((), least=30).because
 
 
-BANDED = alarm_of("orders.fifo", AGE, Sized("it is so", 3, 4), TOPIC)
+BANDED = make_alarm("orders.fifo", AGE, SizedAlarm("it is so", 3, 4), TOPIC)
 
 
 def test_every_form_says_the_same() -> None:
-    (line,) = lines(BANDED, "us-east-1", Format.CLI)
+    (line,) = render_lines(BANDED, "us-east-1", Format.CLI)
     words = shlex.split(line)
     assert words[:3] == ["aws", "cloudwatch", "put-metric-alarm"]
     assert json.loads(words[-1]) == BANDED
-    of_stack = json.loads("{" + "\n".join(lines(BANDED, "us-east-1", Format.CLOUDFORMATION)) + "}")
+    of_stack = json.loads(
+        "{" + "\n".join(render_lines(BANDED, "us-east-1", Format.CLOUDFORMATION)) + "}"
+    )
     assert of_stack["SqsOrdersFifoOldestMessageAge"]["Properties"] == BANDED
-    construct = "\n".join(lines(BANDED, "us-east-1", Format.CDK))
+    construct = "\n".join(render_lines(BANDED, "us-east-1", Format.CDK))
     given = json.loads(construct[construct.index("{") : construct.rindex("}") + 1])
     assert given == {"type": "AWS::CloudWatch::Alarm", "properties": BANDED}
 
@@ -104,7 +106,7 @@ resource "aws_cloudwatch_metric_alarm" "sqs_orders_fifo_oldest_message_age" {{
 
 
 def test_terraform_has_blocks_of_its_own() -> None:
-    assert "\n".join(lines(BANDED, "us-east-1", Format.TERRAFORM)) == TERRAFORM
+    assert "\n".join(render_lines(BANDED, "us-east-1", Format.TERRAFORM)) == TERRAFORM
 
 
 def test_what_is_printed_makes_the_finding_go_away_once_somebody_runs_it(

@@ -18,9 +18,15 @@ from analytics.week_parts import is_own_queue
 from mendq.cases.spread import Spread
 from mendq.cli.app import app
 from mendq.cli.backtest import nightly_run
-from mendq.cli.backtest.configuration import Configuration, as_given
-from mendq.cli.backtest.judged import Backtest, Incident, Judged, left_alone, notifications
-from mendq.cli.backtest.nightly_run import Found
+from mendq.cli.backtest.configuration import Configuration, read_configuration
+from mendq.cli.backtest.judged import (
+    Backtest,
+    JudgedIncident,
+    PastIncident,
+    count_notifications,
+    explain_left_alone,
+)
+from mendq.cli.backtest.nightly_run import NightlyResult
 from mendq.cli.exit_codes import Exit
 from mendq.cli.look import backtest as command
 from mendq.model.evidence import Sighting
@@ -39,7 +45,7 @@ def _arn(name: str) -> str:
     return f"arn:aws:sqs:us-east-1:123456789012:{name}"
 
 
-def _incident(name: str, minutes: float = 0, why: str = "unknown", **over: Any) -> Incident:
+def _incident(name: str, minutes: float = 0, why: str = "unknown", **over: Any) -> PastIncident:
     times = [AT + timedelta(minutes=minutes, seconds=each) for each in range(3)]
     seen = [Sighting(at, f"{name}-{at}", "r", "arn:aws:iam::123456789012:role/w") for at in times]
     said: dict[str, Any] = {"failed_calls": 3, "error_codes": ("MessageNotInflight",)}
@@ -47,7 +53,7 @@ def _incident(name: str, minutes: float = 0, why: str = "unknown", **over: Any) 
     said["evidence"] = tuple(each.to_text() for each in seen) if why == "unknown" else ()
     said |= {"principals": (), "first_failure": times[0], "last_failure": times[-1]}
     said |= {"why": why, **over}
-    return Incident(**said)
+    return PastIncident(**said)
 
 
 def _snapshot(path: Path, names: Iterable[str], tags: dict[str, str] | None = None) -> Path:
@@ -56,11 +62,11 @@ def _snapshot(path: Path, names: Iterable[str], tags: dict[str, str] | None = No
     return path
 
 
-def _judged(snapshot: Path, *incidents: Incident) -> list[Judged]:
-    return list(Backtest(as_given(snapshot)).judged(incidents))
+def _judged(snapshot: Path, *incidents: PastIncident) -> list[JudgedIncident]:
+    return list(Backtest(read_configuration(snapshot)).judged(incidents))
 
 
-def _would(judged: Judged) -> list[str]:
+def _would(judged: JudgedIncident) -> list[str]:
     return [judged.answers[mode].would.would for mode in Mode]
 
 
@@ -69,15 +75,15 @@ def test_each_mode_does_what_heal_does_in_it(tmp_path: Path) -> None:
     (found,) = _judged(snapshot, _incident("orders"))
     assert _would(found) == ["only notes", "proposes", "does"]
     assert found.answers[Mode.HEAL].would.steps == ("VisibilityTimeout: 30 s -> 45 s",)
-    sent = [notifications([found], mode)["notifications"] for mode in Mode]
+    sent = [count_notifications([found], mode)["notifications"] for mode in Mode]
     assert sent == [0, 1, 0]
-    assert left_alone([found]) == {}
+    assert explain_left_alone([found]) == {}
 
 
 def test_what_a_tag_or_too_little_evidence_leaves_alone_is_said(tmp_path: Path) -> None:
     off = _snapshot(tmp_path / "s.json", ["off", "few"], {"mendq": "off"})
     judged = _judged(off, _incident("off"), _incident("few", why="too_little_evidence"))
-    alone = left_alone([*judged, *_judged(off, _incident("elsewhere"))])
+    alone = explain_left_alone([*judged, *_judged(off, _incident("elsewhere"))])
     assert set(alone) == {_arn("off"), _arn("few"), _arn("elsewhere")}
     assert alone[_arn("off")] == "its tag `mendq` is `off`"
     assert "too few failed calls" in alone[_arn("few")]
@@ -85,7 +91,7 @@ def test_what_a_tag_or_too_little_evidence_leaves_alone_is_said(tmp_path: Path) 
 
 
 def test_a_queue_that_says_what_none_does_costs_its_own_answer(tmp_path: Path) -> None:
-    known = as_given(_snapshot(tmp_path / "s.json", ["odd", "orders"]))
+    known = read_configuration(_snapshot(tmp_path / "s.json", ["odd", "orders"]))
 
     def look(queue_arn: str, needs: Collection[Need]) -> Facts:
         facts = known.look(queue_arn, needs)
@@ -113,7 +119,7 @@ def test_what_many_queues_show_at_once_is_one_notification_and_no_change(tmp_pat
     judged = _judged(snapshot, *(_incident(name, n) for n, name in enumerate(names)))
     would = [each.answers[Mode.HEAL].would.would for each in judged]
     assert would == ["does"] * 3 + ["would be refused: mass_symptom"] * 2
-    assert notifications(judged, Mode.HEAL)["notifications"] == 1
+    assert count_notifications(judged, Mode.HEAL)["notifications"] == 1
     apart = _judged(snapshot, *(_incident(name, 90 * n) for n, name in enumerate(names)))
     assert {each.answers[Mode.HEAL].would.would for each in apart} == {"does"}
 
@@ -136,7 +142,7 @@ def test_how_far_a_symptom_had_spread_is_forgotten_in_time(
 def test_the_worst_hour_and_what_is_held_back_are_counted(tmp_path: Path) -> None:
     snapshot = _snapshot(tmp_path / "s.json", ["orders"])
     many = [_incident("orders", n / 10) for n in range(25)]
-    sent = notifications(_judged(snapshot, *many, _incident("orders", 600)), Mode.PROPOSE)
+    sent = count_notifications(_judged(snapshot, *many, _incident("orders", 600)), Mode.PROPOSE)
     assert (sent["notifications"], sent["in_worst_hour"], sent["held_back"]) == (26, 25, 5)
     assert sent["worst_hour"] == "2026-11-10T09"
 
@@ -195,10 +201,10 @@ def test_as_they_stand_now_it_reads_and_changes_nothing(
     operator.aws.queue("left-alone", "off")
     asked: list[str] = []
 
-    def run(arguments: Iterable[str], *_: Any) -> tuple[Exit, Found]:
+    def run(arguments: Iterable[str], *_: Any) -> tuple[Exit, NightlyResult]:
         asked.extend(arguments)
         incidents = (_incident("orders"), _incident("left-alone"), _incident("gone"))
-        return Exit.DONE, Found((), ("2026-11-10",), incidents)
+        return Exit.DONE, NightlyResult((), ("2026-11-10",), incidents)
 
     monkeypatch.setattr(command, "run", run)
     before = everything(operator)

@@ -27,7 +27,7 @@ from typer.testing import CliRunner
 from mendq.cli.app import app
 from mendq.cli.deploy import record_failed_calls as recorder
 from mendq.cli.deploy.drill import RECORDING
-from mendq.cli.permissions import record
+from mendq.cli.permissions import make_record_policy
 from mendq.model.limits import DRILL_QUEUE, DRILL_TAG, MODE_TAG, OFF
 from tests.account.account import moto_account
 from tests.cli.asked import noted
@@ -673,7 +673,9 @@ def test_command_asks_first_then_leaves_nothing_and_needs_only_its_policy(
         done = _mendq(account, "--yes", "--json")
     assert done.exit_code == 0, done.output
     assert account.all() == account.before
-    allowed = {action for statement in record()["Statement"] for action in statement["Action"]}
+    allowed = {
+        action for statement in make_record_policy()["Statement"] for action in statement["Action"]
+    }
     assert asked == (allowed | BY_KEY_POLICY) - OF_A_SEARCH - OF_A_FILE
     document = json.loads(done.stdout)
     assert (document["left"], document["left_alone"], document["refused"]) == ({}, {}, {})
@@ -810,7 +812,7 @@ def test_file_exits_with_2_if_nobody_can_say_yes(quiet_account: Account, main: M
 
 def test_record_policy_gives_no_right_on_keys_but_making_and_listing() -> None:
     assert RECORDING["*"] == ["kms:CreateKey", "kms:ListKeys"]
-    for statement in record()["Statement"]:
+    for statement in make_record_policy()["Statement"]:
         (resource,) = statement["Resource"]
         assert recorder.PREFIX in resource or resource == "*"
         assert not [action for action in statement["Action"] if "Tag" in action and "kms" in action]

@@ -14,7 +14,7 @@ from aws_lambda_powertools.metrics import EphemeralMetrics
 from functions import deliver_report, follow_up
 from functions.entry import Call
 from mendq.cli.cost import bill
-from mendq.cli.cost.bill import Deployed, NotPriced, times_a_month
+from mendq.cli.cost.bill import BilledStack, NotPriced, count_runs_a_month
 from mendq.follow_up.follow_up import FollowUpResult
 from mendq.heal.batch import BatchResult
 from mendq.model import prices
@@ -29,8 +29,8 @@ CLOUDWATCH = "AWS::CloudWatch::"
 MOST_WITHOUT_DASHBOARD, MOST_WITH_DASHBOARD, MOST_WITH_ESSENTIAL_ALARMS = 10.5, 13.5, 5.0
 
 
-def stack(*resources: Mapping[str, Any]) -> Deployed:
-    return Deployed({"Resources": {f"R{n}": each for n, each in enumerate(resources)}})
+def stack(*resources: Mapping[str, Any]) -> BilledStack:
+    return BilledStack({"Resources": {f"R{n}": each for n, each in enumerate(resources)}})
 
 
 def alarm(**properties: Any) -> Mapping[str, Any]:
@@ -44,9 +44,11 @@ HOOK = "AWS::CloudFormation::LambdaHook"
 @pytest.mark.parametrize("name", SETTINGS)
 def test_the_idle_stack_stays_under_what_is_said_with_its_dashboard_and_without(name: str) -> None:
     """At list price."""
-    deployed = Deployed(template_of(name).raw)
-    assert bill.not_priced(deployed) == sorted(deployed.types & {HOOK}), "said, and not zero"
-    lines = bill.lines(deployed)
+    deployed = BilledStack(template_of(name).raw)
+    assert bill.list_unpriced_types(deployed) == sorted(deployed.types & {HOOK}), (
+        "said, and not zero"
+    )
+    lines = bill.list_costs(deployed)
     with_one, without = bill.with_and_without_dashboard(lines)
     if SETTINGS[name].get("alarms") == "essential":
         assert 3 < without < MOST_WITH_ESSENTIAL_ALARMS
@@ -66,19 +68,19 @@ def test_an_alarm_costs_what_its_metrics_do(properties: dict[str, Any], expected
 
 @pytest.mark.parametrize(("expression", "times"), KNOWN["schedules"].items())
 def test_schedules_are_counted(expression: str, times: float) -> None:
-    assert times_a_month(expression) == pytest.approx(times)
+    assert count_runs_a_month(expression) == pytest.approx(times)
 
 
 @pytest.mark.parametrize("expression", KNOWN["uncountable"])
 def test_a_schedule_of_another_kind_is_refused(expression: str) -> None:
     with pytest.raises(NotPriced, match="cannot be counted"):
-        times_a_month(expression)
+        count_runs_a_month(expression)
 
 
 @pytest.mark.parametrize("template", ["Resources:\n", {}, {"Outputs": {}}])
 def test_what_is_no_template_of_ours_is_refused(template: Any) -> None:
     with pytest.raises(NotPriced):
-        _ = Deployed(template).types
+        _ = BilledStack(template).types
 
 
 def _names_sent(emit: Callable[[Call[Any]], None], alarms: str = FULL) -> frozenset[str]:
@@ -109,7 +111,7 @@ def test_what_is_billed_all_month_is_what_the_lambdas_send_of_a_run_that_found_n
     runs = 6 * (30 + 30 / 7)
     on, off = template_of("default"), template_with(NIGHTLY_OFF)
     for template, sometimes, hours in ((on, 8, runs + of_weeks), (off, 2, of_weeks)):
-        lines = {each.what: each for each in bill.lines(Deployed(template.raw))}
+        lines = {each.what: each for each in bill.list_costs(BilledStack(template.raw))}
         metrics = lines["custom metrics"]
         assert metrics.quantity == f"{always} all month, {sometimes} some hours of it"
         assert metrics.billed[prices.METRIC_MONTH] == pytest.approx(always + hours / 720)

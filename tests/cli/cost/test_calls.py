@@ -14,8 +14,8 @@ from mendq.cli.cost.calls import (
     SENDS,
     VISIBILITY,
     Calls,
-    Choice,
-    shown_by,
+    TrailChoice,
+    sort_symptoms_by_visibility,
 )
 from mendq.model.names import DATA_EVENT_NAMES
 
@@ -43,7 +43,9 @@ BUSY = _queue(1, 2, 6, 3)
 @pytest.mark.parametrize(
     ("choice", "dollars"), [(ALL_CALLS, 12), (NO_RECEIVES, 4), (VISIBILITY, 3), (SENDS, 1)]
 )
-def test_each_choice_pays_for_its_calls_and_is_a_setting(choice: Choice, dollars: float) -> None:
+def test_each_choice_pays_for_its_calls_and_is_a_setting(
+    choice: TrailChoice, dollars: float
+) -> None:
     assert choice in CHOICES
     assert choice.dollars([BUSY]) == pytest.approx(dollars, rel=1e-3)
     trail = read({"trail": {"eventNames": choice.setting}}).trail
@@ -58,14 +60,20 @@ def test_what_was_not_counted_is_not_known() -> None:
 
 def test_every_symptom_that_calls_show_stands_somewhere_as_the_worst_of_all_queues() -> None:
     for choice in CHOICES:
-        shown = shown_by(choice, [ARN, FIFO])
+        shown = sort_symptoms_by_visibility(choice, [ARN, FIFO])
         seen = {*shown.wholly, *shown.in_part, *shown.blind}
         assert seen == {each.name for each in CATALOGUE if each.seen_as}
-    without = shown_by(NO_RECEIVES, [FIFO])
-    assert (shown_by(ALL_CALLS, [FIFO]).blind, without.blind) == ([], ["in_flight_limit"])
+    without = sort_symptoms_by_visibility(NO_RECEIVES, [FIFO])
+    assert (sort_symptoms_by_visibility(ALL_CALLS, [FIFO]).blind, without.blind) == (
+        [],
+        ["in_flight_limit"],
+    )
     refused = {"access_denied", "kms_denied", "kms_key_unusable", "kms_throttled"}
     assert refused <= {*without.in_part}, "but neither late deletes nor sends"
     assert {"visibility_timeout_too_short", "message_too_long"} <= {*without.wholly}
     # A late delete passes on a standard queue.
-    assert "visibility_timeout_too_short" in shown_by(ALL_CALLS, [FIFO]).wholly
-    assert "visibility_timeout_too_short" in shown_by(ALL_CALLS, [FIFO, ARN]).in_part
+    assert "visibility_timeout_too_short" in sort_symptoms_by_visibility(ALL_CALLS, [FIFO]).wholly
+    assert (
+        "visibility_timeout_too_short"
+        in sort_symptoms_by_visibility(ALL_CALLS, [FIFO, ARN]).in_part
+    )

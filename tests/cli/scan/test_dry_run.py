@@ -10,7 +10,7 @@ import pytest
 from mendq.cases.finding import Finding
 from mendq.cli.look.scan import show_findings
 from mendq.cli.output import Output
-from mendq.cli.scan.dry_run import WouldChange, WouldDo, looking
+from mendq.cli.scan.dry_run import WouldChange, WouldDo, make_readonly_clients
 from tests.cli.conftest import Operator
 from tests.cli.scan.conftest import everything, finding, pair
 
@@ -69,7 +69,7 @@ def test_queues_of_a_fault_that_is_only_reported_are_one_block(shown: Shown) -> 
 
 
 def test_what_changes_something_is_never_sent(operator: Operator) -> None:
-    clients, queue = looking(operator.account.session), operator.aws.queue("orders")
+    clients, queue = make_readonly_clients(operator.account.session), operator.aws.queue("orders")
     url = operator.aws.url(queue)
     sends: Mapping[str, Callable[[], object]] = {
         "SetQueueAttributes": lambda: clients.sqs_for_writing.set_queue_attributes(

@@ -22,8 +22,8 @@ from mendq.cli import account as cli_account
 from mendq.cli.app import app
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import describe_error
-from mendq.cli.scan.dry_run import Purse
-from mendq.cli.scan.region_scan import RegionScan, Severity
+from mendq.cli.scan.dry_run import MetricBudget
+from mendq.cli.scan.region_scan import FindingSeverity, RegionScan
 from mendq.model.facts import scan_read_actions
 from mendq.scan.reader import Paces
 from tests.cli.asked import noted
@@ -67,7 +67,7 @@ def test_it_finds_what_is_wrong_without_a_stack_and_changes_nothing(alone: Opera
     said = alone.json("scan")
     assert everything(alone) == before
     found = finding(said["findings"], dead, "dlq_retention_too_short")
-    assert found["severity"] == Severity.AT_RISK
+    assert found["severity"] == FindingSeverity.AT_RISK
     (manual,) = found["plan"]["commands"]
     assert manual.startswith("aws sqs set-queue-attributes --region us-east-1 --queue-url https://")
     assert manual.endswith("--attributes MessageRetentionPeriod=1209600")
@@ -152,7 +152,7 @@ def test_a_queue_that_is_too_new_to_be_measured_is_no_healthy_one(
     timing = replace(operator.account.known.timing, measuring_minutes=measuring_minutes)
     settings = structs.replace(operator.account.known, timing=timing)
     beside = StandIn(operator.account.session, "Mendq", settings)
-    this = RegionScan(beside, datetime.now(UTC) + timedelta(minutes=2), Purse(100))
+    this = RegionScan(beside, datetime.now(UTC) + timedelta(minutes=2), MetricBudget(100))
     *_, scanned = this.stretches()
     why = "not measured: made or changed too lately, as 60 minutes of it have to be counted"
     expected = {queue: why} if measuring_minutes == 60 else {}
