@@ -192,7 +192,7 @@ def test_a_fault_of_its_own_is_told_by_its_kind_alone(
     def broken(*_: object) -> Any:
         raise KeyError("a secret of the template")
 
-    monkeypatch.setattr(template_hook, "judged", broken)
+    monkeypatch.setattr(template_hook, "check_proposed", broken)
     answer = ask(request(QUEUE, {}), fails=True)
     assert (answer["errorCode"], answer["message"][-8:]) == ("InternalFailure", "KeyError")
     assert ask(request(QUEUE, {}))["hookStatus"] == "SUCCESS"
