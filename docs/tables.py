@@ -208,7 +208,7 @@ def moves() -> str:
         (code(e.out_of) or "opens", f"`{e.into}`", e.who, "", e.because) for e in MANUAL_TRANSITIONS
     ]
     by_time = [
-        (code(row.out_of), f"`{row.into}`", Mover.FOLLOW_UP, row.when.__doc__, row.because)
+        (code(row.out_of), f"`{row.into}`", Mover.FOLLOW_UP, row.condition, row.because)
         for row in lifecycle.TABLE
     ]
     return table("out of|into|who|when|because", [*by_people, *by_time])

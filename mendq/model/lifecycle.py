@@ -1,25 +1,29 @@
-"""The lifecycle of a case: which transitions there are, who makes them, and when.
+"""Decide when a case moves, into which state, and who moves it.
 
 `TABLE` holds the transitions that follow_up makes, by what the queue shows or by time.
 `MANUAL_TRANSITIONS` holds those of heal, of the owners of a write and of people. `advance` reads
 `TABLE` from the top, and the first row that fits the case's state and its evidence moves the case.
-docs/states.md shows both tables. Its column "when" is the docstring of a row's condition.
+`CHECKS` says how each condition of `TABLE` is checked. docs/states.md shows both tables to
+operators, in the words of `Condition`.
 
 The rules behind the order of the rows:
 
-1. A queue that is gone or not managed any more ends its case first. Nothing can be proven about it.
-2. A person's value comes before any proof. What Mendq wrote is not there any more, so whatever the
-   queue shows now is not about the fix.
+1. A case whose queue was deleted or is not managed any more ends first. Nothing can be proven about
+   it.
+2. A person's value comes before any proof. The queue does not hold Mendq's value any more, so its
+   failed calls and metrics are not about the fix.
 3. Harm comes before success. A change that may do harm is never counted as a fix.
 4. Failed calls come before silence. A fix is proven only if the symptom is absent for long enough,
    no harm shows, and messages were deleted since. If the fault was in the configuration and no call
    failed, no deleted message is needed: a scan that does not find the fault again is the proof.
-5. Time comes last. It ends what nothing else has ended, so that no case stays open for ever.
+5. Time comes last. It ends the cases that nothing else has ended, so that no case stays open for
+   ever. Each state has its own wait with its own condition; `longest_in` (mendq.model.case) gives
+   how long it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum, StrEnum
@@ -140,205 +144,249 @@ def quiet_at(case: Case, evidence: VerificationEvidence) -> datetime:
     return quiet + A_SCAN_AND_ITS_WINDOW
 
 
-# The conditions of the table. docs/states.md shows their docstrings.
+class Condition(StrEnum):
+    """Conditions of the rows, in the words of docs/states.md."""
 
-
-def _is_gone(_case: Case, evidence: VerificationEvidence, _now: datetime) -> bool:
-    """The queue is no more."""
-    return evidence.queue_status is QueueStatus.GONE
-
-
-def _is_unmanaged(_case: Case, evidence: VerificationEvidence, _now: datetime) -> bool:
-    """Neither tag nor settings manage it: heal notes no failed call of it any more."""
-    return evidence.queue_status is QueueStatus.UNMANAGED
-
-
-def _is_overruled(_case: Case, evidence: VerificationEvidence, _now: datetime) -> bool:
-    """What Mendq wrote stands there no more."""
-    return evidence.queue_status is QueueStatus.OVERRULED
-
-
-def _may_do_harm(_case: Case, evidence: VerificationEvidence, _now: datetime) -> bool:
-    """Measurements show that the change itself may do harm."""
-    return bool(evidence.harm)
-
-
-def _has_failed_again(case: Case, evidence: VerificationEvidence, _now: datetime) -> bool:
-    """As many failed calls as the symptom needs as evidence, all from after the change."""
-    return evidence.failures.since(counts_from(case, evidence.timing)).suffices
-
-
-def _is_proven_by_deletes(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
-    """The value is kept, the symptom is gone, messages were deleted, and no harm shows."""
-    return _is_fixed_and_harmless(case, evidence, now) and bool(evidence.deletes)
-
-
-def _is_proven_by_scan(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
-    """A wrong configuration was fixed, no scan finds it again, and no harm shows."""
-    return _is_fixed_and_harmless(case, evidence, now) and evidence.of_configuration
-
-
-def _is_fixed_and_harmless(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
-    """Return True if the value is kept, the symptom is gone, and harm was measured."""
-    is_kept = evidence.queue_status is QueueStatus.OURS
-    is_measured = evidence.harm is not None
-    return is_kept and is_measured and _was_quiet(case, evidence, now)
-
-
-def _was_quiet(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
-    """The symptom was absent for long enough; if calls failed since the change, for a day."""
-    return now >= quiet_at(case, evidence)
-
-
-def _has_waited(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
-    """It has been in this state as long as it may."""
-    longest = longest_in(case.state, evidence.timing)
-    return longest is not None and now >= case.at + longest
-
-
-def _has_failed_to_the_end(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
-    """It has been in this state as long as it may, and a call failed on the last day."""
-    failed_lately = evidence.failures.since(now - A_QUIET_DAY).sightings
-    return _has_waited(case, evidence, now) and bool(failed_lately)
-
-
-def _has_stayed_away(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
-    """No failed call in all the days of silence."""
-    return now >= quiet_since(case, evidence) + timedelta(days=SILENT_DAYS)
-
-
-def _always(_case: Case, _evidence: VerificationEvidence, _now: datetime) -> bool:
-    """At once."""
-    return True
+    QUEUE_GONE = "the queue was deleted, or made again under the same name"
+    QUEUE_UNMANAGED = "neither tag nor settings manage the queue any more"
+    VALUE_REPLACED = "the queue holds another value than Mendq wrote"
+    CHANGE_MAY_DO_HARM = "measurements show that the change itself may do harm"
+    FAILED_AGAIN = "as many calls failed after the change as the symptom needs as evidence"
+    PROVEN_BY_DELETES = (
+        "the value is kept, the symptom is gone, messages were deleted, and no harm shows"
+    )
+    PROVEN_BY_SCAN = "a wrong configuration was fixed, no scan finds it again, and no harm shows"
+    SYMPTOM_ABSENT = (
+        "the symptom was absent for long enough; if calls failed since the change, for a day"
+    )
+    NOT_QUIET_IN_TIME = (
+        "the time to watch a fix is over, and the symptom was not absent for long enough"
+    )
+    FAILED_ON_LAST_DAY = "the longest time in this state is over, and a call failed on its last day"
+    UNPROVEN_FOR_A_WEEK = "the week in which something may prove the fix is over"
+    NOT_APPROVED_IN_TIME = "the time in which a person may approve the plan is over"
+    NOT_WRITTEN_IN_TIME = "the time in which the approved plan may be written is over"
+    WATCHED_TO_THE_END = "the time to watch a verified fix is over"
+    NO_NEXT_STEP_IN_A_DAY = "a day is over in which the owner of the write made no next step"
+    NO_FAILURE_FOR_A_WEEK = f"no call has failed for {SILENT_DAYS} days"
+    ALWAYS = "at once"
 
 
 @dataclass(frozen=True)
 class FollowUpTransition:
-    """A row of `TABLE`: a case in one of these states moves into another if the condition holds."""
+    """A row of `TABLE`: a case in one of these states moves into another if the condition holds.
+
+    `because` is the reason that people read, except if the change may do harm: then the measured
+    harm is. `code` is the refusal code of the new transition.
+    """
 
     out_of: tuple[State, ...]
+    condition: Condition
     into: State
-    when: Callable[[Case, VerificationEvidence, datetime], bool]
     because: str
+    code: str = ""
 
 
 # The first row that fits is taken.
 TABLE = (
     FollowUpTransition(
         out_of=(State.APPLIED, State.UNVERIFIED, *WAITED_OUT),
+        condition=Condition.QUEUE_GONE,
         into=State.CLOSED,
-        when=_is_gone,
         because=GONE,
     ),
     FollowUpTransition(
         out_of=(State.APPLIED, State.UNVERIFIED, *WAITED_OUT),
+        condition=Condition.QUEUE_UNMANAGED,
         into=State.CLOSED,
-        when=_is_unmanaged,
         because=UNMANAGED,
     ),
     FollowUpTransition(
         out_of=(State.APPLIED, State.UNVERIFIED),
+        condition=Condition.VALUE_REPLACED,
         into=State.OVERRIDDEN,
-        when=_is_overruled,
         because="somebody has set another value since",
     ),
     FollowUpTransition(
         out_of=HARM_WATCHED,
+        condition=Condition.CHANGE_MAY_DO_HARM,
         into=State.ESCALATED,
-        when=_may_do_harm,
         because=MAY_DO_HARM,
+        code=OWN_CHANGE,
     ),
     FollowUpTransition(
         out_of=(State.APPLIED, State.UNVERIFIED),
+        condition=Condition.FAILED_AGAIN,
         into=State.INEFFECTIVE,
-        when=_has_failed_again,
         because="it shows as before",
     ),
     FollowUpTransition(
         out_of=(State.APPLIED, State.UNVERIFIED),
+        condition=Condition.PROVEN_BY_DELETES,
         into=State.VERIFIED,
-        when=_is_proven_by_deletes,
         because="it did not show again, and messages were deleted",
     ),
     FollowUpTransition(
         out_of=(State.APPLIED, State.UNVERIFIED),
+        condition=Condition.PROVEN_BY_SCAN,
         into=State.VERIFIED,
-        when=_is_proven_by_scan,
         because="it stands, and no scan has found it again",
     ),
     FollowUpTransition(
         out_of=(State.APPLIED,),
+        condition=Condition.SYMPTOM_ABSENT,
         into=State.UNVERIFIED,
-        when=_was_quiet,
         because="it did not show again; nothing proves yet that it helped",
     ),
     FollowUpTransition(
         out_of=(State.APPLIED,),
+        condition=Condition.NOT_QUIET_IN_TIME,
         into=State.ESCALATED,
-        when=_has_waited,
         because="it still shows now and then",
     ),
     FollowUpTransition(
         out_of=(State.UNVERIFIED,),
+        condition=Condition.FAILED_ON_LAST_DAY,
         into=State.ESCALATED,
-        when=_has_failed_to_the_end,
         because="it still shows now and then",
     ),
     FollowUpTransition(
         out_of=(State.UNVERIFIED,),
+        condition=Condition.UNPROVEN_FOR_A_WEEK,
         into=State.CLOSED,
-        when=_has_waited,
         because="for a week nothing proved it or spoke up",
     ),
     FollowUpTransition(
         out_of=(State.PROPOSED,),
+        condition=Condition.NOT_APPROVED_IN_TIME,
         into=State.EXPIRED,
-        when=_has_waited,
         because="nobody approved it in time",
     ),
     FollowUpTransition(
         out_of=(State.APPROVED,),
+        condition=Condition.NOT_WRITTEN_IN_TIME,
         into=State.EXPIRED,
-        when=_has_waited,
         because="it was approved and could not be done in time",
     ),
     FollowUpTransition(
         out_of=(State.VERIFIED,),
+        condition=Condition.ALWAYS,
         into=State.WATCHING,
-        when=_always,
         because="watched, in case it comes back",
     ),
     FollowUpTransition(
         out_of=(State.WATCHING,),
+        condition=Condition.FAILED_AGAIN,
         into=State.INEFFECTIVE,
-        when=_has_failed_again,
         because="it came back",
     ),
     FollowUpTransition(
         out_of=(State.WATCHING,),
+        condition=Condition.FAILED_ON_LAST_DAY,
         into=State.ESCALATED,
-        when=_has_failed_to_the_end,
         because="it still shows now and then",
     ),
     FollowUpTransition(
         out_of=(State.WATCHING,),
+        condition=Condition.WATCHED_TO_THE_END,
         into=State.CLOSED,
-        when=_has_waited,
         because="it stayed away",
     ),
     FollowUpTransition(
         out_of=(State.INEFFECTIVE,),
+        condition=Condition.NO_NEXT_STEP_IN_A_DAY,
         into=State.ESCALATED,
-        when=_has_waited,
         because="no further step was possible in a day",
     ),
     FollowUpTransition(
         out_of=LEFT_TO_A_PERSON,
+        condition=Condition.NO_FAILURE_FOR_A_WEEK,
         into=State.CLOSED,
-        when=_has_stayed_away,
         because=f"it stayed away for {SILENT_DAYS} days",
     ),
 )
+
+
+# How each condition is checked.
+
+
+def _is_gone(_case: Case, evidence: VerificationEvidence, _now: datetime) -> bool:
+    return evidence.queue_status is QueueStatus.GONE
+
+
+def _is_unmanaged(_case: Case, evidence: VerificationEvidence, _now: datetime) -> bool:
+    return evidence.queue_status is QueueStatus.UNMANAGED
+
+
+def _is_overruled(_case: Case, evidence: VerificationEvidence, _now: datetime) -> bool:
+    return evidence.queue_status is QueueStatus.OVERRULED
+
+
+def _may_do_harm(_case: Case, evidence: VerificationEvidence, _now: datetime) -> bool:
+    return bool(evidence.harm)
+
+
+def _has_failed_again(case: Case, evidence: VerificationEvidence, _now: datetime) -> bool:
+    return evidence.failures.since(counts_from(case, evidence.timing)).suffices
+
+
+def _is_proven_by_deletes(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
+    return _is_fixed_and_harmless(case, evidence, now) and bool(evidence.deletes)
+
+
+def _is_proven_by_scan(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
+    return _is_fixed_and_harmless(case, evidence, now) and evidence.of_configuration
+
+
+def _is_fixed_and_harmless(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
+    """Return True if the value is kept, the symptom is absent, and harm was measured."""
+    is_kept = evidence.queue_status is QueueStatus.OURS
+    is_measured = evidence.harm is not None
+    return is_kept and is_measured and _was_quiet(case, evidence, now)
+
+
+def _was_quiet(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
+    return now >= quiet_at(case, evidence)
+
+
+def _has_waited(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
+    """Return True if the case has been in its state for as long as the settings allow."""
+    longest = longest_in(case.state, evidence.timing)
+    return longest is not None and now >= case.at + longest
+
+
+def _has_failed_to_the_end(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
+    failed_lately = evidence.failures.since(now - A_QUIET_DAY).sightings
+    return _has_waited(case, evidence, now) and bool(failed_lately)
+
+
+def _has_stayed_away(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
+    return now >= quiet_since(case, evidence) + timedelta(days=SILENT_DAYS)
+
+
+def _is_always_true(_case: Case, _evidence: VerificationEvidence, _now: datetime) -> bool:
+    return True
+
+
+CHECKS: Mapping[Condition, Callable[[Case, VerificationEvidence, datetime], bool]] = {
+    Condition.QUEUE_GONE: _is_gone,
+    Condition.QUEUE_UNMANAGED: _is_unmanaged,
+    Condition.VALUE_REPLACED: _is_overruled,
+    Condition.CHANGE_MAY_DO_HARM: _may_do_harm,
+    Condition.FAILED_AGAIN: _has_failed_again,
+    Condition.PROVEN_BY_DELETES: _is_proven_by_deletes,
+    Condition.PROVEN_BY_SCAN: _is_proven_by_scan,
+    Condition.SYMPTOM_ABSENT: _was_quiet,
+    Condition.NOT_QUIET_IN_TIME: _has_waited,
+    Condition.FAILED_ON_LAST_DAY: _has_failed_to_the_end,
+    Condition.UNPROVEN_FOR_A_WEEK: _has_waited,
+    Condition.NOT_APPROVED_IN_TIME: _has_waited,
+    Condition.NOT_WRITTEN_IN_TIME: _has_waited,
+    Condition.WATCHED_TO_THE_END: _has_waited,
+    Condition.NO_NEXT_STEP_IN_A_DAY: _has_waited,
+    Condition.NO_FAILURE_FOR_A_WEEK: _has_stayed_away,
+    Condition.ALWAYS: _is_always_true,
+}
 
 
 def advance(case: Case, evidence: VerificationEvidence, now: datetime) -> Case | None:
@@ -349,21 +397,25 @@ def advance(case: Case, evidence: VerificationEvidence, now: datetime) -> Case |
     if case.goes_on and evidence.queue_status is not QueueStatus.GONE:
         return None
     for row in TABLE:
-        if case.state in row.out_of and row.when(case, evidence, now):
-            return _follow(row, case, evidence, now)
+        if case.state in row.out_of and CHECKS[row.condition](case, evidence, now):
+            return _move_by_row(row, case, evidence, now)
     return None
 
 
-def _follow(
+def _move_by_row(
     row: FollowUpTransition, case: Case, evidence: VerificationEvidence, now: datetime
 ) -> Case:
-    """Return the case moved as the row says."""
-    if row.when is _may_do_harm:
-        return case.moved(row.into, evidence.harm or "", now, code=OWN_CHANGE)
-    if row.into is State.INEFFECTIVE:
-        failed_calls_too = evidence.failures.added_to(case.evidence)
-        return case.moved(row.into, row.because, now, evidence=failed_calls_too)
-    return case.moved(row.into, row.because, now)
+    """Return the case with the transition of a row.
+
+    Failed calls that show that the fix did not help are added to the case's evidence.
+    """
+    because = row.because
+    if row.condition is Condition.CHANGE_MAY_DO_HARM:
+        because = evidence.harm or ""
+    case_evidence = case.evidence
+    if row.condition is Condition.FAILED_AGAIN:
+        case_evidence = evidence.failures.added_to(case.evidence)
+    return case.moved(row.into, because, now, code=row.code, evidence=case_evidence)
 
 
 def due_at(case: Case, evidence: VerificationEvidence, now: datetime) -> datetime:
