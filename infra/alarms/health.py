@@ -36,7 +36,7 @@ from mendq.model.case import Severity
 from mendq.model.names import HEARTBEAT, OwnMetric
 from mendq.model.steps import Owner
 from mendq.nightly.outcome import REPORT_WITHIN, NightlyMetric
-from mendq.probe.probe import LOST_IN_A_ROW
+from mendq.notifications.announcements import LOST_PROBES_IN_A_ROW
 
 SILENT_MINUTES = 10
 LATE_MINUTES = 5
@@ -80,7 +80,7 @@ SILENT = AlarmDescription(
 )
 PROBE_LOST = AlarmDescription(
     name="probe_lost",
-    when=f"{LOST_IN_A_ROW} probes in a row were lost, or none is sent any more",
+    when=f"{LOST_PROBES_IN_A_ROW} probes in a row were lost, or none is sent any more",
     impact=_BLIND,
     severity=Severity.URGENT,
     part=_LIVENESS,
@@ -364,7 +364,7 @@ def _probe_lost(probe_minutes: int) -> Watch:
     periods = ceil(minutes / LONGEST_PERIOD_MINUTES)
     period = Duration.minutes(ceil(minutes / periods))
     lost = own(OwnMetric.PROBES_LOST, "Maximum", period)
-    return Watch(PROBE_LOST, lost, Firing(LOST_IN_A_ROW, A_FAULT, periods, periods))
+    return Watch(PROBE_LOST, lost, Firing(LOST_PROBES_IN_A_ROW, A_FAULT, periods, periods))
 
 
 def _scan_missing(watched: WatchedResources) -> Watch:

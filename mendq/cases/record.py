@@ -47,9 +47,11 @@ class Notification(Struct, frozen=True):
     """What a notification says about a queue's case, in addition to the case itself.
 
     Args:
-        symptom: None if nobody is notified.
+        symptom: The case's symptom. None if this version of Mendq does not know it; then `severity`
+            must be None as well.
         facts: The queue's facts.
-        severity: None if the transition is only recorded.
+        severity: How urgent the notification is. None if the transition is only recorded and
+            nobody is notified: this is the only way to say so.
         next_command: The command that a person types first.
         first: Commands or sentences to show before the plan.
         beyond: What a person may do beyond the plan.
@@ -65,6 +67,10 @@ class Notification(Struct, frozen=True):
     beyond: tuple[str, ...] = ()
     changes: Mapping[str, AttributeRecord] = field(default_factory=dict)
     news: str = ""
+
+    def __post_init__(self) -> None:
+        if self.severity is not None and self.symptom is None:
+            raise ValueError("a notification with a severity needs the symptom that it describes")
 
 
 def record_transition(
@@ -129,10 +135,9 @@ def report_wait(
 
     Raises CaseStoreUnavailable or NotificationNotSent.
     """
-    if notice.symptom is None or seen.hold_up is None:
+    if seen.hold_up is None:
         return
-    # A report without a severity would still be sent, as information.
-    news = news_of_wait(case, notice.severity or Severity.INFO)
+    news = news_of_wait(case, notice.severity)
     if Announcements(seen.page, context.now).decide_news(news) is not Announcement.ANNOUNCE_NOW:
         return
     why = f"it waits since {moment(seen.hold_up.since)}: {seen.hold_up.reason}"
@@ -163,8 +168,6 @@ def _notification_to_store(
     case: Case, seen: CaseStoreView, notice: Notification, context: CaseContext
 ) -> NotificationRecord | None:
     """Return the notification of a transition, None if there is nothing to announce."""
-    if notice.symptom is None:
-        return None
     is_drill = DRILL_TAG in notice.facts.tags
     news = news_of_transition(case, notice.severity, distinction=notice.news, is_drill=is_drill)
     if Announcements(seen.page, context.now).decide_news(news) is not Announcement.ANNOUNCE_NOW:
@@ -177,7 +180,7 @@ def _notification_about(
 ) -> NotificationRecord:
     """Write the notification, ready to be stored."""
     symptom = notice.symptom
-    assert symptom is not None  # noqa: S101 - without a symptom nobody is notified
+    assert symptom is not None  # noqa: S101 - Notification refuses a severity without a symptom
     facts = notice.facts
     # Earlier transitions of the case are not read for a notification.
     last_two = [case]

@@ -55,6 +55,11 @@ The rules:
 11. The same news about the account is announced once within 24 hours. Different news of one
     subject, such as a symptom, is announced at most once an hour; the sum of rule 8 may come every
     10 minutes. The 20 an hour do not limit it, because it may say that others are held back.
+
+12. Lost probes are announced once, when two in a row were lost, and not again before a probe has
+    arrived. Until then nothing is new, and the alarm on lost probes stays on. Rule 11 would repeat
+    the news after 24 hours. So the probe's item stores that this loss was announced, and
+    `must_report_lost_probes` asks for it.
 """
 
 from __future__ import annotations
@@ -85,6 +90,8 @@ CHECK_SENT_AFTER = timedelta(minutes=2)
 REPORT_WAIT_AFTER = timedelta(hours=1)
 # Rule 11: between two different news about the account.
 ACCOUNT_NEWS_PAUSE = timedelta(hours=1)
+# Rule 12: one lost probe may only be late.
+LOST_PROBES_IN_A_ROW = 2
 
 # Rule 3: that another case came to the same before does not announce this one.
 _NEWS_FOR_EACH_CASE = frozenset({State.ESCALATED, State.EXPIRED})
@@ -244,6 +251,14 @@ def pause_between_sums(case: Case) -> timedelta:
 def must_report_wait(waits_since: datetime, now: datetime) -> bool:
     """Return True if a case has waited long enough for its next step to report it: rule 10."""
     return now - waits_since >= REPORT_WAIT_AFTER
+
+
+def must_report_lost_probes(lost_in_a_row: int, *, is_announced: bool) -> bool:
+    """Return True if people must hear that probes are lost: rule 12.
+
+    `is_announced` is True if they have heard it since the last probe that arrived.
+    """
+    return lost_in_a_row >= LOST_PROBES_IN_A_ROW and not is_announced
 
 
 def first_look_at(case: Case, due_at: datetime) -> datetime | None:

@@ -19,7 +19,6 @@ QUEUE_NAME = PROBE_QUEUE
 EVENT_NAME = "SendMessage"
 RUNBOOK = "docs/runbooks/probe_lost.md"
 SEEN_WITHIN = timedelta(minutes=20)
-LOST_IN_A_ROW = 2
 # CloudTrail gives whole seconds, and SQS's clock is not Lambda's.
 SKEW = timedelta(seconds=5)
 

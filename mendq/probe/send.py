@@ -15,7 +15,8 @@ from mendq.cases.transactions import Table
 from mendq.model.case import Severity
 from mendq.model.failed_call import FailedCall, canonical
 from mendq.model.settings import ProbeSettings
-from mendq.probe.probe import LOST_IN_A_ROW, Probe, notification_of_lost
+from mendq.notifications.announcements import must_report_lost_probes
+from mendq.probe.probe import Probe, notification_of_lost
 
 KEY = items.key(items.ACCOUNT, "probe")
 
@@ -81,7 +82,7 @@ def send_probe(
     try:
         _fail(clients, settings.probe_queue_url)
     finally:
-        if probe.lost_in_a_row >= LOST_IN_A_ROW and not probe.notified:
+        if must_report_lost_probes(probe.lost_in_a_row, is_announced=probe.notified):
             topics = {Severity.URGENT: settings.urgent_topic_arn}
             page = notification_of_lost(probe, settings.account, clients.region)
             news = f"lost since {probe.lost_since:%Y-%m-%dT%H:%M:%S}"
