@@ -1,4 +1,8 @@
-"""What the case store knows about one symptom of one queue, read at one moment."""
+"""Case store view: what is stored about one symptom of one queue at one moment?
+
+`CaseStore.look` returns it. `mendq.model.case` defines the case itself, and
+`mendq.cases.attribute_record` the history of one attribute.
+"""
 
 from __future__ import annotations
 

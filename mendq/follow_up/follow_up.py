@@ -30,13 +30,13 @@ from mendq.follow_up.case_evidence import DueCase, gather_evidence
 from mendq.heal.outcome import Outcome
 from mendq.heal.owners import Functions, call_owner
 from mendq.heal.recover import settle_any_claim
-from mendq.model.case import FINAL, Case, Severity, State, severity_of
+from mendq.model.case import FINAL, Case, Severity, State
 from mendq.model.facts import Facts
 from mendq.model.harms import OWN_CHANGE, dlq_named
 from mendq.model.lifecycle import CALLING, advance, due_at
 from mendq.model.limits import Limits, Mode
 from mendq.model.names import HEARTBEAT, OwnMetric, fixes_being_verified
-from mendq.notifications.announcements import Announcement, must_report_wait
+from mendq.notifications.announcements import Announcement, must_report_wait, severity_of
 
 # A case that could not be followed up is due again after this, behind the other cases.
 TRY_AGAIN = timedelta(minutes=5)

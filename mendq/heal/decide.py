@@ -132,13 +132,13 @@ from mendq.model.case import (
     State,
     longest_in,
     opened,
-    severity_of,
 )
 from mendq.model.evidence import Evidence, named
 from mendq.model.facts import Facts, messages_of
 from mendq.model.limits import Mode, deployed_by
 from mendq.model.plan import Ignore, Plan, Refusal, Refuse
 from mendq.model.steps import AttributeStep
+from mendq.notifications.announcements import severity_of
 from mendq.notifications.own_change import named_first, rollback_command
 from mendq.notifications.text import moment
 

@@ -19,12 +19,13 @@ from mendq.cases.record import Notification, record_transition
 from mendq.catalogue.access.access_denied import ACCESS_DENIED
 from mendq.heal.apply import write
 from mendq.heal.outcome import Outcome
-from mendq.model.case import State, severity_of
+from mendq.model.case import State
 from mendq.model.facts import Facts
 from mendq.model.limits import Mode
 from mendq.model.plan import Escalate, Refusal, Retry
 from mendq.model.policy import doubt_at_once
 from mendq.model.steps import AttributeStep, RestorePolicy
+from mendq.notifications.announcements import severity_of
 
 PASSED = "PASS"
 # What Access Analyzer says of a text that it cannot take: an answer, and the same each time.

@@ -1,7 +1,8 @@
-"""What a case is, which states it can be in, and whom its transitions reach.
+"""Case: which state is it in, since when, and how long may it stay there?
 
 A case is one symptom of one queue, from the transition that opens it to the one that ends it. A
-`Case` is its newest transition. Which transitions there are, `mendq.model.lifecycle` says.
+`Case` is its newest transition. `mendq.model.lifecycle` decides when a case moves, and
+`mendq.model.evidence` holds the failed calls that it is based on.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from hashlib import sha256
 from typing import Any, NotRequired, Self, TypedDict, Unpack
 
 from mendq.model.evidence import Evidence, to_text
-from mendq.model.limits import Mode, Timing
+from mendq.model.limits import Timing
 from mendq.model.queue import parts_of
 from mendq.model.steps import AttributeStep, RedriveMessages
 
@@ -387,12 +388,8 @@ def longest_in(state: State, timing: Timing) -> timedelta | None:
     return timedelta(hours=hours[state]) if state in hours else None
 
 
-# How often people are notified. `mendq.notifications.announcements` gives the reasons.
-NOTIFICATIONS_PER_HOUR = 20
-RESERVED_FOR_NEW_CALLERS = 10
-# The sum of held back notifications names at most so many callers.
-MOST_CALLERS = 50
-# The same news is announced again after this.
+# The same news about a case is announced again after this. `mendq.notifications.announcements`
+# gives the reason.
 NOTIFIED_AGAIN_AFTER = timedelta(hours=24)
 
 
@@ -401,25 +398,3 @@ class Severity(StrEnum):
 
     URGENT = "urgent"
     INFO = "info"
-
-
-def severity_of(case: Case, mode: Mode, *, of_the_plan: bool) -> Severity | None:
-    """Return how urgently people must hear about a case, None if it is only recorded.
-
-    Args:
-        case: The case with its new transition.
-        mode: How far Mendq may go on the queue. In observe mode nothing is proposed, so nobody
-            hears of a refusal.
-        of_the_plan: True if the queue's own facts refused the plan. A freeze, a budget or a mass
-            symptom is no news about this queue.
-    """
-    if case.state is State.ESCALATED:
-        return Severity.URGENT
-    if case.state in (State.OVERRIDDEN, State.PROPOSED):
-        return Severity.INFO
-    # A person who approved a plan waits for it. A proposal that nobody answered only expires.
-    if case.state is State.EXPIRED and case.came_from is State.APPROVED:
-        return Severity.INFO
-    if case.state is State.REFUSED and of_the_plan and mode >= Mode.PROPOSE:
-        return Severity.INFO
-    return None

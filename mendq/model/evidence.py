@@ -1,4 +1,7 @@
-"""Which failed calls a case stands on, and who made them."""
+"""Evidence: which failed calls and scan findings is a case based on, and are they enough?
+
+`Evidence.suffices` answers whether they are enough to open a case.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decide when a case moves, into which state, and who moves it.
+"""Lifecycle: when does a case move, into which state, and who moves it?
 
 `TABLE` holds the transitions that follow_up makes, by what the queue shows or by time.
 `MANUAL_TRANSITIONS` holds those of heal, of the owners of a write and of people. `advance` reads

@@ -71,17 +71,20 @@ from typing import Self
 from msgspec import Struct
 
 from mendq.model.case import (
-    NOTIFICATIONS_PER_HOUR,
     NOTIFIED_AGAIN_AFTER,
-    RESERVED_FOR_NEW_CALLERS,
     Case,
     Severity,
     State,
 )
+from mendq.model.limits import Mode
 from mendq.notifications.sent import NotificationRecord
 
 # Rule 4: for this long, only the run that stored a notification sends it.
 SENDING_TAKES = timedelta(seconds=90)
+# Rule 7: the notifications of each severity in one hour, and how many of the urgent ones are
+# reserved for a first notification that names a new caller.
+NOTIFICATIONS_PER_HOUR = 20
+RESERVED_FOR_NEW_CALLERS = 10
 # Rule 8: held back notifications are tried again after this.
 RETRY_HELD_BACK_AFTER = timedelta(minutes=10)
 # Rule 9: follow_up looks this long after a transition whether its notification was sent.
@@ -95,6 +98,28 @@ LOST_PROBES_IN_A_ROW = 2
 
 # Rule 3: that another case came to the same before does not announce this one.
 _NEWS_FOR_EACH_CASE = frozenset({State.ESCALATED, State.EXPIRED})
+
+
+def severity_of(case: Case, mode: Mode, *, of_the_plan: bool) -> Severity | None:
+    """Return how urgently people must hear about a case, None if it is only recorded.
+
+    Args:
+        case: The case with its new transition.
+        mode: How far Mendq may go on the queue. In observe mode nothing is proposed, so nobody
+            hears of a refusal.
+        of_the_plan: True if the queue's own facts refused the plan. A freeze, a budget or a mass
+            symptom is no news about this queue.
+    """
+    if case.state is State.ESCALATED:
+        return Severity.URGENT
+    if case.state in (State.OVERRIDDEN, State.PROPOSED):
+        return Severity.INFO
+    # A person who approved a plan waits for it. A proposal that nobody answered only expires.
+    if case.state is State.EXPIRED and case.came_from is State.APPROVED:
+        return Severity.INFO
+    if case.state is State.REFUSED and of_the_plan and mode >= Mode.PROPOSE:
+        return Severity.INFO
+    return None
 
 
 class Announcement(Enum):

@@ -9,11 +9,12 @@ from shlex import quote
 
 from msgspec import Struct
 
-from mendq.model.case import MOST_CALLERS, NOTIFICATIONS_PER_HOUR, Case, State
+from mendq.model.case import Case, State
 from mendq.model.facts import Facts
 from mendq.model.policy import QueueChange
 from mendq.model.queue import parts_of
 from mendq.model.timeline import TimelinePoint
+from mendq.notifications.announcements import NOTIFICATIONS_PER_HOUR
 from mendq.notifications.change_lines import change, template, undo
 from mendq.notifications.configuration import Known
 from mendq.notifications.next_steps import next_lines, with_code
@@ -41,6 +42,8 @@ MOST_FIRST_LINE = 122
 _MOST_SYMPTOM = 28
 _ACRONYMS = frozenset({"dlq", "kms", "fifo", "id"})
 _MOST_NAMED = 5
+# The sum of held back notifications names at most this many callers.
+MOST_CALLERS = 50
 _MOST_FIRST = 4
 # The longest sentences are those of a DLQ for a FIFO queue: what a person has to know comes last.
 _MOST_WHY = 2_000

@@ -23,13 +23,14 @@ from mendq.cases.view import CaseStoreView
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.outcome import Outcome
 from mendq.heal.resume import continue_case, read_request
-from mendq.model.case import Case, State, severity_of
+from mendq.model.case import Case, State
 from mendq.model.dlq import arn_of_quarantine, attributes_of_quarantine, why_unfit_as_quarantine
 from mendq.model.facts import Facts
 from mendq.model.limits import Mode
 from mendq.model.plan import Ignore, Refusal, Retry
 from mendq.model.queue import parts_of
 from mendq.model.steps import RedriveMessages
+from mendq.notifications.announcements import severity_of
 from mendq.redrive.machine import (
     HELD,
     NONE_TO_SEND,

@@ -12,14 +12,13 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from mendq.cases.record import hold_back_notification
-from mendq.model.case import (
-    MOST_CALLERS,
+from mendq.model.case import Case, State
+from mendq.notifications.announcements import (
     NOTIFICATIONS_PER_HOUR,
     RESERVED_FOR_NEW_CALLERS,
-    Case,
-    State,
+    RETRY_HELD_BACK_AFTER,
 )
-from mendq.notifications.announcements import RETRY_HELD_BACK_AFTER
+from mendq.notifications.notification import MOST_CALLERS
 from mendq.notifications.sent import NotificationRecord, NotificationText
 from tests.heal.conftest import ACCOUNT, REGION, Account, moto_account
 from tests.heal.operators import context_of

@@ -16,13 +16,8 @@ from msgspec import structs
 from mendq.aws.clients import put_event
 from mendq.aws.errors import NotificationNotSent
 from mendq.follow_up.follow_up import follow_up
-from mendq.model.case import (
-    EVENT_SOURCE,
-    NOTIFICATION_EVENT,
-    NOTIFICATIONS_PER_HOUR,
-    TRANSITION_EVENT,
-    Severity,
-)
+from mendq.model.case import EVENT_SOURCE, NOTIFICATION_EVENT, TRANSITION_EVENT, Severity
+from mendq.notifications.announcements import NOTIFICATIONS_PER_HOUR
 from mendq.notifications.sent import NotificationRecord, for_sns
 from tests.heal.conftest import ACCOUNT, REGION, Account
 from tests.heal.operators import KMS_DENIED, OWNERS, context_of, fail

@@ -9,9 +9,8 @@ from botocore.stub import Stubber
 
 from mendq.cases.view import CaseStoreView
 from mendq.follow_up.follow_up import follow_up
-from mendq.model.case import NOTIFICATIONS_PER_HOUR
 from mendq.model.limits import Limits, Mode
-from mendq.notifications.announcements import Announcement, Announcements
+from mendq.notifications.announcements import NOTIFICATIONS_PER_HOUR, Announcement, Announcements
 from tests.heal.conftest import WORKER, Account, settings
 from tests.heal.operators import KMS_DENIED, OWNERS, context_of, fail, states
 

@@ -10,8 +10,7 @@ from botocore.exceptions import ClientError
 from mendq.aws.errors import NotificationNotSent
 from mendq.cases.items import notification_key
 from mendq.follow_up.follow_up import follow_up
-from mendq.model.case import NOTIFICATIONS_PER_HOUR
-from mendq.notifications.announcements import Announcement
+from mendq.notifications.announcements import NOTIFICATIONS_PER_HOUR, Announcement
 from mendq.notifications.sent import NotificationRecord, NotificationText
 from tests.account.faults import Fault
 from tests.heal.conftest import Account

@@ -11,11 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from mendq.model.case import NOTIFICATIONS_PER_HOUR, RESERVED_FOR_NEW_CALLERS, Severity, State
+from mendq.model.case import Severity, State
 from mendq.notifications.announcements import (
     ACCOUNT_NEWS_PAUSE,
     CHECK_SENT_AFTER,
+    NOTIFICATIONS_PER_HOUR,
     REPORT_WAIT_AFTER,
+    RESERVED_FOR_NEW_CALLERS,
     RETRY_HELD_BACK_AFTER,
     SENDING_TAKES,
     Announcement,

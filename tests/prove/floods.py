@@ -20,9 +20,9 @@ from typing import Any
 from infra.intake import MAX_RECEIVE_COUNT, VISIBILITY_SECONDS, WINDOW_SECONDS
 from mendq.follow_up.follow_up import follow_up
 from mendq.heal.batch import MOST_UNKNOWN
-from mendq.model.case import NOTIFICATIONS_PER_HOUR
 from mendq.model.limits import Limits
 from mendq.model.settings import OwnerSettings
+from mendq.notifications.announcements import NOTIFICATIONS_PER_HOUR
 from tests.heal.conftest import ACCOUNT, REGION, Account, moto_account, settings
 from tests.heal.operators import OWNERS, context_of
 from tests.prove.heal_lambda import BATCH_MESSAGES, HealLambda, envelope_of, heal_lambda

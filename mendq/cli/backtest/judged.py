@@ -25,13 +25,14 @@ from mendq.heal.decide import Decision, RecordTransition, WriteFix
 from mendq.heal.gather import gather_and_decide
 from mendq.heal.guardrails import COINCIDENCE_QUEUES
 from mendq.heal.situation import Situation
-from mendq.model.case import NOTIFICATIONS_PER_HOUR, Severity
+from mendq.model.case import Severity
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts
 from mendq.model.limits import MODE_TAG, OFF, Consent, Limits, Mode, Timing, counted_as
 from mendq.model.plan import Refusal
 from mendq.model.queue import parts_of
 from mendq.model.steps import Owner
+from mendq.notifications.announcements import NOTIFICATIONS_PER_HOUR
 from mendq.report.words import WHY
 
 NO_CASE = "not_seen"

@@ -30,8 +30,8 @@ from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import Invocation, parse_folder
 from mendq.cli.look.export import replace_if_changed, require_place
 from mendq.cli.output import Output, make_table, shorten_list
-from mendq.model.case import NOTIFICATIONS_PER_HOUR
 from mendq.model.limits import Mode
+from mendq.notifications.announcements import NOTIFICATIONS_PER_HOUR
 from mendq.notifications.text import counted
 
 # What decides about failed calls, but for what is measured or stands in a case store.
