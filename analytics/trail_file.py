@@ -50,7 +50,7 @@ from typing import Any
 from analytics.days import microseconds
 from mendq.catalogue import match, symptom_of
 from mendq.model.account_and_region import AccountAndRegion
-from mendq.model.failed_call import FailedCall, Unreadable, read, refused_by
+from mendq.model.failed_call import FailedCall, Unreadable, read, refusing_policy
 from mendq.model.ignored_calls import why_ignored
 from mendq.model.names import DATA_EVENT_NAMES, OPERATOR_AGENT
 
@@ -254,7 +254,7 @@ def call_row(position: int, call: FailedCall) -> dict[str, Any]:
     """
     ignored = why_ignored(call, match(call), AccountAndRegion(call.account, call.region))
     is_own_look = call.event_name in _OPERATORS_APIS and is_operators(call.user_agent)
-    refused = refused_by(call.error_code, call.error_message)
+    refused = refusing_policy(call.error_code, call.error_message)
     return {
         "position": position,
         "event_id": call.event_id,

@@ -11,9 +11,9 @@ from mendq.cli.cost import bill
 from mendq.cli.cost.bill import MONTH_HOURS, POLLERS, BilledStack, with_and_without_dashboard
 from mendq.cli.cost.view import format_dollars
 from mendq.model.prices import (
+    ALL_PRICES,
     DASHBOARD_MONTH,
     DATA_EVENT,
-    EVERY,
     METRIC_MONTH,
     NOTED_ON,
     OPT_IN_EVENT,
@@ -86,7 +86,7 @@ def listed() -> str:
     """The price list."""
     rows = (
         (f"[{each.unit}]({each.page})", each.words, f"{each.given:,}" if each.given else "-")
-        for each in EVERY
+        for each in ALL_PRICES
     )
     heads = "of what|price|given to each payer, a month"
     return f"Of {REGION}, noted {NOTED_ON}.\n\n{table(heads, rows)}"

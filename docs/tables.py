@@ -25,9 +25,9 @@ from mendq.cli.cost.calls import CHOICES, sort_symptoms_by_visibility
 from mendq.cli.permissions import LOOKING, MESSAGES, OFFLINE, STEERING
 from mendq.lint.rules import RULES
 from mendq.model import lifecycle
-from mendq.model.case import FINAL, PROVING, State, longest_in
+from mendq.model.case import FINAL, PROVING, State, longest_stay_in
 from mendq.model.facts import Need, scan_read_actions
-from mendq.model.lifecycle import MANUAL_TRANSITIONS, Mover
+from mendq.model.lifecycle import MANUAL_TRANSITIONS, TransitionActor
 from mendq.model.limits import Bounds, Timing
 from mendq.model.metrics import series_of
 from mendq.notifications.next_steps import BY_CODE, BY_STATE, Command
@@ -197,7 +197,9 @@ def states() -> str:
     """The states of a case, without what may happen to nearly every one."""
     drawn = [move for move in MANUAL_TRANSITIONS if not {*PROVING} <= {*move.out_of}]
     by_people = [(one, move.into, move.who) for move in drawn for one in move.out_of or ("[*]",)]
-    by_time = [(one, row.into, Mover.FOLLOW_UP) for row in lifecycle.TABLE for one in row.out_of]
+    by_time = [
+        (one, row.into, TransitionActor.FOLLOW_UP) for row in lifecycle.TABLE for one in row.out_of
+    ]
     ends = [(state, "[*]", "") for state in State if state in FINAL]
     return diagram([*by_people, *by_time, *ends])
 
@@ -208,7 +210,7 @@ def moves() -> str:
         (code(e.out_of) or "opens", f"`{e.into}`", e.who, "", e.because) for e in MANUAL_TRANSITIONS
     ]
     by_time = [
-        (code(row.out_of), f"`{row.into}`", Mover.FOLLOW_UP, row.condition, row.because)
+        (code(row.out_of), f"`{row.into}`", TransitionActor.FOLLOW_UP, row.condition, row.because)
         for row in lifecycle.TABLE
     ]
     return table("out of|into|who|when|because", [*by_people, *by_time])
@@ -218,7 +220,7 @@ def stays() -> str:
     """How long a case may stay in a state, with the default settings."""
     rows = []
     for state in State:
-        if limit := longest_in(state, Timing()):
+        if limit := longest_stay_in(state, Timing()):
             then = [row.into for row in lifecycle.TABLE if state in row.out_of][-1]
             rows.append((f"`{state}`", f"{limit.total_seconds() / 3600:g} h", f"`{then}`"))
     final = code(each for each in State if each in FINAL)

@@ -15,7 +15,7 @@ from infra.packaging.emr import EmrPackage
 from infra.roles import may, own_role
 from infra.settings.deployment import DeploymentSettings, NightlySettings
 from infra.storage import LOGS, TABLES, Buckets
-from mendq.model.names import NIGHTLY, case_bucket_named
+from mendq.model.names import NIGHTLY, case_bucket_name
 from mendq.model.settings import ORGANIZATION, WORKER, executors_within, workers_within
 
 # Spark 3.5.8, which pyspark is pinned to.
@@ -128,7 +128,7 @@ class Nightly(Construct):
         account that the trail has.
         """
         if self._reads_all_accounts:
-            return case_bucket_named("{account}", Stack.of(self).region)
+            return case_bucket_name("{account}", Stack.of(self).region)
         return self._buckets.cases.bucket_name
 
     def _statements(self) -> Iterator[iam.PolicyStatement]:
@@ -189,7 +189,7 @@ class Nightly(Construct):
             yield may(["s3:ListBucket"], central.bucket_arn)
             return
         stack = Stack.of(self)
-        case_buckets = f"arn:{stack.partition}:s3:::{case_bucket_named('*', stack.region)}"
+        case_buckets = f"arn:{stack.partition}:s3:::{case_bucket_name('*', stack.region)}"
         of_members = {"StringEquals": {"aws:ResourceOrgID": organization.id}}
         keys = (f"{case_buckets}/cases/*", f"{case_buckets}/findings/*")
         yield may(["s3:GetObject"], *keys, conditions=of_members)

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from infra.settings.deployment import DeploymentSettings, OrganizationSettings
 from mendq.cases import open_case_index
-from mendq.model.names import NIGHTLY, case_bucket_named, role_name
+from mendq.model.names import NIGHTLY, case_bucket_name, role_name
 from mendq.model.settings import ORGANIZATION
 from mendq.nightly.verdict import NIGHTLY_RUNS
 
@@ -63,7 +63,7 @@ def case_bucket(scope: Construct, settings: DeploymentSettings) -> s3.Bucket:
     overwritten = s3.LifecycleRule(noncurrent_version_expiration=Duration.days(90))
     stack = Stack.of(scope)
     read_by = settings.organization if settings.nightly.scope == ORGANIZATION else None
-    name = case_bucket_named(stack.account, stack.region) if read_by else None
+    name = case_bucket_name(stack.account, stack.region) if read_by else None
     bucket = retained_bucket(scope, "Bucket", [overwritten], versioned=True, called=name)
     if read_by and not settings.is_hub:
         keys = [bucket.arn_for_objects(f"{each}/*") for each in ("cases", "findings")]

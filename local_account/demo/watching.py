@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from mendq.model.failed_call import reason_given
+from mendq.model.failed_call import refusal_reason
 from mendq.model.names import NAMESPACE
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class Watch:
 
     def heard(self, name: str, fault: str | None) -> None:
         """Note that a call to a queue has ended, with `fault` or well; for the calling threads."""
-        words = fault and (reason_given(fault, "ReceiptHandle") or fault)
+        words = fault and (refusal_reason(fault, "ReceiptHandle") or fault)
         self._ended.put((name, words, datetime.now(UTC)))
 
     def outcomes_since(self) -> Counter[tuple[str, str | None]]:

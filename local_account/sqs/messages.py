@@ -20,7 +20,7 @@ from ministack.services import sqs
 
 from local_account.hooks import around
 from local_account.sqs.queues import invalid_parameter
-from mendq.model.queue import redrive_of
+from mendq.model.queue import parse_redrive_policy
 
 Parameters = Mapping[str, Any]
 Queue = dict[str, Any]
@@ -66,7 +66,7 @@ def _without_dead(queue: Queue, received: list[Message]) -> list[Message]:
     They became visible after MiniStack had moved messages to the DLQ; its next turn moves them. In
     a FIFO queue the messages behind them in their group are put back too, so that the order stays.
     """
-    redrive = redrive_of(queue["attributes"].get("RedrivePolicy", ""))
+    redrive = parse_redrive_policy(queue["attributes"].get("RedrivePolicy", ""))
     if redrive is None or sqs._queue_by_arn(redrive.dlq_arn) is None:
         return received
     staying: list[Message] = []

@@ -13,13 +13,20 @@ from botocore.exceptions import ClientError
 from mendq.aws.clients import Clients
 from mendq.aws.errors import FactsUnavailable, code_of, looking, looking_at_queue
 from mendq.aws.queue import attributes_if_there, queue_url, tags_shown
-from mendq.model.dlq import confirmed_among
+from mendq.model.dlq import select_confirmed_sources
 from mendq.model.facts import Facts
-from mendq.model.failed_call import canonical
+from mendq.model.failed_call import canonical_code
 from mendq.model.limits import Consent
 from mendq.model.metrics import REACHES_BACK
 from mendq.model.plan import Refusal, Refuse
-from mendq.model.queue import allow_of, arn_of, arn_of_url, parts_of, redrive_of, why_unfit_as_dlq
+from mendq.model.queue import (
+    arn_of,
+    arn_of_url,
+    parse_redrive_allow_policy,
+    parse_redrive_policy,
+    parts_of,
+    why_unfit_as_dlq,
+)
 from mendq.model.steps import AllowRedriveFrom, AttachDlq, AttributeStep, CreateDlq
 
 if TYPE_CHECKING:
@@ -68,7 +75,7 @@ def source_arns_of(clients: Clients, queue_arn: str) -> tuple[str, ...]:
 def confirmed_sources_of(clients: Clients, dlq: Facts, consent: Consent) -> tuple[str, ...]:
     """Those of them that are believed. Raises QueueGone or FactsUnavailable."""
     named_by, tags_of = source_arns_of(clients, dlq.queue_arn), partial(tags_shown, clients)
-    return confirmed_among(named_by, dlq, consent, tags_of)
+    return select_confirmed_sources(named_by, dlq, consent, tags_of)
 
 
 def move_tasks_of(
@@ -82,7 +89,7 @@ def move_tasks_of(
         try:
             answer = clients.sqs.list_message_move_tasks(SourceArn=dlq_arn, MaxResults=10)
         except ClientError as error:
-            if canonical(code_of(error)) not in none_where:
+            if canonical_code(code_of(error)) not in none_where:
                 raise
             return []
     return answer.get("Results", [])
@@ -132,7 +139,7 @@ def _fault(
 
 
 def _target(step: AttachDlq) -> str:
-    redrive = redrive_of(step.after)
+    redrive = parse_redrive_policy(step.after)
     return redrive.dlq_arn if redrive else ""
 
 
@@ -151,7 +158,7 @@ def _leads_back(clients: Clients, source_arn: str, dlq_arn: str) -> str | None:
 
 
 def _not_its_sources(clients: Clients, queue_arn: str, step: AllowRedriveFrom) -> str | None:
-    before, after = allow_of(step.before), allow_of(step.after)
+    before, after = parse_redrive_allow_policy(step.before), parse_redrive_allow_policy(step.after)
     added = set(after.sources if after else ()) - set(before.sources if before else ())
     for each in sorted(added):
         fault = why_unfit_as_dlq(each, queue_arn)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from mendq.model.failed_call import RefusedBy, canonical, refused_by
+from mendq.model.failed_call import RefusedBy, canonical_code, refusing_policy
 
 # AWS may answer differently next time; everything else will not change by asking again.
 PASSING = frozenset(
@@ -98,7 +98,7 @@ def looking_at_queue(what: str, queue_arn: str) -> Iterator[None]:
         try:
             yield
         except ClientError as error:
-            if canonical(code_of(error)) == "NonExistentQueue":
+            if canonical_code(code_of(error)) == "NonExistentQueue":
                 raise QueueGone(queue_arn) from error
             raise
 
@@ -124,7 +124,9 @@ def is_passing(error: Exception) -> bool:
 def _refused_by_queue_policy(error: ClientError) -> bool:
     """True where the queue's own policy keeps us out."""
     message = str(error.response.get("Error", {}).get("Message", ""))
-    return refused_by(canonical(code_of(error)), message) is RefusedBy.RESOURCE_POLICY_DENIES
+    return (
+        refusing_policy(canonical_code(code_of(error)), message) is RefusedBy.RESOURCE_POLICY_DENIES
+    )
 
 
 def blame(error: Exception) -> str:

@@ -36,7 +36,7 @@ from mendq.aws.dlqs import dlq_arn_here, moved_lately_to, source_arns_of
 from mendq.aws.errors import QueueGone, QueueRefusesUs
 from mendq.aws.queue import attributes_of, tags_shown
 from mendq.model.case import Case
-from mendq.model.dlq import confirmed_among
+from mendq.model.dlq import select_confirmed_sources
 from mendq.model.facts import Facts, Need, QueueFacts, SoleSource
 from mendq.model.limits import Consent, Timing
 from mendq.model.metrics import CLOUDWATCH_LAG, Measurement, Window
@@ -188,7 +188,7 @@ class FactsReader(Struct, frozen=True):
         """The queues that name it as their DLQ, and those of them that are believed."""
         named_by = self.ask(source_arns_of, facts.queue_arn)
         tags = partial(self.ask, tags_shown)
-        return named_by, confirmed_among(named_by, facts, self.consent, tags)
+        return named_by, select_confirmed_sources(named_by, facts, self.consent, tags)
 
     def move_tasks(self, facts: Facts) -> Facts:
         """Out of it, out of its DLQ, which is into it, or into it from elsewhere."""

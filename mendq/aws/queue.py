@@ -22,7 +22,7 @@ from mendq.aws.errors import (
     looking,
     looking_at_queue,
 )
-from mendq.model.failed_call import canonical
+from mendq.model.failed_call import canonical_code
 from mendq.model.limits import MODE_TAG, OFF, Consent, Mode
 from mendq.model.plan import AWS_REFUSED, Escalate, Refusal, Retry
 from mendq.model.queue import arn_of, arn_of_name, parts_of
@@ -185,7 +185,7 @@ def taken(queue_arn: str, because: str) -> Refusal:
 
 
 def _refused(queue_arn: str, error: ClientError | BotoCoreError) -> Refusal:
-    code = canonical(code_of(error)) if isinstance(error, ClientError) else ""
+    code = canonical_code(code_of(error)) if isinstance(error, ClientError) else ""
     if code == "QueueDeletedRecently":
         reason = f"{queue_arn} was deleted within the last minute; SQS makes it anew after that"
         return Retry("deleted_recently", reason)

@@ -17,7 +17,7 @@ from mendq.aws.recent_changes import changes_since
 from mendq.cases import items
 from mendq.cases.transactions import Table
 from mendq.model.facts import Facts, Need
-from mendq.model.policy import Pin, Pinned, doubt_at_once, judged
+from mendq.model.policy import CheckedPin, Pin, check_pin, doubt_without_history
 from mendq.model.steps import RestorePolicy
 
 if TYPE_CHECKING:
@@ -140,17 +140,19 @@ def _with_pin(context: StoreContext, pins: Pins, facts: Facts) -> Facts:
     try:
         pin = pins.of(facts.queue_arn)
     except CaseStoreUnreadable:
-        return replace(facts, pin=Pinned(None, "its pin cannot be read"))
+        return replace(facts, pin=CheckedPin(None, "its pin cannot be read"))
     if pin is None:
         return facts
     return replace(facts, pin=look_at(pin, context.clients, facts, context.now))
 
 
-def look_at(pin: Pin, clients: Clients, facts: Facts, now: datetime) -> Pinned:
+def look_at(pin: Pin, clients: Clients, facts: Facts, now: datetime) -> CheckedPin:
     """Whether it may be restored into the queue as it is. Never raises."""
-    doubt = doubt_at_once(pin, facts.queue_arn, facts.created_at, now)
+    doubt = doubt_without_history(pin, facts.queue_arn, facts.created_at, now)
     if doubt is not None:
-        return Pinned(pin, doubt)
+        return CheckedPin(pin, doubt)
     if RestorePolicy.standing_in(facts.attributes) == pin.policy:
-        return Pinned(pin)
-    return judged(pin, changes_since(clients, facts.queue_arn, pin.since), facts.modified_at, now)
+        return CheckedPin(pin)
+    return check_pin(
+        pin, changes_since(clients, facts.queue_arn, pin.since), facts.modified_at, now
+    )

@@ -10,10 +10,10 @@ from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from mendq.model.case import Case, State, opened
-from mendq.model.evidence import Evidence, Sighting, granted_by
+from mendq.model.case import Case, State, start_case
+from mendq.model.evidence import Evidence, Sighting, actions_allowing
 from mendq.model.facts import Facts, LambdaConsumer, QueueFacts, SoleSource
-from mendq.model.failed_call import FailedCall, canonical
+from mendq.model.failed_call import FailedCall, canonical_code
 from mendq.model.limits import Mode, Timing
 from mendq.model.metrics import Gauges, Measurement
 from mendq.model.queue import DEFAULTS, MAX_RECEIVE_COUNT, Redrive
@@ -39,7 +39,7 @@ def failed_call(
         event_id="5f3b9f5e-1d0e-4c2f-9a60-000000000001",
         event_time=AT,
         event_name=event_name,
-        error_code=canonical(error_code),
+        error_code=canonical_code(error_code),
         raw_error_code=error_code,
         error_message=error_message,
         queue_arn=queue_arn,
@@ -123,7 +123,7 @@ def case(
 ) -> Case:
     """A case about an example queue that went through `states`, the last of them at AT."""
     first, *later = states
-    made = opened(
+    made = start_case(
         first,
         queue_arn=queue_arn,
         symptom=symptom,
@@ -164,7 +164,7 @@ KMS = case("kms_throttled", State.WATCHING, State.CLOSED)
 
 def policy(**statement: object) -> str:
     """A queue policy; `statement` over one that lets everybody send to the standard queue."""
-    allow = {"Effect": "Allow", "Principal": "*", "Action": granted_by(("SendMessage",))}
+    allow = {"Effect": "Allow", "Principal": "*", "Action": actions_allowing(("SendMessage",))}
     statements = [{**allow, "Resource": STANDARD_ARN, **statement}]
     return json.dumps({"Version": "2012-10-17", "Statement": statements})
 

@@ -35,7 +35,7 @@ from mendq.model.facts import Facts
 from mendq.model.harms import OWN_CHANGE, dlq_named
 from mendq.model.lifecycle import CALLING, advance, due_at
 from mendq.model.limits import Limits, Mode
-from mendq.model.names import HEARTBEAT, OwnMetric, fixes_being_verified
+from mendq.model.names import HEARTBEAT, OwnMetric, count_fixes_being_verified
 from mendq.notifications.announcements import Announcement, must_report_wait, severity_of
 
 # A case that could not be followed up is due again after this, behind the other cases.
@@ -71,7 +71,9 @@ class FollowUpResult(Struct):
         return {
             OwnMetric.ESCALATED_CASES_OPEN: cases_in[State.ESCALATED],
             OwnMetric.PROPOSED_CASES_OPEN: cases_in[State.PROPOSED],
-            OwnMetric.FIXES_BEING_VERIFIED: fixes_being_verified(states_and_ages, now, limits),
+            OwnMetric.FIXES_BEING_VERIFIED: count_fixes_being_verified(
+                states_and_ages, now, limits
+            ),
         }
 
     def counts(self) -> dict[OwnMetric, int]:

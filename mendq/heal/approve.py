@@ -29,7 +29,7 @@ from mendq.catalogue.symptom import Symptom
 from mendq.heal.outcome import Outcome
 from mendq.heal.owners import Functions, ask_owner
 from mendq.model import lifecycle
-from mendq.model.case import Case, State, longest_in
+from mendq.model.case import Case, State, longest_stay_in
 from mendq.model.facts import Facts
 from mendq.model.lifecycle import ManualTransition
 from mendq.model.plan import Ignore, Refusal, Retry, owner_of_case
@@ -224,7 +224,7 @@ def _check_move(
         takes = f"to {decision} takes a case that is {' or '.join(move.out_of)}"
         reason = f"case {case.case_id} is {case.state}; {takes}"
         return Ignore("wrong_state", reason)
-    longest = longest_in(case.state, context.settings.timing)
+    longest = longest_stay_in(case.state, context.settings.timing)
     if decision == "approve" and longest is not None and context.now >= case.at + longest:
         ended_at = f"{case.at + longest:%Y-%m-%d %H:%M} UTC"
         reason = f"the proposal of case {case.case_id} ran out at {ended_at}"

@@ -63,7 +63,7 @@ from mendq.model.account_and_region import AccountAndRegion
 from mendq.model.case import State
 from mendq.model.failed_call import KNOWN_CODES, FailedCall, Unreadable, read
 from mendq.model.ignored_calls import why_ignored
-from mendq.model.limits import DRILL_TAG, counted_as
+from mendq.model.limits import DRILL_TAG, mass_symptom_key
 from mendq.model.names import PROBE, OwnMetric
 from mendq.model.own_change import OwnChange
 from mendq.model.queue import arn_of, arn_of_name, parts_of
@@ -317,7 +317,7 @@ def _gather_situations(
         gather = partial(_gather_or_decide, group, run, alone=alone)
         situation = _attempt(gather, group, batch, run, reserve_seconds)
         if isinstance(situation, Situation):
-            word = counted_as(group.symptom.name, situation.facts.tags)
+            word = mass_symptom_key(group.symptom.name, situation.facts.tags)
             alike[group.symptom, word][group] = situation
         elif situation is not None:
             batch.set_outcome(group, situation)

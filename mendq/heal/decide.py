@@ -130,12 +130,12 @@ from mendq.model.case import (
     Case,
     Severity,
     State,
-    longest_in,
-    opened,
+    longest_stay_in,
+    start_case,
 )
-from mendq.model.evidence import Evidence, named
-from mendq.model.facts import Facts, messages_of
-from mendq.model.limits import Mode, deployed_by
+from mendq.model.evidence import Evidence, name_first_few
+from mendq.model.facts import Facts, count_affected_messages
+from mendq.model.limits import Mode, cloudformation_resource
 from mendq.model.plan import Ignore, Plan, Refusal, Refuse
 from mendq.model.steps import AttributeStep
 from mendq.notifications.announcements import severity_of
@@ -313,7 +313,9 @@ def _make_plan(situation: Situation) -> Plan | Refusal:
     plan = situation.symptom.plan(facts, situation.limits)
     if isinstance(plan, Refusal) or not (facts.dlq_sources and facts.is_sent_to):
         return plan
-    both = f"Producers send to it, and it is named as the DLQ of {named(facts.source_arns)}"
+    both = (
+        f"Producers send to it, and it is named as the DLQ of {name_first_few(facts.source_arns)}"
+    )
     reason = f"{plan.reason}. {both}: which it is, a person has to say"
     return replace(plan, reason=reason, at_most=min(plan.at_most, Mode.PROPOSE))
 
@@ -352,7 +354,7 @@ def _open_plan_case(situation: Situation, plan: Plan, mode: Mode) -> RecordTrans
     """Open the case of a plan that this run does not write: observed, proposed or approved."""
     state = OPENS_IN[mode]
     reason = plan.reason
-    longest = longest_in(state, situation.timing)
+    longest = longest_stay_in(state, situation.timing)
     if mode is Mode.HEAL:
         owner = plan.steps[0].owner
         reason = f"{reason}; settings let {owner} do it without a person"
@@ -558,7 +560,7 @@ def _open_case(
 ) -> Case:
     """Return the first transition of a new case, with what its readers need in its evidence."""
     symptom, facts = situation.symptom.name, situation.facts
-    case = opened(
+    case = start_case(
         state,
         queue_arn=facts.queue_arn,
         symptom=symptom,
@@ -570,9 +572,9 @@ def _open_case(
         code=code,
         previous=situation.view.case,
     )
-    evidence = {**case.evidence, **deployed_by(facts.tags)}
+    evidence = {**case.evidence, **cloudformation_resource(facts.tags)}
     details = {
-        "messages": messages_of(symptom, facts),
+        "messages": count_affected_messages(symptom, facts),
         "needs": needs_document(symptom, facts),
         LOWERED: situation.lowered_by,
         MADE_FOR: situation.made_for,

@@ -38,7 +38,7 @@ from mendq.model.evidence import STALE_AFTER, Evidence, Sighting
 from mendq.model.facts import Facts, Need
 from mendq.model.failed_call import FailedCall
 from mendq.model.harms import CAUSED, attributes_behind, change_behind, may_be_behind
-from mendq.model.limits import Mode, counted_as
+from mendq.model.limits import Mode, mass_symptom_key
 from mendq.model.own_change import OwnChange
 from mendq.model.plan import Ignore, Refusal
 from mendq.model.queue import arn_of, parts_of
@@ -127,7 +127,7 @@ def _gather_history(group: Group, run: FixContext, *, alone: bool) -> Situation 
     tags = _read_tags(group, run)
     if tags is None and symptom.needs:
         return declined_outcome("queue_gone", "the queue is gone")
-    word = counted_as(symptom.name, tags or {}) if alone else ""
+    word = mass_symptom_key(symptom.name, tags or {}) if alone else ""
     view: CaseStoreView | Outcome
     view = run.case_store.look(queue_arn, symptom.name, symptom.attributes, word)
     if view.page is not None:

@@ -23,7 +23,7 @@ from mendq.model.case import State
 from mendq.model.facts import Facts
 from mendq.model.limits import Mode
 from mendq.model.plan import Escalate, Refusal, Retry
-from mendq.model.policy import doubt_at_once
+from mendq.model.policy import doubt_without_history
 from mendq.model.steps import AttributeStep, RestorePolicy
 from mendq.notifications.announcements import severity_of
 
@@ -138,7 +138,9 @@ class PolicyWriter(Struct, frozen=True):
             return _not_pinned("only a policy is restored, and nothing beside it")
         if pin is None or gathered is None or pin != gathered.pin:
             return _not_pinned("the pin was changed or taken away meanwhile")
-        doubt = gathered.doubt or doubt_at_once(pin, seen.queue_arn, seen.created_at, self.now)
+        doubt = gathered.doubt or doubt_without_history(
+            pin, seen.queue_arn, seen.created_at, self.now
+        )
         if doubt:
             return _not_pinned(f"the pin may not be restored: {doubt}")
         if steps[0].after != pin.policy:

@@ -35,7 +35,7 @@ from mendq.heal.situation import Situation
 from mendq.model.case import Case, State
 from mendq.model.facts import Facts
 from mendq.model.lifecycle import CALLING
-from mendq.model.limits import Mode, counted_as
+from mendq.model.limits import Mode, mass_symptom_key
 from mendq.model.plan import owner_of_case
 from mendq.model.queue import arn_of
 
@@ -129,6 +129,6 @@ def _count_queues(situation: Situation, run: FixContext) -> Situation:
         CaseStoreUnavailable, FactsUnavailable: The queues could not be counted.
     """
     facts = situation.facts
-    symptom_word = counted_as(situation.symptom.name, facts.tags)
+    symptom_word = mass_symptom_key(situation.symptom.name, facts.tags)
     spread = run.case_store.spread_to([facts.queue_arn], symptom_word, run.now)
     return add_reach(situation, spread, run)

@@ -16,7 +16,7 @@ from mendq.lint.values import DeployTarget, Names, NotKnown
 from mendq.model.facts import Facts, LambdaConsumer, QueueFacts
 from mendq.model.limits import TEAM_TAG
 from mendq.model.policy import EVERYBODY, statements_of
-from mendq.model.queue import DEFAULTS, arn_of, arn_of_url, redrive_of
+from mendq.model.queue import DEFAULTS, arn_of, arn_of_url, parse_redrive_policy
 from mendq.notifications.change_lines import NUMBER
 
 MAPPING = "AWS::Lambda::EventSourceMapping"
@@ -254,6 +254,6 @@ def _spelled(name: str, found: Any) -> str:
         raise NotKnown("it is no whole number")
     if name in _BOOLEANS and text.lower() not in ("true", "false"):
         raise NotKnown("it is neither true nor false")
-    if name == REDRIVE and text not in ("", "{}") and redrive_of(text) is None:
+    if name == REDRIVE and text not in ("", "{}") and parse_redrive_policy(text) is None:
         raise NotKnown("no redrive policy that SQS would take")
     return text.lower() if name in _BOOLEANS else text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mendq.model.names import EVERY, role_name
+from mendq.model.names import ROLE_PURPOSES, role_name
 from mendq.model.queue import partition_of, parts_of
 
 
@@ -24,7 +24,7 @@ class AccountAndRegion:
         account_part, _, name = principal_arn.partition(":role/")
         if not account_part.endswith(f":iam::{self.account}"):
             return None
-        for purpose in EVERY:
+        for purpose in ROLE_PURPOSES:
             if name == role_name(purpose, self.region):
                 return purpose
         return None

@@ -97,7 +97,7 @@ _DEFAULTS: Mapping[str, Any] = {"urgent": False, "next_step": {}}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Announced:
+class NotificationState:
     """What people got to know about a transition, and what a person does next.
 
     Args:
@@ -112,7 +112,7 @@ class Announced:
 
 
 @dataclass(frozen=True)
-class Case(Announced):
+class Case(NotificationState):
     """The newest transition of a case.
 
     Args:
@@ -247,7 +247,7 @@ class Case(Announced):
         """
         if self.is_final:
             return False
-        patience = None if self.goes_on else longest_in(self.state, timing)
+        patience = None if self.goes_on else longest_stay_in(self.state, timing)
         return patience is None or now < self.at + patience + GRACE
 
     def moved(self, to: State, reason: str, now: datetime, **over: Any) -> Case:
@@ -333,7 +333,7 @@ def _check_evidence(evidence: Any, at: datetime) -> None:
             raise TypeError("its evidence's requests is no list of texts by name")
 
 
-class Said(TypedDict):
+class OpeningDetails(TypedDict):
     """Why a case opened, who opened it, and the refusal's code if there is one."""
 
     reason: str
@@ -341,7 +341,7 @@ class Said(TypedDict):
     code: NotRequired[str]
 
 
-def opened(  # noqa: PLR0913 - each is one column of the transition
+def start_case(  # noqa: PLR0913 - each is one column of the transition
     state: State,
     *,
     queue_arn: str,
@@ -350,7 +350,7 @@ def opened(  # noqa: PLR0913 - each is one column of the transition
     steps: tuple[AttributeStep, ...],
     now: datetime,
     previous: Case | None = None,
-    **said: Unpack[Said],
+    **said: Unpack[OpeningDetails],
 ) -> Case:
     """Return the first transition of a new case.
 
@@ -374,7 +374,7 @@ def opened(  # noqa: PLR0913 - each is one column of the transition
     )
 
 
-def longest_in(state: State, timing: Timing) -> timedelta | None:
+def longest_stay_in(state: State, timing: Timing) -> timedelta | None:
     """Return how long a case may stay in a state. None: until a person or the queue ends it."""
     hours = {
         State.PROPOSED: timing.proposal_hours,

@@ -11,14 +11,14 @@ from mendq.model.queue import (
     LONGEST_RETENTION_SECONDS,
     QUARANTINE_SUFFIX,
     RedriveAllow,
-    allow_of,
-    arn_beside,
+    arn_with_suffix,
+    parse_redrive_allow_policy,
     parts_of,
 )
 from mendq.model.steps import SetMaximumMessageSize
 
 
-def confirmed_among(
+def select_confirmed_sources(
     named_by: Iterable[str],
     dlq: Facts,
     consent: Consent,
@@ -31,7 +31,7 @@ def confirmed_among(
     and tag it, so a tag says nothing of a queue in a higher mode than that, nor of one whose
     policy names others or nobody. Whose tags say nothing is not asked for them.
     """
-    allowed = allow_of(dlq.attributes.get("RedriveAllowPolicy", ""))
+    allowed = parse_redrive_allow_policy(dlq.attributes.get("RedriveAllowPolicy", ""))
     mode = consent.mode_of(dlq.name, dlq.tags) or Mode.OBSERVE
     is_open = allowed is None or allowed.permission == "allowAll"
     tags_say = is_open and consent.tag_may_raise_to >= mode
@@ -45,7 +45,7 @@ def confirmed_among(
     return tuple(each for each in named_by if each in by_queue or is_managed(each))
 
 
-def keeping_attributes(source: Facts) -> dict[str, str]:
+def retention_and_encryption(source: Facts) -> dict[str, str]:
     """Messages are kept for 14 days and encrypted as the source's are.
 
     Without a key SQS encrypts a new queue with its own.
@@ -61,7 +61,7 @@ def attributes_of_dlq(source: Facts, dlq_arn: str) -> dict[str, str]:
 
     One that is made anew under a name that others may hold as well stays open to them.
     """
-    attributes = keeping_attributes(source)
+    attributes = retention_and_encryption(source)
     if source.is_fifo:
         by_content = source.attributes.get("ContentBasedDeduplication", "false")
         attributes |= {"FifoQueue": "true", "ContentBasedDeduplication": by_content}
@@ -76,12 +76,12 @@ LONGEST_BYTES = SetMaximumMessageSize.maximum
 
 def arn_of_quarantine(source_arn: str) -> str:
     """The ARN of the quarantine of a queue; raises ValueError where `source_arn` is none."""
-    return arn_beside(source_arn, QUARANTINE_SUFFIX)
+    return arn_with_suffix(source_arn, QUARANTINE_SUFFIX)
 
 
 def attributes_of_quarantine(source: Facts) -> dict[str, str]:
     """What the quarantine of this source is made with."""
-    attributes = keeping_attributes(source)
+    attributes = retention_and_encryption(source)
     return attributes | {"FifoQueue": "true"} if source.is_fifo else attributes
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
-from mendq.model.failed_call import FailedCall, RefusedBy, refused_by
+from mendq.model.failed_call import FailedCall, RefusedBy, refusing_policy
 
 # The calls that carry messages, and the action that allows each. A batch needs the permission of
 # the single call.
@@ -38,25 +38,25 @@ SEND_MESSAGE = "sqs:SendMessage"
 RECEIVE_MESSAGE = "sqs:ReceiveMessage"
 
 
-def granted_by(event_names: Iterable[str]) -> tuple[str, ...]:
+def actions_allowing(event_names: Iterable[str]) -> tuple[str, ...]:
     """Return the IAM actions that allow these calls, without calls that carry no messages."""
     actions = {_GRANTED_BY[name] for name in event_names if name in _GRANTED_BY}
     return tuple(sorted(f"sqs:{action}" for action in actions))
 
 
 # The IAM actions that moving messages needs, on the DLQ and on its source.
-MESSAGE_ACTIONS = granted_by(MESSAGE_TRAFFIC)
+MESSAGE_ACTIONS = actions_allowing(MESSAGE_TRAFFIC)
 
 
-def named(principals: Collection[str]) -> str:
+def name_first_few(principals: Collection[str]) -> str:
     """Name the first principals in a sentence, and say how many more there are."""
     more = len(principals) - _NAMED_AT_MOST
-    first = [_shortened(principal) for principal in list(principals)[:_NAMED_AT_MOST]]
+    first = [_shorten(principal) for principal in list(principals)[:_NAMED_AT_MOST]]
     names = ", ".join(first) or "a caller that CloudTrail does not name"
     return f"{names} and {more} more" if more > 0 else names
 
 
-def _shortened(principal: str) -> str:
+def _shorten(principal: str) -> str:
     """Return both ends of a long name. An IAM path may be 512 characters long."""
     if len(principal) <= _NAME_AT_MOST:
         return principal
@@ -77,7 +77,7 @@ def first_identity(principals: Iterable[str]) -> str | None:
     return None
 
 
-def are_strangers_to(account: str, principals: Iterable[str]) -> bool:
+def has_identity_outside(account: str, principals: Iterable[str]) -> bool:
     """Return True if one of them is an IAM role or user of another account."""
     identities = [principal for principal in principals if IDENTITY.fullmatch(principal)]
     return any(identity.split(":")[4] != account for identity in identities)
@@ -154,7 +154,7 @@ class Sighting:
             call.principal_arn,
             call.event_name,
             call.requested_visibility_seconds,
-            refused_by(call.error_code, call.error_message),
+            refusing_policy(call.error_code, call.error_message),
             error_code=call.raw_error_code,
             error_message=call.error_message[:MAXIMUM_MESSAGE],
             source_ip=call.source_ip,

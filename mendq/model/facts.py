@@ -13,8 +13,8 @@ from mendq.model.failed_call import RefusedBy
 from mendq.model.limits import Mode
 from mendq.model.metrics import Measurement
 from mendq.model.own_change import OwnChange
-from mendq.model.policy import Pinned
-from mendq.model.queue import number_in, parsed, parts_of, redrive_of
+from mendq.model.policy import CheckedPin
+from mendq.model.queue import number_in, parse_json_object, parse_redrive_policy, parts_of
 
 AWS_MANAGED_ALIAS = "alias/aws/sqs"
 
@@ -43,7 +43,7 @@ class SoleSource:
     soak_factor: float
 
 
-def moment_of(epoch_seconds: str | None) -> datetime | None:
+def parse_epoch_seconds(epoch_seconds: str | None) -> datetime | None:
     """A time as SQS spells it in its attributes."""
     return datetime.fromtimestamp(int(float(epoch_seconds)), UTC) if epoch_seconds else None
 
@@ -206,7 +206,7 @@ class QueueFacts:
     @property
     def dlq_arn(self) -> str | None:
         """None where no RedrivePolicy names one; it may be any text of a person's."""
-        redrive = parsed(self.attributes.get("RedrivePolicy")) or {}
+        redrive = parse_json_object(self.attributes.get("RedrivePolicy")) or {}
         named = redrive.get("deadLetterTargetArn")
         return named if isinstance(named, str) else None
 
@@ -229,17 +229,17 @@ class QueueFacts:
     @property
     def max_receive_count(self) -> int | None:
         """None where no RedrivePolicy counts."""
-        redrive = redrive_of(self.attributes.get("RedrivePolicy", ""))
+        redrive = parse_redrive_policy(self.attributes.get("RedrivePolicy", ""))
         return redrive.max_receive_count if redrive and redrive.max_receive_count > 0 else None
 
     @property
     def modified_at(self) -> datetime | None:
         """When the queue was last changed, by anybody, to the second."""
-        return moment_of(self.attributes.get("LastModifiedTimestamp"))
+        return parse_epoch_seconds(self.attributes.get("LastModifiedTimestamp"))
 
     @property
     def created_at(self) -> datetime | None:
-        return moment_of(self.attributes.get("CreatedTimestamp"))
+        return parse_epoch_seconds(self.attributes.get("CreatedTimestamp"))
 
     def made_after(self, moment: datetime | None) -> bool:
         """Whether it is another queue than the one of its name at that moment."""
@@ -265,7 +265,8 @@ class Facts(QueueFacts):
     counted), `stopped_consumers` are the functions behind disabled mappings, `measurement` is
     None where nobody asked or CloudWatch knew nothing, `move_task_running` whether a redrive moves
     messages into or out of it, `dlq_sources` the queues that name it as their DLQ and are believed
-    (`confirmed_among` in `mendq/model/dlq.py`), None where nobody asked, `unconfirmed_sources`
+    (`select_confirmed_sources` in `mendq/model/dlq.py`), None where nobody asked,
+    `unconfirmed_sources`
     those that are not, `approved_sources` those that a person approved a plan for, `dlq_namesake`
     what stands under the name that Mendq would give to a DLQ of this one, None where nobody asked,
     `open_symptoms` what cases are open about this queue and, of a DLQ, about its sources;
@@ -290,7 +291,7 @@ class Facts(QueueFacts):
     source_cases: tuple[Case, ...] = ()
     sole_source: SoleSource | None = None
     found: str = ""
-    pin: Pinned | None = None
+    pin: CheckedPin | None = None
     own_change: OwnChange | None = None
 
     @property
@@ -324,7 +325,7 @@ _DELAYING = frozenset(
 _OF_A_DLQ = frozenset({"dlq_messages_arriving", "dlq_messages_waiting"})
 
 
-def messages_of(symptom: str, facts: Facts) -> dict[str, int]:
+def count_affected_messages(symptom: str, facts: Facts) -> dict[str, int]:
     """How many messages a symptom has hit, as far as the facts tell; what they do not is left out.
 
     A delete too many is a message that was handled twice, which is an estimate.

@@ -52,7 +52,7 @@ _OTHER_NAMES = {
 }
 
 
-def canonical(raw_error_code: str) -> str:
+def canonical_code(raw_error_code: str) -> str:
     """The canonical code of any spelling; a code that nobody listed keeps its bare name."""
     bare = raw_error_code.rpartition("#")[2]
     bare = bare.removeprefix(QUERY_PREFIX).removesuffix(EXCEPTION_SUFFIX)
@@ -86,7 +86,7 @@ def may_be_cut(error_message: str) -> bool:
     return len(error_message.encode()) >= _CUT_AT_BYTES
 
 
-def reason_given(error_message: str, parameter: str) -> str | None:
+def refusal_reason(error_message: str, parameter: str) -> str | None:
     """SQS's reason for refusing `parameter`; None where the message has another form or is cut."""
     if not error_message.startswith("Value ") or may_be_cut(error_message):
         return None
@@ -154,7 +154,7 @@ _NAMED = {
 }
 
 
-def refused_by(error_code: str, error_message: str) -> RefusedBy | None:
+def refusing_policy(error_code: str, error_message: str) -> RefusedBy | None:
     """The policy behind an access denial (canonical code); None where the call is none."""
     if error_code == "VpceAccessDenied":
         return RefusedBy.VPC_ENDPOINT_POLICY
@@ -208,7 +208,7 @@ class FailedCall:
         It extends a message that is gone from a standard queue. The consumer's own delete may have
         been faster, or that of another consumer that received the message again.
         """
-        is_gone = reason_given(self.error_message, "ReceiptHandle") == OWN_DELETE
+        is_gone = refusal_reason(self.error_message, "ReceiptHandle") == OWN_DELETE
         is_invalid = self.error_code == "InvalidParameterValue"
         return is_gone and is_invalid and not queue.on_fifo(self.queue_arn)
 
@@ -256,7 +256,7 @@ def _failed_call(
     session = mapping_in(identity.get("sessionContext"))
     region = _text(detail, "awsRegion", 32) or _text(envelope, "region", 32)
     queue_arn = _queue_arn(detail, region)
-    error_code = canonical(raw_error_code)
+    error_code = canonical_code(raw_error_code)
     arn = _text(identity, "arn") or _stranger(detail, identity, error_code)
     principal_arn = encodable(principal_of(identity, arn)[:MAXIMUM_PRINCIPAL])
     return FailedCall(

@@ -30,7 +30,7 @@ from mendq.model.facts import Facts
 from mendq.model.limits import Timing
 from mendq.model.metrics import Measurement
 from mendq.model.own_change import OwnChange
-from mendq.model.queue import parts_of, redrive_of
+from mendq.model.queue import parse_redrive_policy, parts_of
 from mendq.model.steps import (
     AllowRedriveFrom,
     AttachDlq,
@@ -271,7 +271,11 @@ def dlq_named(steps: Iterable[Step]) -> str:
     for step in steps:
         if step["attribute"] == CreateDlq.attribute:
             return step["after"]
-        redrive = redrive_of(step["after"]) if step["attribute"] == AttachDlq.attribute else None
+        redrive = (
+            parse_redrive_policy(step["after"])
+            if step["attribute"] == AttachDlq.attribute
+            else None
+        )
         if redrive is not None:
             return redrive.dlq_arn
     return ""
@@ -385,7 +389,9 @@ def own_change(written: Case, step: Step, newest: Case) -> OwnChange:
     harm = harm_of(step)
     if harm is None:
         raise KeyError(step["attribute"])
-    redrive = redrive_of(step["after"]) if step["attribute"] == AttachDlq.attribute else None
+    redrive = (
+        parse_redrive_policy(step["after"]) if step["attribute"] == AttachDlq.attribute else None
+    )
     dlq_arn = dlq_named([step])
     words = {
         "queue": parts_of(written.queue_arn).name,

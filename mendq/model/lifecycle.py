@@ -17,8 +17,8 @@ The rules behind the order of the rows:
    no harm shows, and messages were deleted since. If the fault was in the configuration and no call
    failed, no deleted message is needed: a scan that does not find the fault again is the proof.
 5. Time comes last. It ends the cases that nothing else has ended, so that no case stays open for
-   ever. Each state has its own wait with its own condition; `longest_in` (mendq.model.case) gives
-   how long it is.
+   ever. Each state has its own wait with its own condition; `longest_stay_in` (mendq.model.case)
+   gives how long it is.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from mendq.model.case import (
     WROTE,
     Case,
     State,
-    longest_in,
+    longest_stay_in,
 )
 from mendq.model.evidence import Evidence
 from mendq.model.harms import OWN_CHANGE, sign_of
@@ -351,7 +351,7 @@ def _was_quiet(case: Case, evidence: VerificationEvidence, now: datetime) -> boo
 
 def _has_waited(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
     """Return True if the case has been in its state for as long as the settings allow."""
-    longest = longest_in(case.state, evidence.timing)
+    longest = longest_stay_in(case.state, evidence.timing)
     return longest is not None and now >= case.at + longest
 
 
@@ -426,7 +426,7 @@ def due_at(case: Case, evidence: VerificationEvidence, now: datetime) -> datetim
         return now if now <= case.at else now + CALL_AGAIN
     if case.state is State.VERIFIED:
         return case.at
-    longest = longest_in(case.state, evidence.timing)
+    longest = longest_stay_in(case.state, evidence.timing)
     is_measured = case.state in HARM_WATCHED and sign_of(case) is not None
     if case.state in PROVING:
         proven_at = quiet_at(case, evidence)
@@ -443,7 +443,7 @@ def due_at(case: Case, evidence: VerificationEvidence, now: datetime) -> datetim
     return due if longest is None else min(due, case.at + longest)
 
 
-class Mover(StrEnum):
+class TransitionActor(StrEnum):
     """Whose function moves the case."""
 
     FOLLOW_UP = "follow_up"
@@ -461,33 +461,33 @@ class ManualTransition:
     out_of: tuple[State, ...]
     into: State
     because: str
-    who: Mover
+    who: TransitionActor
 
 
 APPROVE = ManualTransition(
     out_of=(State.PROPOSED,),
     into=State.APPROVED,
-    who=Mover.PERSON,
+    who=TransitionActor.PERSON,
     because="a person approved the plan",
 )
 DECLINE = ManualTransition(
     out_of=(State.PROPOSED, State.APPROVED),
     into=State.DECLINED,
-    who=Mover.PERSON,
+    who=TransitionActor.PERSON,
     because="a person declined the plan; where it is still wanted it is proposed again, and pages "
     f"no sooner than {NOTIFIED_AGAIN_AFTER // timedelta(hours=1)} hours after its last page",
 )
 CLOSE = ManualTransition(
     out_of=LEFT_TO_A_PERSON,
     into=State.CLOSED,
-    who=Mover.PERSON,
+    who=TransitionActor.PERSON,
     because="a person closed it",
 )
 # No other transition ends such a case: follow_up does not know what its symptom needs.
 CLOSE_UNKNOWN = ManualTransition(
     out_of=tuple(state for state in State if state not in FINAL),
     into=State.CLOSED,
-    who=Mover.PERSON,
+    who=TransitionActor.PERSON,
     because="a person closed it: this Mendq knows its symptom no more",
 )
 
@@ -495,43 +495,43 @@ MANUAL_TRANSITIONS = (
     ManualTransition(
         out_of=(),
         into=State.OBSERVED,
-        who=Mover.HEAL,
+        who=TransitionActor.HEAL,
         because="the mode is observe: this is what it would have done",
     ),
     ManualTransition(
         out_of=(),
         into=State.REFUSED,
-        who=Mover.HEAL,
+        who=TransitionActor.HEAL,
         because="the queue's own facts or a guardrail speak against it",
     ),
     ManualTransition(
         out_of=(),
         into=State.PROPOSED,
-        who=Mover.HEAL,
+        who=TransitionActor.HEAL,
         because="mode, autonomy or the plan want a person to see it first",
     ),
     ManualTransition(
         out_of=(),
         into=State.APPROVED,
-        who=Mover.HEAL,
+        who=TransitionActor.HEAL,
         because="settings let another Lambda write it without a person",
     ),
     ManualTransition(
         out_of=(),
         into=State.APPLIED,
-        who=Mover.HEAL,
+        who=TransitionActor.HEAL,
         because="the change stands in the queue",
     ),
     ManualTransition(
         out_of=(),
         into=State.ESCALATED,
-        who=Mover.HEAL,
+        who=TransitionActor.HEAL,
         because="a person has to act: Mendq may not, or cannot",
     ),
     ManualTransition(
         out_of=(),
         into=State.OVERRIDDEN,
-        who=Mover.HEAL,
+        who=TransitionActor.HEAL,
         because="somebody else overruled what Mendq had written",
     ),
     APPROVE,
@@ -541,55 +541,55 @@ MANUAL_TRANSITIONS = (
     ManualTransition(
         out_of=CALLING,
         into=State.APPLIED,
-        who=Mover.OWNER,
+        who=TransitionActor.OWNER,
         because="facts and guardrails, asked anew, agree",
     ),
     ManualTransition(
         out_of=CALLING,
         into=State.OVERRIDDEN,
-        who=Mover.OWNER,
+        who=TransitionActor.OWNER,
         because="somebody else overruled what Mendq had written",
     ),
     ManualTransition(
         out_of=(State.APPROVED,),
         into=State.EXPIRED,
-        who=Mover.OWNER,
+        who=TransitionActor.OWNER,
         because="by now the plan is another, or may not be made",
     ),
     ManualTransition(
         out_of=(State.INEFFECTIVE,),
         into=State.ESCALATED,
-        who=Mover.OWNER,
+        who=TransitionActor.OWNER,
         because="no further step is within the bounds",
     ),
     ManualTransition(
         out_of=(State.APPLIED,),
         into=State.VERIFIED,
-        who=Mover.OWNER,
+        who=TransitionActor.OWNER,
         because="every DLQ message went back, or lies in quarantine",
     ),
     ManualTransition(
         out_of=(State.APPLIED,),
         into=State.ESCALATED,
-        who=Mover.OWNER,
+        who=TransitionActor.OWNER,
         because="a redrive was halted, or a restored policy is public",
     ),
     ManualTransition(
         out_of=(State.ESCALATED,),
         into=State.ESCALATED,
-        who=Mover.HEAL,
+        who=TransitionActor.HEAL,
         because="by now others' calls fail",
     ),
     ManualTransition(
         out_of=HAS_WRITTEN,
         into=State.ROLLED_BACK,
-        who=Mover.ROLLBACK,
+        who=TransitionActor.ROLLBACK,
         because="what it wrote was taken back",
     ),
     ManualTransition(
         out_of=(*HAS_WRITTEN, State.APPROVED),
         into=State.OVERRIDDEN,
-        who=Mover.NEXT_RUN,
+        who=TransitionActor.NEXT_RUN,
         because="a run died at its write, and what stands there may be a person's",
     ),
 )

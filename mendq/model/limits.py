@@ -44,7 +44,7 @@ class TagUnreadable(Exception):
     """A tag of ours holds no number of seconds; names the tag and the remedy."""
 
 
-def seconds_tag(tags: Mapping[str, str], key: str) -> int | None:
+def read_seconds_tag(tags: Mapping[str, str], key: str) -> int | None:
     """The seconds a tag names; None where it is absent. Raises TagUnreadable."""
     text = tags.get(key)
     if text is None:
@@ -54,7 +54,7 @@ def seconds_tag(tags: Mapping[str, str], key: str) -> int | None:
     return int(text)
 
 
-def deployed_by(tags: Mapping[str, str]) -> dict[str, str]:
+def cloudformation_resource(tags: Mapping[str, str]) -> dict[str, str]:
     """`stack` and `resource`, its logical id: each where a CloudFormation stack owns the queue."""
     named = {"stack": tags.get(_STACK), "resource": tags.get(_RESOURCE)}
     return {name: text[:_MOST] for name, text in named.items() if text and named["stack"]}
@@ -70,7 +70,7 @@ DRILL_TAG = "mendq:drill"
 DRILL_QUEUE = "mendq-drill-"
 
 
-def counted_as(symptom: str, tags: Mapping[str, str]) -> str:
+def mass_symptom_key(symptom: str, tags: Mapping[str, str]) -> str:
     """Under which word a queue's symptom counts as one of many.
 
     Drills count among themselves: they stop nobody else's queue, and a tag set on every queue

@@ -22,7 +22,7 @@ PERIOD = timedelta(minutes=1)
 REACHES_BACK = LONGEST + CLOUDWATCH_LAG + PERIOD
 
 
-class Asked(NamedTuple):
+class QueueMetric(NamedTuple):
     """A metric of one queue, which is billed by itself."""
 
     metric: str
@@ -32,35 +32,35 @@ class Asked(NamedTuple):
 
 
 # By what a series is called here.
-KINDS: Mapping[str, Mapping[str, Asked]] = {
+KINDS: Mapping[str, Mapping[str, QueueMetric]] = {
     "every queue": {
-        "sent": Asked("NumberOfMessagesSent", "Sum"),
-        "received": Asked("NumberOfMessagesReceived", "Sum"),
-        "deleted": Asked("NumberOfMessagesDeleted", "Sum"),
-        "visible": Asked("ApproximateNumberOfMessagesVisible", "Maximum"),
-        "in_flight": Asked("ApproximateNumberOfMessagesNotVisible", "Maximum"),
-        "delayed": Asked("ApproximateNumberOfMessagesDelayed", "Maximum"),
-        "age": Asked("ApproximateAgeOfOldestMessage", "Maximum"),
+        "sent": QueueMetric("NumberOfMessagesSent", "Sum"),
+        "received": QueueMetric("NumberOfMessagesReceived", "Sum"),
+        "deleted": QueueMetric("NumberOfMessagesDeleted", "Sum"),
+        "visible": QueueMetric("ApproximateNumberOfMessagesVisible", "Maximum"),
+        "in_flight": QueueMetric("ApproximateNumberOfMessagesNotVisible", "Maximum"),
+        "delayed": QueueMetric("ApproximateNumberOfMessagesDelayed", "Maximum"),
+        "age": QueueMetric("ApproximateAgeOfOldestMessage", "Maximum"),
     },
-    "FIFO": {"groups": Asked("ApproximateNumberOfGroupsWithInflightMessages", "Maximum")},
+    "FIFO": {"groups": QueueMetric("ApproximateNumberOfGroupsWithInflightMessages", "Maximum")},
     "receives": {
-        "received": Asked("NumberOfMessagesReceived", "Sum"),
-        "empty": Asked("NumberOfEmptyReceives", "Sum"),
+        "received": QueueMetric("NumberOfMessagesReceived", "Sum"),
+        "empty": QueueMetric("NumberOfEmptyReceives", "Sum"),
     },
     # Sends that SQS dropped.
-    "repeated sends": {"deduplicated": Asked("NumberOfDeduplicatedSentMessages", "Sum")},
+    "repeated sends": {"deduplicated": QueueMetric("NumberOfDeduplicatedSentMessages", "Sum")},
     "message groups": {
-        "noisy": Asked("ApproximateNumberOfNoisyGroups", "Maximum"),
-        "quiet": Asked("ApproximateNumberOfMessagesVisibleInQuietGroups", "Maximum"),
-        "quiet_age": Asked("ApproximateAgeOfOldestMessageInQuietGroups", "Maximum"),
+        "noisy": QueueMetric("ApproximateNumberOfNoisyGroups", "Maximum"),
+        "quiet": QueueMetric("ApproximateNumberOfMessagesVisibleInQuietGroups", "Maximum"),
+        "quiet_age": QueueMetric("ApproximateAgeOfOldestMessageInQuietGroups", "Maximum"),
     },
-    "processing": {"processing": Asked("ProcessingSeconds", "p99", "Mendq/Consumer", 3600)},
+    "processing": {"processing": QueueMetric("ProcessingSeconds", "p99", "Mendq/Consumer", 3600)},
 }
 # Nothing else tells of these which queues have them: CloudWatch lists the first series of each.
 LISTED = ("message groups", "processing")
 
 
-def series_of(kinds: Iterable[str]) -> Mapping[str, Asked]:
+def series_of(kinds: Iterable[str]) -> Mapping[str, QueueMetric]:
     """What is asked about a queue that has these kinds of series."""
     return {key: each for kind in kinds for key, each in KINDS[kind].items()}
 
@@ -106,7 +106,7 @@ class Window:
         return cls(since, until, begins_empty, at_once) if is_long else None
 
     @property
-    def series(self) -> Mapping[str, Asked]:
+    def series(self) -> Mapping[str, QueueMetric]:
         return series_of(self.kinds)
 
 

@@ -77,13 +77,13 @@ LEFT_OUT = (
     *("follow-up", "approve", "rollback", "scan"),
 )
 
-EVERY = (*LEFT_OUT, PROBE)
+ROLE_PURPOSES = (*LEFT_OUT, PROBE)
 
 
 # The name of a role, by its purpose and region: `mendq-heal-eu-west-1`.
 role_name = "mendq-{}-{}".format
 # The case bucket of an account and region, where an organization's hub reads it: by its name.
-case_bucket_named = "mendq-cases-{}-{}".format
+case_bucket_name = "mendq-cases-{}-{}".format
 
 PERIOD = timedelta(minutes=15)
 LEAST_FIXES = 3
@@ -103,7 +103,7 @@ def ceiling(limits: Limits) -> int:
     return CEILING_MINUTES * limits.writes_per_minute
 
 
-def fixes_being_verified(
+def count_fixes_being_verified(
     cases: Iterable[tuple[State, datetime]], now: datetime, limits: Limits
 ) -> int:
     """How many fixes of the last PERIOD an alarm on many of them waits for.

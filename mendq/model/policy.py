@@ -14,7 +14,7 @@ from typing import Any
 
 from mendq.model.evidence import to_text
 from mendq.model.json_text import finite_float, refuse_constant
-from mendq.model.queue import each_key_once
+from mendq.model.queue import refuse_repeated_keys
 
 EVERYBODY = "*"
 # SQS takes no longer one; what is longer is not read.
@@ -49,7 +49,7 @@ class Statement:
     def lets_everybody_in(self) -> bool:
         """Whether it allows anybody and no condition narrows who that is."""
         anybody = self.is_for_everybody or "Principal" in self.excepting
-        return self.allows and anybody and not any(map(_narrows, asked_in(self)))
+        return self.allows and anybody and not any(map(_narrows, conditions_of(self)))
 
 
 def statements_of(policy: str) -> tuple[Statement, ...] | None:
@@ -65,7 +65,7 @@ def statements_of(policy: str) -> tuple[Statement, ...] | None:
     try:
         document = json.loads(
             policy,
-            object_pairs_hook=each_key_once,
+            object_pairs_hook=refuse_repeated_keys,
             parse_constant=refuse_constant,
             parse_float=finite_float,
         )
@@ -116,10 +116,10 @@ def _policies_text(given: Any) -> str:
     return str(given)
 
 
-Asked = tuple[str, str, frozenset[str]]
+StatementCondition = tuple[str, str, frozenset[str]]
 
 
-def asked_in(statement: Statement) -> list[Asked]:
+def conditions_of(statement: Statement) -> list[StatementCondition]:
     """Operator, key and values of its conditions, in lower case."""
     return [
         (operator.lower(), key.lower(), frozenset(value.lower() for value in values))
@@ -185,7 +185,7 @@ def _keeps_outsiders_out(denial: Statement, grant: Statement, queue_arn: str) ->
     if denial.allows or not everybody or denial.excepting & {"Action", "Resource"}:
         return False
     actions = [EVERYBODY] if "Action" in grant.excepting else grant.actions
-    asked = [e for e in asked_in(denial) if e[1] not in _SERVICES or e[2] != {"false"}]
+    asked = [e for e in conditions_of(denial) if e[1] not in _SERVICES or e[2] != {"false"}]
     return (
         _is_on(denial, queue_arn)
         and all(any(fits(own.lower(), it.lower()) for own in denial.actions) for it in actions)
@@ -194,14 +194,14 @@ def _keeps_outsiders_out(denial: Statement, grant: Statement, queue_arn: str) ->
     )
 
 
-def _spares_somebody(asked: Asked) -> bool:
+def _spares_somebody(asked: StatementCondition) -> bool:
     """Whether a deny under it hits all but those named; a key that is missing is not named."""
     how, key, values = asked
     how, negated, more = how.removeprefix("forallvalues:").removesuffix("ifexists").partition("not")
     return bool(negated) and ":" not in how and _narrows((how + more, key, values))
 
 
-def _narrows(asked: Asked) -> bool:
+def _narrows(asked: StatementCondition) -> bool:
     """Whether an allow under it holds for some alone; a key that is missing fulfils none."""
     how, key, values = asked
     how = how.removeprefix("foranyvalue:")
@@ -302,7 +302,7 @@ class QueueChange:
 
 
 @dataclass(frozen=True)
-class Pinned:
+class CheckedPin:
     """A pin as it was found: `doubt` says why it may not be restored, and is empty where it may.
 
     `pin` is None where it cannot be read; `passes` where CloudTrail will say more by itself;
@@ -319,7 +319,7 @@ class Pinned:
         return not self.doubt
 
 
-def doubt_at_once(
+def doubt_without_history(
     pin: Pin, queue_arn: str, created_at: datetime | None, now: datetime
 ) -> str | None:
     """What speaks against a pin before anybody is asked who changed the queue."""
@@ -334,9 +334,9 @@ def doubt_at_once(
     return None
 
 
-def judged(
+def check_pin(
     pin: Pin, changes: Sequence[QueueChange] | str, modified_at: datetime | None, now: datetime
-) -> Pinned:
+) -> CheckedPin:
     """The pin of a queue whose policy is another one now, after all that CloudTrail tells.
 
     `changes` are those since `pin.since` in any order, or why they are not known; `modified_at` is
@@ -344,7 +344,7 @@ def judged(
     must not be undone before it is heard of.
     """
     if isinstance(changes, str):
-        return Pinned(pin, f"nobody can say who changed the policy since: {changes}")
+        return CheckedPin(pin, f"nobody can say who changed the policy since: {changes}")
     later = sorted(
         (each for each in changes if each.at > pin.queue_modified_at + CLOCK_SKEW),
         key=lambda each: each.at,
@@ -353,15 +353,19 @@ def judged(
     of_others = [each for each in of_policy if not _deploys(each, pin)]
     if of_others:
         last = of_others[-1]
-        return Pinned(pin, f"{last.who} has changed it since ({last.event_name}, {_at(last.at)})")
+        return CheckedPin(
+            pin, f"{last.who} has changed it since ({last.event_name}, {_at(last.at)})"
+        )
     if modified_at is None:
-        return Pinned(pin, "SQS does not say when the queue was last changed")
+        return CheckedPin(pin, "SQS does not say when the queue was last changed")
     unheard = _unheard_of(later, modified_at, now)
     if unheard:
-        return Pinned(pin, *unheard)
+        return CheckedPin(pin, *unheard)
     if not of_policy:
-        return Pinned(pin, "the policy is another one, and CloudTrail knows nobody who changed it")
-    return Pinned(pin, changed=of_policy[-1])
+        return CheckedPin(
+            pin, "the policy is another one, and CloudTrail knows nobody who changed it"
+        )
+    return CheckedPin(pin, changed=of_policy[-1])
 
 
 def _deploys(change: QueueChange, pin: Pin) -> bool:

@@ -84,4 +84,4 @@ EMR_ARM_SHARE = 0.80
 EMR_VCPU_HOUR = Price(EMR_ARM_SHARE * EMR_X86_VCPU_HOUR, 1, "vCPU-hours of EMR on ARM", "emr")
 EMR_GB_HOUR = Price(EMR_ARM_SHARE * EMR_X86_GB_HOUR, 1, "GB-hours of EMR on ARM", "emr")
 
-EVERY = tuple(each for each in globals().values() if isinstance(each, Price))
+ALL_PRICES = tuple(each for each in globals().values() if isinstance(each, Price))

@@ -22,7 +22,7 @@ def is_quarantine(queue_name: str) -> bool:
     return queue_name.removesuffix(FIFO).endswith(QUARANTINE_SUFFIX)
 
 
-def parsed(text: str | None) -> dict[str, Any] | None:
+def parse_json_object(text: str | None) -> dict[str, Any] | None:
     """Return the JSON object in `text`; None if there is none, or it is nested too deep to read.
 
     A text with NaN, Infinity or a number that no double holds is no JSON.
@@ -36,7 +36,7 @@ def parsed(text: str | None) -> dict[str, Any] | None:
     return document if isinstance(document, dict) else None
 
 
-def each_key_once(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+def refuse_repeated_keys(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     """The object of these pairs, as a hook of `json.loads`; ValueError where a key comes again."""
     found: dict[str, Any] = {}
     for key, given in pairs:
@@ -151,7 +151,7 @@ LONGEST_NAME = 80
 LONGEST_RETENTION_SECONDS = 1_209_600
 
 
-def name_beside(source_name: str, suffix: str) -> str:
+def name_with_suffix(source_name: str, suffix: str) -> str:
     """The source's name with a suffix.
 
     Of a long name the beginning, and a few digits by which no two of them meet.
@@ -164,10 +164,10 @@ def name_beside(source_name: str, suffix: str) -> str:
     return f"{base}{suffix}{ending}"
 
 
-def arn_beside(source_arn: str, suffix: str) -> str:
+def arn_with_suffix(source_arn: str, suffix: str) -> str:
     """The ARN that goes with it; raises ValueError where `source_arn` is none."""
     source = parts_of(source_arn)
-    named = arn_of_name(name_beside(source.name, suffix), source.region, source.account)
+    named = arn_of_name(name_with_suffix(source.name, suffix), source.region, source.account)
     assert named is not None  # noqa: S101 - a queue's name with a suffix is one
     return named
 
@@ -190,7 +190,7 @@ class Redrive:
     @property
     def text(self) -> str:
         """As Mendq writes it and compares it: sorted, without white space."""
-        return spelled(
+        return to_compact_json(
             {"deadLetterTargetArn": self.dlq_arn, "maxReceiveCount": self.max_receive_count}
         )
 
@@ -206,7 +206,7 @@ class RedriveAllow:
     def text(self) -> str:
         """As Mendq writes it and compares it: sorted, without white space."""
         of_sources = {"sourceQueueArns": list(self.sources)} if self.sources else {}
-        return spelled({"redrivePermission": self.permission, **of_sources})
+        return to_compact_json({"redrivePermission": self.permission, **of_sources})
 
     def allows(self, source_arn: str) -> bool:
         return self.permission == "allowAll" or (
@@ -217,13 +217,13 @@ class RedriveAllow:
         return RedriveAllow(self.permission, tuple(sorted({*self.sources, *source_arns})))
 
 
-def spelled(document: Mapping[str, object]) -> str:
+def to_compact_json(document: Mapping[str, object]) -> str:
     return json.dumps(document, sort_keys=True, separators=(",", ":"))
 
 
-def redrive_of(text: str) -> Redrive | None:
+def parse_redrive_policy(text: str) -> Redrive | None:
     """What a RedrivePolicy says; None where SQS would take no such text."""
-    document = parsed(text) or {}
+    document = parse_json_object(text) or {}
     named, count = document.get("deadLetterTargetArn"), document.get("maxReceiveCount")
     if not isinstance(named, str) or isinstance(count, bool | float):
         return None
@@ -233,11 +233,11 @@ def redrive_of(text: str) -> Redrive | None:
         return None
 
 
-def allow_of(text: str) -> RedriveAllow | None:
+def parse_redrive_allow_policy(text: str) -> RedriveAllow | None:
     """What a RedriveAllowPolicy says; none means all. None where SQS would take no such text."""
     if not text:
         return RedriveAllow("allowAll")
-    document = parsed(text) or {}
+    document = parse_json_object(text) or {}
     permission, sources = document.get("redrivePermission"), document.get("sourceQueueArns", [])
     if not isinstance(permission, str) or not isinstance(sources, list):
         return None
@@ -248,7 +248,7 @@ def allow_of(text: str) -> RedriveAllow | None:
 
 def arn_of_dlq(source_arn: str) -> str:
     """The ARN of the DLQ that Mendq makes for a queue; ValueError where `source_arn` is none."""
-    return arn_beside(source_arn, DLQ_SUFFIX)
+    return arn_with_suffix(source_arn, DLQ_SUFFIX)
 
 
 def why_unfit_as_dlq(source_arn: str, dlq_arn: str) -> str | None:

@@ -12,7 +12,7 @@ from msgspec.structs import fields
 
 from mendq.model.case import Severity
 from mendq.model.limits import Bounds, Consent, Limits, Mode, Timing
-from mendq.model.queue import each_key_once
+from mendq.model.queue import refuse_repeated_keys
 from mendq.model.steps import Owner
 
 Text = Annotated[str, Meta(min_length=1)]
@@ -23,7 +23,7 @@ def read(text: str, kind: Any) -> Any:
     if kind in (Text, Text | None):
         return convert(text, kind)
     value = json.decode(text, type=kind)
-    given = plain_json.loads(text, object_pairs_hook=each_key_once)
+    given = plain_json.loads(text, object_pairs_hook=refuse_repeated_keys)
     if is_dataclass(value):
         if unknown := given.keys() - vars(value).keys():
             raise ValueError(f"nothing is called {', '.join(sorted(unknown))}")

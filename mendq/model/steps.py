@@ -11,9 +11,9 @@ from mendq.model.queue import (
     FEWEST_RECEIVES,
     MOST_RECEIVES,
     MOST_SOURCES,
-    allow_of,
     arn_of,
-    redrive_of,
+    parse_redrive_allow_policy,
+    parse_redrive_policy,
 )
 
 
@@ -264,11 +264,11 @@ class AttachDlq(DlqStep):
 
     @classmethod
     def meant(cls, text: str) -> str:
-        redrive = redrive_of(text)
+        redrive = parse_redrive_policy(text)
         return text if redrive is None else redrive.text
 
     def out_of_bounds(self) -> str | None:
-        redrive = redrive_of(self.after)
+        redrive = parse_redrive_policy(self.after)
         if self.before or redrive is None or arn_of(redrive.dlq_arn) is None:
             return f"{self.attribute} may go from nothing to a queue alone"
         if redrive.text != self.after:
@@ -288,11 +288,14 @@ class AllowRedriveFrom(DlqStep):
 
     @classmethod
     def meant(cls, text: str) -> str:
-        allowed = allow_of(text) if text else None
+        allowed = parse_redrive_allow_policy(text) if text else None
         return text if allowed is None else allowed.text
 
     def out_of_bounds(self) -> str | None:
-        before, after = allow_of(self.before), allow_of(self.after)
+        before, after = (
+            parse_redrive_allow_policy(self.before),
+            parse_redrive_allow_policy(self.after),
+        )
         if before is None or after is None or after.text != self.after:
             return f"{self.attribute} cannot be read"
         if (before.permission, after.permission) != ("byQueue", "byQueue"):

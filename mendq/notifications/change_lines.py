@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from mendq.model.case import QUEUE_DELETED, SILENT_DAYS, Case, State
 from mendq.model.dlq import attributes_of_dlq
 from mendq.model.facts import Facts
-from mendq.model.limits import deployed_by
-from mendq.model.queue import arn_of, parsed
+from mendq.model.limits import cloudformation_resource
+from mendq.model.queue import arn_of, parse_json_object
 from mendq.model.steps import CreateDlq, leaves_a_value
 from mendq.notifications.commands import (
     create_queue_command,
@@ -135,7 +135,7 @@ def template(case: Case, facts: Facts) -> tuple[Section, ...]:
     """Both values as the owner of the queue would write them; of what is overridden alone."""
     if State.OVERRIDDEN not in (case.state, case.code):
         return ()
-    owner_of = deployed_by(facts.tags)
+    owner_of = cloudformation_resource(facts.tags)
     stack, resource = (owner_of.get(each) for each in ("stack", "resource"))
     of_stack = f"CloudFormation stack {value(stack, 128)}" if stack else "no CloudFormation stack"
     lines = [
@@ -203,5 +203,5 @@ def _written(text: str) -> str:
     """
     if NUMBER.fullmatch(text) or text in ("true", "false"):
         return text
-    written = exact_json(parsed(text) or text) if 0 < len(text) <= _MOST_READ else ""
+    written = exact_json(parse_json_object(text) or text) if 0 < len(text) <= _MOST_READ else ""
     return written if len(written) <= _MOST_VALUE else ""

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from mendq.model.policy import digest_of
-from mendq.model.queue import parsed
+from mendq.model.queue import parse_json_object
 from mendq.notifications.text import compact_json, plain, value
 
 # Not configuration: counters, clocks, the queue's own name, and whether another queue exists.
@@ -58,7 +58,7 @@ def differences(known: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, 
 
 def as_json(name: str, text: str, most: int) -> str | None:
     """A policy or the like as compact JSON, cut; None for other attributes and what is no JSON."""
-    document = parsed(text) if name in _DOCUMENTS else None
+    document = parse_json_object(text) if name in _DOCUMENTS else None
     try:
         return compact_json(document, most) if document else None
     except RecursionError:
@@ -69,7 +69,7 @@ def in_short(name: str, text: str) -> str:
     """A value for a sentence: of a policy how long it is and a digest, never what stands in it."""
     if name not in _DOCUMENTS or not text:
         return text or "nothing"
-    statements = _listed((parsed(text) or {}).get("Statement") or [])
+    statements = _listed((parse_json_object(text) or {}).get("Statement") or [])
     how_long = f" of {len(statements)} statement(s)" if statements else ""
     return f"a policy{how_long} (sha256 {digest_of(text)[:_DIGEST]})"
 
@@ -85,9 +85,9 @@ def _of_attribute(name: str, was: str | None, now: str | None) -> list[str]:
 def _document(name: str, text: str | None) -> Any:
     """What is compared: a policy's statements by their names, another document, or the text."""
     if name == "Policy":
-        policy = parsed(text)
+        policy = parse_json_object(text)
         return text if policy is None else _by_statement(policy)
-    return (parsed(text) or text) if name in _DOCUMENTS and text else text
+    return (parse_json_object(text) or text) if name in _DOCUMENTS and text else text
 
 
 def _by_statement(policy: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from mendq.cases import items
 from mendq.cases.outbox import Notifier
 from mendq.cases.transactions import Table
 from mendq.model.case import Severity
-from mendq.model.failed_call import FailedCall, canonical
+from mendq.model.failed_call import FailedCall, canonical_code
 from mendq.model.settings import ProbeSettings
 from mendq.notifications.announcements import must_report_lost_probes
 from mendq.probe.probe import Probe, notification_of_lost
@@ -98,7 +98,7 @@ def _fail(clients: Clients, queue_url: str) -> None:
     try:
         clients.sqs.send_message(QueueUrl=queue_url, MessageBody="probe", MessageGroupId="probe")
     except ClientError as error:
-        if canonical(code_of(error)) == EXPECTED:
+        if canonical_code(code_of(error)) == EXPECTED:
             return
         raise ProbeNotSent(f"SQS refused the probe in another way: {error}") from error
     except BotoCoreError as error:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeVar
 from msgspec import Meta, Struct, ValidationError, convert, field, to_builtins
 from msgspec.structs import replace
 
-from mendq.model.queue import parsed
+from mendq.model.queue import parse_json_object
 
 # The attribute of a message that was sent back: the source, the redrive and the count, as JSON.
 REDRIVEN = "mendq.redrive"
@@ -219,7 +219,7 @@ def _read_mark(message: Message, name: str, kind: type[Mark]) -> Mark | None:
     if len(attribute.value) > LONGEST_MARK:
         return None
     try:
-        mark = convert(parsed(attribute.value), kind)
+        mark = convert(parse_json_object(attribute.value), kind)
     except ValidationError:
         return None
     return replace(mark, redrive_count=min(mark.redrive_count, MOST_REDRIVES))

@@ -25,7 +25,7 @@ from msgspec import Struct, field
 
 from mendq.aws.errors import PASSING, code_of, is_passing, looking
 from mendq.consumer import VisibilityHeartbeat
-from mendq.model.failed_call import canonical
+from mendq.model.failed_call import canonical_code
 from mendq.model.queue import FIFO, on_fifo
 from mendq.redrive.messages import UNANSWERED, Message, MessageAttribute, MoveResult, NotMoved
 
@@ -363,7 +363,7 @@ def send(sqs: SQSClient, messages: Sequence[Message], destination: Destination) 
     try:
         answer = sqs.send_message_batch(QueueUrl=destination.queue_url, Entries=entries)
     except (ClientError, BotoCoreError) as error:
-        code = canonical(code_of(error)) if isinstance(error, ClientError) else UNANSWERED
+        code = canonical_code(code_of(error)) if isinstance(error, ClientError) else UNANSWERED
         passes = is_passing(error) or code in _PASSING
         if not passes and code in _OF_ONE_MESSAGE and len(messages) > 1:
             return send_one_by_one(sqs, messages, destination)
@@ -404,7 +404,7 @@ def read_failure(message_id: str, entry: Mapping[str, Any] | None) -> NotMoved:
     """Return why a message did not go; `entry` is None if SQS did not mention it."""
     if entry is None:
         return NotMoved(message_id, UNANSWERED, "SQS said nothing of it", passes=True)
-    code = canonical(str(entry.get("Code", "")))
+    code = canonical_code(str(entry.get("Code", "")))
     passes = code in _PASSING or entry.get("SenderFault") is False
     return NotMoved(message_id, code, str(entry.get("Message", "")), passes)
 

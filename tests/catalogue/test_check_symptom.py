@@ -30,7 +30,7 @@ from mendq.catalogue.symptom import (
     ReportedSymptom,
 )
 from mendq.model.facts import Facts
-from mendq.model.limits import TagUnreadable, seconds_tag
+from mendq.model.limits import TagUnreadable, read_seconds_tag
 from mendq.model.queue import number_in
 from mendq.model.tags import QueueTag, TagValues
 
@@ -44,7 +44,7 @@ MAX_DELAY = QueueTag(
 def detect(facts: Facts) -> DetectedFault | None:
     """Return the fault if DelaySeconds is above what the tag allows."""
     try:
-        allowed = seconds_tag(facts.tags, MAX_DELAY.key)
+        allowed = read_seconds_tag(facts.tags, MAX_DELAY.key)
     except TagUnreadable:
         return None
     delay = number_in(facts.attributes, "DelaySeconds")

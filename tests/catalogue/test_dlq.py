@@ -29,7 +29,7 @@ from mendq.catalogue.examples import (
 from mendq.model.dlq import attributes_of_dlq
 from mendq.model.facts import Facts, QueueFacts
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal
-from mendq.model.queue import MOST_SOURCES, Redrive, RedriveAllow, allow_of
+from mendq.model.queue import MOST_SOURCES, Redrive, RedriveAllow, parse_redrive_allow_policy
 from mendq.model.steps import Owner
 from tests.catalogue.asking import (
     answer_to,
@@ -152,7 +152,7 @@ def test_as_many_are_let_in_as_fit_and_nobody_is_put_out(
         assert named_by <= allowed or len(allowed) == MOST_SOURCES
         return
     step = step_of(planned(DLQ_SOURCE_NOT_ALLOWED, facts))
-    wanted = allow_of(str(step.after))
+    wanted = parse_redrive_allow_policy(str(step.after))
     assert wanted is not None
     assert wanted.permission == "byQueue"
     added = set(wanted.sources) - allowed

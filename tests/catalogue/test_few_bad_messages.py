@@ -28,7 +28,13 @@ from mendq.model.facts import Facts, LambdaConsumer, QueueFacts
 from mendq.model.limits import Mode
 from mendq.model.metrics import Recent
 from mendq.model.plan import Ignore, Plan, Refusal, Refuse
-from mendq.model.queue import MAX_RECEIVE_COUNT, MOST_RECEIVES, Redrive, arn_of_dlq, redrive_of
+from mendq.model.queue import (
+    MAX_RECEIVE_COUNT,
+    MOST_RECEIVES,
+    Redrive,
+    arn_of_dlq,
+    parse_redrive_policy,
+)
 from tests.catalogue.asking import answer_to, found_in, planned, refused
 
 
@@ -49,7 +55,7 @@ def counts(sent: int, received: int, deleted: int, left: int, **over: Any) -> Fa
 def limit_of(plan: Plan | Refusal) -> int:
     """The maxReceiveCount that a plan sets."""
     assert isinstance(plan, Plan), plan
-    redrive = redrive_of(str(plan.steps[-1].after))
+    redrive = parse_redrive_policy(str(plan.steps[-1].after))
     assert redrive is not None
     return redrive.max_receive_count
 

@@ -22,7 +22,7 @@ from mendq.model.account_and_region import AccountAndRegion
 from mendq.model.evidence import MESSAGE_TRAFFIC
 from mendq.model.failed_call import OWN_DELETE
 from mendq.model.ignored_calls import why_ignored
-from mendq.model.names import EVERY, role_name
+from mendq.model.names import ROLE_PURPOSES, role_name
 from tests.catalogue.asking import caught_by, golden
 from tests.real_records import SQS_ERRORS, sqs_errors
 
@@ -90,7 +90,7 @@ def test_each_reason_to_ignore_a_call_is_given_for_a_call_of_its_own() -> None:
     assert why_ignored(late, match(late), HOME) is None
 
 
-@pytest.mark.parametrize("purpose", EVERY)
+@pytest.mark.parametrize("purpose", ROLE_PURPOSES)
 def test_every_role_of_ours_is_known_in_its_account_and_region(purpose: str) -> None:
     arn = f"arn:aws:iam::123456789012:role/{role_name(purpose, 'us-east-1')}"
     assert HOME.purpose_of(arn) == purpose

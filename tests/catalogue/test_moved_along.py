@@ -21,7 +21,7 @@ from mendq.catalogue.fifo.fifo_group_blocked import FIFO_GROUP_BLOCKED
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.decide import RecordTransition, decide
 from mendq.heal.situation import Situation
-from mendq.model.case import Case, State, opened
+from mendq.model.case import Case, State, start_case
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts, LambdaConsumer, QueueFacts
 from mendq.model.limits import Limits, Mode, Timing
@@ -265,7 +265,7 @@ def test_case_that_settings_approved_earlier_is_not_carried_out(
 ) -> None:
     """Before Mendq asked a person about it, settings could approve such a case."""
     steps = planned(symptom, facts).steps
-    by_settings = opened(
+    by_settings = start_case(
         State.APPROVED,
         queue_arn=facts.queue_arn,
         symptom=symptom.name,

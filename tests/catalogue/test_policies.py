@@ -21,7 +21,7 @@ from mendq.model.facts import Facts
 from mendq.model.failed_call import RefusedBy
 from mendq.model.limits import Mode
 from mendq.model.plan import Escalate, Plan, Retry
-from mendq.model.policy import Pin, Pinned, QueueChange, digest_of
+from mendq.model.policy import CheckedPin, Pin, QueueChange, digest_of
 from mendq.model.steps import RestorePolicy
 from tests.catalogue.asking import answer_to, golden, planned, refused
 from tests.catalogue.asking import policy_of as policy
@@ -225,12 +225,12 @@ def pin_of(text: str) -> Pin:
 
 
 CHANGE = QueueChange(AT, "SetQueueAttributes", ROLE, by_cloudformation=True)
-GOOD = Pinned(pin_of(BOTH), changed=CHANGE)
+GOOD = CheckedPin(pin_of(BOTH), changed=CHANGE)
 CHANGED = replace(GOOD, doubt="a person has changed it since")
-UNREADABLE = Pinned(None, "its pin cannot be read")
+UNREADABLE = CheckedPin(None, "its pin cannot be read")
 
 
-def overwritten(pinned: Pinned | None = GOOD, stands: str = EMPTIED, **over: Any) -> Facts:
+def overwritten(pinned: CheckedPin | None = GOOD, stands: str = EMPTIED, **over: Any) -> Facts:
     return called(LACKING, Policy=stands, pin=pinned, **over)
 
 
@@ -320,14 +320,14 @@ def test_while_cloudtrail_may_still_tell_the_events_come_again() -> None:
     st.frozensets(st.sampled_from(RefusedBy)) | st.just(frozenset({LACKING})),
     st.lists(st.sampled_from((ROLE, STRANGER, "", "x")), max_size=3).map(tuple),
     st.lists(st.sampled_from(sorted(MESSAGE_TRAFFIC)), max_size=3).map(tuple),
-    st.none() | st.builds(Pinned, st.sampled_from((BOTH, EMPTIED, "x")).map(pin_of), st.text()),
+    st.none() | st.builds(CheckedPin, st.sampled_from((BOTH, EMPTIED, "x")).map(pin_of), st.text()),
     st.sampled_from((BOTH, EMPTIED, "")),
 )
 def test_a_plan_writes_the_pinned_text_or_nothing(
     refused_by: frozenset[RefusedBy],
     principals: tuple[str, ...],
     event_names: tuple[str, ...],
-    pinned: Pinned | None,
+    pinned: CheckedPin | None,
     stands: str,
 ) -> None:
     asked = overwritten(pinned, stands, principals=principals, event_names=event_names)

@@ -20,7 +20,7 @@ from mendq.catalogue.symptom import (
     Symptom,
 )
 from mendq.model.facts import Facts
-from mendq.model.limits import TEAM_TAG, seconds_tag
+from mendq.model.limits import TEAM_TAG, read_seconds_tag
 from mendq.model.tags import QueueTag, TagValues
 from tests.catalogue.recorded_tags import undeclared_tags, unread_tags
 
@@ -36,7 +36,7 @@ def test_entry_declares_exactly_the_tags_that_its_examples_read(entry: Symptom) 
 
 
 def _detect_delay(facts: Facts) -> DetectedFault | None:
-    return DetectedFault("too long") if seconds_tag(facts.tags, MAX_EXAMPLE.key) else None
+    return DetectedFault("too long") if read_seconds_tag(facts.tags, MAX_EXAMPLE.key) else None
 
 
 def _example_symptom(*tags: QueueTag) -> ReportedSymptom:

@@ -12,7 +12,7 @@ from mendq.cases.finding import Finding, Scanned, with_managed
 from mendq.catalogue import examples
 from mendq.model.case import State
 from mendq.model.evidence import Evidence, Sighting
-from mendq.model.limits import deployed_by
+from mendq.model.limits import cloudformation_resource
 from tests.heal.situations import case
 
 PAGE = (Path(__file__).parents[2] / "docs" / "case-bucket.md").read_text("utf-8")
@@ -37,7 +37,11 @@ OF_A_STACK = {"aws:cloudformation:stack-name": "shop", "aws:cloudformation:logic
         (TRANSITION, case(State.APPLIED).document()),
         (
             EVIDENCE,
-            {**Evidence((Sighting.of(REFUSED),)).document(), **deployed_by(OF_A_STACK), **BESIDE},
+            {
+                **Evidence((Sighting.of(REFUSED),)).document(),
+                **cloudformation_resource(OF_A_STACK),
+                **BESIDE,
+            },
         ),
         (FINDINGS, with_managed(Scanned().document(examples.AT), (), whole=True)),
     ],

@@ -10,7 +10,7 @@ from mendq.cases.spread import Reach
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue import CATALOGUE, examples
 from mendq.heal.situation import Situation
-from mendq.model.case import Case, State, opened
+from mendq.model.case import Case, State, start_case
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts
 from mendq.model.limits import Limits, Mode, Timing
@@ -28,7 +28,7 @@ def evidence(*seconds_ago: float) -> Evidence:
 
 
 def case(state: State, age: timedelta = timedelta()) -> Case:
-    return opened(
+    return start_case(
         state,
         queue_arn=examples.QUEUE_ARN,
         symptom="visibility_timeout_too_short",

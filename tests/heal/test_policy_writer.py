@@ -18,7 +18,7 @@ from mendq.heal.restore_policy import PolicyWriter
 from mendq.model.case import State
 from mendq.model.facts import Facts
 from mendq.model.plan import Refusal
-from mendq.model.policy import Pin, Pinned, digest_of
+from mendq.model.policy import CheckedPin, Pin, digest_of
 from mendq.model.steps import AllowRedriveFrom, AttributeStep, RestorePolicy, SetVisibilityTimeout
 from tests.account.faults import calls_of, come_between
 from tests.heal.conftest import WORKER, Account
@@ -61,7 +61,7 @@ def pin_of(account: Account, queue: str) -> Pin:
     return found
 
 
-def facts_of(account: Account, queue: str, pinned: Pinned | None) -> Facts:
+def facts_of(account: Account, queue: str, pinned: CheckedPin | None) -> Facts:
     """The queue's current facts, with the pin that the plan was made from."""
     return Facts(queue, account.attributes(queue), {}, pin=pinned)
 
@@ -98,7 +98,7 @@ def test_writer_restores_the_pinned_text_if_nothing_speaks_against_it(
     account: Account, queue: str
 ) -> None:
     """Without this, the refusals below could all have the same unrelated cause."""
-    seen = facts_of(account, queue, Pinned(pin_of(account, queue)))
+    seen = facts_of(account, queue, CheckedPin(pin_of(account, queue)))
     assert write_steps(account, seen) is None
     assert policy_of(account, queue) == GRANTS
 
@@ -116,7 +116,7 @@ def put_pin_item(account: Account, queue: str, text: str) -> None:
 
 @pytest.mark.parametrize("text", ["[" * 30_000, "{}", "", "null"])
 def test_writer_refuses_if_the_pin_cannot_be_read(account: Account, queue: str, text: str) -> None:
-    seen = facts_of(account, queue, Pinned(pin_of(account, queue)))
+    seen = facts_of(account, queue, CheckedPin(pin_of(account, queue)))
     put_pin_item(account, queue, text)
     assert "its pin cannot be read" in get_refusal_reason(account, seen)
 
@@ -135,7 +135,7 @@ def test_writer_refuses_if_the_pin_cannot_be_read(account: Account, queue: str, 
 def test_writer_refuses_whatever_is_not_one_policy_step(
     account: Account, queue: str, steps: tuple[AttributeStep, ...]
 ) -> None:
-    seen = facts_of(account, queue, Pinned(pin_of(account, queue)))
+    seen = facts_of(account, queue, CheckedPin(pin_of(account, queue)))
     assert "only a policy is restored" in get_refusal_reason(account, seen, steps)
 
 
@@ -166,15 +166,15 @@ MEANWHILE: dict[str, Callable[[Account, str], None]] = {
 def test_writer_refuses_if_the_pin_was_changed_or_taken_away_meanwhile(
     account: Account, queue: str, meanwhile: str
 ) -> None:
-    seen = facts_of(account, queue, Pinned(pin_of(account, queue)))
+    seen = facts_of(account, queue, CheckedPin(pin_of(account, queue)))
     MEANWHILE[meanwhile](account, queue)
     assert "changed or taken away meanwhile" in get_refusal_reason(account, seen)
 
 
 @pytest.mark.parametrize("is_pinned", [True, False])
-@pytest.mark.parametrize("known", [None, Pinned(None)])
+@pytest.mark.parametrize("known", [None, CheckedPin(None)])
 def test_writer_refuses_if_the_plan_knew_no_pin(
-    account: Account, queue: str, known: Pinned | None, is_pinned: bool
+    account: Account, queue: str, known: CheckedPin | None, is_pinned: bool
 ) -> None:
     if not is_pinned:
         take_pin_away(account, queue)
@@ -184,7 +184,7 @@ def test_writer_refuses_if_the_plan_knew_no_pin(
 
 
 def test_writer_refuses_if_the_plan_knew_a_doubt(account: Account, queue: str) -> None:
-    doubtful = Pinned(pin_of(account, queue), "alice has changed it since")
+    doubtful = CheckedPin(pin_of(account, queue), "alice has changed it since")
     assert "alice has changed it since" in get_refusal_reason(
         account, facts_of(account, queue, doubtful)
     )
@@ -217,7 +217,7 @@ def test_writer_refuses_a_doubtful_pin_although_the_plan_saw_no_doubt(
     document = {**pin_of(account, queue).document(), **over}
     del document["expires_at"]
     put_pin_item(account, queue, json.dumps(document))
-    seen = facts_of(account, queue, Pinned(pin_of(account, queue)))
+    seen = facts_of(account, queue, CheckedPin(pin_of(account, queue)))
     assert because in get_refusal_reason(account, seen, now=account.now + later)
 
 
@@ -227,7 +227,7 @@ def test_writer_refuses_a_doubtful_pin_although_the_plan_saw_no_doubt(
 def test_writer_refuses_another_text_than_the_pinned_one(
     account: Account, queue: str, text: str
 ) -> None:
-    seen = facts_of(account, queue, Pinned(pin_of(account, queue)))
+    seen = facts_of(account, queue, CheckedPin(pin_of(account, queue)))
     step = RestorePolicy(EMPTIED, text)
     assert "is not the pinned text" in get_refusal_reason(account, seen, [step])
 

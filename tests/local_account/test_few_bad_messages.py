@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from local_account.process import LocalAccount
-from mendq.model.queue import redrive_of
+from mendq.model.queue import parse_redrive_policy
 from tests.local_account.queues import Queue, new_queue
 from tests.local_account.slow_consumers import found
 
@@ -96,7 +96,7 @@ def test_scan_proposes_limit_above_what_good_messages_need(
     finding = findings["given back eleven times", MISSING]
     assert finding["steps"], finding["why"]
     attach = finding["steps"][-1]
-    redrive = redrive_of(attach.partition(" -> ")[2])
+    redrive = parse_redrive_policy(attach.partition(" -> ")[2])
     assert redrive is not None, attach
     assert redrive.max_receive_count >= 3 * 12
 

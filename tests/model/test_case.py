@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from mendq.catalogue.examples import QUEUE_ARN
-from mendq.model.case import GRACE, Case, State, longest_in, opened
+from mendq.model.case import GRACE, Case, State, longest_stay_in, start_case
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.limits import Timing
 from mendq.model.steps import SetVisibilityTimeout
@@ -20,7 +20,7 @@ NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
 def case(state: State, age: timedelta = timedelta()) -> Case:
     """One that stands on three failed calls."""
     calls = (Sighting(NOW - timedelta(seconds=n), f"e{n}", "r", "p") for n in (1, 2, 3))
-    return opened(
+    return start_case(
         state,
         queue_arn=QUEUE_ARN,
         symptom="visibility_timeout_too_short",
@@ -55,7 +55,7 @@ def test_saying_the_same_is_state_code_and_steps() -> None:
 )
 def test_a_follow_up_that_is_down_keeps_no_case_open_for_ever(state: State) -> None:
     """`verified` has a longest stay for this alone: no row of the table waits in it."""
-    longest, one = longest_in(state, Timing()), case(state)
+    longest, one = longest_stay_in(state, Timing()), case(state)
     assert longest is not None
     assert one.is_open(one.at + longest, Timing())
     assert not one.is_open(one.at + longest + GRACE, Timing())

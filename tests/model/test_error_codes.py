@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mendq.catalogue import BY_NAME, examples, match
-from mendq.model.failed_call import CODES, KNOWN_CODES, canonical
+from mendq.model.failed_call import CODES, KNOWN_CODES, canonical_code
 
 QUERY = "AWS.SimpleQueueService."
 # A code, a call that plausibly gets it, its label, and its names in the two protocols: botocore's
@@ -27,7 +27,7 @@ DOCUMENTED = json.loads(Path(__file__).with_name("error_codes.json").read_text()
     ],
 )
 def test_an_unknown_code_stays_unknown_and_unlabelled(unknown: str) -> None:
-    assert canonical(unknown) not in KNOWN_CODES
+    assert canonical_code(unknown) not in KNOWN_CODES
     assert match(examples.failed_call("SendMessage", unknown)) is None
 
 
@@ -40,7 +40,7 @@ def test_every_spelling_has_one_code_and_its_label(documented: list[str]) -> Non
     spaces = ("com.amazonaws.sqs", "com.amazon.coral.service")
     namespaced = {f"{space}#{json_name}" for space in spaces}
     for spelling in {query_code, json_name, bare, f"{QUERY}{bare}", *suffixed, *namespaced}:
-        assert canonical(spelling) == code, spelling
+        assert canonical_code(spelling) == code, spelling
         symptom = match(examples.failed_call(event_name, spelling))
         assert symptom is not None
         assert symptom.name == label, spelling
@@ -52,11 +52,11 @@ def test_every_code_is_documented_known_to_the_api_s_model_and_seen_by_its_entry
     model = botocore.session.get_session().get_service_model("sqs")
     modelled = {shape.name for shape in model.error_shapes}
     assert len(modelled) >= 28
-    assert {each for each in modelled if canonical(each) not in KNOWN_CODES} == set()
+    assert {each for each in modelled if canonical_code(each) not in KNOWN_CODES} == set()
     for label, codes in CODES.items():
         assert {*codes} <= {way.error_code for way in BY_NAME[label].seen_as}
 
 
 @given(st.text(max_size=200))
 def test_reading_a_code_never_raises(raw_error_code: str) -> None:
-    assert canonical(canonical(raw_error_code)) is not None
+    assert canonical_code(canonical_code(raw_error_code)) is not None

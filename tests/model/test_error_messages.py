@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from mendq.model.failed_call import (
     RefusedBy,
     asks_for_deduplication_id,
-    reason_given,
-    refused_by,
+    refusal_reason,
+    refusing_policy,
     size_limit_bytes,
 )
 from tests.model.tables import table
@@ -33,7 +33,7 @@ def message(handle: str, reason: str = EXPIRED) -> str:
 def test_sqs_s_reason_is_read_behind_whatever_a_caller_writes(
     text: str, reason: str | None
 ) -> None:
-    assert reason_given(text, "ReceiptHandle") == reason
+    assert refusal_reason(text, "ReceiptHandle") == reason
 
 
 @pytest.mark.parametrize(
@@ -77,25 +77,25 @@ FORGED = denies("resource-based policy")
 
 @pytest.mark.parametrize("text", table("no policy named"))
 def test_what_names_no_policy_of_ours_says_nothing(text: str) -> None:
-    assert refused_by("AccessDenied", text) is RefusedBy.NOT_SAID
+    assert refusing_policy("AccessDenied", text) is RefusedBy.NOT_SAID
 
 
 @pytest.mark.parametrize(("ending", "policy"), table("endings"))
 def test_aws_s_documented_endings_name_the_policy(ending: str, policy: str) -> None:
     for resource in ("", f" on resource: {QUEUE}", f' on resource: "{QUEUE}"'):
         text = refusal(ending, resource=resource)
-        assert refused_by("AccessDenied", text) is RefusedBy[policy]
-        assert refused_by("KmsAccessDenied", text) is None, "another code is no denial"
+        assert refusing_policy("AccessDenied", text) is RefusedBy[policy]
+        assert refusing_policy("KmsAccessDenied", text) is None, "another code is no denial"
 
 
 def test_a_call_through_a_vpc_endpoint_says_it_with_its_code() -> None:
-    assert refused_by("VpceAccessDenied", "") is RefusedBy.VPC_ENDPOINT_POLICY
+    assert refusing_policy("VpceAccessDenied", "") is RefusedBy.VPC_ENDPOINT_POLICY
 
 
 @given(st.text(alphabet=st.characters(codec="utf-8"), max_size=200))
 def test_no_caller_s_name_moves_the_verdict_to_another_policy(name: str) -> None:
     text = refusal(OWN, user=f"{ROLE}{name}")
-    assert refused_by("AccessDenied", text) in {RefusedBy.IDENTITY_POLICY, RefusedBy.NOT_SAID}
+    assert refusing_policy("AccessDenied", text) in {RefusedBy.IDENTITY_POLICY, RefusedBy.NOT_SAID}
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_no_caller_s_name_moves_the_verdict_to_another_policy(name: str) -> None
 )
 def test_a_message_that_may_be_cut_says_nothing(length: int, policy: RefusedBy) -> None:
     named = refusal(f"{FORGED}: arn:", user="u" * 512, resource=f" on resource: {'r' * 256}")
-    assert refused_by("AccessDenied", named + "p" * (length - len(named))) is policy
+    assert refusing_policy("AccessDenied", named + "p" * (length - len(named))) is policy
 
 
 BEGUN = f"User: x is not authorized to perform: {ACTION}"
@@ -127,7 +127,7 @@ def test_twice_the_text_takes_less_than_three_times_as_long(head: str, repeated:
         text = f"{head}{(repeated * length)[: length - len(head) - 1]}\n"
         started = time.process_time()
         for _ in range(200):
-            refused_by("AccessDenied", text)
+            refusing_policy("AccessDenied", text)
         return time.process_time() - started
 
     once, twice = (min(seconds(length) for _ in range(7)) for length in (500, 1_000))

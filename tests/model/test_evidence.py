@@ -16,10 +16,10 @@ from mendq.model.evidence import (
     MAXIMUM_RETAINED,
     Evidence,
     Sighting,
-    are_strangers_to,
+    actions_allowing,
     first_identity,
-    granted_by,
-    named,
+    has_identity_outside,
+    name_first_few,
     to_text,
 )
 
@@ -111,22 +111,22 @@ STRANGER = "arn:aws-cn:iam::210987654321:role/x"
     ["", "events.amazonaws.com", f"{ROLE}\n", f"{ROLE} x", "arn:aws:sts::123456789012:x/y", "AIDA"],
 )
 def test_who_is_an_identity_of_iam_and_who_a_stranger(principal: str) -> None:
-    assert not are_strangers_to("123456789012", [principal, ROLE, USER])
-    assert are_strangers_to("123456789012", [principal, ROLE, STRANGER])
+    assert not has_identity_outside("123456789012", [principal, ROLE, USER])
+    assert has_identity_outside("123456789012", [principal, ROLE, STRANGER])
     assert first_identity([principal]) is None
     assert first_identity(["sns.amazonaws.com", principal, STRANGER, USER]) == STRANGER
 
 
 def test_a_batch_is_granted_by_the_single_action_once() -> None:
-    assert granted_by(["GetQueueUrl", "ReceiveMessageBatch", ""]) == ()
+    assert actions_allowing(["GetQueueUrl", "ReceiveMessageBatch", ""]) == ()
     both = ["ReceiveMessage", "ChangeMessageVisibilityBatch", "ChangeMessageVisibility"]
-    assert granted_by(both) == ("sqs:ChangeMessageVisibility", "sqs:ReceiveMessage")
+    assert actions_allowing(both) == ("sqs:ChangeMessageVisibility", "sqs:ReceiveMessage")
 
 
 def test_a_few_are_named() -> None:
-    assert named(()) == "a caller that CloudTrail does not name"
-    assert named("abc") == "a, b, c"
-    assert named("abcd") == "a, b, c and 1 more"
+    assert name_first_few(()) == "a caller that CloudTrail does not name"
+    assert name_first_few("abc") == "a, b, c"
+    assert name_first_few("abcd") == "a, b, c and 1 more"
 
 
 def _called(n: int) -> Sighting:

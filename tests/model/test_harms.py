@@ -11,7 +11,7 @@ import pytest
 from mendq.catalogue import BY_NAME
 from mendq.catalogue.examples import AT, DLQ_ARN, STANDARD_ARN, measurement, queue, source, vary
 from mendq.heal.undo import NEVER_PUT_BACK
-from mendq.model.case import Case, State, opened
+from mendq.model.case import Case, State, start_case
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts, QueueFacts
 from mendq.model.harms import (
@@ -133,7 +133,7 @@ def case_with(
     *steps: AttributeStep, symptom: str = "dlq_missing", queue_arn: str = STANDARD_ARN
 ) -> Case:
     """A case that has just written these steps."""
-    return opened(
+    return start_case(
         State.APPLIED,
         queue_arn=queue_arn,
         symptom=symptom,

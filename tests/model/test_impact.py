@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mendq.catalogue.examples import dlq, measurement, standard, with_dlq
-from mendq.model.facts import Facts, messages_of
+from mendq.model.facts import Facts, count_affected_messages
 
 RACE = measurement(sent=1_000, received=1_400, deleted=1_300)
 TOO_SHORT = "visibility_timeout_too_short"
@@ -25,14 +25,19 @@ TOO_SHORT = "visibility_timeout_too_short"
 def test_what_the_facts_tell_and_nothing_beside(
     symptom: str, facts: Facts, messages: dict[str, int]
 ) -> None:
-    assert messages_of(symptom, facts) == messages
+    assert count_affected_messages(symptom, facts) == messages
 
 
 def test_messages_that_died_of_receives_are_counted_where_the_receives_were() -> None:
     died = measurement(backlog_before=500, backlog_now=100, received=1_200, deleted=0)
     facts = with_dlq(3)
-    assert messages_of(TOO_SHORT, Facts(facts.queue_arn, facts.attributes, measurement=died)) == {
-        "dead": 400
-    }
+    assert count_affected_messages(
+        TOO_SHORT, Facts(facts.queue_arn, facts.attributes, measurement=died)
+    ) == {"dead": 400}
     few = measurement(backlog_before=500, backlog_now=100, received=100, deleted=0)
-    assert messages_of(TOO_SHORT, Facts(facts.queue_arn, facts.attributes, measurement=few)) == {}
+    assert (
+        count_affected_messages(
+            TOO_SHORT, Facts(facts.queue_arn, facts.attributes, measurement=few)
+        )
+        == {}
+    )

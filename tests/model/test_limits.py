@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from mendq.model.limits import Consent, Mode, TagUnreadable, deployed_by, seconds_tag
+from mendq.model.limits import (
+    Consent,
+    Mode,
+    TagUnreadable,
+    cloudformation_resource,
+    read_seconds_tag,
+)
 from tests.model.tables import table
 
 OBSERVE = Mode.OBSERVE
@@ -40,14 +46,14 @@ def test_a_tag_lowers_freely_and_raises_as_far_as_it_may(
 def test_a_stack_is_named_by_cloudformations_own_tags(
     tags: dict[str, str], named: dict[str, str]
 ) -> None:
-    assert deployed_by(tags) == named
+    assert cloudformation_resource(tags) == named
 
 
 @pytest.mark.parametrize(
     "text", ["", "0", "43201", "1000000", "-1", "1.5", "40 s", " 40", "\N{ARABIC-INDIC DIGIT FOUR}"]
 )
 def test_a_tag_names_whole_seconds_and_anything_else_is_named(text: str) -> None:
-    assert seconds_tag({}, "t") is None
-    assert [seconds_tag({"t": each}, "t") for each in ("1", "040", "43200")] == [1, 40, 43_200]
+    assert read_seconds_tag({}, "t") is None
+    assert [read_seconds_tag({"t": each}, "t") for each in ("1", "040", "43200")] == [1, 40, 43_200]
     with pytest.raises(TagUnreadable, match="the tag t must be a whole number"):
-        seconds_tag({"t": text}, "t")
+        read_seconds_tag({"t": text}, "t")

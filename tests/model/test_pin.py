@@ -19,9 +19,9 @@ from mendq.model.policy import (
     HOLDS,
     Pin,
     QueueChange,
+    check_pin,
     digest_of,
-    doubt_at_once,
-    judged,
+    doubt_without_history,
 )
 
 QUEUE = "arn:aws:sqs:us-east-1:123456789012:orders"
@@ -44,7 +44,7 @@ VISIBILITY = replace(BY_ALICE, at=CHANGED + MOMENT, of_policy=False)
 
 def good(*changes: QueueChange, pin: Pin = PIN, now: datetime = NOW) -> bool:
     """Whether the pin may be restored after these, the last of which SQS knows of as well."""
-    return judged(pin, changes, max(each.at for each in changes), now).is_good
+    return check_pin(pin, changes, max(each.at for each in changes), now).is_good
 
 
 def test_a_pin_s_document_gives_the_pin_back_and_its_digest_is_of_each_byte() -> None:
@@ -70,27 +70,27 @@ def test_a_pin_s_document_gives_the_pin_back_and_its_digest_is_of_each_byte() ->
 def test_what_is_wrong_with_a_pin_itself(
     pin: Pin, queue_arn: str, created_at: datetime | None, now: datetime, doubt: str | None
 ) -> None:
-    found = doubt_at_once(pin, queue_arn, created_at, now)
+    found = doubt_without_history(pin, queue_arn, created_at, now)
     assert (doubt in str(found)) if doubt else (found is None)
 
 
 @pytest.mark.parametrize("event_name", ["SetQueueAttributes", "AddPermission", "DeleteQueue"])
 def test_anybody_s_change_of_the_policy_ends_it(event_name: str) -> None:
-    found = judged(PIN, [replace(BY_ALICE, event_name=event_name)], CHANGED, NOW + HOUR)
+    found = check_pin(PIN, [replace(BY_ALICE, event_name=event_name)], CHANGED, NOW + HOUR)
     assert (found.is_good, found.passes) == (False, False)
     assert f"{ALICE} has changed it since ({event_name}, 2026-11-09 12:00:00 UTC)" in found.doubt
 
 
 def test_a_deployment_does_not_end_it_nor_do_other_attributes() -> None:
     by_role, before = replace(BY_ALICE, principal_arn=DEPLOYS), replace(DEPLOYED, at=CHANGED - HOUR)
-    assert judged(PIN, [DEPLOYED], CHANGED, NOW).changed == DEPLOYED
+    assert check_pin(PIN, [DEPLOYED], CHANGED, NOW).changed == DEPLOYED
     assert good(by_role)
     assert good(DEPLOYED, before)
     assert good(DEPLOYED, VISIBILITY)
     assert not good(by_role, pin=replace(PIN, automation=()))
     between = replace(BY_ALICE, at=CHANGED - HOUR / 2)
     assert not good(DEPLOYED, between, before), "a person between two deployments"
-    alone = judged(PIN, [VISIBILITY], VISIBILITY.at, NOW)
+    alone = check_pin(PIN, [VISIBILITY], VISIBILITY.at, NOW)
     assert "knows nobody who changed it" in alone.doubt
 
 
@@ -113,13 +113,13 @@ def test_a_change_that_cloudtrail_has_not_said_of_yet_is_waited_for_and_never_ov
     for changes in ([], [DEPLOYED]):
         for minutes, passes in ((19, True), (20, False)):
             at = a_person_after_it + timedelta(minutes=minutes)
-            found = judged(PIN, changes, a_person_after_it, at)
+            found = check_pin(PIN, changes, a_person_after_it, at)
             assert (found.is_good, found.passes) == (False, passes)
 
 
 def test_a_deployment_that_may_go_on_is_waited_for() -> None:
     announced = CHANGED + CLOUDTRAIL_TELLS_WITHIN
-    soon = judged(PIN, [DEPLOYED], CHANGED, announced - MOMENT)
+    soon = check_pin(PIN, [DEPLOYED], CHANGED, announced - MOMENT)
     assert (soon.is_good, soon.passes) == (False, True)
     assert "2026-11-09 12:20:00 UTC" in soon.doubt
     assert good(DEPLOYED, now=announced)
@@ -149,10 +149,10 @@ def test_what_is_no_document_of_a_pin_is_none(field: str) -> None:
 
 
 def test_what_is_not_known_is_no_good() -> None:
-    unknown = judged(PIN, "CloudTrail did not say", CHANGED, NOW)
+    unknown = check_pin(PIN, "CloudTrail did not say", CHANGED, NOW)
     assert "CloudTrail did not say" in unknown.doubt
     assert not unknown.passes
-    assert not judged(PIN, [DEPLOYED], None, NOW).is_good
+    assert not check_pin(PIN, [DEPLOYED], None, NOW).is_good
 
 
 def test_the_history_is_asked_for_by_sqs_s_clock_and_not_further_back_than_it_goes() -> None:
@@ -176,7 +176,7 @@ CHANGES = st.builds(
 def test_a_good_pin_was_only_overwritten_by_deployments(
     changes: list[QueueChange], modified_at: datetime
 ) -> None:
-    found = judged(PIN, changes, modified_at, NOW)
+    found = check_pin(PIN, changes, modified_at, NOW)
     if not found.is_good:
         return
     assert found.changed in changes

@@ -21,14 +21,14 @@ from mendq.model.queue import (
     DEFAULTS,
     Redrive,
     RedriveAllow,
-    allow_of,
     arn_of,
     arn_of_dlq,
     arn_of_url,
     is_quarantine,
+    parse_redrive_allow_policy,
+    parse_redrive_policy,
     parts_of,
     public_url,
-    redrive_of,
     why_unfit_as_dlq,
 )
 from tests.heal.conftest import moto_account
@@ -124,22 +124,22 @@ def test_one_of_our_making_fits_until_a_function_consumes_it(source_arn: str, ke
 
 @given(st.text() | POLICIES.map(json.dumps))
 def test_no_text_makes_a_reader_raise(text: str) -> None:
-    redrive, allowed = redrive_of(text), allow_of(text)
-    assert redrive is None or redrive_of(redrive.text) == redrive
-    assert allowed is None or allow_of(allowed.text) == allowed
+    redrive, allowed = parse_redrive_policy(text), parse_redrive_allow_policy(text)
+    assert redrive is None or parse_redrive_policy(redrive.text) == redrive
+    assert allowed is None or parse_redrive_allow_policy(allowed.text) == allowed
 
 
 @pytest.mark.parametrize(("text", "read"), table("redrive counts"))
 def test_a_redrive_policy_s_count_is_a_number_or_its_text(text: str, read: int | None) -> None:
-    assert redrive_of("[" * 100_000) is None
-    assert redrive_of(text) == (None if read is None else Redrive("a", read))
+    assert parse_redrive_policy("[" * 100_000) is None
+    assert parse_redrive_policy(text) == (None if read is None else Redrive("a", read))
 
 
 @pytest.mark.parametrize(("text", "allows"), table("who may name it"))
 def test_who_may_name_it_and_what_cannot_be_read_is_not_guessed(
     text: str, allows: bool | None
 ) -> None:
-    allowed = allow_of(text)
+    allowed = parse_redrive_allow_policy(text)
     assert (allowed and allowed.allows(STANDARD_ARN)) is allows
 
 

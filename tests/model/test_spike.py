@@ -9,7 +9,7 @@ import pytest
 from mendq.model.case import State
 from mendq.model.lifecycle import CLOUDTRAIL_LAG
 from mendq.model.limits import Limits
-from mendq.model.names import LEAST_FIXES, PERIOD, fixes_being_verified
+from mendq.model.names import LEAST_FIXES, PERIOD, count_fixes_being_verified
 from tests.model.tables import table
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -22,7 +22,7 @@ EARLIER = [(State.WATCHING, 20.0)] * LEAST_FIXES
 def waited_for(*cases: tuple[State, float]) -> int:
     """By state and the minutes since each was opened."""
     opened = [(State(state), NOW - minutes * MINUTE) for state, minutes in cases]
-    return fixes_being_verified(opened, NOW, LIMITS)
+    return count_fixes_being_verified(opened, NOW, LIMITS)
 
 
 def test_no_fix_proves_good_before_the_wait_is_over() -> None:

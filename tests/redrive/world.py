@@ -20,7 +20,7 @@ from mendq.aws.clients import Clients
 from mendq.cases.record import Notification, record_transition
 from mendq.heal.outcome import Outcome
 from mendq.heal.owners import request_about
-from mendq.model.case import Case, State, opened
+from mendq.model.case import Case, State, start_case
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts
 from mendq.model.limits import Bounds
@@ -260,7 +260,7 @@ def recorded(
         view = context.case_store.look(queue_arn, symptom, ())
         if case is None:
             sighted = Evidence.of([Sighting.of_measurement(account.now)])
-            case = opened(
+            case = start_case(
                 state,
                 reason="messages wait",
                 evidence=sighted,

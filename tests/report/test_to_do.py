@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mendq.catalogue import CATALOGUE
-from mendq.model.case import State, opened
+from mendq.model.case import State, start_case
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.queue import arn_of
 from mendq.report.html_page import page
@@ -109,6 +109,6 @@ def test_every_symptoms_case_can_be_named() -> None:
     about: dict[str, Any] = {"queue_arn": arn("orders"), "steps": (), "reason": "", "actor": "heal"}
     about |= {"evidence": Evidence((Sighting.of_measurement(now),)), "now": now}
     for symptom in (each.name for each in CATALOGUE):
-        case_id = opened(State.PROPOSED, symptom=symptom, **about).case_id
+        case_id = start_case(State.PROPOSED, symptom=symptom, **about).case_id
         made = _copied(kind="approve", case_id=case_id, symptom=symptom)
         assert made == f"mendq approve {case_id} --region us-east-1"

@@ -19,7 +19,7 @@ from mendq.catalogue.symptom import Symptom
 from mendq.catalogue.visibility.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
 from mendq.heal.decide import RecordTransition, WriteFix, decide
 from mendq.model.case import State
-from mendq.model.dlq import confirmed_among
+from mendq.model.dlq import select_confirmed_sources
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Need
 from mendq.model.limits import Consent, Mode
@@ -179,7 +179,7 @@ def test_who_is_believed(
     tags: dict[str, str], given: dict[str, Any], dlq: dict[str, str], *, is_believed: bool
 ) -> None:
     facts = vary(queue(queue_arn=STANDARD_ARN.replace("orders", "dead")), **dlq)
-    found = confirmed_among([STANDARD_ARN], facts, Consent(**given), lambda _: tags)
+    found = select_confirmed_sources([STANDARD_ARN], facts, Consent(**given), lambda _: tags)
     assert bool(found) is is_believed
 
 
@@ -188,7 +188,7 @@ def test_of_strangers_no_more_is_asked_than_their_names() -> None:
     facts, told = queue(queue_arn=f"{STANDARD_ARN}-dlq"), {STANDARD_ARN: dict[str, str]()}
     named_by, queues = (STRANGER, STANDARD_ARN), ("orders-dlq", "orders")
     consent, told_by = Consent(mode=HEAL, queues=queues), told.__getitem__
-    assert confirmed_among(named_by, facts, consent, told_by) == (STANDARD_ARN,)
+    assert select_confirmed_sources(named_by, facts, consent, told_by) == (STANDARD_ARN,)
 
 
 @pytest.mark.parametrize("more", [0, 1])

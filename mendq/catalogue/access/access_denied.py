@@ -22,12 +22,12 @@ from mendq.catalogue.symptom import (
     carries_messages,
     seen_as_labelled,
 )
-from mendq.model.evidence import are_strangers_to, granted_by, named
+from mendq.model.evidence import actions_allowing, has_identity_outside, name_first_few
 from mendq.model.facts import Facts, Need
 from mendq.model.failed_call import FailedCall, RefusedBy
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Plan, Refusal
-from mendq.model.policy import Pin, Pinned, QueueChange, digest_of
+from mendq.model.policy import CheckedPin, Pin, QueueChange, digest_of
 from mendq.model.queue import parts_of
 from mendq.model.steps import RestorePolicy
 
@@ -63,18 +63,18 @@ def _page(facts: Facts, about_the_pin: str) -> Refusal:
         _missing_grant(facts) if finding.code.endswith("_lacks_grant") else "",
         f"Other calls were refused by {others}" if others else "",
         about_the_pin,
-        f"Who called: {named(facts.principals)}",
+        f"Who called: {name_first_few(facts.principals)}",
     )
     return Escalate(finding.code, ". ".join(filter(None, sentences)), finding.command(facts))
 
 
 def _refused(facts: Facts) -> str:
-    actions = ", ".join(granted_by(facts.event_names)) or "the call"
+    actions = ", ".join(actions_allowing(facts.event_names)) or "the call"
     return f"{actions} on {facts.queue_arn} is refused"
 
 
 def _missing_grant(facts: Facts) -> str:
-    if are_strangers_to(parts_of(facts.queue_arn).account, facts.principals):
+    if has_identity_outside(parts_of(facts.queue_arn).account, facts.principals):
         return "A caller of another account needs it in the queue's policy and in its own"
     return "Of its own account, a caller needs it in one of the two: its own or the queue's"
 
@@ -112,7 +112,7 @@ _DEPLOYED = QueueChange(AT - timedelta(hours=1), "SetQueueAttributes", ROLE, by_
 
 
 def _overwritten(**pinned: Any) -> Facts:
-    pin = Pinned(_PIN, **pinned)
+    pin = CheckedPin(_PIN, **pinned)
     return _called(RefusedBy.NO_RESOURCE_POLICY, Policy=_STANDS, pin=pin)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from shlex import quote
 from typing import Any
 
-from mendq.model.evidence import IDENTITY, SEND_MESSAGE, granted_by, named
+from mendq.model.evidence import IDENTITY, SEND_MESSAGE, actions_allowing, name_first_few
 from mendq.model.facts import Facts, is_aws_managed
 from mendq.model.failed_call import RefusedBy
 from mendq.model.policy import EVERYBODY, statements_of
@@ -33,7 +33,7 @@ def who_called(event_name: str, queue_arn: str) -> str:
 def before_granting(facts: Facts) -> tuple[Section, ...]:
     """The sections of a denial's notification; no policy where no role or user is known."""
     callers = [each for each in facts.principals if IDENTITY.fullmatch(each)]
-    actions = granted_by(facts.event_names)
+    actions = actions_allowing(facts.event_names)
     least = _minimum(facts, callers, actions) if callers and actions else ()
     others = Section("WHO ELSE MAY BE CONCERNED", tuple(_others(facts, callers)))
     return others, Section("MINIMUM POLICY", tuple(least), cut=False)
@@ -45,7 +45,9 @@ def _others(facts: Facts, callers: Sequence[str]) -> Iterable[str]:
     statements = statements_of(facts.attributes.get("Policy", ""))
     granting = [each.principals.values() for each in statements or () if each.allows]
     theirs = sorted({who for kinds in granting for kind in kinds for who in kind} - {*callers})
-    who = "everybody" if EVERYBODY in theirs else named(theirs) if theirs else "nobody else"
+    who = (
+        "everybody" if EVERYBODY in theirs else name_first_few(theirs) if theirs else "nobody else"
+    )
     known = "cannot be read" if statements is None else f"lets in {plain(who, 400)}"
     yield f"its policy {known}"
     yield f"functions that read it: {command_line(consumers_of(queue_arn))}"

@@ -14,7 +14,7 @@ from mendq.catalogue.symptom import (
     carries_messages,
     seen_as_labelled,
 )
-from mendq.model.evidence import named
+from mendq.model.evidence import name_first_few
 from mendq.model.facts import Facts
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Ignore, Refusal
@@ -32,7 +32,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         f"{facts.queue_arn} does not exist and is still called: "
         "it was deleted, with the messages in it, or its name or region is wrong. "
         "SQS takes the same name again 60 s after the deletion. "
-        f"Who called: {named(facts.principals)}"
+        f"Who called: {name_first_few(facts.principals)}"
     )
     return Escalate("queue_gone", reason, who_called("DeleteQueue", facts.queue_arn))
 

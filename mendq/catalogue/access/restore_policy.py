@@ -5,18 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from mendq.model.evidence import IDENTITY, are_strangers_to, first_identity, granted_by, named
+from mendq.model.evidence import (
+    IDENTITY,
+    actions_allowing,
+    first_identity,
+    has_identity_outside,
+    name_first_few,
+)
 from mendq.model.facts import Facts
 from mendq.model.failed_call import RefusedBy
 from mendq.model.limits import Mode
 from mendq.model.plan import Plan, Refusal, Retry
 from mendq.model.policy import (
     EVERYBODY,
+    CheckedPin,
     Pin,
-    Pinned,
     Statement,
-    asked_in,
     concerns,
+    conditions_of,
     fits,
     statements_of,
 )
@@ -63,7 +69,7 @@ def _allows(statement: Statement, principal_arn: str, action: str, queue_arn: st
 
 
 def _may_deny(statement: Statement, principal_arn: str, action: str, queue_arn: str) -> bool:
-    if statement.allows or asked_in(statement) == _WITHOUT_TLS:
+    if statement.allows or conditions_of(statement) == _WITHOUT_TLS:
         return False
     to_it = "Principal" in statement.excepting or _may_name(statement, principal_arn)
     return to_it and concerns(statement, (action,), queue_arn)
@@ -125,7 +131,7 @@ def granted_by_the_pin(facts: Facts) -> str:
     if pinned is None or pinned.pin is None or not pinned.is_good:
         return ""
     pin, account = pinned.pin, parts_of(facts.queue_arn).account
-    if _pointless(pin.policy, stands, facts) or are_strangers_to(account, facts.principals):
+    if _pointless(pin.policy, stands, facts) or has_identity_outside(account, facts.principals):
         return ""
     return (
         f"{_the_pin(pin)} grants it, and {_overwritten_by(pinned)}. It is not put back, because "
@@ -146,7 +152,7 @@ def _pointless(policy: str, stands: str, facts: Facts) -> str:
 
 
 def _grants_it_to_all(policy: str, facts: Facts) -> bool:
-    actions = granted_by(facts.event_names)
+    actions = actions_allowing(facts.event_names)
     pairs = [(who, action) for who in facts.principals for action in actions]
     return bool(pairs) and all(
         grants(policy, who, action, facts.queue_arn) for who, action in pairs
@@ -155,16 +161,16 @@ def _grants_it_to_all(policy: str, facts: Facts) -> bool:
 
 def _the_pin(pin: Pin) -> str:
     return (
-        f"The policy that {named((pin.pinned_by,))} pinned on {pin.pinned_at:%Y-%m-%d} "
+        f"The policy that {name_first_few((pin.pinned_by,))} pinned on {pin.pinned_at:%Y-%m-%d} "
         f"(generation {pin.generation}, sha256 {pin.digest[:12]})"
     )
 
 
-def _overwritten_by(pinned: Pinned) -> str:
+def _overwritten_by(pinned: CheckedPin) -> str:
     change = pinned.changed
     if change is None:
         return "nobody is known to have overwritten it"
-    return f"{named((change.who,))} overwrote it at {change.at:%Y-%m-%d %H:%M} UTC"
+    return f"{name_first_few((change.who,))} overwrote it at {change.at:%Y-%m-%d %H:%M} UTC"
 
 
 def _queue_policy(facts: Facts) -> str:
@@ -174,7 +180,7 @@ def _queue_policy(facts: Facts) -> str:
 def _simulation(facts: Facts) -> str:
     """What IAM makes of the caller's own policies, its boundary and its organization's."""
     identity = first_identity(facts.principals)
-    actions = granted_by(facts.event_names)
+    actions = actions_allowing(facts.event_names)
     if identity is None or not actions:
         return _queue_policy(facts)
     return (

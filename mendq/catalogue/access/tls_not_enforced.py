@@ -11,9 +11,9 @@ from mendq.catalogue.symptom import (
     QueueNearMiss,
     ReportedSymptom,
 )
-from mendq.model.evidence import granted_by
+from mendq.model.evidence import actions_allowing
 from mendq.model.facts import Facts
-from mendq.model.policy import Statement, asked_in, statements_of
+from mendq.model.policy import Statement, conditions_of, statements_of
 
 _EVERYTHING = frozenset({"*", "sqs:*"})
 _WITHOUT_TLS = ("aws:securetransport", frozenset({"false"}))
@@ -37,7 +37,8 @@ def _refuses_without_tls(statement: Statement, facts: Facts) -> bool:
         and not statement.excepting
         and not _EVERYTHING.isdisjoint(action.lower() for action in statement.actions)
         and not {"*", facts.queue_arn}.isdisjoint(statement.resources)
-        and asked_in(statement) in ([("bool", *_WITHOUT_TLS)], [("boolifexists", *_WITHOUT_TLS)])
+        and conditions_of(statement)
+        in ([("bool", *_WITHOUT_TLS)], [("boolifexists", *_WITHOUT_TLS)])
     )
 
 
@@ -58,7 +59,7 @@ TLS_NOT_ENFORCED = ReportedSymptom(
     detection=Detection(detect, of_configuration=True),
     examples=lambda: (
         QueueExample("no policy at all", queue()),
-        QueueExample("it refuses sending alone", _queue(Action=granted_by(("SendMessage",)))),
+        QueueExample("it refuses sending alone", _queue(Action=actions_allowing(("SendMessage",)))),
         QueueExample("it refuses one role alone", _queue(Principal={"AWS": ROLE})),
         QueueExample("it refuses only from one address", _queue(Condition=_BY_TLS | _BY_ADDRESS)),
         QueueNearMiss("as AWS writes it", _queue()),

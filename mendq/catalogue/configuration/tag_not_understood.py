@@ -18,7 +18,7 @@ from mendq.catalogue.symptom import (
 )
 from mendq.catalogue.visibility.needed_timeout import MAX_PROCESSING_TAG, MAX_VISIBILITY_TAG
 from mendq.model.facts import Facts
-from mendq.model.limits import DRILL_TAG, MODE_TAG, TEAM_TAG, TagUnreadable, seconds_tag
+from mendq.model.limits import DRILL_TAG, MODE_TAG, TEAM_TAG, TagUnreadable, read_seconds_tag
 from mendq.model.tags import QueueTag, TagValues
 from mendq.notifications.text import first_of, value
 
@@ -46,7 +46,7 @@ def _mistakes_in(tag: QueueTag, text: str) -> Iterator[str]:
     says = f"the tag {tag.key} says {value(text, _MOST)}"
     if tag.values is TagValues.SECONDS:
         try:
-            seconds_tag({tag.key: text}, tag.key)
+            read_seconds_tag({tag.key: text}, tag.key)
         except TagUnreadable as unreadable:
             yield str(unreadable)
     elif tag.values is TagValues.TEAM:

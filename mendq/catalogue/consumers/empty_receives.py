@@ -18,7 +18,7 @@ from mendq.catalogue.symptom import (
     carries_messages,
     seen_as_labelled,
 )
-from mendq.model.evidence import RECEIVE_MESSAGE, granted_by
+from mendq.model.evidence import RECEIVE_MESSAGE, actions_allowing
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits, Mode
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal, Refuse
@@ -57,7 +57,7 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     quotas = quotas_command("sqs", facts.queue_arn)
     if not facts.found and not facts.event_names:
         return Ignore("need_already_met", "few receives are in vain by now")
-    if not facts.found and RECEIVE_MESSAGE not in granted_by(facts.event_names):
+    if not facts.found and RECEIVE_MESSAGE not in actions_allowing(facts.event_names):
         reason = (
             f"the throttled calls are {', '.join(facts.event_names)}: readers that wait longer "
             "would not make them fewer. Look at how callers retry, and at the account's rate"

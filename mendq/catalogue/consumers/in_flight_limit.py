@@ -12,7 +12,7 @@ from mendq.catalogue.symptom import (
     RefusalExample,
     SeenAs,
 )
-from mendq.model.evidence import named
+from mendq.model.evidence import name_first_few
 from mendq.model.facts import Facts
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Ignore, Refusal
@@ -34,7 +34,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         "consumers receive and do not delete. Let them delete what is done and receive less at "
         "once, or stop those that hang. A longer visibility timeout would make it worse: what "
         f"nobody deletes stays in flight for {facts.visibility_seconds:,} s. Long polling only "
-        f"hides the error. Who receives: {named(facts.principals)}"
+        f"hides the error. Who receives: {name_first_few(facts.principals)}"
     )
     command = get_attributes(facts.queue_arn, _IN_FLIGHT, "ApproximateNumberOfMessages")
     return Escalate("in_flight_full", reason, command)

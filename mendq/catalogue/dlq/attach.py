@@ -16,9 +16,9 @@ from mendq.model.queue import (
     MAX_RECEIVE_COUNT,
     MOST_RECEIVES,
     Redrive,
-    allow_of,
     arn_of_dlq,
     is_quarantine,
+    parse_redrive_allow_policy,
     parts_of,
     why_unfit_as_dlq,
 )
@@ -486,6 +486,7 @@ def _is_as_made(facts: Facts, namesake: QueueFacts) -> bool:
     allowed = wanted.pop("RedriveAllowPolicy")
     return (
         not any(stands.get(name) for name in POLICIES)
-        and allow_of(stands.get("RedriveAllowPolicy", "")) == allow_of(allowed)
+        and parse_redrive_allow_policy(stands.get("RedriveAllowPolicy", ""))
+        == parse_redrive_allow_policy(allowed)
         and all(stands.get(name) == value for name, value in wanted.items())
     )

@@ -17,7 +17,7 @@ from mendq.catalogue.symptom import (
     RefusalExample,
 )
 from mendq.catalogue.visibility.needed_timeout import MAX_PROCESSING_TAG
-from mendq.model.evidence import named
+from mendq.model.evidence import name_first_few
 from mendq.model.facts import Facts, Need
 from mendq.model.harms import OWN_CHANGE
 from mendq.model.limits import Limits
@@ -44,7 +44,7 @@ def detect(facts: Facts) -> DetectedFault | None:
         return None
     return DetectedFault(
         f"{counted(risen, 'more DLQ message')} in {span(measured.lasted)}, "
-        f"{measured.now.visible:,} in all, from {named(facts.source_arns)}"
+        f"{measured.now.visible:,} in all, from {name_first_few(facts.source_arns)}"
     )
 
 

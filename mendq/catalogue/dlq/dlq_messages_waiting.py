@@ -32,7 +32,7 @@ from mendq.catalogue.symptom import (
     RefusalExample,
 )
 from mendq.model.case import Case, State
-from mendq.model.evidence import named
+from mendq.model.evidence import name_first_few
 from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.limits import Limits
 from mendq.model.plan import Plan, Refusal
@@ -52,7 +52,9 @@ def detect(facts: Facts) -> DetectedFault | None:
     fixed = explained(facts).fixed
     if not fixed:
         return None
-    causes = named([f"{cause.symptom} at {parts_of(cause.queue_arn).name}" for cause in fixed[:2]])
+    causes = name_first_few(
+        [f"{cause.symptom} at {parts_of(cause.queue_arn).name}" for cause in fixed[:2]]
+    )
     left = time_left(facts)
     wait = "waits" if facts.visible == 1 else "wait"
     return DetectedFault(

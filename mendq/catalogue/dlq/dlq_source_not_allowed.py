@@ -12,11 +12,16 @@ from mendq.catalogue.symptom import (
     QueueNearMiss,
     RefusalExample,
 )
-from mendq.model.evidence import named
+from mendq.model.evidence import name_first_few
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal
-from mendq.model.queue import MOST_SOURCES, RedriveAllow, allow_of, why_unfit_as_dlq
+from mendq.model.queue import (
+    MOST_SOURCES,
+    RedriveAllow,
+    parse_redrive_allow_policy,
+    why_unfit_as_dlq,
+)
 from mendq.model.steps import AllowRedriveFrom
 from mendq.notifications.commands import get_attributes
 
@@ -28,7 +33,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     if not refused:
         return None
     return DetectedFault(
-        f"its {ATTRIBUTE} keeps out {named(refused)}, whose DLQ it is: what "
+        f"its {ATTRIBUTE} keeps out {name_first_few(refused)}, whose DLQ it is: what "
         "cannot be handled there is handed out again and again, and never becomes a message"
     )
 
@@ -52,12 +57,12 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     )
     reason = f"{found.because}. Whoever named the others may have left it out on purpose"
     if left := refused[len(fitting) :]:
-        reason += f". SQS takes {MOST_SOURCES} by name: {named(left)} would stay out"
+        reason += f". SQS takes {MOST_SOURCES} by name: {name_first_few(left)} would stay out"
     return Plan((step,), reason)
 
 
 def _allowed(facts: Facts) -> RedriveAllow | None:
-    return allow_of(facts.attributes.get(ATTRIBUTE, ""))
+    return parse_redrive_allow_policy(facts.attributes.get(ATTRIBUTE, ""))
 
 
 def _refused(facts: Facts) -> tuple[str, ...]:

@@ -11,21 +11,21 @@ from mendq.catalogue.symptom import (
     QueueNearMiss,
     ReportedSymptom,
 )
-from mendq.model.evidence import named
+from mendq.model.evidence import name_first_few
 from mendq.model.facts import Facts, Need
 
 
 def detect(facts: Facts) -> DetectedFault | None:
     """Return a fault if queues name this one as their DLQ and are not believed.
 
-    Any queue of an account may name any other. `confirmed_among` (`mendq/model/dlq.py`) says which
-    are believed.
+    Any queue of an account may name any other. `select_confirmed_sources` (`mendq/model/dlq.py`)
+    says which are believed.
     """
     if not facts.unconfirmed_sources:
         return None
     return DetectedFault(
-        f"it is named as the DLQ of {named(facts.unconfirmed_sources)}, and Mendq goes by none of "
-        "that: neither its RedriveAllowPolicy nor the settings confirm it"
+        f"it is named as the DLQ of {name_first_few(facts.unconfirmed_sources)}, and Mendq goes by "
+        "none of that: neither its RedriveAllowPolicy nor the settings confirm it"
     )
 
 

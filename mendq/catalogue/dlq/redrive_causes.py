@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from mendq.model.case import Case, State
-from mendq.model.evidence import granted_by
+from mendq.model.evidence import actions_allowing
 from mendq.model.facts import Facts, QueueFacts, is_aws_managed
 from mendq.model.lifecycle import GONE, UNMANAGED
 from mendq.model.limits import Consent, Mode
 from mendq.model.names import REDRIVE, role_name
-from mendq.model.policy import Statement, asked_in, concerns, fits, statements_of
+from mendq.model.policy import Statement, concerns, conditions_of, fits, statements_of
 from mendq.model.queue import partition_of, parts_of, why_unfit_as_dlq
 from mendq.model.tags import ON, REDRIVE_PERMISSION
 from mendq.notifications.text import counted
@@ -140,8 +140,8 @@ def keys_needed(who: str, dlq: QueueFacts, source: QueueFacts) -> str:
 
 
 # What moves messages, of the queue that they leave and of the one that they go to.
-LEAVING = granted_by(("DeleteMessage", "ReceiveMessage"))
-ARRIVING = granted_by(("SendMessage",))
+LEAVING = actions_allowing(("DeleteMessage", "ReceiveMessage"))
+ARRIVING = actions_allowing(("SendMessage",))
 
 REMEDY = (
     "except Mendq's redrive role by the further condition "
@@ -172,7 +172,7 @@ def _is_for_a_network(statement: Statement, queue_arn: str, actions: Sequence[st
     if statement.allows or not concerns(statement, actions, queue_arn):
         return False
     # Of an operator over many values, the operator itself.
-    asked = [(how.rpartition(":")[2], key, what) for how, key, what in asked_in(statement)]
+    asked = [(how.rpartition(":")[2], key, what) for how, key, what in conditions_of(statement)]
     networks = any(key in _NETWORK and _holds_elsewhere(how, what) for how, key, what in asked)
     return networks and not any(_excepts_us(*condition, queue_arn) for condition in asked)
 

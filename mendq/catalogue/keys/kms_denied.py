@@ -15,7 +15,7 @@ from mendq.catalogue.symptom import (
     RefusalExample,
     seen_as_labelled,
 )
-from mendq.model.evidence import RECEIVE_MESSAGE, SEND_MESSAGE, granted_by, named
+from mendq.model.evidence import RECEIVE_MESSAGE, SEND_MESSAGE, actions_allowing, name_first_few
 from mendq.model.facts import Facts, is_aws_managed, is_of_another_account
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Ignore, Refusal
@@ -29,7 +29,7 @@ def without_key(facts: Facts) -> Refusal:
 
     Taking a key off a queue does not touch the messages in it: they still need the old one.
     """
-    if RECEIVE_MESSAGE not in granted_by(facts.event_names):
+    if RECEIVE_MESSAGE not in actions_allowing(facts.event_names):
         return Ignore("not_encrypted_with_kms", "the queue has no KMS key (any more)")
     reason = (
         "the queue has no KMS key, but messages that came before that was changed are encrypted "
@@ -61,14 +61,14 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     key = facts.kms_key
     if key is None:
         return without_key(facts)
-    (code, whose), refused = _whose_matter(facts, key), named(facts.principals)
+    (code, whose), refused = _whose_matter(facts, key), name_first_few(facts.principals)
     reason = f"the key {key} is not granted. {_missing(facts)}. {whose}. Refused: {refused}"
     return Escalate(code, reason, get_key_policy(facts, key))
 
 
 def _missing(facts: Facts) -> str:
     """The grants that lack. Senders also decrypt: SQS checks the data key that it uses again."""
-    actions = granted_by(facts.event_names)
+    actions = actions_allowing(facts.event_names)
     sending, receiving = SEND_MESSAGE in actions, RECEIVE_MESSAGE in actions
     needed = []
     if sending or not receiving:

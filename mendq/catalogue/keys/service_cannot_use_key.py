@@ -13,16 +13,16 @@ from mendq.catalogue.symptom import (
     QueueExample,
     QueueNearMiss,
 )
-from mendq.model.evidence import granted_by, named
+from mendq.model.evidence import actions_allowing, name_first_few
 from mendq.model.facts import AWS_MANAGED_ALIAS, Facts, Need, is_aws_managed
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Refusal
-from mendq.model.policy import Statement, asked_in, statements_of
+from mendq.model.policy import Statement, conditions_of, statements_of
 from mendq.notifications.commands import get_attributes
 
 # The older way to let one in: everybody, as long as it comes from this topic, bucket or rule.
 _BY_SOURCE = frozenset({"events", "s3", "sns"})
-_SENDING = frozenset({"*", "sqs:*", *map(str.lower, granted_by(("SendMessage",)))})
+_SENDING = frozenset({"*", "sqs:*", *map(str.lower, actions_allowing(("SendMessage",)))})
 # A case of it is about the same key, and knows who was refused.
 SAID_BY = frozenset({"kms_denied"})
 
@@ -36,7 +36,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     if key is None or not is_aws_managed(key) or not senders or SAID_BY & facts.open_symptoms:
         return None
     return DetectedFault(
-        f"its policy lets {named(senders)} send, and its messages are encrypted with "
+        f"its policy lets {name_first_few(senders)} send, and its messages are encrypted with "
         f"{AWS_MANAGED_ALIAS}, which services can never use: what they send does not arrive"
     )
 
@@ -46,7 +46,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     reason = (
         f"{facts.found or 'services cannot use its key'}. It needs a customer managed key whose "
         "policy grants kms:GenerateDataKey and kms:Decrypt to "
-        f"{named(_services_that_send(facts))}, or SQS's own encryption "
+        f"{name_first_few(_services_that_send(facts))}, or SQS's own encryption "
         "(SqsManagedSseEnabled), which asks for no grant"
     )
     command = get_attributes(facts.queue_arn, "Policy", "KmsMasterKeyId")
@@ -68,7 +68,7 @@ def _services_in(statement: Statement) -> Iterator[str]:
     yield from statement.principals.get("Service", ())
     if not statement.is_for_everybody:
         return
-    for _, key, values in asked_in(statement):
+    for _, key, values in conditions_of(statement):
         if key == "aws:sourcearn":
             kinds = ((*value.split(":"), "", "", "")[2] for value in values)
             yield from (f"{kind}.amazonaws.com" for kind in kinds if kind in _BY_SOURCE)
@@ -103,7 +103,7 @@ SERVICE_CANNOT_USE_KEY = NotifiedSymptom(
         QueueNearMiss("a role of the account may use the key", _queue(Principal={"AWS": ROLE})),
         QueueNearMiss("a service is kept out", _queue(Effect="Deny")),
         QueueNearMiss(
-            "a service that may only receive", _queue(Action=granted_by(("ReceiveMessage",)))
+            "a service that may only receive", _queue(Action=actions_allowing(("ReceiveMessage",)))
         ),
         QueueNearMiss("its failed calls have opened a case", vary(_queue(), open_symptoms=SAID_BY)),
     ),

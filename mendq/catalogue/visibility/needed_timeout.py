@@ -9,7 +9,7 @@ from typing import Any, TypeGuard
 
 from mendq.model.case import Case
 from mendq.model.facts import Facts, LambdaConsumer
-from mendq.model.limits import Limits, Mode, TagUnreadable, seconds_tag
+from mendq.model.limits import Limits, Mode, TagUnreadable, read_seconds_tag
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal, Refuse
 from mendq.model.steps import SetVisibilityTimeout
 from mendq.model.tags import MAX_PROCESSING, MAX_VISIBILITY
@@ -66,7 +66,7 @@ def named(facts: Facts) -> list[VisibilityNeed]:
     https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
     """
     needs = [asked_for(each) for each in facts.lambda_consumers]
-    if (tagged := seconds_tag(facts.tags, MAX_PROCESSING_TAG)) is not None:
+    if (tagged := read_seconds_tag(facts.tags, MAX_PROCESSING_TAG)) is not None:
         seconds, because = with_room(tagged), f"the tag {MAX_PROCESSING_TAG} says {tagged:,} s"
         needs.append(VisibilityNeed(seconds, seconds, because, takes_seconds=tagged))
     return needs
@@ -144,7 +144,7 @@ def ceiling_seconds(facts: Facts, limits: Limits) -> int:
     """What no visibility timeout may go over: the queue's tag, else the account's; raises
     TagUnreadable.
     """
-    return seconds_tag(facts.tags, MAX_VISIBILITY_TAG) or limits.visibility_ceiling_seconds
+    return read_seconds_tag(facts.tags, MAX_VISIBILITY_TAG) or limits.visibility_ceiling_seconds
 
 
 def largest_unmet(facts: Facts, needs: list[VisibilityNeed]) -> VisibilityNeed | None:

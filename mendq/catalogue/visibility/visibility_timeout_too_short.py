@@ -33,7 +33,7 @@ from mendq.catalogue.symptom import (
 from mendq.catalogue.visibility import needed_timeout as visibility
 from mendq.catalogue.visibility.needed_timeout import MAX_PROCESSING_TAG
 from mendq.model.facts import Facts, Need, QueueFacts
-from mendq.model.failed_call import reason_given
+from mendq.model.failed_call import refusal_reason
 from mendq.model.limits import Mode
 from mendq.model.metrics import Measurement
 from mendq.model.queue import Redrive
@@ -45,7 +45,7 @@ _BY_HANDLE = frozenset({"DeleteMessage", "ChangeMessageVisibility"})
 
 
 def handle_has_expired(error_message: str) -> bool:
-    return reason_given(error_message, "ReceiptHandle") == EXPIRED
+    return refusal_reason(error_message, "ReceiptHandle") == EXPIRED
 
 
 def detect(facts: Facts) -> DetectedFault | None:

@@ -18,7 +18,7 @@ from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.scan.dry_run import MetricBudget
 from mendq.cli.scan.region_scan import RegionScan
 from mendq.model.facts import Facts, Need, QueueFacts
-from mendq.model.queue import DEFAULTS, number_in, parts_of, spelled
+from mendq.model.queue import DEFAULTS, number_in, parts_of, to_compact_json
 from mendq.notifications.configuration import configured
 
 Tags = Mapping[str, str]
@@ -73,7 +73,9 @@ class _Known(Struct, frozen=True):
     def texts(self) -> dict[str, str]:
         """As SQS spells them: a policy is its text."""
         given = self.attributes.items()
-        return configured({k: spelled(v) if isinstance(v, dict) else str(v) for k, v in given})
+        return configured(
+            {k: to_compact_json(v) if isinstance(v, dict) else str(v) for k, v in given}
+        )
 
 
 def read_configuration(path: Path) -> Configuration:

@@ -28,7 +28,7 @@ from mendq.heal.situation import Situation
 from mendq.model.case import Severity
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts
-from mendq.model.limits import MODE_TAG, OFF, Consent, Limits, Mode, Timing, counted_as
+from mendq.model.limits import MODE_TAG, OFF, Consent, Limits, Mode, Timing, mass_symptom_key
 from mendq.model.plan import Refusal
 from mendq.model.queue import parts_of
 from mendq.model.steps import Owner
@@ -101,7 +101,7 @@ class Backtest(Struct, frozen=True):
             return dict.fromkeys(Mode, _left_alone(WHY.get(incident.why, incident.why)))
         try:
             facts = self.configuration.look(incident.queue_arn, symptom.needs)
-            word = counted_as(symptom.name, facts.tags)
+            word = mass_symptom_key(symptom.name, facts.tags)
             gone = Spread.from_texts(noted[word].outdated(incident.at))
             new = Spread.from_texts(noted[word].missing([incident.queue_arn], incident.at))
             noted[word] = Spread(noted[word].notes - gone.notes | new.notes)

@@ -23,7 +23,14 @@ from mendq.cli.output import Yes, confirm
 from mendq.cli.queues import QueueName, require_queue, resolve_queue_arn
 from mendq.model.evidence import is_role
 from mendq.model.facts import Facts
-from mendq.model.policy import CLOUDTRAIL_TELLS_WITHIN, HOLDS, Pin, Pinned, digest_of, statements_of
+from mendq.model.policy import (
+    CLOUDTRAIL_TELLS_WITHIN,
+    HOLDS,
+    CheckedPin,
+    Pin,
+    digest_of,
+    statements_of,
+)
 from mendq.notifications.configuration import differences
 
 # What was just written may not be what is read yet:
@@ -178,7 +185,7 @@ def _pin_of(facts: Facts, generation: int, by: str, automation: tuple[str, ...])
     )
 
 
-def _advice(pinned: Pinned, facts: Facts, *, stands: bool) -> str:
+def _advice(pinned: CheckedPin, facts: Facts, *, stands: bool) -> str:
     """What to do about a pin in doubt; the difference was shown before."""
     if pinned.passes and facts.modified_at is not None:
         announced = facts.modified_at + CLOUDTRAIL_TELLS_WITHIN

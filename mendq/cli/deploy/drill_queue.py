@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from mendq.aws.errors import code_of
 from mendq.cli.exit_codes import CommandError, Exit
-from mendq.model.failed_call import canonical
+from mendq.model.failed_call import canonical_code
 from mendq.model.limits import DRILL_TAG
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class DrillQueue(Struct, frozen=True):
             try:
                 self.client.delete_message(QueueUrl=self.url, ReceiptHandle=handle)
             except ClientError as error:
-                if canonical(code_of(error)) != "InvalidParameterValue":
+                if canonical_code(code_of(error)) != "InvalidParameterValue":
                     raise
             else:
                 late = "SQS took a delete after the visibility timeout had ended"

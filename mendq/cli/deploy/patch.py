@@ -20,7 +20,7 @@ from mendq.cli.output import Output
 from mendq.heal.undo import written_by
 from mendq.lint.template import NotATemplate
 from mendq.model.case import Case, State
-from mendq.model.limits import deployed_by
+from mendq.model.limits import cloudformation_resource
 from mendq.model.steps import CreateDlq, leaves_a_value
 from mendq.notifications.change_lines import with_unit
 from mendq.notifications.configuration import NOT_SET, differences
@@ -54,7 +54,11 @@ def patch(
         history = find(call.account, case_id)
         case, values, made = history[-1], _values(history), bool(written_by(history))
         theirs = _theirs(call, history, values) if made and values else {}
-        owner = deployed_by(tags_shown(call.account.clients, case.queue_arn)) if values else {}
+        owner = (
+            cloudformation_resource(tags_shown(call.account.clients, case.queue_arn))
+            if values
+            else {}
+        )
     wanted = {name: each for name, each in values.items() if name not in theirs}
     found = _patched(template, case.queue_arn, wanted, owner, resource) if wanted else None
     changes = found.changes if found else []

@@ -17,7 +17,7 @@ from mendq.cli.output import format_minute, shorten_list
 from mendq.heal.approve import DECISIONS
 from mendq.heal.decide import UNTIL
 from mendq.model import lifecycle
-from mendq.model.case import PROVING, Case, State, longest_in
+from mendq.model.case import PROVING, Case, State, longest_stay_in
 from mendq.model.evidence import to_text
 from mendq.model.lifecycle import CALLING
 from mendq.model.limits import Timing
@@ -144,7 +144,7 @@ def runs_out_at(case: Case, timing: Timing | None) -> datetime | None:
     """Until when a person may approve it, or what was approved may be made; else None."""
     if timing is None or case.state not in WAITING:
         return None
-    longest = longest_in(case.state, timing)
+    longest = longest_stay_in(case.state, timing)
     return None if longest is None else case.at + longest
 
 

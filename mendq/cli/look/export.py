@@ -21,7 +21,7 @@ from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation, parse_folder
 from mendq.cli.queues import managed_queues
 from mendq.model.json_text import to_json
-from mendq.model.queue import parsed
+from mendq.model.queue import parse_json_object
 from mendq.notifications.configuration import configured
 
 DOCUMENTS = ("Policy", "RedrivePolicy", "RedriveAllowPolicy")
@@ -71,7 +71,7 @@ def document_text(queue: ManagedQueue, attributes: Mapping[str, str]) -> str:
     chosen: dict[str, Any] = dict(configured(attributes))
     for name in DOCUMENTS:
         if name in chosen:
-            chosen[name] = parsed(chosen[name]) or chosen[name]
+            chosen[name] = parse_json_object(chosen[name]) or chosen[name]
     document = {"queue_arn": queue.queue_arn, "attributes": chosen, "tags": dict(queue.tags)}
     return to_json(document, indent=2, sort_keys=True) + "\n"
 

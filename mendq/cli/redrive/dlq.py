@@ -23,7 +23,7 @@ from mendq.cli.redrive.route import Route, require_last
 from mendq.cli.redrive.work import look_at
 from mendq.model.evidence import to_text
 from mendq.model.facts import Facts
-from mendq.model.queue import is_quarantine, parts_of, redrive_of
+from mendq.model.queue import is_quarantine, parse_redrive_policy, parts_of
 from mendq.notifications.text import counted, plain
 from mendq.redrive.message_groups import MessageGroup, group_messages, outline
 from mendq.redrive.messages import Message
@@ -49,7 +49,7 @@ def dlq(
     with call.out.show_waiting("looking at the queues"):
         account = call.account
         messages = require_queue(account, resolve_queue_arn(account, queue))
-        if own := redrive_of(messages.attributes.get("RedrivePolicy", "")):
+        if own := parse_redrive_policy(messages.attributes.get("RedrivePolicy", "")):
             messages = require_queue(account, own.dlq_arn)
         require_last(messages)
         arns = source_arns_of(account.clients, messages.queue_arn)

@@ -23,14 +23,14 @@ from mendq.cli.queues import find_queue, resolve_queue_arn
 from mendq.cli.redrive.hold import require_over
 from mendq.model.dlq import arn_of_quarantine
 from mendq.model.facts import Facts
-from mendq.model.failed_call import canonical
+from mendq.model.failed_call import canonical_code
 from mendq.model.queue import (
     FIFO,
     QUARANTINE_SUFFIX,
     arn_of_name,
     is_quarantine,
+    parse_redrive_policy,
     parts_of,
-    redrive_of,
     why_unfit_as_dlq,
 )
 from mendq.model.steps import RedriveMessages
@@ -125,7 +125,7 @@ def route_to(account: Account, named: str, other: str, died_in: str | None) -> R
     sent there would not be consumed, or not be taken.
     """
     queue, instead = (movable(account, resolve_queue_arn(account, each)) for each in (named, other))
-    own = redrive_of(queue.attributes.get("RedrivePolicy", ""))
+    own = parse_redrive_policy(queue.attributes.get("RedrivePolicy", ""))
     if own and died_in is None:
         line = f"{queue.name} is there: without --to its messages go back to it, and with --from "
         raise CommandError(f"{line}{queue.name} they go to {instead.name} all the same", Exit.USAGE)
@@ -209,7 +209,7 @@ def _source_of(quarantine_arn: str) -> str:
 
 def require_last(messages: Facts) -> None:
     """To look at a message is to receive it, and what is received too often is moved on."""
-    if onward := redrive_of(messages.attributes.get("RedrivePolicy", "")):
+    if onward := parse_redrive_policy(messages.attributes.get("RedrivePolicy", "")):
         times = f"where SQS moves what is looked at {onward.max_receive_count} times"
         line = f"{messages.name} has a DLQ of its own, {times}: take its RedrivePolicy off first"
         raise CommandError(line, error_code="dlq_of_dlq")
@@ -256,5 +256,5 @@ def with_remedies(route: Route) -> Iterator[None]:
         if not isinstance(cause, ClientError):
             raise
         code, said = code_of(cause), describe_error(error)
-        helps = remedy(canonical(code), said, route)
+        helps = remedy(canonical_code(code), said, route)
         raise CommandError(f"{said}; {helps}" if helps else said, error_code=code) from error

@@ -60,7 +60,7 @@ from mendq.heal.outcome import Outcome
 from mendq.heal.situation import Situation
 from mendq.model.case import Case, State
 from mendq.model.facts import Facts, Need
-from mendq.model.limits import counted_as
+from mendq.model.limits import mass_symptom_key
 from mendq.model.plan import Refusal
 from mendq.model.prices import METRIC_ASKED
 from mendq.model.queue import parts_of
@@ -266,7 +266,7 @@ class DryRun(Struct, frozen=True, dict=True):
         """The queues by symptom; the scan counts a drill's among all, heal among drills."""
         shown = defaultdict[str, set[str]](set)
         for each in findings:
-            counted = counted_as(each.symptom, self._tags.get(each.queue_arn, {}))
+            counted = mass_symptom_key(each.symptom, self._tags.get(each.queue_arn, {}))
             for word in {each.symptom, counted}:
                 shown[word].add(each.queue_arn)
         return shown
@@ -305,7 +305,7 @@ class DryRun(Struct, frozen=True, dict=True):
         """The queues that heal would count. It does not count faults in configuration."""
         if _is_paced(symptom.name):
             return frozenset()
-        word = counted_as(symptom.name, tags)
+        word = mass_symptom_key(symptom.name, tags)
         return self._run.case_store.spread_to(shown.get(word, ()), word, self.now)
 
     def _facts(self, queue_arn: str, symptom: Symptom) -> Facts | None:

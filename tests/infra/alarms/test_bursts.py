@@ -18,7 +18,7 @@ from infra.alarms.fixes import HELD_AT_MOST, SETTLING
 from mendq.cases.table import OpenCase
 from mendq.model import names
 from mendq.model.limits import Limits
-from mendq.model.names import OwnMetric, fixes_being_verified
+from mendq.model.names import OwnMetric, count_fixes_being_verified
 from tests.infra.alarms.evaluator import Data, Evaluator, State
 from tests.infra.alarms.simulated import HOUR, at, healed, listed, own
 from tests.infra.synthesized import template_of
@@ -85,7 +85,7 @@ _TOGETHER = ("fixes-unusual", "fixes-many")
 
 def _waited_for(cases: Iterable[OpenCase], minute: int) -> float:
     opened = [(each.state, each.opened_at) for each in cases]
-    return float(fixes_being_verified(opened, at(minute), Limits()))
+    return float(count_fixes_being_verified(opened, at(minute), Limits()))
 
 
 @pytest.mark.parametrize("earlier", [[], EARLIER], ids=["", "after others"])

@@ -21,7 +21,7 @@ from infra.synthesis import new_app, staged_code
 from local_account.deployment import WAITING
 from local_account.process import LocalAccount
 from local_account.where import REGION
-from mendq.model.names import EVERY, role_name
+from mendq.model.names import ROLE_PURPOSES, role_name
 from tests.infra.stackset.published import STACK
 
 pytestmark = [pytest.mark.account, pytest.mark.long]
@@ -74,7 +74,7 @@ def outputs(account: LocalAccount) -> dict[str, str]:
 
 def test_every_role_carries_the_region_it_is_in(account: LocalAccount) -> None:
     roles = {each["RoleName"] for each in account.client("iam").list_roles()["Roles"]}
-    assert {role_name(each, REGION) for each in EVERY} <= roles
+    assert {role_name(each, REGION) for each in ROLE_PURPOSES} <= roles
 
 
 def test_the_parameters_reach_the_lambdas_and_the_topics(

@@ -15,7 +15,7 @@ from infra.packaging.wheels import ROOT
 from infra.stackset import publishing
 from infra.stackset.one_template import bucket_of, settings_for_many
 from infra.stackset.publishing import guard, publish
-from mendq.model.names import EVERY, role_name
+from mendq.model.names import ROLE_PURPOSES, role_name
 from tests.infra.permissions import decision
 from tests.infra.stackset.published import BUCKET, STACK, Deployed, folder_of, template_in
 from tests.infra.stackset.scripts import Answers, Run, option
@@ -194,7 +194,7 @@ def test_all_that_has_a_name_of_its_own_is_guarded() -> None:
         return [each for each in found if isinstance(each, str)]
 
     roles = names("AWS::IAM::Role", "RoleName")
-    assert len(roles) >= len(EVERY)
+    assert len(roles) >= len(ROLE_PURPOSES)
     for kind, key, action, arn in (
         ("AWS::IAM::Role", "RoleName", "iam:DeleteRole", f"arn:aws:iam::{ACCOUNT}:role/"),
         (
