@@ -1,7 +1,8 @@
-"""What the account says of itself, and what it can be told, beside AWS's calls.
+"""HTTP pages with which a client reads and changes the local account itself.
 
-Each page is a name below /_mendq/ and a function: GET shows what stands, PUT or POST with JSON
-changes or does it. Calls are signed like AWS's. docs/local-account.md lists them.
+Each page is a path below /_mendq/ and a function. GET shows the current state; PUT or POST with a
+JSON body changes it or starts an action. Requests are signed like calls to AWS.
+docs/local-account.md lists the pages.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import json
 import math
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, TypeVar
 
 import msgspec
@@ -19,34 +21,35 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Message, Receive, Send], Awaitable[None]]
-# A page gets the JSON that was sent, None for GET.
+# The argument of a page is the request's JSON body, or None for GET.
 Page = Callable[[Any], Mapping[str, Any]]
 PREFIX = "/_mendq/"
 
 
 class SwitchRefused(Exception):
-    """What was asked of the running account cannot be done; the text is one line with the
-    remedy.
-    """
+    """Raised if the account cannot do what a request asks. The text is one line with the remedy."""
 
 
 class NotFired(Exception):
-    """The reason why a schedule's target was not invoked."""
+    """Raised if the target of a schedule was not invoked. The text gives the reason."""
 
 
-def sent(asked: object, kind: type[T], example: str) -> T:
-    """What was sent, as a value of that kind; raise SwitchRefused and say how to send it."""
+def parse_request(body: object, kind: type[T], example: str) -> T:
+    """Convert a request's JSON body to a value of type `kind`.
+
+    Raises SwitchRefused, with `example` as the remedy, if the body does not fit.
+    """
     try:
-        return msgspec.convert(asked, kind)
+        return msgspec.convert(body, kind)
     except msgspec.ValidationError as mistake:
         raise SwitchRefused(f"{mistake}; send {example}") from None
 
 
 @dataclass(frozen=True)
 class AccountPage:
-    """An ASGI application around another: it answers a few paths itself.
+    """ASGI application that answers the pages itself and passes all other requests to `inner`.
 
-    Pages raise SwitchRefused or NotFired.
+    A page that raises SwitchRefused is answered with status 400, NotFired with 409.
     """
 
     inner: Application
@@ -58,26 +61,33 @@ class AccountPage:
         if page is None:
             await self.inner(scope, receive, send)
             return
-        content = await whole_body(receive)
+        content = await read_body(receive)
+        body: Mapping[str, Any]
         try:
-            status, body = 200, page(None if scope["method"] == "GET" else json.loads(content))
-        except (SwitchRefused, ValueError) as refused:
-            status, body = 400, {"message": f"{refused}"}
-        except NotFired as refused:
-            status, body = 409, {"message": f"{refused}"}
+            body = page(None if scope["method"] == "GET" else json.loads(content))
+            status = HTTPStatus.OK
+        except (SwitchRefused, ValueError) as error:
+            body = {"message": f"{error}"}
+            status = HTTPStatus.BAD_REQUEST
+        except NotFired as error:
+            body = {"message": f"{error}"}
+            status = HTTPStatus.CONFLICT
         headers = {"content-type": "application/json"}
         await respond(send, status, headers, f"{json.dumps(body)}\n".encode())
 
 
 async def respond(send: Send, status: int, headers: Mapping[str, str], body: bytes) -> None:
-    """Answer a request."""
-    named = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": status, "headers": named})
+    """Send the whole response to an ASGI request."""
+    encoded = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": status, "headers": encoded})
     await send({"type": "http.response.body", "body": body})
 
 
-def joined(headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Headers by their name in lower case; several of one name as SigV4 signs them."""
+def join_headers(headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Return the values of the headers by their names in lower case.
+
+    Several headers of one name are joined with commas, as Signature Version 4 signs them.
+    """
     texts: dict[str, str] = {}
     for name, value in headers:
         key, text = name.decode("latin-1").lower(), value.decode("utf-8", "replace")
@@ -85,22 +95,29 @@ def joined(headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
     return texts
 
 
-async def whole_body(receive: Receive, most: float = math.inf) -> bytes:
-    """The body of a request, however many parts it comes in; beyond `most` bytes no further."""
-    parts, size = list[bytes](), 0
+async def read_body(receive: Receive, most: float = math.inf) -> bytes:
+    """Return the body of a request, joined from all its parts.
+
+    Reading stops after the part with which the body is longer than `most` bytes.
+    """
+    body = b""
     while True:
         message = await receive()
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        if message["type"] != "http.request" or not message.get("more_body") or size > most:
-            return b"".join(parts)
+        part: bytes = message.get("body", b"")
+        body += part
+        is_last = message["type"] != "http.request" or not message.get("more_body")
+        if is_last or len(body) > most:
+            return body
 
 
-def replayed(body: bytes, receive: Receive) -> Receive:
-    """The body once, then whatever follows: a long poll notices its client leaving."""
-    waiting: list[Any] = [{"type": "http.request", "body": body, "more_body": False}]
+def replay_body(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` that gives the body that was already read, and then what follows it.
+
+    What follows can be the message that the client has disconnected, which ends a long poll.
+    """
+    unread: list[Any] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive_again() -> Message:
-        return waiting.pop() if waiting else await receive()
+        return unread.pop() if unread else await receive()
 
     return receive_again

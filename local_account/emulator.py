@@ -1,4 +1,4 @@
-"""MiniStack with everything put in that it lacks, as one ASGI application.
+"""The whole emulator as one ASGI application: MiniStack, and what it lacks.
 
 Import this only after `emulator_environment.enter`: MiniStack reads its settings when imported.
 """
@@ -17,7 +17,7 @@ from ministack.services import scheduler as ministack_scheduler
 from ministack.services import sqs
 
 from local_account import cloudformation, cloudwatch, kms, scheduler
-from local_account.account_page import AccountPage, SwitchRefused, sent
+from local_account.account_page import AccountPage, SwitchRefused, parse_request
 from local_account.cloudtrail import events
 from local_account.cloudtrail.delivery import Delivery
 from local_account.cloudtrail.event_history import EventHistory
@@ -41,7 +41,10 @@ CREATED, MODIFIED = "CreatedTimestamp", "LastModifiedTimestamp"
 
 
 class Earlier(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What of a queue is put back, in whole minutes: metrics have one value in each."""
+    """Request to move a queue's past back in time.
+
+    Whole minutes only, because metrics have one value per minute.
+    """
 
     queue_arn: str
     minutes: Annotated[int, msgspec.Meta(ge=1)]
@@ -49,19 +52,26 @@ class Earlier(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Emulator:
-    """One account's emulator; once per process. Whoever makes it stops its jobs and delivery."""
+    """The emulator of one account; once per process.
+
+    The caller must stop `jobs` and `delivery` at the end.
+    """
 
     def __init__(
         self, put_object: Callable[[str, str, bytes], None], scratch: Path, endpoint_url: str
     ) -> None:
-        self._scratch, self._url = scratch, endpoint_url
+        self._scratch = scratch
+        self._url = endpoint_url
         self.jobs = JobProcesses(scratch / "emr-serverless", endpoint_url)
         self.delivery = Delivery(events.put_event, put_object)
-        self._counting, self._errors = Counting(), errors.ErrorSwitch()
-        self._history, self._analyzer, self._mails = EventHistory(), AccessAnalyzer(), Mails()
+        self._counting = Counting()
+        self._errors = errors.ErrorSwitch()
+        self._history = EventHistory()
+        self._analyzer = AccessAnalyzer()
+        self._mails = Mails()
 
     def install(self, accepted: list[str]) -> None:
-        """Hook MiniStack; `accepted` gets what of a template is taken and does nothing."""
+        """Hook MiniStack. Resource types that it accepts and ignores are added to `accepted`."""
         issue_root_credentials(self._url)
         install_organization()
         install_resource_arns()
@@ -71,7 +81,7 @@ class Emulator:
         messages.install()
         queues.install()
         self._counting.install()
-        self._errors.install()  # around all that SQS does
+        self._errors.install()  # after all other hooks on SQS
         cloudwatch.install(self._counting)
         events.install()
         kms.install()
@@ -83,7 +93,11 @@ class Emulator:
         EmrServerless(self.jobs.begin).install()
 
     def application(self, describe: Callable[[], Mapping[str, Any]]) -> SignedCalls:
-        """The emulator behind what sees its SQS calls, behind the pages, behind who may call."""
+        """Return the application that serves the account.
+
+        A call passes the check of its signature, then the account's own pages, then the recorder of
+        SQS calls, and then reaches MiniStack. `describe` returns the content of page `account`.
+        """
         pages = AccountPage(
             CloudTrail(ministack.app.app, self.delivery, self._history),
             {
@@ -97,21 +111,24 @@ class Emulator:
         )
         return SignedCalls(pages, urlsplit(self._url).netloc)
 
-    def put_back(self, asked: object) -> Mapping[str, Any]:
-        """Put a queue's past back, with {"queue_arn": .., "minutes": ..}; raises SwitchRefused.
+    def put_back(self, body: object) -> Mapping[str, Any]:
+        """Move a queue's past back in time, for a request {"queue_arn": .., "minutes": ..}.
 
-        What was counted stays what was counted; it merely happened earlier. So do the queue's
-        making, its last change, what CloudTrail's event history tells of it and the messages in it.
-        `"of": "last_change"` puts back nothing but that change, and not to before the queue's
-        making. What lies in a trail's bucket already keeps its times.
+        Its metrics, messages, creation, last change and events in CloudTrail's event history then
+        happened that much earlier. With `"of": "last_change"` only the last change is moved, and
+        never to before the creation. Records that are in a trail's bucket already keep their times.
+        Returns the new times of creation and last change. Raises SwitchRefused if the request is
+        not understood or not possible.
         """
-        wanted = sent(asked, Earlier, '{"queue_arn": "arn:aws:sqs:..", "minutes": 90}')
-        queue, seconds = sqs._queue_by_arn(wanted.queue_arn), wanted.minutes * MINUTE_SECONDS
+        request = parse_request(body, Earlier, '{"queue_arn": "arn:aws:sqs:..", "minutes": 90}')
+        queue = sqs._queue_by_arn(request.queue_arn)
+        seconds = request.minutes * MINUTE_SECONDS
         if queue is None:
-            raise SwitchRefused(f"queue_arn: there is no queue {wanted.queue_arn}")
-        attributes, since = queue["attributes"], 0
+            raise SwitchRefused(f"queue_arn: there is no queue {request.queue_arn}")
+        attributes = queue["attributes"]
+        since = 0
         with sqs._queues_lock:
-            if wanted.of == "last_change":
+            if request.of == "last_change":
                 since = int(attributes[MODIFIED])
                 if since - seconds <= int(attributes[CREATED]):
                     raise SwitchRefused('minutes: put the whole queue back first, without "of"')
@@ -119,17 +136,17 @@ class Emulator:
                 self._counting.put_back(queue, seconds)
                 attributes[CREATED] = str(int(attributes[CREATED]) - seconds)
             attributes[MODIFIED] = str(int(attributes[MODIFIED]) - seconds)
-        self._history.put_back(wanted.queue_arn, seconds, since)
+        self._history.put_back(request.queue_arn, seconds, since)
         return {name: attributes[name] for name in (CREATED, MODIFIED)}
 
 
 def stop_starting() -> None:
-    """Have mappings take no messages and schedules not fire: what starts now would be cut off."""
+    """Stop event source mappings and schedules from starting runs, which would be cut off now."""
     sqs._receive_messages_for_esm = lambda _url, _most: []
     ministack_scheduler._tick_schedules = lambda: None
 
 
 def end_lambdas() -> None:
-    """End every Lambda process and remove its folder; none starts afterwards."""
+    """End every Lambda process and remove its folder. No new one can start afterwards."""
     processes.refuse_more()
     lambda_runtime.reset()

@@ -1,4 +1,4 @@
-"""Putting a function around one of the emulator's own, and a service beside its own."""
+"""Replace functions of the emulator (MiniStack), and add services that it does not have."""
 
 from __future__ import annotations
 
@@ -12,37 +12,51 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def around(owner: Any, *names: str) -> Callable[[Function], Function]:
-    """Put the decorated function in the place of `owner`'s; its first argument is what was there.
+    """Replace functions of `owner` by the decorated function.
 
-    `owner` is a module, a class, or a mapping of names to functions. Hooks of one name nest: the
-    latest comes first. Once per process.
+    The decorated function gets the replaced function as its first argument, and then the caller's
+    arguments. Replacements of one name nest: the latest is called first. Apply once per process.
+
+    Args:
+        owner: A module, a class, or a mapping of names to functions.
+        names: The functions to replace.
     """
 
-    def put(function: Function) -> Function:
+    def replace(function: Function) -> Function:
         for name in names:
             if isinstance(owner, MutableMapping):
-                owner[name] = _around(owner[name], function)
+                owner[name] = _with_inner(owner[name], function)
             else:
-                setattr(owner, name, _around(getattr(owner, name), function))
+                setattr(owner, name, _with_inner(getattr(owner, name), function))
         return function
 
-    return put
+    return replace
 
 
-def _around(inner: Any, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a function, not a partial: a class binds that to its instance."""
+def _with_inner(inner: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that calls `function` with `inner` as its first argument.
 
-    def hooked(*given: Any, **named: Any) -> Any:
-        return function(inner, *given, **named)
+    It is a function and not a `functools.partial`, because a class binds only functions to its
+    instances.
+    """
+
+    def hooked(*arguments: Any, **keywords: Any) -> Any:
+        return function(inner, *arguments, **keywords)
 
     return hooked
 
 
 def serve(service: str, model: str, handle: Callable[..., Any]) -> None:
-    """Have `handle` answer a service that MiniStack does not know; `model` is botocore's name."""
+    """Let `handle` answer the calls of a service that MiniStack does not know.
+
+    Args:
+        service: The service's name in signatures and IAM actions.
+        model: botocore's name of the service.
+        handle: The function that answers a call.
+    """
     ministack.app.SERVICE_HANDLERS[service] = handle
-    # MiniStack looks for an unlisted name in all of botocore's models, and answers nobody
-    # meanwhile: seconds, in which Lambdas give up their own calls.
+    # MiniStack searches all of botocore's models for a service that is not listed here. That takes
+    # seconds, in which it answers no other call and Lambdas give up their own calls.
     router.SERVICE_PATTERNS[service] = {"credential_scope": service}
     iam_actions.SERVICE_TO_IAM_NAMESPACE[service] = service
     iam_actions._BOTOCORE_SERVICE_MAP[service] = [model]

@@ -1,7 +1,7 @@
-"""Who may call the account, and permissions of services and roles in calls made inside MiniStack.
+"""Permissions: who may call the account, and what services and roles may do inside MiniStack.
 
-Every call is signed, with AUTH=false as well, which allows everything to whoever can sign. IAM
-Access Analyzer answers as it is told.
+Every call must be signed. With AUTH=false every signed call is allowed. IAM Access Analyzer gives
+the answer that was set on its page.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -31,10 +32,10 @@ from local_account.account_page import (
     Receive,
     Send,
     SwitchRefused,
-    joined,
-    replayed,
+    join_headers,
+    read_body,
+    replay_body,
     respond,
-    whole_body,
 )
 from local_account.hooks import around, serve
 from local_account.where import ACCOUNT, ORGANIZATION, PROFILES, credentials
@@ -42,19 +43,20 @@ from local_account.where import ACCOUNT, ORGANIZATION, PROFILES, credentials
 ANALYZER = "access-analyzer"
 CHECKS = ("/policy/check-no-public-access", "/policy/check-no-new-access")
 RESULTS = ("PASS", "FAIL", None)
-HOW = "/_mendq/access-analyzer has both checks answer as it is told"
-# Of a body: DynamoDB takes 16 MB in one call, SQS 1 MiB; files of S3 and zips of Lambda are larger.
-MOST_BYTES, MOST_FILE_BYTES = 32 * 1024**2, 512 * 1024**2
+REMEDY = "/_mendq/access-analyzer has both checks answer as it is told"
+# Limits of a request's body. DynamoDB takes 16 MB in one call and SQS 1 MiB.
+MOST_BYTES = 32 * 1024**2
+MOST_FILE_BYTES = 512 * 1024**2  # for S3 objects and Lambda zips
 
-# The session of a role, as a call's principal; policies name the role.
+# ARN of a role session, which is the principal of a call. Policies name the role instead.
 _SESSION = re.compile(r"arn:(aws[a-z-]*):sts::(\d{12}):assumed-role/([^/]+)/.*")
-_CALLERS = "${aws:PrincipalAccount}"
+_CALLER_ACCOUNT = "${aws:PrincipalAccount}"
 Failure = tuple[str, str]  # code and message
 TOO_LONG: Failure = ("RequestEntityTooLarge", "No call of this service is as long here")
 
 
 def issue_root_credentials(url: str) -> None:
-    """Have MiniStack know the root users whose keys the account's credentials file holds."""
+    """Register the root users of the credentials file with MiniStack."""
     for profile, account in PROFILES.items():
         access_key, secret = credentials(url, profile).values()
         root = {"Arn": f"arn:aws:iam::{account}:root", "UserId": account}
@@ -62,56 +64,67 @@ def issue_root_credentials(url: str) -> None:
 
 
 def install_organization() -> None:
-    """Have buckets let in other accounts' roles as their policies say; once per process.
+    """Let bucket policies admit roles of other accounts, as on AWS; once per process.
 
-    MiniStack asks such a policy about the caller's root user, gives each account an organization of
-    its own, takes a policy's variables for text, and copies within one account alone.
+    MiniStack alone evaluates such a policy for the caller's root user, gives each account its own
+    organization, does not replace policy variables, and copies objects only within one account.
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html
     """
 
     iam_evaluator._principal_org_id = lambda _: ORGANIZATION
 
     @around(iam_evaluator, "evaluate_resource_policy")
-    def evaluate(inner: Any, document: Any, context: Any, *rest: Any, **named: Any) -> Any:
+    def evaluate(inner: Any, document: Any, context: Any, *rest: Any, **keywords: Any) -> Any:
         caller = iam_evaluator.caller_arn()
         if context.principal_arn.endswith(":root") and context.principal_account in caller:
             context = replace(context, principal_arn=caller)
-        return inner(document, context, *rest, **named)
+        return inner(document, context, *rest, **keywords)
 
     @around(iam_evaluator, "_resolve_condition_key")
-    def value(inner: Any, key: str, context: Any) -> Any:
-        found = inner(key, context)
-        is_role = key.lower() == "aws:principalarn"
-        return _SESSION.sub(r"arn:\1:iam::\2:role/\3", found) if is_role else found
+    def resolve(inner: Any, key: str, context: Any) -> Any:
+        """Give the ARN of the role instead of the ARN of its session."""
+        value = inner(key, context)
+        if key.lower() == "aws:principalarn":
+            return _SESSION.sub(r"arn:\1:iam::\2:role/\3", value)
+        return value
 
     @around(iam_evaluator, "_first_match")
     def match(inner: Any, context: Any, statements: Any, effect: str) -> Any:
-        account = context.principal_account
-        named = [
-            replace(each, resources=[it.replace(_CALLERS, account) for it in each.resources])
-            for each in statements
-        ]
-        return inner(context, named, effect)
+        """Replace the policy variable of the caller's account in the statements' resources."""
+        resolved = []
+        for statement in statements:
+            resources = [
+                resource.replace(_CALLER_ACCOUNT, context.principal_account)
+                for resource in statement.resources
+            ]
+            resolved.append(replace(statement, resources=resources))
+        return inner(context, resolved, effect)
 
     @around(s3, "_copy_object")
     def copy(inner: Any, bucket: str, key: str, headers: dict[str, str]) -> Any:
-        """That the caller may read it, and write here, has been asked."""
+        """Copy from another account's bucket: make the bucket known in this account meanwhile.
+
+        The caller's permissions to read the source and to write the copy were checked before.
+        """
         source = headers["x-amz-copy-source"].lstrip("/").partition("/")[0]
-        owner, here = s3._bucket_owner_account(source), s3._buckets._data
+        owner = s3._bucket_owner_account(source)
         if owner in (None, get_account_id()):
             return inner(bucket, key, headers)
+        buckets = s3._buckets._data
         alias = get_account_id(), source
-        here[alias] = here[owner, source]
+        buckets[alias] = buckets[owner, source]
         try:
             return inner(bucket, key, headers)
         finally:
-            del here[alias]
+            del buckets[alias]
 
 
 def install_resource_arns() -> None:
-    """Have IAM asked for a role with its path, and for a rule of the default bus without the bus.
+    """Check permissions on the ARNs that AWS uses for roles and EventBridge rules.
 
-    MiniStack leaves the path out, names the bus, and asks for no rule in calls on its targets.
+    AWS's ARN of a role has its path, and the ARN of a rule on the default bus does not name the
+    bus. MiniStack leaves the path out, names the bus, and does not name the rule in calls about its
+    targets.
     https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazoneventbridge.html
     """
 
@@ -132,19 +145,20 @@ def install_resource_arns() -> None:
 
 
 def account_of(access_key: str) -> str:
-    """The account that an access key belongs to; this one for a key that is nobody's."""
-    of_session = _account_from_sts_session(access_key)
-    return of_session or iam_evaluator.find_iam_access_key_account(access_key) or ACCOUNT
+    """Return the account that an access key belongs to, or this account if the key is unknown."""
+    session_account = _account_from_sts_session(access_key)
+    user_account = iam_evaluator.find_iam_access_key_account(access_key)
+    return session_account or user_account or ACCOUNT
 
 
 @dataclass(frozen=True)
 class SignedCalls:
-    """An ASGI application around another, which gets no call but those that the account may take.
+    """ASGI application that passes only correctly signed calls to `inner`.
 
-    A browser says by Origin whose page it asks for, and by Host which name it looked up: nothing
-    of that is taken, whatever else is in it. What is left has to be signed with a key that this
-    account issued, or nothing of its body is read. MiniStack would let in without a signature who
-    calls himself `test`, twelve digits or nothing at all.
+    Refused are all calls with a header Origin, which browsers send for web pages, and all calls
+    whose header Host is not `host`. The rest must be signed with a key that this account issued;
+    before that is clear, the body is not read. (MiniStack alone accepts unsigned calls from the
+    access key `test`, from any twelve digits, and without a key.)
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html
     """
 
@@ -156,48 +170,63 @@ class SignedCalls:
             await send({"type": "websocket.close"})
             return
         if scope["type"] == "http":
-            headers = joined(scope["headers"])
+            headers = join_headers(scope["headers"])
             service = getattr(parse_header_signature(headers), "service", "")
+            failure: Failure | None
             if "origin" in headers or headers.get("host") != self.host:
-                failure: Failure | None = ("AccessDenied", f"Call {self.host}, from no web page")
-            elif (failure := _failure_of(scope, headers, None)) is None:
+                failure = ("AccessDenied", f"Call {self.host}, from no web page")
+            else:
+                failure = _signature_fault(scope, headers, None)
+            if failure is None:
                 most = MOST_FILE_BYTES if service in ("s3", "lambda") else MOST_BYTES
-                body = await whole_body(receive, most)
-                failure = TOO_LONG if len(body) > most else _failure_of(scope, headers, body)
-                receive = replayed(body, receive)
+                body = await read_body(receive, most)
+                if len(body) > most:
+                    failure = TOO_LONG
+                else:
+                    failure = _signature_fault(scope, headers, body)
+                receive = replay_body(body, receive)
             if failure is not None:
-                # In the protocol of the service that was called.
-                why: Any = {"error_code": failure[0], "message": failure[1], "headers": headers}
-                await respond(send, *access_denied_response(service, "", "", new_uuid(), **why))
+                # The answer is in the protocol of the service that was called.
+                code, message = failure
+                answer = access_denied_response(
+                    service, "", "", new_uuid(), error_code=code, message=message, headers=headers
+                )
+                await respond(send, *answer)
                 return
         await self.inner(scope, receive, send)
 
 
-def _failure_of(scope: Message, headers: dict[str, str], body: bytes | None) -> Failure | None:
-    """What is wrong where a call is not signed, now, with the secret of a key issued here.
+def _signature_fault(scope: Message, headers: dict[str, str], body: bytes | None) -> Failure | None:
+    """Return the error of a call whose signature is missing, old or wrong; None if it is valid.
 
-    Before its body is read, all that does not turn on the body.
+    If `body` is None, only what does not depend on the body is checked.
     """
     signature = parse_header_signature(headers)
     if isinstance(signature, tuple):
         return signature
-    key = router.extract_access_key_id(headers)  # whom MiniStack takes it for
+    key = router.extract_access_key_id(headers)  # the key that MiniStack takes as the caller's
     if key != signature.access_key_id or iam_evaluator.is_root_access_key(key):
         return "UnrecognizedClientException", "This account did not issue that access key."
-    known = resolve_credential(key, account_of(key), headers.get("x-amz-security-token"))
-    if isinstance(known, CredentialResolutionError):
-        return known.code, known.message
+    credential = resolve_credential(key, account_of(key), headers.get("x-amz-security-token"))
+    if isinstance(credential, CredentialResolutionError):
+        return credential.code, credential.message
     failure: Failure | None = request_time_failure(signature)
     if failure is None and body is not None:
         query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        path, secret = scope["raw_path"].decode("latin-1"), known.secret_access_key
-        call = (signature, secret, scope["method"], path, query, headers, body)
-        failure = header_signature_failure(*call)
+        failure = header_signature_failure(
+            signature,
+            credential.secret_access_key,
+            scope["method"],
+            scope["raw_path"].decode("latin-1"),
+            query,
+            headers,
+            body,
+        )
     return failure
 
 
 def refusal_to_assume(role_arn: str, service: str) -> str | None:
-    """Tell why `service` (e.g. scheduler.amazonaws.com) cannot take on the role, or None."""
+    """Return why `service`, such as scheduler.amazonaws.com, cannot assume the role, or None."""
     role = iam._roles.get(role_arn.rpartition("/")[2])
     if role is None:
         return f"The role {role_arn} does not exist"
@@ -206,14 +235,14 @@ def refusal_to_assume(role_arn: str, service: str) -> str | None:
     context = context_of(service, "Service", "sts:AssumeRole", role_arn)
     context.service_context = {"aws:sourceaccount": get_account_id()}
     trust = _with_resources(role["AssumeRolePolicyDocument"])
-    decided = iam_evaluator.evaluate_resource_policy(trust, context, service=service)
-    if decided.decision == "Allow":
+    result = iam_evaluator.evaluate_resource_policy(trust, context, service=service)
+    if result.decision == "Allow":
         return None
     return f"The role {role_arn} does not let {service} assume it"
 
 
 def refusal_to_act(role_arn: str, action: str, resource_arn: str) -> str | None:
-    """Tell why the role may not do `action` on a resource, or None; resource policies aside."""
+    """Return why the role's own policies do not allow `action` on the resource, or None."""
     if not ministack.app.AUTH:
         return None
     name = role_arn.rpartition("/")[2]
@@ -226,7 +255,14 @@ def refusal_to_act(role_arn: str, action: str, resource_arn: str) -> str | None:
 
 
 def context_of(principal: str, kind: str, action: str, resource_arn: str) -> Any:
-    """What MiniStack's evaluator is told of a call that a service makes."""
+    """Describe a call to MiniStack's policy evaluator.
+
+    Args:
+        principal: ARN of the caller, or the name of an AWS service.
+        kind: MiniStack's type of principal, such as `AssumedRole`.
+        action: IAM action.
+        resource_arn: ARN of the resource.
+    """
     return iam_evaluator.EvalContext(
         principal_arn=principal,
         principal_type=kind,
@@ -239,18 +275,25 @@ def context_of(principal: str, kind: str, action: str, resource_arn: str) -> Any
 
 
 def _with_resources(trust: str | Mapping[str, Any]) -> dict[str, Any]:
-    """A trust policy names no resource, which is the role; the evaluator wants one."""
+    """Add a resource to each statement of a trust policy.
+
+    A trust policy names no resource, because its resource is the role. The evaluator needs one.
+    """
     document = json.loads(trust) if isinstance(trust, str) else trust
     statements = document["Statement"]
-    listed = [statements] if isinstance(statements, dict) else statements
-    return {**document, "Statement": [{"Resource": "*", **each} for each in listed]}
+    if isinstance(statements, dict):
+        statements = [statements]
+    return {
+        **document,
+        "Statement": [{"Resource": "*", **statement} for statement in statements],
+    }
 
 
 class AccessAnalyzer:
-    """IAM Access Analyzer's checks of a policy: `result` is what both answer, None: refused.
+    """IAM Access Analyzer's two checks of a policy, which give the answer in `result`.
 
-    Nothing here reads a policy as it does: {"result": "PASS"} or {"result": "FAIL"} at
-    /_mendq/access-analyzer has both checks answer so.
+    It is simulated: nothing here reads the policy. {"result": "PASS"} or {"result": "FAIL"} sent to
+    /_mendq/access-analyzer sets the answer of both checks. At first both are refused.
     https://docs.aws.amazon.com/access-analyzer/latest/APIReference/API_CheckNoPublicAccess.html
     https://docs.aws.amazon.com/access-analyzer/latest/APIReference/API_CheckNoNewAccess.html
     """
@@ -262,20 +305,31 @@ class AccessAnalyzer:
         """Hook MiniStack, once per process."""
         serve(ANALYZER, "accessanalyzer", self._handle)
 
-    def page(self, asked: Any) -> dict[str, Any]:
-        """Have both checks answer so from now on, null: refuse them; raises SwitchRefused."""
-        if asked is not None:
-            if asked not in [{"result": each} for each in RESULTS]:
+    def page(self, body: Any) -> dict[str, Any]:
+        """Set the answer of both checks; with null they are refused. Return the answer.
+
+        If `body` is None, nothing changes. Raises SwitchRefused for any other value.
+        """
+        if body is not None:
+            if body not in [{"result": result} for result in RESULTS]:
                 raise SwitchRefused('send {"result": "PASS"}, "FAIL" or null')
-            self.result = asked["result"]
+            self.result = body["result"]
         return {"result": self.result}
 
     async def _handle(self, _method: str, path: str, *_: Any) -> tuple[int, dict[str, str], bytes]:
         if path.rstrip("/") not in CHECKS or self.result is None:
-            status, message = 400, f"{path} is not emulated here; {HOW}"
-            said: dict[str, Any] = {"__type": "NotEmulated", "message": message}
+            status = HTTPStatus.BAD_REQUEST
+            answer: dict[str, Any] = {
+                "__type": "NotEmulated",
+                "message": f"{path} is not emulated here; {REMEDY}",
+            }
         else:
-            status, message = 200, f"{path} answers as it was told to."
-            reasons = [{"description": "It was told to fail."}] * (self.result == "FAIL")
-            said = {"result": self.result, "message": message, "reasons": reasons}
-        return status, {"Content-Type": "application/json"}, json.dumps(said).encode()
+            status = HTTPStatus.OK
+            answer = {
+                "result": self.result,
+                "message": f"{path} answers as it was told to.",
+                "reasons": [],
+            }
+            if self.result == "FAIL":
+                answer["reasons"] = [{"description": "It was told to fail."}]
+        return status, {"Content-Type": "application/json"}, json.dumps(answer).encode()

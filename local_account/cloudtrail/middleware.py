@@ -1,7 +1,7 @@
-"""The ASGI layer that sees every SQS call and its answer, and has it recorded.
+"""The ASGI layer that gives every SQS call and its answer to CloudTrail.
 
-What the pollers of event source mappings do inside MiniStack is no call here and leaves no record;
-whether AWS records theirs is not documented.
+Event source mappings poll inside MiniStack, so their calls do not pass here and are not recorded.
+AWS does not document whether it records them.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from local_account.account_page import (
     Message,
     Receive,
     Send,
-    joined,
-    replayed,
-    whole_body,
+    join_headers,
+    read_body,
+    replay_body,
 )
 from local_account.cloudtrail.delivery import Delivery
 from local_account.cloudtrail.event_history import EventHistory
@@ -24,15 +24,15 @@ from local_account.cloudtrail.record import JSON_TARGET, Exchange, record_of
 from local_account.cloudtrail.trails import destinations_of
 from local_account.where import HOST
 
-# The loopback interface stands in for TLS, which policies demand as aws:SecureTransport: the
-# account sees every call as a proxy that ends TLS would tell it.
+# Calls come over the loopback interface without TLS. Policies can demand TLS by the condition key
+# aws:SecureTransport, so each call is marked as one that came over TLS.
 _ENDED_TLS = (b"x-forwarded-proto", b"https")
 _REQUEST_ID = "x-amzn-requestid"
 
 
 @dataclass(frozen=True)
 class CloudTrail:
-    """An ASGI application around the emulator's."""
+    """ASGI application that passes calls to `emulator` and records those to SQS."""
 
     emulator: Application
     delivery: Delivery
@@ -41,29 +41,30 @@ class CloudTrail:
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             scope = {**scope, "headers": [*scope["headers"], _ENDED_TLS]}
-        headers = joined(scope.get("headers", []))
+        headers = join_headers(scope.get("headers", []))
         if not headers.get("x-amz-target", "").startswith(JSON_TARGET):
             await self.emulator(scope, receive, send)
             return
-        body, answer = await whole_body(receive), list[Message]()
+        body = await read_body(receive)
+        answer: list[Message] = []
 
         async def hold_back(message: Message) -> None:
             answer.append(message)
 
-        await self.emulator(scope, replayed(body, receive), hold_back)
+        await self.emulator(scope, replay_body(body, receive), hold_back)
         if answer:
             start, *rest = answer
-            if _REQUEST_ID not in joined(start["headers"]):  # as in MiniStack's denials
-                given = (_REQUEST_ID.encode(), str(uuid.uuid4()).encode())
-                start["headers"] = [*start["headers"], given]
-            # Recorded before it is sent: who has the answer may look for the record.
+            if _REQUEST_ID not in join_headers(start["headers"]):  # as in MiniStack's denials
+                new_id = (_REQUEST_ID.encode(), str(uuid.uuid4()).encode())
+                start["headers"] = [*start["headers"], new_id]
+            # Record the call before the answer is sent: a client can look for the record at once.
             self._take(
                 Exchange(
                     headers=headers,
                     body=body,
                     source_ip=(scope.get("client") or (HOST,))[0],
                     status=int(start["status"]),
-                    answer_headers=joined(start["headers"]),
+                    answer_headers=join_headers(start["headers"]),
                     answer_body=b"".join(each.get("body", b"") for each in rest),
                 )
             )

@@ -1,1 +1,1 @@
-"""What MiniStack's SQS does otherwise than AWS's, put right."""
+"""Changes to MiniStack's SQS where it behaves differently from AWS's SQS."""

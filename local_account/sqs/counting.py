@@ -1,7 +1,8 @@
-"""The metrics of queues in namespace AWS/SQS: one value a minute of each, as SQS reports them.
+"""CloudWatch metrics of queues in namespace AWS/SQS: one value per minute, as SQS reports them.
 
-A message is noted once, in itself, whoever put it in the queue: API, EventBridge, SNS, Lambda. One
-that comes noted by another queue was moved there, which SQS does not count as sent.
+A message can reach a queue through the API, EventBridge, SNS or a Lambda. Each message is therefore
+counted by a mark that is stored in the message itself, once per queue. A message that already
+carries another queue's mark was moved from there, and SQS does not count a move as a send.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
 """
 
@@ -19,85 +20,103 @@ from local_account.hooks import around
 
 Queue = dict[str, Any]
 NAMESPACE = "AWS/SQS"
-SENT, RECEIVED = "NumberOfMessagesSent", "NumberOfMessagesReceived"
-DELETED, EMPTY_RECEIVES = "NumberOfMessagesDeleted", "NumberOfEmptyReceives"
-DEDUPLICATED = "NumberOfDeduplicatedSentMessages"  # of FIFO queues that drop any
+SENT = "NumberOfMessagesSent"
+RECEIVED = "NumberOfMessagesReceived"
+DELETED = "NumberOfMessagesDeleted"
+EMPTY_RECEIVES = "NumberOfEmptyReceives"
+DEDUPLICATED = "NumberOfDeduplicatedSentMessages"  # only of FIFO queues that dropped a duplicate
+# SQS reports these with the value 0 too.
 COUNTED = (SENT, RECEIVED, DELETED, EMPTY_RECEIVES)
 OLDEST_AGE = "ApproximateAgeOfOldestMessage"
-GROUPS_IN_FLIGHT = "ApproximateNumberOfGroupsWithInflightMessages"  # of FIFO queues alone
-_READ_OFF = {
+GROUPS_IN_FLIGHT = "ApproximateNumberOfGroupsWithInflightMessages"  # only of FIFO queues
+# Metric -> the queue attribute that has its value.
+_ATTRIBUTE_OF_METRIC = {
     "ApproximateNumberOfMessagesVisible": "ApproximateNumberOfMessages",
     "ApproximateNumberOfMessagesNotVisible": "ApproximateNumberOfMessagesNotVisible",
     "ApproximateNumberOfMessagesDelayed": "ApproximateNumberOfMessagesDelayed",
 }
 MINUTE_SECONDS = 60
+# A standard queue's message that was received more often no longer counts as the oldest.
 POISON_AFTER_RECEIVES = 3
-# Lambda's pollers ask with long polls of this length; MiniStack's asks each second.
+# Lambda's event source mappings use long polls of this length. MiniStack's poll once a second.
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
 POLL_SECONDS = 20
-_IN = "local_account_in"
-_SINCE = "local_account_since"
-_RECEIVED_BEFORE = "local_account_received_before"
+# Keys of the marks in a message: the ARN of the queue that it is in, the time since which it is
+# there (seconds since the epoch), and its receive count when it came.
+_MARK_QUEUE = "local_account_in"
+_MARK_SINCE = "local_account_since"
+_MARK_RECEIVED_BEFORE = "local_account_received_before"
 
 
 class Counting:
-    """Counts what happens to queues, and measures them; for several threads."""
+    """Counts the calls and messages of all queues, and samples the queues. Thread-safe."""
 
     def __init__(self) -> None:
+        # (queue ARN, metric) -> start of the minute (seconds since the epoch) -> value
         self._values: dict[tuple[str, str], dict[float, float]] = defaultdict(dict)
+        # Queue URL -> when the mapping's current run of empty polls began
         self._polled_since: dict[str, float] = {}
         self._lock = threading.Lock()
 
     def install(self) -> None:
-        """Hook everything, inside what refuses calls; once per process."""
+        """Hook the calls of MiniStack that send, receive and delete; once per process.
+
+        Install this before the hooks that refuse calls, so that a refused call is not counted.
+        """
         self._count_polls()
 
         @around(sqs, "_collect_msgs")
         def collect(inner: Any, queue: Queue, *rest: Any) -> Any:
             with sqs._queues_lock:
-                self._note_arrivals(queue)
+                self._mark_arrivals(queue)
                 return inner(queue, *rest)
 
         @around(sqs._HANDLERS, "SendMessage", "SendMessageBatch")
         def send(inner: Any, data: Mapping[str, Any], url: str) -> Any:
             queue = _queue(data, url)
-            before = queue["fifo_seq"]
+            sequence_before = queue["fifo_seq"]
             answer = inner(data, url)
             with sqs._queues_lock:
-                self._note_arrivals(queue)
-            kept = queue["fifo_seq"] - before
-            if queue["is_fifo"] and (dropped := len(answer.get("Successful", "1")) - kept):
-                self._count(queue, DEDUPLICATED, dropped)
+                self._mark_arrivals(queue)
+            if queue["is_fifo"]:
+                stored = queue["fifo_seq"] - sequence_before
+                dropped = _successes(answer) - stored
+                if dropped:
+                    self._count(queue, DEDUPLICATED, dropped)
             return answer
 
         @around(sqs._HANDLERS, "ReceiveMessage")
         async def receive(inner: Any, data: Mapping[str, Any], url: str) -> Any:
             queue = _queue(data, url)
             answer = await inner(data, url)
-            received = len(answer.get("Messages", ()))
-            self._count(queue, RECEIVED if received else EMPTY_RECEIVES, received or 1)
+            messages = len(answer.get("Messages", ()))
+            if messages:
+                self._count(queue, RECEIVED, messages)
+            else:
+                self._count(queue, EMPTY_RECEIVES, 1)
             return answer
 
         @around(sqs._HANDLERS, "DeleteMessage", "DeleteMessageBatch")
         def delete(inner: Any, data: Mapping[str, Any], url: str) -> Any:
-            """Count every delete that answers 200, duplicates among them."""
+            """Count every delete that succeeds. A repeated delete succeeds too."""
             answer = inner(data, url)
-            self._count(_queue(data, url), DELETED, len(answer.get("Successful", "1")))
+            self._count(_queue(data, url), DELETED, _successes(answer))
             return answer
 
     def _count_polls(self) -> None:
-        """What mappings receive and delete inside MiniStack."""
+        """Count what event source mappings receive and delete, which they do inside MiniStack."""
 
         @around(sqs, "_receive_messages_for_esm")
         def poll(inner: Any, queue_url: str, most: int) -> Any:
-            received, now = inner(queue_url, most), time.time()
-            if received:
+            messages = inner(queue_url, most)
+            now = time.time()
+            if messages:
                 self._polled_since.pop(queue_url, None)
-                self._count(sqs._get_q(queue_url), RECEIVED, len(received))
+                self._count(sqs._get_q(queue_url), RECEIVED, len(messages))
             elif now - self._polled_since.setdefault(queue_url, now) >= POLL_SECONDS:
                 self._polled_since[queue_url] = now
                 self._count(sqs._get_q(queue_url), EMPTY_RECEIVES, 1)
-            return received
+            return messages
 
         @around(sqs, "_delete_messages_for_esm")
         def delete(inner: Any, queue_url: str, receipt_handles: set[str]) -> None:
@@ -106,77 +125,95 @@ class Counting:
                 self._count(sqs._get_q(queue_url), DELETED, len(receipt_handles))
 
     def measure(self, minute: float | None = None) -> None:
-        """Measure every queue now, and let those that count nothing report zeros.
+        """Sample every queue now, and add a zero for each counter that counted nothing.
 
-        It stands for the running minute, or for the one that begins at `minute`.
+        Args:
+            minute: Start of the minute that gets the values, in seconds since the epoch. The
+                current minute if None.
         """
         now = time.time()
         minute = _minute(now) if minute is None else minute
         for queue in sqs._queues.all_values():
             with sqs._queues_lock:
-                self._note_arrivals(queue)
-                measured = _measured(queue, now)
+                self._mark_arrivals(queue)
+                samples = _sample(queue, now)
             with self._lock:
-                for name, value in measured.items():
-                    self._values[_arn(queue), name][minute] = value
-                for name in COUNTED:
-                    self._values[_arn(queue), name].setdefault(minute, 0.0)
+                for metric, value in samples.items():
+                    self._values[_arn(queue), metric][minute] = value
+                for metric in COUNTED:
+                    self._values[_arn(queue), metric].setdefault(minute, 0.0)
 
     def series(self, account: str, region: str) -> dict[tuple[str, str], list[dict[str, Any]]]:
-        """The points of each (queue's name, metric) of one account and Region, for MiniStack."""
+        """Return the data points of an account and Region, as MiniStack stores metrics.
+
+        The keys are pairs of queue name and metric.
+        """
         prefix = f"arn:aws:sqs:{region}:{account}:"
+        series: dict[tuple[str, str], list[dict[str, Any]]] = {}
         with self._lock:
-            found = {key: sorted(values.items()) for key, values in self._values.items()}
-        return {
-            (arn.removeprefix(prefix), name): [
+            values_by_key = {key: sorted(values.items()) for key, values in self._values.items()}
+        for (arn, metric), values in values_by_key.items():
+            if not arn.startswith(prefix):
+                continue
+            name = arn.removeprefix(prefix)
+            series[name, metric] = [
                 {
-                    "Timestamp": at,
-                    "Unit": "Seconds" if name == OLDEST_AGE else "Count",
-                    "Dimensions": {"QueueName": arn.removeprefix(prefix)},
+                    "Timestamp": minute,
+                    "Unit": "Seconds" if metric == OLDEST_AGE else "Count",
+                    "Dimensions": {"QueueName": name},
                     "Value": value,
                 }
-                for at, value in points
+                for minute, value in values
             ]
-            for (arn, name), points in found.items()
-            if arn.startswith(prefix)
-        }
+        return series
 
     def put_back(self, queue: Queue, seconds: int) -> None:
-        """Have what is known of a queue, and its messages, be so much earlier; whole minutes."""
-        self.measure()  # how it stands now belongs to its past
+        """Move a queue's metrics and messages `seconds` into the past; `seconds` is whole minutes.
+
+        The queue's current state is sampled first, so that it is part of the past too.
+        """
+        self.measure()
         with self._lock:
             for key, values in self._values.items():
                 if key[0] == _arn(queue):
-                    self._values[key] = {at - seconds: value for at, value in values.items()}
+                    self._values[key] = {
+                        minute - seconds: value for minute, value in values.items()
+                    }
         for message in queue["messages"]:
-            for name in {"sent_at", "enqueued_at", _SINCE} & message.keys():
-                message[name] -= seconds
+            for time_key in {"sent_at", "enqueued_at", _MARK_SINCE} & message.keys():
+                message[time_key] -= seconds
             if sent := message.get("sys", {}).get("SentTimestamp"):
                 message["sys"]["SentTimestamp"] = str(int(sent) - seconds * 1000)
 
-    def _note_arrivals(self, queue: Queue) -> None:
-        """Whatever arrives is appended, so that what is not noted yet stands at the end."""
+    def _mark_arrivals(self, queue: Queue) -> None:
+        """Mark the messages that came since the last call, and count those that were sent.
+
+        MiniStack appends messages, so all unmarked messages are at the end of the list.
+        """
         sent = 0
         for message in reversed(queue["messages"]):
-            noted = message.get(_IN)
-            if noted == _arn(queue):
+            previous_queue = message.get(_MARK_QUEUE)
+            if previous_queue == _arn(queue):
                 break
             sqs._ensure_msg_fields(message)
-            message[_IN] = _arn(queue)
-            # What is delayed where it is moved to has come all the same.
-            moved_at = min(message["visible_at"], time.time())
-            message[_SINCE] = float(moved_at) if noted else message["sent_at"]
-            message[_RECEIVED_BEFORE] = message["receive_count"] if noted else 0
-            sent += not noted
+            message[_MARK_QUEUE] = _arn(queue)
+            if previous_queue:
+                # A message can be delayed in the queue that it is moved to. It is there already.
+                message[_MARK_SINCE] = float(min(message["visible_at"], time.time()))
+                message[_MARK_RECEIVED_BEFORE] = message["receive_count"]
+            else:
+                message[_MARK_SINCE] = message["sent_at"]
+                message[_MARK_RECEIVED_BEFORE] = 0
+                sent += 1
         if sent:
             self._count(queue, SENT, sent)
 
-    def _count(self, queue: Queue, name: str, how_many: int) -> None:
-        """Add to what this minute has counted."""
+    def _count(self, queue: Queue, metric: str, amount: int) -> None:
+        """Add `amount` to the metric's value of the current minute."""
         minute = _minute(time.time())
         with self._lock:
-            values = self._values[_arn(queue), name]
-            values[minute] = values.get(minute, 0.0) + how_many
+            values = self._values[_arn(queue), metric]
+            values[minute] = values.get(minute, 0.0) + amount
 
 
 def _minute(at_seconds: float) -> float:
@@ -192,20 +229,38 @@ def _queue(data: Mapping[str, Any], url: str) -> Queue:
     return queue
 
 
-def _measured(queue: Queue, now: float) -> dict[str, float]:
-    """A message received more than three times here is no longer the oldest, but in FIFO queues."""
+def _successes(answer: Mapping[str, Any]) -> int:
+    """Return how many messages a call handled. Only a batch's answer has a list of them."""
+    if "Successful" in answer:
+        return len(answer["Successful"])
+    return 1
+
+
+def _sample(queue: Queue, now: float) -> dict[str, float]:
+    """Return the current value of each metric that describes the queue's state."""
     sqs._refresh_counts(queue)
-    measured = {name: float(queue["attributes"][read]) for name, read in _READ_OFF.items()}
-    most = float("inf") if queue["is_fifo"] else POISON_AFTER_RECEIVES
+    samples = {
+        metric: float(queue["attributes"][attribute])
+        for metric, attribute in _ATTRIBUTE_OF_METRIC.items()
+    }
     arrivals = [
-        each[_SINCE]
-        for each in queue["messages"]
-        if _IN in each and each["receive_count"] - each.get(_RECEIVED_BEFORE, 0) <= most
+        message[_MARK_SINCE]
+        for message in queue["messages"]
+        if _MARK_QUEUE in message and _counts_as_oldest(message, is_fifo=queue["is_fifo"])
     ]
-    measured[OLDEST_AGE] = float(int(now - min(arrivals))) if arrivals else 0.0
-    if queue["is_fifo"]:  # what was never received and is not visible is delayed
-        held = (
-            each for each in queue["messages"] if each["receive_count"] and each["visible_at"] > now
-        )
-        measured[GROUPS_IN_FLIGHT] = float(len({each.get("group_id") for each in held}))
-    return measured
+    samples[OLDEST_AGE] = float(int(now - min(arrivals))) if arrivals else 0.0
+    if queue["is_fifo"]:
+        # A message that is not visible and was never received is delayed, not in flight.
+        in_flight = [
+            message
+            for message in queue["messages"]
+            if message["receive_count"] and message["visible_at"] > now
+        ]
+        samples[GROUPS_IN_FLIGHT] = float(len({message.get("group_id") for message in in_flight}))
+    return samples
+
+
+def _counts_as_oldest(message: Mapping[str, Any], *, is_fifo: bool) -> bool:
+    """Return False if a standard queue's message was received more than three times there."""
+    receives_here = message["receive_count"] - message.get(_MARK_RECEIVED_BEFORE, 0)
+    return is_fifo or receives_here <= POISON_AFTER_RECEIVES

@@ -1,11 +1,13 @@
-"""SQS's errors: AWS's names and words for them, denied calls, and errors that are switched on.
+"""SQS's errors: AWS's error names and messages, access denials, and simulated errors.
 
-PUT /_mendq/sqs-errors `{"errors": [{"error": "KmsThrottled", "queues": ["orders-*"]}]}` switches on
-what cannot arise here by itself: `queues` are names or prefixes ending in `*`. An error arises
-until the attribute is right that it is about. A call that fails is recorded like any other.
-No text was recorded from SQS; KmsThrottled's is the one that KMS documents.
-Denials: SQS writes the action in lower case and names the queue; what stands behind them says which
-kind of policy refused. The forms are documented, SQS's spelling of them is seen in public reports.
+Simulated errors: some errors cannot happen on the local account. PUT /_mendq/sqs-errors with
+`{"errors": [{"error": "KmsThrottled", "queues": ["orders-*"]}]}` switches them on. `queues` has
+queue names, or prefixes that end in `*`. A queue gives the error until the attribute that causes it
+is corrected. A failed call is recorded by CloudTrail like any other. The messages were not recorded
+from the real SQS; KmsThrottled's message is the one that KMS documents.
+
+Denials: SQS writes the action in lower case, names the queue, and then says which kind of policy
+refused. The forms are documented; SQS's spelling of them was seen in public reports.
 https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot_access-denied.html
 """
 
@@ -20,81 +22,107 @@ from ministack.core import iam_actions, iam_evaluator
 from ministack.services import sqs
 from msgspec import Meta, Struct
 
-from local_account.account_page import sent
+from local_account.account_page import parse_request
 from local_account.hooks import around
 from local_account.permissions import context_of
 
 Queue = dict[str, Any]
-# A shorter reuse of the data key earns KMS's throttling.
+# A queue that reuses its data key for less time calls KMS so often that KMS throttles it.
 ENOUGH_SECONDS = 300
-# The stack's queues come with its name, the probe's with this one; what they do is nobody's test.
+# Names of Mendq's own queues begin with this. Simulated errors never affect them.
 OWN_PREFIX = "mendq-"
-# MiniStack's name of an error -> the name in the JSON protocol of AWS.
+# MiniStack's error name -> AWS's error name in the JSON protocol.
 _JSON_NAMES = {
     "AccessDenied": "AccessDeniedException",
     "InvalidParameterValue": "InvalidParameterValueException",
     "MissingParameter": "MissingRequiredParameterException",
 }
-# How MiniStack's words end -> how those end that AWS was recorded to use.
-_TAILS = {
+# End of MiniStack's message -> end of AWS's message, as it was recorded.
+_MESSAGE_ENDS = {
     " does not exist for this wsdl version.": " does not exist.",
     " explicitly.": " explicitly",
 }
 
 
 def install_words() -> None:
-    """Hook what names and words an error, and what decides a denial; once per process."""
+    """Make MiniStack use AWS's error names and messages, and decide denials as AWS does.
+
+    Apply once per process.
+    """
     _install_denials()
     sqs._QUERY_COMPAT_CODES.update({name: code for code, name in _JSON_NAMES.items()})
 
     @around(sqs, "_json_err_resp")
-    def in_json(inner: Any, code: str, message: str, status: int = 400) -> Any:
-        for tail, recorded in _TAILS.items():
-            if message.endswith(tail):
-                message = message.removesuffix(tail) + recorded
+    def respond_with_error(inner: Any, code: str, message: str, status: int = 400) -> Any:
+        for end, recorded_end in _MESSAGE_ENDS.items():
+            if message.endswith(end):
+                message = message.removesuffix(end) + recorded_end
         return inner(_JSON_NAMES.get(code, code), message, status)
 
 
 def _install_denials() -> None:
     @around(iam_actions, "extract_iam_action")
     def extract(inner: Any, service: str, *rest: Any) -> Any:
-        """Batches have no action of their own."""
+        """Return the single call's action for a batch: IAM has no actions for batches."""
         action = inner(service, *rest)
         return action.removesuffix("Batch") if action and service == "sqs" else action
 
     @around(iam_evaluator, "combine_resource_policy")
-    def combine(inner: Any, identity: Any, ctx: Any, *rest: Any, **named: Any) -> Any:
-        """Say that the queue's policy decided where the identity's allow and it is silent."""
-        result = inner(identity, ctx, *rest, **named)
+    def combine(inner: Any, identity: Any, ctx: Any, *rest: Any, **keywords: Any) -> Any:
+        """Name the queue's policy as the reason if the caller's own policy allowed the call."""
+        result = inner(identity, ctx, *rest, **keywords)
         is_queue = ctx.resource_arn.startswith("arn:aws:sqs:")
         if is_queue and identity.decision == "Allow" and result.decision != "Allow":
             result.resource_policy_arn = ctx.resource_arn
         return result
 
     @around(iam_actions, "access_denied_response")
-    def respond(inner: Any, service: str, action: str, who: str, *rest: Any, **named: Any) -> Any:
-        if service == "sqs" and not named.get("error_code") and not named.get("message"):
-            by_queue, explicit = named.get("resource_policy_arn"), named.get("explicit_deny")
-            arn = named.get("resource_arn", "*")
-            named["message"] = denial(who, action, arn, bool(by_queue), bool(explicit))
-        return inner(service, action, who, *rest, **named)
+    def respond(
+        inner: Any, service: str, action: str, caller_arn: str, *rest: Any, **keywords: Any
+    ) -> Any:
+        """Use SQS's message for a denial that has no message of its own."""
+        if service == "sqs" and not keywords.get("error_code") and not keywords.get("message"):
+            keywords["message"] = denial(
+                caller_arn,
+                action,
+                keywords.get("resource_arn", "*"),
+                by_queue=bool(keywords.get("resource_policy_arn")),
+                explicit=bool(keywords.get("explicit_deny")),
+            )
+        return inner(service, action, caller_arn, *rest, **keywords)
 
     @around(sqs, "_enforce_queue_policy")
     def enforce(inner: Any, queue: Queue, action: str) -> None:
-        """Word what MiniStack's own look at the policy refuses: a root user, another account."""
+        """Use SQS's message if MiniStack's own check of the queue's policy refuses a call.
+
+        It refuses calls of root users and of other accounts there.
+        """
         try:
             inner(queue, action)
-        except sqs._Err as refused:
-            attributes, caller = queue["attributes"], iam_evaluator.caller_arn()
-            arn, policy = attributes["QueueArn"], attributes.get("Policy")
-            context = context_of(caller, "Root", action, arn)
-            decided = iam_evaluator.evaluate_resource_policy(policy, context)
-            said = denial(caller, action, arn, True, decided.decision == "Deny")
-            raise sqs._Err("AccessDenied", said, 403) from refused
+        except sqs._Err as error:
+            caller_arn = iam_evaluator.caller_arn()
+            queue_arn = queue["attributes"]["QueueArn"]
+            context = context_of(caller_arn, "Root", action, queue_arn)
+            policy = queue["attributes"].get("Policy")
+            result = iam_evaluator.evaluate_resource_policy(policy, context)
+            message = denial(
+                caller_arn, action, queue_arn, by_queue=True, explicit=result.decision == "Deny"
+            )
+            raise sqs._Err("AccessDenied", message, 403) from error
 
 
-def denial(caller_arn: str, action: str, resource_arn: str, by_queue: bool, explicit: bool) -> str:
-    """The message; `by_queue` says that the queue's policy decided, not the caller's."""
+def denial(
+    caller_arn: str, action: str, resource_arn: str, *, by_queue: bool, explicit: bool
+) -> str:
+    """Return SQS's message for a denied call.
+
+    Args:
+        caller_arn: ARN of the principal that called.
+        action: IAM action, such as `sqs:SendMessage`.
+        resource_arn: ARN of the queue.
+        by_queue: True if the queue's policy decided, false if the caller's own policy did.
+        explicit: True if a Deny statement matched, false if no statement allowed the call.
+    """
     action = action.lower()
     policy = "resource-based" if by_queue else "identity-based"
     reason = f"because no {policy} policy allows the {action} action"
@@ -104,88 +132,122 @@ def denial(caller_arn: str, action: str, resource_arn: str, by_queue: bool, expl
     return f"{who} on resource: {resource_arn} {reason}"
 
 
-def _asks_key_often(queue: Queue) -> bool:
+def _calls_kms_often(queue: Queue) -> bool:
+    """Return True if the queue is encrypted with a KMS key and reuses a data key only briefly."""
     attributes = queue["attributes"]
-    reused_seconds = int(attributes.get("KmsDataKeyReusePeriodSeconds", "300"))
-    return bool(attributes.get("KmsMasterKeyId")) and reused_seconds < ENOUGH_SECONDS
+    reuse_seconds = int(attributes.get("KmsDataKeyReusePeriodSeconds", "300"))
+    return bool(attributes.get("KmsMasterKeyId")) and reuse_seconds < ENOUGH_SECONDS
 
 
-def _calls_often(queue: Queue) -> bool:
-    """Any call of a FIFO queue without high throughput."""
+def _lacks_high_throughput(queue: Queue) -> bool:
+    """Return True for a FIFO queue that is not in high-throughput mode."""
     names = ("FifoThroughputLimit", "DeduplicationScope")
     pair = tuple(queue["attributes"].get(name) for name in names)
     return queue["is_fifo"] and pair != ("perMessageGroupId", "messageGroup")
 
 
-class Kind(NamedTuple):
-    """One error: its code in the query protocol, what earns it, at which calls, what it says."""
+class SimulatedError(NamedTuple):
+    """An error that can be switched on.
+
+    Attributes:
+        query_code: Its code in the query protocol.
+        is_caused_by: Returns True if the queue's configuration causes the error.
+        calls: The actions that fail with it.
+        text: Its message.
+    """
 
     query_code: str
-    earned: Callable[[Queue], bool]
+    is_caused_by: Callable[[Queue], bool]
     calls: tuple[str, ...]
     text: str
 
 
-SENDING, RECEIVING = ("SendMessage", "SendMessageBatch"), ("ReceiveMessage",)
+SENDING = ("SendMessage", "SendMessageBatch")
+RECEIVING = ("ReceiveMessage",)
 DELETING = ("DeleteMessage", "DeleteMessageBatch")
 CALLS = (*SENDING, *RECEIVING, *DELETING)
 _OFTEN = "You have exceeded the rate at which you may call KMS. Reduce the frequency of your calls."
 _KMS_CODE = "KMS.ThrottlingException"
-# By the name in the JSON protocol; both are answered 400.
-KINDS: Mapping[str, Kind] = {
-    "KmsThrottled": Kind(_KMS_CODE, _asks_key_often, (*SENDING, *RECEIVING), _OFTEN),
-    "ThrottlingException": Kind("ThrottlingException", _calls_often, CALLS, "Rate exceeded"),
+# Name in the JSON protocol -> the error. SQS answers both with status 400.
+SIMULATED_ERRORS: Mapping[str, SimulatedError] = {
+    "KmsThrottled": SimulatedError(
+        query_code=_KMS_CODE,
+        is_caused_by=_calls_kms_often,
+        calls=(*SENDING, *RECEIVING),
+        text=_OFTEN,
+    ),
+    "ThrottlingException": SimulatedError(
+        query_code="ThrottlingException",
+        is_caused_by=_lacks_high_throughput,
+        calls=CALLS,
+        text="Rate exceeded",
+    ),
 }
 Pattern = Annotated[str, Meta(min_length=1, pattern=rf"^(?!(?i:{OWN_PREFIX}))[^*]*\*?$")]
 
 
 class SwitchedError(Struct, frozen=True, forbid_unknown_fields=True):
-    """One error and the queues that give it."""
+    """An error that is switched on, and the names or prefixes of the queues that give it."""
 
-    error: Annotated[str, Meta(pattern=f"^({'|'.join(KINDS)})$")]
+    error: Annotated[str, Meta(pattern=f"^({'|'.join(SIMULATED_ERRORS)})$")]
     queues: Annotated[list[Pattern], Meta(min_length=1)]
 
-    def applies(self, action: str, queue: Queue) -> bool:
-        """Tell whether a call fails: while the configuration of a chosen queue earns it."""
-        name, kind = queue["attributes"]["QueueArn"].rpartition(":")[2], KINDS[self.error]
-        is_theirs = not name.lower().startswith(OWN_PREFIX)
-        chosen = is_theirs and any(fnmatchcase(name, each) for each in self.queues)
-        return chosen and action in kind.calls and kind.earned(queue)
+    def fails(self, action: str, queue: Queue) -> bool:
+        """Return True if the call must fail with this error.
+
+        The queue must be chosen and must not be Mendq's own, the error must happen at this action,
+        and the queue's configuration must cause it.
+        """
+        name = queue["attributes"]["QueueArn"].rpartition(":")[2]
+        if name.lower().startswith(OWN_PREFIX):
+            return False
+        if not any(fnmatchcase(name, pattern) for pattern in self.queues):
+            return False
+        simulated = SIMULATED_ERRORS[self.error]
+        return action in simulated.calls and simulated.is_caused_by(queue)
 
 
 class SwitchedErrors(Struct, frozen=True, forbid_unknown_fields=True):
-    """What is switched on at one time."""
+    """All errors that are switched on."""
 
     errors: list[SwitchedError]
 
 
 class ErrorSwitch:
-    """What is on now: nothing at first. Read by every call, replaced as a whole."""
+    """Holds the errors that are switched on, at first none. Every call reads it."""
 
     def __init__(self) -> None:
         self._on = SwitchedErrors([])
 
-    def page(self, asked: Any) -> Mapping[str, Any]:
-        """Have exactly the errors that were asked for; raises SwitchRefused and changes nothing."""
-        if asked is not None:
+    def page(self, request: Any) -> Mapping[str, Any]:
+        """Replace all switched errors by the requested ones, and return what is switched on.
+
+        If `request` is None, nothing changes. Raises SwitchRefused, and changes nothing, if the
+        request is not understood.
+        """
+        if request is not None:
             example = '{"errors": [{"error": "KmsThrottled", "queues": ["orders-*"]}]}'
-            self._on = sent(asked, SwitchedErrors, f"{example}, no queue of Mendq's")
+            self._on = parse_request(request, SwitchedErrors, f"{example}, no queue of Mendq's")
         return dict(msgspec.to_builtins(self._on))
 
     def install(self) -> None:
-        """Hook the calls that may fail, after everything else is hooked; once per process."""
-        sqs._QUERY_COMPAT_CODES.update({name: kind.query_code for name, kind in KINDS.items()})
+        """Hook the calls that can fail; once per process, after all other hooks are installed."""
+        codes = {name: simulated.query_code for name, simulated in SIMULATED_ERRORS.items()}
+        sqs._QUERY_COMPAT_CODES.update(codes)
         for action in CALLS:
             self._install(action)
 
     def _install(self, action: str) -> None:
         @around(sqs._HANDLERS, action)
         def handle(inner: Any, data: Mapping[str, Any], url: str) -> Any:
-            """Fail first as the call itself does where there is no queue or its policy refuses."""
+            """Raise the switched error, unless the queue is missing or its policy denies the call.
+
+            `_get_q` raises those two errors first, as SQS does.
+            """
             if self._on.errors:
                 permission = f"sqs:{action.removesuffix('Batch')}"
                 queue = sqs._get_q(data.get("QueueUrl") or url, permission)
-                for each in self._on.errors:
-                    if each.applies(action, queue):
-                        raise sqs._Err(each.error, KINDS[each.error].text)
+                for switched in self._on.errors:
+                    if switched.fails(action, queue):
+                        raise sqs._Err(switched.error, SIMULATED_ERRORS[switched.error].text)
             return inner(data, url)

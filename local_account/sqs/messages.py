@@ -1,10 +1,18 @@
-"""Receipt handles and what can be done with them, as AWS answers it, in MiniStack's terms.
+"""Receiving, deleting and changing the visibility of messages, answered as AWS answers.
 
-Standard: DeleteMessage answers 200 whatever became of the message; an old handle leaves it there.
-ChangeMessageVisibility after the timeout, nobody having received it again, answers 200 as well
-(recorded from the real SQS; that it then changes nothing is our reading). Once somebody else holds
-the message the handle's own receive is over: MessageNotInflight, as the API reference words it.
-FIFO: both fail as soon as the visibility timeout has passed. DeleteMessage's text is recorded.
+"(recorded)" marks what was seen from the real SQS.
+
+Standard queues:
+
+- DeleteMessage answers 200 in every case. With the receipt handle of an earlier receive, the
+  message stays in the queue.
+- ChangeMessageVisibility after the visibility timeout answers 200 (recorded) if the message was not
+  received again. We assume that it changes nothing then.
+- ChangeMessageVisibility with the receipt handle of an earlier receive fails with
+  MessageNotInflight, as the API reference says.
+
+FIFO queues: both calls fail as soon as the visibility timeout has passed. DeleteMessage's error
+message is recorded.
 """
 
 from __future__ import annotations
@@ -28,59 +36,67 @@ Message = dict[str, Any]
 Act = Callable[[Queue, Parameters], None]
 LONGEST_SECONDS = 43_200
 LONGEST_WAIT_SECONDS = 20
-# Beyond this the oldest are forgotten, and count as handles that never were.
+# If a queue has given more receipt handles, the oldest are forgotten and count as invalid.
 MOST_HANDLES = 200_000
 MOST_ENTRIES = 10
-_BOOK = "local_account_receipts"
+# Key of a queue that has all its receipt handles, with their messages.
+_HANDLES = "local_account_receipts"
 
 
 def install() -> None:
-    """Hook the actions on messages; once per process."""
-    sqs._queues_lock = threading.RLock()  # held around what is held already
-    for action, act in (("DeleteMessage", _delete), ("ChangeMessageVisibility", _change)):
-        _handle(action, act)
+    """Replace MiniStack's actions on messages; once per process."""
+    # Reentrant: the hooks below hold it while they call functions that take it themselves.
+    sqs._queues_lock = threading.RLock()
+    _answer_action("DeleteMessage", _delete_message)
+    _answer_action("ChangeMessageVisibility", _change_visibility)
     _refuse_calls()
 
     @around(sqs._HANDLERS, "SendMessage", "SendMessageBatch", "PurgeQueue")
     @around(sqs, "_expire_retained", "_dlq_sweep")
-    def locked(inner: Any, *given: Any) -> Any:
-        """A mapping's poller replaces a queue's list of messages: nothing is added meanwhile."""
+    def call_locked(inner: Any, *arguments: Any) -> Any:
+        """Change no queue while an event source mapping polls it.
+
+        The poller replaces the queue's list of messages, and a message added meanwhile would be
+        lost.
+        """
         with sqs._queues_lock:
-            return inner(*given)
+            return inner(*arguments)
 
     @around(sqs, "_collect_msgs")
     def collect(inner: Any, queue: Queue, *rest: Any) -> list[Message]:
-        """Remember every handle: MiniStack itself knows only the latest."""
+        """Store every receipt handle. MiniStack itself knows only a message's latest one."""
         with sqs._queues_lock:
-            received = _without_dead(queue, inner(queue, *rest))
-            book: OrderedDict[str, Message] = queue.setdefault(_BOOK, OrderedDict())
-            book.update((each["receipt_handle"], each) for each in received)
-            while len(book) > MOST_HANDLES:
-                book.popitem(last=False)
-        return received
+            messages = _put_back_dead(queue, inner(queue, *rest))
+            handles: OrderedDict[str, Message] = queue.setdefault(_HANDLES, OrderedDict())
+            for message in messages:
+                handles[message["receipt_handle"]] = message
+            while len(handles) > MOST_HANDLES:
+                handles.popitem(last=False)
+        return messages
 
 
-def _without_dead(queue: Queue, received: list[Message]) -> list[Message]:
-    """Put back messages that must move to the DLQ, so that no consumer receives them once more.
+def _put_back_dead(queue: Queue, messages: list[Message]) -> list[Message]:
+    """Return the received messages without those that must move to the DLQ, which are put back.
 
-    They became visible after MiniStack had moved messages to the DLQ; its next turn moves them. In
-    a FIFO queue the messages behind them in their group are put back too, so that the order stays.
+    Such messages became visible after MiniStack last moved messages to the DLQ. Its next turn moves
+    them. In a FIFO queue the messages behind them in their group are put back too, so that the
+    order stays.
     """
     redrive = parse_redrive_policy(queue["attributes"].get("RedrivePolicy", ""))
     if redrive is None or sqs._queue_by_arn(redrive.dlq_arn) is None:
-        return received
-    staying: list[Message] = []
+        return messages
+    alive: list[Message] = []
     blocked_groups: set[str] = set()
-    for message in received:
+    for message in messages:
         is_dead = message["receive_count"] > redrive.max_receive_count
-        is_behind = queue["is_fifo"] and message["group_id"] in blocked_groups
-        if not is_dead and not is_behind:
-            staying.append(message)
+        is_behind_dead = queue["is_fifo"] and message["group_id"] in blocked_groups
+        if not is_dead and not is_behind_dead:
+            alive.append(message)
             continue
         blocked_groups.add(message["group_id"])
         message["receive_count"] -= 1
         message["visible_at"] = 0.0
-    return staying
+    return alive
 
 
 def _refuse_calls() -> None:
@@ -96,37 +112,42 @@ def _refuse_calls() -> None:
     @around(sqs, "_validate_batch_entries")
     def validate(inner: Any, entries: list[Any], entry_name: str) -> None:
         if len(entries) > MOST_ENTRIES:
-            most = f"Maximum number of entries per request are {MOST_ENTRIES}."  # (recorded)
-            said = f"{most} You have sent {len(entries)}."
-            raise sqs._Err("TooManyEntriesInBatchRequest", said)
+            limit = f"Maximum number of entries per request are {MOST_ENTRIES}."  # (recorded)
+            text = f"{limit} You have sent {len(entries)}."
+            raise sqs._Err("TooManyEntriesInBatchRequest", text)
         inner(entries, entry_name)
 
 
-def _handle(action: str, act: Act) -> None:
-    """Have `act` done for the action, and for each entry of its batch, which answers 200."""
+def _answer_action(action: str, act: Act) -> None:
+    """Let `act` answer an action, and each entry of its batch.
 
-    def one(data: Parameters, url: str) -> dict[str, Any]:
+    `act` gets the queue and the parameters of the call or entry. An error that it raises fails the
+    call, or only its entry: the batch itself answers 200.
+    """
+
+    def answer_call(data: Parameters, url: str) -> dict[str, Any]:
         queue = sqs._get_q(data.get("QueueUrl") or url, f"sqs:{action}")
         act(queue, data)
         return {}
 
-    def batch(data: Parameters, url: str) -> dict[str, Any]:
+    def answer_batch(data: Parameters, url: str) -> dict[str, Any]:
         queue = sqs._get_q(data.get("QueueUrl") or url, f"sqs:{action}")
         entries = data.get("Entries") or []
         sqs._validate_batch_entries(entries, f"{action}BatchRequestEntry")
         answer: dict[str, Any] = {"Successful": [], "Failed": []}
         for entry in entries:
-            done = {"Id": entry["Id"]}
+            entry_id = {"Id": entry["Id"]}
             try:
                 act(queue, entry)
-                answer["Successful"].append(done)
+                answer["Successful"].append(entry_id)
             except sqs._Err as error:
                 code = sqs._QUERY_COMPAT_CODES.get(error.code, error.code)
-                said = {"Code": code, "Message": error.message, "SenderFault": True}
-                answer["Failed"].append(done | said)
+                failure = {"Code": code, "Message": error.message, "SenderFault": True}
+                answer["Failed"].append(entry_id | failure)
         return answer
 
-    sqs._HANDLERS.update({action: one, f"{action}Batch": batch})
+    sqs._HANDLERS[action] = answer_call
+    sqs._HANDLERS[f"{action}Batch"] = answer_batch
 
 
 def _refuse_visibility(seconds: int) -> None:
@@ -135,26 +156,29 @@ def _refuse_visibility(seconds: int) -> None:
         raise invalid_parameter(seconds, "VisibilityTimeout", reason)
 
 
-def _delete(queue: Queue, entry: Parameters) -> None:
-    """Also 200 for a message that this handle has deleted a moment ago."""
+def _delete_message(queue: Queue, entry: Parameters) -> None:
+    """Delete the message of a receipt handle; deleting it again succeeds and does nothing."""
     handle = entry.get("ReceiptHandle", "")
     with sqs._queues_lock:
-        message = _received(queue, handle)
+        message = _message_of_handle(queue, handle)
         is_latest = message["receipt_handle"] == handle
         if queue["is_fifo"] and not (is_latest and message["visible_at"] > time.time()):
             reason = "The receipt handle has expired."  # (recorded)
             raise invalid_parameter(handle, "ReceiptHandle", reason)
         if is_latest:
-            queue["messages"] = [each for each in queue["messages"] if each is not message]
+            queue["messages"] = [other for other in queue["messages"] if other is not message]
 
 
-def _change(queue: Queue, entry: Parameters) -> None:
-    handle, seconds = entry.get("ReceiptHandle", ""), int(entry.get("VisibilityTimeout") or 0)
+def _change_visibility(queue: Queue, entry: Parameters) -> None:
+    """Let the message of a receipt handle become visible again after the given seconds."""
+    handle = entry.get("ReceiptHandle", "")
+    seconds = int(entry.get("VisibilityTimeout") or 0)
     _refuse_visibility(seconds)
     with sqs._queues_lock:
-        message, now = _received(queue, handle), time.time()
+        message = _message_of_handle(queue, handle)
+        now = time.time()
         is_latest = message["receipt_handle"] == handle
-        if not any(each is message for each in queue["messages"]):
+        if not any(other is message for other in queue["messages"]):
             reason = "Message does not exist or is not available for visibility timeout change."
             raise invalid_parameter(handle, "ReceiptHandle", reason)
         if not (is_latest and message["visible_at"] > now):
@@ -170,9 +194,12 @@ def _change(queue: Queue, entry: Parameters) -> None:
         esm_wake.set()
 
 
-def _received(queue: Queue, handle: str) -> Message:
-    """The message that a handle was given for; raise where the queue never gave it."""
-    message: Message | None = queue.get(_BOOK, {}).get(handle)
+def _message_of_handle(queue: Queue, handle: str) -> Message:
+    """Return the message that was received with this receipt handle.
+
+    Raises ReceiptHandleIsInvalid if the queue never gave it.
+    """
+    message: Message | None = queue.get(_HANDLES, {}).get(handle)
     if message is None:
         raise sqs._Err("ReceiptHandleIsInvalid", "The input receipt handle is invalid.")
     return message

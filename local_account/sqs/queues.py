@@ -1,7 +1,8 @@
-"""Queues: which attributes and names SQS refuses where MiniStack takes them, and who names a DLQ.
+"""Actions on queues: refuse names and attributes that SQS refuses, and handle DLQs as SQS does.
 
-Texts marked (recorded) were seen from the real SQS; the others follow its habit, their codes are
-documented: SetQueueAttributes and CreateQueue in the API reference.
+MiniStack accepts them. Error messages marked (recorded) were seen from the real SQS. The others are
+written in the same style. The error codes are those that the API reference documents for
+SetQueueAttributes and CreateQueue.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from local_account.hooks import around
 
 Parameters = Mapping[str, Any]
 Queue = dict[str, Any]
+# Attributes that take only certain values.
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "ContentBasedDeduplication": ("true", "false"),
     "DeduplicationScope": ("messageGroup", "queue"),
@@ -28,10 +30,16 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "FifoThroughputLimit": ("perQueue", "perMessageGroupId"),
     "SqsManagedSseEnabled": ("true", "false"),
 }
+# Attributes whose value is a JSON object.
 DOCUMENTS = ("Policy", "RedriveAllowPolicy", "RedrivePolicy")
 SETTABLE = {
-    *("DelaySeconds", "KmsDataKeyReusePeriodSeconds", "KmsMasterKeyId", "MaximumMessageSize"),
-    *("MessageRetentionPeriod", "ReceiveMessageWaitTimeSeconds", "VisibilityTimeout"),
+    "DelaySeconds",
+    "KmsDataKeyReusePeriodSeconds",
+    "KmsMasterKeyId",
+    "MaximumMessageSize",
+    "MessageRetentionPeriod",
+    "ReceiveMessageWaitTimeSeconds",
+    "VisibilityTimeout",
     *DOCUMENTS,
     *CHOICES,
 }
@@ -41,19 +49,20 @@ MOST_ALLOWED_SOURCES = 10
 
 
 def invalid_parameter(value: object, parameter: str, reason: str) -> Exception:
-    """InvalidParameterValue, whose text repeats the caller's value."""
-    said = f"Value {value} for parameter {parameter} is invalid. Reason: {reason}"
-    error: Exception = sqs._Err("InvalidParameterValueException", said)
+    """Return SQS's InvalidParameterValue error; its message repeats the caller's value."""
+    text = f"Value {value} for parameter {parameter} is invalid. Reason: {reason}"
+    error: Exception = sqs._Err("InvalidParameterValueException", text)
     return error
 
 
 def install() -> None:
-    """Hook the actions on queues; once per process."""
+    """Hook MiniStack's actions on queues; once per process."""
     _install_dlqs()
 
     @around(sqs._HANDLERS, "CreateQueue")
     def create_queue(inner: Any, data: Parameters, url: str) -> Any:
-        name, attributes = str(data.get("QueueName") or ""), data.get("Attributes") or {}
+        name = str(data.get("QueueName") or "")
+        attributes = data.get("Attributes") or {}
         is_fifo = attributes.get("FifoQueue") == "true"
         if not is_fifo and name and not STANDARD_NAME.fullmatch(name):
             only = "Can only include alphanumeric characters, hyphens, or underscores."
@@ -62,21 +71,24 @@ def install() -> None:
         _refuse_attributes(data, arn, is_fifo=is_fifo and bool(FIFO_NAME.fullmatch(name)))
         is_new = sqs._queue_by_arn(arn) is None
         answer = inner(data, url)
-        if is_new:  # SQS's own keys encrypt what nobody said anything about
-            made = sqs._get_q(answer["QueueUrl"])["attributes"]
-            by_sqs = "false" if made.get("KmsMasterKeyId") else "true"
-            made.setdefault("SqsManagedSseEnabled", by_sqs)
+        if is_new:
+            # SQS encrypts with its own keys unless the caller chose another encryption.
+            stored = sqs._get_q(answer["QueueUrl"])["attributes"]
+            encrypted_by_sqs = "false" if stored.get("KmsMasterKeyId") else "true"
+            stored.setdefault("SqsManagedSseEnabled", encrypted_by_sqs)
         return answer
 
     @around(sqs._HANDLERS, "SetQueueAttributes")
     def set_queue_attributes(inner: Any, data: Parameters, url: str) -> Any:
         queue = sqs._get_q(data.get("QueueUrl") or url, "sqs:SetQueueAttributes")
-        current, asked = queue["attributes"], data.get("Attributes") or {}
+        current = queue["attributes"]
+        requested = data.get("Attributes") or {}
         _refuse_attributes(data, current["QueueArn"], is_fifo=queue["is_fifo"], current=current)
         answer = inner(data, url)
-        if asked.get("SqsManagedSseEnabled") == "true":  # one kind of encryption ends the other
+        # A queue has one kind of encryption: switching one on switches the other off.
+        if requested.get("SqsManagedSseEnabled") == "true":
             current.pop("KmsMasterKeyId", None)
-        elif asked.get("KmsMasterKeyId"):
+        elif requested.get("KmsMasterKeyId"):
             current["SqsManagedSseEnabled"] = "false"
         return answer
 
@@ -86,21 +98,27 @@ def _install_dlqs() -> None:
     sqs._HANDLERS["ListMessageMoveTasks"] = list_message_move_tasks
 
     @around(sqs, "_dlq_sweep")
-    def move_dead(inner: Any, queue: Queue) -> None:
-        """A FIFO queue's DLQ message gets its own id as its deduplication id, and a new time."""
-        dead = sqs._queue_by_arn(dlq_arn(queue["attributes"].get("RedrivePolicy")))
-        before = len(dead["messages"]) if dead else 0
+    def move_to_dlq(inner: Any, queue: Queue) -> None:
+        """Move messages to the DLQ as SQS does.
+
+        A message that reaches a FIFO DLQ gets a new sequence number, a new sent time, and its own
+        message id as its deduplication id.
+        """
+        dlq = sqs._queue_by_arn(dlq_arn(queue["attributes"].get("RedrivePolicy")))
+        before = len(dlq["messages"]) if dlq else 0
         with sqs._queues_lock, _without_locked_groups(queue):
             inner(queue)
-        for message in dead["messages"][before:] if dead and dead["is_fifo"] else ():
-            dead["fifo_seq"] += 1
-            message["seq"] = str(dead["fifo_seq"]).zfill(20)
+        if not dlq or not dlq["is_fifo"]:
+            return
+        for message in dlq["messages"][before:]:
+            dlq["fifo_seq"] += 1
+            message["seq"] = str(dlq["fifo_seq"]).zfill(20)
             message["dedup_id"] = message["id"]
             message["sys"]["SentTimestamp"] = str(int(message["enqueued_at"] * 1000))
 
     @around(iam_actions, "extract_resource_arn")
     def extract(inner: Any, service: str, *rest: Any) -> Any:
-        """Name the queue of a move task to IAM by the ARN."""
+        """Return the queue's ARN for calls about message move tasks, which name it by its ARN."""
         _method, _path, _headers, body, *_ = rest
         source = iam_actions._param(body, {}, "SourceArn") if service == "sqs" else ""
         return source or inner(service, *rest)
@@ -108,16 +126,18 @@ def _install_dlqs() -> None:
 
 @contextmanager
 def _without_locked_groups(queue: Queue) -> Iterator[None]:
-    """Keep the messages of locked FIFO groups out of the queue meanwhile, and in their place after.
+    """Hide the messages of locked message groups inside the block, and restore them afterwards.
 
-    A group is locked while one of its messages is in flight: SQS returns no other of it, and so
-    moves none to the DLQ. The messages behind a failing one never overtake it on their way there.
+    A message group of a FIFO queue is locked while one of its messages is in flight: SQS returns
+    no other message of the group, and so moves none to the DLQ. That way no message overtakes a
+    failing one in front of it.
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/FIFO-queues-understanding-logic.html
     """
     if not queue["is_fifo"]:
         yield
         return
-    messages, now = queue["messages"], time.time()
+    messages = queue["messages"]
+    now = time.time()
     locked_groups = {
         message.get("group_id")
         for message in messages
@@ -128,55 +148,65 @@ def _without_locked_groups(queue: Queue) -> Iterator[None]:
     try:
         yield
     finally:
-        staying_ids = {message["id"] for message in queue["messages"]} | locked_ids
-        queue["messages"] = [message for message in messages if message["id"] in staying_ids]
+        kept_ids = {message["id"] for message in queue["messages"]} | locked_ids
+        queue["messages"] = [message for message in messages if message["id"] in kept_ids]
 
 
 def _refuse_attributes(
     data: Parameters, arn: str, *, is_fifo: bool, current: Mapping[str, str] | None = None
 ) -> None:
-    """Refuse attributes as a whole, and change nothing; no `current` is a queue to be created."""
-    asked = {name: str(value) for name, value in (data.get("Attributes") or {}).items()}
-    for name, value in asked.items():
+    """Raise SQS's error if one of a call's attributes is invalid. The call changes nothing then.
+
+    Args:
+        data: Parameters of CreateQueue or SetQueueAttributes.
+        arn: ARN of the queue.
+        is_fifo: True if the queue is or becomes a FIFO queue.
+        current: The queue's attributes; None if the call creates the queue.
+    """
+    requested = {name: str(value) for name, value in (data.get("Attributes") or {}).items()}
+    for name, value in requested.items():
         _refuse_name(name, value, is_fifo=is_fifo, is_new=current is None)
-        is_text = name in DOCUMENTS and value and not _object(value)
-        if is_text or value not in CHOICES.get(name, (value,)):
+        is_broken_document = name in DOCUMENTS and value and not _object(value)
+        if is_broken_document or value not in CHOICES.get(name, (value,)):
             raise _invalid_attribute(name)
-    after = {**(current or {}), **asked}
-    per_group = after.get("FifoThroughputLimit") == "perMessageGroupId"
-    if per_group and after.get("DeduplicationScope") != "messageGroup":
-        only = "perMessageGroupId is allowed only when the value for DeduplicationScope is"
-        raise _invalid_attribute("FifoThroughputLimit", f" Reason: {only} messageGroup.")
-    for name, reason in (
-        ("RedrivePolicy", _misfit(asked.get("RedrivePolicy", ""), arn, is_fifo)),
-        ("RedriveAllowPolicy", _contradiction(asked.get("RedriveAllowPolicy", ""))),
-    ):
-        if reason:
-            raise invalid_parameter(asked[name], name, reason)
+    after = {**(current or {}), **requested}
+    is_per_group = after.get("FifoThroughputLimit") == "perMessageGroupId"
+    if is_per_group and after.get("DeduplicationScope") != "messageGroup":
+        condition = "perMessageGroupId is allowed only when the value for DeduplicationScope is"
+        raise _invalid_attribute("FifoThroughputLimit", f" Reason: {condition} messageGroup.")
+    redrive_fault = _redrive_fault(requested.get("RedrivePolicy", ""), arn, is_fifo)
+    if redrive_fault:
+        raise invalid_parameter(requested["RedrivePolicy"], "RedrivePolicy", redrive_fault)
+    allow_fault = _redrive_allow_fault(requested.get("RedriveAllowPolicy", ""))
+    if allow_fault:
+        raise invalid_parameter(requested["RedriveAllowPolicy"], "RedriveAllowPolicy", allow_fault)
 
 
 def _refuse_name(name: str, value: str, *, is_fifo: bool, is_new: bool) -> None:
+    """Raise SQS's error if this queue cannot have an attribute of that name."""
     unknown = sqs._Err("InvalidAttributeName", f"Unknown Attribute {name}.")  # (recorded)
     if name not in SETTABLE or (name == "ContentBasedDeduplication" and not is_fifo):
         raise unknown
     if name == "FifoQueue" and (value != "true" or not (is_fifo or is_new)):
-        change = _invalid_attribute(name, " Reason: Modifying queue type is not supported.")
-        raise change if is_fifo else unknown  # (both recorded)
+        if not is_fifo:
+            raise unknown  # (recorded)
+        reason = " Reason: Modifying queue type is not supported."  # (recorded)
+        raise _invalid_attribute(name, reason)
     if name in ("DeduplicationScope", "FifoThroughputLimit") and not is_fifo:
         message = f"You can specify the {name} only when FifoQueue is set to true."  # (recorded)
         raise sqs._Err("InvalidAttributeName", message)
 
 
 def _invalid_attribute(name: str, reason: str = "") -> Exception:
-    said = f"Invalid value for the parameter {name}.{reason}"
-    error: Exception = sqs._Err("InvalidAttributeValue", said)
+    text = f"Invalid value for the parameter {name}.{reason}"
+    error: Exception = sqs._Err("InvalidAttributeValue", text)
     return error
 
 
 def _object(value: object) -> Mapping[str, Any]:
-    """The JSON object of a policy, an empty one for any other text.
+    """Return the JSON object of a policy, or an empty one if the value is something else.
 
-    CloudFormation leaves an object where the API leaves its text.
+    CloudFormation stores an object; the API stores its text.
     """
     if isinstance(value, Mapping):
         return value
@@ -188,53 +218,63 @@ def _object(value: object) -> Mapping[str, Any]:
 
 
 def dlq_arn(policy: object) -> str:
-    """The queue that a RedrivePolicy names, or empty text."""
+    """Return the ARN of the DLQ that a RedrivePolicy names, or an empty text."""
     return str(_object(policy).get("deadLetterTargetArn", ""))
 
 
-def _misfit(policy: str, source_arn: str, is_fifo: bool) -> str:
-    """Tell why a source may not name this DLQ; MiniStack itself refuses a wrong shape.
+def _redrive_fault(policy: str, source_arn: str, is_fifo: bool) -> str:
+    """Return why the source queue cannot use the DLQ of this RedrivePolicy; empty if it can.
 
+    MiniStack itself refuses a policy of a wrong shape.
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
     """
     if not (arn := dlq_arn(policy)):
         return ""
-    if (dead := sqs._queue_by_arn(arn)) is None:
+    dlq = sqs._queue_by_arn(arn)
+    if dlq is None:
         return "DLQ message target does not exist."
-    if dead["is_fifo"] != is_fifo:
+    if dlq["is_fifo"] != is_fifo:
         return "DLQ message target must be of the same type, FIFO or standard, as the source."
-    allows = _object(dead["attributes"].get("RedriveAllowPolicy"))
-    permission = allows.get("redrivePermission", "allowAll")
-    named = permission == "byQueue" and source_arn in allows.get("sourceQueueArns", ())
-    if permission == "allowAll" or named:
+    allow_policy = _object(dlq["attributes"].get("RedriveAllowPolicy"))
+    permission = allow_policy.get("redrivePermission", "allowAll")
+    if permission == "allowAll":
+        return ""
+    if permission == "byQueue" and source_arn in allow_policy.get("sourceQueueArns", ()):
         return ""
     return "DLQ message target does not allow the source queue in its redrive allow policy."
 
 
-def _contradiction(policy: str) -> str:
-    """Tell why a RedriveAllowPolicy is none."""
+def _redrive_allow_fault(policy: str) -> str:
+    """Return why a RedriveAllowPolicy is invalid; empty if it is valid or there is none."""
+    if not policy:
+        return ""
     content = _object(policy)
-    permission, sources = content.get("redrivePermission"), content.get("sourceQueueArns") or []
-    fitting = {"allowAll": (0, 0), "denyAll": (0, 0), "byQueue": (1, MOST_ALLOWED_SOURCES)}
-    least, most = fitting.get(str(permission), (1, 0))
-    if not policy or least <= len(sources) <= most:
+    permission = content.get("redrivePermission")
+    sources = content.get("sourceQueueArns") or []
+    if permission in ("allowAll", "denyAll") and not sources:
+        return ""
+    if permission == "byQueue" and 1 <= len(sources) <= MOST_ALLOWED_SOURCES:
         return ""
     return f"It is allowAll, denyAll, or byQueue with 1 to {MOST_ALLOWED_SOURCES} sourceQueueArns."
 
 
 def list_dead_letter_source_queues(data: Parameters, url: str) -> dict[str, Any]:
-    """ListDeadLetterSourceQueues, on one page."""
-    queue = sqs._get_q(data.get("QueueUrl") or url, "sqs:ListDeadLetterSourceQueues")
-    arn, queues = queue["attributes"]["QueueArn"], list(sqs._queues.items())
-    sources = [u for u, q in queues if dlq_arn(q["attributes"].get("RedrivePolicy")) == arn]
-    return {"queueUrls": [sqs._externalize_url(each) for each in sorted(sources)]}
+    """Answer ListDeadLetterSourceQueues, always on one page."""
+    dlq = sqs._get_q(data.get("QueueUrl") or url, "sqs:ListDeadLetterSourceQueues")
+    arn = dlq["attributes"]["QueueArn"]
+    source_urls = [
+        queue_url
+        for queue_url, queue in list(sqs._queues.items())
+        if dlq_arn(queue["attributes"].get("RedrivePolicy")) == arn
+    ]
+    return {"queueUrls": [sqs._externalize_url(source_url) for source_url in sorted(source_urls)]}
 
 
 def list_message_move_tasks(data: Parameters, _url: str) -> dict[str, Any]:
-    """ListMessageMoveTasks of an account in which nobody starts any."""
+    """Answer ListMessageMoveTasks: no task, because the local account cannot start one."""
     queue = sqs._queue_by_arn(str(data.get("SourceArn") or ""))
     if queue is None:  # (recorded)
-        said = "The resource that you specified for the SourceArn parameter doesn't exist."
-        raise sqs._Err("ResourceNotFoundException", said, 404)
+        text = "The resource that you specified for the SourceArn parameter doesn't exist."
+        raise sqs._Err("ResourceNotFoundException", text, 404)
     sqs._get_q(queue["url"], "sqs:ListMessageMoveTasks")
     return {"Results": []}
