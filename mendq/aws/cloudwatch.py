@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from botocore.exceptions import BotoCoreError, ClientError
 
 from mendq.aws.clients import Clients
-from mendq.aws.errors import looking
+from mendq.aws.errors import translate_aws_errors
 from mendq.model.facts import Facts, QueueFacts
 from mendq.model.metrics import (
     KINDS,
@@ -49,7 +49,9 @@ def measure(clients: Clients, windows: Mapping[str, Window]) -> dict[str, Measur
     Raises FactsUnavailable.
     """
     queries = [
-        query(f"{key}{n}", (namespace, "QueueName", parts_of(arn).name), name, statistic, seconds)
+        build_query(
+            f"{key}{n}", (namespace, "QueueName", parts_of(arn).name), name, statistic, seconds
+        )
         for n, (arn, window) in enumerate(windows.items())
         for key, (name, statistic, namespace, seconds) in window.series.items()
     ]
@@ -71,9 +73,9 @@ def messages_deleted(clients: Clients, queue_arn: str, since: datetime, until: d
     """
     if until <= since:
         return 0
-    asked = query("deleted", of_queue(queue_arn), "NumberOfMessagesDeleted", "Sum", 60)
+    asked = build_query("deleted", queue_dimension(queue_arn), "NumberOfMessagesDeleted", "Sum", 60)
     series = read_series(clients, [asked], since, until, of=queue_arn)
-    return int(sum(value for _, value in finite(series.get("deleted", ()))))
+    return int(sum(value for _, value in finite_points(series.get("deleted", ()))))
 
 
 # A fortnight at this period is 4,032 datapoints of a metric.
@@ -81,29 +83,31 @@ ALARM_PERIOD = timedelta(minutes=5)
 FORTNIGHT = timedelta(days=14)
 
 
-def fortnight(
+def read_two_weeks(
     clients: Clients, queue_arn: str, metrics: Sequence[str], now: datetime
 ) -> Mapping[str, Points]:
     """The largest values of the last two weeks by metric; raises FactsUnavailable."""
     if not metrics:
         return {}
-    about, seconds = of_queue(queue_arn), int(ALARM_PERIOD.total_seconds())
-    queries = [query(f"m{n}", about, each, "Maximum", seconds) for n, each in enumerate(metrics)]
+    about, seconds = queue_dimension(queue_arn), int(ALARM_PERIOD.total_seconds())
+    queries = [
+        build_query(f"m{n}", about, each, "Maximum", seconds) for n, each in enumerate(metrics)
+    ]
     series = read_series(clients, queries, now - FORTNIGHT, now, of=queue_arn)
-    return {each: sorted(finite(series.get(f"m{n}", ()))) for n, each in enumerate(metrics)}
+    return {each: sorted(finite_points(series.get(f"m{n}", ()))) for n, each in enumerate(metrics)}
 
 
-def finite(points: Points) -> Points:
+def finite_points(points: Points) -> Points:
     """Return the points without NaN and Infinity; AWS's own metrics have neither."""
     return [point for point in points if isfinite(point[1])]
 
 
-def of_queue(queue_arn: str) -> tuple[str, str, str]:
-    """What `query` asks about a queue."""
+def queue_dimension(queue_arn: str) -> tuple[str, str, str]:
+    """What `build_query` asks about a queue."""
     return ("AWS/SQS", "QueueName", parts_of(queue_arn).name)
 
 
-def query(
+def build_query(
     asked_id: str, of: tuple[str, str, str], metric: str, statistic: str, period_seconds: int
 ) -> MetricDataQueryTypeDef:
     """A query for GetMetricData; `of` is a namespace, its dimension's name and the value."""
@@ -126,7 +130,7 @@ def read_series(
 
     Raises FactsUnavailable.
     """
-    with looking(f"metrics of {of}"):
+    with translate_aws_errors(f"metrics of {of}"):
         pages = clients.cloudwatch.get_paginator("get_metric_data").paginate(
             StartTime=since, EndTime=until, MetricDataQueries=queries, ScanBy="TimestampAscending"
         )
@@ -187,7 +191,7 @@ _METRIC_OF_SQS = re.compile(r"\b(?:ApproximateNumberOf|ApproximateAgeOf|NumberOf
 
 
 def _alarms(clients: Clients, **asked: Any) -> Iterator[Mapping[str, Any]]:
-    with looking("the account's alarms"):
+    with translate_aws_errors("the account's alarms"):
         for page in clients.cloudwatch.get_paginator("describe_alarms").paginate(**asked):
             yield from page["MetricAlarms"]
 
@@ -200,7 +204,7 @@ def queue_alarms(clients: Clients) -> Alarms:
     """
     found = defaultdict[str, frozenset[str]](frozenset)
     for alarm in _alarms(clients, AlarmTypes=["MetricAlarm"]):
-        for queue_name, metric in _watched(alarm):
+        for queue_name, metric in _list_watched_metrics(alarm):
             found[queue_name] |= {metric}
     return found
 
@@ -210,7 +214,7 @@ def alarm_names(clients: Clients, prefix: str) -> frozenset[str]:
     return frozenset(each["AlarmName"] for each in _alarms(clients, AlarmNamePrefix=prefix))
 
 
-def _watched(alarm: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _list_watched_metrics(alarm: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Queue name and metric, also of what metric math or a band is made of."""
     queries = alarm.get("Metrics", [])
     of_queries = (each.get("MetricStat", {}).get("Metric", {}) for each in queries)
@@ -225,10 +229,14 @@ def _watched(alarm: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def with_alarms(facts: Facts, alarms: Alarms) -> Facts:
     """The facts with what alarms watch of the queue, and of its DLQ where there is one."""
-    dlq = facts.dlq if facts.dlq is None or not facts.dlq.exists else _watched_by(facts.dlq, alarms)
-    return replace(_watched_by(facts, alarms), dlq=dlq)
+    dlq = (
+        facts.dlq
+        if facts.dlq is None or not facts.dlq.exists
+        else _add_alarmed_metrics(facts.dlq, alarms)
+    )
+    return replace(_add_alarmed_metrics(facts, alarms), dlq=dlq)
 
 
-def _watched_by(queue: _Queue, alarms: Alarms) -> _Queue:
+def _add_alarmed_metrics(queue: _Queue, alarms: Alarms) -> _Queue:
     none = frozenset[str]()
     return replace(queue, alarmed=alarms.get(queue.name, none) | alarms.get(ANY, none))

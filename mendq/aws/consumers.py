@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from mendq.aws.clients import Clients
-from mendq.aws.cloudwatch import finite, query, read_series
-from mendq.aws.errors import looking
+from mendq.aws.cloudwatch import build_query, finite_points, read_series
+from mendq.aws.errors import translate_aws_errors
 from mendq.model.facts import BATCH_SIZE, LambdaConsumer
 
 if TYPE_CHECKING:
@@ -30,10 +30,10 @@ _CONSUMING = frozenset({"Enabled", "Enabling", "Updating", "Creating"})
 _STOPPED = frozenset({"Disabled", "Disabling"})
 
 
-def mappings_of(clients: Clients, queue_arn: str | None = None) -> list[Mapping_]:
+def list_mappings(clients: Clients, queue_arn: str | None = None) -> list[Mapping_]:
     """The event source mappings of one queue, or of the whole account. Raises FactsUnavailable."""
     of = f"of {queue_arn}" if queue_arn else "of the account"
-    with looking(f"Lambda consumers {of}"):
+    with translate_aws_errors(f"Lambda consumers {of}"):
         return [each for page in _pages(clients, queue_arn) for each in page["EventSourceMappings"]]
 
 
@@ -49,7 +49,7 @@ def _pages(clients: Clients, queue_arn: str | None) -> Iterator[Page]:
 
 def timeout_seconds_of(clients: Clients, function_arn: str) -> int | None:
     """The function's timeout, or None where it is gone: then it consumes nothing."""
-    with looking(f"the timeout of {function_arn}"):
+    with translate_aws_errors(f"the timeout of {function_arn}"):
         try:
             found = clients.functions.get_function_configuration(FunctionName=function_arn)
         except clients.functions.exceptions.ResourceNotFoundException:
@@ -59,7 +59,7 @@ def timeout_seconds_of(clients: Clients, function_arn: str) -> int | None:
 
 def reserved_concurrency_of(clients: Clients, function_name: str) -> int | None:
     """How often the function may run at once, None where it shares the account's concurrency."""
-    with looking(f"the reserved concurrency of {function_name}"):
+    with translate_aws_errors(f"the reserved concurrency of {function_name}"):
         found = clients.functions.get_function_concurrency(FunctionName=function_name)
         return found.get("ReservedConcurrentExecutions")
 
@@ -95,7 +95,7 @@ def _consumer(mapping: Mapping_, timeout_seconds: int) -> LambdaConsumer:
     )
 
 
-def consuming(mappings: Iterable[Mapping_]) -> list[str]:
+def active_function_arns(mappings: Iterable[Mapping_]) -> list[str]:
     """The functions behind mappings that are enabled."""
     return [each["FunctionArn"] for each in mappings if each.get("State") in _CONSUMING]
 
@@ -107,12 +107,14 @@ Figures = Mapping[str, Any]
 def figures_of(clients: Clients, names: Sequence[str], now: datetime) -> dict[str, Figures]:
     """Figures by function name, for as many as one call takes: 100. Raises FactsUnavailable."""
     queries = [
-        query(f"{key}_{n}", ("AWS/Lambda", "FunctionName", name), *asked, FIGURES_PERIOD_SECONDS)
+        build_query(
+            f"{key}_{n}", ("AWS/Lambda", "FunctionName", name), *asked, FIGURES_PERIOD_SECONDS
+        )
         for n, name in enumerate(names)
         for key, asked in FIGURES.items()
     ]
     series = read_series(clients, queries, now - FIGURES_WINDOW, now, of="Lambda functions")
-    values = {key: [value for _, value in finite(points)] for key, points in series.items()}
+    values = {key: [value for _, value in finite_points(points)] for key, points in series.items()}
     return {
         name: _figures(*(values.get(f"{key}_{n}", []) for key in FIGURES))
         for n, name in enumerate(names)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import ClientError
 
 from mendq.aws.clients import Clients
-from mendq.aws.errors import FactsUnavailable, code_of, looking, looking_at_queue
-from mendq.aws.queue import attributes_if_there, queue_url, tags_shown
+from mendq.aws.errors import FactsUnavailable, code_of, translate_aws_errors, translate_queue_errors
+from mendq.aws.queue import attributes_if_there, queue_url, tags_if_readable
 from mendq.model.dlq import select_confirmed_sources
 from mendq.model.facts import Facts
 from mendq.model.failed_call import canonical_code
@@ -55,13 +55,13 @@ def dlq_arn_here(facts: Facts) -> str | None:
     return named if here else None
 
 
-def source_arns_of(clients: Clients, queue_arn: str) -> tuple[str, ...]:
+def list_source_arns(clients: Clients, queue_arn: str) -> tuple[str, ...]:
     """The queues whose RedrivePolicy names this one, in order: all of them.
 
     Raises QueueGone or FactsUnavailable; that too where there are more than MOST_SOURCES, for one
     of those that are not looked at may be the only real one.
     """
-    with looking_at_queue("sources of", queue_arn):
+    with translate_queue_errors("sources of", queue_arn):
         pages = clients.sqs.get_paginator("list_dead_letter_source_queues").paginate(
             QueueUrl=queue_url(clients, queue_arn), PaginationConfig={"PageSize": MOST_SOURCES}
         )
@@ -72,20 +72,20 @@ def source_arns_of(clients: Clients, queue_arn: str) -> tuple[str, ...]:
     return tuple(sorted({each for each in found if each is not None}))
 
 
-def confirmed_sources_of(clients: Clients, dlq: Facts, consent: Consent) -> tuple[str, ...]:
+def list_confirmed_sources(clients: Clients, dlq: Facts, consent: Consent) -> tuple[str, ...]:
     """Those of them that are believed. Raises QueueGone or FactsUnavailable."""
-    named_by, tags_of = source_arns_of(clients, dlq.queue_arn), partial(tags_shown, clients)
+    named_by, tags_of = list_source_arns(clients, dlq.queue_arn), partial(tags_if_readable, clients)
     return select_confirmed_sources(named_by, dlq, consent, tags_of)
 
 
-def move_tasks_of(
+def list_move_tasks(
     clients: Clients, dlq_arn: str, none_where: Collection[str] = NO_TASKS
 ) -> list[MoveTask]:
     """The newest message movement tasks of a DLQ; `none_where` are the codes that say no tasks.
 
     Raises FactsUnavailable or QueueRefusesUs.
     """
-    with looking(f"message movement tasks of {dlq_arn}"):
+    with translate_aws_errors(f"message movement tasks of {dlq_arn}"):
         try:
             answer = clients.sqs.list_message_move_tasks(SourceArn=dlq_arn, MaxResults=10)
         except ClientError as error:
@@ -95,7 +95,7 @@ def move_tasks_of(
     return answer.get("Results", [])
 
 
-def moved_lately_to(clients: Clients, dlq_arn: str, now: datetime) -> frozenset[str]:
+def recent_move_destinations(clients: Clients, dlq_arn: str, now: datetime) -> frozenset[str]:
     """Where messages of a DLQ are, or within what is measured may have been, moved.
 
     SOURCES stands for the queues that they came from. Nobody is told when a task ended, so it may
@@ -105,7 +105,7 @@ def moved_lately_to(clients: Clients, dlq_arn: str, now: datetime) -> frozenset[
     long_ago = (now - REACHES_BACK - LONGEST_MOVE).timestamp() * 1_000
     return frozenset(
         each.get("DestinationArn") or SOURCES
-        for each in move_tasks_of(clients, dlq_arn)
+        for each in list_move_tasks(clients, dlq_arn)
         if each.get("Status") not in OVER or each.get("StartedTimestamp", long_ago) >= long_ago
     )
 
@@ -114,7 +114,7 @@ def moved_lately_to(clients: Clients, dlq_arn: str, now: datetime) -> frozenset[
 LONGEST_CHAIN = 5
 
 
-def misfit(clients: Clients, now: Facts, steps: Sequence[AttributeStep]) -> Refusal | None:
+def refuse_misfit(clients: Clients, now: Facts, steps: Sequence[AttributeStep]) -> Refusal | None:
     """Why these steps are not to be taken of a queue as it is `now`; raises FactsUnavailable."""
     for step in steps:
         if fault := _fault(clients, now, step, steps):

@@ -81,7 +81,7 @@ class EventUnreadable(Exception):
 
 
 @contextmanager
-def looking(at: str) -> Iterator[None]:
+def translate_aws_errors(at: str) -> Iterator[None]:
     """Turn AWS's errors into QueueRefusesUs or FactsUnavailable; both say what was looked at."""
     try:
         yield
@@ -92,9 +92,9 @@ def looking(at: str) -> Iterator[None]:
 
 
 @contextmanager
-def looking_at_queue(what: str, queue_arn: str) -> Iterator[None]:
-    """As `looking`, at one queue; raises QueueGone where there is none of that name."""
-    with looking(f"{what} {queue_arn}"):
+def translate_queue_errors(what: str, queue_arn: str) -> Iterator[None]:
+    """Translate AWS errors as `translate_aws_errors` does. Raise QueueGone if there is no queue."""
+    with translate_aws_errors(f"{what} {queue_arn}"):
         try:
             yield
         except ClientError as error:

@@ -25,16 +25,16 @@ from mendq.aws.cloudwatch import (
 )
 from mendq.aws.consumers import (
     Figures,
+    active_function_arns,
     consumers_behind,
-    consuming,
     figures_of,
-    mappings_of,
+    list_mappings,
     reserved_concurrency_of,
     timeout_seconds_of,
 )
-from mendq.aws.dlqs import dlq_arn_here, moved_lately_to, source_arns_of
+from mendq.aws.dlqs import dlq_arn_here, list_source_arns, recent_move_destinations
 from mendq.aws.errors import QueueGone, QueueRefusesUs
-from mendq.aws.queue import attributes_of, tags_shown
+from mendq.aws.queue import attributes_of, tags_if_readable
 from mendq.model.case import Case
 from mendq.model.dlq import select_confirmed_sources
 from mendq.model.facts import Facts, Need, QueueFacts, SoleSource
@@ -50,7 +50,7 @@ AN_HOUR = timedelta(hours=1)
 Answer = TypeVar("Answer")
 
 
-def made_none(_source_arn: str, _dlq_arn: str) -> bool:
+def has_made_none(_source_arn: str, _dlq_arn: str) -> bool:
     """Return False: without a case store, Mendq does not know which DLQs it made."""
     return False
 
@@ -72,7 +72,7 @@ class FactsReader(Struct, frozen=True):
     noted_moves: Callable[[], frozenset[str]]
     newest_about: Callable[[Iterable[str]], tuple[Case, ...]]
     consent: Consent
-    has_made: Callable[[str, str], bool] = made_none
+    has_made: Callable[[str, str], bool] = has_made_none
 
     def queue(self, queue_arn: str, tags: Mapping[str, str], needs: Collection[Need]) -> Facts:
         """Its attributes alone; none where it is gone and `needs` names nothing: that may be it."""
@@ -96,7 +96,7 @@ class FactsReader(Struct, frozen=True):
         return read(self.clients, *about)
 
     def mappings(self, queue_arn: str) -> Sequence[Mapping_]:
-        return self.ask(mappings_of, queue_arn)
+        return self.ask(list_mappings, queue_arn)
 
     def listed_kinds(self, queue_name: str) -> Sequence[str]:
         return self.ask(listed_kinds, queue_name).get(queue_name, ())
@@ -116,7 +116,9 @@ class FactsReader(Struct, frozen=True):
         mappings = self.mappings(facts.queue_arn)
         if not mappings:
             return facts
-        timeouts_seconds = {arn: self.ask(timeout_seconds_of, arn) for arn in consuming(mappings)}
+        timeouts_seconds = {
+            arn: self.ask(timeout_seconds_of, arn) for arn in active_function_arns(mappings)
+        }
         enabled, stopped = consumers_behind(mappings, timeouts_seconds)
         return replace(facts, lambda_consumers=enabled, stopped_consumers=stopped)
 
@@ -186,14 +188,14 @@ class FactsReader(Struct, frozen=True):
 
     def _named_by(self, facts: Facts) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The queues that name it as their DLQ, and those of them that are believed."""
-        named_by = self.ask(source_arns_of, facts.queue_arn)
-        tags = partial(self.ask, tags_shown)
+        named_by = self.ask(list_source_arns, facts.queue_arn)
+        tags = partial(self.ask, tags_if_readable)
         return named_by, select_confirmed_sources(named_by, facts, self.consent, tags)
 
     def move_tasks(self, facts: Facts) -> Facts:
         """Out of it, out of its DLQ, which is into it, or into it from elsewhere."""
         either = (facts.queue_arn, dlq_arn_here(facts))
-        moved = any(self.ask(moved_lately_to, each, self.now) for each in either if each)
+        moved = any(self.ask(recent_move_destinations, each, self.now) for each in either if each)
         moved = moved or facts.queue_arn in self.moves_by_name()
         return replace(facts, move_task_running=moved)
 
@@ -209,7 +211,7 @@ class FactsReader(Struct, frozen=True):
         if len(sources) != 1:
             return facts
         (arn,) = sources
-        tags = self.ask(tags_shown, arn)
+        tags = self.ask(tags_if_readable, arn)
         until = self.now - CLOUDWATCH_LAG
         deleted = messages_deleted(self.clients, arn, until - AN_HOUR, until)
         mode = self.consent.mode_of(parts_of(arn).name, tags)

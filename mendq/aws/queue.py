@@ -19,8 +19,8 @@ from mendq.aws.errors import (
     QueueRefusesUs,
     code_of,
     is_passing,
-    looking,
-    looking_at_queue,
+    translate_aws_errors,
+    translate_queue_errors,
 )
 from mendq.model.failed_call import canonical_code
 from mendq.model.limits import MODE_TAG, OFF, Consent, Mode
@@ -36,13 +36,13 @@ def queue_url(clients: Clients, queue_arn: str) -> str:
 
 def tags_of(clients: Clients, queue_arn: str) -> Mapping[str, str] | None:
     """The queue's tags; None where there is no such queue. Raises FactsUnavailable."""
-    with suppress(QueueGone), looking_at_queue("tags of", queue_arn):
+    with suppress(QueueGone), translate_queue_errors("tags of", queue_arn):
         answer = clients.sqs.list_queue_tags(QueueUrl=queue_url(clients, queue_arn))
         return answer.get("Tags", {})
     return None
 
 
-def tags_shown(clients: Clients, queue_arn: str) -> Mapping[str, str]:
+def tags_if_readable(clients: Clients, queue_arn: str) -> Mapping[str, str]:
     """The same; none of a queue that is gone or keeps us out. Raises FactsUnavailable."""
     with suppress(QueueRefusesUs):
         return tags_of(clients, queue_arn) or {}
@@ -52,7 +52,7 @@ def tags_shown(clients: Clients, queue_arn: str) -> Mapping[str, str]:
 def attributes_of(clients: Clients, queue_arn: str) -> Mapping[str, str]:
     """The queue's attributes as SQS spells them. Raises QueueGone or FactsUnavailable."""
     url = queue_url(clients, queue_arn)
-    with looking_at_queue("attributes of", queue_arn):
+    with translate_queue_errors("attributes of", queue_arn):
         answer = clients.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])
     return {str(name): value for name, value in answer.get("Attributes", {}).items()}
 
@@ -78,9 +78,14 @@ class ManagedQueue:
 
 
 @lru_cache(maxsize=1)
-def arns_lately(clients: Clients, account: str, consent: Consent, _turn: object) -> frozenset[str]:
-    """The ARNs of `managed_queues`: a warm Lambda asks once a turn, however long a flood lasts."""
-    return frozenset(each.queue_arn for each in managed_queues(clients, account, consent))
+def cached_managed_arns(
+    clients: Clients, account: str, consent: Consent, _turn: object
+) -> frozenset[str]:
+    """Return the ARNs of the managed queues, cached per `_turn`.
+
+    A warm Lambda lists the queues once per turn, even during a flood of events.
+    """
+    return frozenset(each.queue_arn for each in list_managed_queues(clients, account, consent))
 
 
 class Listing(Struct, frozen=True):
@@ -95,26 +100,28 @@ class Listing(Struct, frozen=True):
     off: tuple[str, ...] = ()
 
 
-def managed_queues(clients: Clients, account: str, consent: Consent) -> tuple[ManagedQueue, ...]:
+def list_managed_queues(
+    clients: Clients, account: str, consent: Consent
+) -> tuple[ManagedQueue, ...]:
     """All that there are, in order of their names. Raises FactsUnavailable."""
-    listing = listed_queues(clients, account, consent)
+    listing = list_readable_queues(clients, account, consent)
     for error in listing.failed.values():
         raise error
     return listing.queues
 
 
-def listed_queues(clients: Clients, account: str, consent: Consent) -> Listing:
+def list_readable_queues(clients: Clients, account: str, consent: Consent) -> Listing:
     """What can be listed, also where a name or prefix cannot be.
 
     Raises FactsUnavailable where nothing is known but that.
     """
-    with looking("the managed queues"):
-        tags = _tagged(clients, consent)
+    with translate_aws_errors("the managed queues"):
+        tags = _list_tagged_queues(clients, consent)
     names, failed = set[str](), dict[str, FactsUnavailable]()
     for pattern in consent.queues:
         try:
-            with looking(f"the queues named {pattern}"):
-                names.update(queue_names(clients, pattern))
+            with translate_aws_errors(f"the queues named {pattern}"):
+                names.update(list_queue_names(clients, pattern))
         except FactsUnavailable as error:
             failed[pattern] = error
     named = (arn_of_name(name, clients.region, account) for name in names)
@@ -128,7 +135,7 @@ def listed_queues(clients: Clients, account: str, consent: Consent) -> Listing:
     return Listing(queues, failed, tuple(off))
 
 
-def _tagged(clients: Clients, consent: Consent) -> dict[str, dict[str, str]]:
+def _list_tagged_queues(clients: Clients, consent: Consent) -> dict[str, dict[str, str]]:
     """Tags by ARN; of queues that settings name, those are wanted too that bear no tag of mode."""
     only: Any = [] if consent.queues else [{"Key": MODE_TAG}]
     pages = clients.tagging.get_paginator("get_resources").paginate(
@@ -142,7 +149,7 @@ def _tagged(clients: Clients, consent: Consent) -> dict[str, dict[str, str]]:
     }
 
 
-def queue_names(clients: Clients, pattern: str = "*") -> Iterator[str]:
+def list_queue_names(clients: Clients, pattern: str = "*") -> Iterator[str]:
     """The names of queues that there are; raises ClientError and BotoCoreError."""
     prefix = pattern.removesuffix("*")
     only: Any = {"QueueNamePrefix": prefix} if prefix else {}
@@ -170,7 +177,7 @@ def make_queue(
     try:
         clients.sqs_for_writing.create_queue(QueueName=name, Attributes=given)
     except (ClientError, BotoCoreError) as error:
-        return _refused(queue_arn, error)
+        return _explain_failed_creation(queue_arn, error)
     for read in range(READS_OF_A_NEW_QUEUE):
         if read:
             time.sleep(SECONDS_UNTIL_USABLE)
@@ -179,18 +186,20 @@ def make_queue(
     return Retry("not_usable_yet", f"{queue_arn} was made and cannot be used yet")
 
 
-def taken(queue_arn: str, because: str) -> Refusal:
+def refuse_taken_name(queue_arn: str, because: str) -> Refusal:
     """The name is somebody else's."""
     return Escalate("name_taken", f"there is another queue {queue_arn} already: {because}")
 
 
-def _refused(queue_arn: str, error: ClientError | BotoCoreError) -> Refusal:
+def _explain_failed_creation(queue_arn: str, error: ClientError | BotoCoreError) -> Refusal:
     code = canonical_code(code_of(error)) if isinstance(error, ClientError) else ""
     if code == "QueueDeletedRecently":
         reason = f"{queue_arn} was deleted within the last minute; SQS makes it anew after that"
         return Retry("deleted_recently", reason)
     if code == "QueueAlreadyExists":
-        return taken(queue_arn, "its attributes are not those of one that is made for this queue")
+        return refuse_taken_name(
+            queue_arn, "its attributes are not those of one that is made for this queue"
+        )
     if is_passing(error):
         raise error
     return Escalate(AWS_REFUSED, f"AWS refused to make it: {error}")

@@ -85,7 +85,7 @@ class RecentChanges(Struct, frozen=True, dict=True):
                 try:
                     for event in _events(clients, clients.cloudtrail, name, MOST_PAGES_OF_EACH):
                         with suppress(_NotRecorded):
-                            changes.append(_changed(event))
+                            changes.append(_read_change(event))
                             at = event["EventTime"]
                 except _MoreFollow:
                     cut_at[name] = at
@@ -96,7 +96,7 @@ class RecentChanges(Struct, frozen=True, dict=True):
         return changes, cut_at
 
 
-def changes_since(
+def list_changes_since(
     clients: Clients, queue_arn: str, since: datetime
 ) -> tuple[QueueChange, ...] | str:
     """Every change of the queue that went through; a text where they are not all known.
@@ -111,7 +111,7 @@ def changes_since(
             for event in _events(
                 clients, clients.cloudtrail_in_full, event_name, MOST_PAGES, StartTime=since
             )
-            for change, named in [_changed(event)]
+            for change, named in [_read_change(event)]
             if change and change.event_name == event_name
         ]
     except _NotRecorded as error:
@@ -142,7 +142,7 @@ def _events(
     raise _MoreFollow(f"more than {most * EVENTS_PER_PAGE} calls of {name} since")
 
 
-def _changed(event: Event) -> _Changed:
+def _read_change(event: Event) -> _Changed:
     """The change, where one went through, and the queues that it names. Raises _NotRecorded."""
     try:
         record = json.loads(event["CloudTrailEvent"])

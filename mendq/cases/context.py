@@ -14,7 +14,7 @@ from functools import cached_property
 from msgspec import Struct
 
 from mendq.aws.clients import Clients, closed_calendars
-from mendq.aws.queue import managed_queues
+from mendq.aws.queue import list_managed_queues
 from mendq.aws.recent_changes import RecentChanges
 from mendq.cases.baselines import Baselines
 from mendq.cases.case_bucket import CaseBucket
@@ -167,5 +167,5 @@ class FixContext(WritingContext, frozen=True, kw_only=True, dict=True):
     @cached_property
     def managed_modes(self) -> Mapping[str, Mode]:
         """The mode of each managed queue by ARN. Listed once per invocation, and only if needed."""
-        queues = managed_queues(self.clients, self.settings.account, self.settings.consent)
+        queues = list_managed_queues(self.clients, self.settings.account, self.settings.consent)
         return {queue.queue_arn: queue.mode for queue in queues}

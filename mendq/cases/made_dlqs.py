@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from mendq.aws.queue import tags_shown
+from mendq.aws.queue import tags_if_readable
 from mendq.cases import items
 from mendq.cases.transactions import Table
 from mendq.model.limits import MODE_TAG, OFF
@@ -48,7 +48,7 @@ class MadeDlqs(Table, frozen=True):
             return ""
         for arn in source_arns:
             if self.is_made(arn, dlq_arn):
-                mode = consent.mode_of(parts_of(arn).name, tags_shown(clients, arn))
+                mode = consent.mode_of(parts_of(arn).name, tags_if_readable(clients, arn))
                 if mode is not None:
                     return arn
         return ""

@@ -13,7 +13,7 @@ from msgspec.json import decode
 
 from mendq.aws.clients import Clients
 from mendq.aws.errors import CaseStoreUnreadable
-from mendq.aws.recent_changes import changes_since
+from mendq.aws.recent_changes import list_changes_since
 from mendq.cases import items
 from mendq.cases.transactions import Table
 from mendq.model.facts import Facts, Need
@@ -154,5 +154,5 @@ def look_at(pin: Pin, clients: Clients, facts: Facts, now: datetime) -> CheckedP
     if RestorePolicy.standing_in(facts.attributes) == pin.policy:
         return CheckedPin(pin)
     return check_pin(
-        pin, changes_since(clients, facts.queue_arn, pin.since), facts.modified_at, now
+        pin, list_changes_since(clients, facts.queue_arn, pin.since), facts.modified_at, now
     )

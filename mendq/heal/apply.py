@@ -16,9 +16,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import structs
 
 from mendq.aws.clients import Clients
-from mendq.aws.dlqs import misfit
+from mendq.aws.dlqs import refuse_misfit
 from mendq.aws.errors import StepFailed, is_passing
-from mendq.aws.queue import attributes_of, make_queue, queue_url, taken
+from mendq.aws.queue import attributes_of, make_queue, queue_url, refuse_taken_name
 from mendq.cases.context import FixContext, WritingContext
 from mendq.cases.record import Notification, record_transition
 from mendq.cases.transactions import Claim
@@ -107,7 +107,7 @@ def attach(clients: Clients, seen: Facts, steps: Sequence[AttributeStep]) -> Ref
     facts = replace(seen, attributes=attributes_of(clients, seen.queue_arn))
     to_make = [step for step in steps if step.stays]
     to_set = [step for step in steps if not step.stays]
-    refusal = changed_meanwhile(facts, seen, to_set) or misfit(clients, facts, steps)
+    refusal = changed_meanwhile(facts, seen, to_set) or refuse_misfit(clients, facts, steps)
     for step in to_make:
         refusal = refusal or _make_dlq(clients, facts, step)
     if refusal or not to_set:
@@ -125,7 +125,7 @@ def _make_dlq(clients: Clients, source: Facts, step: AttributeStep) -> Refusal |
     if isinstance(attributes, Refusal):
         return attributes
     policies = [name for name in POLICIES if attributes.get(name)]
-    return taken(dlq_arn, f"it has a {policies[0]}") if policies else None
+    return refuse_taken_name(dlq_arn, f"it has a {policies[0]}") if policies else None
 
 
 def apply(  # noqa: PLR0913, PLR0917 - a fix needs each of them

@@ -35,7 +35,7 @@ from mendq.aws.errors import (
     NotificationNotSent,
     QueueRefusesUs,
 )
-from mendq.aws.queue import arns_lately
+from mendq.aws.queue import cached_managed_arns
 from mendq.cases.aws_health import HealthEvent, HealthEvents, read_health
 from mendq.cases.context import FixContext
 from mendq.cases.finding import named_in
@@ -335,7 +335,7 @@ def _select_groups(batch: BatchResult, run: FixContext) -> list[Group]:
         return groups
     listing_turn = run.now.timestamp() // LISTED_FOR.total_seconds()
     try:
-        known_arns = arns_lately(run.clients, run.settings.account, consent, listing_turn)
+        known_arns = cached_managed_arns(run.clients, run.settings.account, consent, listing_turn)
     except FactsUnavailable:
         return groups
     turns_taken = Counter[str]()

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct, field, structs
 
-from mendq.aws.dlqs import source_arns_of
+from mendq.aws.dlqs import list_source_arns
 from mendq.aws.errors import (
     CaseStoreUnreadable,
     NotificationNotSent,
@@ -221,7 +221,7 @@ def make_situation(
 def _find_made_for(queue_arn: str, tags: Mapping[str, str], run: FixContext) -> str:
     """Return the managed source that Mendq made this DLQ for, or an empty text."""
     try:
-        named_by = source_arns_of(run.clients, queue_arn)
+        named_by = list_source_arns(run.clients, queue_arn)
     except QueueGone:
         return ""
     made, consent = run.stored(MadeDlqs), run.settings.consent

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Self
 from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Struct, field
 
-from mendq.aws.errors import PASSING, code_of, is_passing, looking
+from mendq.aws.errors import PASSING, code_of, is_passing, translate_aws_errors
 from mendq.consumer import VisibilityHeartbeat
 from mendq.model.failed_call import canonical_code
 from mendq.model.queue import FIFO, on_fifo
@@ -285,12 +285,12 @@ class MessageMover:
         if not (self._queue_url.endswith(FIFO) and self._groups_to_open and self._may_open()):
             return False
         name: QueueAttributeNameType = "ApproximateNumberOfMessages"
-        with looking(f"attributes of {self._queue_url}"):
+        with translate_aws_errors(f"attributes of {self._queue_url}"):
             answer = self._sqs.get_queue_attributes(QueueUrl=self._queue_url, AttributeNames=[name])
         return int(answer["Attributes"][name]) > 0
 
     def _receive(self, most: int) -> list[Message]:
-        with looking(f"messages in {self._queue_url}"):
+        with translate_aws_errors(f"messages in {self._queue_url}"):
             messages = self._held.receive(
                 MaxNumberOfMessages=min(most, MOST_RECEIVED),
                 # With a wait, SQS asks all of its servers: an empty answer means no message.

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from mendq.aws.clients import Clients
 from mendq.aws.cloudwatch import messages_deleted
-from mendq.aws.dlqs import OVER, confirmed_sources_of, move_tasks_of
+from mendq.aws.dlqs import OVER, list_confirmed_sources, list_move_tasks
 from mendq.aws.errors import FactsUnavailable, QueueRefusesUs
 from mendq.aws.queue import attributes_if_there, attributes_of, tags_of
 from mendq.cases.context import FixContext
@@ -60,7 +60,7 @@ def move_task_runs(
         FactsUnavailable: SQS does not answer.
         QueueRefusesUs: The queue's own policy forbids it.
     """
-    tasks = move_tasks_of(clients, dlq_arn, none_where)
+    tasks = list_move_tasks(clients, dlq_arn, none_where)
     return any(task.get("Status") not in OVER for task in tasks)
 
 
@@ -89,7 +89,7 @@ def read_situation(
         progress = note_creation_times(progress, dlq, source)
         misfit = find_replaced_queue(progress, dlq, source)
         if dlq.exists and not misfit:
-            source_arns = confirmed_sources_of(run.clients, dlq, run.settings.consent)
+            source_arns = list_confirmed_sources(run.clients, dlq, run.settings.consent)
     except (QueueRefusesUs, FactsUnavailable) as error:
         blocker = describe_read_error(error)
     has_foreign_task = False
@@ -233,7 +233,7 @@ class RedriveStart(Struct, frozen=True):
         if len(redrive_steps) != 1:
             return "the plan does not send messages back to one queue"
         source = read_queue(redrive_steps[0].after, clients)
-        source_arns = confirmed_sources_of(clients, dlq, self.consent)
+        source_arns = list_confirmed_sources(clients, dlq, self.consent)
         if misfit := why_not_between(dlq, source, source_arns, self.consent):
             return misfit
         if move_task_runs(clients, dlq.queue_arn):

@@ -15,9 +15,9 @@ from msgspec import Struct, structs
 from msgspec.structs import replace
 
 from mendq.aws.clients import Clients
-from mendq.aws.consumers import consuming, mappings_of
+from mendq.aws.consumers import active_function_arns, list_mappings
 from mendq.aws.errors import CaseUnreadable, FactsUnavailable, QueueRefusesUs
-from mendq.aws.queue import attributes_if_there, make_queue, queue_url, taken
+from mendq.aws.queue import attributes_if_there, make_queue, queue_url, refuse_taken_name
 from mendq.cases.record import Notification, record_transition
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue.symptom import Symptom
@@ -384,6 +384,6 @@ def prepare_quarantine(clients: Clients, source: Facts) -> str | Refusal:
         if isinstance(made, Refusal):
             return made
         attributes = made
-    consumers = consuming(mappings_of(clients, queue_arn))
+    consumers = active_function_arns(list_mappings(clients, queue_arn))
     because = why_unfit_as_quarantine(source, attributes, consumers)
-    return taken(queue_arn, because) if because else queue_arn
+    return refuse_taken_name(queue_arn, because) if because else queue_arn

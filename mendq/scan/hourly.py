@@ -66,7 +66,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import structs
 
 from mendq.aws.errors import CaseStoreUnavailable, CaseStoreUnreadable, OwnerUnavailable
-from mendq.aws.queue import Listing, ManagedQueue, listed_queues
+from mendq.aws.queue import Listing, ManagedQueue, list_readable_queues
 from mendq.cases import items
 from mendq.cases.context import StoreContext
 from mendq.cases.finding import (
@@ -106,7 +106,7 @@ from mendq.scan.store import (
     findings_of,
     is_new,
     note_answers,
-    recalled,
+    recall_answers,
     shard_of,
 )
 
@@ -132,7 +132,7 @@ class ScanContext(StoreContext, frozen=True, kw_only=True):
     def reader(self, hour: datetime, managed: Container[str]) -> ScanReader:
         """Return the run's reader, with the answers of the last round that need no new call."""
         made = reader_in(self, self.settings.consent, self.paces)
-        return structs.replace(made, recalled=recalled(hour, self.case_bucket, managed))
+        return structs.replace(made, recalled=recall_answers(hour, self.case_bucket, managed))
 
     @property
     def may_begin(self) -> bool:
@@ -175,7 +175,9 @@ def scan_hourly(context: ScanContext, symptoms: Sequence[Symptom] = CATALOGUE) -
 
 
 def _run(stretch: Stretch, context: ScanContext, symptoms: Sequence[Symptom]) -> Scanned:
-    listing = listed_queues(context.clients, context.settings.account, context.settings.consent)
+    listing = list_readable_queues(
+        context.clients, context.settings.account, context.settings.consent
+    )
     managed = listing.queues
     queues = [queue for queue in managed if queue.name > stretch.after]
     managed_arns = {queue.queue_arn for queue in managed}

@@ -16,11 +16,11 @@ from mendq.aws.cloudwatch import listed_kinds, queue_alarms
 from mendq.aws.consumers import (
     FIGURES,
     Figures,
-    mappings_of,
+    list_mappings,
     reserved_concurrency_of,
     timeout_seconds_of,
 )
-from mendq.aws.dlqs import SOURCES, dlq_arn_here, moved_lately_to, source_arns_of
+from mendq.aws.dlqs import SOURCES, dlq_arn_here, list_source_arns, recent_move_destinations
 from mendq.aws.errors import FactsUnavailable, QueueRefusesUs
 from mendq.aws.facts_reader import Answer, FactsReader, function_names
 from mendq.aws.queue import attributes_of
@@ -125,7 +125,7 @@ class ScanReader(FactsReader, frozen=True):
 
     def ask_anew(self, facts: Facts) -> None:
         """Recall nothing of what is around this queue: it is to be measured."""
-        sources = (source_arns_of, facts.queue_arn)
+        sources = (list_source_arns, facts.queue_arn)
         around = (facts.dlq_arn, *self.recalled.get(sources, ()))
         self.outdated.update({sources, *((attributes_of, each) for each in around)})
 
@@ -146,7 +146,7 @@ class ScanReader(FactsReader, frozen=True):
         for queue_arn, attributes in self._answers_of(attributes_of):
             if there := dlq_arn_here(Facts(queue_arn, attributes, {})):
                 yield there
-        yield from (arn for arn, named_by in self._answers_of(source_arns_of) if named_by)
+        yield from (arn for arn, named_by in self._answers_of(list_source_arns) if named_by)
 
     def _answers_of(self, read: Callable[..., Answer]) -> Iterator[tuple[str, Answer]]:
         yield from self.retained.answers_of(read)
@@ -155,7 +155,7 @@ class ScanReader(FactsReader, frozen=True):
     def _heard_of_moves(self, dlq_arn: str) -> frozenset[str]:
         """One that keeps us out says nothing of others; about its own sources it is an error."""
         try:
-            return self.ask(moved_lately_to, dlq_arn, self.now)
+            return self.ask(recent_move_destinations, dlq_arn, self.now)
         except (FactsUnavailable, QueueRefusesUs):
             return frozenset()
 
@@ -215,7 +215,7 @@ class ScanReader(FactsReader, frozen=True):
 
 def _mappings_by_queue(clients: Clients) -> Mapping[str, Sequence[Mapping_]]:
     found: dict[str, list[Mapping_]] = defaultdict(list)
-    for each in mappings_of(clients):
+    for each in list_mappings(clients):
         found[each.get("EventSourceArn", "")].append(each)
     return found
 

@@ -66,7 +66,7 @@ from msgspec import Struct
 from mendq.aws.cloudwatch import QUEUES_A_CALL
 from mendq.aws.errors import FactsUnavailable, QueueGone, QueueRefusesUs
 from mendq.aws.facts_reader import function_names
-from mendq.aws.queue import ManagedQueue, tags_shown
+from mendq.aws.queue import ManagedQueue, tags_if_readable
 from mendq.cases.finding import Finding, Scanned, together, turn_of
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Detection, Symptom
@@ -169,7 +169,7 @@ class _QueueLook(Struct, frozen=True):
 def _look_at_made(dlq_arn: str, reader: ScanReader, symptoms: tuple[Symptom, ...]) -> _QueueLook:
     """Look at a DLQ that Mendq made, unless its own `mendq` tag is `off` (rule 7)."""
     try:
-        tags = reader.ask(tags_shown, dlq_arn)
+        tags = reader.ask(tags_if_readable, dlq_arn)
     except FactsUnavailable as error:
         return _QueueLook(Scanned(queues_scanned=1, unseen=1, failed={dlq_arn: error}))
     if tags.get(MODE_TAG) == OFF:

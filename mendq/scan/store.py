@@ -19,7 +19,7 @@ import msgspec
 from botocore.exceptions import BotoCoreError, ClientError
 from msgspec import Struct
 
-from mendq.aws.dlqs import source_arns_of
+from mendq.aws.dlqs import list_source_arns
 from mendq.aws.errors import CaseStoreUnreadable
 from mendq.aws.queue import attributes_of
 from mendq.cases import items
@@ -198,14 +198,14 @@ class Answers(Struct, frozen=True):
     sources: dict[str, tuple[str, ...]]
 
 
-def recalled(hour: datetime, bucket: CaseBucket, managed: Container[str]) -> Recalled:
+def recall_answers(hour: datetime, bucket: CaseBucket, managed: Container[str]) -> Recalled:
     """What the round before was answered, by what was asked; each queue's in every second round.
 
     A managed queue's attributes are never recalled. Nothing where nothing can be read: then all is
     asked.
     """
     before = _answers(hour - _AN_HOUR, bucket)
-    kinds = ((attributes_of, before.attributes, managed), (source_arns_of, before.sources, ()))
+    kinds = ((attributes_of, before.attributes, managed), (list_source_arns, before.sources, ()))
     return {
         (read, arn): answer
         for read, answers, never in kinds
@@ -222,7 +222,7 @@ def note_answers(
     for arn, each in asked.answers_of(attributes_of):
         if arn not in managed and not QueueFacts(arn, each).visible:
             noted.attributes[arn] = {**each}
-    noted.sources.update(asked.answers_of(source_arns_of))
+    noted.sources.update(asked.answers_of(list_source_arns))
     now = Answers(to_text(stretch.hour), noted.attributes, noted.sources)
     body = zlib.compress(msgspec.json.encode(now))
     with suppress(ClientError, BotoCoreError):

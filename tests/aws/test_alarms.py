@@ -12,9 +12,9 @@ import pytest
 from mendq.aws.cloudwatch import (
     ANY,
     FORTNIGHT,
-    fortnight,
     messages_deleted,
     queue_alarms,
+    read_two_weeks,
     with_alarms,
 )
 from mendq.aws.consumers import figures_of
@@ -79,10 +79,10 @@ def test_a_fortnight_is_the_largest_value_of_each_five_minutes(seen: Scanning) -
     for minutes, age in ((1, 40), (3, 70), (60, 10)):
         seen.count(arn, now - timedelta(minutes=minutes), age=age)
     seen.count(arn, now - FORTNIGHT - timedelta(minutes=10), age=9_000)
-    found = fortnight(seen.account.clients, arn, [AGE, IN_FLIGHT], now)
+    found = read_two_weeks(seen.account.clients, arn, [AGE, IN_FLIGHT], now)
     assert [value for _, value in found[AGE]] == [10, 70]
     assert found[IN_FLIGHT] == []
-    assert fortnight(seen.account.clients, arn, [], now) == {}, "nothing is billed"
+    assert read_two_weeks(seen.account.clients, arn, [], now) == {}, "nothing is billed"
 
 
 @pytest.mark.parametrize("odd", [float("nan"), float("inf")])
@@ -100,6 +100,9 @@ def test_metrics_leave_out_what_is_no_finite_number(seen: Scanning, odd: float) 
     events = seen.account.clients.cloudwatch.meta.events
     events.register_first("before-call.*.GetMetricData", cast("Callable[..., None]", answer))
     clients, since = seen.account.clients, now - timedelta(hours=1)
-    assert [value for _, value in fortnight(clients, STANDARD_ARN, [AGE], now)[AGE]] == [3.0, 4.0]
+    assert [value for _, value in read_two_weeks(clients, STANDARD_ARN, [AGE], now)[AGE]] == [
+        3.0,
+        4.0,
+    ]
     assert messages_deleted(clients, STANDARD_ARN, since, now) == 7
     assert figures_of(clients, ["bill"], now)["bill"]["invocations"] == 7

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from botocore.stub import Stubber
 
 from mendq.aws.clients import Pace
-from mendq.aws.recent_changes import CHANGES, MOST_PAGES, RecentChanges, changes_since
+from mendq.aws.recent_changes import CHANGES, MOST_PAGES, RecentChanges, list_changes_since
 from mendq.model.policy import QueueChange
 from mendq.model.queue import public_url
 from tests.account.answers import answer_instead
@@ -21,7 +21,7 @@ QUEUE = f"arn:aws:sqs:{REGION}:{ACCOUNT}:orders"
 
 
 def _since(account: Account) -> Any:
-    return changes_since(account.clients, QUEUE, account.now - timedelta(days=1))
+    return list_changes_since(account.clients, QUEUE, account.now - timedelta(days=1))
 
 
 def _changed(account: Account, event_name: str = "SetQueueAttributes", **over: Any) -> QueueChange:

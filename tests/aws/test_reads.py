@@ -14,7 +14,7 @@ from botocore.loaders import Loader
 
 from mendq.aws.clients import Clients
 from mendq.aws.errors import CaseStoreUnreadable
-from mendq.aws.queue import managed_queues
+from mendq.aws.queue import list_managed_queues
 from mendq.cases import items
 from mendq.heal.gather import gather_facts
 from mendq.model.facts import Facts, Need
@@ -112,10 +112,10 @@ def test_queues_are_managed_by_tag_or_name_and_come_in_order(seen: Scanning) -> 
     seen.account.tag(f"{seen.account.queue('b-3', tag=None)}", team="shop")
     clients, account = seen.account.clients, seen.account.settings.account
     consent = Consent(Mode.HEAL, Mode.HEAL, ("b-*", "z", "gone"))
-    found = managed_queues(clients, account, consent)
+    found = list_managed_queues(clients, account, consent)
     assert [each.name for each in found] == ["b-1", "b-3", "c", "z"]
     assert found[1].tags == {"team": "shop"}, "what is named is looked at with its tags"
-    tagged = managed_queues(clients, account, replace(consent, queues=()))
+    tagged = list_managed_queues(clients, account, replace(consent, queues=()))
     assert [each.name for each in tagged] == ["c"]
 
 

@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 
 from mendq.aws.clients import Clients, Pace
 from mendq.aws.facts_reader import AN_HOUR
-from mendq.aws.queue import managed_queues
+from mendq.aws.queue import list_managed_queues
 from mendq.cases.case_bucket import CaseBucket
 from mendq.cases.finding import Scanned, together
 from mendq.catalogue import CATALOGUE
@@ -30,7 +30,7 @@ from mendq.scan.reader import (
     ScanReader,
 )
 from mendq.scan.scan import Allowance, scan
-from mendq.scan.store import Stretch, note_answers, recalled
+from mendq.scan.store import Stretch, note_answers, recall_answers
 from tests.infra.aws_calls import REGION, recording
 from tests.prove.proof import Proof, Proving
 from tests.prove.simulated_queues import chance
@@ -223,9 +223,9 @@ class Rounds:
         clients = clients_of(self.many.answer)
         consent = Consent(Mode.OBSERVE, Mode.OBSERVE)
         no_cases = (frozenset, frozenset, lambda _: ())
-        managed = managed_queues(clients, _ACCOUNT, Consent(Mode.OBSERVE, Mode.HEAL))
+        managed = list_managed_queues(clients, _ACCOUNT, Consent(Mode.OBSERVE, Mode.HEAL))
         theirs = {each.queue_arn for each in managed}
-        known = recalled(hour, self.bucket, theirs) if self.recalls else {}
+        known = recall_answers(hour, self.bucket, theirs) if self.recalls else {}
         reader = ScanReader(
             clients, NOW, Timing(), *no_cases, consent, paces=Paces(*paces), recalled=known
         )

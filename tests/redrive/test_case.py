@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mendq.aws.dlqs import source_arns_of
+from mendq.aws.dlqs import list_source_arns
 from mendq.aws.errors import FactsUnavailable
 from mendq.follow_up.follow_up import follow_up
 from mendq.heal.owners import request_about
@@ -58,7 +58,7 @@ def test_what_fits_is_taken_up_with_its_retention_and_no_message_is_moved(world:
 
 def _shared(world: Redriving) -> None:
     world.account.queue("second", RedrivePolicy=Redrive(world.dlq, 3).text)
-    assert len(source_arns_of(world.account.clients, world.dlq)) == 2
+    assert len(list_source_arns(world.account.clients, world.dlq)) == 2
 
 
 def _behind_another(world: Redriving) -> None:
@@ -184,7 +184,7 @@ def test_a_quarantine_is_made_once_encrypted_without_tags_and_none_may_consume_i
     assert tags.get("Tags", {}) == {}
     assert prepare_quarantine(account.clients, source) == made
     mapping = {"FunctionArn": "arn:aws:lambda:us-east-1:1:function:tidy", "State": "Enabled"}
-    monkeypatch.setattr("mendq.redrive.redrive.mappings_of", lambda *_: [mapping])
+    monkeypatch.setattr("mendq.redrive.redrive.list_mappings", lambda *_: [mapping])
     assert "tidy consumes it" in str(prepare_quarantine(account.clients, source))
 
 

@@ -227,7 +227,7 @@ def test_a_queue_that_was_deleted_since_it_was_listed_is_no_error(
 ) -> None:
     gone = ManagedQueue(scanned.account.queue("here").replace("here", "gone"), {"mendq": "heal"})
     listed = Listing((gone,), {})
-    monkeypatch.setattr("mendq.scan.hourly.listed_queues", lambda *_: listed)
+    monkeypatch.setattr("mendq.scan.hourly.list_readable_queues", lambda *_: listed)
     done = scanned.done()
     assert (done.queues_scanned, done.gone, done.failed) == (1, 1, {})
 

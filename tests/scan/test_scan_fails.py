@@ -8,7 +8,7 @@ from msgspec import structs
 
 from functions.scan import faults
 from mendq.aws.errors import FactsUnavailable, OwnerUnavailable
-from mendq.aws.queue import managed_queues
+from mendq.aws.queue import list_managed_queues
 from mendq.model.limits import Consent
 from tests.scan.scanning import Scanning, an_hour_on, denied, refusing
 from tests.scan.test_scan import dlq, slow
@@ -83,7 +83,7 @@ def named(scanned: Scanning) -> Scanning:
 
 def test_tagged_queues_are_scanned_where_a_prefix_cannot_be_listed(named: Scanning) -> None:
     queue, settings = dlq(named, "tagged"), named.settings()
-    assert managed_queues(named.account.clients, settings.account, settings.consent)
+    assert list_managed_queues(named.account.clients, settings.account, settings.consent)
     refusing(named.account.clients.sqs, "ListQueues")
     done = named.done(SYMPTOMS)
     assert {each: type(error) for each, error in done.failed.items()} == {
@@ -93,7 +93,7 @@ def test_tagged_queues_are_scanned_where_a_prefix_cannot_be_listed(named: Scanni
     document = named.findings()
     assert (document["managed"], document["managed_whole"]) == ([queue], False)
     with pytest.raises(FactsUnavailable, match="orders"):
-        managed_queues(named.account.clients, settings.account, settings.consent)
+        list_managed_queues(named.account.clients, settings.account, settings.consent)
 
 
 @pytest.mark.parametrize("tag", [None, "heal"])

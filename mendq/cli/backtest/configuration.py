@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from mendq.aws.errors import QueueGone
-from mendq.aws.queue import tags_shown
+from mendq.aws.queue import tags_if_readable
 from mendq.cli.account import Account
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.scan.dry_run import MetricBudget
@@ -44,7 +44,7 @@ def read_current_configuration(account: Account) -> Configuration:
     def look(queue_arn: str, needs: Collection[Need]) -> Facts:
         if region.is_absent(queue_arn):
             return _gone(queue_arn, needs, "the region")
-        facts = reader.queue(queue_arn, reader.ask(tags_shown, queue_arn), needs)
+        facts = reader.queue(queue_arn, reader.ask(tags_if_readable, queue_arn), needs)
         facts = reader.consumers(facts) if Need.LAMBDA_CONSUMERS in needs else facts
         facts = reader.dlq(facts) if Need.DLQ in needs else facts
         return replace(facts, attributes=configured(facts.attributes))

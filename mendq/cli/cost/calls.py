@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from mendq.aws.clients import Clients
-from mendq.aws.cloudwatch import of_queue, query, read_series
+from mendq.aws.cloudwatch import build_query, queue_dimension, read_series
 from mendq.cli.doctor.visibility import VISIBILITY_CALLS, Selector, Trail, list_symptom_visibility
 from mendq.model.names import DATA_EVENT_NAMES
 from mendq.model.prices import DATA_EVENT
@@ -83,7 +83,7 @@ def count_calls(clients: Clients, queue_arns: Iterable[str], now: datetime) -> d
     for start in range(0, len(asked), _QUERIES_PER_CALL):
         part = {f"m{n}": each for n, each in enumerate(asked[start : start + _QUERIES_PER_CALL])}
         queries = [
-            query(key, of_queue(arn), metric, "Sum", _DAY_SECONDS)
+            build_query(key, queue_dimension(arn), metric, "Sum", _DAY_SECONDS)
             for key, (arn, metric) in part.items()
         ]
         for key, points in read_series(clients, queries, now - WEEK, now, of="queues").items():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
-from mendq.aws.queue import queue_names
+from mendq.aws.queue import list_queue_names
 from mendq.cli.account import Account
 from mendq.cli.cost import bill
 from mendq.cli.cost.bill import BilledStack, CostLine, NotPriced
@@ -79,7 +79,7 @@ class CostReport(Struct):
     def _every_queue(self) -> Iterator[str]:
         """All but Mendq's own, whose calls are left out of its trail."""
         account = self.account
-        for name in queue_names(account.clients):
+        for name in list_queue_names(account.clients):
             arn = arn_of_name(name, account.region, account.account_id)
             if arn and name != PROBE_QUEUE and not name.startswith(f"{account.stack}-"):
                 yield arn

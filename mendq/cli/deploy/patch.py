@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mendq.aws.errors import QueueGone
-from mendq.aws.queue import attributes_of, tags_shown
+from mendq.aws.queue import attributes_of, tags_if_readable
 from mendq.cli.commands import EVERY_CASE, QUEUE, Kind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
@@ -55,7 +55,7 @@ def patch(
         case, values, made = history[-1], _values(history), bool(written_by(history))
         theirs = _theirs(call, history, values) if made and values else {}
         owner = (
-            cloudformation_resource(tags_shown(call.account.clients, case.queue_arn))
+            cloudformation_resource(tags_if_readable(call.account.clients, case.queue_arn))
             if values
             else {}
         )

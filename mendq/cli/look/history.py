@@ -8,9 +8,14 @@ from typing import Any
 
 from rich.text import Text
 
-from mendq.aws.consumers import consumers_behind, consuming, mappings_of, timeout_seconds_of
+from mendq.aws.consumers import (
+    active_function_arns,
+    consumers_behind,
+    list_mappings,
+    timeout_seconds_of,
+)
 from mendq.aws.queue import tags_of
-from mendq.aws.recent_changes import changes_since
+from mendq.aws.recent_changes import list_changes_since
 from mendq.cases.baselines import Baselines
 from mendq.cases.table import OpenCases
 from mendq.cli.account import Account
@@ -46,7 +51,7 @@ def history(call: Invocation, queue: QueueName) -> None:
     arn = resolve_queue_arn(account, queue)
     with call.out.show_waiting("reading baselines, cases and CloudTrail"):
         baselines = account.open_store(Baselines).of(arn)
-        changes = changes_since(account.clients, arn, datetime.now(UTC) - REMEMBERED)
+        changes = list_changes_since(account.clients, arn, datetime.now(UTC) - REMEMBERED)
         events = [*_of_baselines(baselines), *_of_changes(changes), *_of_cases(account, arn)]
         now = _now(account, arn)
     if not (now or events):
@@ -82,8 +87,10 @@ def _now(account: Account, arn: str) -> dict[str, str]:
     """As a baseline has it; empty where the queue is gone."""
     if (queue := find_queue(account, arn)) is None:
         return {}
-    mappings, tags = mappings_of(account.clients, arn), tags_of(account.clients, arn) or {}
-    seconds = {each: timeout_seconds_of(account.clients, each) for each in consuming(mappings)}
+    mappings, tags = list_mappings(account.clients, arn), tags_of(account.clients, arn) or {}
+    seconds = {
+        each: timeout_seconds_of(account.clients, each) for each in active_function_arns(mappings)
+    }
     enabled, stopped = consumers_behind(mappings, seconds)
     consumers: Any = {"lambda_consumers": enabled, "stopped_consumers": stopped}
     return described(Facts(arn, queue.attributes, tags, **consumers))

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 import typer
 
 from mendq.aws.clients import Clients
-from mendq.aws.cloudwatch import of_queue, query, read_series
-from mendq.aws.queue import tags_shown
+from mendq.aws.cloudwatch import build_query, queue_dimension, read_series
+from mendq.aws.queue import tags_if_readable
 from mendq.cases import items
 from mendq.cli.commands import SHOWN, Kind, command
 from mendq.cli.exit_codes import CommandError, Exit
@@ -86,7 +86,7 @@ def _bundle(call: Invocation, whole: Whole, now: datetime) -> dict[str, Any]:
         "queue_arn": case.queue_arn,
         "requests": [{**each, "region": queue.region} for each in requests],
         "attributes": whole.now,
-        "tags": dict(tags_shown(clients, case.queue_arn)),
+        "tags": dict(tags_if_readable(clients, case.queue_arn)),
         "metrics": _metrics(clients, case, now),
         "not_known": [line for line, so in unknown.items() if so],
         "case": whole.document(),
@@ -100,7 +100,10 @@ def _metrics(clients: Clients, case: Case, now: datetime) -> dict[str, Any]:
     seconds = next((each for age, each in _PERIODS if now - since < age), 3600)
     kinds = ("every queue", "receives", *(["FIFO"] if on_fifo(case.queue_arn) else []))
     asked = {key: each[:2] for key, each in series_of(kinds).items()}
-    queries = [query(key, of_queue(case.queue_arn), *each, seconds) for key, each in asked.items()]
+    queries = [
+        build_query(key, queue_dimension(case.queue_arn), *each, seconds)
+        for key, each in asked.items()
+    ]
     found = read_series(clients, queries, since, until, of=case.queue_arn)
     return {
         "since": to_text(since),

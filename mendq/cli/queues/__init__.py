@@ -53,4 +53,4 @@ def require_queue(account: Account, arn: str) -> Facts:
 
 def managed_queues(account: Account) -> tuple[ManagedQueue, ...]:
     """In order of their names; raises FactsUnavailable."""
-    return aws.managed_queues(account.clients, account.account_id, account.settings.consent)
+    return aws.list_managed_queues(account.clients, account.account_id, account.settings.consent)

@@ -27,11 +27,11 @@ from mendq.aws.cloudwatch import (
     ALARM_PERIOD,
     FORTNIGHT,
     alarm_names,
-    fortnight,
     queue_alarms,
+    read_two_weeks,
     with_alarms,
 )
-from mendq.aws.dlqs import dlq_arn_here, source_arns_of
+from mendq.aws.dlqs import dlq_arn_here, list_source_arns
 from mendq.aws.queue import attributes_if_there
 from mendq.catalogue.configuration.alarm_missing import AGE, DEPTH, IN_FLIGHT, WATCHED, unwatched
 from mendq.cli.account import Account
@@ -198,7 +198,7 @@ def alarms(
         missing = [*unwatched(facts)]
         least = {AGE: max(facts.visibility_seconds, A_WAIT_SECONDS), IN_FLIGHT: A_RECEIVE}
         banded = [metric for _, metric in missing if metric in least]
-        seen = fortnight(account.clients, facts.queue_arn, banded, datetime.now(UTC))
+        seen = read_two_weeks(account.clients, facts.queue_arn, banded, datetime.now(UTC))
     found = list[dict[str, Any]]()
     for of, metric in missing:
         size = size_alarm(seen[metric], least[metric]) if metric in least else FIRST
@@ -219,5 +219,5 @@ def _facts(account: Account, queue_arn: str) -> Facts:
     facts, clients = require_queue(account, queue_arn), account.clients
     here = dlq_arn_here(facts)
     dlq = QueueFacts(here, attributes_if_there(clients, here)) if here else None
-    sources = tuple(QueueFacts(each, {}) for each in source_arns_of(clients, queue_arn))
+    sources = tuple(QueueFacts(each, {}) for each in list_source_arns(clients, queue_arn))
     return with_alarms(replace(facts, dlq=dlq, dlq_sources=sources), queue_alarms(clients))

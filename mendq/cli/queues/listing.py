@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.text import Text
 
-from mendq.aws.queue import listed_queues
+from mendq.aws.queue import list_readable_queues
 from mendq.cases.table import OpenCases
 from mendq.catalogue.configuration.tag_not_understood import not_understood
 from mendq.cli.commands import CASES, MANAGED, Kind, command
@@ -35,7 +35,7 @@ def queues(call: Invocation) -> Exit:
     """
     account, consent = call.account, call.account.settings.consent
     with call.out.show_waiting("reading queues, scans and cases"):
-        listing = listed_queues(account.clients, account.account_id, consent)
+        listing = list_readable_queues(account.clients, account.account_id, consent)
         last, open_cases = tuple(read_last_scans(account)), defaultdict[str, list[str]](list)
         for case in account.open_store(OpenCases).list_open():
             open_cases[case.queue_arn].append(case.case_id)

@@ -14,7 +14,7 @@ import typer
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from mendq.aws.dlqs import source_arns_of
+from mendq.aws.dlqs import list_source_arns
 from mendq.cli.commands import SOURCES, TAKING, Kind, command
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import Output, Yes, confirm, format_minute, shorten_list
@@ -52,7 +52,7 @@ def dlq(
         if own := parse_redrive_policy(messages.attributes.get("RedrivePolicy", "")):
             messages = require_queue(account, own.dlq_arn)
         require_last(messages)
-        arns = source_arns_of(account.clients, messages.queue_arn)
+        arns = list_source_arns(account.clients, messages.queue_arn)
         source = find_queue(account, arns[0]) if len(arns) == 1 else None
     if not arns and not is_quarantine(messages.name):
         line = f"no queue names {messages.name} as its DLQ: hide some of its messages for a look?"

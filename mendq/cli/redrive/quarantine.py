@@ -12,9 +12,9 @@ import typer
 from msgspec import Struct
 from rich.text import Text
 
-from mendq.aws.cloudwatch import of_queue, query, read_series
-from mendq.aws.errors import looking
-from mendq.aws.queue import queue_names
+from mendq.aws.cloudwatch import build_query, queue_dimension, read_series
+from mendq.aws.errors import translate_aws_errors
+from mendq.aws.queue import list_queue_names
 from mendq.catalogue.dlq.time_left import UNHURRIED, most_urgent_first
 from mendq.cli.account import Account
 from mendq.cli.command_group import group
@@ -124,8 +124,8 @@ def _expires(found: Quarantine, now: datetime) -> Text:
 
 def _quarantines(account: Account, now: datetime) -> Iterator[Quarantine]:
     """In order of their sources' names. Raises FactsUnavailable."""
-    with looking("the queues of the account"):
-        there = {*queue_names(account.clients)}
+    with translate_aws_errors("the queues of the account"):
+        there = {*list_queue_names(account.clients)}
     for each in managed_queues(account):
         arn = arn_of_quarantine(each.queue_arn)
         if parts_of(arn).name in there and (queue := find_queue(account, arn)):
@@ -133,7 +133,9 @@ def _quarantines(account: Account, now: datetime) -> Iterator[Quarantine]:
 
 
 def _oldest_at(account: Account, queue: Facts, now: datetime) -> datetime | None:
-    asked = query("age", of_queue(queue.queue_arn), "ApproximateAgeOfOldestMessage", "Maximum", 60)
+    asked = build_query(
+        "age", queue_dimension(queue.queue_arn), "ApproximateAgeOfOldestMessage", "Maximum", 60
+    )
     series = read_series(account.clients, [asked], now - _READS_BACK, now, of=queue.name)
     ages = series.get("age", ())
     if not ages or not queue.visible:

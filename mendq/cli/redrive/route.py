@@ -11,7 +11,7 @@ from threading import Event
 from botocore.exceptions import ClientError
 from msgspec import Struct
 
-from mendq.aws.dlqs import NO_TASKS, source_arns_of
+from mendq.aws.dlqs import NO_TASKS, list_source_arns
 from mendq.aws.errors import FactsUnavailable, QueueRefusesUs, code_of
 from mendq.aws.queue import queue_url, tags_of
 from mendq.catalogue.dlq.redrive_causes import READ, REDRIVE_TAG, keys_needed, redrive_is_off
@@ -104,14 +104,14 @@ def route_from(account: Account, source_arn: str) -> Route:
     require_last(messages)
     dlq_arn = messages.queue_arn
     require_idle(account, dlq_arn)
-    others = set(source_arns_of(account.clients, dlq_arn)) - {source_arn}
+    others = set(list_source_arns(account.clients, dlq_arn)) - {source_arn}
     return Route(messages, source, tuple(sorted(others)), dlq_arn)
 
 
 def _dlq_arn(account: Account, source: Facts) -> str:
     if source.dlq_arn:
         return source.dlq_arn
-    if of := source_arns_of(account.clients, source.queue_arn):
+    if of := list_source_arns(account.clients, source.queue_arn):
         line = f"it is one itself, so name its source, {parts_of(of[0]).name}"
         raise CommandError(f"{source.name} has no DLQ: {line}", Exit.USAGE)
     line = f"{source.name} has no DLQ: name the queue that the messages died in"
@@ -132,7 +132,7 @@ def route_to(account: Account, named: str, other: str, died_in: str | None) -> R
     messages = movable(account, own.dlq_arn) if own else queue
     require_last(messages)
     unfit = why_unfit_as_dlq(instead.queue_arn, messages.queue_arn)
-    if is_quarantine(instead.name) or source_arns_of(account.clients, instead.queue_arn):
+    if is_quarantine(instead.name) or list_source_arns(account.clients, instead.queue_arn):
         unfit = "it is a DLQ or a quarantine, which nobody consumes"
     if unfit:
         raise CommandError(f"messages of {messages.name} cannot go to {instead.name}: {unfit}")
@@ -153,7 +153,7 @@ def route_to(account: Account, named: str, other: str, died_in: str | None) -> R
         arn = failed_in(message) or ""
         return instead.queue_arn if goes(arn) else arn
 
-    others = set(source_arns_of(account.clients, messages.queue_arn)) - {instead.queue_arn}
+    others = set(list_source_arns(account.clients, messages.queue_arn)) - {instead.queue_arn}
     return Route(messages, instead, tuple(sorted(others)), messages.queue_arn, where_from, True)
 
 

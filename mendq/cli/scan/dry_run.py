@@ -25,7 +25,7 @@ from mendq.aws.errors import (
     FactsUnavailable,
     QueueRefusesUs,
 )
-from mendq.aws.queue import ManagedQueue, managed_queues
+from mendq.aws.queue import ManagedQueue, list_managed_queues
 from mendq.cases import items
 from mendq.cases.context import FixContext
 from mendq.cases.finding import Finding, Scanned, fewer_of_many, together, waiting
@@ -183,7 +183,7 @@ class DryRun(Struct, frozen=True, dict=True):
     def queues(self) -> tuple[ManagedQueue, ...]:
         """Raises FactsUnavailable."""
         run = self._run
-        return managed_queues(run.clients, self.account.account_id, run.settings.consent)
+        return list_managed_queues(run.clients, self.account.account_id, run.settings.consent)
 
     @cached_property
     def _run(self) -> FixContext:

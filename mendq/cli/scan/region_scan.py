@@ -16,7 +16,7 @@ from msgspec.structs import asdict
 
 from mendq.aws.clients import Clients
 from mendq.aws.errors import is_denied
-from mendq.aws.queue import Listing, ManagedQueue, listed_queues
+from mendq.aws.queue import Listing, ManagedQueue, list_readable_queues
 from mendq.cases.finding import Finding, Scanned
 from mendq.catalogue import BY_NAME, CATALOGUE
 from mendq.cli.exit_codes import CommandError, Exit
@@ -110,7 +110,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
     @cached_property
     def _listing(self) -> Listing:
         asked = _ToLookAt(queues=self.patterns)
-        found = listed_queues(self._looking, self.account.account_id, asked)
+        found = list_readable_queues(self._looking, self.account.account_id, asked)
         fits = [each for each in found.queues if asked.names(each.name)]
         off = [each for each in found.off if asked.names(parts_of(each).name)]
         return Listing(tuple(fits), found.failed, tuple(off))

@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from mendq.aws.errors import FactsUnavailable
-from mendq.aws.queue import listed_queues
+from mendq.aws.queue import list_readable_queues
 from mendq.cases.case_bucket import CaseBucket
 from mendq.cases.finding import Finding, Scanned, findings_key, round_of, with_managed
 from mendq.model.limits import Consent, Mode
@@ -89,8 +89,8 @@ def test_what_could_not_be_listed_is_said(
     operator.aws.queue("orders", "observe")
     cut = FactsUnavailable("the queues named x* could not be read")
     monkeypatch.setattr(
-        "mendq.cli.queues.listing.listed_queues",
-        lambda *given: structs.replace(listed_queues(*given), failed={"x*": cut}),
+        "mendq.cli.queues.listing.list_readable_queues",
+        lambda *given: structs.replace(list_readable_queues(*given), failed={"x*": cut}),
     )
     assert operator.json("queues", code=1)["not_listed"] == {"x*": str(cut)}
 

@@ -10,7 +10,7 @@ import pytest
 
 from local_account.process import LocalAccount
 from local_account.sqs import counting as metric
-from mendq.aws.cloudwatch import query
+from mendq.aws.cloudwatch import build_query
 from tests.local_account.queues import Queue, new_queue
 
 pytestmark = pytest.mark.account
@@ -30,7 +30,7 @@ def _series(
 ) -> dict[str, list[float]]:
     now = datetime.now(UTC)
     of_queue = (metric.NAMESPACE, "QueueName", queue.url.rpartition("/")[2])
-    queries = [query(name.lower(), of_queue, name, stat, period) for name in names]
+    queries = [build_query(name.lower(), of_queue, name, stat, period) for name in names]
     answer = account.client("cloudwatch").get_metric_data(
         StartTime=start or now - timedelta(hours=2),
         EndTime=now + timedelta(minutes=1),
