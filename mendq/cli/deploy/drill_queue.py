@@ -1,4 +1,4 @@
-"""The queue of a drill: made, called too late on purpose, removed."""
+"""The temporary queue of a drill, and the calls on it that fail on purpose."""
 
 from __future__ import annotations
 
@@ -23,22 +23,23 @@ if TYPE_CHECKING:
 VISIBILITY_SECONDS = 2
 LATE_CALLS = 3
 LATE_CALL = "DeleteMessage"
-# As long as SQS lets a receive wait.
-_PATIENCE_SECONDS = 20
+# The longest time for which SQS lets a receive wait.
+_WAIT_SECONDS = 20
 
 
 class DrillQueue(Struct, frozen=True):
-    """A FIFO queue with a visibility timeout that its only consumer, this drill, outlives."""
+    """A FIFO queue whose visibility timeout is too short for its only consumer, this drill."""
 
     client: SQSClient
     url: str
 
-    def fail(self, say: Callable[[str], None]) -> datetime:
-        """Delete a message late, again and again; when the last delete failed.
+    def make_calls_fail(self, say: Callable[[str], None]) -> datetime:
+        """Receive a message and delete it too late, LATE_CALLS times.
 
-        CommandError where SQS lets a late delete pass: then there is nothing to heal.
+        Return the time after the last failed delete. Raises CommandError if SQS accepts a late
+        delete, because then there is nothing to fix.
         """
-        handle = self._received()
+        handle = self._receive_message()
         say(f"a message is received; its visibility timeout of {VISIBILITY_SECONDS} s runs out")
         time.sleep(VISIBILITY_SECONDS + 1)
         for _ in range(LATE_CALLS):
@@ -53,30 +54,30 @@ class DrillQueue(Struct, frozen=True):
         return datetime.now(UTC)
 
     @property
-    def needed_seconds(self) -> int:
-        """What stands in the queue now."""
+    def visibility_seconds(self) -> int:
+        """The queue's visibility timeout, read from SQS now."""
         answer = self.client.get_queue_attributes(QueueUrl=self.url, AttributeNames=["All"])
         return int(answer["Attributes"]["VisibilityTimeout"])
 
-    def _received(self) -> str:
+    def _receive_message(self) -> str:
+        """Send a message and receive it. Return its receipt handle."""
         of_fifo: Any = {"MessageGroupId": "drill", "MessageDeduplicationId": "drill"}
         self.client.send_message(QueueUrl=self.url, MessageBody="mendq drill", **of_fifo)
-        answer = self.client.receive_message(QueueUrl=self.url, WaitTimeSeconds=_PATIENCE_SECONDS)
-        for each in answer.get("Messages", []):
-            return each["ReceiptHandle"]
-        raise CommandError(f"the drill's own message did not arrive in {_PATIENCE_SECONDS} s")
+        answer = self.client.receive_message(QueueUrl=self.url, WaitTimeSeconds=_WAIT_SECONDS)
+        for message in answer.get("Messages", []):
+            return message["ReceiptHandle"]
+        raise CommandError(f"the drill's own message did not arrive in {_WAIT_SECONDS} s")
 
 
 @contextmanager
-def drill_queue(client: SQSClient, name: str, tags: Mapping[str, str]) -> Iterator[DrillQueue]:
-    """The queue, for as long as the block lasts; removed however it ends.
+def make_drill_queue(client: SQSClient, name: str, tags: Mapping[str, str]) -> Iterator[DrillQueue]:
+    """Make the queue, and delete it at the end of the block, also after an error.
 
-    It is marked as a drill's, so that it makes no mass symptom with the queues of others.
-
-    CommandError where one of that name is there: it is somebody's, and would be removed with the
-    drill.
+    The queue has the tag of a drill, so it does not count among the operator's queues if many
+    queues show a symptom at once. Raises CommandError if a queue of that name exists: the drill
+    would delete it.
     """
-    # CreateQueue would hand over the queue that is there, as if it had been made.
+    # CreateQueue succeeds if the queue exists with the same attributes, so look first.
     try:
         client.get_queue_url(QueueName=name)
     except client.exceptions.QueueDoesNotExist:

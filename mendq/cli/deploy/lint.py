@@ -1,4 +1,4 @@
-"""`mendq lint TEMPLATE`: what the catalogue finds in a template; offline, without credentials."""
+"""`mendq lint TEMPLATE`: find symptoms in a template, without AWS and without credentials."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from mendq.model.json_text import to_json
 CDK_OUT = "cdk.out"
 _TEMPLATE = "A template, a Terraform plan as JSON, a cdk.out folder, or - for stdin."
 _FORM = "github: annotations beside the lines; sarif: code scanning."
-_SYMPTOMS = [each.name for each in CHECKED_SYMPTOMS]
+_SYMPTOMS = [symptom.name for symptom in CHECKED_SYMPTOMS]
 _IGNORE = "Leave findings of this symptom out; may be given again."
 _FAIL_ON = "The least finding that ends it with 1."
 
 
 class Form(StrEnum):
-    """For whom, where it is not --json."""
+    """Output formats of `mendq lint`. --json has the same output as `json`."""
 
     TEXT = "text"
     JSON = "json"
@@ -43,59 +43,72 @@ def lint(
     ignore: Annotated[list[str] | None, typer.Option(metavar="SYMPTOM", help=_IGNORE)] = None,
     fail_on: Annotated[LintSeverity, typer.Option(help=_FAIL_ON)] = LintSeverity.WARNING,
 ) -> Exit:
-    """What the catalogue finds in a template or plan; offline. Exit 1 where it finds something.
+    """Find symptoms in a template or plan; offline. Exits with 1 if it finds one.
 
     Examples:
       mendq lint template.yaml
       mendq lint plan.json             # of terraform show -json plan.bin
       mendq lint cdk.out --fail-on error --format sarif > mendq.sarif
     """
-    if unknown := [each for each in ignore or () if each not in _SYMPTOMS]:
+    unknown = [name for name in ignore or () if name not in _SYMPTOMS]
+    if unknown:
         line = f"--ignore {unknown[0]!r} is no symptom of a template: {', '.join(_SYMPTOMS)}"
         raise CommandError(line, Exit.USAGE)
     try:
         from mendq.lint import view  # noqa: PLC0415 - cfn-lint takes seconds
 
-        judged = [one for each in templates for one in _judged(each, ignore or ())]
+        results: list[LintResult] = []
+        for template in templates:
+            results.extend(_lint_argument(template, ignore or ()))
     except ModuleNotFoundError as missing:
         line = f"{missing.name} is not installed: in a clone of Mendq, pip install '.[lint]'"
-        gone = (each for each in templates if each != "-" and not Path(each).exists())
-        line = next((_not_read(each, FileNotFoundError()) for each in gone), line)
+        for template in templates:
+            if template != "-" and not Path(template).exists():
+                # A missing file is the more useful message.
+                line = _unreadable_line(template, FileNotFoundError())
+                break
         raise CommandError(line, Exit.USAGE) from missing
-    call.out.print_json(view.document(judged))
+    call.out.print_json(view.document(results))
     if form is Form.TEXT or call.as_json:
-        show_findings(call.out, judged)
+        show_findings(call.out, results)
     elif form is Form.GITHUB:
-        sys.stdout.writelines(f"{line}\n" for line in view.github_lines(judged))
+        sys.stdout.writelines(f"{line}\n" for line in view.github_lines(results))
     else:
-        made = view.sarif(judged) if form is Form.SARIF else view.document(judged)
-        sys.stdout.write(f"{to_json(made, indent=2)}\n")
-    found = {one.severity for each in judged for one in each.findings}
-    return Exit.FAILED if found & {fail_on, LintSeverity.ERROR} else Exit.DONE
+        document = view.sarif(results) if form is Form.SARIF else view.document(results)
+        sys.stdout.write(f"{to_json(document, indent=2)}\n")
+    severities = {finding.severity for result in results for finding in result.findings}
+    return Exit.FAILED if severities & {fail_on, LintSeverity.ERROR} else Exit.DONE
 
 
-def _judged(argument: str, ignored: Collection[str]) -> list[LintResult]:
-    """One template is read at a time: a manifest may name more than there is room for."""
+def _lint_argument(argument: str, ignored: Collection[str]) -> list[LintResult]:
+    """Return the results of all templates that one argument names.
+
+    Templates are read one after the other, because all templates of a cdk.out folder may not fit
+    into memory. Raises CommandError if a template cannot be read.
+    """
     from mendq.lint import files  # noqa: PLC0415 - cfn-lint takes seconds
     from mendq.lint.decode import read_template  # noqa: PLC0415 - the same
     from mendq.lint.template import NotATemplate  # noqa: PLC0415 - the same
 
-    judged, at = list[LintResult](), ""
+    results: list[LintResult] = []
+    place = ""
     try:
-        for each in files.list_sources(argument):
-            at = f"{each.file}: "
-            judged.append(judge(read_template(each.content), each.file, each.environment, ignored))
-            at = ""
+        for source in files.list_sources(argument):
+            place = f"{source.file}: "
+            result = judge(read_template(source.content), source.file, source.environment, ignored)
+            results.append(result)
+            place = ""
     except NotATemplate as error:
-        raise CommandError(f"{at}{error}", Exit.USAGE) from error
+        raise CommandError(f"{place}{error}", Exit.USAGE) from error
     except OSError as error:
-        raise CommandError(_not_read(argument, error), Exit.USAGE) from error
+        raise CommandError(_unreadable_line(argument, error), Exit.USAGE) from error
     except ValueError as error:
         raise CommandError(f"{argument} cannot be read: {error}", Exit.USAGE) from error
-    return judged
+    return results
 
 
-def _not_read(argument: str, error: OSError) -> str:
+def _unreadable_line(argument: str, error: OSError) -> str:
+    """Return the error line for a file that cannot be read, with a remedy if it is missing."""
     if not isinstance(error, FileNotFoundError):
         return f"{error.filename or argument} cannot be read: {error.strerror or 'it is no file'}"
     synth = "`make synth` or `cdk synth`"

@@ -34,11 +34,11 @@ def show_findings(out: Output, templates: Sequence[LintResult]) -> None:
             out.say_indented(_place(not_judged))
             out.say_indented(f"{not_judged.because}{symptoms}", "dim", indent=4)
         if template.defaults:
-            taken = ", ".join(
+            defaults = ", ".join(
                 f"{default['parameter']} = {default['value']}" for default in template.defaults
             )
             out.say("")
-            out.say(f"parameters taken at their defaults: {taken}")
+            out.say(f"parameters taken at their defaults: {defaults}")
         out.say("")
     out.say(_summary(templates), "bold")
 
@@ -59,6 +59,7 @@ def _show_finding(out: Output, finding: LintFinding) -> None:
 
 
 def _place(finding: LintFinding | UncheckedPlace) -> str:
+    """Return where in the template it is: the path, and the line if it is known."""
     return f"line {finding.line}: {finding.path}" if finding.line else finding.path
 
 

@@ -1,4 +1,4 @@
-"""`mendq patch CASE --template FILE`: lines for whoever owns the template; edits nothing."""
+"""`mendq patch CASE --template FILE`: show how to set Mendq's fix in the queue's template."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def patch(
     template: Annotated[str, typer.Option(metavar="FILE", help=_TEMPLATE)],
     resource: Annotated[str, typer.Option(metavar="NAME", help=_RESOURCE)] = "",
 ) -> Exit:
-    """The lines of a template that say what Mendq set, for its owner; edits nothing.
+    """Show the template lines that set what Mendq set; edits nothing.
 
-    Exits with 4 where the template has no such queue, with 1 where several may be it or a line has
-    to be written by hand, with 3 where a person has set another value since.
+    Exits with 4 if the template has no such queue, with 1 if several queues of it may be meant or a
+    line must be written by hand, with 3 if a person has set another value since.
 
     Examples:
       mendq patch orders --template template.yaml
@@ -52,73 +52,108 @@ def patch(
     """
     with call.out.show_waiting("reading the case and its queue"):
         history = find(call.account, case_id)
-        case, values, made = history[-1], _values(history), bool(written_by(history))
-        theirs = _theirs(call, history, values) if made and values else {}
-        owner = (
-            cloudformation_resource(tags_if_readable(call.account.clients, case.queue_arn))
-            if values
-            else {}
-        )
-    wanted = {name: each for name, each in values.items() if name not in theirs}
-    found = _patched(template, case.queue_arn, wanted, owner, resource) if wanted else None
-    changes = found.changes if found else []
-    about = {"case_id": case.case_id, "queue_arn": case.queue_arn, "state": str(case.state)}
-    said = {**about, "is_made": made, "changes": [asdict(each) for each in changes]}
-    diff = found.diff if found else []
-    call.out.print_json({"schema": SCHEMA, **said, "overridden": theirs, "diff": diff})
-    _show(call.out, case, found, theirs, made=made)
-    if theirs:
+        case = history[-1]
+        is_made = bool(written_by(history))
+        values = _values_of(history)
+        overridden: dict[str, str] = {}
+        owner: dict[str, str] = {}
+        if values:
+            if is_made:
+                overridden = _overridden_values(call, history, values)
+            owner = cloudformation_resource(tags_if_readable(call.account.clients, case.queue_arn))
+    own_values = {name: value for name, value in values.items() if name not in overridden}
+    patched = None
+    if own_values:
+        patched = _patch_template(template, case.queue_arn, own_values, owner, resource)
+    changes = patched.changes if patched else []
+    call.out.print_json(
+        {
+            "schema": SCHEMA,
+            "case_id": case.case_id,
+            "queue_arn": case.queue_arn,
+            "state": str(case.state),
+            "is_made": is_made,
+            "changes": [asdict(change) for change in changes],
+            "overridden": overridden,
+            "diff": patched.diff if patched else [],
+        }
+    )
+    _show(call.out, case, patched, overridden, is_made=is_made)
+    if overridden:
         return Exit.OVERRIDDEN
-    return Exit.FAILED if any(each.is_left_to_people for each in changes) else Exit.DONE
+    has_manual_change = any(change.is_left_to_people for change in changes)
+    return Exit.FAILED if has_manual_change else Exit.DONE
 
 
-def _values(history: Sequence[Case]) -> dict[str, str]:
-    """What stands there by the case, or would: of what was taken back, or came to nothing, none."""
+def _values_of(history: Sequence[Case]) -> dict[str, str]:
+    """Return the values that the case wrote or would write, by attribute.
+
+    Empty if the case was rolled back, or ended without a change. Steps that leave no value in an
+    attribute are left out.
+    """
     case = history[-1]
     if case.state is State.ROLLED_BACK:
         return {}
-    values = {each.attribute: each.after for each in written_by(history)}
+    values = {write.attribute: write.after for write in written_by(history)}
     if not values and case.state in _NOT_MADE:
-        values = {each["attribute"]: each["after"] for each in plan_of(history).steps}
-    return {name: each for name, each in values.items() if leaves_a_value(name)}
+        values = {step["attribute"]: step["after"] for step in plan_of(history).steps}
+    return {name: value for name, value in values.items() if leaves_a_value(name)}
 
 
-def _theirs(call: Invocation, history: Sequence[Case], values: Mapping[str, str]) -> dict[str, str]:
-    """What somebody else has set since; raises CommandError where the queue is gone."""
+def _overridden_values(
+    call: Invocation, history: Sequence[Case], values: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the queue's current values, by attribute, that differ from those that Mendq wrote.
+
+    Somebody else set them. Raises CommandError if the queue was deleted.
+    """
     try:
-        now = attributes_of(call.account.clients, history[-1].queue_arn)
+        current = attributes_of(call.account.clients, history[-1].queue_arn)
     except QueueGone as gone:
         line = f"the queue {history[-1].queue_arn} is gone: there is nothing to patch"
         raise CommandError(line, Exit.NOT_FOUND) from gone
-    over = {each.attribute for each in written_by(history) if each.was_overridden}
-    return {
-        name: now.get(name, "")
-        for name, ours in values.items()
-        if name != CreateDlq.attribute
-        and (name in over or differences({name: ours}, {name: now.get(name, "")}))
-    }
+    recorded = {write.attribute for write in written_by(history) if write.was_overridden}
+    overridden = {}
+    for name, own_value in values.items():
+        if name == CreateDlq.attribute:
+            continue
+        value = current.get(name, "")
+        if name in recorded or differences({name: own_value}, {name: value}):
+            overridden[name] = value
+    return overridden
 
 
-def _patched(
-    template: str, queue_arn: str, values: Mapping[str, str], owner: Mapping[str, str], named: str
+def _patch_template(
+    template: str,
+    queue_arn: str,
+    values: Mapping[str, str],
+    owner: Mapping[str, str],
+    resource: str,
 ) -> PatchResult:
-    """Raises CommandError."""
+    """Return the changes that set `values` in the queue's template.
+
+    Args:
+        owner: the CloudFormation stack and logical id from the queue's tags, if there are any.
+        resource: the queue's logical id or address as the operator gave it, or empty.
+
+    Raises CommandError if the template cannot be read, or does not name exactly one such queue.
+    """
     try:
-        from mendq.lint import patch as written  # noqa: PLC0415 - cfn-lint takes seconds
+        from mendq.lint import patch as lint_patch  # noqa: PLC0415 - cfn-lint takes seconds
 
         module = "hcl" if template.endswith(".tf") else "patch"
-        patched: Callable[..., PatchResult] = import_module(f"mendq.lint.{module}").make_patch
+        make_patch: Callable[..., PatchResult] = import_module(f"mendq.lint.{module}").make_patch
     except ModuleNotFoundError as missing:
         line = f"{missing.name} is not installed: in a clone of Mendq, pip install '.[lint]'"
         raise CommandError(line, Exit.USAGE) from missing
-    wanted = written.WantedValues(
-        queue_arn, values, owner.get("stack"), owner.get("resource"), named
+    wanted = lint_patch.WantedValues(
+        queue_arn, values, owner.get("stack"), owner.get("resource"), resource
     )
     try:
-        return patched(template, wanted)
-    except written.NotThere as error:
+        return make_patch(template, wanted)
+    except lint_patch.NotThere as error:
         raise CommandError(str(error), Exit.NOT_FOUND) from error
-    except written.SeveralFit as error:
+    except lint_patch.SeveralFit as error:
         raise CommandError(str(error), Exit.FAILED) from error
     except OSError as error:
         line = f"{error.filename or template} cannot be read: {error.strerror or 'it is no file'}"
@@ -128,26 +163,34 @@ def _patched(
 
 
 def _show(
-    out: Output, case: Case, found: PatchResult | None, theirs: Mapping[str, str], *, made: bool
+    out: Output,
+    case: Case,
+    patched: PatchResult | None,
+    overridden: Mapping[str, str],
+    *,
+    is_made: bool,
 ) -> None:
-    out.say(f"{case.case_id}: {case.state}{'' if made else ', not made'}", "bold")
-    for name, now in theirs.items():
-        out.say_indented(
-            f"{name}: somebody has set {with_unit(name, now)} since, which stays", "yellow"
-        )
-    if found is None:
-        out.say("nothing to patch" if theirs else "nothing of it stands there: nothing to patch")
+    """Print the changed lines and the diff, and what somebody else has set since."""
+    out.say(f"{case.case_id}: {case.state}{'' if is_made else ', not made'}", "bold")
+    for name, value in overridden.items():
+        line = f"{name}: somebody has set {with_unit(name, value)} since, which stays"
+        out.say_indented(line, "yellow")
+    if patched is None:
+        if overridden:
+            out.say("nothing to patch")
+        else:
+            out.say("nothing of it stands there: nothing to patch")
         return
-    for each in found.changes:
-        where = each.file if each.line is None else f"{each.file}, line {each.line}"
-        out.say(f"{where}: {each.path}")
-        found_by = f"found by {each.found_by}" if each.found_by else ""
-        out.say_indented(f"{each.resource}, {found_by}", "dim")
-        out.say_indented(f"is: {NOT_SET if each.old is None else each.old}")
-        out.say_indented(f"to be: {each.new}")
-        if each.note:
-            out.say_indented(each.note, "yellow")
-    if found.diff:
+    for change in patched.changes:
+        place = change.file if change.line is None else f"{change.file}, line {change.line}"
+        out.say(f"{place}: {change.path}")
+        found_by = f"found by {change.found_by}" if change.found_by else ""
+        out.say_indented(f"{change.resource}, {found_by}", "dim")
+        out.say_indented(f"is: {NOT_SET if change.old is None else change.old}")
+        out.say_indented(f"to be: {change.new}")
+        if change.note:
+            out.say_indented(change.note, "yellow")
+    if patched.diff:
         out.say("")
-    for line in found.diff:
+    for line in patched.diff:
         out.say_verbatim(line)

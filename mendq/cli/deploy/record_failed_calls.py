@@ -388,10 +388,10 @@ class Caller:
             arns = principal["AWS"]
             principals.extend(arns if isinstance(arns, list) else [arns])
         return bool(principals) and all(
-            isinstance(arn, str) and self._is(arn) for arn in principals
+            isinstance(arn, str) and self._is_caller(arn) for arn in principals
         )
 
-    def _is(self, arn: str) -> bool:
+    def _is_caller(self, arn: str) -> bool:
         if not self.is_role:
             return arn == self.arn
         # Role names are unique in an account, whatever their paths.
@@ -399,18 +399,16 @@ class Caller:
         return arn.startswith(of_roles) and arn.rpartition("/")[2] == self.name
 
 
-class Unfinished(NamedTuple):
-    """The run that `unfinished.json` names.
-
-    `key` is a KMS key that earlier versions wrote into the file. A key is never deleted because
-    the file names it.
-    """
+class UnfinishedRun(NamedTuple):
+    """The run that `unfinished.json` names."""
 
     run_id: str
+    # Id of a KMS key that earlier versions wrote into the file, or empty. A key is never deleted
+    # only because the file names it.
     key: str = ""
 
 
-def read_unfinished(file: Path, account: str, region: str) -> Unfinished:
+def read_unfinished(file: Path, account: str, region: str) -> UnfinishedRun:
     """Return which run `unfinished.json` names. Nothing else in the file decides anything.
 
     Raises SystemExit, whose text names the file and the cure, if the file names no run here.
@@ -438,7 +436,7 @@ def read_unfinished(file: Path, account: str, region: str) -> Unfinished:
         )
     key = state.get("key")
     is_key = isinstance(key, str) and _KEY_ID.fullmatch(key)
-    return Unfinished(run_id, str(key) if is_key else "")
+    return UnfinishedRun(run_id, str(key) if is_key else "")
 
 
 def _refuse_file(file: Path, what: str) -> NoReturn:
@@ -450,7 +448,7 @@ def _refuse_file(file: Path, what: str) -> NoReturn:
 
 
 def places(value: Any, wanted: str, at: str = "") -> Iterator[str]:
-    """Return the paths of the fields that contain a text."""
+    """Yield the paths of the fields that contain the text `wanted`, such as `userIdentity.arn`."""
     if isinstance(value, str) and wanted in value:
         yield at
     fields: Any = ()
@@ -462,8 +460,11 @@ def places(value: Any, wanted: str, at: str = "") -> Iterator[str]:
         yield from places(field, wanted, f"{at}.{name}".lstrip("."))
 
 
-def matched_as(record: Any) -> str:
-    """Return the symptom that Mendq takes a record for, if Mendq is installed."""
+def name_symptom(record: Any) -> str:
+    """Return the name of the symptom that Mendq sees in a record.
+
+    If Mendq is not installed, or cannot read the record, the text says so.
+    """
     try:
         from mendq.cli.look.explain import explained_record
     except ImportError:
@@ -475,12 +476,17 @@ def matched_as(record: Any) -> str:
 class Run:
     """A run that makes resources, makes calls on them fail, and records and deletes everything.
 
-    `refused` says by name what AWS refused to make or what could not be provoked, `left` what could
-    not be deleted, and `left_alone` by key id why a key was not touched.
+    Attributes:
+        rows: What is known of each failed call, by the call's name.
+        refused: Why AWS refused to make a resource, or why a call could not be made to fail, by
+            name.
+        left: Why a resource could not be deleted, by name.
+        left_alone: Why a KMS key was not touched, by key id.
+        dollars: The estimated cost so far.
     """
 
     def __init__(
-        self, session: Any, folder: Path, say: Say, earlier: Unfinished | None = None
+        self, session: Any, folder: Path, say: Say, earlier: UnfinishedRun | None = None
     ) -> None:
         """Prepare a new run, or the clean-up of an earlier run."""
         self._session = session
@@ -495,7 +501,7 @@ class Run:
         self.folder = folder / self.id
         self.name = PREFIX + self.id
         here = f"{region}:{account}"
-        # What the placeholders in PARTS and CALLS stand for. The last three are set later.
+        # Values of the placeholders in PARTS and CALLS. The last three are set later.
         self._words: dict[str, str] = {
             "name": self.name,
             "bucket": f"{self.name}-{account}",
@@ -513,7 +519,7 @@ class Run:
             "principal": "",
         }
         self._queue_url = f"{session.client('sqs').meta.endpoint_url}/{account}/{self.name}"
-        # Parts that may exist. Of an earlier run, AWS alone knows.
+        # Names of the parts that may exist. Of an earlier run, any part may exist.
         self._maybe_made = {part.name for part in PARTS} if earlier else set[str]()
         self._keys: list[str] | None = None
         self._awaited: set[tuple[str, str]] = set()
@@ -524,7 +530,7 @@ class Run:
         self.dollars = BURST * DOLLARS["sqs"]
 
     def fill(self, value: Any) -> Any:
-        """Return arguments with each `<word>` replaced, and with documents as JSON text."""
+        """Return arguments in which each `<word>` is replaced and each Document is JSON text."""
         if isinstance(value, str):
             return _PLACEHOLDER.sub(self._fill_word, value)
         if isinstance(value, list):
@@ -546,7 +552,7 @@ class Run:
         return self._clients[service, is_once]
 
     def _call(self, operation: str, arguments: Json, *, is_once: bool = False) -> Any:
-        """Send one call, such as `sqs.send_message`, with its arguments filled in."""
+        """Send one call, such as `sqs.send_message`, with its placeholders filled in."""
         service, method = operation.split(".")
         self._count_dollars(operation)
         return getattr(self._client(service, is_once=is_once), method)(**self.fill(arguments))
@@ -596,7 +602,7 @@ class Run:
             self._tag_key(self._words["key"])
 
     def _tag_key(self, value: str) -> None:
-        """Have the queue `events` say which key it is, so that a later run need not search."""
+        """Store the key's id in a tag of the queue `events`, so that a later run finds it there."""
         with suppress(*_FROM_AWS):
             self._call("sqs.tag_queue", on(_FIRST.name, Tags={KEY_TAG: value}))
 
@@ -784,11 +790,12 @@ class Run:
             self._call("s3.delete_object", {**_BUCKET, "Key": file["Key"]})
 
     def record(self, minutes: float) -> None:
-        """Make everything, let the calls fail, wait for the records.
+        """Make all resources, let the calls fail, and wait for their records.
 
         A quarter of the time passes before the calls: a new trail logs a queue only after minutes.
         """
-        # In a thread of its own, so that Ctrl-C waits for the answers: they say what was made.
+        # Ctrl-C must not stop this half-way: only the answers say what was made. So it runs in a
+        # thread, and Ctrl-C takes effect after it.
         with ThreadPoolExecutor(1) as pool:
             pool.submit(self.make).result()
         ways = [way for way, part in WAYS.items() if part not in self.refused]
@@ -865,7 +872,10 @@ class Run:
         return str(message["ReceiptHandle"])
 
     def _look_for_records(self) -> None:
-        """Take the records that came by the trail and as events, in the ways that AWS allowed."""
+        """Take the new records from the trail's bucket and from the queue of EventBridge.
+
+        A way for which AWS refused a resource is skipped.
+        """
         try:
             if WAYS["trail"] not in self.refused:
                 self._look_in_bucket()
@@ -875,7 +885,7 @@ class Run:
             self._say(f"could not look for records, will try again: {error}")
 
     def _look_in_bucket(self) -> None:
-        """Read the trail's files and delete them. They are far fewer than one answer's thousand."""
+        """Read the trail's files and delete them. A listing returns up to 1,000: enough."""
         for file in self._call("s3.list_objects_v2", _BUCKET).get("Contents", ()):
             which = {**_BUCKET, "Key": file["Key"]}
             body = self._call("s3.get_object", which)["Body"].read()
@@ -891,7 +901,10 @@ class Run:
                 self._take("event", sent, json.loads(message["Body"]))
 
     def _take(self, way: str, at: float, record: Any) -> None:
-        """Save a record as it came, if it is of one of the calls, and note what it shows."""
+        """Save a record unchanged if it is about one of the failed calls. Note what it shows.
+
+        `way` is a key of WAYS, `at` when the record arrived, in seconds since 1970.
+        """
         detail = record.get("detail", record)
         text = json.dumps(record, indent=2)
         who = {"userIdentity": detail.get("userIdentity")}
@@ -909,7 +922,7 @@ class Run:
             caller = self.name if name in _BY_ROLE else self.caller.name
             row["records"][way] = {
                 "error code": code,
-                "matched as": matched_as(record),
+                "matched as": name_symptom(record),
                 "queue in": ", ".join(places(detail, f"{self.name}-on")),
                 "role in": ", ".join(places(who, caller)),
                 "error message": detail.get("errorMessage"),
@@ -921,7 +934,7 @@ class Run:
                 self._awaited.discard((name, "event"))  # the rule takes errors only
 
     def document(self) -> Json:
-        """Return everything that is known of the run, as `index.json` holds it."""
+        """Return the run's calls, records, failures and cost, as `index.json` stores them."""
         return {
             "run": self.name,
             "calls": list(self.rows.values()),
@@ -949,7 +962,7 @@ def _is_denied(error: BaseException) -> bool:
 
 
 def _is_gone(error: BaseException) -> bool:
-    """Return True if AWS says that there is no such thing, or that the key is to be deleted."""
+    """Return True if AWS says that it does not exist, or that the key waits for its deletion."""
     return bool(_GONE.search(_code_of(error)))
 
 
@@ -962,7 +975,7 @@ def _is_refusal(error: BaseException) -> bool:
 
 
 def table(document: Json) -> Iterator[str]:
-    """Return the lines to print: a table of the calls, then the fields, then what went wrong."""
+    """Yield the lines to print: a table of the calls, fields of the records, and all failures."""
     rows = [("call", *WAYS, "error code", "matched as")]
     calls_by_place: dict[str, list[str]] = {}
     for row in document["calls"]:
@@ -1039,14 +1052,17 @@ def _exit(code: int, line: str) -> NoReturn:
 
 
 def _folder(text: str) -> Path:
-    """Return the folder. An empty text, such as an unset shell variable, is not this folder."""
+    """Return the folder that an argument names.
+
+    An empty text, such as an unset shell variable, is refused. It must not mean the current folder.
+    """
     if not text.strip():
         raise argparse.ArgumentTypeError("is empty: name a folder")
     return Path(text)
 
 
 def main() -> int:
-    """Run from the command line."""
+    """Run the program from the command line. Return its exit code."""
     parser = argparse.ArgumentParser(description=PLAN)
     parser.add_argument("folder", metavar="DIR", type=_folder, help="where the records are saved")
     parser.add_argument("--minutes", type=float, default=MINUTES, help="how long, at most")

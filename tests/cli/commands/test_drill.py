@@ -12,7 +12,7 @@ import pytest
 
 from mendq.cli.deploy import drill
 from mendq.cli.deploy.drill import Drill
-from mendq.cli.deploy.drill_queue import drill_queue
+from mendq.cli.deploy.drill_queue import make_drill_queue
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.model.limits import DRILL_TAG, Mode
@@ -27,7 +27,7 @@ def test_a_queue_that_is_there_is_neither_taken_nor_removed(operator: Operator) 
     theirs = operator.aws.queue(NAME, tag=None, VisibilityTimeout="2")
     with (
         pytest.raises(CommandError, match="is there already") as stopped,
-        drill_queue(operator.aws.clients.sqs, NAME, {"mendq": "heal"}),
+        make_drill_queue(operator.aws.clients.sqs, NAME, {"mendq": "heal"}),
     ):
         pytest.fail("the drill took a queue of somebody else")
     assert stopped.value.code is Exit.USAGE
@@ -37,10 +37,10 @@ def test_a_queue_that_is_there_is_neither_taken_nor_removed(operator: Operator) 
 
 
 def _ended(operator: Operator) -> Drill:
-    made: Any = SimpleNamespace(needed_seconds=operator.aws.visibility(NAME))
+    made: Any = SimpleNamespace(visibility_seconds=operator.aws.visibility(NAME))
     this = Drill(Invocation(), made, "", Mode.HEAL, case=case_of(operator.aws))
-    made.needed_seconds = 30
-    this.end()
+    made.visibility_seconds = 30
+    this.end_case()
     return this
 
 
@@ -73,7 +73,7 @@ def test_a_signal_ends_the_drill_as_its_own_end_does(
     tags: dict[str, str] = {}
 
     def timed(this: Drill, _: float) -> NoReturn:
-        sqs, url = operator.aws.clients.sqs, this.made.url
+        sqs, url = operator.aws.clients.sqs, this.queue.url
         tags.update(sqs.list_queue_tags(QueueUrl=url)["Tags"])
         if mode:
             sqs.tag_queue(QueueUrl=url, Tags={"mendq": mode})
@@ -84,8 +84,8 @@ def test_a_signal_ends_the_drill_as_its_own_end_does(
         pytest.fail("the signal ended nothing")
 
     operator.lambdas_answer()
-    monkeypatch.setattr(drill, "_require_situation", lambda *_: None)
-    monkeypatch.setattr(Drill, "time_it", timed)
+    monkeypatch.setattr(drill, "_require_logged", lambda *_: None)
+    monkeypatch.setattr(Drill, "measure", timed)
     handlers = [signal.getsignal(each) for each in SIGNALS]
     result = operator.mendq("drill", "--yes")
     *_, line = result.stderr.splitlines()

@@ -838,7 +838,7 @@ def test_file_runs_alone_on_an_older_python(
         assert ran.returncode == code, ran.stderr
         assert said in " ".join((ran.stdout + ran.stderr).split())
     monkeypatch.setitem(sys.modules, "mendq.cli.look.explain", None)
-    assert recorder.matched_as({}) == "install mendq"
+    assert recorder.name_symptom({}) == "install mendq"
 
 
 def test_prefix_and_tags_are_the_ones_that_mendq_leaves_alone() -> None:
