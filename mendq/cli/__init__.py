@@ -1,1 +1,1 @@
-"""`mendq`, the command of operators: it may see everything, and nothing sees it."""
+"""The command `mendq` for operators. It may import every other package; none imports it."""

@@ -1,4 +1,4 @@
-"""The command as a process of its own."""
+"""Start of the command `mendq` as a process."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import signal
 
 
 def main() -> None:
-    """Run one command and exit with its number; until it runs, Ctrl-C ends it without a word."""
+    """Run one command and exit with its code. Until it runs, Ctrl-C ends the process silently."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from mendq.cli.app import app  # noqa: PLC0415 - Ctrl-C may come while it is imported
+    from mendq.cli.app import app  # noqa: PLC0415 - Ctrl-C may come during the import
     from mendq.cli.output import report_write_errors  # noqa: PLC0415
 
     with report_write_errors():

@@ -1,7 +1,7 @@
-"""The account that a command is about: who asks, where, and what the stack has put there.
+"""The AWS account and region that a command works on, and the parts of the deployed stack there.
 
-AWS_PROFILE, AWS_REGION and AWS_ENDPOINT_URL mean what they mean to the AWS CLI; boto3 reads all of
-them itself except AWS_REGION.
+AWS_PROFILE, AWS_REGION and AWS_ENDPOINT_URL mean the same as for the AWS CLI. boto3 reads them
+itself, except AWS_REGION.
 """
 
 from __future__ import annotations
@@ -33,16 +33,17 @@ if TYPE_CHECKING:
     from mendq.aws.operator_session import Session
 
 
-_ONCE: Mapping[str, Any] = {"retries": {"total_max_attempts": 1}}
-_TWICE = {"mode": "standard", "total_max_attempts": 2}
-_IMPATIENT: Mapping[str, Any] = {"connect_timeout": 2, "retries": _TWICE}
-# Every command asks one of two questions first, and by these a wrong endpoint is told of: AWS may
-# be slow once, an endpoint that somebody has named has three seconds in all.
-_FIRST = {"read_timeout": 4}
-_FIRST_ELSEWHERE = {**_ONCE, "connect_timeout": 1, "read_timeout": 1.5}
-_OF_AWS = re.compile(r"https://[^/]+\.(?:amazonaws\.com(?:\.cn)?|api\.aws)/?")
-# An approval waits for the owner of the write, which has a minute; asked twice it would be two.
-_PATIENT = {**_ONCE, "read_timeout": 150}
+_ONE_ATTEMPT: Mapping[str, Any] = {"retries": {"total_max_attempts": 1}}
+_TWO_ATTEMPTS = {"mode": "standard", "total_max_attempts": 2}
+_SESSION_TIMEOUTS: Mapping[str, Any] = {"connect_timeout": 2, "retries": _TWO_ATTEMPTS}
+# Each command first asks CloudFormation or STS, so a wrong endpoint fails at that call. AWS may be
+# slow once. An endpoint that the operator configured gets less than three seconds in all.
+_FIRST_CALL = {"read_timeout": 4}
+_FIRST_CALL_ELSEWHERE = {**_ONE_ATTEMPT, "connect_timeout": 1, "read_timeout": 1.5}
+_AWS_ENDPOINT = re.compile(r"https://[^/]+\.(?:amazonaws\.com(?:\.cn)?|api\.aws)/?")
+# An approval waits for the Lambda that makes the change, which has a minute. There is no second
+# attempt, because that would wait for another minute.
+_INVOCATION = {**_ONE_ATTEMPT, "read_timeout": 150}
 
 
 def _endpoint_error(error: ValueError) -> CommandError:
@@ -51,14 +52,22 @@ def _endpoint_error(error: ValueError) -> CommandError:
 
 
 class Account(Struct, frozen=True, dict=True):
-    """Everything is asked for when it is first needed, so that offline commands ask nothing."""
+    """The account, region and stack of a command.
+
+    Every property asks AWS when it is first read, so that offline commands make no call.
+    """
 
     session: Session
+    # Name of the deployed CloudFormation stack.
     stack: str
 
     @classmethod
     def of(cls, profile: str | None, region: str | None, stack: str) -> Account:
-        """Raise CommandError where profile, region or stack are none."""
+        """Return the account for the options --profile, --region and --stack.
+
+        Raises CommandError if an option is empty, if there is no such profile, or if no region is
+        given anywhere.
+        """
         if not stack.strip():
             raise CommandError("--stack is empty: give the name of the deployed stack", Exit.USAGE)
         # An unset shell variable must not mean the default account or region.
@@ -68,9 +77,9 @@ class Account(Struct, frozen=True, dict=True):
             )
         if profile is not None and not profile.strip():
             raise CommandError("--profile is empty: name a profile, or leave it out", Exit.USAGE)
-        named = region or os.environ.get("AWS_REGION") or None
+        region_name = region or os.environ.get("AWS_REGION") or None
         try:
-            session = operator_session(profile, named, _IMPATIENT, _endpoint_error)
+            session = operator_session(profile, region_name, _SESSION_TIMEOUTS, _endpoint_error)
         except ProfileNotFound as missing:
             raise CommandError(
                 f"{missing}: see `aws configure list-profiles`", Exit.USAGE
@@ -87,66 +96,75 @@ class Account(Struct, frozen=True, dict=True):
     def clients(self) -> Clients:
         return Clients(self.session)
 
-    def _client(self, service: str, patience: Mapping[str, Any]) -> Any:
+    def _client(self, service: str, configuration: Mapping[str, Any]) -> Any:
+        """Return a client of a service with timeouts and retries of its own."""
         from botocore.config import Config  # noqa: PLC0415
 
-        return self.session.client(service, config=Config(**patience))
+        return self.session.client(service, config=Config(**configuration))
 
-    def _asked_first(self, service: str) -> Any:
-        client = self._client(service, _FIRST)
-        is_aws = _OF_AWS.fullmatch(client.meta.endpoint_url)
-        return client if is_aws else self._client(service, _FIRST_ELSEWHERE)
+    def _client_for_first_call(self, service: str) -> Any:
+        """Return a client for a command's first call, which fails fast if the endpoint is wrong."""
+        client = self._client(service, _FIRST_CALL)
+        is_aws = _AWS_ENDPOINT.fullmatch(client.meta.endpoint_url)
+        return client if is_aws else self._client(service, _FIRST_CALL_ELSEWHERE)
 
     @cached_property
-    def _described(self) -> StackTypeDef:
-        """CommandError where there is no such stack."""
-        client: CloudFormationClient = self._asked_first("cloudformation")
+    def _stack_description(self) -> StackTypeDef:
+        """CloudFormation's description of the stack. Raises CommandError if there is no stack."""
+        client: CloudFormationClient = self._client_for_first_call("cloudformation")
         try:
-            (found,) = client.describe_stacks(StackName=self.stack)["Stacks"]
+            (description,) = client.describe_stacks(StackName=self.stack)["Stacks"]
         except ClientError as error:
             if code_of(error) != "ValidationError":
                 raise
             where = f"no stack {self.stack} in {self.region}: give --stack or --region"
             raise CommandError(where, Exit.NOT_FOUND) from error
-        return found
+        return description
 
     @cached_property
     def outputs(self) -> Mapping[str, str]:
-        """What the stack calls its parts; CommandError where there is no such stack."""
-        return {e["OutputKey"]: e["OutputValue"] for e in self._described.get("Outputs", [])}
+        """Outputs of the stack by key. Raises CommandError if there is no such stack."""
+        outputs = self._stack_description.get("Outputs", [])
+        return {output["OutputKey"]: output["OutputValue"] for output in outputs}
 
     @property
     def created_at(self) -> datetime:
-        """When the stack was first deployed; CommandError where there is no such stack."""
-        return self._described["CreationTime"]
+        """Time of the stack's first deployment. Raises CommandError if there is no such stack."""
+        return self._stack_description["CreationTime"]
 
     def output(self, name: str) -> str:
-        """Raise CommandError where the deployed stack is older than this command."""
+        """Return one output of the stack.
+
+        Raises CommandError if there is no stack, or if it is too old to have this output.
+        """
         if name not in self.outputs:
             raise CommandError(f"stack {self.stack} has no output {name}: deploy it again")
         return self.outputs[name]
 
     @property
     def has_no_nightly_job(self) -> bool:
-        """Whether the stack was deployed without the nightly job."""
+        """True if the stack was deployed without the nightly job."""
         return "NightlyApplication" not in self.outputs
 
     def open_store(self, kind: type[Stored]) -> Stored:
-        """The case store, as what of it is asked for reads and writes it."""
+        """Return the case store through the class that reads and writes one part of it.
+
+        Raises CommandError if there is no stack.
+        """
         return kind(self.clients.dynamodb, self.output("CaseTable"))
 
     def open_store_if_deployed(self, kind: type[Stored]) -> Stored | None:
-        """As `stored`; None where there is no stack: then nothing of Mendq's runs."""
+        """Return `open_store(kind)`, or None if there is no stack, so that Mendq does not run."""
         try:
             return self.open_store(kind)
-        except CommandError as without:
-            if without.code is not Exit.NOT_FOUND:
+        except CommandError as error:
+            if error.code is not Exit.NOT_FOUND:
                 raise
         return None
 
     @cached_property
     def settings(self) -> OwnerSettings:
-        """As the deployed heal Lambda has them; CommandError where they cannot be read."""
+        """Settings of the deployed heal Lambda. Raises CommandError if they cannot be read."""
         name = self.output("HealFunction")
         answer = self.clients.functions.get_function_configuration(FunctionName=name)
         variables = answer.get("Environment", {}).get("Variables", {})
@@ -157,8 +175,8 @@ class Account(Struct, frozen=True, dict=True):
 
     @cached_property
     def identity(self) -> str:
-        """The ARN of whoever asks."""
-        client: STSClient = self._asked_first("sts")
+        """ARN of the user or role whose credentials the command uses."""
+        client: STSClient = self._client_for_first_call("sts")
         return client.get_caller_identity()["Arn"]
 
     @cached_property
@@ -166,14 +184,17 @@ class Account(Struct, frozen=True, dict=True):
         return self.identity.split(":")[4]
 
     def invoke(self, output: str, event: Mapping[str, Any]) -> dict[str, Any]:
-        """What the Lambda behind a stack output answers; CommandError where it fails."""
-        client: LambdaClient = self._client("lambda", _PATIENT)
+        """Invoke the Lambda that the stack output `output` names, and return its answer.
+
+        Raises CommandError if the Lambda fails or answers with anything but a JSON object.
+        """
+        client: LambdaClient = self._client("lambda", _INVOCATION)
         name = self.output(output)
-        answer = client.invoke(FunctionName=name, Payload=json.dumps(event).encode())
-        said = json.loads(answer["Payload"].read() or b"null")
-        if "FunctionError" in answer or not isinstance(said, dict):
-            words = said.get("errorMessage", said) if isinstance(said, dict) else said
+        response = client.invoke(FunctionName=name, Payload=json.dumps(event).encode())
+        answer = json.loads(response["Payload"].read() or b"null")
+        if "FunctionError" in response or not isinstance(answer, dict):
+            message = answer.get("errorMessage", answer) if isinstance(answer, dict) else answer
             raise CommandError(
-                f"{name} failed: {words}. Its log group says more; nothing else was done"
+                f"{name} failed: {message}. Its log group says more; nothing else was done"
             )
-        return said
+        return answer

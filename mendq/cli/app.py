@@ -1,4 +1,4 @@
-"""`mendq`: the commands, by what an operator is about to do."""
+"""The Typer app `mendq`, which lists the commands by what an operator wants to do."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ app = typer.Typer(
 )
 
 
-def _say_version(asked: bool) -> None:
-    if asked:
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
         typer.echo(f"mendq {version('mendq')}")
         raise typer.Exit
 
@@ -31,14 +31,16 @@ def _say_version(asked: bool) -> None:
 def mendq(
     _version: Annotated[
         bool,
-        typer.Option("--version", "-V", callback=_say_version, is_eager=True, help="Its version."),
+        typer.Option(
+            "--version", "-V", callback=_print_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
-    """See and steer what Mendq does to the queues of an account.
+    """See and control what Mendq does to the queues of an account.
 
     \b
     Examples:
       mendq scan            # on any account, before anything is deployed
-      mendq cases --open    # what waits for somebody
-      mendq show orders     # all of the case of a queue
+      mendq cases --open    # cases that wait for a person
+      mendq show orders     # everything about the case of a queue
     """

@@ -1,4 +1,8 @@
-"""The groups of commands: panels in their help; with --json, a usage error is a document too."""
+"""Groups of commands for Typer: help by panel, and usage errors as JSON if `--json` is given.
+
+The root group finds its commands by reading the source files, and imports a command only when it
+is called. `mendq --help` and a mistyped command therefore import no command.
+"""
 
 from __future__ import annotations
 
@@ -23,54 +27,56 @@ _AS_JSON = "mendq.cli.command_group.as_json"
 
 
 class CommandGroup(TyperGroup):
-    """Arguments that cannot be read end here, before there is an Invocation to say so."""
+    """A group that prints usage errors as JSON too, which happen before an Invocation exists."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
     ) -> Any:
-        # A group within the group raises into the outer one's `invoke`, which says it.
-        as_json = parent is None and _asks_for_json(args)
-        with _documented(as_json=as_json):
+        # A usage error in a group within the root group is printed by the root group's `invoke`.
+        as_json = parent is None and _has_json_option(args)
+        with _print_usage_errors(as_json=as_json):
             context = super().make_context(info_name, args, parent, **extra)
         context.meta.setdefault(_AS_JSON, as_json)
         return context
 
     def invoke(self, ctx: Any) -> Any:
-        with _documented(as_json=ctx.parent is None and ctx.meta[_AS_JSON]):
+        with _print_usage_errors(as_json=ctx.parent is None and ctx.meta[_AS_JSON]):
             return super().invoke(ctx)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - Typer's
-        """Write a section for each panel."""
-        rows = defaultdict[str, list[tuple[str, str]]](list)
-        for title, name, says in self.sentences():
-            rows[title].append((name, says))
-        for title, listed in rows.items():
-            with formatter.section(title):
-                formatter.write_dl(listed)
+        """Write one section of the help for each panel."""
+        rows_by_panel = defaultdict[str, list[tuple[str, str]]](list)
+        for panel, name, sentence in self.list_help_rows():
+            rows_by_panel[panel].append((name, sentence))
+        for panel, rows in rows_by_panel.items():
+            with formatter.section(panel):
+                formatter.write_dl(rows)
         if not list_examples(self.help):
             with formatter.section("Examples"):
                 for command in self.commands.values():
                     formatter.write(f"  {list_examples(command.help)[0]}\n")
 
-    def sentences(self) -> Iterator[tuple[str, str, str]]:
-        """Of each command the panel, the name and the first sentence of its help."""
+    def list_help_rows(self) -> Iterator[tuple[str, str, str]]:
+        """Yield the panel, the name and the first sentence of the help of each command."""
         for name, command in self.commands.items():
             yield "Commands", name, (command.help or "").partition("\n\n")[0]
 
 
 class RootGroup(CommandGroup):
-    """All that there are, each imported when it is called: help and a mistake import none."""
+    """All commands of `mendq`. A command is imported when it is called, not before."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        self.commands = _Loaded()  # type: ignore[assignment]
+        self.commands = _LazyCommands()  # type: ignore[assignment]
 
-    def sentences(self) -> Iterator[tuple[str, str, str]]:
-        for each in find_commands().values():
-            yield each.panel.capitalize(), each.name, each.says
+    def list_help_rows(self) -> Iterator[tuple[str, str, str]]:
+        for source in find_commands().values():
+            yield source.panel.capitalize(), source.name, source.sentence
 
 
-class _Loaded(Mapping[str, Any]):
+class _LazyCommands(Mapping[str, Any]):
+    """Click commands by name. Getting one imports its module."""
+
     def __iter__(self) -> Iterator[str]:
         return iter(find_commands())
 
@@ -78,79 +84,93 @@ class _Loaded(Mapping[str, Any]):
         return len(find_commands())
 
     def __getitem__(self, name: str) -> Any:
-        there = find_commands()[name]
-        run = getattr(import_module(there.module), there.variable)
+        source = find_commands()[name]
+        run = getattr(import_module(source.module), source.variable)
         if isinstance(run, typer.Typer):
             return get_group(run)
-        made = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=HELP)
-        made.command(name, help=format_help(run))(run)
-        return get_command(made)
+        app = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=HELP)
+        app.command(name, help=format_help(run))(run)
+        return get_command(app)
 
 
-# The folders, by what an operator is about to do, as `mendq --help` shows them.
+# The folders of the commands, in the order in which `mendq --help` shows them.
 PANELS = ("look", "queues", "decide", "undo", "redrive", "deploy")
 _EXAMPLES = "\nExamples:\n"
 _EQUALS = """: say --option value, and quote a filter whole: --where "body.type == 'order'\""""
 HELP = {"help_option_names": ["-h", "--help"]}
-# As the files of the panels write a command and a group.
+# The form in which a file of a panel declares a command: decorator, function and docstring.
 _COMMAND = re.compile(
     r"^@command\(\s*(?P<place>\d+),\s.*?(?P<group>[a-z]*),?\s*\)\n(?:@\w+\n)?"
     r"^def (?P<variable>\w+)\("
-    r'.*?"""(?P<says>[^\n]*?)(?:"""|$)',
+    r'.*?"""(?P<sentence>[^\n]*?)(?:"""|$)',
     re.MULTILINE | re.DOTALL,
 )
+# The form in which a file of a panel declares a group of commands.
 _GROUP = re.compile(
-    r'^(?P<variable>\w+) = group\("(?P<name>[a-z-]+)", "(?P<says>[^"]+)"', re.MULTILINE
+    r'^(?P<variable>\w+) = group\("(?P<name>[a-z-]+)", "(?P<sentence>[^"]+)"', re.MULTILINE
 )
 
 
 class CommandSource(NamedTuple):
-    """Where a command, or a group of them, is written, and its first sentence."""
+    """Where the source of one command, or of one group of commands, is."""
 
     panel: str
+    # Position in the panel: the first argument of `@command`.
     place: int
     name: str
-    says: str
+    # First line of the docstring, which the help shows.
+    sentence: str
     module: str
+    # Name of the function, or of the group's variable, in the module.
     variable: str
 
 
 @cache
 def find_commands() -> Mapping[str, CommandSource]:
-    """Every command by its name, in the order of `mendq --help`; read, not imported."""
-    found = [
-        each
-        for panel in PANELS
-        for path in sorted(Path(__file__).with_name(panel).glob("*.py"))
-        for each in parse_commands(path.read_text(), panel, f"{__package__}.{panel}.{path.stem}")
-    ]
-    ordered = sorted(found, key=lambda each: (PANELS.index(each.panel), each.place))
-    return {each.name: each for each in ordered}
+    """Return all commands by name, in the order of `mendq --help`, without importing any."""
+    sources = list[CommandSource]()
+    for panel in PANELS:
+        for path in sorted(Path(__file__).with_name(panel).glob("*.py")):
+            module = f"{__package__}.{panel}.{path.stem}"
+            sources += parse_commands(path.read_text(), panel, module)
+    sources.sort(key=lambda source: (PANELS.index(source.panel), source.place))
+    return {source.name: source for source in sources}
 
 
 def parse_commands(source: str, panel: str, module: str) -> Iterator[CommandSource]:
-    """Yield the commands that `source`, the text of `module`, declares in this panel."""
-    grouped = {each["variable"]: each for each in _GROUP.finditer(source)}
-    for each in _COMMAND.finditer(source):
-        of = grouped.get(each["group"])
-        name, says = (of["name"], of["says"]) if of else (each["variable"], each["says"])
-        variable = of["variable"] if of else each["variable"]
-        yield CommandSource(
-            panel, int(each["place"]), to_command_name(name), says, module, variable
-        )
+    """Yield the commands that `source`, the text of `module`, declares in this panel.
+
+    A command of a group yields the group in its place.
+    """
+    groups = {match["variable"]: match for match in _GROUP.finditer(source)}
+    for match in _COMMAND.finditer(source):
+        place = int(match["place"])
+        group_match = groups.get(match["group"])
+        if group_match is None:
+            variable = match["variable"]
+            name = to_command_name(variable)
+            yield CommandSource(panel, place, name, match["sentence"], module, variable)
+        else:
+            name = to_command_name(group_match["name"])
+            sentence = group_match["sentence"]
+            yield CommandSource(panel, place, name, sentence, module, group_match["variable"])
 
 
 def to_command_name(variable: str) -> str:
-    """A word of Python's has an underscore behind it; one between words is a hyphen."""
+    """Return a function's name as a command: `return_` gives `return`.
+
+    A function has a trailing underscore if its name would be a word of Python, and `_` between
+    words becomes a hyphen.
+    """
     return variable.rstrip("_").replace("_", "-")
 
 
-def group(name: str, says: str) -> typer.Typer:
-    """A group within the group, such as `mendq policy`."""
+def group(name: str, sentence: str) -> typer.Typer:
+    """Make a group of commands within `mendq`, such as `mendq policy`."""
     return typer.Typer(
         name=name,
         cls=CommandGroup,
-        help=says,
+        help=sentence,
         no_args_is_help=True,
         add_completion=False,
         rich_markup_mode=None,
@@ -159,29 +179,30 @@ def group(name: str, says: str) -> typer.Typer:
 
 
 def format_help(run: Callable[..., object]) -> str:
-    """Return its docstring as Click's help; what follows `Examples:` keeps its lines."""
+    """Return a command's docstring as help for Click. The lines below `Examples:` stay lines."""
     return cleandoc(run.__doc__ or "").replace(_EXAMPLES, f"\n\b{_EXAMPLES}")
 
 
-def list_examples(said: str | None) -> list[str]:
-    """What there is to type, in a help or in the docstring that it is made of."""
-    return [each.strip() for each in cleandoc(said or "").partition(_EXAMPLES)[2].splitlines()]
+def list_examples(text: str | None) -> list[str]:
+    """Return the example commands of a help text or of the docstring behind it."""
+    _, _, examples = cleandoc(text or "").partition(_EXAMPLES)
+    return [line.strip() for line in examples.splitlines()]
 
 
-def _asks_for_json(arguments: Sequence[str]) -> bool:
-    """Behind `--` everything is an argument."""
-    before = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    return "--json" in before
+def _has_json_option(arguments: Sequence[str]) -> bool:
+    """Return True if `--json` is given as an option: words after `--` are arguments."""
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return "--json" in options
 
 
 @contextmanager
-def _documented(*, as_json: bool) -> Iterator[None]:
-    """Typer tells people on standard error and exits; this is the script's part."""
+def _print_usage_errors(*, as_json: bool) -> Iterator[None]:
+    """Print a usage error as JSON if `as_json`. Typer prints it for people and exits."""
     try:
         yield
-    except typer.TyperException as mistake:
-        if "unexpected extra" in mistake.message and "=" in mistake.message:
-            mistake.message += _EQUALS
-        in_words = getattr(mistake, "format_message", mistake.__str__)
-        Output(as_json).print_json(CommandError(in_words(), Exit.USAGE).document())
+    except typer.TyperException as error:
+        if "unexpected extra" in error.message and "=" in error.message:
+            error.message += _EQUALS
+        format_message = getattr(error, "format_message", error.__str__)
+        Output(as_json).print_json(CommandError(format_message(), Exit.USAGE).document())
         raise

@@ -1,4 +1,4 @@
-"""What a command ends with; scripts rely on the numbers."""
+"""Exit codes of the commands. Scripts rely on the numbers."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ from enum import IntEnum
 
 
 class Exit(IntEnum):
-    """One number each."""
+    """Exit code of a command. `mendq --help` lists the meanings."""
 
     DONE = 0
     FAILED = 1
+    # The command was called in a wrong way, or the operator did not confirm it.
     USAGE = 2
+    # Another person or program has changed a value since. The command kept that value.
     OVERRIDDEN = 3
     NOT_FOUND = 4
 
 
 class CommandError(Exception):
-    """The command ends here, with one line that names what is wrong and the remedy.
+    """End the command with an exit code and one line that says what is wrong and what to do.
 
-    `word` is what scripts read: AWS's or Mendq's own code where there is one, else the exit's name.
+    `error_code` is for scripts: AWS's or Mendq's own error code, else the name of the exit code.
     """
 
     def __init__(self, line: str, code: Exit = Exit.FAILED, error_code: str = "") -> None:
@@ -27,10 +29,10 @@ class CommandError(Exception):
         self.error_code = error_code or code.name.lower()
 
     def document(self) -> dict[str, dict[str, str]]:
-        """As --json says it."""
+        """Return the error as `--json` prints it."""
         return error_document(self.error_code, str(self))
 
 
-def error_document(word: str, line: str) -> dict[str, dict[str, str]]:
-    """What went wrong, for scripts: a word to branch on, a line to log."""
-    return {"error": {"code": word, "message": line}}
+def error_document(error_code: str, line: str) -> dict[str, dict[str, str]]:
+    """Return an error for scripts: a code to branch on and a line to log."""
+    return {"error": {"code": error_code, "message": line}}

@@ -1,4 +1,4 @@
-"""Signals that end a process end what it has begun as well."""
+"""Handling of the signals that end a process, so that a command can finish what it has begun."""
 
 from __future__ import annotations
 
@@ -8,43 +8,44 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from threading import Event
 
-# A closed terminal and a supervisor's word, as Ctrl-C.
-_ENDING = (signal.SIGTERM, signal.SIGHUP)
+# Sent if the terminal is closed or a supervisor ends the process. Handled like Ctrl-C.
+_END_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 _STDERR = 2
 
 
 @contextmanager
 def treat_signals_as_interrupts() -> Iterator[None]:
-    """They raise KeyboardInterrupt for as long as the block lasts; in the main thread only."""
-    with _handled_by(signal.default_int_handler, *_ENDING):
+    """Raise KeyboardInterrupt for SIGTERM and SIGHUP inside the block. Main thread only."""
+    with _handle_signals(signal.default_int_handler, *_END_SIGNALS):
         yield
 
 
 @contextmanager
-def stop_on_signal(announced: str) -> Iterator[Event]:
-    """The first of them, or Ctrl-C, sets the event and says at once what is `told`.
+def stop_on_signal(announcement: str) -> Iterator[Event]:
+    """Set the yielded event at the first SIGTERM, SIGHUP or Ctrl-C, and print `announcement`.
 
-    Whoever cannot wait for that sends a second, which raises KeyboardInterrupt.
+    A second signal raises KeyboardInterrupt, for people who cannot wait for an orderly end.
     """
     stop = Event()
 
-    def ask(*_: object) -> None:
+    def request_stop(*_: object) -> None:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
-        # Python's own streams must not be written from here: a write may be under way.
+        # A signal handler must not write to Python's own streams: a write may be under way.
         with suppress(OSError):
-            os.write(_STDERR, f"\n{announced}\n".encode())
+            os.write(_STDERR, f"\n{announcement}\n".encode())
 
-    with _handled_by(ask, *_ENDING, signal.SIGINT):
+    with _handle_signals(request_stop, *_END_SIGNALS, signal.SIGINT):
         yield stop
 
 
 @contextmanager
-def _handled_by(handler: Callable[..., None], *signals: signal.Signals) -> Iterator[None]:
-    before = {each: signal.signal(each, handler) for each in signals}
+def _handle_signals(handler: Callable[..., None], *signals: signal.Signals) -> Iterator[None]:
+    """Use `handler` for these signals inside the block, and the earlier handlers after it."""
+    earlier_handlers = {number: signal.signal(number, handler) for number in signals}
     try:
         yield
     finally:
-        for each, was in before.items():
-            signal.signal(each, was)
+        for number, earlier_handler in earlier_handlers.items():
+            signal.signal(number, earlier_handler)

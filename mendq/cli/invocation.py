@@ -1,4 +1,4 @@
-"""What every command takes beside its own arguments, and how it ends when something is wrong."""
+"""Options that all commands share, and the end of a command: its exit code and its error line."""
 
 from __future__ import annotations
 
@@ -24,11 +24,13 @@ from mendq.cli.account import Account
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.output import Output
 
-_ABOUT_AWS = (CaseStoreUnavailable, FactsUnavailable, QueueRefusesUs)
+# Mendq's errors that stand for an error of AWS, which is their cause.
+_ERRORS_ABOUT_AWS = (CaseStoreUnavailable, FactsUnavailable, QueueRefusesUs)
 _NOT_AWS = "what answers is not AWS: see AWS_ENDPOINT_URL, or endpoint_url of the profile"
 _AS_AWS = Annotated[str | None, typer.Option(help="As the AWS CLI's.", show_default=False)]
 _JSON = typer.Option("--json", help="One JSON document on standard output.")
-_SHARED: dict[str, tuple[Any, Any]] = {
+# Annotation and default of each shared option.
+_SHARED_OPTIONS: dict[str, tuple[Any, Any]] = {
     "profile": (_AS_AWS, None),
     "region": (_AS_AWS, None),
     "stack": (
@@ -51,7 +53,7 @@ def parse_folder(text: str | Path) -> Path:
 
 
 class Invocation(Struct, frozen=True, dict=True):
-    """One call of the command: for whom, about which account, in which form."""
+    """One run of a command: the values of the options that all commands share."""
 
     profile: str | None = None
     region: str | None = None
@@ -64,88 +66,108 @@ class Invocation(Struct, frozen=True, dict=True):
 
     @cached_property
     def account(self) -> Account:
+        """The account that the options choose. Raises CommandError if they choose none."""
         return Account.of(self.profile, self.region, self.stack)
 
 
 def with_invocation(
     command: Callable[..., Exit | None], *, asks_aws: bool = True
 ) -> Callable[..., None]:
-    """Give a command an Invocation as its first argument, and its mistakes one line each."""
-    _, *own = inspect.signature(command, eval_str=True).parameters.values()
-    shared = {name: each for name, each in _SHARED.items() if asks_aws or name == "as_json"}
+    """Return a function for Typer that calls `command` with an Invocation as first argument.
+
+    It has the command's own parameters and the shared options; only `--json` if the command does
+    not ask AWS. It exits with the code that the command returns, and prints an expected error as
+    one line.
+    """
+    _, *own_parameters = inspect.signature(command, eval_str=True).parameters.values()
+    shared_options = _SHARED_OPTIONS if asks_aws else {"as_json": _SHARED_OPTIONS["as_json"]}
 
     @wraps(command)
     def run(**arguments: Any) -> None:
+        # `main` let Ctrl-C end the process at once. From here on it raises KeyboardInterrupt.
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        call = Invocation(**{name: arguments.pop(name) for name in shared})
-        raise typer.Exit(_code_of(call, lambda: command(call, **arguments)))
+        call = Invocation(**{name: arguments.pop(name) for name in shared_options})
+        raise typer.Exit(_run_and_report(call, lambda: command(call, **arguments)))
 
-    return set_parameters(run, own, shared)
+    return set_parameters(run, own_parameters, shared_options)
 
 
 def set_parameters(
     run: Callable[..., Any],
-    own: Iterable[inspect.Parameter],
+    own_parameters: Iterable[inspect.Parameter],
     options: Mapping[str, tuple[Any, Any]],
 ) -> Callable[..., Any]:
-    """Have Typer see these parameters and, after them, options by name: annotation and default."""
-    by_name = inspect.Parameter.KEYWORD_ONLY
-    shared = [
-        inspect.Parameter(name, by_name, annotation=kind, default=default)
-        for name, (kind, default) in options.items()
+    """Set the parameters that Typer sees: the command's own, then `options`.
+
+    `options` gives the annotation and the default of each option by name.
+    """
+    option_parameters = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default
+        )
+        for name, (annotation, default) in options.items()
     ]
-    run.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
+    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [*own_parameters, *option_parameters]
+    )
     return run
 
 
-def _code_of(call: Invocation, work: Callable[[], Exit | None]) -> Exit:
+def _run_and_report(call: Invocation, work: Callable[[], Exit | None]) -> Exit:
+    """Run a command and return its exit code. Print an expected error and return its code."""
     try:
         return work() or Exit.DONE
-    except CommandError as stopped:
-        wrong = stopped
+    except CommandError as error:
+        command_error = error
     except CaseStoreUnreadable as error:
         remedy = "use the mendq of the version that is deployed"
         line = f"the case store holds what this version cannot read ({error}): {remedy}"
-        wrong = CommandError(line, error_code="case_store_unreadable")
-    except (ClientError, BotoCoreError, _no_answer_of_aws(), *_ABOUT_AWS) as error:
-        wrong = CommandError(describe_error(error), error_code=_word_of(find_aws_cause(error)))
-    except KeyError as strange:  # botocore's, where an answer is XML and none of AWS's
-        if not f"{strange.args[0]}".endswith("Result"):
+        command_error = CommandError(line, error_code="case_store_unreadable")
+    except (ClientError, BotoCoreError, _parser_error(), *_ERRORS_ABOUT_AWS) as error:
+        error_code = _error_code_of(find_aws_cause(error))
+        command_error = CommandError(describe_error(error), error_code=error_code)
+    except KeyError as error:
+        # botocore raises KeyError('...Result') if an answer is XML but not AWS's.
+        if not f"{error.args[0]}".endswith("Result"):
             raise
-        wrong = CommandError(_NOT_AWS)
-    call.out.report_error(wrong)
-    return wrong.code
+        command_error = CommandError(_NOT_AWS)
+    call.out.report_error(command_error)
+    return command_error.code
 
 
-def _no_answer_of_aws() -> type[Exception]:
-    """Imported where something has gone wrong: a command's help does without."""
+def _parser_error() -> type[Exception]:
+    """Return botocore's error for an unreadable answer.
+
+    It is imported only after an error, so that a command's help starts faster.
+    """
     from botocore.parsers import ResponseParserError  # noqa: PLC0415
 
     return ResponseParserError
 
 
 def find_aws_cause(error: Exception) -> Exception:
-    """What AWS or the way there gave, where the error of ours is only about that."""
+    """Return the error of AWS or of the connection behind an error of Mendq, else the error."""
     cause = error.__cause__
     return cause if isinstance(cause, ClientError | BotoCoreError) else error
 
 
-def _word_of(cause: Exception) -> str:
+def _error_code_of(cause: Exception) -> str:
+    """Return AWS's error code or botocore's class name, and an empty text for other errors."""
     if isinstance(cause, ClientError):
         return code_of(cause)
     return type(cause).__name__ if isinstance(cause, BotoCoreError) else ""
 
 
 def describe_error(error: Exception) -> str:
-    """Which call AWS refused and why, or what kept us from asking."""
+    """Return one line that names the call that AWS refused and why, or why AWS was not reached."""
     cause = find_aws_cause(error)
     if isinstance(cause, ClientError):
         message = str(cause.response.get("Error", {}).get("Message", ""))
         words = f"AWS refused {cause.operation_name}: {code_of(cause)}: {message}"
     elif isinstance(cause, NoCredentialsError):
         words = "no credentials: give --profile, or log in as for the AWS CLI"
-    elif isinstance(cause, _no_answer_of_aws()):
+    elif isinstance(cause, _parser_error()):
         words = _NOT_AWS
     else:
         words = str(cause)

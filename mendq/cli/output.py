@@ -1,6 +1,7 @@
-"""What goes where: one JSON document on standard output, or text for people.
+"""Output of the commands: one JSON document for scripts, or text for people.
 
-With --json people's text goes to standard error, so that standard output stays one document.
+JSON goes to standard output. With `--json`, text for people goes to standard error, so that
+standard output is exactly one JSON document.
 """
 
 from __future__ import annotations
@@ -30,105 +31,115 @@ from mendq.cli.exit_codes import CommandError, Exit
 from mendq.model.json_text import to_json
 from mendq.notifications.text import plain, visible
 
-# As long as the reason on a page: what a person has to know before they approve comes last.
-_MOST_LINE = 2_000
-# Where no terminal and no COLUMNS says how wide it is: a program reads whole lines.
-_UNBOUND = 10_000
-_LEAST_ROOM = 20
+# As long as the reason in a notification: what people must know before they approve comes last.
+_MAX_LINE_CHARACTERS = 2_000
+# Width if there is neither a terminal nor COLUMNS: a program must get whole lines.
+_UNLIMITED_WIDTH = 10_000
+# Text is wrapped to at least this width, however narrow the terminal is.
+_MIN_TEXT_WIDTH = 20
 _BLANK_ENDS = re.compile(r"[ \t]+$", re.MULTILINE)
-# A label, its style, and what it says.
+# A label, its style, and the text behind it.
 LabelledLine = tuple[str, str, str]
 
 
 class Output(Struct, frozen=True, dict=True):
-    """Where one command writes."""
+    """Standard output and standard error of one command."""
 
     as_json: bool
 
     @cached_property
     def _people(self) -> Console:
-        plainly: Any = {"highlight": False, "markup": False, "emoji": False}
-        console = Console(stderr=self.as_json, **plainly)
+        """Console for text that people read."""
+        plain_text: Any = {"highlight": False, "markup": False, "emoji": False}
+        console = Console(stderr=self.as_json, **plain_text)
         if not console.is_terminal:
-            console.width = get_terminal_size((_UNBOUND, 0)).columns
+            console.width = get_terminal_size((_UNLIMITED_WIDTH, 0)).columns
         return console
 
     @cached_property
     def progress(self) -> Console:
-        """Where people see what goes on, and what went wrong."""
+        """Console for progress and errors. It always writes to standard error."""
         return Console(stderr=True, highlight=False, markup=False, emoji=False)
 
     def print_json(self, document: Any) -> None:
-        """The command's answer to a script; nothing where people read."""
+        """Print the command's result for a script. Print nothing without `--json`."""
         if self.as_json:
             sys.stdout.write(to_json(document, indent=2) + "\n")
 
-    def show(self, what: RenderableType) -> None:
-        """For people: a table, a styled text; in a pipe no line ends in blanks."""
+    def show(self, renderable: RenderableType) -> None:
+        """Print a table or styled text for people. In a pipe, remove blanks at line ends."""
         if self._people.is_terminal:
-            self._people.print(what)
+            self._people.print(renderable)
             return
-        with self._people.capture() as drawn:
-            self._people.print(what)
-        self._people.file.write(_BLANK_ENDS.sub("", drawn.get()))
+        with self._people.capture() as capture:
+            self._people.print(renderable)
+        self._people.file.write(_BLANK_ENDS.sub("", capture.get()))
 
     def say(self, line: str, style: str = "") -> None:
-        """A line for people; whatever is in it, it stays one line and does nothing else."""
-        self._flow(plain(line, _MOST_LINE), style)
+        """Print a sentence for people. Line breaks and control characters in it have no effect."""
+        self._print_wrapped(plain(line, _MAX_LINE_CHARACTERS), style)
 
-    def _flow(self, text: str, style: str, begins: Text | None = None, indent: int = 0) -> None:
-        """As many lines as it takes, each but the first indented; no word is ever broken.
+    def _print_wrapped(
+        self, text: str, style: str, label: Text | None = None, indent: int = 0
+    ) -> None:
+        """Print text on as many lines as needed, indented, with `label` before the first line.
 
-        So an ARN or a policy that is longer than a line can be copied.
+        No word is broken, so that a long ARN or policy can be copied.
         """
-        room = max(_LEAST_ROOM, self._people.width - indent)
-        lines = wrap(text, room, break_long_words=False, break_on_hyphens=False)
-        said = Text(f"\n{' ' * indent}".join(lines), style=style)
-        before = Text(" " * indent) if begins is None else begins
-        self._people.print(Text.assemble(before, said), soft_wrap=True)
+        width = max(_MIN_TEXT_WIDTH, self._people.width - indent)
+        lines = wrap(text, width, break_long_words=False, break_on_hyphens=False)
+        wrapped = Text(f"\n{' ' * indent}".join(lines), style=style)
+        first = Text(" " * indent) if label is None else label
+        self._people.print(Text.assemble(first, wrapped), soft_wrap=True)
 
     def say_command(self, line: str) -> None:
-        """A command to be copied: never wrapped, never cut."""
+        """Print a shell command that people copy: it is neither wrapped nor cut."""
         self._people.print(Text(f"  {line}", style="bold"), soft_wrap=True)
 
     def say_verbatim(self, line: str) -> None:
-        """Others' text to be copied with its blanks: what steers a terminal is spelled out."""
-        seen = (e if e.isprintable() or e == "\t" else f"\\x{ord(e):02x}" for e in line)
-        self._people.print(Text("".join(seen)), soft_wrap=True)
+        """Print another party's text with its blanks. Control characters are shown as `\\x1b`."""
+        characters = list[str]()
+        for character in line:
+            is_safe = character.isprintable() or character == "\t"
+            characters.append(character if is_safe else f"\\x{ord(character):02x}")
+        self._people.print(Text("".join(characters)), soft_wrap=True)
 
     def say_unwrapped(self, text: str, style: str = "dim", *, indent: int = 0) -> None:
-        """A name to be copied, such as an ARN: on a line of its own, never wrapped, never cut."""
-        line = Text(" " * indent + plain(text, _MOST_LINE), style=style)
+        """Print a name that people copy, such as an ARN, on one line that is never wrapped."""
+        line = Text(" " * indent + plain(text, _MAX_LINE_CHARACTERS), style=style)
         self._people.print(line, soft_wrap=True)
 
     def say_indented(self, text: str, style: str = "", *, indent: int = 2) -> None:
-        """Indented under what was said last, on as many lines as it takes."""
-        self._flow(plain(text, _MOST_LINE), style, indent=indent)
+        """Print a sentence that belongs to the line above it, indented and wrapped."""
+        self._print_wrapped(plain(text, _MAX_LINE_CHARACTERS), style, indent=indent)
 
     def say_labelled(self, lines: Iterable[LabelledLine], *, indent: int = 2) -> None:
-        """Indented under what was said last; what is long goes on under its own beginning."""
-        every = list(lines)
-        widest = indent + max((len(label) for label, _, _ in every), default=0) + 2
-        for label, style, says in every:
-            begins = Text(f"{' ' * indent}{label}".ljust(widest), style=style)
-            self._flow(plain(says, _MOST_LINE), "", begins, widest)
+        """Print labels and texts in two columns. A long text is wrapped inside its column."""
+        labelled_lines = list(lines)
+        longest_label = max((len(label) for label, _, _ in labelled_lines), default=0)
+        column = indent + longest_label + 2
+        for label, style, text in labelled_lines:
+            label_text = Text(f"{' ' * indent}{label}".ljust(column), style=style)
+            self._print_wrapped(plain(text, _MAX_LINE_CHARACTERS), "", label_text, column)
 
     def say_heading(self, words: str) -> None:
         self.show(Text(f"\n{words}", style="bold underline"))
 
-    def report_error(self, stopped: CommandError) -> None:
-        """The one line of what went wrong; what it quotes is others' text.
+    def report_error(self, error: CommandError) -> None:
+        """Print an error as one line on standard error, and as JSON if `--json` was given.
 
-        A terminal would break it anywhere; a log keeps it one line.
+        A terminal wraps the line at any character; in a log it stays one line. The error may quote
+        text that others wrote, so control characters are made visible.
         """
-        line = f"mendq: {visible(stopped, _MOST_LINE)}"
+        line = f"mendq: {visible(error, _MAX_LINE_CHARACTERS)}"
         self.progress.print(Text(line, style="red"), soft_wrap=not self.progress.is_terminal)
-        with suppress(OSError):  # where standard output works
-            self.print_json(stopped.document())
+        # Standard output itself may be what failed.
+        with suppress(OSError):
+            self.print_json(error.document())
 
     @contextmanager
-    def show_progress(self, what: str, number: int) -> Iterator[Callable[[int], None]]:
-        """Show how many of `number` are done, as the function that comes back is told."""
+    def show_progress(self, description: str, number: int) -> Iterator[Callable[[int], None]]:
+        """Show a progress bar up to `number`. Call the yielded function with the number done."""
         with Progress(
             *Progress.get_default_columns(),
             MofNCompleteColumn(),
@@ -136,21 +147,24 @@ class Output(Struct, frozen=True, dict=True):
             transient=True,
             disable=not self.progress.is_terminal,
         ) as bar:
-            task = bar.add_task(plain(what), total=number)
+            task = bar.add_task(plain(description), total=number)
             yield lambda done: bar.update(task, completed=done, total=max(done, number))
 
     @contextmanager
-    def show_waiting(self, for_what: str) -> Iterator[None]:
-        """Show that something goes on; silent where nobody looks."""
-        with self.progress.status(Text(plain(for_what))):
+    def show_waiting(self, description: str) -> Iterator[None]:
+        """Show a spinner while the block runs. Without a terminal nothing is shown."""
+        with self.progress.status(Text(plain(description))):
             yield
 
 
 @contextmanager
 def report_write_errors() -> Iterator[None]:
-    """Where standard output cannot be written, one line says so, and the exit is 1."""
+    """Exit with 1 and one line of explanation if standard output is closed or cannot be written.
+
+    A closed pipe (EPIPE), such as with `mendq cases | head -1`, exits with 1 without a line.
+    """
     if sys.stderr is None:
-        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - for as long as the process lives
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - until the process ends
     if sys.stdout is None:
         sys.stderr.write("mendq: standard output is closed: nothing was done\n")
         sys.exit(Exit.FAILED)
@@ -160,7 +174,7 @@ def report_write_errors() -> Iterator[None]:
         finally:
             sys.stdout.flush()
     except OSError as error:
-        # Python flushes once more at its end, and would complain again.
+        # Python flushes standard output again when it ends, and would print a second error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if error.errno != errno.EPIPE:
             sys.stderr.write(f"mendq: standard output cannot be written: {error.strerror}\n")
@@ -168,50 +182,55 @@ def report_write_errors() -> Iterator[None]:
 
 
 def make_table(*columns: str) -> Table:
-    """A table without lines; its last column takes what room is left."""
-    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    """Make a table without borders. Only the last column wraps its text."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for name in columns[:-1]:
-        made.add_column(name, no_wrap=True)
-    made.add_column(columns[-1], overflow="fold")
-    return made
+        table.add_column(name, no_wrap=True)
+    table.add_column(columns[-1], overflow="fold")
+    return table
 
 
 def format_minute(at: datetime) -> str:
-    """Without the seconds, which nobody waits for."""
+    """Return a time to the minute, such as `2026-11-28 09:30 UTC`. `at` must be in UTC."""
     return f"{at:%Y-%m-%d %H:%M} UTC"
 
 
 def format_age(since: datetime, now: datetime) -> str:
-    """How long ago, in the largest unit that it fills."""
+    """Return how long ago `since` was, in its largest full unit, such as `3 h`. Never negative."""
     seconds = max(0, int((now - since).total_seconds()))
-    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= size:
-            return f"{seconds // size} {unit}"
+    for unit, unit_seconds in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= unit_seconds:
+            return f"{seconds // unit_seconds} {unit}"
     return f"{seconds} s"
 
 
 def shorten_list(names: Sequence[str], most: int = 3) -> str:
-    """The first of them, and how many more there are."""
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+    """Join at most `most` names, such as `a, b, c and 4 more`."""
+    shown = ", ".join(names[:most])
+    left_out = len(names) - most
+    return f"{shown} and {left_out} more" if left_out > 0 else shown
 
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Return where the answer is yes; CommandError where it is no, or where nobody can be asked."""
+    """Ask the operator, and return if the answer is yes. `yes` is the option --yes.
+
+    Raises CommandError if the answer is no, or if there is no terminal to ask at.
+    """
     if yes:
         return
     require_yes_or_terminal(yes=yes, question=question)
-    _forget_what_was_typed()
-    if not _answered_yes(question):
+    _discard_typed_input()
+    if not _is_answer_yes(question):
         raise CommandError("not confirmed, nothing was changed", Exit.USAGE)
 
 
 def require_yes_or_terminal(*, yes: bool, question: str = "") -> None:
-    """Raise CommandError where nobody has said yes, and nobody can be asked: before the
-    work, not after it.
+    """Raise CommandError if --yes is not given and there is no terminal to ask at.
+
+    A command calls it before its work, so that the work is not done in vain.
     """
     if not yes and not has_terminal():
         line = "not confirmed: there is no terminal to ask at; --yes confirms"
@@ -222,16 +241,18 @@ def has_terminal() -> bool:
     return sys.stdin.isatty()
 
 
-def _forget_what_was_typed() -> None:
-    """What somebody typed before the question was there is no answer to it."""
-    with suppress(OSError, termios.error):  # no terminal of the system's
+def _discard_typed_input() -> None:
+    """Discard keys that were pressed before the question was shown: they do not answer it."""
+    # Standard input may say that it is a terminal without being one, as in a test.
+    with suppress(OSError, termios.error):
         termios.tcflush(sys.stdin, termios.TCIFLUSH)
 
 
-def _answered_yes(question: str) -> bool:
-    """Ctrl-C and the end of the input are a no; the cursor still stands behind the question."""
+def _is_answer_yes(question: str) -> bool:
+    """Ask a yes-or-no question on standard error. Ctrl-C and the end of the input mean no."""
     try:
         return typer.confirm(question, err=True)
     except typer.Abort:
+        # The cursor is still behind the question.
         typer.echo(err=True)
         return False

@@ -1,4 +1,4 @@
-"""The two policies for people, out of what each command's file says that it asks."""
+"""IAM policies for people, made from the actions that each command declares."""
 
 from __future__ import annotations
 
@@ -9,41 +9,64 @@ from typing import Any
 from mendq.cli.commands import INVOKE, Kind, list_commands
 from mendq.cli.deploy.drill import RECORDING
 
-LOOKING, STEERING, MESSAGES, OFFLINE = (
-    {each.full_name: each.actions for each in list_commands() if each.kind is kind} for kind in Kind
-)
-_HERE = "REGION:ACCOUNT"
-_TABLE = f"arn:aws:dynamodb:{_HERE}:table/Mendq-*"
 
-# What is named here, or by a command's own file, is Mendq's; every other action is about queues
-# and functions of yours, or knows no resource.
+def _actions_by_command(kind: Kind) -> dict[str, frozenset[str]]:
+    """Return the IAM actions of each command of this kind, by the words that people type."""
+    return {
+        command.full_name: command.actions for command in list_commands() if command.kind is kind
+    }
+
+
+LOOKING = _actions_by_command(Kind.LOOKING)
+STEERING = _actions_by_command(Kind.STEERING)
+MESSAGES = _actions_by_command(Kind.MESSAGES)
+OFFLINE = _actions_by_command(Kind.OFFLINE)
+_PLACE = "REGION:ACCOUNT"
+_TABLE = f"arn:aws:dynamodb:{_PLACE}:table/Mendq-*"
+
+# Resources of actions on Mendq's own resources, by action or by service. All other actions are on
+# the users' queues and functions, or take no resource: they get `*`.
 _RULES: Mapping[str, tuple[str, ...]] = {
     "cloudformation:ListStacks": ("*",),
-    "cloudformation:": (f"arn:aws:cloudformation:{_HERE}:stack/Mendq/*",),
+    "cloudformation:": (f"arn:aws:cloudformation:{_PLACE}:stack/Mendq/*",),
     "dynamodb:Query": (_TABLE, f"{_TABLE}/index/*"),
     "dynamodb:": (_TABLE,),
-    "events:": tuple(f"arn:aws:events:{_HERE}:rule/{bus}Mendq-*" for bus in ("", "default/")),
+    "events:": (
+        f"arn:aws:events:{_PLACE}:rule/Mendq-*",
+        f"arn:aws:events:{_PLACE}:rule/default/Mendq-*",
+    ),
     "iam:": ("arn:aws:iam::ACCOUNT:role/mendq-*",),
-    INVOKE: tuple(
-        f"arn:aws:lambda:{_HERE}:function:Mendq-{each}*" for each in ("Approve", "Rollback")
+    INVOKE: (
+        f"arn:aws:lambda:{_PLACE}:function:Mendq-Approve*",
+        f"arn:aws:lambda:{_PLACE}:function:Mendq-Rollback*",
     ),
     "s3:GetObject": ("arn:aws:s3:::mendq-*/*",),
     "s3:ListBucket": ("arn:aws:s3:::mendq-*",),
-    "scheduler:": (f"arn:aws:scheduler:{_HERE}:schedule/*/Mendq-*",),
-    "sns:": (f"arn:aws:sns:{_HERE}:Mendq-*",),
+    "scheduler:": (f"arn:aws:scheduler:{_PLACE}:schedule/*/Mendq-*",),
+    "sns:": (f"arn:aws:sns:{_PLACE}:Mendq-*",),
 }
-_OF = {**_RULES, **{name: of for each in list_commands() for name, of in each.on.items()}}
-_READS = frozenset().union(*LOOKING.values())
+
+
+def _add_rules_of_commands() -> Mapping[str, tuple[str, ...]]:
+    """Return the rules, with the resources that single commands declare for their own actions."""
+    rules = dict(_RULES)
+    for command in list_commands():
+        rules.update(command.on)
+    return rules
+
+
+_RESOURCES = _add_rules_of_commands()
+_READ_ACTIONS = frozenset().union(*LOOKING.values())
 
 
 def make_look_policy() -> dict[str, Any]:
-    """The policy of whoever may see everything and change nothing."""
-    return make_policy(_READS)
+    """Return the policy for people who may see everything and change nothing."""
+    return make_policy(_READ_ACTIONS)
 
 
 def make_steer_policy() -> dict[str, Any]:
-    """The policy of whoever may steer Mendq, beside `look`."""
-    return make_policy(frozenset().union(*STEERING.values()) - _READS)
+    """Return the policy that people need to control Mendq, in addition to the look policy."""
+    return make_policy(frozenset().union(*STEERING.values()) - _READ_ACTIONS)
 
 
 def make_record_policy() -> dict[str, Any]:
@@ -56,13 +79,14 @@ def make_record_policy() -> dict[str, Any]:
 
 
 def make_policy(actions: Iterable[str]) -> dict[str, Any]:
-    """The least policy that allows `actions`, each on the resources that it may be about."""
-    on = defaultdict[tuple[str, ...], list[str]](list)
-    for each in sorted(actions):
-        service, _, _ = each.partition(":")
-        on[_OF.get(each) or _OF.get(f"{service}:", ("*",))].append(each)
+    """Return the narrowest policy for `actions`, with one statement per set of resources."""
+    actions_by_resources = defaultdict[tuple[str, ...], list[str]](list)
+    for action in sorted(actions):
+        service, _, _ = action.partition(":")
+        resources = _RESOURCES.get(action) or _RESOURCES.get(f"{service}:", ("*",))
+        actions_by_resources[resources].append(action)
     statements = [
-        {"Effect": "Allow", "Action": actions, "Resource": list(where)}
-        for where, actions in on.items()
+        {"Effect": "Allow", "Action": allowed, "Resource": list(resources)}
+        for resources, allowed in actions_by_resources.items()
     ]
     return {"Version": "2012-10-17", "Statement": statements}

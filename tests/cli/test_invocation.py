@@ -107,10 +107,10 @@ def test_the_environment_may_name_the_stack(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_an_endpoint_that_never_answers_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    most = cli_account._FIRST_ELSEWHERE
+    most = cli_account._FIRST_CALL_ELSEWHERE
     assert most["connect_timeout"] + most["read_timeout"] < 3, "and it is asked once"
     assert most["retries"]["total_max_attempts"] == 1
-    monkeypatch.setattr(cli_account, "_FIRST_ELSEWHERE", {**most, "read_timeout": 0.1})
+    monkeypatch.setattr(cli_account, "_FIRST_CALL_ELSEWHERE", {**most, "read_timeout": 0.1})
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         monkeypatch.setenv("AWS_ENDPOINT_URL", url)
@@ -262,13 +262,13 @@ def test_everything_but_yes_is_not_confirmed(monkeypatch: pytest.MonkeyPatch, ty
 
 def test_what_was_typed_before_the_question_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     keyboard, terminal = pty.openpty()
-    asked = output._answered_yes
+    asked = output._is_answer_yes
 
     def typed_now(question: str) -> bool:
         os.write(keyboard, b"n\n")
         return asked(question)
 
-    monkeypatch.setattr(output, "_answered_yes", typed_now)
+    monkeypatch.setattr(output, "_is_answer_yes", typed_now)
     with os.fdopen(keyboard, "wb", buffering=0), os.fdopen(terminal) as stdin:
         monkeypatch.setattr(sys, "stdin", stdin)
         os.write(keyboard, b"y\n")
