@@ -1,7 +1,9 @@
-"""The list of all symptoms.
+"""The catalogue: every symptom that Mendq knows, and the symptom that a failed call means.
 
-To add a symptom, write its file in the folder of its family, its line here, and its runbook. If
-several symptoms match a failed call, the first in `CATALOGUE` is used.
+A symptom is a fault of a queue. Each has its own file, in the folder of its family. The file
+explains the fault, how the queue shows it, and what Mendq would change;
+`mendq/catalogue/symptom.py` explains the fields of an entry. To add a symptom, write its file, its
+import and its line here, and its runbook. CONTRIBUTING.md has the steps.
 """
 
 from mendq.catalogue.access.access_denied import ACCESS_DENIED
@@ -46,9 +48,11 @@ from mendq.catalogue.visibility.visibility_timeout_too_short import VISIBILITY_T
 from mendq.model.failed_call import FailedCall
 from mendq.model.tags import TAGS_OF_EVERY_QUEUE, QueueTag
 
-# Before the canonical code of a call for which the catalogue has no symptom.
+# Prefix of the name under which calls are counted if the catalogue has no symptom for them. The
+# canonical error code follows it.
 UNKNOWN = "unknown:"
 
+# If several symptoms match a failed call, the first one in this order counts.
 CATALOGUE: tuple[Symptom, ...] = (
     VISIBILITY_TIMEOUT_TOO_SHORT,
     MESSAGE_TOO_LONG,
@@ -93,19 +97,21 @@ BY_NAME = {symptom.name: symptom for symptom in CATALOGUE}
 
 
 def _symptoms_by_error_code() -> dict[str, list[Symptom]]:
-    """Return the symptoms that an error code may point to, in the catalogue's order."""
-    by_code: dict[str, list[Symptom]] = {}
+    """Return, by canonical error code, the symptoms that it may mean, in the catalogue's order."""
+    symptoms: dict[str, list[Symptom]] = {}
     for symptom in CATALOGUE:
-        for error_code in dict.fromkeys(way.error_code for way in symptom.seen_as):
-            by_code.setdefault(error_code, []).append(symptom)
-    return by_code
+        # Several patterns of a symptom may have the same code; the symptom is listed once.
+        error_codes = dict.fromkeys(pattern.error_code for pattern in symptom.seen_as)
+        for error_code in error_codes:
+            symptoms.setdefault(error_code, []).append(symptom)
+    return symptoms
 
 
 _BY_ERROR_CODE = _symptoms_by_error_code()
 
 
 def match(failed_call: FailedCall) -> Symptom | None:
-    """Return the symptom that a failed call points to, or None if the catalogue has none."""
+    """Return the symptom that a failed call means, or None if the catalogue has none for it."""
     for symptom in _BY_ERROR_CODE.get(failed_call.error_code, ()):
         if symptom.matches(failed_call):
             return symptom
@@ -113,16 +119,19 @@ def match(failed_call: FailedCall) -> Symptom | None:
 
 
 def symptom_of(failed_call: FailedCall) -> str:
-    """Return the name of a failed call's symptom, or `unknown:` and the error code if it has none.
+    """Return the name under which a failed call is counted, in every table.
 
-    Every table uses this name.
+    It is the symptom's name, or `unknown:` and the canonical error code if no symptom matches.
     """
     symptom = match(failed_call)
     return symptom.name if symptom else f"{UNKNOWN}{failed_call.error_code}"
 
 
 def known_tags() -> dict[str, QueueTag]:
-    """Return every tag that Mendq reads, by key: those of every queue, then the symptoms' own."""
+    """Return every queue tag that Mendq reads, by key.
+
+    These are `TAGS_OF_EVERY_QUEUE` and the tags that the symptoms declare.
+    """
     tags = {tag.key: tag for tag in TAGS_OF_EVERY_QUEUE}
     for symptom in CATALOGUE:
         tags.update({tag.key: tag for tag in symptom.tags})

@@ -1,5 +1,8 @@
-"""Builders for the examples of the catalogue: failed calls and queues in the shapes of real
-ones.
+"""Builders for the examples of the catalogue: failed calls, queues, cases and policies.
+
+They look as AWS returns them. A builder has defaults for everything, so an example names only the
+values that matter for it: `standard(VisibilityTimeout=5)` is a standard queue with SQS's defaults
+and a short visibility timeout.
 """
 
 from __future__ import annotations
@@ -25,16 +28,19 @@ DLQ_ARN = "arn:aws:sqs:us-east-1:123456789012:orders-dlq"
 KEY_ARN = "arn:aws:kms:us-east-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 ROLE = "arn:aws:iam::123456789012:role/orders-worker"
 AT = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
+# A day in seconds.
 A_DAY = 86_400
 LATER = AT + timedelta(hours=3)
+# A Lambda function with a timeout of 30 s and a batching window of 5 s.
 FUNCTION = LambdaConsumer("arn:aws:lambda:us-east-1:123456789012:function:bill", 30, 5)
+# The same function, of whose runs 90 % fail after a short time.
 FAILING = replace(FUNCTION, duration_p99_seconds=0.4, error_share=0.9)
 
 
 def failed_call(
     event_name: str, error_code: str, error_message: str = "", queue_arn: str = QUEUE_ARN
 ) -> FailedCall:
-    """A failed call on an example queue."""
+    """Return a failed call on the example FIFO queue, or on the queue with `queue_arn`."""
     return FailedCall(
         event_id="5f3b9f5e-1d0e-4c2f-9a60-000000000001",
         event_time=AT,
@@ -53,77 +59,92 @@ def failed_call(
 
 
 def refused_value(event_name: str, parameter: str, reason: str, value: str = "AQEB") -> FailedCall:
-    """A failed call whose parameter SQS does not take, in SQS's own sentence."""
-    said = f"Value {value} for parameter {parameter} is invalid. Reason: {reason}"
-    return failed_call(event_name, "InvalidParameterValue", said)
+    """Return a call that SQS refused for the value of a parameter, with SQS's own sentence."""
+    error_message = f"Value {value} for parameter {parameter} is invalid. Reason: {reason}"
+    return failed_call(event_name, "InvalidParameterValue", error_message)
 
 
 def queue(tags: Mapping[str, str] | None = None, queue_arn: str = QUEUE_ARN, **over: Any) -> Facts:
-    """An example queue with SQS's defaults; `over` as `vary` takes it."""
-    shown = ("VisibilityTimeout", "MessageRetentionPeriod")
-    defaults = {name: str(DEFAULTS[name]) for name in shown}
+    """Return a FIFO queue with SQS's defaults. `over` has other values, as `vary` takes them."""
+    names = ("VisibilityTimeout", "MessageRetentionPeriod")
+    defaults = {name: str(DEFAULTS[name]) for name in names}
     return vary(Facts(queue_arn, defaults, dict(tags or {})), **over)
 
 
 def standard(**over: Any) -> Facts:
-    """An example standard queue that takes nobody's DLQ messages."""
+    """Return a standard queue that is no DLQ. `over` has other values, as `vary` takes them."""
     return queue(**{"queue_arn": STANDARD_ARN, "dlq_sources": (), **over})
 
 
 def with_dlq(receives: int = MAX_RECEIVE_COUNT, *, dlq_arn: str = DLQ_ARN, **over: Any) -> Facts:
-    """The same, whose messages go to a DLQ after so many receives."""
+    """Return a standard queue with a RedrivePolicy: after `receives` receives, to `dlq_arn`."""
     return standard(RedrivePolicy=Redrive(dlq_arn, receives).text, **over)
 
 
 def with_policy(**statement: object) -> Facts:
-    """The same with a policy, of whose statement `policy` says what is there already."""
+    """Return a standard queue with a policy of one statement, as `policy` builds it."""
     return standard(Policy=policy(**statement))
 
 
 def dlq(**over: Any) -> Facts:
-    """The DLQ of the example standard queue."""
+    """Return the DLQ of the example standard queue, which is its only source."""
     return queue(queue_arn=DLQ_ARN, **{"dlq_sources": sources(STANDARD_ARN), **over})
 
 
 def sources(*queue_arns: str, **attributes: str) -> tuple[QueueFacts, ...]:
-    """Queues that name a DLQ."""
+    """Return queues with these ARNs and attributes, as the sources of a DLQ."""
     return tuple(QueueFacts(queue_arn, attributes) for queue_arn in queue_arns)
 
 
 def as_dlq(facts: Facts) -> Facts:
-    """The same queue, to which nobody sends and another's DLQ messages come."""
+    """Return the queue as a DLQ: no producer sends to it, and another queue names it."""
     return vary(facts, sent=0, dlq_sources=sources(STANDARD_ARN))
 
 
 def not_taken(parameter: str, value: str) -> FailedCall:
-    """A send whose `parameter` holds what SQS does not take there, such as a space."""
+    """Return a failed SendMessage: `value` has a character that SQS refuses in `parameter`."""
     only = f"{parameter} can only include alphanumeric and punctuation characters."
     return refused_value("SendMessage", parameter, f"{only} 1 to 128 in length.", value)
 
 
 _FACTS = frozenset(field.name for field in fields(Facts))
+# A gauge is a metric with one value at a moment. Examples give it for the start (`before`) and for
+# the end (`now`) of the measured time, such as `backlog_before` and `visible_now`.
 _ENDS = ("before", "now")
 _GAUGES = {f"{gauge.name}_{end}": (end, gauge.name) for gauge in fields(Gauges) for end in _ENDS}
 _COUNTS = frozenset(field.name for field in fields(Measurement)) | _GAUGES.keys()
 
 
 def vary(facts: Facts, **over: Any) -> Facts:
-    """The same queue with other facts, counts of its measurement or attributes, each by name."""
-    own = {name: value for name, value in over.items() if name in _FACTS}
+    """Return the queue with other values.
+
+    Args:
+        facts: The queue.
+        over: New values by name. A name is a field of `Facts`, a count as `measurement` takes it,
+            or otherwise a queue attribute.
+    """
+    new_facts = {name: value for name, value in over.items() if name in _FACTS}
     counts = {name: value for name, value in over.items() if name in _COUNTS}
     attributes = {name: str(over[name]) for name in over.keys() - _FACTS - _COUNTS}
     facts = replace(facts, attributes={**facts.attributes, **attributes})
     if counts:
         facts = replace(facts, measurement=measurement(facts.measurement or _NOTHING, **counts))
-    return replace(facts, **own)
+    return replace(facts, **new_facts)
 
 
 def case(
     symptom: str, *states: State, reason: str = "it stayed away", queue_arn: str = STANDARD_ARN
 ) -> Case:
-    """A case about an example queue that went through `states`, the last of them at AT."""
+    """Return a case that went through `states`, all at the time AT.
+
+    Args:
+        symptom: The symptom's name.
+        states: The states; the first one opens the case.
+        reason: The reason of every state after the first.
+        queue_arn: The queue that the case is about.
+    """
     first, *later = states
-    made = start_case(
+    example = start_case(
         first,
         queue_arn=queue_arn,
         symptom=symptom,
@@ -134,52 +155,70 @@ def case(
         actor="heal",
     )
     for state in later:
-        made = made.moved(state, reason, AT)
-    return made
+        example = example.moved(state, reason, AT)
+    return example
 
 
+# Six hours in which nothing was sent, received or deleted.
 _NOTHING = Measurement(AT - timedelta(hours=6), AT, 0, 0, 0, 0, Gauges(), Gauges(), 0)
 
 
-def measurement(known: Measurement = _NOTHING, /, **counted: Any) -> Measurement:
-    """`counted` over what is known, which is six hours on which nothing went on where not said.
+def measurement(base: Measurement = _NOTHING, /, **counts: Any) -> Measurement:
+    """Return `base` with other counts.
 
-    `visible_now`, `backlog_before` are gauges at either end.
+    Args:
+        base: The measurement to change; by default six hours without any traffic.
+        counts: New values by name: fields of `Measurement`, such as `sent`, and gauges at the start
+            or at the end of the measured time, such as `backlog_before` and `visible_now`.
     """
-    ends: dict[str, Any] = {"before": known.before, "now": known.now}
-    for name in counted.keys() & _GAUGES.keys():
+    ends: dict[str, Any] = {"before": base.before, "now": base.now}
+    for name in counts.keys() & _GAUGES.keys():
         end, gauge = _GAUGES[name]
-        ends[end] = replace(ends[end], **{gauge: counted[name]})
-    rest = {name: number for name, number in counted.items() if name not in _GAUGES}
-    return replace(known, **ends, **rest)
+        ends[end] = replace(ends[end], **{gauge: counts[name]})
+    others = {name: count for name, count in counts.items() if name not in _GAUGES}
+    return replace(base, **ends, **others)
 
 
+# A case about the source of the example DLQ whose fix is proven.
 VISIBILITY = case(
     "visibility_timeout_too_short",
     *(State.APPLIED, State.VERIFIED, State.WATCHING),
     reason="it did not show again",
 )
+# Another one, which is closed.
 KMS = case("kms_throttled", State.WATCHING, State.CLOSED)
 
 
 def policy(**statement: object) -> str:
-    """A queue policy; `statement` over one that lets everybody send to the standard queue."""
+    """Return a queue policy of one statement.
+
+    By default it lets everybody send to the example standard queue. `statement` has other elements
+    of it, such as `Principal`.
+    """
     allow = {"Effect": "Allow", "Principal": "*", "Action": actions_allowing(("SendMessage",))}
     statements = [{**allow, "Resource": STANDARD_ARN, **statement}]
     return json.dumps({"Version": "2012-10-17", "Statement": statements})
 
 
+# A policy that denies every call from outside one VPC.
 FOR_ONE_NETWORK = policy(
     Effect="Deny", Condition={"StringNotEquals": {"aws:SourceVpc": "vpc-0abc"}}
 )
+# The only source of the example DLQ; Mendq may move its messages.
 SOLE = SoleSource(
     STANDARD_ARN, {}, Mode.HEAL, deletes_per_second=20, soak_factor=Timing.soak_factor
 )
+# The metrics of the example DLQ: 200 messages, the oldest one there for two hours.
 MEASURED = measurement(backlog_now=200, visible_now=200, oldest_age_seconds_now=7_200)
 
 
 def source(messages_arn: str = DLQ_ARN, **attributes: str) -> QueueFacts:
-    """The queue that they died in; `attributes` over its own."""
+    """Return the source of the example DLQ: the queue in which the DLQ's messages failed.
+
+    Args:
+        messages_arn: The ARN that its RedrivePolicy names.
+        attributes: Other queue attributes.
+    """
     defaults = {
         "RedrivePolicy": Redrive(messages_arn, 5).text,
         "VisibilityTimeout": "60",
@@ -189,10 +228,14 @@ def source(messages_arn: str = DLQ_ARN, **attributes: str) -> QueueFacts:
 
 
 def messages(*cases: Case, **over: Any) -> Facts:
-    """Their queue, where the cases about the source are these, else the visibility timeout that is
-    fixed.
+    """Return a DLQ with 200 messages.
+
+    Args:
+        cases: The cases about its source. By default there is one: the visibility timeout was too
+            short, and its fix is verified.
+        over: Other values, as `vary` takes them.
     """
-    given: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "ApproximateNumberOfMessages": 200,
         "MessageRetentionPeriod": SetMessageRetention.maximum,
         "dlq_sources": (source(),),
@@ -200,4 +243,4 @@ def messages(*cases: Case, **over: Any) -> Facts:
         "source_cases": cases or (VISIBILITY,),
         "sole_source": SOLE,
     }
-    return vary(queue(queue_arn=DLQ_ARN, **given), **over)
+    return vary(queue(queue_arn=DLQ_ARN, **defaults), **over)

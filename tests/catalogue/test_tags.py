@@ -8,7 +8,7 @@ import pytest
 
 from docs import tables
 from mendq.catalogue import CATALOGUE, known_tags
-from mendq.catalogue.configuration.tag_not_understood import not_understood
+from mendq.catalogue.configuration.tag_not_understood import find_mistakes
 from mendq.catalogue.examples import queue
 from mendq.catalogue.keys.not_encrypted import NOT_ENCRYPTED
 from mendq.catalogue.symptom import (
@@ -77,8 +77,8 @@ def with_example_symptom(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("with_example_symptom")
 def test_tag_of_a_new_symptom_is_known_everywhere() -> None:
-    assert list(not_understood({MAX_EXAMPLE.key: "60"})) == []
-    (mistake,) = not_understood({MAX_EXAMPLE.key: "a minute"})
+    assert list(find_mistakes({MAX_EXAMPLE.key: "60"})) == []
+    (mistake,) = find_mistakes({MAX_EXAMPLE.key: "a minute"})
     assert mistake.startswith("the tag mendq:max-example-seconds must be a whole number")
     assert "| `mendq:max-example-seconds` | whole seconds, 1 to 43200 | The longest delay. |" in (
         tables.tags()
@@ -95,13 +95,13 @@ def test_every_known_tag_is_understood_with_a_value_of_its_kind(tag: QueueTag) -
         TagValues.ANYTHING: ("", "true"),
     }
     for text in texts[tag.values]:
-        assert list(not_understood({tag.key: text})) == []
+        assert list(find_mistakes({tag.key: text})) == []
     assert tag.key == "mendq" or tag.key.startswith("mendq:")
     assert tag.meaning.endswith(".")
     assert bool(tag.words) is (tag.values is TagValues.WORD)
 
 
 def test_tag_that_no_symptom_declares_is_not_understood() -> None:
-    assert list(not_understood({MAX_EXAMPLE.key: "60"})) == [
+    assert list(find_mistakes({MAX_EXAMPLE.key: "60"})) == [
         "mendq:max-example-seconds is no tag that Mendq knows"
     ]

@@ -1,1 +1,1 @@
-"""Symptoms of calls that a policy refuses, policies that allow too much, and missing queues."""
+"""Symptoms of access: calls that a policy refuses, policies that allow too much, missing queues."""

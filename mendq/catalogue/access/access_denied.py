@@ -1,7 +1,22 @@
-"""Callers are refused by a policy; which one decides whose matter it is.
+"""Symptom `access_denied`: a policy refuses callers of the queue.
 
-What a policy grants is decided by people, and no statement is ever made up here: it pages, or puts
-back, whole, what a person has pinned.
+The fault: a producer or consumer calls the queue and gets AccessDenied. Its messages are neither
+sent nor handled. Several kinds of policy can refuse a call: the queue's own policy, the caller's
+IAM policy, its permissions boundary, its session policy, a service or resource control policy of
+the AWS organization, or the policy of a VPC endpoint. Each has another owner.
+
+How it shows: CloudTrail records the failed calls. The error message often names the policy that
+refused (`RefusedBy`).
+
+What Mendq does: people decide what a policy grants, so Mendq never writes a statement of its own.
+It notifies people with the policy that refused, its owner, and the least policy that would allow
+the call. In one case it proposes a change: a person has pinned the queue's policy (called it good),
+a deployment has overwritten it since, and the pinned policy grants exactly the refused calls. Then
+Mendq proposes to put the pinned policy back, byte for byte.
+
+Why that is safe: the text comes from a person, not from Mendq. `restore_policy.py` refuses if the
+pin does not grant the calls to every refused caller by name, if it lets everybody in, or if the
+last change may have been made on purpose. A person must approve the write in every mode.
 """
 
 from __future__ import annotations
@@ -9,8 +24,13 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from mendq.catalogue.access.minimum_policy import before_granting
-from mendq.catalogue.access.restore_policy import FINDINGS, granted_by_the_pin, leading, restoration
+from mendq.catalogue.access.minimum_policy import grant_sections
+from mendq.catalogue.access.restore_policy import (
+    FINDINGS,
+    choose_leading_policy,
+    describe_granting_pin,
+    plan_restoration,
+)
 from mendq.catalogue.examples import AT, QUEUE_ARN, ROLE, failed_call, policy, queue
 from mendq.catalogue.symptom import (
     Advice,
@@ -31,49 +51,63 @@ from mendq.model.policy import CheckedPin, Pin, QueueChange, digest_of
 from mendq.model.queue import parts_of
 from mendq.model.steps import RestorePolicy
 
-# A new session's permissions take a moment to be known everywhere.
+# AWS needs a moment to make a new session's permissions known everywhere. A call that is refused in
+# this time after the session began is no evidence.
 # https://docs.aws.amazon.com/IAM/latest/UserGuide/troubleshoot.html
 SESSION_SETTLES = timedelta(seconds=60)
 
 
 def is_evidence(call: FailedCall) -> bool:
-    """Message traffic alone, and not while the caller's session is new."""
-    created = call.session_created_at
-    settled = created is None or call.event_time - created > SESSION_SETTLES
-    return carries_messages(call) and settled
+    """Return True if the call carries messages and the caller's session is not new."""
+    created_at = call.session_created_at
+    is_settled = created_at is None or call.event_time - created_at > SESSION_SETTLES
+    return carries_messages(call) and is_settled
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
-    """The pinned policy, where nothing but its loss refused them; else a page."""
-    restored: Plan | Refusal | str = ""
-    if facts.refused_by == {RefusedBy.IDENTITY_POLICY}:
-        restored = granted_by_the_pin(facts)
-    elif facts.refused_by == {RefusedBy.NO_RESOURCE_POLICY}:
+    """Plan to restore the pinned policy if only its loss refuses the calls; otherwise notify
+    people.
+
+    If the caller's own IAM policy refused all calls, either policy may be the one that people meant
+    to grant them. Then the notification mentions the pin, and Mendq restores nothing.
+    """
+    if facts.refused_by == {RefusedBy.NO_RESOURCE_POLICY}:
         because = FINDINGS[RefusedBy.NO_RESOURCE_POLICY].because
-        restored = restoration(facts, f"{_refused(facts)}. {because}")
-    return _page(facts, restored) if isinstance(restored, str) else restored
+        restored = plan_restoration(facts, f"{_describe_refused_calls(facts)}. {because}")
+        if not isinstance(restored, str):
+            return restored
+        return _escalate(facts, restored)
+    if facts.refused_by == {RefusedBy.IDENTITY_POLICY}:
+        return _escalate(facts, describe_granting_pin(facts))
+    return _escalate(facts, "")
 
 
-def _page(facts: Facts, about_the_pin: str) -> Refusal:
-    first = leading(facts)
-    finding, others = FINDINGS[first], ", ".join(sorted(facts.refused_by - {first}))
-    sentences = (
-        _refused(facts),
-        finding.because,
-        _missing_grant(facts) if finding.code.endswith("_lacks_grant") else "",
-        f"Other calls were refused by {others}" if others else "",
-        about_the_pin,
-        f"Who called: {name_first_few(facts.principals)}",
-    )
-    return Escalate(finding.code, ". ".join(filter(None, sentences)), finding.command(facts))
+def _escalate(facts: Facts, about_the_pin: str) -> Refusal:
+    """Return the refusal that notifies people: which policy refused, and where they look first.
+
+    `about_the_pin` says why a pinned policy is not restored; empty if the queue has no pin.
+    """
+    refused_by = choose_leading_policy(facts)
+    finding = FINDINGS[refused_by]
+    sentences = [_describe_refused_calls(facts), finding.because]
+    if finding.code.endswith("_lacks_grant"):
+        sentences.append(_describe_missing_grant(facts))
+    others = ", ".join(sorted(facts.refused_by - {refused_by}))
+    if others:
+        sentences.append(f"Other calls were refused by {others}")
+    if about_the_pin:
+        sentences.append(about_the_pin)
+    sentences.append(f"Who called: {name_first_few(facts.principals)}")
+    return Escalate(finding.code, ". ".join(sentences), finding.command(facts))
 
 
-def _refused(facts: Facts) -> str:
+def _describe_refused_calls(facts: Facts) -> str:
     actions = ", ".join(actions_allowing(facts.event_names)) or "the call"
     return f"{actions} on {facts.queue_arn} is refused"
 
 
-def _missing_grant(facts: Facts) -> str:
+def _describe_missing_grant(facts: Facts) -> str:
+    """Say in which policies a grant is needed. A caller of another account needs it in both."""
     if has_identity_outside(parts_of(facts.queue_arn).account, facts.principals):
         return "A caller of another account needs it in the queue's policy and in its own"
     return "Of its own account, a caller needs it in one of the two: its own or the queue's"
@@ -87,17 +121,23 @@ _NO_GRANT = f"{_REFUSED_CALL}because no resource-based policy allows the sqs:sen
 _DENIED = f"{_REFUSED_CALL}with an explicit deny in a resource-based policy"
 
 
-def _caught(title: str, says: str, facts: Facts, answer: Steps | str) -> CallExample:
-    return CallExample(title, failed_call("SendMessage", "AccessDenied", says), facts, answer)
+def _example(title: str, error_message: str, facts: Facts, answer: Steps | str) -> CallExample:
+    call = failed_call("SendMessage", "AccessDenied", error_message)
+    return CallExample(title, call, facts, answer)
 
 
-def _called(refused_by: RefusedBy, **over: Any) -> Facts:
-    refused = frozenset({refused_by})
-    return queue(principals=(ROLE,), event_names=("SendMessage",), refused_by=refused, **over)
+def _queue(refused_by: RefusedBy, **over: Any) -> Facts:
+    """Return a queue to which ROLE could not send, because this policy refused it."""
+    return queue(
+        principals=(ROLE,),
+        event_names=("SendMessage",),
+        refused_by=frozenset({refused_by}),
+        **over,
+    )
 
 
 _PINNED = policy(Sid="Workers", Principal={"AWS": ROLE}, Resource=QUEUE_ARN)
-_STANDS = '{"Version": "2012-10-17", "Statement": []}'
+_DEPLOYED_POLICY = '{"Version": "2012-10-17", "Statement": []}'
 _PIN = Pin(
     QUEUE_ARN,
     _PINNED,
@@ -108,18 +148,22 @@ _PIN = Pin(
     queue_created_at=AT - timedelta(days=90),
     queue_modified_at=AT - timedelta(days=8),
 )
-_DEPLOYED = QueueChange(AT - timedelta(hours=1), "SetQueueAttributes", ROLE, by_cloudformation=True)
+_DEPLOYMENT = QueueChange(
+    AT - timedelta(hours=1), "SetQueueAttributes", ROLE, by_cloudformation=True
+)
 
 
-def _overwritten(**pinned: Any) -> Facts:
-    pin = CheckedPin(_PIN, **pinned)
-    return _called(RefusedBy.NO_RESOURCE_POLICY, Policy=_STANDS, pin=pin)
+def _queue_with_pin(**judgement: Any) -> Facts:
+    """Return a queue with an overwritten pinned policy. `judgement` has fields of `CheckedPin`."""
+    pin = CheckedPin(_PIN, **judgement)
+    return _queue(RefusedBy.NO_RESOURCE_POLICY, Policy=_DEPLOYED_POLICY, pin=pin)
 
 
-_LOST, _UNTOLD = _overwritten(changed=_DEPLOYED), _overwritten(doubt="not told yet", passes=True)
-_SILENT = _called(RefusedBy.NO_RESOURCE_POLICY)
-_DENYING = _called(RefusedBy.RESOURCE_POLICY_DENIES)
-_BACK = RestorePolicy(_STANDS, _PINNED)
+_OVERWRITTEN = _queue_with_pin(changed=_DEPLOYMENT)
+_NOT_JUDGED_YET = _queue_with_pin(doubt="not told yet", passes=True)
+_WITHOUT_GRANT = _queue(RefusedBy.NO_RESOURCE_POLICY)
+_DENYING = _queue(RefusedBy.RESOURCE_POLICY_DENIES)
+_RESTORE = RestorePolicy(_DEPLOYED_POLICY, _PINNED)
 
 ACCESS_DENIED = FixedSymptom(
     name="access_denied",
@@ -136,15 +180,19 @@ ACCESS_DENIED = FixedSymptom(
     notifies_anyway=True,
     is_evidence=is_evidence,
     shown_attributes=("Policy",),
-    extra_sections=before_granting,
+    extra_sections=grant_sections,
     advice_if_many=Advice(
         "Look for what these queues have in common: a role, a policy, an organization's."
     ),
     examples=lambda: (
-        _caught("a deployment overwrote the pinned policy", _NO_GRANT, _LOST, (_BACK,)),
-        _caught("it does not name the caller", _NO_GRANT, _SILENT, "queue_policy_lacks_grant"),
-        _caught("the queue's policy denies", _DENIED, _DENYING, "queue_policy_denies"),
-        RefusalExample("CloudTrail has not told yet who changed it", _UNTOLD, "pin_not_judged_yet"),
+        _example("a deployment overwrote the pinned policy", _NO_GRANT, _OVERWRITTEN, (_RESTORE,)),
+        _example(
+            "it does not name the caller", _NO_GRANT, _WITHOUT_GRANT, "queue_policy_lacks_grant"
+        ),
+        _example("the queue's policy denies", _DENIED, _DENYING, "queue_policy_denies"),
+        RefusalExample(
+            "CloudTrail has not told yet who changed it", _NOT_JUDGED_YET, "pin_not_judged_yet"
+        ),
         CallNearMiss("a key's policy", failed_call("SendMessage", "KmsAccessDenied", _DENIED)),
         CallNearMiss(
             "in a parameter", failed_call("SendMessage", "InvalidParameterValue", _DENIED)

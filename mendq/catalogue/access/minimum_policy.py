@@ -1,8 +1,13 @@
-"""What refused callers need at least, ready to paste; who else that may concern, and who called."""
+"""Sections of a notification about refused calls: the least policy that would allow them.
+
+The policy is ready to paste, but a person decides whether to paste it. So a second section says who
+else the grant may concern: other callers that the queue's policy lets in, functions that read the
+queue, functions that run as the same role, and other users of the queue's KMS key.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from shlex import quote
 from typing import Any
 
@@ -14,98 +19,149 @@ from mendq.model.queue import partition_of, parts_of
 from mendq.notifications.commands import aws_command, consumers_of
 from mendq.notifications.text import Section, command_line, exact_json, plain
 
-# https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html asks for three of these;
-# what works longer than the visibility timeout also changes it.
+# Actions of a consumer. Lambda asks for three of them; a consumer that works longer than the
+# visibility timeout also calls ChangeMessageVisibility.
+# https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
 _RECEIVING = ("ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes", "ReceiveMessage")
 _SENDING = ("GetQueueUrl", "SendMessage")
 _DENIED = {RefusedBy.RESOURCE_POLICY_DENIES, RefusedBy.IDENTITY_POLICY_DENIES}
 
 
-def who_called(event_name: str, queue_arn: str) -> str:
-    """The command that shows who used a management API on the queue, and when; 90 days back."""
-    called = parts_of(queue_arn)
-    of_it = f"contains(CloudTrailEvent, '/{called.account}/{called.name}\\\"')"
+def caller_lookup_command(event_name: str, queue_arn: str) -> str:
+    """Return the command that shows who called a management API on the queue, and when.
+
+    CloudTrail answers for the last 90 days.
+    """
+    parts = parts_of(queue_arn)
+    is_about_queue = f"contains(CloudTrailEvent, '/{parts.account}/{parts.name}\\\"')"
     options = f"--lookup-attributes AttributeKey=EventName,AttributeValue={event_name}"
-    query = f'--query "Events[?{of_it}].[EventTime,Username]"'
+    query = f'--query "Events[?{is_about_queue}].[EventTime,Username]"'
     return aws_command("cloudtrail lookup-events", queue_arn, f"{options} {query}")
 
 
-def before_granting(facts: Facts) -> tuple[Section, ...]:
-    """The sections of a denial's notification; no policy where no role or user is known."""
-    callers = [each for each in facts.principals if IDENTITY.fullmatch(each)]
+def grant_sections(facts: Facts) -> tuple[Section, ...]:
+    """Return the sections of a notification about refused calls.
+
+    The section with the policy is empty if no caller is a role or user, or if no called action can
+    be granted.
+    """
+    callers = [principal for principal in facts.principals if IDENTITY.fullmatch(principal)]
     actions = actions_allowing(facts.event_names)
-    least = _minimum(facts, callers, actions) if callers and actions else ()
-    others = Section("WHO ELSE MAY BE CONCERNED", tuple(_others(facts, callers)))
-    return others, Section("MINIMUM POLICY", tuple(least), cut=False)
-
-
-def _others(facts: Facts, callers: Sequence[str]) -> Iterable[str]:
-    """Successful calls are in no event that Mendq takes, so that most is for a person to ask."""
-    queue_arn, key = facts.queue_arn, facts.kms_key
-    statements = statements_of(facts.attributes.get("Policy", ""))
-    granting = [each.principals.values() for each in statements or () if each.allows]
-    theirs = sorted({who for kinds in granting for kind in kinds for who in kind} - {*callers})
-    who = (
-        "everybody" if EVERYBODY in theirs else name_first_few(theirs) if theirs else "nobody else"
+    policy_lines: tuple[str, ...] = ()
+    if callers and actions:
+        policy_lines = tuple(_list_minimum_policy(facts, callers, actions))
+    return (
+        Section("WHO ELSE MAY BE CONCERNED", tuple(_list_others(facts, callers))),
+        Section("MINIMUM POLICY", policy_lines, cut=False),
     )
-    known = "cannot be read" if statements is None else f"lets in {plain(who, 400)}"
-    yield f"its policy {known}"
+
+
+def _list_others(facts: Facts, callers: Sequence[str]) -> Iterator[str]:
+    """Yield lines about others that the grant may concern, most of them commands for a person.
+
+    Mendq does not receive the events of successful calls, so it cannot say who else uses the queue.
+    """
+    queue_arn = facts.queue_arn
+    yield f"its policy {_describe_policy(facts, callers)}"
     yield f"functions that read it: {command_line(consumers_of(queue_arn))}"
-    own = f"::{parts_of(queue_arn).account}:role/"
-    for role in [each for each in callers if own in each][:1]:
-        query = f"--query \"Functions[?Role=='{role}'].FunctionName\""
+    role_prefix = f"::{parts_of(queue_arn).account}:role/"
+    roles = [caller for caller in callers if role_prefix in caller]
+    if roles:
+        query = f"--query \"Functions[?Role=='{roles[0]}'].FunctionName\""
         functions = aws_command("lambda list-functions", queue_arn, query)
         yield f"functions that run as the refused role: {command_line(functions)}"
-    if key is not None:
-        of_key = f"--key-id {quote(key)} --query KeyMetadata.Arn --output text"
+    if facts.kms_key is not None:
+        of_key = f"--key-id {quote(facts.kms_key)} --query KeyMetadata.Arn --output text"
         arn = f'"$({aws_command("kms describe-key", queue_arn, of_key)})"'
         options = f"--lookup-attributes AttributeKey=ResourceName,AttributeValue={arn}"
-        used = aws_command("cloudtrail lookup-events", queue_arn, options)
-        yield f"who used its key, for which queue: {command_line(used)}"
+        key_users = aws_command("cloudtrail lookup-events", queue_arn, options)
+        yield f"who used its key, for which queue: {command_line(key_users)}"
     yield "not known here: whose calls succeed; the trail's files say, where it records this queue"
 
 
-def _minimum(facts: Facts, callers: Sequence[str], actions: Sequence[str]) -> Iterable[str]:
-    sends, receives = SEND_MESSAGE in actions, {*actions} != {SEND_MESSAGE}
-    names = _RECEIVING * receives + _SENDING * sends
-    on_queue = _allow([f"sqs:{each}" for each in names], facts.queue_arn)
-    on_key = _on_key(facts, sends=sends)
+def _describe_policy(facts: Facts, callers: Sequence[str]) -> str:
+    """Say whom the queue's policy lets in besides the refused callers."""
+    statements = statements_of(facts.attributes.get("Policy", ""))
+    if statements is None:
+        return "cannot be read"
+    others = set[str]()
+    for statement in statements:
+        if statement.allows:
+            for principals in statement.principals.values():
+                others.update(principals)
+    others.difference_update(callers)
+    if EVERYBODY in others:
+        return "lets in everybody"
+    if others:
+        return f"lets in {plain(name_first_few(sorted(others)), 400)}"
+    return "lets in nobody else"
+
+
+def _list_minimum_policy(
+    facts: Facts, callers: Sequence[str], actions: Sequence[str]
+) -> Iterator[str]:
+    """Yield the lines with the least policy that allows `actions` to `callers`.
+
+    A caller of another account needs the grant in its own policy and in the policies of the queue
+    and of its KMS key.
+    """
+    sends = SEND_MESSAGE in actions
+    receives = set(actions) != {SEND_MESSAGE}
+    names: list[str] = []
+    kinds: list[str] = []
+    if receives:
+        names += _RECEIVING
+        kinds.append("consumer")
+    if sends:
+        names += _SENDING
+        kinds.append("sender")
+    queue_statement = _allow([f"sqs:{name}" for name in names], facts.queue_arn)
+    key_statement = _allow_key(facts, sends=sends)
     if facts.refused_by & _DENIED:
         yield "an explicit deny has to go first: no grant lifts it"
-    whose = " and ".join(["consumer"] * receives + ["sender"] * sends)
+    whose = " and ".join(kinds)
     yield f"a {whose} of this queue alone, in the policy of a caller that you mean to let in:"
-    statements = [on_queue, *([on_key] if on_key else [])]
+    statements = [queue_statement]
+    if key_statement:
+        statements.append(key_statement)
     yield command_line(exact_json({"Version": "2012-10-17", "Statement": statements}))
     account = parts_of(facts.queue_arn).account
-    if strangers := [each for each in callers if each.split(":")[4] != account][:3]:
-        who = {"Principal": {"AWS": strangers}}
+    foreign_callers = [caller for caller in callers if caller.split(":")[4] != account][:3]
+    if foreign_callers:
+        principal = {"Principal": {"AWS": foreign_callers}}
         yield "and, of another account's that you know and mean to let in, in the queue's policy:"
-        yield command_line(exact_json(on_queue | who))
-        if on_key:
+        yield command_line(exact_json(queue_statement | principal))
+        if key_statement:
             yield "and in the key's policy:"
-            yield command_line(exact_json(on_key | who | {"Resource": EVERYBODY}))
+            yield command_line(exact_json(key_statement | principal | {"Resource": EVERYBODY}))
 
 
 def _allow(actions: Sequence[str], resource: str, **more: Any) -> dict[str, Any]:
     return {"Effect": "Allow", "Action": [*actions], "Resource": resource, **more}
 
 
-def _on_key(facts: Facts, *, sends: bool) -> dict[str, Any]:
-    """Nothing without a key, and of AWS's own, which nobody can grant or has to.
+def _allow_key(facts: Facts, *, sends: bool) -> dict[str, Any]:
+    """Return the statement that allows to use the queue's KMS key, through SQS only.
 
-    Senders decrypt too. An alias is no resource of a policy: the key that has it is.
+    Empty if the queue has no KMS key, or has the one that AWS manages: nobody can grant that one,
+    and callers of its account need no grant. Senders need kms:Decrypt too. A policy cannot name an
+    alias as its resource, so for an alias the statement names all keys of the account, under the
+    condition that they have this alias.
     https://docs.aws.amazon.com/kms/latest/developerguide/alias-authorization.html
     """
-    key, (region, account) = facts.kms_key, parts_of(facts.queue_arn)[1:3]
+    key = facts.kms_key
     if key is None or is_aws_managed(key):
         return {}
-    name = key if "/" in key else f"key/{key}"
-    here = f"arn:{partition_of(region)}:kms:{region}:{account}:"
-    arn = key if key.startswith("arn:") else f"{here}{name}"
-    place, is_alias, alias = arn.partition("alias/")
+    queue_parts = parts_of(facts.queue_arn)
+    region = queue_parts.region
+    arn = key
+    if not key.startswith("arn:"):
+        name = key if "/" in key else f"key/{key}"
+        arn = f"arn:{partition_of(region)}:kms:{region}:{queue_parts.account}:{name}"
+    prefix, is_alias, alias = arn.partition("alias/")
     condition = {"StringEquals": {"kms:ViaService": f"sqs.{region}.amazonaws.com"}}
     if is_alias:
-        arn = f"{place}key/*"
+        arn = f"{prefix}key/*"
         condition["ForAnyValue:StringEquals"] = {"kms:ResourceAliases": f"alias/{alias}"}
     actions = ("kms:Decrypt", "kms:GenerateDataKey") if sends else ("kms:Decrypt",)
     return _allow(actions, arn, Condition=condition)

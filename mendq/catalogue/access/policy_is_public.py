@@ -1,10 +1,21 @@
-"""The queue's policy lets anybody in; reported, because what a policy grants is for people."""
+"""Symptom `policy_is_public`: the queue's policy lets anybody in the world use the queue.
+
+The fault: a statement allows the principal `*`, and no condition says who that may be. Anybody with
+an AWS account can then read or delete the queue's messages, or send to it.
+
+How it shows: in the queue's policy alone. A condition on a fixed account, organization, role,
+network or source ARN narrows the statement. So does a statement that denies everything to everybody
+else.
+
+What Mendq does: it reports the statement. It changes nothing, because what a policy grants is for
+people to decide: a queue may be public on purpose, and a stricter policy could lock callers out.
+"""
 
 from __future__ import annotations
 
+from mendq.catalogue.access.reported_policy import AWS_PAGE, PLAN_IN_WORDS
 from mendq.catalogue.examples import ROLE, with_policy
 from mendq.catalogue.symptom import (
-    SQS_GUIDE,
     DetectedFault,
     Detection,
     QueueExample,
@@ -15,38 +26,47 @@ from mendq.model.facts import Facts
 from mendq.model.policy import public_statements
 from mendq.notifications.text import first_of, value
 
+# At most this many actions of the statement are named.
 _MOST_NAMED = 3
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    """A grant to everybody that neither a condition nor a deny narrows; unreadable says nothing."""
+    """Find a statement that allows everybody, and that neither a condition nor a deny narrows.
+
+    A policy that cannot be read proves nothing, so the result is None then.
+    """
     public = public_statements(facts.attributes.get("Policy", ""), facts.queue_arn)
     if not public:
         return None
-    number, first = public[0]
-    actions = ", ".join(first_of((value(each, 64) for each in first.actions), _MOST_NAMED))
+    number, statement = public[0]
+    escaped_actions = (value(action, 64) for action in statement.actions)
+    actions = ", ".join(first_of(escaped_actions, _MOST_NAMED))
     return DetectedFault(
         f"statement {number} of its policy lets anybody in the world call "
         f"{actions or 'all but a few actions'}, and no condition narrows who that is"
     )
 
 
-def _under(operator: str, key: str, asked: str) -> Facts:
-    """A queue that lets everybody send under one condition."""
-    return with_policy(Condition={operator: {key: asked}})
+def _with_condition(operator: str, key: str, wanted: str) -> Facts:
+    """Return a queue whose policy lets everybody send under one condition."""
+    return with_policy(Condition={operator: {key: wanted}})
 
 
 POLICY_IS_PUBLIC = ReportedSymptom(
     name="policy_is_public",
     sentence="The queue's policy lets anybody in, and no condition narrows who.",
-    plan_in_words="Report it; never write a policy.",
-    aws_page=f"{SQS_GUIDE}/sqs-security-best-practices.html",
+    plan_in_words=PLAN_IN_WORDS,
+    aws_page=AWS_PAGE,
     detection=Detection(detect, of_configuration=True),
     examples=lambda: (
         QueueExample("Principal * without a condition", with_policy()),
-        QueueExample("a pattern that fits all", _under("StringLike", "aws:PrincipalOrgID", "*")),
+        QueueExample(
+            "a pattern that fits all", _with_condition("StringLike", "aws:PrincipalOrgID", "*")
+        ),
         QueueNearMiss("one role", with_policy(Principal={"AWS": ROLE})),
         QueueNearMiss("a service", with_policy(Principal={"Service": "sns.amazonaws.com"})),
-        QueueNearMiss("one account", _under("StringEquals", "aws:SourceAccount", "123456789012")),
+        QueueNearMiss(
+            "one account", _with_condition("StringEquals", "aws:SourceAccount", "123456789012")
+        ),
     ),
 )

@@ -1,8 +1,18 @@
-"""Callers name a queue that is not there."""
+"""Symptom `queue_missing`: callers use a queue that does not exist.
+
+The fault: the queue was deleted, with all messages in it, or its callers have the wrong name,
+account or region. Nothing that they send arrives.
+
+How it shows: CloudTrail records failed calls with the code NonExistentQueue.
+
+What Mendq does: it notifies people, with the callers and a command that shows who deleted the
+queue. It never creates the queue. Only its owner knows whether it should exist and with which
+settings, and the lost messages would not come back.
+"""
 
 from __future__ import annotations
 
-from mendq.catalogue.access.minimum_policy import who_called
+from mendq.catalogue.access.minimum_policy import caller_lookup_command
 from mendq.catalogue.examples import ROLE, STANDARD_ARN, failed_call, queue
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
@@ -21,7 +31,7 @@ from mendq.model.plan import Escalate, Ignore, Refusal
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
-    """A page where the queue is gone; where it is there, the callers' trouble is another."""
+    """Notify people if the queue does not exist; ignore the calls if it exists by now."""
     if facts.exists:
         reason = (
             f"{facts.queue_arn} is there: it was made anew meanwhile, "
@@ -34,12 +44,12 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         "SQS takes the same name again 60 s after the deletion. "
         f"Who called: {name_first_few(facts.principals)}"
     )
-    return Escalate("queue_gone", reason, who_called("DeleteQueue", facts.queue_arn))
+    return Escalate("queue_gone", reason, caller_lookup_command("DeleteQueue", facts.queue_arn))
 
 
-def _caught(title: str, code: str) -> CallExample:
-    gone = Facts(STANDARD_ARN, {}, {}, principals=(ROLE,))
-    return CallExample(title, failed_call("SendMessage", code), gone, "queue_gone")
+def _example(title: str, code: str) -> CallExample:
+    missing_queue = Facts(STANDARD_ARN, {}, {}, principals=(ROLE,))
+    return CallExample(title, failed_call("SendMessage", code), missing_queue, "queue_gone")
 
 
 QUEUE_MISSING = NotifiedSymptom(
@@ -49,14 +59,14 @@ QUEUE_MISSING = NotifiedSymptom(
     habit="keeps being called although it is not there",
     aws_page=f"{SQS_GUIDE}/troubleshooting-api-errors.html",
     seen_as=seen_as_labelled("queue_missing"),
-    # Programs ask whether a queue is there; only who wants to work with it misses it.
+    # Many programs only ask whether a queue exists. A caller that sends or receives needs it.
     is_evidence=carries_messages,
     needs=frozenset(),
     plan=plan,
     advice_if_many=Advice("Look for what deleted them all: a stack, a pipeline, a clean-up."),
     examples=lambda: (
-        _caught("sending to a queue that is gone", "AWS.SimpleQueueService.NonExistentQueue"),
-        _caught("the JSON protocol's word", "QueueDoesNotExist"),
+        _example("sending to a queue that is gone", "AWS.SimpleQueueService.NonExistentQueue"),
+        _example("the JSON protocol's word", "QueueDoesNotExist"),
         RefusalExample("a queue that is there again", queue(), "queue_exists"),
         CallNearMiss("a name is still blocked", failed_call("CreateQueue", "QueueDeletedRecently")),
         CallNearMiss("no such task", failed_call("StartMessageMoveTask", "ResourceNotFound")),

@@ -1,4 +1,18 @@
-"""Plans to restore a pinned queue policy, and which policy refused a call."""
+"""Plan to restore a pinned queue policy, and say which policy refused a call.
+
+A pin is a policy that a person has called good. If a deployment overwrites the queue's policy later
+and callers lose their access, Mendq proposes to write the pinned text again. The rules:
+
+1. The pinned text goes back as a whole, byte for byte. Mendq never writes a statement of its own.
+2. It must grant the refused calls to every refused caller by name and without a condition. A grant
+   to everybody or to a whole account is not enough, and a deny that may concern the caller rules it
+   out.
+3. It must not let everybody in.
+4. `CheckedPin` says whether the last change of the policy may have been made on purpose. Until
+   CloudTrail has reported who made the change, Mendq waits.
+5. A person approves the write in every mode. The pinned text always adds access to the policy in
+   force, and a person may have revoked that access in a way that CloudTrail does not show.
+"""
 
 from __future__ import annotations
 
@@ -30,34 +44,49 @@ from mendq.model.queue import parts_of
 from mendq.model.steps import RestorePolicy
 from mendq.notifications.commands import aws_command, get_attributes
 
-# What nearly every policy denies, and no client of AWS's does: a call without TLS.
+# The condition of a deny that does not concern AWS's clients, and that nearly every policy has: a
+# call without TLS.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-security-best-practices.html
 _WITHOUT_TLS = [("bool", "aws:securetransport", frozenset({"false"}))]
 
 
 def grants(policy: str, principal_arn: str, action: str, queue_arn: str) -> bool:
-    """Whether the text grants `action` to this role or user, by its own name and unconditionally.
+    """Return True if the policy grants `action` to this role or user by name, without a condition.
 
-    A grant to everybody or to an account is none of its own, a condition may not hold, and any
-    statement that may deny it counts as one that does.
+    A grant to everybody or to an account does not count, because people did not mean this caller. A
+    conditional grant does not count, because the condition may not hold. A statement that may deny
+    the call counts as a deny.
+
+    Args:
+        policy: The policy's text. The result is False if it cannot be read.
+        principal_arn: The caller. The result is False if it is no role or user.
+        action: The IAM action, such as `sqs:SendMessage`.
+        queue_arn: The queue.
     """
     statements = statements_of(policy)
     if not statements or not IDENTITY.fullmatch(principal_arn):
         return False
-    return any(_allows(each, principal_arn, action, queue_arn) for each in statements) and not any(
-        _may_deny(each, principal_arn, action, queue_arn) for each in statements
+    is_denied = any(
+        _may_deny(statement, principal_arn, action, queue_arn) for statement in statements
     )
+    if is_denied:
+        return False
+    return any(_allows(statement, principal_arn, action, queue_arn) for statement in statements)
 
 
 def is_open_to_everybody(policy: str) -> bool:
-    """Whether a statement lets anybody in, deny or no deny; of what is no policy, who knows."""
+    """Return True if a statement lets anybody in, or if the policy cannot be read.
+
+    A statement that denies is not considered.
+    """
     statements = statements_of(policy)
     if statements is None:
         return True
-    return any(each.lets_everybody_in for each in statements)
+    return any(statement.lets_everybody_in for statement in statements)
 
 
 def _allows(statement: Statement, principal_arn: str, action: str, queue_arn: str) -> bool:
+    """Return True if the statement allows the action to this caller by name and unconditionally."""
     return (
         statement.allows
         and not statement.conditions
@@ -69,37 +98,57 @@ def _allows(statement: Statement, principal_arn: str, action: str, queue_arn: st
 
 
 def _may_deny(statement: Statement, principal_arn: str, action: str, queue_arn: str) -> bool:
+    """Return True if the statement denies the action to this caller, with or without condition.
+
+    A deny of calls without TLS does not count.
+    """
     if statement.allows or conditions_of(statement) == _WITHOUT_TLS:
         return False
-    to_it = "Principal" in statement.excepting or _may_name(statement, principal_arn)
-    return to_it and concerns(statement, (action,), queue_arn)
+    may_mean_caller = "Principal" in statement.excepting or _may_name(statement, principal_arn)
+    return may_mean_caller and concerns(statement, (action,), queue_arn)
 
 
 def _may_name(statement: Statement, principal_arn: str) -> bool:
-    """Itself, its account, a session of it, or what a name that IAM no longer knows stands for."""
-    return bool(statement.principals) and not all(
-        IDENTITY.fullmatch(named) and named != principal_arn
-        for of_kind in statement.principals.values()
-        for named in of_kind
-    )
+    """Return True if a principal of the statement may be the caller.
+
+    It is not, only if every principal is another role or user. An account, a session, or the
+    internal id that IAM shows for a deleted role may be the caller.
+    """
+    for principals in statement.principals.values():
+        for principal in principals:
+            if not IDENTITY.fullmatch(principal) or principal == principal_arn:
+                return True
+    return False
 
 
 def _covers(pattern: str, queue_arn: str) -> bool:
-    """Part by part: no wildcard of ours reaches over a colon."""
-    parts, wanted = pattern.split(":"), queue_arn.split(":")
-    return pattern == EVERYBODY or (len(parts) == len(wanted) and all(map(fits, parts, wanted)))
+    """Return True if the resource of a statement covers the queue.
+
+    The ARNs are compared part by part. In IAM a `*` may match across a colon; here it may not, so
+    that Mendq never sees more access than people meant.
+    """
+    if pattern == EVERYBODY:
+        return True
+    pattern_parts = pattern.split(":")
+    queue_parts = queue_arn.split(":")
+    if len(pattern_parts) != len(queue_parts):
+        return False
+    return all(map(fits, pattern_parts, queue_parts))
 
 
 _ASK = "Putting it back gives access that the policy standing there does not: a person decides"
 
 
-def restoration(facts: Facts, because: str) -> Plan | Refusal | str:
-    """The plan that puts the pinned policy back, the refusal to decide yet, or why not at all.
+def plan_restoration(facts: Facts, because: str) -> Plan | Refusal | str:
+    """Plan to restore the pinned policy. A person must approve it in every mode (rule 5).
 
-    Never by itself, whatever settings say: it gives back what is missing, so it always adds access
-    to what stands, and a revocation that CloudTrail never told of is known to people alone.
+    Args:
+        facts: The queue and its failed calls.
+        because: The sentence with which the plan's reason begins.
 
-    `because` begins the plan's reason. An empty text where nothing is pinned.
+    Returns:
+        The plan; a refusal to decide before CloudTrail has reported the last change; or a sentence
+        that says why the policy is not restored. The sentence is empty if the queue has no pin.
     """
     pinned = facts.pin
     if pinned is None:
@@ -107,115 +156,141 @@ def restoration(facts: Facts, because: str) -> Plan | Refusal | str:
     pin = pinned.pin
     if pin is None:
         return f"The queue's policy is pinned, and nothing is put back: {pinned.doubt}"
-    stands = RestorePolicy.standing_in(facts.attributes) or ""
-    pointless = _pointless(pin.policy, stands, facts)
-    if pinned.passes and not pointless:
-        # Events come again until CloudTrail has told who changed it, or had the time to.
+    current = RestorePolicy.standing_in(facts.attributes) or ""
+    objection = _find_objection(pin.policy, current, facts)
+    if pinned.passes and not objection:
+        # Mendq handles the calls again later, until CloudTrail has reported who changed the policy
+        # or has had enough time to.
         return Retry("pin_not_judged_yet", pinned.doubt)
-    if against := pointless or pinned.doubt:
-        return f"{_the_pin(pin)} is not put back: {against}"
+    objection = objection or pinned.doubt
+    if objection:
+        return f"{_describe_pin(pin)} is not put back: {objection}"
     reason = (
-        f"{because}. {_the_pin(pin)} grants it to every caller that was refused, "
-        f"and {_overwritten_by(pinned)}. {_ASK}"
+        f"{because}. {_describe_pin(pin)} grants it to every caller that was refused, "
+        f"and {_describe_overwrite(pinned)}. {_ASK}"
     )
-    return Plan((RestorePolicy(stands, pin.policy),), reason, at_most=Mode.PROPOSE)
+    return Plan((RestorePolicy(current, pin.policy),), reason, at_most=Mode.PROPOSE)
 
 
-def granted_by_the_pin(facts: Facts) -> str:
-    """A sentence where a deployment overwrote the pinned policy, which grants the refused calls.
+def describe_granting_pin(facts: Facts) -> str:
+    """Say that a deployment overwrote a pinned policy which grants the refused calls.
 
-    For refusals that IAM lays at the caller's own policy: in the queue's account either of the two
-    may grant, and which of them people meant is not Mendq's to say.
+    This is for calls that IAM says the caller's own policy does not allow. A caller of the queue's
+    account needs a grant in only one of the two policies, and Mendq cannot know in which one people
+    meant it to be. So the sentence only informs. It is empty if there is no such pin.
     """
-    pinned, stands = facts.pin, RestorePolicy.standing_in(facts.attributes) or ""
+    pinned = facts.pin
     if pinned is None or pinned.pin is None or not pinned.is_good:
         return ""
-    pin, account = pinned.pin, parts_of(facts.queue_arn).account
-    if _pointless(pin.policy, stands, facts) or has_identity_outside(account, facts.principals):
+    pin = pinned.pin
+    current = RestorePolicy.standing_in(facts.attributes) or ""
+    if _find_objection(pin.policy, current, facts):
+        return ""
+    if has_identity_outside(parts_of(facts.queue_arn).account, facts.principals):
         return ""
     return (
-        f"{_the_pin(pin)} grants it, and {_overwritten_by(pinned)}. It is not put back, because "
+        f"{_describe_pin(pin)} grants it, and {_describe_overwrite(pinned)}. "
+        "It is not put back, because "
         "IAM names the caller's own policy: a person decides which of the two is to grant it"
     )
 
 
-def _pointless(policy: str, stands: str, facts: Facts) -> str:
+def _find_objection(policy: str, current: str, facts: Facts) -> str:
+    """Return why the pinned `policy` would not help or would allow too much; empty if neither."""
     if not facts.exists:
         return "the queue could not be looked at"
-    if stands == policy:
+    if current == policy:
         return "it stands there, and the calls are refused all the same"
-    if not _grants_it_to_all(policy, facts):
+    if not _grants_all_calls(policy, facts):
         return "it does not grant the calls to everybody who was refused, by name"
     if is_open_to_everybody(policy):
         return "it lets everybody in"
     return ""
 
 
-def _grants_it_to_all(policy: str, facts: Facts) -> bool:
+def _grants_all_calls(policy: str, facts: Facts) -> bool:
+    """Return True if the policy grants every refused action to every refused caller."""
     actions = actions_allowing(facts.event_names)
-    pairs = [(who, action) for who in facts.principals for action in actions]
-    return bool(pairs) and all(
-        grants(policy, who, action, facts.queue_arn) for who, action in pairs
+    if not facts.principals or not actions:
+        return False
+    return all(
+        grants(policy, principal, action, facts.queue_arn)
+        for principal in facts.principals
+        for action in actions
     )
 
 
-def _the_pin(pin: Pin) -> str:
+def _describe_pin(pin: Pin) -> str:
     return (
         f"The policy that {name_first_few((pin.pinned_by,))} pinned on {pin.pinned_at:%Y-%m-%d} "
         f"(generation {pin.generation}, sha256 {pin.digest[:12]})"
     )
 
 
-def _overwritten_by(pinned: CheckedPin) -> str:
+def _describe_overwrite(pinned: CheckedPin) -> str:
     change = pinned.changed
     if change is None:
         return "nobody is known to have overwritten it"
     return f"{name_first_few((change.who,))} overwrote it at {change.at:%Y-%m-%d %H:%M} UTC"
 
 
-def _queue_policy(facts: Facts) -> str:
+def _policy_command(facts: Facts) -> str:
+    """Return the command that shows the queue's policy."""
     return get_attributes(facts.queue_arn, "Policy")
 
 
-def _simulation(facts: Facts) -> str:
-    """What IAM makes of the caller's own policies, its boundary and its organization's."""
+def _simulation_command(facts: Facts) -> str:
+    """Return the command that shows how IAM decides by the caller's own policies.
+
+    It evaluates the caller's policies, its permissions boundary and the policies of its
+    organization. If no caller is a role or user, return the command that shows the queue's policy.
+    """
     identity = first_identity(facts.principals)
     actions = actions_allowing(facts.event_names)
     if identity is None or not actions:
-        return _queue_policy(facts)
+        return _policy_command(facts)
     return (
         f"aws iam simulate-principal-policy --policy-source-arn {identity} "
         f"--action-names {' '.join(actions)} --resource-arns {facts.queue_arn}"
     )
 
 
-def _sessions(facts: Facts) -> str:
+def _sessions_command(facts: Facts) -> str:
+    """Return the command that shows who assumed roles lately, and with which session policy."""
     options = "--lookup-attributes AttributeKey=EventName,AttributeValue=AssumeRole"
     return aws_command("cloudtrail lookup-events", facts.queue_arn, options)
 
 
-def _endpoints(facts: Facts) -> str:
+def _endpoints_command(facts: Facts) -> str:
+    """Return the command that shows the VPC endpoints for SQS and their policies."""
     options = "--filters 'Name=service-name,Values=*.sqs'"
     return aws_command("ec2 describe-vpc-endpoints", facts.queue_arn, options)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What to tell a person where a policy refused, and what they look at first."""
+    """The explanation of a refusal by one kind of policy, for people.
+
+    Attributes:
+        code: The code of the refusal.
+        because: A sentence that says which policy refused and who owns it.
+        command: Returns the command that people run first.
+    """
 
     code: str
     because: str
-    command: Callable[[Facts], str] = _simulation
+    command: Callable[[Facts], str] = _simulation_command
 
 
+# The order counts: if several policies refused, the first of them leads the notification.
 FINDINGS: Mapping[RefusedBy, Finding] = {
     RefusedBy.RESOURCE_POLICY_DENIES: Finding(
         "queue_policy_denies",
         "The queue's policy denies it explicitly: its owner's word, which no grant elsewhere lifts",
-        _queue_policy,
+        _policy_command,
     ),
     RefusedBy.NO_RESOURCE_POLICY: Finding(
-        "queue_policy_lacks_grant", "No statement of the queue's policy allows it", _queue_policy
+        "queue_policy_lacks_grant", "No statement of the queue's policy allows it", _policy_command
     ),
     RefusedBy.IDENTITY_POLICY_DENIES: Finding(
         "identity_policy_denies",
@@ -236,21 +311,24 @@ FINDINGS: Mapping[RefusedBy, Finding] = {
     RefusedBy.SESSION_POLICY: Finding(
         "session_policy_refuses",
         "The session's own policy refuses it: a matter for the program that assumes the role",
-        _sessions,
+        _sessions_command,
     ),
     RefusedBy.VPC_ENDPOINT_POLICY: Finding(
         "vpc_endpoint_refuses",
         "The policy of a VPC endpoint refuses it: a matter for whoever runs the network",
-        _endpoints,
+        _endpoints_command,
     ),
     RefusedBy.NOT_SAID: Finding(
         "policy_not_named",
         "IAM does not say which policy refused; of callers from other organizations it seldom does",
-        _queue_policy,
+        _policy_command,
     ),
 }
 
 
-def leading(facts: Facts) -> RefusedBy:
-    """The one that leads a page: of several policies that refused, the first of FINDINGS."""
-    return next((each for each in FINDINGS if each in facts.refused_by), RefusedBy.NOT_SAID)
+def choose_leading_policy(facts: Facts) -> RefusedBy:
+    """Return the first of `FINDINGS` that refused a call; NOT_SAID if IAM named none."""
+    for refused_by in FINDINGS:
+        if refused_by in facts.refused_by:
+            return refused_by
+    return RefusedBy.NOT_SAID

@@ -1,10 +1,20 @@
-"""The queue's policy does not refuse calls without TLS; reported, because no policy is made up."""
+"""Symptom `tls_not_enforced`: the queue's policy does not refuse calls without TLS.
+
+The fault: AWS advises to deny every call for which `aws:SecureTransport` is false, so that no
+client can send a message in plain text. This queue's policy has no such statement.
+
+How it shows: in the queue's policy alone. A statement counts only if it denies every action on this
+queue to everybody, under this one condition. Anything less leaves a way open.
+
+What Mendq does: it reports the queue. It changes nothing, because Mendq never writes a statement of
+its own, and a client without TLS may still be in use.
+"""
 
 from __future__ import annotations
 
+from mendq.catalogue.access.reported_policy import AWS_PAGE, PLAN_IN_WORDS
 from mendq.catalogue.examples import ROLE, queue, with_policy
 from mendq.catalogue.symptom import (
-    SQS_GUIDE,
     DetectedFault,
     Detection,
     QueueExample,
@@ -15,53 +25,62 @@ from mendq.model.evidence import actions_allowing
 from mendq.model.facts import Facts
 from mendq.model.policy import Statement, conditions_of, statements_of
 
-_EVERYTHING = frozenset({"*", "sqs:*"})
+_EVERY_ACTION = frozenset({"*", "sqs:*"})
 _WITHOUT_TLS = ("aws:securetransport", frozenset({"false"}))
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    """A policy that cannot be read may refuse them: nothing is said of it."""
+    """Report the queue if no statement of its policy refuses calls without TLS.
+
+    A policy that cannot be read may have such a statement, so the result is None then.
+    """
     statements = statements_of(facts.attributes.get("Policy", ""))
-    if statements is None or any(_refuses_without_tls(each, facts) for each in statements):
+    if statements is None:
+        return None
+    if any(_refuses_calls_without_tls(statement, facts) for statement in statements):
         return None
     return DetectedFault(
         "no statement of its policy denies calls without TLS (aws:SecureTransport false)"
     )
 
 
-def _refuses_without_tls(statement: Statement, facts: Facts) -> bool:
-    """Everybody, in everything, on this queue, on that one condition."""
+def _refuses_calls_without_tls(statement: Statement, facts: Facts) -> bool:
+    """Return True if it denies every action on the queue to everybody who calls without TLS."""
     return (
         not statement.allows
         and statement.is_for_everybody
         and not statement.excepting
-        and not _EVERYTHING.isdisjoint(action.lower() for action in statement.actions)
+        and not _EVERY_ACTION.isdisjoint(action.lower() for action in statement.actions)
         and not {"*", facts.queue_arn}.isdisjoint(statement.resources)
         and conditions_of(statement)
         in ([("bool", *_WITHOUT_TLS)], [("boolifexists", *_WITHOUT_TLS)])
     )
 
 
-_BY_TLS = {"Bool": {"aws:SecureTransport": "false"}}
-_BY_ADDRESS = {"IpAddress": {"aws:SourceIp": "10.0.0.7"}}
+_IS_WITHOUT_TLS = {"Bool": {"aws:SecureTransport": "false"}}
+_IS_FROM_ONE_ADDRESS = {"IpAddress": {"aws:SourceIp": "10.0.0.7"}}
 
 
 def _queue(**statement: object) -> Facts:
-    deny = {"Effect": "Deny", "Action": "sqs:*", "Condition": _BY_TLS}
+    """Return a queue that refuses calls without TLS, with other elements in the statement."""
+    deny = {"Effect": "Deny", "Action": "sqs:*", "Condition": _IS_WITHOUT_TLS}
     return with_policy(**{**deny, **statement})
 
 
 TLS_NOT_ENFORCED = ReportedSymptom(
     name="tls_not_enforced",
     sentence="The queue's policy does not refuse calls without TLS.",
-    plan_in_words="Report it; never write a policy.",
-    aws_page=f"{SQS_GUIDE}/sqs-security-best-practices.html",
+    plan_in_words=PLAN_IN_WORDS,
+    aws_page=AWS_PAGE,
     detection=Detection(detect, of_configuration=True),
     examples=lambda: (
         QueueExample("no policy at all", queue()),
         QueueExample("it refuses sending alone", _queue(Action=actions_allowing(("SendMessage",)))),
         QueueExample("it refuses one role alone", _queue(Principal={"AWS": ROLE})),
-        QueueExample("it refuses only from one address", _queue(Condition=_BY_TLS | _BY_ADDRESS)),
+        QueueExample(
+            "it refuses only from one address",
+            _queue(Condition=_IS_WITHOUT_TLS | _IS_FROM_ONE_ADDRESS),
+        ),
         QueueNearMiss("as AWS writes it", _queue()),
         QueueNearMiss(
             "of whatever there is", _queue(Action="*", Resource="*", Principal={"AWS": "*"})

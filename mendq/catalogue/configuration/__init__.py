@@ -1,1 +1,1 @@
-"""Symptoms of what is set around a queue: alarms, tags, and callers' invalid requests."""
+"""Symptoms of the configuration around a queue: alarms, tags, and invalid requests of callers."""

@@ -1,6 +1,16 @@
-"""No alarm of the account watches the queue's age, its DLQ's depth or its messages in flight.
+"""Symptom `alarm_missing`: no CloudWatch alarm watches the queue or its DLQ.
 
-Reported: an alarm belongs into the template of whoever owns the queue, who says whom it tells.
+The fault: nobody is notified if consumers stop or if messages reach the DLQ. Three metrics matter:
+the age of the oldest message, the number of messages in flight, and the number of messages in the
+DLQ.
+
+How it shows: Mendq lists the CloudWatch alarms of the account. An alarm on the age of a DLQ's
+oldest message counts too, because it also shows that messages are there. An alarm on
+NumberOfMessagesSent of a DLQ does not count: that metric leaves out the messages that SQS itself
+moves to a DLQ.
+
+What Mendq does: it reports the queue, with the command that prints suitable alarms. It creates
+none. An alarm belongs in the template of the queue's owner, who decides whom it notifies.
 """
 
 from __future__ import annotations
@@ -20,9 +30,12 @@ from mendq.catalogue.symptom import (
 from mendq.model.facts import Facts, Need, QueueFacts
 
 DEPTH = "ApproximateNumberOfMessagesVisible"
-AGE, IN_FLIGHT = "ApproximateAgeOfOldestMessage", "ApproximateNumberOfMessagesNotVisible"
-# What its age tells of a DLQ too; NumberOfMessagesSent counts nothing that SQS moves there.
-_OF_A_DLQ = frozenset({DEPTH, AGE})
+AGE = "ApproximateAgeOfOldestMessage"
+IN_FLIGHT = "ApproximateNumberOfMessagesNotVisible"
+# An alarm on either of these shows that messages are in a DLQ. NumberOfMessagesSent does not: it
+# leaves out messages that SQS moves there.
+_DLQ_METRICS = frozenset({DEPTH, AGE})
+# The metrics that an alarm should watch, in words for people.
 WATCHED: Mapping[str, str] = {
     AGE: "how old its oldest message is",
     IN_FLIGHT: "how many of its messages are in flight",
@@ -30,18 +43,26 @@ WATCHED: Mapping[str, str] = {
 }
 
 
-def unwatched(facts: Facts) -> Iterator[tuple[QueueFacts, str]]:
-    """The queue or its DLQ, each with a metric that no alarm watches; none where nobody asked."""
+def find_unwatched_metrics(facts: Facts) -> Iterator[tuple[QueueFacts, str]]:
+    """Yield each metric that no alarm watches, with the queue that it belongs to.
+
+    The queue is the one of `facts` or its DLQ. Alarms that were not read count as present.
+    """
     is_dlq = facts.takes_dlq_messages
     if facts.alarmed is not None and not is_dlq:
-        yield from ((facts, each) for each in (AGE, IN_FLIGHT) if each not in facts.alarmed)
+        for metric in (AGE, IN_FLIGHT):
+            if metric not in facts.alarmed:
+                yield facts, metric
     dlq = facts if is_dlq else facts.dlq
-    if dlq is not None and dlq.alarmed is not None and not dlq.alarmed & _OF_A_DLQ:
+    if dlq is not None and dlq.alarmed is not None and not dlq.alarmed & _DLQ_METRICS:
         yield dlq, DEPTH
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    missing = [WATCHED[metric].format(name=queue.name) for queue, metric in unwatched(facts)]
+    """Report the metrics of the queue and its DLQ that no alarm of this account watches."""
+    missing = [
+        WATCHED[metric].format(name=queue.name) for queue, metric in find_unwatched_metrics(facts)
+    ]
     if not missing:
         return None
     command = f"`mendq alarms {facts.name}` writes alarms that do"
@@ -51,7 +72,7 @@ def detect(facts: Facts) -> DetectedFault | None:
 
 
 def _with_dlq(*alarmed: str) -> Facts:
-    """A queue of which all is watched, and a DLQ of which `alarmed` are."""
+    """Return a queue with alarms on all metrics, and with a DLQ that has alarms on `alarmed`."""
     dlq_facts = QueueFacts(DLQ_ARN, {"DelaySeconds": "0"}, alarmed=frozenset(alarmed))
     return standard(alarmed=frozenset({AGE, IN_FLIGHT}), dlq=dlq_facts)
 

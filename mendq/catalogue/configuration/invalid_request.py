@@ -1,4 +1,13 @@
-"""The codes of SQS that are the caller's own mistakes: they are only counted."""
+"""Symptom `invalid_request`: a caller sends a request that SQS cannot accept.
+
+The fault: the mistake is in the caller's program, such as a wait of 21 seconds, a malformed receipt
+handle or an empty batch. The queue is as it should be.
+
+How it shows: CloudTrail records the failed call with an error code that only a caller can cause.
+
+What Mendq does: it counts the calls for the weekly report. It changes nothing and notifies nobody,
+because no attribute of the queue would help.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +15,8 @@ from mendq.catalogue.examples import failed_call, refused_value
 from mendq.catalogue.symptom import CallExample, CallNearMiss, ReportedSymptom, seen_as_labelled
 from mendq.model.failed_call import OWN_DELETE
 
+# SQS's sentences for calls that look alike and belong to other symptoms. Their entries use them
+# too.
 EXPIRED = "The receipt handle has expired."
 LATE_DELETE = refused_value("DeleteMessage", "ReceiptHandle", EXPIRED)
 AFTER_OWN_DELETE = refused_value("ChangeMessageVisibility", "ReceiptHandle", OWN_DELETE)

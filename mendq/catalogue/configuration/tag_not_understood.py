@@ -1,10 +1,22 @@
-"""A tag of Mendq's says nothing that Mendq knows; reported, because only its author knows it."""
+"""Symptom `tag_not_understood`: a tag for Mendq has a key or a value that Mendq does not know.
+
+The fault: somebody wrote a tag to steer Mendq and made a mistake, such as `mendq=Heal`, `5m` for a
+number of seconds, or a misspelt key. Mendq does not do what they expect.
+
+How it shows: in the queue's tags alone. Mendq knows `TAGS_OF_EVERY_QUEUE` and the tags that
+symptoms declare; every other key that begins with `mendq` is a mistake.
+
+What Mendq does: it reports the tag. It never writes tags, because only the author knows what the
+tag should say. An unknown word counts as the most careful one: a mode that cannot be read is
+`observe`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-# A module, because its list of symptoms imports this file. `known_tags` is called later.
+# Imported as a module: its list of symptoms imports this file, and `known_tags` is called only
+# later.
 from mendq import catalogue
 from mendq.catalogue.dlq.redrive_causes import REDRIVE_TAG
 from mendq.catalogue.examples import queue
@@ -22,28 +34,31 @@ from mendq.model.limits import DRILL_TAG, MODE_TAG, TEAM_TAG, TagUnreadable, rea
 from mendq.model.tags import QueueTag, TagValues
 from mendq.notifications.text import first_of, value
 
-_MOST = 40
+# At most this many characters of a key or a value are shown.
+_MOST_CHARACTERS = 40
 
 
-def not_understood(tags: Mapping[str, str]) -> Iterator[str]:
-    """Yield what is wrong with each tag of Mendq's that means nothing; others' text is quoted.
+def find_mistakes(tags: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence for each tag for Mendq that has an unknown key or value.
+
+    Keys and values are escaped and shortened, because anybody who may tag the queue can write them.
 
     Args:
-        tags: A queue's tags without the one that names a team of the settings: the catalogue does
-            not know the settings, so it takes every team for an unknown one.
+        tags: A queue's tags, without the tag that names a team if the settings have that team. The
+            catalogue does not know the settings, so it reports every team as unknown.
     """
-    known = catalogue.known_tags()
+    tags_by_key = catalogue.known_tags()
     for key, text in sorted(tags.items()):
-        tag = known.get(key)
+        tag = tags_by_key.get(key)
         if tag is not None:
-            yield from _mistakes_in(tag, text)
+            yield from _find_mistakes_in_value(tag, text)
         elif key.lower().partition(":")[0] == MODE_TAG:
-            yield f"{value(key, _MOST)} is no tag that Mendq knows"
+            yield f"{value(key, _MOST_CHARACTERS)} is no tag that Mendq knows"
 
 
-def _mistakes_in(tag: QueueTag, text: str) -> Iterator[str]:
-    """Yield what is wrong with the value of a tag that Mendq knows."""
-    says = f"the tag {tag.key} says {value(text, _MOST)}"
+def _find_mistakes_in_value(tag: QueueTag, text: str) -> Iterator[str]:
+    """Yield a sentence if the value of a tag that Mendq knows is not one that the tag takes."""
+    says = f"the tag {tag.key} says {value(text, _MOST_CHARACTERS)}"
     if tag.values is TagValues.SECONDS:
         try:
             read_seconds_tag({tag.key: text}, tag.key)
@@ -56,8 +71,9 @@ def _mistakes_in(tag: QueueTag, text: str) -> Iterator[str]:
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    wrong = first_of(not_understood(facts.tags), 3)
-    return DetectedFault("; ".join(wrong)) if wrong else None
+    """Report the first three tags with a mistake."""
+    mistakes = first_of(find_mistakes(facts.tags), 3)
+    return DetectedFault("; ".join(mistakes)) if mistakes else None
 
 
 TAG_NOT_UNDERSTOOD = ReportedSymptom(

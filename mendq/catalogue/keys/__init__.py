@@ -1,1 +1,1 @@
-"""Symptoms of KMS keys and of messages that are not encrypted."""
+"""Symptoms of encryption: KMS keys that cannot be used, and messages that are not encrypted."""

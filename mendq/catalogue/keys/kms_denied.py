@@ -1,10 +1,22 @@
-"""Callers may use the queue and not the key that its messages are encrypted with."""
+"""Symptom `kms_denied`: callers may use the queue, but not the KMS key that encrypts its messages.
+
+The fault: SQS asks KMS in the caller's name, and KMS refuses. A sender needs kms:GenerateDataKey
+and kms:Decrypt on the key, a consumer needs kms:Decrypt.
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-key-management.html
+
+How it shows: CloudTrail records failed calls with the code KMS.AccessDeniedException.
+
+What Mendq does: it notifies people, with the missing grant and the place where it belongs. That
+depends on the key: the one that AWS manages (`alias/aws/sqs`) cannot be granted at all, and a key
+of another account needs grants on both sides. Mendq never touches a key or a policy, because people
+decide who may decrypt messages.
+"""
 
 from __future__ import annotations
 
 import shlex
 
-from mendq.catalogue.access.minimum_policy import before_granting, who_called
+from mendq.catalogue.access.minimum_policy import caller_lookup_command, grant_sections
 from mendq.catalogue.examples import KEY_ARN, ROLE, failed_call, queue
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
@@ -24,10 +36,11 @@ from mendq.notifications.commands import aws_command
 KEY_ATTRIBUTES = ("KmsMasterKeyId", "KmsDataKeyReusePeriodSeconds")
 
 
-def without_key(facts: Facts) -> Refusal:
-    """What it means that the queue has no KMS key and callers are yet refused one.
+def refuse_without_key(facts: Facts) -> Refusal:
+    """Return the refusal for a queue without a KMS key whose callers were refused the use of one.
 
-    Taking a key off a queue does not touch the messages in it: they still need the old one.
+    If a key is removed from a queue, the messages in it stay encrypted with that key, and consumers
+    still need it. If only sends were refused, nothing is wrong any more.
     """
     if RECEIVE_MESSAGE not in actions_allowing(facts.event_names):
         return Ignore("not_encrypted_with_kms", "the queue has no KMS key (any more)")
@@ -35,50 +48,64 @@ def without_key(facts: Facts) -> Refusal:
         "the queue has no KMS key, but messages that came before that was changed are encrypted "
         "with the old one: until they are gone, receivers need that key, usable and granted"
     )
-    return Escalate("key_changed", reason, who_called("SetQueueAttributes", facts.queue_arn))
+    return Escalate(
+        "key_changed", reason, caller_lookup_command("SetQueueAttributes", facts.queue_arn)
+    )
 
 
-# Queues whose key was taken off: its messages are read, and others sent.
-OLD_MESSAGES, NO_KEY = (queue(event_names=(each,)) for each in ("ReceiveMessage", "SendMessage"))
+# Queues whose KMS key was removed. In the first, receives of older messages are refused.
+QUEUE_WITH_OLD_MESSAGES = queue(event_names=("ReceiveMessage",))
+QUEUE_WITHOUT_KEY = queue(event_names=("SendMessage",))
 
 
-def describe_key(facts: Facts, key: str) -> str:
-    """The command that shows a key's state; aliases will do."""
+def describe_key_command(facts: Facts, key: str) -> str:
+    """Return the command that shows a key's state. `key` is an id, an ARN or an alias."""
     return aws_command("kms describe-key", facts.queue_arn, f"--key-id {shlex.quote(key)}")
 
 
-def get_key_policy(facts: Facts, key: str) -> str:
-    """The command that shows who may use a key; KMS wants its id, not an alias, for that."""
+def key_policy_command(facts: Facts, key: str) -> str:
+    """Return the command that shows who may use a key.
+
+    KMS takes no alias here, so for an alias the command looks up the key's id first.
+    """
     key_id = shlex.quote(key)
     if "alias/" in key:
-        key_id = f'"$({describe_key(facts, key)} --query KeyMetadata.KeyId --output text)"'
+        key_id = f'"$({describe_key_command(facts, key)} --query KeyMetadata.KeyId --output text)"'
     options = f"--key-id {key_id} --policy-name default --output text"
     return aws_command("kms get-key-policy", facts.queue_arn, options)
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
-    """A page with the grant that is missing, or with what asks for a key where there is none."""
+    """Notify people about the missing grant; for a queue without a key see `refuse_without_key`."""
     key = facts.kms_key
     if key is None:
-        return without_key(facts)
-    (code, whose), refused = _whose_matter(facts, key), name_first_few(facts.principals)
-    reason = f"the key {key} is not granted. {_missing(facts)}. {whose}. Refused: {refused}"
-    return Escalate(code, reason, get_key_policy(facts, key))
+        return refuse_without_key(facts)
+    code, whose = _find_owner_of_grant(facts, key)
+    refused = name_first_few(facts.principals)
+    missing = _list_missing_grants(facts)
+    reason = f"the key {key} is not granted. {missing}. {whose}. Refused: {refused}"
+    return Escalate(code, reason, key_policy_command(facts, key))
 
 
-def _missing(facts: Facts) -> str:
-    """The grants that lack. Senders also decrypt: SQS checks the data key that it uses again."""
+def _list_missing_grants(facts: Facts) -> str:
+    """Say which grants on the key are missing; both kinds if the calls do not tell.
+
+    A sender needs kms:Decrypt too, because SQS checks a data key that it uses again.
+    """
     actions = actions_allowing(facts.event_names)
-    sending, receiving = SEND_MESSAGE in actions, RECEIVE_MESSAGE in actions
-    needed = []
-    if sending or not receiving:
-        needed.append("whoever sends needs kms:GenerateDataKey and kms:Decrypt on it")
-    if receiving or not sending:
-        needed.append("whoever receives needs kms:Decrypt on it")
-    return "W" + "; ".join(needed)[1:]
+    is_sending = SEND_MESSAGE in actions
+    is_receiving = RECEIVE_MESSAGE in actions
+    for_senders = "needs kms:GenerateDataKey and kms:Decrypt on it"
+    for_receivers = "needs kms:Decrypt on it"
+    if is_sending == is_receiving:
+        return f"Whoever sends {for_senders}; whoever receives {for_receivers}"
+    if is_sending:
+        return f"Whoever sends {for_senders}"
+    return f"Whoever receives {for_receivers}"
 
 
-def _whose_matter(facts: Facts, key: str) -> tuple[str, str]:
+def _find_owner_of_grant(facts: Facts, key: str) -> tuple[str, str]:
+    """Return the refusal's code, and a sentence that says who can grant the use of the key."""
     if is_aws_managed(key):
         return "aws_managed_key", (
             "It is AWS's own key, and its policy cannot be changed: other accounts, and services "
@@ -95,10 +122,13 @@ def _whose_matter(facts: Facts, key: str) -> tuple[str, str]:
     )
 
 
-_BY_KEY, _BY_SQS = (
-    queue(KmsMasterKeyId=each, principals=(ROLE,), event_names=("SendMessage",))
-    for each in (KEY_ARN, "alias/aws/sqs")
-)
+def _queue(key: str) -> Facts:
+    """Return a queue with a KMS key, to which ROLE could not send."""
+    return queue(KmsMasterKeyId=key, principals=(ROLE,), event_names=("SendMessage",))
+
+
+_CUSTOMER_KEY_QUEUE = _queue(KEY_ARN)
+_AWS_KEY_QUEUE = _queue("alias/aws/sqs")
 _SENT = failed_call("SendMessage", "KMS.AccessDeniedException")
 _RECEIVED = failed_call("ReceiveMessage", "KmsAccessDenied")
 
@@ -111,13 +141,18 @@ KMS_DENIED = NotifiedSymptom(
     seen_as=seen_as_labelled("kms_denied"),
     plan=plan,
     shown_attributes=KEY_ATTRIBUTES,
-    extra_sections=before_granting,
+    extra_sections=grant_sections,
     advice_if_many=Advice("Look for the key that these queues share, and who changed its policy."),
     examples=lambda: (
-        CallExample("a sender without a grant", _SENT, _BY_KEY, "key_not_granted"),
-        CallExample("a service that meets AWS's own key", _SENT, _BY_SQS, "aws_managed_key"),
-        CallExample("messages of a key that was taken off", _RECEIVED, OLD_MESSAGES, "key_changed"),
-        RefusalExample("no key is needed by now", NO_KEY, "not_encrypted_with_kms"),
+        CallExample("a sender without a grant", _SENT, _CUSTOMER_KEY_QUEUE, "key_not_granted"),
+        CallExample("a service that meets AWS's own key", _SENT, _AWS_KEY_QUEUE, "aws_managed_key"),
+        CallExample(
+            "messages of a key that was taken off",
+            _RECEIVED,
+            QUEUE_WITH_OLD_MESSAGES,
+            "key_changed",
+        ),
+        RefusalExample("no key is needed by now", QUEUE_WITHOUT_KEY, "not_encrypted_with_kms"),
         CallNearMiss("IAM refuses the call", failed_call("SendMessage", "AccessDeniedException")),
         CallNearMiss(
             "KMS is asked too often", failed_call("SendMessage", "KMS.ThrottlingException")

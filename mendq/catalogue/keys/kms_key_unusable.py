@@ -1,14 +1,26 @@
-"""The key that the queue's messages are encrypted with cannot be used by anybody."""
+"""Symptom `kms_key_unusable`: nobody can use the KMS key that encrypts the queue's messages.
+
+The fault: the key is disabled, waits for its deletion, was deleted, or is of a kind that SQS cannot
+use. No message is sent or received. If the key is deleted, every message that it encrypts is lost.
+
+How it shows: CloudTrail records failed calls with KMS.DisabledException, KMS.InvalidStateException,
+KMS.NotFoundException or KMS.InvalidKeyUsageException.
+
+What Mendq does: it notifies people, with the command that shows the key's state, and says that a
+planned deletion has a deadline. It never touches a key or the queue's encryption: only the key's
+administrator knows why the key was disabled, and another key could not decrypt the waiting
+messages.
+"""
 
 from __future__ import annotations
 
 from mendq.catalogue.examples import KEY_ARN, failed_call, queue
 from mendq.catalogue.keys.kms_denied import (
     KEY_ATTRIBUTES,
-    NO_KEY,
-    OLD_MESSAGES,
-    describe_key,
-    without_key,
+    QUEUE_WITH_OLD_MESSAGES,
+    QUEUE_WITHOUT_KEY,
+    describe_key_command,
+    refuse_without_key,
 )
 from mendq.catalogue.symptom import (
     Advice,
@@ -24,26 +36,25 @@ from mendq.model.plan import Escalate, Refusal
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
-    """A page: which of the ways a key can fail it is, only KMS knows."""
+    """Notify people. Only KMS knows why the key cannot be used, so the command asks KMS."""
     key = facts.kms_key
     if key is None:
-        return without_key(facts)
+        return refuse_without_key(facts)
     reason = (
         f"the key {key} is disabled, waits for its deletion, is gone, or is of a kind that SQS "
         "cannot use, so no message is sent or received. KeyState and KeyUsage say which. "
         "PendingDeletion has a deadline, DeletionDate: after it every message encrypted with the "
         "key is lost for good; until then its administrator can cancel the deletion"
     )
-    return Escalate("key_unusable", reason, describe_key(facts, key))
+    return Escalate("key_unusable", reason, describe_key_command(facts, key))
 
 
 _RECEIVED = failed_call("ReceiveMessage", "KmsDisabled")
 
 
-def _caught(title: str, event_name: str, code: str, key: str = KEY_ARN) -> CallExample:
-    return CallExample(
-        title, failed_call(event_name, code), queue(KmsMasterKeyId=key), "key_unusable"
-    )
+def _example(title: str, event_name: str, code: str, key: str = KEY_ARN) -> CallExample:
+    call = failed_call(event_name, code)
+    return CallExample(title, call, queue(KmsMasterKeyId=key), "key_unusable")
 
 
 KMS_KEY_UNUSABLE = NotifiedSymptom(
@@ -60,10 +71,10 @@ KMS_KEY_UNUSABLE = NotifiedSymptom(
         "Look for the key that these queues share, and who disabled or deletes it."
     ),
     examples=lambda: (
-        _caught("a disabled key", "SendMessage", "KMS.DisabledException"),
-        _caught("an alias that leads nowhere", "SendMessage", "KMS.NotFoundException", "alias/x"),
-        CallExample("messages of an older key", _RECEIVED, OLD_MESSAGES, "key_changed"),
-        RefusalExample("no key is needed by now", NO_KEY, "not_encrypted_with_kms"),
+        _example("a disabled key", "SendMessage", "KMS.DisabledException"),
+        _example("an alias that leads nowhere", "SendMessage", "KMS.NotFoundException", "alias/x"),
+        CallExample("messages of an older key", _RECEIVED, QUEUE_WITH_OLD_MESSAGES, "key_changed"),
+        RefusalExample("no key is needed by now", QUEUE_WITHOUT_KEY, "not_encrypted_with_kms"),
         CallNearMiss("it is not granted", failed_call("SendMessage", "KMS.AccessDeniedException")),
         CallNearMiss("KMS is asked too often", failed_call("ReceiveMessage", "KmsThrottled")),
     ),

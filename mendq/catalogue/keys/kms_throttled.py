@@ -1,4 +1,19 @@
-"""KMS throttles the requests for data keys that SQS makes for an encrypted queue."""
+"""Symptom `kms_throttled`: KMS throttles the requests that SQS makes for an encrypted queue.
+
+The fault: SQS encrypts messages with data keys, and asks KMS for a new one each time
+`KmsDataKeyReusePeriodSeconds` is over. All callers of a region share KMS's request quota. If it is
+used up, sends and receives on the queue fail.
+
+How it shows: CloudTrail records failed calls with the code KMS.ThrottlingException.
+
+What Mendq changes: it raises `KmsDataKeyReusePeriodSeconds`, so that SQS asks KMS less often. A
+value below SQS's default of 300 s goes to 300 s, a higher one is doubled, up to 3,600 s. Beyond
+that Mendq notifies people, because the quota is too small or others use it up.
+
+Why that is safe: messages stay encrypted with the same key, and SQS keeps working during the
+change. The one effect: if the key is revoked, SQS may use its last data key for up to the new
+period.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +36,14 @@ from mendq.model.queue import number_in
 from mendq.model.steps import SetKmsDataKeyReusePeriod
 from mendq.notifications.commands import quotas_command
 
-# What SQS starts a queue with; below it somebody chose to ask KMS more often.
+# SQS's default for a new queue. A lower value means that somebody wanted SQS to ask KMS more often.
 DEFAULT_SECONDS = 300
 # https://docs.aws.amazon.com/kms/latest/developerguide/requests-per-second.html
 _REQUESTS = "100,000 a second in us-east-1, us-west-2 and eu-west-1, 10,000 or 20,000 elsewhere,"
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
-    """A longer use of each data key, so that SQS asks KMS less often."""
+    """Plan a longer reuse of each data key, so that SQS asks KMS less often."""
     if facts.kms_key is None:
         reason = (
             "the queue is not encrypted with a KMS key now, so there are no data keys to keep "
@@ -36,15 +51,15 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
         )
         return Refuse("not_encrypted_with_kms", reason)
     current = number_in(facts.attributes, SetKmsDataKeyReusePeriod.attribute)
-    most = SetKmsDataKeyReusePeriod.maximum
-    if current >= most:
+    maximum = SetKmsDataKeyReusePeriod.maximum
+    if current >= maximum:
         reason = (
             f"SQS already uses each data key for {current:,} s and Mendq goes no further than "
-            f"{most:,} s: KMS's request quota is too small, or others use it up"
+            f"{maximum:,} s: KMS's request quota is too small, or others use it up"
         )
         return Escalate("reuse_at_maximum", reason, request_quotas(facts.queue_arn))
     longer = DEFAULT_SECONDS if current < DEFAULT_SECONDS else 2 * current
-    seconds = min(longer, most)
+    seconds = min(longer, maximum)
     reason = (
         f"KMS throttles SQS, which asks for a data key every {current:,} s; every {seconds:,} s is "
         f"less often. A key that is revoked then keeps working for up to {seconds:,} s"
@@ -53,17 +68,18 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
 
 
 def request_quotas(queue_arn: str) -> str:
-    """The command that shows how many requests a second KMS takes in the queue's region."""
+    """Return the command that shows KMS's request quotas (per second) in the queue's region."""
     return quotas_command("kms", queue_arn, "Cryptographic operations")
 
 
-def _encrypted(reuse_seconds: int) -> Facts:
+def _encrypted_queue(reuse_seconds: int) -> Facts:
     return standard(KmsMasterKeyId="alias/orders", KmsDataKeyReusePeriodSeconds=reuse_seconds)
 
 
-def _caught(title: str, code: str, before: int, after: int) -> CallExample:
-    call, raised = failed_call("SendMessage", code), SetKmsDataKeyReusePeriod(before, after)
-    return CallExample(title, call, _encrypted(before), (raised,))
+def _example(title: str, code: str, before: int, after: int) -> CallExample:
+    call = failed_call("SendMessage", code)
+    step = SetKmsDataKeyReusePeriod(before, after)
+    return CallExample(title, call, _encrypted_queue(before), (step,))
 
 
 KMS_THROTTLED = FixedSymptom(
@@ -84,10 +100,10 @@ KMS_THROTTLED = FixedSymptom(
         request_quotas,
     ),
     examples=lambda: (
-        _caught("a shorter reuse than SQS's own goes back to it", "KmsThrottled", 60, 300),
-        _caught("SQS's own is doubled", "KMS.ThrottlingException", 300, 600),
+        _example("a shorter reuse than SQS's own goes back to it", "KmsThrottled", 60, 300),
+        _example("SQS's own is doubled", "KMS.ThrottlingException", 300, 600),
         CallNearMiss("SQS itself throttles", failed_call("SendMessage", "ThrottlingException")),
         RefusalExample("its key was taken off meanwhile", standard(), "not_encrypted_with_kms"),
-        RefusalExample("an hour is not doubled", _encrypted(3600), "reuse_at_maximum"),
+        RefusalExample("an hour is not doubled", _encrypted_queue(3600), "reuse_at_maximum"),
     ),
 )

@@ -1,4 +1,13 @@
-"""Messages lie unencrypted; reported, because encryption concerns whoever sends and reads."""
+"""Symptom `not_encrypted`: SQS stores the queue's messages without encryption.
+
+The fault: the queue has neither a KMS key (SSE-KMS) nor SQS's own encryption (SSE-SQS).
+
+How it shows: in the queue's attributes alone. `SqsManagedSseEnabled` is `false`, and there is no
+`KmsMasterKeyId`. New queues have SSE-SQS, so somebody has switched it off.
+
+What Mendq does: it reports the queue. It changes nothing, because encryption with a KMS key needs
+grants for every sender and consumer, and only their owners can give these.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +24,11 @@ from mendq.model.facts import Facts
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    """SQS says of every queue whether its own keys encrypt it; where it is silent, so are we."""
+    """Report the queue if SQS says that no key encrypts its messages.
+
+    SQS reports `SqsManagedSseEnabled` for every queue. If the attribute is missing, nothing is
+    certain, so the result is None.
+    """
     if facts.kms_key is not None or facts.attributes.get("SqsManagedSseEnabled") != "false":
         return None
     return DetectedFault("its messages are encrypted neither with a KMS key nor with SQS's own")

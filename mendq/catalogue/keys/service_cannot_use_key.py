@@ -1,4 +1,16 @@
-"""A service may send to the queue, and can never use the key that encrypts its messages."""
+"""Symptom `service_cannot_use_key`: an AWS service may send to the queue, but not use its key.
+
+The fault: the queue's policy lets a service such as SNS, S3 or EventBridge send, but its messages
+are encrypted with the key that AWS manages for SQS (`alias/aws/sqs`). That key's policy cannot be
+changed, and services can never use it. Nothing that they send arrives.
+
+How it shows: in the queue's policy and in `KmsMasterKeyId`. If a case of `kms_denied` is open
+already, it knows the refused callers, and this symptom is not reported.
+
+What Mendq does: it notifies people, with the services and the two ways out: a customer managed key
+that grants them, or SQS's own encryption. It changes nothing, because both change who can read the
+messages.
+"""
 
 from __future__ import annotations
 
@@ -20,20 +32,27 @@ from mendq.model.plan import Escalate, Refusal
 from mendq.model.policy import Statement, conditions_of, statements_of
 from mendq.notifications.commands import get_attributes
 
-# The older way to let one in: everybody, as long as it comes from this topic, bucket or rule.
-_BY_SOURCE = frozenset({"events", "s3", "sns"})
+# Services that older policies let in without naming them: such a statement allows everybody, under
+# the condition that the call comes from this topic, bucket or rule.
+_SERVICES_BY_SOURCE = frozenset({"events", "s3", "sns"})
+# The spellings of the action with which a statement allows to send.
 _SENDING = frozenset({"*", "sqs:*", *map(str.lower, actions_allowing(("SendMessage",)))})
-# A case of it is about the same key, and knows who was refused.
-SAID_BY = frozenset({"kms_denied"})
+# An open case of this symptom reports the same fault, with the callers that were refused.
+EXPLAINED_BY = frozenset({"kms_denied"})
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    """None where a failed call has said it already, and where the policy cannot be read.
+    """Find services that may send to a queue with the key that AWS manages.
 
-    SQS answers with the key as it was set; one that was given by its id is not known to be AWS's.
+    None if failed calls have opened a case about it already, or if the policy cannot be read. SQS
+    returns the key as it was set. A key that was set by its id is not known to be the one that AWS
+    manages, so the result is None then too.
     """
-    senders, key = _services_that_send(facts), facts.kms_key
-    if key is None or not is_aws_managed(key) or not senders or SAID_BY & facts.open_symptoms:
+    senders = _list_sending_services(facts)
+    key = facts.kms_key
+    if key is None or not is_aws_managed(key) or not senders:
+        return None
+    if EXPLAINED_BY & facts.open_symptoms:
         return None
     return DetectedFault(
         f"its policy lets {name_first_few(senders)} send, and its messages are encrypted with "
@@ -42,40 +61,49 @@ def detect(facts: Facts) -> DetectedFault | None:
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
-    """A page: a key's policy is no attribute of a queue, and AWS's own cannot be changed."""
+    """Notify people. The policy of the key that AWS manages cannot be changed."""
     reason = (
         f"{facts.found or 'services cannot use its key'}. It needs a customer managed key whose "
         "policy grants kms:GenerateDataKey and kms:Decrypt to "
-        f"{name_first_few(_services_that_send(facts))}, or SQS's own encryption "
+        f"{name_first_few(_list_sending_services(facts))}, or SQS's own encryption "
         "(SqsManagedSseEnabled), which asks for no grant"
     )
     command = get_attributes(facts.queue_arn, "Policy", "KmsMasterKeyId")
     return Escalate("aws_managed_key", reason, command)
 
 
-def _services_that_send(facts: Facts) -> tuple[str, ...]:
-    found = set[str]()
+def _list_sending_services(facts: Facts) -> tuple[str, ...]:
+    """Return the services that the queue's policy lets send, sorted; empty if it is unreadable."""
+    services = set[str]()
     for statement in statements_of(facts.attributes.get("Policy", "")) or ():
-        acts = {action.lower() for action in statement.actions}
-        if statement.allows and "Action" not in statement.excepting and acts & _SENDING:
-            found.update(_services_in(statement))
-    return tuple(sorted(found))
+        actions = {action.lower() for action in statement.actions}
+        if statement.allows and "Action" not in statement.excepting and actions & _SENDING:
+            services.update(_find_services(statement))
+    return tuple(sorted(services))
 
 
-def _services_in(statement: Statement) -> Iterator[str]:
+def _find_services(statement: Statement) -> Iterator[str]:
+    """Yield the services that an allowing statement names, as principals or by a source ARN."""
     if "Principal" in statement.excepting:
         return
     yield from statement.principals.get("Service", ())
     if not statement.is_for_everybody:
         return
     for _, key, values in conditions_of(statement):
-        if key == "aws:sourcearn":
-            kinds = ((*value.split(":"), "", "", "")[2] for value in values)
-            yield from (f"{kind}.amazonaws.com" for kind in kinds if kind in _BY_SOURCE)
+        if key != "aws:sourcearn":
+            continue
+        for source_arn in values:
+            # An ARN is arn:partition:service:...; the value may be any text.
+            parts = source_arn.split(":")
+            if len(parts) > 2 and parts[2] in _SERVICES_BY_SOURCE:
+                yield f"{parts[2]}.amazonaws.com"
 
 
 def _queue(key: str = AWS_MANAGED_ALIAS, **statement: object) -> Facts:
-    """A queue with a key, to which a topic may send; `statement` over that of its policy."""
+    """Return a queue with this key, to which SNS may send.
+
+    `statement` has other elements of its policy's statement.
+    """
     topic = {"Principal": {"Service": "sns.amazonaws.com"}, **statement}
     return vary(with_policy(**topic), KmsMasterKeyId=key)
 
@@ -89,7 +117,7 @@ SERVICE_CANNOT_USE_KEY = NotifiedSymptom(
     "never touch a key or a policy.",
     aws_page=f"{SQS_GUIDE}/sqs-key-management.html",
     plan=plan,
-    gives_way_to=SAID_BY,
+    gives_way_to=EXPLAINED_BY,
     shown_attributes=("Policy", "KmsMasterKeyId"),
     detection=Detection(detect, frozenset({Need.QUEUE, Need.OPEN_CASES}), of_configuration=True),
     examples=lambda: (
@@ -105,6 +133,8 @@ SERVICE_CANNOT_USE_KEY = NotifiedSymptom(
         QueueNearMiss(
             "a service that may only receive", _queue(Action=actions_allowing(("ReceiveMessage",)))
         ),
-        QueueNearMiss("its failed calls have opened a case", vary(_queue(), open_symptoms=SAID_BY)),
+        QueueNearMiss(
+            "its failed calls have opened a case", vary(_queue(), open_symptoms=EXPLAINED_BY)
+        ),
     ),
 )

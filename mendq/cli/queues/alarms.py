@@ -33,7 +33,13 @@ from mendq.aws.cloudwatch import (
 )
 from mendq.aws.dlqs import dlq_arn_here, list_source_arns
 from mendq.aws.queue import attributes_if_there
-from mendq.catalogue.configuration.alarm_missing import AGE, DEPTH, IN_FLIGHT, WATCHED, unwatched
+from mendq.catalogue.configuration.alarm_missing import (
+    AGE,
+    DEPTH,
+    IN_FLIGHT,
+    WATCHED,
+    find_unwatched_metrics,
+)
 from mendq.cli.account import Account
 from mendq.cli.commands import QUEUE, SOURCES, Kind, command
 from mendq.cli.invocation import Invocation
@@ -195,7 +201,7 @@ def alarms(
     account, out = call.account, call.out
     with out.show_waiting("reading alarms, and two weeks of metrics"):
         facts = _facts(account, resolve_queue_arn(account, queue))
-        missing = [*unwatched(facts)]
+        missing = [*find_unwatched_metrics(facts)]
         least = {AGE: max(facts.visibility_seconds, A_WAIT_SECONDS), IN_FLIGHT: A_RECEIVE}
         banded = [metric for _, metric in missing if metric in least]
         seen = read_two_weeks(account.clients, facts.queue_arn, banded, datetime.now(UTC))

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from mendq.aws.queue import list_readable_queues
 from mendq.cases.table import OpenCases
-from mendq.catalogue.configuration.tag_not_understood import not_understood
+from mendq.catalogue.configuration.tag_not_understood import find_mistakes
 from mendq.cli.commands import CASES, MANAGED, Kind, command
 from mendq.cli.doctor.life import HourlyScan, read_last_scans
 from mendq.cli.exit_codes import Exit
@@ -44,7 +44,7 @@ def queues(call: Invocation) -> Exit:
             "queue_arn": each.queue_arn,
             "mode": str(each.mode),
             "why": consent.why(each.name, each.tags),
-            "tags_not_understood": [*not_understood(consent.but_for_a_team(each.tags))],
+            "tags_not_understood": [*find_mistakes(consent.but_for_a_team(each.tags))],
             "last_scan": last_scan(each.queue_arn, last),
             "open_cases": sorted(open_cases[each.queue_arn]),
         }
