@@ -43,7 +43,7 @@ from mendq.nightly.verdict import (
     shared_folder,
     week_named,
 )
-from mendq.notifications.text import counted
+from mendq.notifications.text import format_count
 
 # The weeks before that this one is compared with.
 _DAYS_BEFORE = 7 * PREVIOUS_WEEKS
@@ -80,9 +80,9 @@ def write_week(  # noqa: PLR0913 - what is seen, where it goes, and three things
     tables.out.put(path, as_json(document))
     nightly_runs = sum(day in seen.quality for day in days)
     if seen.cases:
-        say(f"{counted(len(seen.cases.lives), 'case')} since {seen.cases.since}")
-    incidents = counted(document["totals"]["incidents"], "incident")
-    say(f"{path}: {incidents} from {counted(nightly_runs, 'nightly run')}")
+        say(f"{format_count(len(seen.cases.lives), 'case')} since {seen.cases.since}")
+    incidents = format_count(document["totals"]["incidents"], "incident")
+    say(f"{path}: {incidents} from {format_count(nightly_runs, 'nightly run')}")
     if not document["not_seen"]["week_is_over"]:
         say(f"{week} is not over: its page will be made, and nothing sent")
     return nightly_runs

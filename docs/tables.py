@@ -31,7 +31,7 @@ from mendq.model.lifecycle import MANUAL_TRANSITIONS, TransitionActor
 from mendq.model.limits import Bounds, Timing
 from mendq.model.metrics import series_of
 from mendq.notifications.next_steps import BY_CODE, BY_STATE, Command
-from mendq.notifications.text import counted
+from mendq.notifications.text import format_count
 from mendq.redrive import machine
 from mendq.redrive.progress import ENDED, Stage
 from mendq.scan.scan import OF_A_SUSPECT
@@ -110,7 +110,7 @@ def _scanned(detection: Detection) -> str:
     """The kinds of call, and how many metrics of a queue that these make suspect."""
     is_measured = Need.MEASUREMENTS in detection.needs
     needs = detection.needs | (OF_A_SUSPECT if is_measured else {Need.QUEUE})
-    calls = counted(len(scan_read_actions(needs)), "kind of call", "kinds of call")
+    calls = format_count(len(scan_read_actions(needs)), "kind of call", "kinds of call")
     series = series_of(detection.reads or ["every queue"])
     metrics = len(series) * is_measured + (Need.SOLE_SOURCE in needs)
     asked = f"{metrics} metrics and {len(FIGURES)} a function" if metrics else "no metric"

@@ -10,7 +10,7 @@ from mendq.model.names import OwnMetric
 from mendq.model.settings import DeliverReportSettings
 from mendq.nightly.deliver import ReportBucket, account_alias, send_report
 from mendq.nightly.deliveries import DeliveryClaims
-from mendq.notifications.notification import Again
+from mendq.notifications.notification import Redelivery
 from mendq.report.html_page import page
 from mendq.report.links import Here
 from mendq.report.mail import Outgoing
@@ -50,7 +50,7 @@ def _delivered(event: Event, call: Call[DeliverReportSettings]) -> Event:
         return {"week": summary.week, "page": place, "sent_to": []}
     clock, owner = partial(datetime.now, UTC), call.context.aws_request_id
     marked = DeliveryClaims(clients.s3, bucket.name, summary.week, owner, clock)
-    again = Again(call.context.function_name, clients.region, key)
+    again = Redelivery(call.context.function_name, clients.region, key)
     report = Outgoing(summary, place, here, settings.sender or "", html)
     sent_to = send_report(clients, settings, marked, report, again)
     return {"week": summary.week, "page": place, "sent_to": sent_to}

@@ -6,7 +6,7 @@ from itertools import islice
 
 from functions.entry import Call, Event, entry
 from mendq.aws.errors import QueueRefusesUs
-from mendq.cases.finding import Scanned
+from mendq.cases.finding import ScanResult
 from mendq.model.names import OwnMetric
 from mendq.model.settings import ScanSettings
 from mendq.scan.hourly import ScanContext, scan_hourly
@@ -28,7 +28,7 @@ def handler(_event: Event, call: Call[ScanSettings]) -> dict[str, int]:
     context = call.make_store_context(
         ScanContext, remaining_seconds=call.remaining_seconds, paces=Paces()
     )
-    scanned = scan_hourly(context) or Scanned()
+    scanned = scan_hourly(context) or ScanResult()
     call.count({OwnMetric.SCAN_ERRORS: faults(scanned)})
     for finding in islice(scanned.findings, MOST_FINDINGS):
         call.log.info("found a symptom", finding=finding.document())
@@ -45,7 +45,7 @@ def handler(_event: Event, call: Call[ScanSettings]) -> dict[str, int]:
     return totals
 
 
-def faults(scanned: Scanned) -> int:
+def faults(scanned: ScanResult) -> int:
     """Queues, names and prefixes that failed; a queue that keeps us out is none: its owner's word.
 
     Counted it would ring an alarm for ever that is to tell of the next. Where all do it is told.

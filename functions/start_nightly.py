@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from functions.entry import Call, Event, entry
 from mendq.model.plan import Refusal
 from mendq.model.settings import StartNightlySettings
-from mendq.nightly.jobs import Roots, nightly, start, week
+from mendq.nightly.jobs import Roots, nightly_job, start_job, week_job
 
-JOBS = {"nightly": nightly, "week": week}
+JOBS = {"nightly": nightly_job, "week": week_job}
 
 
 @entry(StartNightlySettings)
@@ -26,7 +26,7 @@ def handler(event: Event, call: Call[StartNightlySettings]) -> dict[str, str]:
     about = settings.organization_root or "", settings.organization_accounts
     roots = Roots(settings.trail_root, settings.case_root, settings.out_root, *where, *about)
     job = JOBS[event["job"]](scheduled_at, roots)
-    started = start(call.clients.emr, settings, job, scheduled_at)
+    started = start_job(call.clients.emr, settings, job, scheduled_at)
     if isinstance(started, Refusal):
         call.log.warning("not started", job=job.name, reason=started.reason)
         return {"refused": started.reason}

@@ -6,7 +6,7 @@ from functions.entry import Call, Event, entry
 from mendq.model.plan import Refusal
 from mendq.model.settings import WatchNightlySettings
 from mendq.nightly.outcome import WeekEnded
-from mendq.nightly.watch import share, watch
+from mendq.nightly.watch import share_tables, watch
 
 
 @entry(WatchNightlySettings)
@@ -42,6 +42,6 @@ def handler(event: Event, call: Call[WatchNightlySettings]) -> dict[str, str]:
         nightly=seen.nightly.document() if seen.nightly else None,
     )
     if call.settings.organization_bucket is not None:
-        shared = share(call.clients, call.settings, seen.written)
+        shared = share_tables(call.clients, call.settings, seen.written)
         call.log.info("shared with the organization", day=str(seen.day), objects=shared)
     return {"day": str(seen.day), "verdict": seen.verdict}

@@ -10,8 +10,8 @@ from msgspec import Struct
 from mendq.model.case import Severity
 from mendq.model.names import NAMESPACE, OwnMetric
 from mendq.nightly.outcome import NightlyMetric
-from mendq.notifications.commands import ALARM_PREFIX, DOCTOR, worded
-from mendq.notifications.text import linked
+from mendq.notifications.commands import ALARM_PREFIX, DOCTOR, format_alarm_description
+from mendq.notifications.text import link_runbooks
 
 OPEN_CASES = "mendq cases --open"
 # The name of the alarm on the intake's DLQ ends so.
@@ -66,8 +66,8 @@ class AlarmDescription(Struct, frozen=True):
         """The text that CloudWatch sends with the alarm, for the stack of `scope`."""
         stack = Stack.of(scope)
         command = in_region(self.command, stack.region)
-        text = worded(self.impact, self.when, stack.account, command, self.page)
-        return linked(text, scope.node.try_get_context("docsUrl"))
+        text = format_alarm_description(self.impact, self.when, stack.account, command, self.page)
+        return link_runbooks(text, scope.node.try_get_context("docsUrl"))
 
     def alarm_name(self, resource: str = "") -> str:
         """The alarm's name. It ends in the watched resource if there is one alarm for each."""

@@ -66,7 +66,7 @@ class _Envelope(Struct):
 
 def read_health(body: str, account: str, region: str) -> HealthEvent | None:
     """None for what is no event of AWS Health about this account and region; never raises."""
-    with suppress(*items.NOT_OURS):
+    with suppress(*items.DECODE_ERRORS):
         found = msgspec.json.decode(body, type=_Envelope)
         if (found.account, found.detail.event_region) == (account, region):
             return found.detail

@@ -25,7 +25,7 @@ _MOST_WHY = 300
 _Arn = Annotated[str, Meta(pattern=rf"\A{ARN.pattern}\Z")]
 
 
-class Shared(Struct, frozen=True, omit_defaults=True):
+class SharedFinding(Struct, frozen=True, omit_defaults=True):
     """The queues that a finding speaks for as well, `more` beyond those named here.
 
     `open_at` are the queues whose open case may ask for the same.
@@ -36,7 +36,7 @@ class Shared(Struct, frozen=True, omit_defaults=True):
     open_at: Annotated[tuple[_Arn, ...], Meta(max_length=MOST_IN_A_CALL)] = ()
 
 
-class Named(Shared, frozen=True, omit_defaults=True, kw_only=True):
+class FindingReference(SharedFinding, frozen=True, omit_defaults=True, kw_only=True):
     """What heal is told of a finding: where to look, for whom else, and nothing of what was seen
     there.
     """
@@ -65,10 +65,10 @@ class Finding:
     seconds_left: float | None = field(default=None, compare=False)
 
     @property
-    def named(self) -> Named:
+    def named(self) -> FindingReference:
         more = max(0, len(self.others) - FEW_OTHERS)
         shared = self.others[:FEW_OTHERS], more, self.open_at[:MOST_IN_A_CALL]
-        return Named(*shared, queue_arn=self.queue_arn, symptom=self.symptom)
+        return FindingReference(*shared, queue_arn=self.queue_arn, symptom=self.symptom)
 
     @property
     def topic(self) -> str:
@@ -82,7 +82,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Scanned:
+class ScanResult:
     """How far a scan has come: numbers of queues, what was found, and where looking failed.
 
     `after` is the name of the last queue that was looked at; `failed` says by queue why one could
@@ -130,14 +130,14 @@ class Scanned:
 _NUMBERS = ("queues_scanned", "gone", "unseen", "suspects", "measured")
 
 
-def with_managed(
+def add_managed_queues(
     document: Mapping[str, Any], queue_arns: Iterable[str], *, whole: bool
 ) -> dict[str, Any]:
     """A round's document with the queues that were managed then; `whole` where all were listed."""
     return {**document, "managed": sorted(queue_arns), "managed_whole": whole}
 
 
-def added_to(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+def merge_documents(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
     """The document of a round that took two scans; a finding of both is one, the later's."""
     found = {
         (each["queue_arn"], each["symptom"]): each
@@ -145,11 +145,11 @@ def added_to(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, An
         for each in document["findings"]
     }
     # A version before wrote fewer of them.
-    counted = (*_NUMBERS, "skipped_for_budget", "failed")
-    together = {name: earlier.get(name, 0) + now[name] for name in counted}
+    count_names = (*_NUMBERS, "skipped_for_budget", "failed")
+    counts = {name: earlier.get(name, 0) + now[name] for name in count_names}
     return {
         **now,
-        **together,
+        **counts,
         "not_looked_at": {**earlier.get("not_looked_at", {}), **now["not_looked_at"]},
         "skipped": sorted({*earlier.get("skipped", ()), *now["skipped"]}),
         "findings": [found[each] for each in sorted(found)],
@@ -157,7 +157,7 @@ def added_to(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, An
     }
 
 
-def round_of(now: datetime) -> datetime:
+def start_of_hour(now: datetime) -> datetime:
     """The hour that a moment's scan belongs to."""
     return now.replace(minute=0, second=0, microsecond=0)
 
@@ -167,12 +167,12 @@ def findings_key(hour: datetime) -> str:
     return f"findings/dt={hour:%Y-%m-%d}/{hour:%H}.json"
 
 
-def turn_of(queue_arn: str, hour: datetime) -> str:
+def scan_order_key(queue_arn: str, hour: datetime) -> str:
     """Sorted by this, other queues come first each hour: a budget skips not always the same."""
     return sha256(f"{to_text(hour)} {queue_arn}".encode()).hexdigest()
 
 
-def share_of_the_day(metrics_per_day: int, now: datetime) -> int:
+def metrics_allowed_until(metrics_per_day: int, now: datetime) -> int:
     """How many of the day's metrics may have been asked for by the end of this hour.
 
     Without it the first round of a day would take them all, and the others see nothing.
@@ -180,7 +180,7 @@ def share_of_the_day(metrics_per_day: int, now: datetime) -> int:
     return metrics_per_day * (now.hour + 1) // 24
 
 
-def waiting(
+def find_waiting(
     findings: Sequence[Finding], gives_way_to: Mapping[str, frozenset[str]]
 ) -> dict[Finding, str]:
     """Return the findings of a round that must wait, each with the symptom that goes first.
@@ -199,7 +199,9 @@ def waiting(
     return waits
 
 
-def fewer_of_many(findings: Iterable[Finding], mass_symptoms: Iterable[str]) -> Iterator[Finding]:
+def limit_mass_findings(
+    findings: Iterable[Finding], mass_symptoms: Iterable[str]
+) -> Iterator[Finding]:
     """A mass symptom's as many as one call holds: they are one page, and nothing is changed."""
     mass, taken = frozenset(mass_symptoms), Counter[str]()
     for each in sorted(findings):
@@ -208,7 +210,7 @@ def fewer_of_many(findings: Iterable[Finding], mass_symptoms: Iterable[str]) -> 
             yield each
 
 
-def calls_about(findings: Iterable[Finding]) -> Iterator[tuple[Finding, ...]]:
+def group_into_calls(findings: Iterable[Finding]) -> Iterator[tuple[Finding, ...]]:
     """What heal is called with; one symptom to a call, so that it sees how far it has spread."""
     by_symptom: dict[str, list[Finding]] = defaultdict(list)
     for each in findings:
@@ -218,22 +220,22 @@ def calls_about(findings: Iterable[Finding]) -> Iterator[tuple[Finding, ...]]:
             yield tuple(found[first : first + MOST_IN_A_CALL])
 
 
-def request_about(findings: Sequence[Finding]) -> bytes:
+def make_request(findings: Sequence[Finding]) -> bytes:
     """What heal is called with."""
     return json.encode({"found": [each.named for each in findings]})
 
 
-def named_in(request: Mapping[str, Any]) -> list[Named]:
+def read_references(request: Mapping[str, Any]) -> list[FindingReference]:
     """The entries that are such, by queue and symptom once, in order; total."""
-    found, once = request.get("found"), dict[tuple[str, str], Named]()
+    found, once = request.get("found"), dict[tuple[str, str], FindingReference]()
     for each in found if isinstance(found, list) else []:
         with suppress(ValidationError):
-            named = convert(each, Named)
+            named = convert(each, FindingReference)
             once[named.queue_arn, named.symptom] = named
     return [*once.values()][:MOST_IN_A_CALL]
 
 
-def together(one: Scanned, other: Scanned) -> Scanned:
+def merge_results(one: ScanResult, other: ScanResult) -> ScanResult:
     """Two stretches of a scan as one."""
     counts = (*_NUMBERS, "metrics")
     return replace(

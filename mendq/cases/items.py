@@ -21,12 +21,12 @@ ACCOUNT = "account"
 # In the freeze's item: each freeze as `AT BY REASON`, so that one adds to another.
 FREEZES, NO_REASON = "freezes", "no reason given"
 # What values of any kind may raise where a reader of ours expects another.
-NOT_OURS = (
+DECODE_ERRORS = (
     *(ArithmeticError, AttributeError, LookupError, OSError, RecursionError),
     *(TypeError, ValueError),
 )
 # What stands in a page's item until it is sent.
-PAGE_TEXTS = ("subject", "body", "news", "about", "team")
+NOTIFICATION_TEXTS = ("subject", "body", "news", "about", "team")
 Record = TypeVar("Record")
 Item = Mapping[str, Any]
 Key = dict[str, dict[str, str]]
@@ -37,7 +37,7 @@ def reading(what: str) -> Iterator[None]:
     """Turn whatever an item that is none of ours raises into CaseStoreUnreadable."""
     try:
         yield
-    except NOT_OURS as error:
+    except DECODE_ERRORS as error:
         raise CaseStoreUnreadable(f"{what}: {error!r}") from error
 
 
@@ -78,7 +78,7 @@ def snapshot_key(case: Case) -> Key:
     return key(case.queue_arn, f"snapshot#{case.case_id}#{case.n}")
 
 
-def stored(value: Any) -> Mapping[str, Any]:
+def to_attribute_value(value: Any) -> Mapping[str, Any]:
     """A value as DynamoDB has it; what is in its form already stays as it is."""
     if isinstance(value, Mapping):
         return value
@@ -93,7 +93,7 @@ def stored(value: Any) -> Mapping[str, Any]:
 
 def fields(**values: Any) -> dict[str, Any]:
     """Attributes of an item; what is None has none."""
-    return {name: stored(value) for name, value in values.items() if value is not None}
+    return {name: to_attribute_value(value) for name, value in values.items() if value is not None}
 
 
 def as_json(value: Any) -> str:
@@ -102,7 +102,7 @@ def as_json(value: Any) -> str:
     return json.dumps(plain, default=to_text, sort_keys=True)
 
 
-def moment_of(number: Mapping[str, str]) -> datetime:
+def read_moment(number: Mapping[str, str]) -> datetime:
     return datetime.fromtimestamp(int(number["N"]), UTC)
 
 
@@ -122,7 +122,7 @@ def json_in(item: Item, name: str, kind: Any, otherwise: str = "null") -> Any:
 # By the type that a field is declared with.
 _READ_AS: Mapping[str, Callable[[Any], Any]] = {
     "bool": lambda attribute: attribute["BOOL"],
-    "datetime": moment_of,
+    "datetime": read_moment,
     "int": lambda attribute: int(attribute["N"]),
     "str": lambda attribute: attribute["S"],
 }
@@ -148,7 +148,7 @@ class Freeze(msgspec.Struct, frozen=True):
         return f"frozen{by}: {self.reason}"
 
 
-def freezes_in(item: Item) -> list[Freeze]:
+def read_freezes(item: Item) -> list[Freeze]:
     """All that hold, in their order: whatever an item says, it freezes."""
     said = (f"{each}  ".split(" ", 2) for each in sorted(texts_in(item, FREEZES)))
     freezes = [Freeze(reason.strip(), by, at) for at, by, reason in said]
@@ -175,32 +175,32 @@ def look_keys(
     )
 
 
-def view_of(items: Sequence[Item], attributes: Sequence[str]) -> CaseStoreView:
+def read_view(items: Sequence[Item], attributes: Sequence[str]) -> CaseStoreView:
     """The view that the items of `look_keys`, each possibly empty, give; read within `reading`."""
     freeze, case, evidence, page, *others = items
     records, spread = others[: len(attributes)], others[len(attributes) :]
     return CaseStoreView(
-        frozen="; ".join(each.reason for each in freezes_in(freeze)) if freeze else None,
-        case=case_of(case),
+        frozen="; ".join(each.reason for each in read_freezes(freeze)) if freeze else None,
+        case=read_case(case),
         hold_up=json_in(case, "held_up", HoldUp | None),
         failures=Evidence.of(map(Sighting.from_text, json_in(case, "failures", list[str], "[]"))),
-        evidence=evidence_of(evidence),
-        attributes=dict(zip(attributes, map(attribute_of, records), strict=True)),
-        page=page_of(page),
+        evidence=read_evidence(evidence),
+        attributes=dict(zip(attributes, map(read_attribute_record, records), strict=True)),
+        page=read_notification(page),
         spread=next(iter(spread), None),
     )
 
 
-def evidence_of(item: Item) -> Evidence:
+def read_evidence(item: Item) -> Evidence:
     return Evidence.of(map(Sighting.from_text, texts_in(item, "sightings")))
 
 
-def case_of(item: Item) -> Case | None:
+def read_case(item: Item) -> Case | None:
     """The case in an item that holds a transition."""
     if "document" not in item:
         return None
     document = json.loads(item["document"]["S"])
-    opened_at = moment_of(item["opened_at"]) if "opened_at" in item else None
+    opened_at = read_moment(item["opened_at"]) if "opened_at" in item else None
     return Case.from_document(document, text_in(item, "code"), opened_at)
 
 
@@ -208,15 +208,15 @@ def failures_text(failures: Evidence) -> str:
     return json.dumps([each.to_text() for each in failures.sightings])
 
 
-def page_fields(page: NotificationRecord) -> dict[str, Any]:
+def notification_fields(page: NotificationRecord) -> dict[str, Any]:
     """A page's item without its key."""
-    texts = {each: getattr(page, each) for each in PAGE_TEXTS} if page.body else {}
+    texts = {each: getattr(page, each) for each in NOTIFICATION_TEXTS} if page.body else {}
     since = (page.since or page.at) if page.body else None
     said = as_json(page.announced)
     return fields(at=page.at, urgent=page.urgent, announced=said, since=since, **texts)
 
 
-def page_of(item: Item) -> NotificationRecord | None:
+def read_notification(item: Item) -> NotificationRecord | None:
     if not item:
         return None
     announced = json_in(item, "announced", dict[str, datetime])
@@ -234,8 +234,8 @@ def record_fields(record: AttributeRecord) -> dict[str, Any]:
     )
 
 
-def attribute_of(item: Item) -> AttributeRecord:
+def read_attribute_record(item: Item) -> AttributeRecord:
     """Return the record in an attribute's item, which may be empty; read within `reading`."""
     writes = json_in(item, "writes", tuple[AttributeWrite, ...], "[]")
-    intent = case_of({"document": item["intent"]}) if "intent" in item else None
+    intent = read_case({"document": item["intent"]}) if "intent" in item else None
     return record_in(AttributeRecord, item, writes=writes, intent=intent)

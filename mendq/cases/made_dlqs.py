@@ -29,7 +29,7 @@ class MadeDlqs(Table, frozen=True):
         """Return True if Mendq made this DLQ for that source and has not rolled it back."""
         found = self.get(items.attribute_key(source_arn, CreateDlq.attribute))
         with items.reading(f"the DLQ that was made for {source_arn}"):
-            return items.attribute_of(found).last_written == dlq_arn
+            return items.read_attribute_record(found).last_written == dlq_arn
 
     def managed_source(
         self,

@@ -27,7 +27,7 @@ from mendq.notifications.announcements import (
     HourlyBudget,
 )
 from mendq.notifications.sent import NotificationRecord, NotificationText, for_sns
-from mendq.notifications.text import linked, plain
+from mendq.notifications.text import link_runbooks, plain
 
 
 class Notifier(Table, frozen=True):
@@ -125,7 +125,7 @@ class Notifier(Table, frozen=True):
         key = items.notification_key(ACCOUNT, symptom)
         item = self.get(key)
         with items.reading(f"the item {key}"):
-            last = items.page_of(item)
+            last = items.read_notification(item)
         announcement = Announcements(last, self.now).decide_about_account(news, pause)
         to_send: NotificationRecord | None = None
         if announcement is Announcement.SEND_STORED and last is not None:
@@ -146,7 +146,7 @@ class Notifier(Table, frozen=True):
         Return False if another run has stored one after `last`.
         """
         token = uuid4().hex
-        item = {**key, **items.page_fields(record), **items.fields(taken_by=token)}
+        item = {**key, **items.notification_fields(record), **items.fields(taken_by=token)}
         if last:
             return self.put_item(item, "#at = :seen OR taken_by = :me", seen=last.at, me=token)
         return self.put_item(item, "attribute_not_exists(pk) OR taken_by = :me", me=token)
@@ -240,7 +240,7 @@ class Notifier(Table, frozen=True):
             "account": account,
             "region": region,
             "subject": notification.subject,
-            "text": linked(notification.body, self.docs_url),
+            "text": link_runbooks(notification.body, self.docs_url),
         }
 
     def _publish_to_team_and_all(
@@ -273,7 +273,7 @@ class Notifier(Table, frozen=True):
 
         Change nothing if a newer notification is stored by now: that one must still be sent.
         """
-        item = {**items.notification_key(partition, symptom), **items.page_fields(ended)}
+        item = {**items.notification_key(partition, symptom), **items.notification_fields(ended)}
         self.put_item(
             item, "#at = :at AND body = :body", at=notification.at, body=notification.body
         )

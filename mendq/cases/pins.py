@@ -66,7 +66,7 @@ class Pins(Table, frozen=True):
         try:
             int(item["generation"]["N"])
             return read_pin(item["pin"]["S"]) if "pin" in item else None
-        except items.NOT_OURS as error:
+        except items.DECODE_ERRORS as error:
             return UnreadablePin(queue_arn, item, repr(error))
 
     def last_generation(self, queue_arn: str) -> int:

@@ -157,7 +157,7 @@ def hold_back_notification(case: Case, context: CaseContext) -> None:
     context.open_cases.postpone(case, context.now + RETRY_HELD_BACK_AFTER)
     all_callers = context.case_store.spread_to(case.callers, "held_back", context.now)
     own_callers_first = dict.fromkeys((*case.callers, *sorted(all_callers)))
-    text = notification.of_held_back(
+    text = notification.describe_held_back(
         own_callers_first, context.settings.account, context.clients.region
     )
     news = f"{context.now:%Y-%m-%dT%H:%M}"
@@ -203,7 +203,7 @@ def _notification_about(
     record = NotificationRecord.after(
         seen.page,
         news.key,
-        notification.of_case(replace(case, notified=True), details),
+        notification.describe_case(replace(case, notified=True), details),
         urgent=notice.severity is Severity.URGENT,
         at=context.now,
         about=case.transition,

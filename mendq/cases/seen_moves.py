@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from mendq.cases import items
-from mendq.cases.finding import round_of
+from mendq.cases.finding import start_of_hour
 from mendq.cases.transactions import Table
 from mendq.model.evidence import to_text
 
@@ -14,7 +14,7 @@ BETWEEN_SCANS = timedelta(hours=1)
 RETAINED = timedelta(days=1)
 
 
-class MovesByName(Table, frozen=True):
+class SeenMoves(Table, frozen=True):
     """The moves in the case store, one item for each hour. Methods raise CaseStoreUnavailable."""
 
     def note(self, queue_arns: Iterable[str], now: datetime) -> None:
@@ -29,4 +29,4 @@ class MovesByName(Table, frozen=True):
 
 
 def _moves_key(now: datetime) -> items.Key:
-    return items.key(items.ACCOUNT, f"moves#{to_text(round_of(now))}")
+    return items.key(items.ACCOUNT, f"moves#{to_text(start_of_hour(now))}")

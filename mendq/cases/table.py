@@ -168,7 +168,7 @@ class CaseStore(Table, frozen=True):
             answer = retry_conflicts(lambda: self.client.transact_get_items(TransactItems=gets))
         with items.reading(f"an item about {queue_arn}"):
             found = [response.get("Item", {}) for response in answer["Responses"]]
-            return items.view_of(found, attributes)
+            return items.read_view(found, attributes)
 
     def remember(
         self,
@@ -191,7 +191,7 @@ class CaseStore(Table, frozen=True):
         added = [sighting.to_text() for sighting in add]
         retained = self.change_set(key, "sightings", now + RETAINED, dropped, added)
         with items.reading(f"the evidence about {queue_arn}"):
-            return items.evidence_of(retained)
+            return items.read_evidence(retained)
 
     def spread_to(
         self, queue_arns: Iterable[str], symptom: str, now: datetime, known: Item | None = None
@@ -462,7 +462,7 @@ def cases_in(found: Iterable[Item]) -> Iterator[Case]:
     """
     for item in found:
         with items.reading(f"a transition in {item.get('pk')}"):
-            case = items.case_of(item)
+            case = items.read_case(item)
         if case is not None:
             yield case
 

@@ -60,7 +60,7 @@ def expression_parameters(values: Mapping[str, Any], **expressions: str) -> dict
     if names:
         parameters["ExpressionAttributeNames"] = {f"#{name}": name for name in names}
     if values:
-        stored = {f":{name}": items.stored(value) for name, value in values.items()}
+        stored = {f":{name}": items.to_attribute_value(value) for name, value in values.items()}
         parameters["ExpressionAttributeValues"] = stored
     return parameters
 
@@ -255,7 +255,7 @@ def record_parts(new: NewTransition) -> list[Part]:
         parts.append(_put(key, items.record_fields(record), _UNCLAIMED, owner=new.owner))
     if new.page:
         key = items.notification_key(case.queue_arn, case.symptom)
-        parts.append(_put(key, items.page_fields(new.page)))
+        parts.append(_put(key, items.notification_fields(new.page)))
     return parts
 
 

@@ -38,7 +38,7 @@ class HoldUp(Struct, frozen=True, array_like=True):
     reason: str
 
 
-def with_what_refused(facts: Facts, evidence: Mapping[str, Any]) -> Facts:
+def add_refusals(facts: Facts, evidence: Mapping[str, Any]) -> Facts:
     """Add to the facts, from a case's evidence, which callers a policy refused, and which calls."""
     return replace(
         facts,

@@ -38,7 +38,7 @@ from mendq.aws.errors import (
 from mendq.aws.queue import cached_managed_arns
 from mendq.cases.aws_health import HealthEvent, HealthEvents, read_health
 from mendq.cases.context import FixContext
-from mendq.cases.finding import named_in
+from mendq.cases.finding import read_references
 from mendq.cases.record import aws_health
 from mendq.cases.spread import Reach
 from mendq.catalogue import CATALOGUE, match
@@ -68,7 +68,7 @@ from mendq.model.names import PROBE, OwnMetric
 from mendq.model.own_change import OwnChange
 from mendq.model.queue import arn_of, arn_of_name, parts_of
 from mendq.notifications import notification
-from mendq.notifications.own_change import named_of_many
+from mendq.notifications.own_change import describe_own_changes
 from mendq.probe.probe import EVENT_NAME, QUEUE_NAME
 from mendq.probe.send import ProbeRecord
 
@@ -189,7 +189,7 @@ def heal_findings(request: Mapping[str, Any], run: FixContext) -> BatchResult:
         symptom.name: symptom for symptom in CATALOGUE if symptom.plan and symptom.detection
     }
     batch = BatchResult()
-    for finding in named_in(request):
+    for finding in read_references(request):
         symptom = symptoms.get(finding.symptom)
         if symptom is None or not arn_of(finding.queue_arn) or not run.is_here(finding.queue_arn):
             continue
@@ -492,10 +492,12 @@ def _notify_mass_symptom(
         symptom.advice_if_many.words,
         symptom.advice_if_many.command(min(reach.queue_arns)),
         () if symptom.is_of_configuration else aws_health(run),
-        named_of_many(own_changes, run.now),
+        describe_own_changes(own_changes, run.now),
     )
     where = notification.place(run.settings.account, run.clients.region)
-    text = notification.of_mass_symptom(mass, queue_arns, reach.managed_queues, run.now, where)
+    text = notification.describe_mass_symptom(
+        mass, queue_arns, reach.managed_queues, run.now, where
+    )
     names = " ".join(sorted(reach.queue_arns))
     news = f"mass_symptom:{sha256(names.encode()).hexdigest()[:12]}"
     run.notifier.send_about_account(symptom.name, news, text)
@@ -505,5 +507,5 @@ def _notify_flood(left_out: Counter[str], run: FixContext) -> None:
     """Page people once a day for each caller. If that fails, the next such batch does it."""
     where = notification.place(run.settings.account, run.clients.region)
     most_first = left_out.most_common()
-    text = notification.of_flood(most_first, run.now, where)
+    text = notification.describe_flood(most_first, run.now, where)
     run.notifier.send_about_account("flood", f"flood:{most_first[0][0]}", text)

@@ -139,7 +139,7 @@ from mendq.model.limits import Mode, cloudformation_resource
 from mendq.model.plan import Ignore, Plan, Refusal, Refuse
 from mendq.model.steps import AttributeStep
 from mendq.notifications.announcements import severity_of
-from mendq.notifications.own_change import named_first, rollback_command
+from mendq.notifications.own_change import describe_own_change, rollback_command
 from mendq.notifications.text import moment
 
 # Asked in this order before the queue is read (rules 1 to 3).
@@ -586,7 +586,7 @@ def _open_case(
 def _name_own_change(situation: Situation, reason: str) -> str:
     """Put a sentence about Mendq's own change before the reason, if it may be the cause."""
     change = situation.facts.own_change
-    return reason if change is None else f"{named_first(change, situation.now)}. {reason}"
+    return reason if change is None else f"{describe_own_change(change, situation.now)}. {reason}"
 
 
 def _step_documents(steps: Sequence[AttributeStep]) -> tuple[dict[str, str], ...]:

@@ -21,10 +21,10 @@ from mendq.aws.facts_reader import FactsReader
 from mendq.aws.queue import attributes_if_there, attributes_of, tags_of
 from mendq.cases import items
 from mendq.cases.context import FixContext
-from mendq.cases.finding import Shared
+from mendq.cases.finding import SharedFinding
 from mendq.cases.made_dlqs import MadeDlqs
 from mendq.cases.pins import OF_PEOPLE, with_pins
-from mendq.cases.seen_moves import MovesByName
+from mendq.cases.seen_moves import SeenMoves
 from mendq.cases.spread import Reach
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue.symptom import Symptom
@@ -42,7 +42,7 @@ from mendq.model.limits import Mode, mass_symptom_key
 from mendq.model.own_change import OwnChange
 from mendq.model.plan import Ignore, Refusal
 from mendq.model.queue import arn_of, parts_of
-from mendq.notifications.text import counted
+from mendq.notifications.text import format_count
 
 Needs = Collection[Need]
 # A caller's clock may be ahead of ours by this much.
@@ -60,7 +60,7 @@ class Group(Struct, frozen=True, eq=False):
     symptom: Symptom
     calls: tuple[FailedCall, ...] = ()
     is_found: bool = False
-    shared: Shared = field(default_factory=Shared)
+    shared: SharedFinding = field(default_factory=SharedFinding)
 
     @property
     def callers(self) -> frozenset[str]:
@@ -293,7 +293,7 @@ def _find_same_request(group: Group, about: str, run: FixContext) -> Refusal | N
     return None
 
 
-def name_other_queues(because: str, shared: Shared) -> str:
+def name_other_queues(because: str, shared: SharedFinding) -> str:
     """Return the sentence of a finding, with some of the other queues that share it."""
     if not shared.others:
         return because
@@ -301,7 +301,7 @@ def name_other_queues(because: str, shared: Shared) -> str:
     number = len(shared.others) + shared.more
     verb = "names" if number == 1 else "name"
     rest = f" and {shared.more:,} more" if shared.more else ""
-    return f"{because}. {counted(number, 'other queue')} {verb} it too: {names}{rest}"
+    return f"{because}. {format_count(number, 'other queue')} {verb} it too: {names}{rest}"
 
 
 def make_reader(run: FixContext) -> FactsReader:
@@ -311,7 +311,7 @@ def make_reader(run: FixContext) -> FactsReader:
         run.now,
         run.settings.timing,
         run.open_cases.open_about,
-        noted_moves=lambda: run.stored(MovesByName).into(run.now),
+        noted_moves=lambda: run.stored(SeenMoves).into(run.now),
         newest_about=run.open_cases.newest_about,
         consent=run.settings.consent,
     )

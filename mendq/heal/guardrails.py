@@ -15,7 +15,7 @@ from mendq.model.evidence import DISTINCT_EVENTS, WITHIN_SECONDS
 from mendq.model.limits import DRILL_TAG, Limits
 from mendq.model.plan import Escalate, Ignore, Override, Plan, Refusal, Refuse, Retry
 from mendq.model.steps import AttributeStep
-from mendq.notifications.configuration import in_short
+from mendq.notifications.configuration import summarize_value
 
 A_DAY = timedelta(hours=24)
 # A claim, two reads, a write and its record take at most this long together.
@@ -106,8 +106,8 @@ def _overridden_step(situation: Situation, step: AttributeStep) -> Refusal | Non
     was_ours = record.last_written in (None, str(step.before)) or not step.leaves_a_value
     if record.overridden_until is None and not was_ours:
         reason = (
-            f"another principal set {attribute} to {in_short(attribute, str(step.before))} "
-            f"after Mendq had set it to {in_short(attribute, record.last_written or '')}; "
+            f"another principal set {attribute} to {summarize_value(attribute, str(step.before))} "
+            f"after Mendq had set it to {summarize_value(attribute, record.last_written or '')}; "
             "Mendq stays away for 7 days"
         )
         return Override("overridden", reason)

@@ -16,7 +16,7 @@ from msgspec import structs
 from mendq.aws.errors import CaseUnreadable
 from mendq.aws.queue import tags_of
 from mendq.cases.context import FixContext
-from mendq.cases.view import CaseStoreView, with_what_refused
+from mendq.cases.view import CaseStoreView, add_refusals
 from mendq.catalogue import BY_NAME
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.apply import carry_out
@@ -116,7 +116,7 @@ def _add_facts(situation: Situation, case: Case, run: FixContext) -> Situation:
         found = detection.detect(facts)
         facts = replace(facts, found=found.because if found else "")
     if case.state is State.APPROVED and "refused_by" in case.evidence:
-        facts = with_what_refused(facts, case.evidence)
+        facts = add_refusals(facts, case.evidence)
     else:
         facts = view.with_what_calls_said(facts, view.failures)
     return structs.replace(situation, facts=facts, is_read=True)

@@ -20,7 +20,7 @@ from mendq.lint.template import NotATemplate, Template, WorkBudget, scalars_as_t
 from mendq.lint.values import QUEUE, DeployTarget
 from mendq.model.facts import Need
 from mendq.model.queue import arn_of_url, parts_of
-from mendq.notifications.text import Section, body, counted, plain
+from mendq.notifications.text import Section, body, format_count, plain
 
 TARGETS = (QUEUE, *POLICIES)
 # About half a second of a whole processor, and far more than a queue with a policy takes.
@@ -45,7 +45,7 @@ class ProposedCheck:
     def message(self) -> str:
         """For whoever deploys: each symptom with its reason, the lines to write and its runbook."""
         left = f"; not decided: {', '.join(self.undecided)}" if self.undecided else ""
-        said = f"Mendq: {counted(len(self.findings), 'finding')} in {self.name}{left}"
+        said = f"Mendq: {format_count(len(self.findings), 'finding')} in {self.name}{left}"
         found = [Section(f"{each.severity} {each.symptom}", _lines(each)) for each in self.findings]
         return body((said,), found, MOST_MESSAGE).strip()
 

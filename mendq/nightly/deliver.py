@@ -16,9 +16,9 @@ from mendq.aws.errors import is_passing
 from mendq.model.case import Severity
 from mendq.model.settings import DeliverReportSettings
 from mendq.nightly.deliveries import DeliveryClaims, HeldByAnother
-from mendq.notifications.notification import Again, not_mailed
+from mendq.notifications.notification import Redelivery, describe_refused_mail
 from mendq.notifications.sent import for_sns
-from mendq.notifications.text import linked
+from mendq.notifications.text import link_runbooks
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -63,7 +63,7 @@ class Channel(Struct, frozen=True):
     send: Callable[[], object]
 
 
-def topic(
+def topic_channel(
     clients: Clients, settings: DeliverReportSettings, name: str, subject: str, text: str
 ) -> Channel:
     """Everybody who subscribed to a topic."""
@@ -72,7 +72,7 @@ def topic(
     return Channel(name, settings.topic_arn, publish)
 
 
-def mail_to(clients: Clients, sender: str, recipient: str, message: bytes) -> Channel:
+def mail_channel(clients: Clients, sender: str, recipient: str, message: bytes) -> Channel:
     """One recipient on its own: an address that SES refuses costs nobody else the report."""
     whom, raw = {"ToAddresses": [recipient]}, {"Raw": {"Data": message}}
     send = partial(clients.mail.send_email, FromEmailAddress=sender, Destination=whom, Content=raw)
@@ -89,7 +89,7 @@ def send_report(
     settings: DeliverReportSettings,
     marked: DeliveryClaims,
     report: Outgoing,
-    again: Again,
+    again: Redelivery,
 ) -> list[str]:
     """Whom it reached now; raises ReportNotDelivered where a channel failed.
 
@@ -98,9 +98,9 @@ def send_report(
     reached, failed = _sent(marked, _channels(clients, settings, report))
     refused = {to: _in_a_line(why) for to, why in failed.items() if not is_passing(why)}
     if refused:
-        notice = not_mailed(marked.week, refused, again)
-        text = linked(notice.body, settings.docs_url)
-        announced = topic(clients, settings, NOTICE, notice.subject, text)
+        notice = describe_refused_mail(marked.week, refused, again)
+        text = link_runbooks(notice.body, settings.docs_url)
+        announced = topic_channel(clients, settings, NOTICE, notice.subject, text)
         heard, unheard = _sent(marked, [announced])
         reached, failed = reached + heard, failed | unheard
     if failed:
@@ -136,6 +136,6 @@ def _channels(
     clients: Clients, settings: DeliverReportSettings, report: Outgoing
 ) -> Iterator[Channel]:
     if not settings.is_member or settings.recipients:
-        yield topic(clients, settings, VERDICT, report.subject, report.text)
+        yield topic_channel(clients, settings, VERDICT, report.subject, report.text)
     for recipient in settings.recipients if settings.sender else ():
-        yield mail_to(clients, settings.sender or "", recipient, report.message_to(recipient))
+        yield mail_channel(clients, settings.sender or "", recipient, report.message_to(recipient))

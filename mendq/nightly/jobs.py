@@ -62,7 +62,7 @@ class Job(Struct, frozen=True):
         return f"{self.name}-{sha256(text.encode()).hexdigest()[:12]}"
 
 
-def nightly(scheduled_at: datetime, roots: Roots) -> Job:
+def nightly_job(scheduled_at: datetime, roots: Roots) -> Job:
     """Yesterday (UTC), and the day before once more for the files that came late."""
     day = (scheduled_at - timedelta(days=1)).date()
     days = ("--from", f"{day - timedelta(days=1)}", "--to", f"{day}")
@@ -70,7 +70,7 @@ def nightly(scheduled_at: datetime, roots: Roots) -> Job:
     return Job("nightly", f"{day}", ("backfill", *days, *_all(roots), *whose))
 
 
-def week(scheduled_at: datetime, roots: Roots) -> Job:
+def week_job(scheduled_at: datetime, roots: Roots) -> Job:
     """The last whole ISO week (UTC); the job is told when that was, which it may begin later."""
     name = week_named((scheduled_at - timedelta(days=7)).date())
     when = ("--scheduled-at", to_text(scheduled_at), "--time-zone", roots.time_zone)
@@ -92,7 +92,7 @@ PYTHON = "/usr/bin/python3.11"
 FOLDER = "compiled"
 
 
-def start(
+def start_job(
     emr: EMRServerlessClient, settings: StartNightlySettings, job: Job, scheduled_at: datetime
 ) -> str | Refusal:
     """The run's id, or a refusal while a run of its kind is active.

@@ -75,7 +75,7 @@ class Run(Struct, frozen=True):
         return nightly.made_at >= self.created_at
 
 
-class Watched(Struct, frozen=True):
+class NightlyRunOutcome(Struct, frozen=True):
     """`nightly` is what the run wrote of its day; the unreadable bytes are of all days it wrote.
 
     `report_missing`: no week was summed up for longer than REPORT_WITHIN. `written` are the days of
@@ -138,9 +138,9 @@ class Watched(Struct, frozen=True):
         return "; ".join(said)
 
 
-def watched(
+def describe_run(
     run: Run, day: date, there: Mapping[date, NightlyRead], summed_up_at: datetime | None = None
-) -> Watched:
+) -> NightlyRunOutcome:
     """What `run` did for `day`; `there` are that day's nightly run and those before it.
 
     `summed_up_at` is when the newest week was summed up; None where none was.
@@ -151,7 +151,7 @@ def watched(
     oldest = min((each.made_at for each in there.values()), default=run.updated_at)
     report_missing = run.updated_at - (summed_up_at or oldest) > REPORT_WITHIN
     tables = tuple(of_day for of_day, each in mine.items() if each.files or each.failed_calls)
-    return Watched(run, day, mine.get(day), unreadable, verdict, report_missing, tables)
+    return NightlyRunOutcome(run, day, mine.get(day), unreadable, verdict, report_missing, tables)
 
 
 class WeekEnded(Struct, frozen=True):
@@ -178,7 +178,7 @@ class WeekEnded(Struct, frozen=True):
         return f"the run ended {self.run.state} and {became.format(self.week)}"
 
 
-def run_named_in(event: Any, application_id: str) -> str | None:
+def read_run_id(event: Any, application_id: str) -> str | None:
     """The run that an event is about; None where it is none of this application's. Total.
 
     https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-eventbridge.html

@@ -16,7 +16,14 @@ from mendq.aws.errors import code_of
 from mendq.model.plan import Ignore, Refusal
 from mendq.model.settings import WatchNightlySettings
 from mendq.nightly.deliver import account_alias
-from mendq.nightly.outcome import ENDED, Run, Watched, WeekEnded, run_named_in, watched
+from mendq.nightly.outcome import (
+    ENDED,
+    NightlyRunOutcome,
+    Run,
+    WeekEnded,
+    describe_run,
+    read_run_id,
+)
 from mendq.nightly.verdict import (
     ABOUT,
     LOOKED_BACK_DAYS,
@@ -83,9 +90,9 @@ def weeks_due(on: date) -> tuple[str, ...]:
 
 def watch(
     clients: Clients, settings: WatchNightlySettings, event: object
-) -> Watched | WeekEnded | Refusal:
+) -> NightlyRunOutcome | WeekEnded | Refusal:
     """What the run did, or why it is not looked at. Raises what AWS raises."""
-    run_id = run_named_in(event, settings.application_id)
+    run_id = read_run_id(event, settings.application_id)
     if run_id is None:
         return Ignore("not_ours", "the event names no run of our application")
     run = _run(clients, settings.application_id, run_id)
@@ -99,10 +106,10 @@ def watch(
     if run.day is None:
         return Ignore("no_nightly", f"{run_id} is no nightly run; it ended {run.state}")
     summed_up_at = bucket.summed_up_at(*weeks_due(run.updated_at.date()))
-    return watched(run, run.day, bucket.until(run.day), summed_up_at)
+    return describe_run(run, run.day, bucket.until(run.day), summed_up_at)
 
 
-def share(clients: Clients, settings: WatchNightlySettings, days: Iterable[date]) -> int:
+def share_tables(clients: Clients, settings: WatchNightlySettings, days: Iterable[date]) -> int:
     """Put the tables of `days` below the stack's own prefix of the organization's bucket.
 
     Return how many objects; raise what AWS raises. S3 copies, from whatever region to whatever

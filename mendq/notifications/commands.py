@@ -154,12 +154,12 @@ _WORDS = re.compile(
 )
 
 
-def worded(impact: str, when: str, account: str, command: str, page: str) -> str:
+def format_alarm_description(impact: str, when: str, account: str, command: str, page: str) -> str:
     """What CloudWatch sends to people with an alarm."""
     return f"{impact}\n{FIRES}{when}.\n{FIRST}{account}: {command}\n{RUNBOOK}{page}"
 
 
-def read(description: str) -> tuple[str, str, str] | None:
+def parse_alarm_description(description: str) -> tuple[str, str, str] | None:
     """When it fires, what to type first and its runbook; None where it is not of our wording."""
     found = _WORDS.search(description)
     return (found["when"], found["command"], found["page"]) if found else None

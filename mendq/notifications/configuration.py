@@ -29,14 +29,14 @@ NOT_SET = "not set"
 
 
 @dataclass(frozen=True)
-class Known:
+class Baseline:
     """How a queue was configured at that moment."""
 
     at: datetime
     attributes: Mapping[str, str]
 
 
-def configured(attributes: Mapping[str, str]) -> dict[str, str]:
+def select_configuration(attributes: Mapping[str, str]) -> dict[str, str]:
     """What somebody chose: without counters, timestamps and what is empty; in order."""
     return {
         name: text
@@ -47,7 +47,7 @@ def configured(attributes: Mapping[str, str]) -> dict[str, str]:
 
 def differences(known: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
     """One line per difference, what stood there first; empty where there is none."""
-    before, after = configured(known), configured(now)
+    before, after = select_configuration(known), select_configuration(now)
     return tuple(
         line
         for name in sorted(before.keys() | after.keys())
@@ -65,7 +65,7 @@ def as_json(name: str, text: str, most: int) -> str | None:
         return None
 
 
-def in_short(name: str, text: str) -> str:
+def summarize_value(name: str, text: str) -> str:
     """A value for a sentence: of a policy how long it is and a digest, never what stands in it."""
     if name not in _DOCUMENTS or not text:
         return text or "nothing"

@@ -16,23 +16,23 @@ from mendq.model.queue import parts_of
 from mendq.model.timeline import TimelinePoint
 from mendq.notifications.announcements import NOTIFICATIONS_PER_HOUR
 from mendq.notifications.change_lines import change, template, undo
-from mendq.notifications.configuration import Known
+from mendq.notifications.configuration import Baseline
 from mendq.notifications.next_steps import next_lines, with_code
 from mendq.notifications.queue_lines import (
-    bars,
     baseline_lines,
     changed_last_lines,
+    draw_bars,
     evidence_lines,
     facts_lines,
-    so_far,
+    timeline_lines,
 )
 from mendq.notifications.sent import MOST_BYTES, MOST_SUBJECT, NotificationText
 from mendq.notifications.text import (
     Section,
     body,
     command_line,
-    counted,
     first_of,
+    format_count,
     moment,
     plain,
     value,
@@ -78,7 +78,7 @@ class CaseDetails(Struct, frozen=True):
     facts: Facts
     last_change: QueueChange | str | None
     next_command: str
-    baselines: tuple[Known, ...] = ()
+    baselines: tuple[Baseline, ...] = ()
     first: Iterable[str] = ()
     beyond: Iterable[str] = ()
     shown: Iterable[str] = ()
@@ -88,7 +88,7 @@ class CaseDetails(Struct, frozen=True):
     spans: Sequence[tuple[str, float]] = ()
 
 
-def of_case(case: Case, of: CaseDetails) -> NotificationText:
+def describe_case(case: Case, of: CaseDetails) -> NotificationText:
     """The page of a case in one of the states of NOTIFIED; anything else raises ValueError.
 
     What is to be done comes first, then what may have caused it, then the rest.
@@ -105,7 +105,7 @@ def of_case(case: Case, of: CaseDetails) -> NotificationText:
         Section("CHANGED LAST BY", changed_last_lines(of.last_change)),
         Section("EVIDENCE", evidence_lines(case.evidence, of.facts.event_names)),
         Section("CASE SO FAR (UTC)", _picture(of.so_far)),
-        Section("CONSUMERS NEED, AND HAVE", tuple(map("  ".join, bars(of.spans)))),
+        Section("CONSUMERS NEED, AND HAVE", tuple(map("  ".join, draw_bars(of.spans)))),
         Section("QUEUE NOW", facts_lines(case.steps, of.facts, tuple(of.shown))),
         *of.beside,
         *template(case, of.facts),
@@ -125,7 +125,7 @@ def of_case(case: Case, of: CaseDetails) -> NotificationText:
 
 def _picture(points: Sequence[TimelinePoint]) -> tuple[str, ...]:
     """Two points are no picture: the lines above say as much."""
-    return tuple(map("  ".join, so_far(points))) if len(points) > 2 else ()
+    return tuple(map("  ".join, timeline_lines(points))) if len(points) > 2 else ()
 
 
 def _text(subject: str, opening: Sequence[str], *sections: Section) -> NotificationText:
@@ -182,7 +182,7 @@ class MassSymptom(Struct, frozen=True):
     own_changes: Iterable[str] = ()
 
 
-def of_mass_symptom(
+def describe_mass_symptom(
     of: MassSymptom, queue_arns: Collection[str], managed_queues: int, now: datetime, where: str
 ) -> NotificationText:
     """One page for many queues, in that order; `managed_queues` 0: not counted; in a `place`."""
@@ -207,19 +207,21 @@ def of_mass_symptom(
     return _text(subject, opening, queues, Section("NEXT", steps, cut=False))
 
 
-def of_flood(left_out: Iterable[tuple[str, int]], now: datetime, where: str) -> NotificationText:
+def describe_flood(
+    left_out: Iterable[tuple[str, int]], now: datetime, where: str
+) -> NotificationText:
     """Callers whose failed calls name more unmanaged queues than are looked at, with how many."""
     opening = (
         first_line(f"Mendq in {where}:", "calls name ever other queues: please look who calls."),
         "What: failed calls name more queues than Mendq looks at. It manages none of these.",
         "Why: managed queues come first, other names in turns, caller by caller; the rest is left.",
     )
-    callers = (f"{value(arn)}: {counted(n, 'name')}" for arn, n in left_out)
+    callers = (f"{value(arn)}: {format_count(n, 'name')}" for arn, n in left_out)
     steps = ("runbook: docs/runbooks/intake_late.md", f"seen {moment(now)} in {where}")
     return _in_sum("Mendq sees a flood of calls:", where, opening, callers, steps)
 
 
-def of_held_back(callers: Iterable[str], account: str, region: str) -> NotificationText:
+def describe_held_back(callers: Iterable[str], account: str, region: str) -> NotificationText:
     """Whose calls failed where pages wait."""
     where = place(account, region)
     opening = (
@@ -242,7 +244,7 @@ RUNBOOK = "docs/runbooks/report_not_mailed.md"
 _MOST_ADDRESSES = 20
 
 
-class Again(Struct, frozen=True):
+class Redelivery(Struct, frozen=True):
     """How to deliver once more: the function, the region, and the summary's key in its event."""
 
     function: str
@@ -253,11 +255,13 @@ class Again(Struct, frozen=True):
 NOTHING_COUNTED = "the nightly job is off (nightly.enabled: false), so nobody counts incidents"
 
 
-def not_mailed(week: str, whom: Mapping[str, str], again: Again) -> NotificationText:
+def describe_refused_mail(
+    week: str, whom: Mapping[str, str], again: Redelivery
+) -> NotificationText:
     """`whom` are the addresses that were refused, each with SES's own words."""
     opening = (
         f"SES refused to mail the report of week {plain(week, 10)}. Please act.",
-        f"To: {counted(len(whom), 'address', 'addresses')}; nobody else is kept waiting.",
+        f"To: {format_count(len(whom), 'address', 'addresses')}; nobody else is kept waiting.",
     )
     words = (f"{plain(address, 100)}: {plain(why, 400)}" for address, why in whom.items())
     region = plain(again.region, 32)

@@ -9,7 +9,7 @@ from shlex import quote
 from mendq.model.own_change import OwnChange
 from mendq.model.queue import parts_of
 from mendq.notifications.commands import messages_of
-from mendq.notifications.text import command_line, counted, span
+from mendq.notifications.text import command_line, format_count, span
 
 
 def rollback_command(change: OwnChange) -> str:
@@ -18,7 +18,7 @@ def rollback_command(change: OwnChange) -> str:
     return command_line(f"mendq rollback {quote(change.case_id)} --region {region}")
 
 
-def named_first(change: OwnChange, now: datetime) -> str:
+def describe_own_change(change: OwnChange, now: datetime) -> str:
     """Return a sentence that names Mendq's change and its effect, and the rollback command.
 
     A finding begins with it. It has no full stop at its end.
@@ -32,7 +32,7 @@ def named_first(change: OwnChange, now: datetime) -> str:
 
 def say_what_shows(change: OwnChange, shown: str, now: datetime) -> str:
     """The change, and what shows that it may do harm; without a full stop."""
-    return f"{named_first(change, now)}. Since then {shown}"
+    return f"{describe_own_change(change, now)}. Since then {shown}"
 
 
 def say_what_arrived(change: OwnChange, shown: str, now: datetime) -> str:
@@ -50,7 +50,7 @@ def say_what_arrived(change: OwnChange, shown: str, now: datetime) -> str:
     )
 
 
-def named_of_many(changes: Sequence[OwnChange], now: datetime) -> tuple[str, ...]:
+def describe_own_changes(changes: Sequence[OwnChange], now: datetime) -> tuple[str, ...]:
     """Return the line about Mendq's own changes for a page about many queues; empty if none.
 
     It names the newest change in full and counts the others.
@@ -59,5 +59,7 @@ def named_of_many(changes: Sequence[OwnChange], now: datetime) -> tuple[str, ...
         return ()
     newest = max(changes, key=lambda change: (change.written_at, change.case_id))
     others = len({change.case_id for change in changes}) - 1
-    more = f". {counted(others, 'other change')} by Mendq may be the cause too" if others else ""
-    return (f"{named_first(newest, now)}{more}",)
+    more = (
+        f". {format_count(others, 'other change')} by Mendq may be the cause too" if others else ""
+    )
+    return (f"{describe_own_change(newest, now)}{more}",)

@@ -10,7 +10,7 @@ from mendq.model.facts import Facts, function_name
 from mendq.model.policy import QueueChange
 from mendq.model.timeline import TimelinePoint
 from mendq.notifications.change_lines import with_unit
-from mendq.notifications.configuration import NOT_SET, Known, configured, differences
+from mendq.notifications.configuration import NOT_SET, Baseline, differences, select_configuration
 from mendq.notifications.text import first_of, moment, plain, span, value
 
 _MOST_LINES = 20
@@ -87,7 +87,7 @@ def _standing(text: str | None, name: str) -> str:
 BESIDE = TAG, CONSUMER = "tag ", "consumer "
 
 
-def described(facts: Facts) -> dict[str, str]:
+def describe_configuration(facts: Facts) -> dict[str, str]:
     """What somebody chose of a queue, its tags and its consumers; empty where it is gone.
 
     CloudFormation's own tags are left out, which no person sets.
@@ -99,10 +99,10 @@ def described(facts: Facts) -> dict[str, str]:
     for each in facts.lambda_consumers:
         window = f", batching window {each.batching_window_seconds} s"
         consumers[f"{CONSUMER}{each.name}"] = f"timeout {each.timeout_seconds} s{window}"
-    return configured({**facts.attributes, **tags, **consumers})
+    return select_configuration({**facts.attributes, **tags, **consumers})
 
 
-def baseline_lines(baselines: Sequence[Known], facts: Facts, now: datetime) -> Iterator[str]:
+def baseline_lines(baselines: Sequence[Baseline], facts: Facts, now: datetime) -> Iterator[str]:
     """What differs from how a scan found it well, `baselines` newest first; all where it is gone.
 
     Where it stands as the newest, and that is young, what was before is said too. Tags and
@@ -113,7 +113,7 @@ def baseline_lines(baselines: Sequence[Known], facts: Facts, now: datetime) -> I
     of = ", ".join(["attributes", *(f"{each.strip()}s" for each in read if each not in unread)])
     for each in baselines[:2]:
         then = {name: it for name, it in each.attributes.items() if not name.startswith(unread)}
-        found = first_of(differences(then, described(facts)), _MOST_LINES)
+        found = first_of(differences(then, describe_configuration(facts)), _MOST_LINES)
         changed = f"changed since, of its {of}:" if found else f"nothing changed since of its {of}"
         yield f"a scan found it well at {moment(each.at)}; {changed}"
         yield from found
@@ -144,7 +144,9 @@ def _read_moment(text: object) -> str:
         return value(text, 40)
 
 
-def so_far(points: Sequence[TimelinePoint], most: int = _MOST_OF_A_POINT) -> list[tuple[str, str]]:
+def timeline_lines(
+    points: Sequence[TimelinePoint], most: int = _MOST_OF_A_POINT
+) -> list[tuple[str, str]]:
     """A case's time line: when (UTC) and how long after the first, and what happened then.
 
     That is cut after `most` characters.
@@ -158,7 +160,7 @@ def so_far(points: Sequence[TimelinePoint], most: int = _MOST_OF_A_POINT) -> lis
     ]
 
 
-def bars(spans: Sequence[tuple[str, float]]) -> list[tuple[str, str]]:
+def draw_bars(spans: Sequence[tuple[str, float]]) -> list[tuple[str, str]]:
     """How long consumers need, by what says so, and what they have: a bar beside each."""
     width = min(64, max((len(what) for what, _ in spans), default=0))
     longest = max((seconds for _, seconds in spans), default=0)

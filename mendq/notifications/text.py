@@ -30,15 +30,15 @@ def plain(text: object, most: int = MOST_VALUE) -> str:
     bare domain stays, and a mail program may link it: `orders.fifo`, `sqs.amazonaws.com` and many a
     role's path look like one, and people have to read those as they are.
     """
-    return _cut(_LINK.sub(lambda found: f"[{found.group()}]", _spelled(text)), most)
+    return _cut(_LINK.sub(lambda found: f"[{found.group()}]", _escape(text)), most)
 
 
 def visible(text: object, most: int = MOST_VALUE) -> str:
     """As `plain`, but links stay as they are written: for a terminal, which opens none."""
-    return _cut(_spelled(text), most)
+    return _cut(_escape(text), most)
 
 
-def _spelled(text: object) -> str:
+def _escape(text: object) -> str:
     one_line = " ".join(str(text)[:_MOST_READ].split())
     spelled = one_line.encode("ascii", "backslashreplace").decode()
     return "".join(each if each.isprintable() else f"\\x{ord(each):02x}" for each in spelled)
@@ -54,7 +54,7 @@ def value(text: object, most: int = MOST_VALUE) -> str:
     return shown if shown and " " not in shown else '"' + shown.replace('"', "'") + '"'
 
 
-def linked(text: str, docs_url: str | None) -> str:
+def link_runbooks(text: str, docs_url: str | None) -> str:
     """`text` with its runbooks where the docs are read; as it is where nobody said where.
 
     A page's path takes the place of the `*` in `docs_url`.
@@ -63,7 +63,7 @@ def linked(text: str, docs_url: str | None) -> str:
     return _RUNBOOK.sub(lambda it: it[1] + url.replace("*", it[2]), text)
 
 
-def counted(number: int, one: str, many: str = "") -> str:
+def format_count(number: int, one: str, many: str = "") -> str:
     """`1 message`, `1,204 messages`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 

@@ -23,7 +23,7 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
-from mendq.notifications.text import counted
+from mendq.notifications.text import format_count
 from mendq.redrive.messages import Message
 
 # Messages of one batch become visible at one moment, and SQS moves them at the next receives. The
@@ -95,7 +95,7 @@ def find_unclear_groups(
             reason = f"its messages came to the DLQ at different times, from {came}"
             unclear.append(UnclearGroup(group_id, reason))
         elif beside:
-            others = counted(len(beside), "other group")
+            others = format_count(len(beside), "other group")
             reason = f"messages of {others} came to the DLQ at the same time, maybe from one batch"
             unclear.append(UnclearGroup(group_id, reason, can_be_named=True))
     return unclear

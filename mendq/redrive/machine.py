@@ -95,7 +95,7 @@ from mendq.model.dlq import arn_of_quarantine
 from mendq.model.facts import Facts
 from mendq.model.limits import Bounds
 from mendq.model.queue import LONGEST_RETENTION_SECONDS, number_in, parts_of
-from mendq.notifications.text import counted
+from mendq.notifications.text import format_count
 from mendq.redrive.progress import (
     GOING_ON,
     SENDING,
@@ -632,9 +632,9 @@ def describe_result(situation: RedriveSituation) -> str:
     if progress.returned:
         came_back = f"{progress.returned} of them came back and are in {name_quarantine(progress)}"
     if newly_dead:
-        came_back += f"; {counted(newly_dead, 'message')} came to the DLQ without its mark"
+        came_back += f"; {format_count(newly_dead, 'message')} came to the DLQ without its mark"
     stays = describe_staying_messages(situation)
-    return f"{counted(progress.moved, 'message')} went back, {came_back}{stays}"
+    return f"{format_count(progress.moved, 'message')} went back, {came_back}{stays}"
 
 
 def describe_staying_messages(situation: RedriveSituation) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from mendq.notifications.text import counted, plain, value
+from mendq.notifications.text import format_count, plain, value
 from mendq.redrive.message_filter import (
     SOURCE,
     UNREADABLE,
@@ -147,7 +147,7 @@ def _labels(document: Mapping[str, Any], varied: Counter[str], *, bodies: bool) 
         yield "source", "SQS names none: it was sent here", f"!exists({source_path})"
     if group := document["group_id"]:
         yield "message group", group, f"group_id == {literal(group)}"
-    yield "receive count", counted(document["receive_count"], "receive"), ""
+    yield "receive count", format_count(document["receive_count"], "receive"), ""
 
 
 def _body_label(document: Mapping[str, Any], *, bodies: bool) -> Label:

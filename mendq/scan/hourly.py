@@ -71,18 +71,18 @@ from mendq.cases import items
 from mendq.cases.context import StoreContext
 from mendq.cases.finding import (
     Finding,
-    Scanned,
-    added_to,
-    calls_about,
-    fewer_of_many,
+    ScanResult,
+    add_managed_queues,
+    find_waiting,
     findings_key,
-    request_about,
-    share_of_the_day,
-    together,
-    waiting,
-    with_managed,
+    group_into_calls,
+    limit_mass_findings,
+    make_request,
+    merge_documents,
+    merge_results,
+    metrics_allowed_until,
 )
-from mendq.cases.seen_moves import MovesByName
+from mendq.cases.seen_moves import SeenMoves
 from mendq.cases.spread import Reach
 from mendq.cases.table import OpenCase
 from mendq.catalogue import CATALOGUE
@@ -142,7 +142,7 @@ class ScanContext(StoreContext, frozen=True, kw_only=True):
     @property
     def allowance(self) -> Allowance:
         """Return the limits of time and of this hour's share of metrics."""
-        most = share_of_the_day(self.settings.limits.scan_metrics_per_day, self.now)
+        most = metrics_allowed_until(self.settings.limits.scan_metrics_per_day, self.now)
         return Allowance(
             may_look=lambda: self.remaining_seconds() > SECONDS_TO_MEASURE,
             may_measure=lambda metrics: (
@@ -151,7 +151,7 @@ class ScanContext(StoreContext, frozen=True, kw_only=True):
         )
 
 
-def scan_hourly(context: ScanContext, symptoms: Sequence[Symptom] = CATALOGUE) -> Scanned | None:
+def scan_hourly(context: ScanContext, symptoms: Sequence[Symptom] = CATALOGUE) -> ScanResult | None:
     """Run the scan once.
 
     Returns:
@@ -174,7 +174,7 @@ def scan_hourly(context: ScanContext, symptoms: Sequence[Symptom] = CATALOGUE) -
         raise
 
 
-def _run(stretch: Stretch, context: ScanContext, symptoms: Sequence[Symptom]) -> Scanned:
+def _run(stretch: Stretch, context: ScanContext, symptoms: Sequence[Symptom]) -> ScanResult:
     listing = list_readable_queues(
         context.clients, context.settings.account, context.settings.consent
     )
@@ -182,12 +182,12 @@ def _run(stretch: Stretch, context: ScanContext, symptoms: Sequence[Symptom]) ->
     queues = [queue for queue in managed if queue.name > stretch.after]
     managed_arns = {queue.queue_arn for queue in managed}
     reader = context.reader(stretch.hour, managed_arns)
-    scanned = Scanned(failed=listing.failed)
+    scanned = ScanResult(failed=listing.failed)
     for part in scan(queues, reader, context.allowance, symptoms):
-        scanned = together(scanned, part)
+        scanned = merge_results(scanned, part)
     moves = {symptom.name for symptom in symptoms if Need.MOVE_TASKS in symptom.every_need}
     if any(finding.symptom in moves for finding in scanned.findings):
-        context.stored(MovesByName).note(reader.moves_by_name(), context.now)
+        context.stored(SeenMoves).note(reader.moves_by_name(), context.now)
     _deliver(scanned, managed, symptoms, reader, context)
     # A DLQ that Mendq made may be unmanaged. Mendq keeps no baseline for it.
     looked_at = {arn: queue for arn, queue in scanned.looked_at.items() if arn in managed_arns}
@@ -207,7 +207,9 @@ class Position(NamedTuple):
     done: bool
 
 
-def next_position(stretch: Stretch, scanned: Scanned, queues: Sequence[ManagedQueue]) -> Position:
+def next_position(
+    stretch: Stretch, scanned: ScanResult, queues: Sequence[ManagedQueue]
+) -> Position:
     """Return where the next run continues (rules 2, 3 and 5).
 
     Args:
@@ -227,7 +229,7 @@ def next_position(stretch: Stretch, scanned: Scanned, queues: Sequence[ManagedQu
 
 
 def _deliver(
-    scanned: Scanned,
+    scanned: ScanResult,
     managed: Sequence[ManagedQueue],
     symptoms: Iterable[Symptom],
     reader: ScanReader,
@@ -237,20 +239,20 @@ def _deliver(
     by_name = {each.name: each for each in symptoms if each.plan}
     open_cases = context.open_cases.list_open()
     spoken = merge_shared_findings(scanned.findings, managed, open_cases, context.settings.consent)
-    waits = waiting(spoken, {name: each.gives_way_to for name, each in by_name.items()})
+    waits = find_waiting(spoken, {name: each.gives_way_to for name, each in by_name.items()})
     findings = [e for e in spoken if e.symptom in by_name and e not in waits]
     slow = {name for name, each in by_name.items() if each.is_of_configuration}
     announced = _keep_pace(findings, slow, open_cases, context)
     modes = {queue.queue_arn: queue.mode for queue in managed}
     many = [name for name in by_name if _is_mass(by_name[name], announced, modes, context)]
-    few = fewer_of_many(announced, many)
+    few = limit_mass_findings(announced, many)
     urgent_first = most_urgent_first(few, lambda finding: finding.seconds_left)
     paid = [
         finding
         for finding in urgent_first
         if _can_be_measured(finding, by_name[finding.symptom], reader, context)
     ]
-    for findings_of_a_call in calls_about(paid):
+    for findings_of_a_call in group_into_calls(paid):
         _call_heal(findings_of_a_call, context)
 
 
@@ -312,15 +314,15 @@ def _call_heal(findings: Sequence[Finding], context: ScanContext) -> None:
         context.clients.functions.invoke(
             FunctionName=context.settings.heal_function,
             InvocationType="Event",
-            Payload=request_about(findings),
+            Payload=make_request(findings),
         )
     except (ClientError, BotoCoreError) as error:
         raise OwnerUnavailable(f"heal could not be called: {error}") from error
 
 
 def _note_baselines(
-    scanned: Scanned, listing: Listing, symptoms: Sequence[Symptom], context: ScanContext
-) -> Scanned:
+    scanned: ScanResult, listing: Listing, symptoms: Sequence[Symptom], context: ScanContext
+) -> ScanResult:
     """Store the baselines of healthy queues that are new (rule 8).
 
     Return the results, with the error if baselines could not be stored.
@@ -377,7 +379,7 @@ class _ToleratedSymptoms(NamedTuple):
         return self.works_with | self.of_cost
 
 
-def _find_faults(scanned: Scanned, tolerated: _ToleratedSymptoms) -> defaultdict[str, set[str]]:
+def _find_faults(scanned: ScanResult, tolerated: _ToleratedSymptoms) -> defaultdict[str, set[str]]:
     """Return the symptoms found on each queue and on its sources, except those of cost."""
     faults = defaultdict[str, set[str]](set)
     for finding in scanned.findings:
@@ -406,12 +408,12 @@ def _find_recent_symptoms(queue_arn: str, context: ScanContext) -> set[str]:
 
 
 def _store_results(
-    scanned: Scanned, listing: Listing, stretch: Stretch, context: ScanContext
+    scanned: ScanResult, listing: Listing, stretch: Stretch, context: ScanContext
 ) -> None:
     """Add this run's results to the round's object in the case bucket (rule 9)."""
     arns = (queue.queue_arn for queue in listing.queues)
-    document = with_managed(scanned.document(context.now), arns, whole=not listing.failed)
+    document = add_managed_queues(scanned.document(context.now), arns, whole=not listing.failed)
     if not stretch.is_first:
-        with suppress(*items.NOT_OURS):  # else whoever may put objects there ends every round
-            document = added_to(findings_of(stretch.hour, context.case_bucket), document)
+        with suppress(*items.DECODE_ERRORS):  # else whoever may put objects there ends every round
+            document = merge_documents(findings_of(stretch.hour, context.case_bucket), document)
     context.case_bucket.put(findings_key(stretch.hour), document)

@@ -26,7 +26,7 @@ from mendq.aws.facts_reader import Answer, FactsReader, function_names
 from mendq.aws.queue import attributes_of
 from mendq.cases.context import StoreContext
 from mendq.cases.made_dlqs import MadeDlqs
-from mendq.cases.seen_moves import MovesByName
+from mendq.cases.seen_moves import SeenMoves
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Consent
 from mendq.model.metrics import Measurement, Window
@@ -233,7 +233,7 @@ def reader_in(context: StoreContext, consent: Consent, paces: Paces | None = Non
         context.now,
         context.settings.timing,
         open_about,
-        noted_moves=lambda: context.stored(MovesByName).into(context.now),
+        noted_moves=lambda: context.stored(SeenMoves).into(context.now),
         newest_about=context.open_cases.newest_about,
         consent=consent,
         has_made=context.stored(MadeDlqs).is_made,

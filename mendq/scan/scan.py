@@ -67,13 +67,13 @@ from mendq.aws.cloudwatch import QUEUES_A_CALL
 from mendq.aws.errors import FactsUnavailable, QueueGone, QueueRefusesUs
 from mendq.aws.facts_reader import function_names
 from mendq.aws.queue import ManagedQueue, tags_if_readable
-from mendq.cases.finding import Finding, Scanned, together, turn_of
+from mendq.cases.finding import Finding, ScanResult, merge_results, scan_order_key
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Detection, Symptom
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import MODE_TAG, OFF
 from mendq.model.metrics import Window
-from mendq.notifications.queue_lines import described
+from mendq.notifications.queue_lines import describe_configuration
 from mendq.scan.reader import THREADS, ScanReader
 
 QUEUES_A_BLOCK = 200
@@ -100,7 +100,7 @@ def scan(
     reader: ScanReader,
     allowance: Allowance,
     symptoms: Iterable[Symptom] = CATALOGUE,
-) -> Iterator[Scanned]:
+) -> Iterator[ScanResult]:
     """Scan the queues and yield one result per block, then one per batch of measured suspects.
 
     `together` adds results up. This writes and records nothing; the caller does.
@@ -127,9 +127,9 @@ def scan(
             looks += pool.map(lambda dlq: _look_at_made(dlq, reader, detected), made_dlqs)
             new_suspects = [look.suspect for look in looks if look.suspect]
             suspects += new_suspects
-            seen = Scanned()
+            seen = ScanResult()
             for look in looks:
-                seen = together(seen, look.scanned)
+                seen = merge_results(seen, look.scanned)
             yield replace(seen, suspects=len(new_suspects), after=block[-1].name)
     suspects.sort(key=lambda suspect: suspect.turn(reader.now))
     yield from _measure(suspects, reader, allowance)
@@ -149,7 +149,7 @@ class _Suspect(Struct, frozen=True):
     def turn(self, now: datetime) -> tuple[bool, str]:
         """Return the sort key of rule 5."""
         can_wait = all(_detection_of(symptom).measured_last for symptom in self.symptoms)
-        return can_wait, turn_of(self.queue_arn, now)
+        return can_wait, scan_order_key(self.queue_arn, now)
 
 
 class _QueueLook(Struct, frozen=True):
@@ -161,7 +161,7 @@ class _QueueLook(Struct, frozen=True):
         made_dlq: The ARN of its DLQ if Mendq made that, else an empty text.
     """
 
-    scanned: Scanned
+    scanned: ScanResult
     suspect: _Suspect | None = None
     made_dlq: str = ""
 
@@ -171,9 +171,9 @@ def _look_at_made(dlq_arn: str, reader: ScanReader, symptoms: tuple[Symptom, ...
     try:
         tags = reader.ask(tags_if_readable, dlq_arn)
     except FactsUnavailable as error:
-        return _QueueLook(Scanned(queues_scanned=1, unseen=1, failed={dlq_arn: error}))
+        return _QueueLook(ScanResult(queues_scanned=1, unseen=1, failed={dlq_arn: error}))
     if tags.get(MODE_TAG) == OFF:
-        return _QueueLook(Scanned())
+        return _QueueLook(ScanResult())
     return _look_at(ManagedQueue(dlq_arn, tags), reader, symptoms)
 
 
@@ -183,10 +183,10 @@ def _look_at(queue: ManagedQueue, reader: ScanReader, symptoms: tuple[Symptom, .
         facts = _read_facts(queue, reader)
         window = reader.window(facts)
     except QueueGone:
-        return _QueueLook(Scanned(queues_scanned=1, gone=1))
+        return _QueueLook(ScanResult(queues_scanned=1, gone=1))
     except Exception as error:  # noqa: BLE001 - recorded; other queues are still scanned (rule 3)
         failed_queue = {queue.queue_arn: error}
-        return _QueueLook(Scanned(queues_scanned=1, unseen=1, failed=failed_queue))
+        return _QueueLook(ScanResult(queues_scanned=1, unseen=1, failed=failed_queue))
     findings: list[Finding] = []
     suspected: list[Symptom] = []
     failed: dict[str, Exception] = {}
@@ -208,11 +208,11 @@ def _look_at(queue: ManagedQueue, reader: ScanReader, symptoms: tuple[Symptom, .
         suspect = _make_suspect(facts, window, tuple(suspected))
         reader.ask_anew(facts)
     unsure = suspected or failed or window is None
-    scanned = Scanned(
+    scanned = ScanResult(
         queues_scanned=1,
         findings=tuple(findings),
         failed=failed,
-        looked_at={} if unsure else {queue.queue_arn: described(facts)},
+        looked_at={} if unsure else {queue.queue_arn: describe_configuration(facts)},
         unsettled=(queue.queue_arn,) if suspected and not window else (),
     )
     return _QueueLook(scanned, suspect, made_dlq)
@@ -259,19 +259,19 @@ def _make_suspect(facts: Facts, window: Window, symptoms: tuple[Symptom, ...]) -
 
 def _measure(
     suspects: Sequence[_Suspect], reader: ScanReader, allowance: Allowance
-) -> Iterator[Scanned]:
+) -> Iterator[ScanResult]:
     """Measure the suspects batch by batch until the allowance is spent (rule 5)."""
     for done in range(0, len(suspects), QUEUES_A_CALL):
         batch = suspects[done : done + QUEUES_A_CALL]
         metrics = reader.metrics_of_figures(suspect.facts for suspect in batch)
         metrics += sum(len(suspect.window.series) for suspect in batch)
         if not allowance.may_measure(metrics):
-            yield Scanned(skipped=tuple(suspect.queue_arn for suspect in suspects[done:]))
+            yield ScanResult(skipped=tuple(suspect.queue_arn for suspect in suspects[done:]))
             return
         yield replace(_measure_batch(batch, reader), metrics=metrics)
 
 
-def _measure_batch(batch: Sequence[_Suspect], reader: ScanReader) -> Scanned:
+def _measure_batch(batch: Sequence[_Suspect], reader: ScanReader) -> ScanResult:
     """Measure some suspects with one call, and check the symptoms that they are suspected of."""
     try:
         measured = reader.measure({suspect.queue_arn: suspect.window for suspect in batch})
@@ -281,7 +281,7 @@ def _measure_batch(batch: Sequence[_Suspect], reader: ScanReader) -> Scanned:
             names.update(function_names(suspect.facts))
         reader.figures(sorted(names))
     except Exception as error:  # noqa: BLE001 - recorded; other batches are still measured (rule 3)
-        return Scanned(failed={suspect.queue_arn: error for suspect in batch})
+        return ScanResult(failed={suspect.queue_arn: error for suspect in batch})
     findings: list[Finding] = []
     failed: dict[str, Exception] = {}
     for suspect in batch:
@@ -297,7 +297,7 @@ def _measure_batch(batch: Sequence[_Suspect], reader: ScanReader) -> Scanned:
     seen = [suspect for suspect in batch if measured[suspect.queue_arn] is not None]
     for suspect in seen:
         if suspect.queue_arn not in failed:
-            looked_at[suspect.queue_arn] = described(suspect.facts)
+            looked_at[suspect.queue_arn] = describe_configuration(suspect.facts)
     for suspect in batch:
         found = measured[suspect.queue_arn]
         if found and "every queue" in suspect.window.kinds:
@@ -306,7 +306,7 @@ def _measure_batch(batch: Sequence[_Suspect], reader: ScanReader) -> Scanned:
                 "backlog": now.backlog,
                 "oldest_age_seconds": now.oldest_age_seconds,
             }
-    return Scanned(
+    return ScanResult(
         measured=len(batch),
         findings=tuple(findings),
         failed=failed,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from mendq.cases.finding import Finding, turn_of
+from mendq.cases.finding import Finding, scan_order_key
 from mendq.heal.repeats import REMEMBERED
 from mendq.model.limits import Consent, Mode
 from mendq.model.queue import parts_of
@@ -44,7 +44,7 @@ def admit_topics(notes: frozenset[str], topics: Sequence[str], now: datetime) ->
     valid = {note for note in notes if note.partition(" ")[0] > oldest}
     noted = {note.partition(" ")[2] for note in valid}
     room = NEW_FAULTS_A_DAY - sum(note.startswith(today) for note in notes)
-    turns = sorted(asked.keys() - noted, key=lambda topic: turn_of(topic, now))
+    turns = sorted(asked.keys() - noted, key=lambda topic: scan_order_key(topic, now))
     new = turns[: max(0, room)]
     return Admission(
         topics=[topic for topic in asked if topic in noted or topic in new],

@@ -24,7 +24,7 @@ from mendq.aws.errors import CaseStoreUnreadable
 from mendq.aws.queue import attributes_of
 from mendq.cases import items
 from mendq.cases.case_bucket import CaseBucket
-from mendq.cases.finding import findings_key, round_of
+from mendq.cases.finding import findings_key, start_of_hour
 from mendq.cases.transactions import Table
 from mendq.heal.repeats import REMEMBERED
 from mendq.model.evidence import to_text
@@ -67,7 +67,7 @@ class ScanStore(Table, frozen=True):
 
         Return None if the round is done or another run has claimed it.
         """
-        hour = round_of(now)
+        hour = start_of_hour(now)
         item = self.get(_SCAN)
         is_same_round = items.text_in(item, "round") == to_text(hour)
         is_done = "done" in item

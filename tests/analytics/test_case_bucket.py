@@ -28,7 +28,7 @@ from analytics.incidents import Known, Round
 from analytics.nightly import findings_root, read_round, read_rounds
 from analytics.storage import FolderStorage
 from analytics.week_cases import earned, impact, open_now, reached_a_person
-from mendq.cases.finding import Scanned, findings_key, with_managed
+from mendq.cases.finding import ScanResult, add_managed_queues, findings_key
 from mendq.model.case import State
 from mendq.model.lifecycle import GONE, UNMANAGED
 from tests.analytics.authored import Account, at, transition
@@ -40,7 +40,7 @@ CASE = "visibility_timeout_too_short-0123456789ab"
 
 def document(moment: datetime = NOON, *queue_arns: str, whole: bool = True) -> dict[str, Any]:
     """As the scan writes it."""
-    return with_managed(Scanned().document(moment), queue_arns, whole=whole)
+    return add_managed_queues(ScanResult().document(moment), queue_arns, whole=whole)
 
 
 def scan(folder: Path, moment: datetime, *queue_arns: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from mendq.cases.aws_health import HealthEvents, read_health
 from mendq.cases.pins import Pins
-from mendq.cases.seen_moves import MovesByName
+from mendq.cases.seen_moves import SeenMoves
 from mendq.cases.transactions import Claim
 from mendq.model.evidence import Sighting
 from mendq.model.limits import Mode
@@ -117,7 +117,7 @@ def a_scan(account: Account) -> None:
     store.end(stretch, "orders", done=True)
     context = context_of(account)
     context.baselines.put(QUEUE, {"VisibilityTimeout": "30"}, account.now)
-    context.stored(MovesByName).note([QUEUE], account.now)
+    context.stored(SeenMoves).note([QUEUE], account.now)
 
 
 def a_person(account: Account) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mendq.cases.finding import Finding, Scanned, with_managed
+from mendq.cases.finding import Finding, ScanResult, add_managed_queues
 from mendq.catalogue import examples
 from mendq.model.case import State
 from mendq.model.evidence import Evidence, Sighting
@@ -43,7 +43,7 @@ OF_A_STACK = {"aws:cloudformation:stack-name": "shop", "aws:cloudformation:logic
                 **BESIDE,
             },
         ),
-        (FINDINGS, with_managed(Scanned().document(examples.AT), (), whole=True)),
+        (FINDINGS, add_managed_queues(ScanResult().document(examples.AT), (), whole=True)),
     ],
 )
 def test_every_field_is_named_once(part: str, written: Iterable[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mendq.cases.baselines import Baselines
 from mendq.model.facts import Facts
 from mendq.model.queue import public_url
-from mendq.notifications.queue_lines import described
+from mendq.notifications.queue_lines import describe_configuration
 from tests.heal.conftest import Account
 from tests.heal.policy_events import ALICE, event
 from tests.notifications.pages import section
@@ -13,7 +13,9 @@ from tests.notifications.pages import section
 
 def _well(account: Account, queue: str, tags: dict[str, str]) -> None:
     facts = Facts(queue, account.attributes(queue), tags)
-    Baselines(account.clients.dynamodb, "case_store").put(queue, described(facts), account.now)
+    Baselines(account.clients.dynamodb, "case_store").put(
+        queue, describe_configuration(facts), account.now
+    )
 
 
 def _notified(account: Account, queue: str) -> str:

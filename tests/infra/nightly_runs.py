@@ -11,11 +11,11 @@ from unittest.mock import patch
 from mendq.model.settings import DeliverReportSettings, StartNightlySettings, WatchNightlySettings
 from mendq.nightly.deliver import ReportBucket, account_alias, send_report
 from mendq.nightly.deliveries import DeliveryClaims
-from mendq.nightly.jobs import Roots, nightly, start
-from mendq.nightly.outcome import Watched
+from mendq.nightly.jobs import Roots, nightly_job, start_job
+from mendq.nightly.outcome import NightlyRunOutcome
 from mendq.nightly.verdict import SHARED_TABLES, nightly_key
-from mendq.nightly.watch import share, watch
-from mendq.notifications.notification import Again
+from mendq.nightly.watch import share_tables, watch
+from mendq.notifications.notification import Redelivery
 from mendq.report.mail import Outgoing
 from tests.infra.aws_calls import Recorded, recording
 from tests.infra.synthesized import template_of
@@ -31,7 +31,7 @@ def starting_a_nightly() -> Recorded:
     place = settings.account, "us-east-1"
     roots = Roots(settings.trail_root, settings.case_root, settings.out_root, *place)
     at = datetime(2026, 11, 21, 2, tzinfo=UTC)
-    assert start(recorded.clients.emr, settings, nightly(at, roots), at) == "1"
+    assert start_job(recorded.clients.emr, settings, nightly_job(at, roots), at) == "1"
     return recorded
 
 
@@ -52,8 +52,8 @@ def watching_a_nightly() -> Recorded:
     function = template_of("named").only("AWS::Lambda::Function", "WatchNightly")
     settings = WatchNightlySettings.from_environment(function["Environment"]["Variables"])
     announced = ended(detail={"applicationId": settings.application_id})
-    assert isinstance(watch(recorded.clients, settings, announced), Watched)
-    assert share(recorded.clients, settings, [date(2026, 11, 20)]) == len(SHARED_TABLES)
+    assert isinstance(watch(recorded.clients, settings, announced), NightlyRunOutcome)
+    assert share_tables(recorded.clients, settings, [date(2026, 11, 20)]) == len(SHARED_TABLES)
     return recorded
 
 
@@ -72,7 +72,7 @@ def delivering() -> Recorded:
         recorded.clients.s3, "reports", "2026-W46", "run", partial(datetime.now, UTC)
     )
     report = Outgoing(quiet_week(), "s3://reports/page", HERE, settings.sender or "")
-    again = Again("deliver", "us-east-1", "summary.json")
+    again = Redelivery("deliver", "us-east-1", "summary.json")
     reached = send_report(recorded.clients, settings, marked, report, again)
     assert reached == [settings.topic_arn, *settings.recipients]
     answers["GetObject"] = {"Body": BytesIO(b'{"state": "sent"}')}

@@ -48,7 +48,7 @@ from mendq.model.steps import (
     SetReceiveWaitTime,
     SetVisibilityTimeout,
 )
-from mendq.notifications.own_change import named_first
+from mendq.notifications.own_change import describe_own_change
 
 TIMING = Timing()
 FIVE_MINUTES = timedelta(minutes=5)
@@ -235,7 +235,7 @@ def test_a_fault_that_a_step_can_cause_names_its_case_and_rollback(
         case = replace(case, symptom="another")
     change = named(symptom, facts, case)
     assert change is not None
-    sentence = named_first(change, AT + FIVE_MINUTES)
+    sentence = describe_own_change(change, AT + FIVE_MINUTES)
     assert sentence.startswith("Mendq ")
     assert f"5 min ago (case {case.case_id}): " in sentence
     assert sentence.endswith(f": mendq rollback {case.case_id} --region us-east-1")
@@ -262,7 +262,7 @@ def taking(*sources: QueueFacts, **over: Any) -> Facts:
 def test_a_dlq_that_was_attached_five_minutes_ago_is_named_in_one_sentence() -> None:
     change = named(ARRIVING, taking(), ATTACHED)
     assert change is not None
-    assert named_first(change, AT + FIVE_MINUTES) == (
+    assert describe_own_change(change, AT + FIVE_MINUTES) == (
         f"Mendq attached the DLQ orders-dlq to orders 5 min ago (case {ATTACHED.case_id}): "
         "messages that had been received 5 times move there. To take the change back: "
         f"mendq rollback {ATTACHED.case_id} --region us-east-1"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from mendq.nightly.outcome import NightlyMetric, Run, Watched, run_named_in, watched
+from mendq.nightly.outcome import NightlyMetric, NightlyRunOutcome, Run, describe_run, read_run_id
 from mendq.nightly.verdict import FALLBACK, NATIVE, NightlyRead, Verdict
 
 DAY = date(2026, 11, 15)
@@ -33,9 +33,9 @@ EARLIER = [
 ]
 
 
-def see(*nightly_runs: NightlyRead, state: str = "SUCCESS", details: str = "") -> Watched:
+def see(*nightly_runs: NightlyRead, state: str = "SUCCESS", details: str = "") -> NightlyRunOutcome:
     run = structs.replace(RUN, state=state, details=details)
-    return watched(run, DAY, {each.day: each for each in (*EARLIER, *nightly_runs)})
+    return describe_run(run, DAY, {each.day: each for each in (*EARLIER, *nightly_runs)})
 
 
 SLOW = nightly(reader=FALLBACK, why_fallback="no isal on the executors")
@@ -64,7 +64,9 @@ TOLD = json.loads(Path(__file__).with_name("runs.json").read_text())
 
 
 @pytest.mark.parametrize(("seen", "told"), [*zip(SEEN, TOLD, strict=True)])
-def test_each_end_has_its_figures_and_its_sentence(seen: Watched, told: dict[str, Any]) -> None:
+def test_each_end_has_its_figures_and_its_sentence(
+    seen: NightlyRunOutcome, told: dict[str, Any]
+) -> None:
     assert {str(name): value for name, value in seen.metrics().items() if value} == told["figures"]
     assert seen.metrics().keys() == set(NightlyMetric), "a figure that is missing was not watched"
     assert seen.why == told["why"]
@@ -73,8 +75,10 @@ def test_each_end_has_its_figures_and_its_sentence(seen: Watched, told: dict[str
 
 def test_a_day_that_was_not_over_yet_is_said() -> None:
     early = nightly(made_at=datetime.combine(DAY, time(23), UTC))
-    assert watched(RUN, DAY, {DAY: early}).verdict is Verdict.MISSING, "another run had written it"
-    seen = watched(structs.replace(RUN, created_at=early.made_at), DAY, {DAY: early})
+    assert describe_run(RUN, DAY, {DAY: early}).verdict is Verdict.MISSING, (
+        "another run had written it"
+    )
+    seen = describe_run(structs.replace(RUN, created_at=early.made_at), DAY, {DAY: early})
     assert seen.verdict is Verdict.PARTIAL
     assert not seen.is_fine
     assert seen.why.endswith(f"records were read of {DAY}, which was not over yet")
@@ -106,5 +110,5 @@ def event(detail: object = _OURS, **over: Any) -> dict[str, Any]:
     ],
 )
 def test_an_event_of_something_else_names_no_run(wrong: object) -> None:
-    assert run_named_in(event(), ID) == "00f1cbn5g4bb0c01"
-    assert run_named_in(wrong, ID) is None
+    assert read_run_id(event(), ID) == "00f1cbn5g4bb0c01"
+    assert read_run_id(wrong, ID) is None

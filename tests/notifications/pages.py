@@ -17,8 +17,8 @@ from mendq.model.policy import QueueChange
 from mendq.model.queue import Redrive
 from mendq.model.steps import AttachDlq, CreateDlq, SetVisibilityTimeout
 from mendq.notifications import notification
-from mendq.notifications.configuration import Known
-from mendq.notifications.notification import Again, MassSymptom
+from mendq.notifications.configuration import Baseline
+from mendq.notifications.notification import MassSymptom, Redelivery
 from mendq.notifications.sent import NotificationText
 
 NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
@@ -30,7 +30,7 @@ CASE = Case(at=NOW, came_from=None, state=State.PROPOSED, queue_arn=QUEUE_ARN, s
             **_SAMPLES["case"])  # fmt: skip
 TAGS = {f"tag {key}": text for key, text in _SAMPLES["beside"]["tags"].items()}
 THEN = {**ATTRIBUTES, **TAGS, "VisibilityTimeout": "60", "tag mendq": "heal"}
-WELL = Known(NOW - timedelta(days=1), {**THEN, "consumer bill": "timeout 9 s"})
+WELL = Baseline(NOW - timedelta(days=1), {**THEN, "consumer bill": "timeout 9 s"})
 BESIDE: dict[str, Any] = {
     **_SAMPLES["beside"],
     "attributes": ATTRIBUTES,
@@ -47,7 +47,7 @@ def notified(beside: dict[str, Any] | None = None, **over: Any) -> NotificationT
     known = {**BESIDE, **(beside or {})}
     of_queue = {name: known.pop(name) for name in ("attributes", "tags", "event_names")}
     details = notification.CaseDetails(**known, facts=Facts(CASE.queue_arn, **of_queue))
-    return notification.of_case(replace(CASE, **over), details)
+    return notification.describe_case(replace(CASE, **over), details)
 
 
 def section(text: str, heading: str) -> list[str]:
@@ -76,7 +76,7 @@ WHERE = notification.place("123456789012", "us-east-1")
 LONG_AGO = NOW - timedelta(days=9)
 LATE = NOW + timedelta(hours=15)
 WHY = "MessageRejected: Email address is not verified."
-AGAIN = Again("Mendq-DeliverReport", "eu-west-1", "summary/week=2026-W46/summary.json")
+AGAIN = Redelivery("Mendq-DeliverReport", "eu-west-1", "summary/week=2026-W46/summary.json")
 
 
 def every_page() -> dict[str, NotificationText]:
@@ -93,7 +93,7 @@ def every_page() -> dict[str, NotificationText]:
     }
     advised["spans"] = [("tag mendq:max-processing-seconds", 60), ("timeout before", 30)]
     before = QueueChange(NOW - timedelta(hours=2), "SetQueueAttributes", "arn:y", ("Policy",))
-    same = Known(WELL.at, ATTRIBUTES | TAGS)
+    same = Baseline(WELL.at, ATTRIBUTES | TAGS)
     unchanged = {"baselines": (same,), "last_change": last}
     changes = {"last_change": replace(last, earlier=(before,))}
     lately = {**changes, "baselines": (same, replace(WELL, at=LONG_AGO))}
@@ -122,13 +122,15 @@ def every_page() -> dict[str, NotificationText]:
         "what is overridden without a stack": notified({"baselines": ()}, **overridden),
         "messages and an overridden value": notified(**back_and_retained, **overridden),
         "what changed since the scan before": notified(lately, evidence=from_hosts),
-        "a mass symptom": notification.of_mass_symptom(MASS, QUEUES, 40, NOW, WHERE),
-        "a mass symptom among queues that nobody counted": notification.of_mass_symptom(
+        "a mass symptom": notification.describe_mass_symptom(MASS, QUEUES, 40, NOW, WHERE),
+        "a mass symptom among queues that nobody counted": notification.describe_mass_symptom(
             structs.replace(MASS, next_command="aws sqs x"), QUEUES[:4], 0, NOW, WHERE
         ),
-        "a flood of names": notification.of_flood([(FLOODER, 5_000), ("", 2)], NOW, WHERE),
-        "pages held back": notification.of_held_back(
+        "a flood of names": notification.describe_flood([(FLOODER, 5_000), ("", 2)], NOW, WHERE),
+        "pages held back": notification.describe_held_back(
             [FLOODER, "redrive_cycle"], "123456789012", "us-east-1"
         ),
-        "a report not mailed": notification.not_mailed("2026-W46", {"a@example.com": WHY}, AGAIN),
+        "a report not mailed": notification.describe_refused_mail(
+            "2026-W46", {"a@example.com": WHY}, AGAIN
+        ),
     }

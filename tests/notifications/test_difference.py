@@ -11,7 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mendq.notifications.configuration import as_json, configured, differences, in_short
+from mendq.notifications.configuration import (
+    as_json,
+    differences,
+    select_configuration,
+    summarize_value,
+)
 
 WRITTEN = json.loads(Path(__file__).with_name("differences.json").read_text())
 
@@ -38,7 +43,9 @@ def test_documents_deeper_than_anybody_reads_are_compared_as_text(depth: int, be
 
 def test_what_is_configured_is_what_somebody_chose() -> None:
     others = {"QueueArn": "arn", "KmsMasterKeyId": "", "ApproximateNumberOfMessagesDelayed": "0"}
-    assert configured({"VisibilityTimeout": "30", **others}) == {"VisibilityTimeout": "30"}
+    assert select_configuration({"VisibilityTimeout": "30", **others}) == {
+        "VisibilityTimeout": "30"
+    }
 
 
 DOCUMENTS = st.recursive(
@@ -74,13 +81,13 @@ def test_a_document_does_not_differ_from_itself_and_one_member_more_is_always_se
     ],
 )
 def test_in_a_sentence_a_policy_is_a_length_and_a_digest(name: str, text: str, said: str) -> None:
-    assert in_short(name, text).startswith(said)
-    assert len(in_short(name, text)) < 60
+    assert summarize_value(name, text).startswith(said)
+    assert len(summarize_value(name, text)) < 60
 
 
 @given(st.text(), st.text())
 def test_two_policies_are_said_apart(one: str, other: str) -> None:
-    assert (in_short("Policy", one) == in_short("Policy", other)) is (one == other)
+    assert (summarize_value("Policy", one) == summarize_value("Policy", other)) is (one == other)
 
 
 def test_policy_too_deep_to_write_as_json_is_left_to_be_shown_as_text() -> None:

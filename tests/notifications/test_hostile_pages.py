@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mendq.model.case import State
 from mendq.model.policy import QueueChange
 from mendq.notifications import notification, sent
-from mendq.notifications.configuration import Known
+from mendq.notifications.configuration import Baseline
 from mendq.notifications.sent import NotificationText
 from tests.notifications.pages import AGAIN, ATTRIBUTES, CASE, NOW, STEP, notified
 
@@ -65,7 +65,7 @@ BESIDE = st.fixed_dictionaries(
         **dict.fromkeys(("attributes", "tags"), TEXTS),
         **dict.fromkeys(("first", "beyond"), st.lists(MADE, max_size=9)),
         "event_names": st.lists(TEXT, max_size=9),
-        "baselines": st.lists(st.builds(Known, TIMES, TEXTS), max_size=3).map(tuple),
+        "baselines": st.lists(st.builds(Baseline, TIMES, TEXTS), max_size=3).map(tuple),
         "last_change": st.none() | TEXT | CHANGES,
         "spans": st.lists(st.tuples(TEXT, st.integers(1, 10**6)), max_size=7),
         "shown": st.lists(KEYS, max_size=9),
@@ -97,7 +97,7 @@ def assert_in_shape(one: NotificationText) -> set[str]:
 
 
 WIDE = {f"Attribute{n}": "y" * 900 for n in range(60)}
-KNOWN = (Known(NOW, dict.fromkeys(WIDE, "z" * 900)),)
+KNOWN = (Baseline(NOW, dict.fromkeys(WIDE, "z" * 900)),)
 DEEP = {"Policy": '{"a":' * 600 + "1" + "}" * 600}
 
 
@@ -138,10 +138,10 @@ def test_any_text_in_the_other_pages(
     *of_symptom, account = texts
     of = notification.MassSymptom(*of_symptom)
     where = notification.place(account, account)
-    mass = notification.of_mass_symptom(of, names, queues, NOW, where)
-    flood = notification.of_flood([(each, queues) for each in names], NOW, where)
-    for one in (mass, flood, notification.of_held_back(names, account, account)):
+    mass = notification.describe_mass_symptom(of, names, queues, NOW, where)
+    flood = notification.describe_flood([(each, queues) for each in names], NOW, where)
+    for one in (mass, flood, notification.describe_held_back(names, account, account)):
         assert_fit_for_sns(one)
         assert "NEXT" in assert_in_shape(one)
     reasons = dict.fromkeys(names, account)
-    assert_fit_for_sns(notification.not_mailed("2026-W46", reasons, AGAIN))
+    assert_fit_for_sns(notification.describe_refused_mail("2026-W46", reasons, AGAIN))

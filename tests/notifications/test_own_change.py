@@ -6,8 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from mendq.model.own_change import OwnChange
-from mendq.notifications.notification import MassSymptom, of_mass_symptom
-from mendq.notifications.own_change import named_of_many
+from mendq.notifications.notification import MassSymptom, describe_mass_symptom
+from mendq.notifications.own_change import describe_own_changes
 
 NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
 CHANGE = OwnChange(
@@ -24,9 +24,9 @@ EARLIER = replace(
 
 
 def page(*changes: OwnChange) -> str:
-    lines = named_of_many(changes, NOW)
+    lines = describe_own_changes(changes, NOW)
     of = MassSymptom("dlq_messages_arriving", "", "", "", own_changes=lines)
-    return of_mass_symptom(of, [CHANGE.queue_arn], 40, NOW, "here").body
+    return describe_mass_symptom(of, [CHANGE.queue_arn], 40, NOW, "here").body
 
 
 def test_page_about_many_queues_names_the_newest_own_change_and_counts_the_others() -> None:

@@ -19,7 +19,7 @@ from mendq.model.case import State
 from mendq.model.limits import Limits, Timing
 from mendq.model.timeline import build_timeline
 from mendq.notifications import notification, sent
-from mendq.notifications.notification import Again, not_mailed
+from mendq.notifications.notification import Redelivery, describe_refused_mail
 from mendq.notifications.text import plain
 from tests.architecture.aws_commands import mistake_in
 from tests.notifications.pages import AGAIN, CASE, NOW, TRIED, every_page, notified, section
@@ -89,7 +89,7 @@ def test_every_aws_command_is_one() -> None:
 
 @pytest.mark.parametrize("key", [AGAIN.key, "summary/week=x'; rm -rf ~ #/summary.json"])
 def test_a_report_s_key_stays_in_its_place_in_the_command(key: str) -> None:
-    page = not_mailed("x", {"a@b.io": "why"}, Again("f", "eu-west-1", key))
+    page = describe_refused_mail("x", {"a@b.io": "why"}, Redelivery("f", "eu-west-1", key))
     (line,) = (each for each in page.body.splitlines() if "lambda invoke" in each)
     words = shlex.split(line)
     assert words[-1] == "/dev/stdout"

@@ -16,7 +16,7 @@ from typing import Any
 
 from mendq.aws.clients import Pace
 from mendq.aws.queue import ManagedQueue
-from mendq.cases.finding import Scanned, together, waiting
+from mendq.cases.finding import ScanResult, find_waiting, merge_results
 from mendq.catalogue import CATALOGUE
 from mendq.model.facts import Need
 from mendq.model.limits import Consent, Mode, Timing
@@ -127,7 +127,7 @@ class Account:
         return {"MetricDataResults": results}
 
 
-def scanned(worlds: Sequence[World], seconds_ago: float) -> Scanned:
+def scanned(worlds: Sequence[World], seconds_ago: float) -> ScanResult:
     """What a round of the scan tells of all their queues then, the product's own way."""
     now = NOW - timedelta(seconds=seconds_ago)
     for world in worlds:
@@ -140,9 +140,9 @@ def scanned(worlds: Sequence[World], seconds_ago: float) -> Scanned:
     reader = ScanReader(clients, now, Timing(), *no_cases, consent, paces=paces)
     queues = [ManagedQueue(each.arn, each.tags) for world in worlds for each in world.queues]
     detected = [each for each in CATALOGUE if each.name in MEASURED]
-    done = reduce(together, scan(queues, reader, Allowance(), detected), Scanned())
+    done = reduce(merge_results, scan(queues, reader, Allowance(), detected), ScanResult())
     assert not done.failed, done.failed
-    waits = waiting(done.findings, {each.name: each.gives_way_to for each in detected})
+    waits = find_waiting(done.findings, {each.name: each.gives_way_to for each in detected})
     return replace(done, findings=tuple(each for each in done.findings if each not in waits))
 
 

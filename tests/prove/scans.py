@@ -17,7 +17,7 @@ from mendq.aws.clients import Clients, Pace
 from mendq.aws.facts_reader import AN_HOUR
 from mendq.aws.queue import list_managed_queues
 from mendq.cases.case_bucket import CaseBucket
-from mendq.cases.finding import Scanned, together
+from mendq.cases.finding import ScanResult, merge_results
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Symptom
 from mendq.model.facts import Need
@@ -215,7 +215,9 @@ class Rounds:
     waited: list[StandStill] = field(default_factory=list)
     bucket: CaseBucket = field(default_factory=lambda: CaseBucket(cast("Any", _Bucket()), "cases"))
 
-    def round(self, hour: datetime, allowance: Allowance, at: Callable[[float], None]) -> Scanned:
+    def round(
+        self, hour: datetime, allowance: Allowance, at: Callable[[float], None]
+    ) -> ScanResult:
         self.waited = [StandStill() for _ in range(3)]
         rates = (SQS_CALLS_PER_SECOND, LAMBDA_CALLS_PER_SECOND, CLOUDWATCH_CALLS_PER_SECOND)
         both = zip(rates, self.waited, strict=True)
@@ -229,9 +231,9 @@ class Rounds:
         reader = ScanReader(
             clients, NOW, Timing(), *no_cases, consent, paces=Paces(*paces), recalled=known
         )
-        done = Scanned()
+        done = ScanResult()
         for each in scan(managed, reader, allowance):
-            done = reduce(together, (done, each))
+            done = reduce(merge_results, (done, each))
             at(done.queues_scanned / self.many.queues)
         note_answers(Stretch(hour), self.bucket, reader.retained, theirs)
         return done

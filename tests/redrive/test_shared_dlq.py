@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mendq.aws.queue import ManagedQueue
-from mendq.cases.finding import FEW_OTHERS, Finding, named_in, request_about
+from mendq.cases.finding import FEW_OTHERS, Finding, make_request, read_references
 from mendq.heal.batch import heal_findings
 from mendq.heal.gather import name_other_queues
 from mendq.model.limits import Consent, Mode
@@ -119,7 +119,7 @@ def test_an_open_case_then_the_mode_then_the_name_decide_who_speaks() -> None:
 
 def test_what_heal_is_told_of_others_is_read_as_it_was_written() -> None:
     finding = Finding(f"{PREFIX}z", "lost", "", others=_arns("abcde"))
-    assert named_in(json.loads(request_about([finding]))) == [finding.named]
+    assert read_references(json.loads(make_request([finding]))) == [finding.named]
     assert finding.named.more == 2
 
 
@@ -135,7 +135,7 @@ def test_what_heal_is_told_of_others_is_read_as_it_was_written() -> None:
 )
 def test_what_heal_is_told_may_be_anything(document: dict[str, Any]) -> None:
     about = {"queue_arn": f"{PREFIX}z", "symptom": "lost"}
-    for read in named_in({"found": [{**about, **document}]}):
+    for read in read_references({"found": [{**about, **document}]}):
         assert len(read.others) <= FEW_OTHERS
         assert set(read.others) | set(read.open_at) <= {f"{PREFIX}a"}
         assert read.more >= 0

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-from mendq.cases.finding import Scanned
+from mendq.cases.finding import ScanResult
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.batch import BatchResult, heal_findings
@@ -64,10 +64,10 @@ class Scanning:
             paces=Paces(),
         )
 
-    def scan(self, symptoms: Sequence[Symptom] = CATALOGUE) -> Scanned | None:
+    def scan(self, symptoms: Sequence[Symptom] = CATALOGUE) -> ScanResult | None:
         return scan_hourly(self.context(), symptoms)
 
-    def done(self, symptoms: Sequence[Symptom] = CATALOGUE) -> Scanned:
+    def done(self, symptoms: Sequence[Symptom] = CATALOGUE) -> ScanResult:
         """A scan that had something to do."""
         done = self.scan(symptoms)
         assert done is not None

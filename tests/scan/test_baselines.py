@@ -11,7 +11,7 @@ from botocore.exceptions import EndpointConnectionError
 from mendq.cases.baselines import Baselines
 from mendq.catalogue.dlq.dlq_missing import DLQ_MISSING
 from mendq.catalogue.symptom import Symptom
-from mendq.notifications.configuration import Known
+from mendq.notifications.configuration import Baseline
 from tests.scan.scanning import Scanning, an_hour_on, consumed, denied
 from tests.scan.test_scan import measured_queues, slow
 
@@ -26,7 +26,7 @@ def _queue(scanned: Scanning, name: str = "orders", **attributes: str) -> str:
     return queue
 
 
-def _of(scanned: Scanning, queue: str) -> tuple[Known, ...]:
+def _of(scanned: Scanning, queue: str) -> tuple[Baseline, ...]:
     return Baselines(scanned.account.clients.dynamodb, "case_store").of(queue)
 
 

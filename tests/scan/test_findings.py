@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from mendq.cases.finding import (
     MOST_IN_A_CALL,
     Finding,
-    Scanned,
-    added_to,
-    calls_about,
-    named_in,
-    request_about,
-    round_of,
-    share_of_the_day,
-    turn_of,
-    waiting,
+    ScanResult,
+    find_waiting,
+    group_into_calls,
+    make_request,
+    merge_documents,
+    metrics_allowed_until,
+    read_references,
+    scan_order_key,
+    start_of_hour,
 )
 
 NOW = datetime(2026, 11, 16, 9, 30, 5, tzinfo=UTC)
@@ -38,10 +38,12 @@ _JSON = st.recursive(
 
 @given(st.sets(_FINDINGS))
 def test_heal_is_said_each_once_by_symptom_and_never_too_many(findings: set[Finding]) -> None:
-    calls = list(calls_about(sorted(findings)))
+    calls = list(group_into_calls(sorted(findings)))
     assert all(len(each) <= MOST_IN_A_CALL for each in calls)
     assert all(len({finding.symptom for finding in each}) == 1 for each in calls)
-    announced = [named for each in calls for named in named_in(json.loads(request_about(each)))]
+    announced = [
+        named for each in calls for named in read_references(json.loads(make_request(each)))
+    ]
     said, found = ({(e.queue_arn, e.symptom) for e in each} for each in (announced, findings))
     assert (len(announced), said) == (len(findings), found)
 
@@ -54,32 +56,34 @@ def _found(name: str, symptom: str, *sources: str) -> Finding:
 def test_what_gives_way_waits_for_what_is_found_on_the_same_queue_or_its_sources() -> None:
     before = {"late": frozenset({"lost", "slow"}), "lost": frozenset({"slow"})}
     lost, late = _found("a", "lost"), _found("a", "late")
-    assert waiting([late, lost], before) == {late: "lost"}
-    assert waiting([late, lost, _found("a", "slow")], before) == {late: "lost", lost: "slow"}
-    assert waiting([late, _found("b", "lost"), _found("b", "slow", "a")], before) == {
+    assert find_waiting([late, lost], before) == {late: "lost"}
+    assert find_waiting([late, lost, _found("a", "slow")], before) == {late: "lost", lost: "slow"}
+    assert find_waiting([late, _found("b", "lost"), _found("b", "slow", "a")], before) == {
         _found("b", "lost"): "slow"
     }
     of_source = _found("a-dlq", "late", "a")
-    assert waiting([of_source, lost], before) == {of_source: "lost"}
-    assert waiting([of_source, _found("b", "lost")], before) == {}
-    assert waiting([lost, late], {}) == {}
+    assert find_waiting([of_source, lost], before) == {of_source: "lost"}
+    assert find_waiting([of_source, _found("b", "lost")], before) == {}
+    assert find_waiting([lost, late], {}) == {}
 
 
 @given(_JSON)
 def test_a_request_may_be_anything(found: Any) -> None:
-    assert len(named_in({"found": found})) <= MOST_IN_A_CALL
+    assert len(read_references({"found": found})) <= MOST_IN_A_CALL
 
 
 @given(st.lists(_FINDINGS), st.lists(_FINDINGS))
 def test_a_round_of_two_scans_counts_both_and_names_each_finding_once(
     one: list[Finding], other: list[Finding]
 ) -> None:
-    first = Scanned(queues_scanned=3, suspects=2, measured=1, skipped=("a",), findings=tuple(one))
+    first = ScanResult(
+        queues_scanned=3, suspects=2, measured=1, skipped=("a",), findings=tuple(one)
+    )
     stood = {"a": {"backlog": 1}, "b": {"backlog": 2}}
     first = replace(first, queues={"a": {"backlog": 3}, "b": stood["b"]})
-    second = Scanned(queues_scanned=4, suspects=1, measured=1, findings=tuple(other))
+    second = ScanResult(queues_scanned=4, suspects=1, measured=1, findings=tuple(other))
     second = replace(second, queues={"a": stood["a"]})
-    document = added_to(first.document(NOW), second.document(NOW + timedelta(minutes=10)))
+    document = merge_documents(first.document(NOW), second.document(NOW + timedelta(minutes=10)))
     assert document["queues_scanned"] == 7
     assert (document["suspects"], document["measured"]) == (3, 2)
     assert document["skipped_for_budget"] == 1
@@ -90,15 +94,15 @@ def test_a_round_of_two_scans_counts_both_and_names_each_finding_once(
 
 
 def test_a_days_metrics_last_the_day() -> None:
-    shares = [share_of_the_day(20_000, NOW.replace(hour=hour)) for hour in range(24)]
+    shares = [metrics_allowed_until(20_000, NOW.replace(hour=hour)) for hour in range(24)]
     assert shares[0] == 833
     assert shares[-1] == 20_000
     assert shares == sorted(shares)
-    assert share_of_the_day(0, NOW) == 0
+    assert metrics_allowed_until(0, NOW) == 0
 
 
 def test_each_hour_other_queues_come_first() -> None:
     queues = [f"q-{n}" for n in range(50)]
-    hours = [round_of(NOW) + timedelta(hours=n) for n in range(24)]
-    firsts = {min(queues, key=lambda each: turn_of(each, hour)) for hour in hours}
+    hours = [start_of_hour(NOW) + timedelta(hours=n) for n in range(24)]
+    firsts = {min(queues, key=lambda each: scan_order_key(each, hour)) for hour in hours}
     assert len(firsts) > 10

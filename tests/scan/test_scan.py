@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 from msgspec import structs
 
 from mendq.aws.queue import Listing, ManagedQueue
-from mendq.cases.finding import MOST_IN_A_CALL, findings_key, round_of
+from mendq.cases.finding import MOST_IN_A_CALL, findings_key, start_of_hour
 from mendq.cases.pins import Pins
 from mendq.catalogue.dlq.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
 from mendq.catalogue.symptom import DetectedFault, Detection, NotifiedSymptom
@@ -121,7 +121,7 @@ def test_a_round_that_ran_out_of_time_is_resumed_where_it_stopped(
     assert (first.queues_scanned, first.after) == (4, "q-3")
     scanned.remaining_seconds = lambda: 900.0
     if lies:
-        key, client = findings_key(round_of(scanned.account.now)), scanned.account.clients.s3
+        key, client = findings_key(start_of_hour(scanned.account.now)), scanned.account.clients.s3
         client.put_object(Bucket="cases", Key=key, Body=lies)
     scanned.account.later(minutes=10)
     second = scanned.done(symptoms)

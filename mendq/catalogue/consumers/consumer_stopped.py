@@ -14,7 +14,7 @@ from mendq.model.facts import Facts, Need, function_name
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Refusal
 from mendq.notifications.commands import consumers_of
-from mendq.notifications.text import counted, span
+from mendq.notifications.text import format_count, span
 
 
 def detect(facts: Facts) -> DetectedFault | None:
@@ -31,7 +31,7 @@ def detect(facts: Facts) -> DetectedFault | None:
         return None
     name, more = function_name(facts.stopped_consumers[0]), len(facts.stopped_consumers) - 1
     return DetectedFault(
-        f"{counted(measured.now.visible, 'message')} waiting, the oldest for "
+        f"{format_count(measured.now.visible, 'message')} waiting, the oldest for "
         f"{measured.now.oldest_age_seconds:,} s, and none was received in {span(measured.lasted)}: "
         f"the event source mapping of {f'{name} and {more} more' if more else name} is disabled"
     )

@@ -21,7 +21,7 @@ from mendq.model.facts import Facts, LambdaConsumer, Need
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Refusal
 from mendq.notifications.commands import aws_command
-from mendq.notifications.text import counted
+from mendq.notifications.text import format_count
 
 # Lambda tries again by itself; a tenth of all tries is more than a burst.
 THROTTLED_SHARE = 0.1
@@ -36,7 +36,7 @@ def detect(facts: Facts) -> DetectedFault | None:
         return None
     return DetectedFault(
         f"{100 * share:.0f} % of the invocations of {throttled.name} were throttled, and "
-        f"{counted(measured.now.visible, 'message')} waiting, the oldest for "
+        f"{format_count(measured.now.visible, 'message')} waiting, the oldest for "
         f"{measured.now.oldest_age_seconds:,} s"
     )
 

@@ -25,7 +25,7 @@ from mendq.model.plan import Escalate, Ignore, Plan, Refusal, Refuse
 from mendq.model.queue import not_on_fifo, number_in
 from mendq.model.steps import SetReceiveWaitTime
 from mendq.notifications.commands import quotas_command
-from mendq.notifications.text import counted, span
+from mendq.notifications.text import format_count, span
 
 MOST_SECONDS = SetReceiveWaitTime.maximum
 # Receives are paid for, found something or not: ten of these are for nothing where one is not,
@@ -45,7 +45,7 @@ def detect(facts: Facts) -> DetectedFault | None:
         return None
     return DetectedFault(
         f"{empty:,} receives in {span(measured.lasted)} found nothing, while "
-        f"{counted(received, 'message')} came"
+        f"{format_count(received, 'message')} came"
     )
 
 
@@ -87,8 +87,8 @@ def _read(wait_seconds: int, *event_names: str, **over: Any) -> Facts:
 
 
 def _in_vain(empty_receives: int = 60_000, received: int = 6_000, **over: Any) -> Facts:
-    counted = {"empty_receives": empty_receives, "received": received}
-    return standard(**{"ReceiveMessageWaitTimeSeconds": 0, **counted, **over})
+    format_count = {"empty_receives": empty_receives, "received": received}
+    return standard(**{"ReceiveMessageWaitTimeSeconds": 0, **format_count, **over})
 
 
 _RAISED = (SetReceiveWaitTime(0, 20),)

@@ -24,7 +24,7 @@ from mendq.model.queue import (
 )
 from mendq.model.steps import AttachDlq, CreateDlq
 from mendq.notifications.commands import get_attributes, metric_command
-from mendq.notifications.text import counted, span
+from mendq.notifications.text import format_count, span
 
 # People are paged about failing consumers only if there are at least this many messages, and at
 # least this share of them is not finished. A few messages that consumers give back again and again
@@ -61,13 +61,13 @@ def failing_in(facts: Facts) -> DetectedFault | None:
     if deleted == 0 and measured.sent:
         return DetectedFault(
             f"No message was finished in the last {span(measured.lasted)}: consumers received "
-            f"{counted(measured.messages, 'message')} {measured.received:,} times and deleted "
+            f"{format_count(measured.messages, 'message')} {measured.received:,} times and deleted "
             f"none{still_held}"
         )
     return DetectedFault(
         f"{fruitless:,} of {measured.received:,} receives in {span(measured.lasted)} were "
-        f"not followed by a delete{still_held}: {counted(measured.sent, 'message')} arrived, and "
-        f"consumers deleted {deleted:,}"
+        f"not followed by a delete{still_held}: {format_count(measured.sent, 'message')} arrived, "
+        f"and consumers deleted {deleted:,}"
     )
 
 
@@ -292,7 +292,7 @@ def _list_unknowns(facts: Facts, receives: int) -> str:
                 f"{receives}, the highest value that Mendq sets"
             )
     elif measured.has_stopped_finishing:
-        arrived = counted(measured.sent_since_delete, "message")
+        arrived = format_count(measured.sent_since_delete, "message")
         sentences.append(
             f"{arrived} arrived since the last delete, and none was finished: look at the "
             "consumers' log before you approve"
@@ -300,19 +300,19 @@ def _list_unknowns(facts: Facts, receives: int) -> str:
     elif measured.fruitless_receives:
         sentences.append(
             f"F{_say_mean(facts)[1:]}. If consumers give messages back on purpose, approve only if "
-            f"no good message needs more than {counted(receives, 'receive')}"
+            f"no good message needs more than {format_count(receives, 'receive')}"
         )
     if measured.surplus_deletes > 0:
         sentences.append(
-            f"Consumers made {counted(measured.surplus_deletes, 'delete')} more than messages left "
-            "the queue: some messages may have been handled twice, because the visibility timeout "
-            "is too short"
+            f"Consumers made {format_count(measured.surplus_deletes, 'delete')} more than messages "
+            "left the queue: some messages may have been handled twice, because the visibility "
+            "timeout is too short"
         )
     if waiting := facts.visible + facts.in_flight:
         sentences.append(
-            f"{counted(waiting, 'message')} {'waits' if waiting == 1 else 'wait'} now; a message "
-            f"that was already received {counted(receives, 'time')} moves to the DLQ at its next "
-            "receive"
+            f"{format_count(waiting, 'message')} {'waits' if waiting == 1 else 'wait'} now; a "
+            f"message that was already received {format_count(receives, 'time')} moves to the DLQ "
+            "at its next receive"
         )
     return "".join(f". {sentence}" for sentence in sentences)
 
@@ -372,20 +372,20 @@ def _nothing_finished(facts: Facts, measured: Measurement) -> Refusal | None:
     if measured.has_stopped_finishing:
         messages = measured.sent_since_delete if measured.deleted else measured.sent
         since = "since the last delete" if measured.deleted else f"in {span(measured.lasted)}"
-        finished = f"{counted(messages, 'message')} arrived {since}, and none was finished"
+        finished = f"{format_count(messages, 'message')} arrived {since}, and none was finished"
     elif _Counts.of(measured).fails:
         finished = (
-            f"of {counted(measured.sent, 'message')} that arrived in {span(measured.lasted)}, "
+            f"of {format_count(measured.sent, 'message')} that arrived in {span(measured.lasted)}, "
             f"consumers finished {measured.deleted:,}"
         )
     elif lately.fails:
-        arrived = counted(lately.sent, "message")
+        arrived = format_count(lately.sent, "message")
         finished = (
             f"of {arrived} that arrived in the last hour, consumers finished {lately.deleted:,}"
         )
     else:
         return None
-    waiting = counted(facts.visible + facts.in_flight, "message")
+    waiting = format_count(facts.visible + facts.in_flight, "message")
     reason = (
         f"{finished}: its consumers may fail, and a DLQ would take the waiting messages "
         f"({waiting}) and the next ones. Look at the consumers' log. Mendq checks again at the "

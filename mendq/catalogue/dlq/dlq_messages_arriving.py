@@ -25,7 +25,7 @@ from mendq.model.own_change import OwnChange
 from mendq.model.plan import Escalate, Ignore, Refusal
 from mendq.notifications.commands import messages_of
 from mendq.notifications.own_change import rollback_command
-from mendq.notifications.text import counted, span
+from mendq.notifications.text import format_count, span
 
 _NEEDS = frozenset(
     {Need.QUEUE, Need.DLQ_SOURCES, Need.MEASUREMENTS, Need.MOVE_TASKS, Need.OPEN_CASES}
@@ -43,7 +43,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     if not facts.dlq_sources or risen < 1 or measured.messages_arrived <= explained:
         return None
     return DetectedFault(
-        f"{counted(risen, 'more DLQ message')} in {span(measured.lasted)}, "
+        f"{format_count(risen, 'more DLQ message')} in {span(measured.lasted)}, "
         f"{measured.now.visible:,} in all, from {name_first_few(facts.source_arns)}"
     )
 
@@ -78,8 +78,8 @@ def _or_for_want_of_time(facts: Facts) -> str:
     if first is None or first.max_receive_count is None:
         return ""
     return (
-        f". From {first.name} they come after {counted(first.max_receive_count, 'receive')} of "
-        f"{first.visibility_seconds:,} s each: where work takes longer than that, the tag "
+        f". From {first.name} they come after {format_count(first.max_receive_count, 'receive')} "
+        f"of {first.visibility_seconds:,} s each: where work takes longer than that, the tag "
         f"{MAX_PROCESSING_TAG} on {first.name} says so to Mendq"
     )
 

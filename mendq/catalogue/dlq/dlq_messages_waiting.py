@@ -39,7 +39,7 @@ from mendq.model.plan import Plan, Refusal
 from mendq.model.queue import Redrive, parts_of
 from mendq.model.steps import HELD, RedriveMessages, SetMessageRetention
 from mendq.model.tags import REDRIVE_PERMISSION
-from mendq.notifications.text import counted
+from mendq.notifications.text import format_count
 
 _DETECTS_BY = frozenset({Need.QUEUE, Need.DLQ_SOURCES, Need.MEASUREMENTS, Need.SOURCE_CASES})
 
@@ -58,7 +58,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     left = time_left(facts)
     wait = "waits" if facts.visible == 1 else "wait"
     return DetectedFault(
-        f"{counted(facts.visible, 'DLQ message')} {wait}, and {causes} is fixed; "
+        f"{format_count(facts.visible, 'DLQ message')} {wait}, and {causes} is fixed; "
         f"the first expires {left}",
         seconds_left=left.at_least.total_seconds(),
     )

@@ -36,7 +36,7 @@ from mendq.model.metrics import PERIOD, STRETCH, Measurement
 from mendq.model.plan import Plan, Refusal
 from mendq.model.queue import DLQ_SUFFIX, FIFO, MAX_RECEIVE_COUNT, Redrive
 from mendq.model.steps import AttachDlq, CreateDlq
-from mendq.notifications.text import counted, span
+from mendq.notifications.text import format_count, span
 
 RECEIVES_PER_DELETE = 3
 # A receive "in vain" is one that no delete follows. A message that never finishes is received in
@@ -118,12 +118,12 @@ def _why_it_needs_one(facts: Facts) -> str | None:
     measured = facts.measurement
     if measured is None or facts.move_task_running or not _comes_back(facts, measured):
         return None
-    messages = counted(measured.messages, "message")
+    messages = format_count(measured.messages, "message")
     left = measured.now.backlog
     return (
         f"it has no DLQ, and messages come back: in {span(measured.lasted)} consumers received "
-        f"{messages} {counted(measured.received, 'time')} and deleted {measured.deleted:,}; "
-        f"{counted(left, 'message')} {'is' if left == 1 else 'are'} left"
+        f"{messages} {format_count(measured.received, 'time')} and deleted {measured.deleted:,}; "
+        f"{format_count(left, 'message')} {'is' if left == 1 else 'are'} left"
     )
 
 

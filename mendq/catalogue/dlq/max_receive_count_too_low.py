@@ -17,7 +17,7 @@ from mendq.catalogue.symptom import (
 )
 from mendq.model.facts import Facts, Need
 from mendq.model.queue import FEWEST_RECEIVES, MAX_RECEIVE_COUNT
-from mendq.notifications.text import counted
+from mendq.notifications.text import format_count
 
 
 def detect(facts: Facts) -> DetectedFault | None:
@@ -25,7 +25,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     if receives is None or receives >= FEWEST_RECEIVES or not facts.lambda_consumers:
         return None
     return DetectedFault(
-        f"after {counted(receives, 'receive')} a message that "
+        f"after {format_count(receives, 'receive')} a message that "
         f"{facts.lambda_consumers[0].function_arn} did not finish is a DLQ message; AWS advises "
         f"{MAX_RECEIVE_COUNT} or more, because a throttled try counts as well. If the function "
         "gives messages back on purpose, set at least three times its mean number of receives: "

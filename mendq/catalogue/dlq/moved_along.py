@@ -16,7 +16,7 @@ from mendq.model.facts import Facts, LambdaConsumer
 from mendq.model.limits import Mode
 from mendq.model.plan import Plan, Refusal
 from mendq.notifications.commands import aws_command, leaving_first
-from mendq.notifications.text import Section, command_line, counted, plain
+from mendq.notifications.text import Section, command_line, format_count, plain
 
 # The most messages that one ReceiveMessage returns, and the largest Lambda batch of a FIFO queue.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ReceiveMessage.html
@@ -91,9 +91,9 @@ def say_moved_along(facts: Facts) -> str:
         )
     waits = "waits" if along.waiting == 1 else "wait"
     return (
-        f"Up to {counted(along.now, 'good message')} would move to the DLQ with the failing one "
-        f"({along.waiting:,} {waits} now{_grows(along)}): SQS hands out up to {along.batch} of a "
-        "group together and counts the receive for each, whatever maxReceiveCount is. "
+        f"Up to {format_count(along.now, 'good message')} would move to the DLQ with the failing "
+        f"one ({along.waiting:,} {waits} now{_grows(along)}): SQS hands out up to {along.batch} of "
+        "a group together and counts the receive for each, whatever maxReceiveCount is. "
         f"`{leaving_first(facts.queue_arn)}` then sends them back in order, without the failing one"
     )
 
@@ -103,7 +103,7 @@ def say_taken_along(facts: Facts) -> str:
     batch = _largest_batch(facts)
     if batch == 1:
         return "Its function takes one message at a time, so what fails moves to the DLQ alone"
-    good = counted(batch - 1, "good message")
+    good = format_count(batch - 1, "good message")
     return (
         f"A message that fails takes up to {good} of its group along: "
         f"SQS hands out up to {batch} of a group together and counts the receive for each. "
@@ -132,9 +132,9 @@ def section_of_good_messages(facts: Facts) -> tuple[Section, ...]:
     per_group = f"at most {along.batch - 1} per group, because a batch has at most {along.batch}"
     groups = "the number of groups in flight is not known"
     if along.groups is not None:
-        groups = f"{counted(along.groups, 'group')} in flight"
+        groups = f"{format_count(along.groups, 'group')} in flight"
     lines = [
-        f"an upper bound: {per_group}; {groups}, {counted(along.waiting, 'message')} waiting",
+        f"an upper bound: {per_group}; {groups}, {format_count(along.waiting, 'message')} waiting",
         "before: the failing message comes first in its group only if your consumer deletes the",
         "messages that it finished before. If it deletes only whole batches, set batch size 1:",
     ]

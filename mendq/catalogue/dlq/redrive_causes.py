@@ -16,7 +16,7 @@ from mendq.model.names import REDRIVE, role_name
 from mendq.model.policy import Statement, concerns, conditions_of, fits, statements_of
 from mendq.model.queue import partition_of, parts_of, why_unfit_as_dlq
 from mendq.model.tags import ON, REDRIVE_PERMISSION
-from mendq.notifications.text import counted
+from mendq.notifications.text import format_count
 
 # A case of these, at the source, says why its messages die.
 CAUSES = frozenset(
@@ -111,7 +111,7 @@ def why_not_between(
     if source.dlq_arn != dlq.queue_arn:
         return f"{source.queue_arn} does not name it as its DLQ any more"
     if set(source_arns) - {source.queue_arn}:
-        return f"it is the DLQ of {counted(len(source_arns), 'queue')} by now"
+        return f"it is the DLQ of {format_count(len(source_arns), 'queue')} by now"
     if dlq.attributes.get("RedrivePolicy"):
         return "it has a DLQ itself"
     return (

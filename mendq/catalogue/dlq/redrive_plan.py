@@ -29,7 +29,7 @@ from mendq.model.plan import Ignore, Plan, Refusal, Refuse
 from mendq.model.queue import number_in, parts_of
 from mendq.model.steps import HELD, AttributeStep, RedriveMessages, SetMessageRetention
 from mendq.notifications.commands import redrive_preview
-from mendq.notifications.text import counted, span
+from mendq.notifications.text import format_count, span
 
 _SEEN_FIRST = "a person has to see this first"
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
@@ -142,7 +142,7 @@ class RedriveForecast:
         if lasts is None or lasts <= left.at_most:
             return None
         reason = (
-            f"{counted(self.facts.visible, 'message')} would take {span(lasts)} at "
+            f"{format_count(self.facts.visible, 'message')} would take {span(lasts)} at "
             f"{self.per_second:,.2f} a second, while {self.source.deletes_per_second:,.2f} are "
             f"deleted there, and the first expires {left}, kept for 14 days: choose which go, or "
             "send them faster, by hand"
@@ -255,7 +255,7 @@ def _of_the_cause(facts: Facts) -> Iterator[Refusal]:
     if measured is None or any(each.at > measured.since for each in found.fixed):
         return
     if measured.messages_risen >= 1 and measured.messages_arrived >= 1:
-        risen = counted(measured.messages_risen, "message")
+        risen = format_count(measured.messages_risen, "message")
         reason = f"{risen} came since it was fixed: something else kills messages"
         yield Ignore("messages_arrive", reason)
 
@@ -278,4 +278,4 @@ def who_takes(facts: Facts) -> str | None:
 
 
 def _deleted(messages: int) -> str:
-    return counted(messages, "message was", "messages were") + " deleted"
+    return format_count(messages, "message was", "messages were") + " deleted"

@@ -15,7 +15,7 @@ from mendq.catalogue.symptom import (
 )
 from mendq.model.facts import DEDUPLICATION_INTERVAL_SECONDS, Facts, Need
 from mendq.model.metrics import Recent
-from mendq.notifications.text import counted
+from mendq.notifications.text import format_count
 
 
 def detect(facts: Facts) -> DetectedFault | None:
@@ -24,7 +24,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     if not dropped or not is_suspect(facts):
         return None
     return DetectedFault(
-        f"producers send again: SQS dropped {counted(dropped, 'send')} of the last hour as "
+        f"producers send again: SQS dropped {format_count(dropped, 'send')} of the last hour as "
         f"repeated, as it does for {DEDUPLICATION_INTERVAL_SECONDS} s after the first. A message "
         f"may be at work for {facts.visibility_seconds:,} s: one that is sent again meanwhile, but "
         f"after the {DEDUPLICATION_INTERVAL_SECONDS} s, is handled twice"

@@ -24,7 +24,7 @@ from mendq.model.plan import Escalate, Ignore, Plan, Refusal
 from mendq.model.queue import MAX_RECEIVE_COUNT, Redrive, arn_of_dlq
 from mendq.model.steps import AttachDlq, CreateDlq
 from mendq.notifications.commands import messages_of
-from mendq.notifications.text import counted, span
+from mendq.notifications.text import format_count, span
 
 
 def detect(facts: Facts) -> DetectedFault | None:
@@ -39,7 +39,7 @@ def detect(facts: Facts) -> DetectedFault | None:
         return DetectedFault(
             f"{waits}; in {span(measured.lasted)} {measured.received:,} receives led to "
             f"{measured.deleted:,} deletes, one group is in flight, "
-            f"{counted(measured.now.visible, 'message')} waiting"
+            f"{format_count(measured.now.visible, 'message')} waiting"
         )
     still = measured.recent.standstill
     if still is None or not head_is_stuck(measured, facts.visibility_seconds):
@@ -47,10 +47,10 @@ def detect(facts: Facts) -> DetectedFault | None:
     lasted = min(still.lasted, timedelta(seconds=measured.now.oldest_age_seconds))
     return DetectedFault(
         f"{waits}, and was the oldest for the last {span(lasted)}. In that time consumers deleted "
-        f"{counted(still.deleted, 'message')}, and {still.fruitless_receives:,} receives were not "
-        "followed by a delete, as if one message is received after each visibility timeout of "
+        f"{format_count(still.deleted, 'message')}, and {still.fruitless_receives:,} receives were "
+        "not followed by a delete, as if one message is received after each visibility timeout of "
         f"{facts.visibility_seconds:,} s. At least one group is held up; "
-        f"{counted(measured.now.groups_in_flight or 0, 'group')} in flight"
+        f"{format_count(measured.now.groups_in_flight or 0, 'group')} in flight"
     )
 
 

@@ -16,7 +16,7 @@ from mendq.model.limits import Limits
 from mendq.model.metrics import KINDS, LATELY, SURPLUS_MESSAGES
 from mendq.model.plan import Escalate, Refusal
 from mendq.notifications.commands import metric_command
-from mendq.notifications.text import counted
+from mendq.notifications.text import format_count
 
 
 def detect(facts: Facts) -> DetectedFault | None:
@@ -34,9 +34,9 @@ def detect(facts: Facts) -> DetectedFault | None:
     if not now.noisy_groups or not is_old or now.quiet_visible <= most:
         return None
     return DetectedFault(
-        f"SQS counts {counted(now.noisy_groups, 'noisy message group')}; of the others "
+        f"SQS counts {format_count(now.noisy_groups, 'noisy message group')}; of the others "
         f"{now.quiet_visible:,} messages wait, the oldest for {now.quiet_oldest_age_seconds:,} s, "
-        f"and {counted(measured.deleted_lately, 'message')} in all left the queue in the last "
+        f"and {format_count(measured.deleted_lately, 'message')} in all left the queue in the last "
         f"{LATELY.total_seconds() / 60:.0f} minutes"
     )
 

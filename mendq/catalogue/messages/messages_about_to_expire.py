@@ -17,7 +17,7 @@ from mendq.model.metrics import Measurement
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal
 from mendq.model.steps import SetMessageRetention
 from mendq.notifications.commands import consumers_of
-from mendq.notifications.text import counted, span
+from mendq.notifications.text import format_count, span
 
 LONGEST_SECONDS = SetMessageRetention.maximum
 EXPIRING_SHARE = 0.75
@@ -37,7 +37,7 @@ def detect(facts: Facts) -> DetectedFault | None:
         return None
     return DetectedFault(
         f"the oldest message has waited {age:,} s of the {retention:,} s that it is kept; "
-        f"{counted(measured.now.backlog, 'message')} left, {measured.deleted:,} deleted in "
+        f"{format_count(measured.now.backlog, 'message')} left, {measured.deleted:,} deleted in "
         f"{span(measured.lasted)}"
     )
 

@@ -14,7 +14,7 @@ from mendq.model.plan import Escalate, Ignore, Plan, Refusal, Refuse
 from mendq.model.steps import SetVisibilityTimeout
 from mendq.model.tags import MAX_PROCESSING, MAX_VISIBILITY
 from mendq.notifications.commands import metric_command, tag_command
-from mendq.notifications.text import counted
+from mendq.notifications.text import format_count
 
 MAX_PROCESSING_TAG = MAX_PROCESSING.key
 MAX_VISIBILITY_TAG = MAX_VISIBILITY.key
@@ -270,7 +270,7 @@ def over_bounds(
         yield Refuse("over_ceiling", f"{needs}, over the ceiling of {ceiling_seconds:,} s", tag_it)
     if 2 * receives * seconds > facts.retention_seconds:
         reason = (
-            f"{counted(receives, 'receive')} of {seconds:,} s would take more than half "
+            f"{format_count(receives, 'receive')} of {seconds:,} s would take more than half "
             f"of the retention of {facts.retention_seconds:,} s"
         )
         yield Refuse("over_retention", reason)

@@ -29,7 +29,7 @@ from mendq.model.limits import Limits
 from mendq.model.plan import Plan, Refusal
 from mendq.model.steps import LowerVisibilityTimeout, SetVisibilityTimeout
 from mendq.model.tags import MAX_PROCESSING, MAX_VISIBILITY
-from mendq.notifications.text import counted
+from mendq.notifications.text import format_count
 
 LONG_SECONDS = 15 * 60
 # So many times what the slowest run takes, and what is advised.
@@ -56,7 +56,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     return DetectedFault(
         f"the visibility timeout of {seconds:,} s is {seconds / p99_seconds:,.0f} times what 99 of "
         f"100 runs of {name} stay within ({p99_seconds:.1f} s). "
-        f"{counted(measured.fruitless_receives, 'receive')} ended in no delete; "
+        f"{format_count(measured.fruitless_receives, 'receive')} ended in no delete; "
         f"{100 * most_fail:.1f} % of the last hour's runs failed, and the oldest message is "
         f"{oldest_seconds:,} s old: what crashes waits {seconds:,} s before anybody gets it again"
     )

@@ -39,7 +39,7 @@ from mendq.model.metrics import Measurement
 from mendq.model.queue import Redrive
 from mendq.model.steps import SetVisibilityTimeout
 from mendq.model.tags import MAX_PROCESSING, MAX_VISIBILITY
-from mendq.notifications.text import counted, span
+from mendq.notifications.text import format_count, span
 
 _BY_HANDLE = frozenset({"DeleteMessage", "ChangeMessageVisibility"})
 
@@ -66,9 +66,9 @@ def detect(facts: Facts) -> DetectedFault | None:
     came, dead = measured.deleted - surplus, _in_its_dlq(facts)
     often = f" after {measured.received / came:.1f} receives each" if dead and came else ""
     return DetectedFault(
-        f"in {span(measured.lasted)} {counted(came, 'message')} left{often} and "
-        f"{counted(measured.deleted, 'delete')} came, about {surplus:,} too many: messages were "
-        f"handled twice{dead}"
+        f"in {span(measured.lasted)} {format_count(came, 'message')} left{often} and "
+        f"{format_count(measured.deleted, 'delete')} came, about {surplus:,} too many: messages "
+        f"were handled twice{dead}"
     )
 
 
@@ -86,7 +86,7 @@ def _dead_for_want_of_time(facts: Facts, measured: Measurement) -> DetectedFault
     if not died or not dead or longest is None or longest.takes_seconds <= facts.visibility_seconds:
         return None
     return DetectedFault(
-        f"in {span(measured.lasted)} {counted(died, 'message')} left without a "
+        f"in {span(measured.lasted)} {format_count(died, 'message')} left without a "
         f"delete after {measured.fruitless_receives / died:.1f} receives each, while "
         f"{longest.because}{dead}"
     )
@@ -99,8 +99,8 @@ def _in_its_dlq(facts: Facts) -> str:
         return ""
     return (
         f". Its DLQ {dlq.name} holds {dlq.visible:,}: a message goes there after "
-        f"{counted(receives, 'receive')} (maxReceiveCount) of {facts.visibility_seconds:,} s each "
-        "(VisibilityTimeout)"
+        f"{format_count(receives, 'receive')} (maxReceiveCount) of {facts.visibility_seconds:,} s "
+        "each (VisibilityTimeout)"
     )
 
 
@@ -129,8 +129,8 @@ def _dead(tagged: int | None = 40, **over: Any) -> Facts:
     """A standard queue, empty now, of whose messages 300 died after three receives; `over` that."""
     died = {"sent": 1_000, "received": 1_600, "deleted": 700}
     dlq = QueueFacts(DLQ_ARN, {"ApproximateNumberOfMessages": "300"})
-    counted = {"ApproximateNumberOfMessagesNotVisible": 0, "RedrivePolicy": _THREE, "dlq": dlq}
-    return _counted(tagged, **{**died, **counted, **over})
+    format_count = {"ApproximateNumberOfMessagesNotVisible": 0, "RedrivePolicy": _THREE, "dlq": dlq}
+    return _counted(tagged, **{**died, **format_count, **over})
 
 
 def _to(before: int, after: int) -> tuple[SetVisibilityTimeout]:

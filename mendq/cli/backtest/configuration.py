@@ -19,7 +19,7 @@ from mendq.cli.scan.dry_run import MetricBudget
 from mendq.cli.scan.region_scan import RegionScan
 from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.queue import DEFAULTS, number_in, parts_of, to_compact_json
-from mendq.notifications.configuration import configured
+from mendq.notifications.configuration import select_configuration
 
 Tags = Mapping[str, str]
 _FORM = 'what `mendq export` writes, or a list of {"queue_arn", "attributes", "tags"}'
@@ -47,7 +47,7 @@ def read_current_configuration(account: Account) -> Configuration:
         facts = reader.queue(queue_arn, reader.ask(tags_if_readable, queue_arn), needs)
         facts = reader.consumers(facts) if Need.LAMBDA_CONSUMERS in needs else facts
         facts = reader.dlq(facts) if Need.DLQ in needs else facts
-        return replace(facts, attributes=configured(facts.attributes))
+        return replace(facts, attributes=select_configuration(facts.attributes))
 
     return Configuration({each.queue_arn: each.tags for each in region.queues}, look)
 
@@ -73,7 +73,7 @@ class _Known(Struct, frozen=True):
     def texts(self) -> dict[str, str]:
         """As SQS spells them: a policy is its text."""
         given = self.attributes.items()
-        return configured(
+        return select_configuration(
             {k: to_compact_json(v) if isinstance(v, dict) else str(v) for k, v in given}
         )
 

@@ -18,7 +18,7 @@ from mendq.model.names import GAUGES, WHEN_SOMETHING_HAPPENS, OwnMetric
 from mendq.model.prices import Price
 from mendq.model.settings import WORKER
 from mendq.nightly.outcome import NightlyMetric
-from mendq.notifications.text import counted
+from mendq.notifications.text import format_count
 
 MONTH_DAYS = 30
 MONTH_HOURS = 24 * MONTH_DAYS
@@ -160,7 +160,7 @@ def _metrics(stack: BilledStack) -> CostLine:
 def _alarms(stack: BilledStack) -> CostLine:
     every = stack.all("AWS::CloudWatch::Alarm")
     metrics = sum(map(_metrics_of, every))
-    quantity = f"{len(every)} over {counted(metrics, 'metric')}"
+    quantity = f"{len(every)} over {format_count(metrics, 'metric')}"
     because = "a metric each, but of those that compare several; an anomaly band is two more"
     return CostLine("alarms", quantity, because, {prices.ALARM_METRIC_MONTH: metrics})
 

@@ -10,7 +10,7 @@ from mendq.cli.cost.gathered import CostReport
 from mendq.cli.output import Output, make_table
 from mendq.model.prices import DATA_EVENT, REGION
 from mendq.model.queue import parts_of
-from mendq.notifications.text import counted, plain
+from mendq.notifications.text import format_count, plain
 
 _MOST_QUEUES = 20
 _MOST_NAMED = 5
@@ -44,7 +44,7 @@ def _show_stack(out: Output, found: CostReport) -> None:
 
 def _show_choices(out: Output, found: CostReport) -> None:
     calls, arns = list(found.calls.values()), found.queue_arns
-    out.say_heading(f"What seeing the calls of {counted(len(arns), 'queue')} costs")
+    out.say_heading(f"What seeing the calls of {format_count(len(arns), 'queue')} costs")
     shown = make_table("A MONTH", "A TRAIL THAT LOGS", "SYMPTOMS WHOLLY", "IN PART", "BLIND")
     rows = [
         (each.dollars(calls), each.name, sort_symptoms_by_visibility(each, arns))
@@ -71,7 +71,7 @@ def _show_queues(out: Output, found: CostReport) -> None:
     if len(by_price) > _MOST_QUEUES:
         out.say(f"the dearest {_MOST_QUEUES} of {len(by_price):,}; --json has all", "dim")
     if silent := sum(not each.of_the_week for each in by_price):
-        unused = f"SQS counted nothing on {counted(silent, 'queue')} in a week"
+        unused = f"SQS counted nothing on {format_count(silent, 'queue')} in a week"
         out.say(f"{unused}: they seem unused", "dim")
     for line in (
         "at most: a batch of ten is one call, and counts as ten here",

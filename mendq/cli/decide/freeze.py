@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from msgspec.structs import asdict
 
-from mendq.cases.items import FREEZES, NO_REASON, Item, freeze_key, freezes_in
+from mendq.cases.items import FREEZES, NO_REASON, Item, freeze_key, read_freezes
 from mendq.cases.transactions import Table, expression_parameters
 from mendq.cli.account import Account
 from mendq.cli.commands import CASE_STORE, STACK, Kind, command
@@ -27,7 +27,7 @@ def read_freeze_item(account: Account) -> Item:
 def warn_if_frozen(call: Invocation) -> None:
     """A freeze holds Mendq, and not people: they are told, and decide."""
     table = call.account.open_store_if_deployed(Table)
-    for each in freezes_in(table.get(freeze_key())) if table else ():
+    for each in read_freezes(table.get(freeze_key())) if table else ():
         call.out.say(f"changes are {each}. That holds Mendq; this is by your hand", "yellow")
 
 
@@ -64,7 +64,7 @@ def freeze(
     confirm(f"Freeze ({reason})?", yes=yes)
     holds = table.changed(freeze_key(), f"ADD {FREEZES} :one", one=[f"{at} {by} {reason}"]) or {}
     call.out.print_json({"frozen": True, "reason": reason, "by": by, "at": at})
-    for each in freezes_in(holds):
+    for each in read_freezes(holds):
         call.out.say(str(each))
     call.out.say("`mendq thaw` ends it", "cyan")
 
@@ -78,7 +78,7 @@ def thaw(call: Invocation, yes: Yes = False) -> None:
       mendq thaw --yes
     """
     item = read_freeze_item(call.account)
-    for each in freezes_in(item):
+    for each in read_freezes(item):
         call.out.say(str(each))
     if item:
         confirm("Thaw: let Mendq change queues again?", yes=yes)
@@ -86,5 +86,5 @@ def thaw(call: Invocation, yes: Yes = False) -> None:
             raise CommandError(
                 "somebody has just frozen or thawed it: nothing was done; look again"
             )
-    call.out.print_json({"frozen": False, "was": [asdict(each) for each in freezes_in(item)]})
+    call.out.print_json({"frozen": False, "was": [asdict(each) for each in read_freezes(item)]})
     call.out.say("thawed" if item else "it was not frozen", "green" if item else "")

@@ -9,7 +9,7 @@ from rich.text import Text
 from mendq.catalogue import BY_NAME
 from mendq.cli.output import Output
 from mendq.lint.judging import LintFinding, LintResult, LintSeverity, UncheckedPlace
-from mendq.notifications.text import counted, plain, visible
+from mendq.notifications.text import format_count, plain, visible
 
 _STYLES = {LintSeverity.ERROR: "bold red", LintSeverity.WARNING: "bold yellow"}
 
@@ -18,7 +18,7 @@ def show_findings(out: Output, templates: Sequence[LintResult]) -> None:
     """Print each template's findings, what was ignored and what could not be judged."""
     for template in templates:
         out.say_unwrapped(
-            f"{visible(template.file, 300)}: {counted(template.queues, 'queue')}", "bold"
+            f"{visible(template.file, 300)}: {format_count(template.queues, 'queue')}", "bold"
         )
         for finding in template.findings:
             _show_finding(out, finding)
@@ -67,10 +67,14 @@ def _summary(templates: Sequence[LintResult]) -> str:
     severities = [finding.severity for template in templates for finding in template.findings]
     errors = severities.count(LintSeverity.ERROR)
     warnings = len(severities) - errors
-    kinds = f" ({counted(errors, 'error')}, {counted(warnings, 'warning')})" if severities else ""
+    kinds = (
+        f" ({format_count(errors, 'error')}, {format_count(warnings, 'warning')})"
+        if severities
+        else ""
+    )
     ignored = sum(len(template.ignored) for template in templates)
     not_judged = sum(len(template.not_judged) for template in templates)
     return (
-        f"{counted(len(severities), 'finding')}{kinds}, {ignored} ignored, "
-        f"{counted(not_judged, 'place')} not judged"
+        f"{format_count(len(severities), 'finding')}{kinds}, {ignored} ignored, "
+        f"{format_count(not_judged, 'place')} not judged"
     )

@@ -94,7 +94,7 @@ class Alarms(Struct, frozen=True):
 
     def _check_alarm(self, alarm: Alarm, status: Status) -> Check:
         """Return the check: since when the alarm rings, its command, its log and its page."""
-        description = commands.read(alarm.get("AlarmDescription", ""))
+        description = commands.parse_alarm_description(alarm.get("AlarmDescription", ""))
         when, command, page = description or ("", "", ALARMS_PAGE)
         text = f"has rung for {format_age(alarm['StateUpdatedTimestamp'], self.now)}"
         if when:
@@ -134,5 +134,5 @@ def _is_about_mendq(alarm: Alarm) -> bool:
 
     Alarms about queues name another command first.
     """
-    description = commands.read(alarm.get("AlarmDescription", ""))
+    description = commands.parse_alarm_description(alarm.get("AlarmDescription", ""))
     return description is not None and description[1].startswith(commands.DOCTOR)

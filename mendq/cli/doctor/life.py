@@ -21,7 +21,7 @@ from mendq.aws.clients import is_closed
 from mendq.aws.errors import PASSING, code_of, is_denied
 from mendq.cases import items
 from mendq.cases.case_bucket import CaseBucket
-from mendq.cases.finding import Scanned
+from mendq.cases.finding import ScanResult
 from mendq.cases.transactions import Table
 from mendq.cli.account import Account
 from mendq.cli.decide.freeze import read_freeze_item
@@ -131,7 +131,7 @@ def check_probe(account: Account, now: datetime) -> Iterator[Check]:
 
 def check_freeze(account: Account) -> Iterator[Check]:
     """Yield one check: has an operator frozen all changes?"""
-    freezes = "; ".join(str(freeze) for freeze in items.freezes_in(read_freeze_item(account)))
+    freezes = "; ".join(str(freeze) for freeze in items.read_freezes(read_freeze_item(account)))
     if freezes:
         yield Check("freeze", Status.WARN, freezes, "mendq thaw")
     else:
@@ -235,7 +235,9 @@ def read_last_scans(account: Account) -> Iterator[tuple[HourlyScan, str | None]]
     newest_hour = datetime.fromisoformat(item["round"]["S"])
     for hour in (newest_hour, newest_hour - AN_HOUR):
         # The newest scan has no findings in the bucket before its first run has ended.
-        with suppress(account.clients.s3.exceptions.NoSuchKey, ValidationError, *items.NOT_OURS):
+        with suppress(
+            account.clients.s3.exceptions.NoSuchKey, ValidationError, *items.DECODE_ERRORS
+        ):
             last_queue = None
             if hour == newest_hour and "done" not in item:
                 last_queue = items.text_in(item, "after")
@@ -254,7 +256,7 @@ def check_scan(scan: HourlyScan | None, account: Account, now: datetime) -> Chec
             return Check("scan", Status.WARN, text, "ask again in an hour")
         return Check("scan", Status.FAIL, text, log_remedy)
     text = f"the last round was {format_age(scan.at, now)} ago: {scan.summary}"
-    if Scanned(scan.queues_scanned, scan.gone, scan.unseen).is_blind:
+    if ScanResult(scan.queues_scanned, scan.gone, scan.unseen).is_blind:
         text += "; nothing could be seen of any queue"
         return Check("scan", Status.FAIL, text, log_remedy)
     if now - scan.at >= SCAN_WITHIN:

@@ -32,7 +32,7 @@ from mendq.cli.look.export import replace_if_changed, require_place
 from mendq.cli.output import Output, make_table, shorten_list
 from mendq.model.limits import Mode
 from mendq.notifications.announcements import NOTIFICATIONS_PER_HOUR
-from mendq.notifications.text import counted
+from mendq.notifications.text import format_count
 
 # What decides about failed calls, but for what is measured or stands in a case store.
 _RIGHTS = QUEUE | {
@@ -85,7 +85,9 @@ def backtest(  # noqa: PLR0913, PLR0917 - each is one option of the command
     with tempfile.TemporaryDirectory(prefix="mendq-backtest-") as name:
         with call.out.show_waiting(f"reading {trail} from {first} to {last}"):
             code, found = run(arguments, Path(name), aws)
-        with call.out.show_waiting(f"deciding about {counted(len(found.incidents), 'incident')}"):
+        with call.out.show_waiting(
+            f"deciding about {format_count(len(found.incidents), 'incident')}"
+        ):
             this = Backtest(given or read_current_configuration(call.account))
             judged = list(this.judged(found.incidents))
         for week in found.weeks:
@@ -134,7 +136,7 @@ def _show(out: Output, judged: Sequence[JudgedIncident], document: Mapping[str, 
             modes[line].append(str(mode))
         out.say_labelled([(", ".join(of), "cyan", line) for line, of in modes.items()])
     if alone:
-        out.say_heading(f"Left alone: {counted(len(alone), 'queue')}")
+        out.say_heading(f"Left alone: {format_count(len(alone), 'queue')}")
     for why in dict.fromkeys(alone.values()):
         queues = [_name(arn) for arn in alone if alone[arn] == why]
         out.say_indented(f"{shorten_list(queues, _MOST_NAMED)}: {why}")
@@ -155,7 +157,7 @@ def _show(out: Output, judged: Sequence[JudgedIncident], document: Mapping[str, 
 
 def _how_many(judged: Sequence[JudgedIncident]) -> str:
     calls = sum(each.incident.failed_calls for each in judged)
-    return f"{counted(len(judged), 'incident')} of {counted(calls, 'failed call')}"
+    return f"{format_count(len(judged), 'incident')} of {format_count(calls, 'failed call')}"
 
 
 def _name(queue_arn: str) -> str:

@@ -19,7 +19,7 @@ from mendq.cli.doctor.visibility import NEVER_SEEN, UNCONFIRMED, SymptomVisibili
 from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import LabelledLine, Output, make_table, shorten_list
-from mendq.notifications.text import command_line, counted, plain
+from mendq.notifications.text import command_line, format_count, plain
 
 _STYLES = {
     Status.OK: "green",
@@ -77,7 +77,7 @@ def print_verdict(out: Output, checks: Sequence[Check], where: str) -> None:
         f"{statuses.count(status)} {status.upper()}" for status in kinds if status is not Status.OK
     ]
     verdict = ", ".join(problems) or "all well"
-    out.say(f"{verdict} in {counted(len(checks), 'check')}: {where}", _STYLES[kinds[0]])
+    out.say(f"{verdict} in {format_count(len(checks), 'check')}: {where}", _STYLES[kinds[0]])
 
 
 def print_findings(out: Output, doctor: Doctor, *, verbose: bool) -> None:

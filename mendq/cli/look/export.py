@@ -22,7 +22,7 @@ from mendq.cli.invocation import Invocation, parse_folder
 from mendq.cli.queues import managed_queues
 from mendq.model.json_text import to_json
 from mendq.model.queue import parse_json_object
-from mendq.notifications.configuration import configured
+from mendq.notifications.configuration import select_configuration
 
 DOCUMENTS = ("Policy", "RedrivePolicy", "RedriveAllowPolicy")
 
@@ -68,7 +68,7 @@ def export(
 
 def document_text(queue: ManagedQueue, attributes: Mapping[str, str]) -> str:
     """Stable: keys in order, JSON attributes parsed, no counter, no clock, only ASCII."""
-    chosen: dict[str, Any] = dict(configured(attributes))
+    chosen: dict[str, Any] = dict(select_configuration(attributes))
     for name in DOCUMENTS:
         if name in chosen:
             chosen[name] = parse_json_object(chosen[name]) or chosen[name]

@@ -28,8 +28,8 @@ from mendq.cli.undo.answers import group_by_case
 from mendq.model.evidence import to_text
 from mendq.model.facts import Facts
 from mendq.model.policy import QueueChange
-from mendq.notifications.configuration import Known, differences
-from mendq.notifications.queue_lines import change_line, described
+from mendq.notifications.configuration import Baseline, differences
+from mendq.notifications.queue_lines import change_line, describe_configuration
 from mendq.notifications.text import moment
 
 # So long CloudTrail's event history goes back.
@@ -74,7 +74,9 @@ def history(call: Invocation, queue: QueueName) -> None:
             call.out.say_indented(line)
 
 
-def _stands(baselines: Sequence[Known], now: Mapping[str, str], since: Sequence[str] | None) -> str:
+def _stands(
+    baselines: Sequence[Baseline], now: Mapping[str, str], since: Sequence[str] | None
+) -> str:
     if not now:
         return "the queue is gone, or was never there"
     if since is None:
@@ -93,10 +95,10 @@ def _now(account: Account, arn: str) -> dict[str, str]:
     }
     enabled, stopped = consumers_behind(mappings, seconds)
     consumers: Any = {"lambda_consumers": enabled, "stopped_consumers": stopped}
-    return described(Facts(arn, queue.attributes, tags, **consumers))
+    return describe_configuration(Facts(arn, queue.attributes, tags, **consumers))
 
 
-def _of_baselines(baselines: Sequence[Known]) -> Iterator[Event]:
+def _of_baselines(baselines: Sequence[Baseline]) -> Iterator[Event]:
     then: Mapping[str, str] = {}
     for each in reversed(baselines):
         says = ["a scan found it well with:", *differences(then, each.attributes)]

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from mendq.cases.finding import Finding, Scanned
+from mendq.cases.finding import Finding, ScanResult
 from mendq.catalogue import BY_NAME
 from mendq.catalogue.dlq.time_left import most_urgent_first
 from mendq.cli.account import Account
@@ -32,7 +32,7 @@ from mendq.cli.scan.region_scan import (
 )
 from mendq.model.prices import METRIC_ASKED
 from mendq.model.queue import arn_of, arn_of_name, parts_of
-from mendq.notifications.text import counted, plain
+from mendq.notifications.text import format_count, plain
 
 _MOST_NAMED = 4
 # Where AWS lists queues by their tags alone.
@@ -136,7 +136,7 @@ def _of_region(
     if html is not None:
         require_place(html)
     purse = MetricBudget(_USUAL_METRICS if metrics is None else metrics)
-    this, scanned = RegionScan(call.account, datetime.now(UTC), purse, patterns), Scanned()
+    this, scanned = RegionScan(call.account, datetime.now(UTC), purse, patterns), ScanResult()
     with call.out.show_waiting("listing the queues"):
         number = len(this.queues)
     with call.out.show_progress("looking at queues", number) as come_to:
@@ -155,7 +155,7 @@ def _of_region(
     return Exit.FAILED if scanned.is_blind else Exit.NOT_FOUND if this.absent else Exit.DONE
 
 
-def _show(out: Output, this: DryRun, scanned: Scanned, would: dict[Finding, WouldDo]) -> None:
+def _show(out: Output, this: DryRun, scanned: ScanResult, would: dict[Finding, WouldDo]) -> None:
     if would:
         show_findings(out, would)
     elif not this.queues:
@@ -184,11 +184,11 @@ def _show(out: Output, this: DryRun, scanned: Scanned, would: dict[Finding, Woul
 
 
 def _show_region(
-    out: Output, this: RegionScan, scanned: Scanned, would: dict[Finding, WouldDo]
+    out: Output, this: RegionScan, scanned: ScanResult, would: dict[Finding, WouldDo]
 ) -> None:
     for severity, of_it in groupby(sort_worst_first(would), rate_severity):
         findings = {each: would[each] for each in of_it}
-        out.say_heading(f"{severity.capitalize()}: {counted(len(findings), 'finding')}")
+        out.say_heading(f"{severity.capitalize()}: {format_count(len(findings), 'finding')}")
         show_findings(out, findings, _MOST_ALIKE)
     not_seen = this.not_seen(scanned)
     if not would:
@@ -201,7 +201,7 @@ def _show_region(
     an_hour = estimate_monthly_dollars(this.metrics_an_hour(scanned, would))
     out.say(
         f"{this.account.account_id}, {this.account.region}: "
-        f"{counted(scanned.queues_scanned, 'queue')}, {counted(len(would), 'finding')}, "
+        f"{format_count(scanned.queues_scanned, 'queue')}, {format_count(len(would), 'finding')}, "
         f"{len(not_seen):,} not judged wholly; {this.purse.spent:,} metrics asked "
         f"for: ${METRIC_ASKED.of(this.purse.spent):,.4f}"
     )
@@ -214,7 +214,7 @@ def _show_region(
     out.say("nothing was changed")
 
 
-def _none_found(this: RegionScan, scanned: Scanned, not_seen: Collection[str]) -> str:
+def _none_found(this: RegionScan, scanned: ScanResult, not_seen: Collection[str]) -> str:
     """Says so of nothing that could not be judged."""
     if not this.queues:
         return "no queue was looked at" if not_seen else "there is no queue"

@@ -46,10 +46,10 @@ from mendq.model.steps import CreateDlq, Owner, stays
 from mendq.model.timeline import build_timeline
 from mendq.notifications.change_lines import DELETES, RETENTION
 from mendq.notifications.commands import mendq_command
-from mendq.notifications.configuration import as_json, configured, differences
+from mendq.notifications.configuration import as_json, differences, select_configuration
 from mendq.notifications.next_steps import next_step, with_code
-from mendq.notifications.queue_lines import BESIDE, bars, so_far
-from mendq.notifications.text import command_line, counted, plain, value
+from mendq.notifications.queue_lines import BESIDE, draw_bars, timeline_lines
+from mendq.notifications.text import command_line, format_count, plain, value
 from mendq.redrive.progress import RedriveProgress
 
 _MOST_VALUE = 300
@@ -113,7 +113,7 @@ class Whole(Struct, frozen=True):
             and {"since": to_text(hold_up.since), "code": hold_up.code, "reason": hold_up.reason},
             "evidence": dict(self.case.evidence),
             "transitions": [each.document() for each in self.transitions],
-            "facts": None if self.facts is None else configured(self.facts),
+            "facts": None if self.facts is None else select_configuration(self.facts),
             "queue_exists": self.now is not None,
             "difference": list(self.difference),
             "new_access": self.new_access,
@@ -188,7 +188,7 @@ def print_whole(out: Output, whole: Whole) -> None:
         out.say_heading("Facts from before")
         shown = {
             plain(name, 64): as_json(name, text, _MOST_VALUE) or value(text, _MOST_VALUE)
-            for name, text in configured(whole.facts).items()
+            for name, text in select_configuration(whole.facts).items()
         }
         out.say_labelled((name, "", text) for name, text in shown.items())
     if (step := whole.next_step)["sentence"]:
@@ -254,7 +254,7 @@ def _timeline(out: Output, whole: Whole) -> None:
     out.say_heading("Timeline (UTC)")
     moved = {(str(each.state), each.at): each for each in whole.transitions}
     points = build_timeline(whole.transitions, whole.timing, is_whole=True)
-    for point, (when, said) in zip(points, so_far(points, _MOST_VALUE), strict=True):
+    for point, (when, said) in zip(points, timeline_lines(points, _MOST_VALUE), strict=True):
         each = moved.get((point.what, point.at))
         out.say_labelled([(when, STYLES.get(each.state, "dim") if each else "dim", said)], indent=0)
         if each:
@@ -262,7 +262,7 @@ def _timeline(out: Output, whole: Whole) -> None:
             out.say_indented(with_code(each))
     if spans := spans_of(whole.transitions):
         out.say_heading("Time that consumers need, and have")
-        out.say_labelled((what, "", bar) for what, bar in bars(spans))
+        out.say_labelled((what, "", bar) for what, bar in draw_bars(spans))
 
 
 def _evidence(out: Output, evidence: Mapping[str, Any]) -> None:
@@ -270,7 +270,7 @@ def _evidence(out: Output, evidence: Mapping[str, Any]) -> None:
     if not evidence.get("failed_calls"):
         out.say(f"seen by a scan at {evidence.get('first_at')}; no call failed")
         return
-    out.say(counted(evidence["failed_calls"], "failed call"))
+    out.say(format_count(evidence["failed_calls"], "failed call"))
     for which in ("first", "last"):
         request_id = evidence.get(f"{which}_request_id")
         out.say(f"{which:5} {evidence.get(f'{which}_at')}, request {request_id}")

@@ -26,7 +26,7 @@ from mendq.model.evidence import to_text
 from mendq.model.json_text import to_json
 from mendq.model.metrics import series_of
 from mendq.model.queue import on_fifo, parts_of
-from mendq.notifications.text import counted
+from mendq.notifications.text import format_count
 
 SCHEMA = 1
 AROUND = timedelta(hours=1)
@@ -62,7 +62,7 @@ def support_bundle(
     replace_if_changed(path, to_json(bundle, indent=2) + "\n")
     number, unknown = len(bundle["requests"]), bundle["not_known"]
     call.out.print_json({"file": str(path.resolve()), "requests": number, "not_known": unknown})
-    call.out.say(f"{path}: {counted(number, 'request')}, no message bodies")
+    call.out.say(f"{path}: {format_count(number, 'request')}, no message bodies")
     for line in unknown:
         call.out.say(line, "yellow")
 
@@ -73,7 +73,7 @@ def _bundle(call: Invocation, whole: Whole, now: datetime) -> dict[str, Any]:
     more = case.evidence["failed_calls"] - len(requests)
     are_old = any(now - datetime.fromisoformat(each["at"]) > OLD for each in requests)
     unknown = {
-        f"{counted(more, 'failed call')} more: see the trail's log files": more > 0,
+        f"{format_count(more, 'failed call')} more: see the trail's log files": more > 0,
         "no failed call is known in full: the case says what it stands on": not requests,
         f"there are requests older than {OLD.days} days: AWS may not find them any more": are_old,
         "the queue is gone: see the facts from before in the case": whole.now is None,

@@ -46,7 +46,7 @@ from mendq.cli.invocation import Invocation
 from mendq.cli.queues import QueueName, require_queue, resolve_queue_arn
 from mendq.model.facts import Facts, QueueFacts
 from mendq.model.metrics import Points
-from mendq.notifications.text import counted
+from mendq.notifications.text import format_count
 
 # So often an alarm may have rung in the two weeks that it is sized by: once a week.
 MOST_RINGS = 2
@@ -94,7 +94,7 @@ def size_alarm(points: Points, least: float) -> SizedAlarm:
         PERIODS, WIDTHS if highest > least and share >= LEAST_SHARE else ()
     ):
         if (rings := _rings(points, periods, width)) <= MOST_RINGS:
-            often = f"{counted(rings, 'time')} in the last two weeks, by the mean of each hour"
+            often = f"{format_count(rings, 'time')} in the last two weeks, by the mean of each hour"
             return SizedAlarm(f"it would have rung {often}", periods, width)
     threshold = round(max(least, highest + MARGIN * pstdev(values or [0])))
     why = f"no band fits what CloudWatch has: {share:.0%} of two weeks, and {highest:,.0f} at most"

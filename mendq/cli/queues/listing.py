@@ -19,7 +19,7 @@ from mendq.cli.invocation import Invocation
 from mendq.cli.output import Output, format_minute, shorten_list
 from mendq.model.evidence import to_text
 from mendq.model.queue import parts_of
-from mendq.notifications.text import counted, plain
+from mendq.notifications.text import format_count, plain
 
 _STYLES = {"heal": "green", "propose": "cyan"}
 _INDENT = len("observe") + 2
@@ -57,7 +57,9 @@ def queues(call: Invocation) -> Exit:
     for line in failed.values():
         call.out.say(line, "red")
     off = shorten_list([parts_of(each).name for each in listing.off])
-    call.out.say(counted(len(found), "managed queue") + (f"; off by tag: {off}" if off else ""))
+    call.out.say(
+        format_count(len(found), "managed queue") + (f"; off by tag: {off}" if off else "")
+    )
     return Exit.FAILED if failed else Exit.DONE
 
 

@@ -24,7 +24,7 @@ from mendq.cli.redrive.work import look_at
 from mendq.model.evidence import to_text
 from mendq.model.facts import Facts
 from mendq.model.queue import is_quarantine, parse_redrive_policy, parts_of
-from mendq.notifications.text import counted, plain
+from mendq.notifications.text import format_count, plain
 from mendq.redrive.message_groups import MessageGroup, group_messages, outline
 from mendq.redrive.messages import Message
 
@@ -122,17 +122,22 @@ class _Sample(Struct, frozen=True):
             times = f"{receives} x {self.source.visibility_seconds} s"
             since = self.now - timedelta(seconds=receives * self.source.visibility_seconds)
             if early := sum((each.first_received_at or each.sent_at) > since for each in died):
-                said = f"{counted(early, 'message')} died sooner than {times} after a receive"
+                said = f"{format_count(early, 'message')} died sooner than {times} after a receive"
                 yield f"{said}, maxReceiveCount visibility timeouts: they were given back early"
             if late := len(died) - early:
-                said = f"{counted(late, 'message')} may have died for want of time or of errors"
+                said = (
+                    f"{format_count(late, 'message')} may have died for want of time or of errors"
+                )
                 yield f"{said}: more than {times} have passed; see `mendq scan --dry-run`"
 
 
 def _show(out: Output, found: dict[str, Any]) -> None:
     dlq, *sources = (parts_of(each).name for each in (found["queue_arn"], *found["source_arns"]))
     out.say(f"{dlq} <- {shorten_list(sources) or 'no queue names it as its DLQ'}", "bold")
-    about, said = counted(found["messages"], "message"), "given back at once, a receive more each"
+    about, said = (
+        format_count(found["messages"], "message"),
+        "given back at once, a receive more each",
+    )
     out.say(f"about {about}, {found['sampled']:,} looked at: {said}")
     times = {name[:-3].replace("_", " "): at for name, at in found.items() if name.endswith("_at")}
     times |= {f"{each} expires": at for each, at in found["expire_first"].items()}

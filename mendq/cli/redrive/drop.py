@@ -14,7 +14,7 @@ from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.redrive.work import Act, MayGo, Work
 from mendq.model.evidence import to_text
 from mendq.model.json_text import to_json
-from mendq.notifications.text import counted
+from mendq.notifications.text import format_count
 from mendq.redrive.messages import Message, MoveResult, NotMoved, quarantine_reason
 from mendq.redrive.mover import MessageMover
 
@@ -27,7 +27,7 @@ class Drop(Work, frozen=True):
     done, said, doing = "dropped", "dropped", "dropping"
 
     def question(self, chosen: int) -> str:
-        going = counted(self.choice.going(chosen), "message")
+        going = format_count(self.choice.going(chosen), "message")
         return f"Write {going} to {self.file}, and delete them from {self.route.messages.name}?"
 
     @contextmanager

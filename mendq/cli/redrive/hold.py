@@ -22,7 +22,7 @@ from mendq.model.case import Case
 from mendq.model.plan import owner_of_case
 from mendq.model.queue import parts_of
 from mendq.model.steps import Owner
-from mendq.notifications.text import counted
+from mendq.notifications.text import format_count
 from mendq.redrive.progress import RedriveProgress, Stage
 from mendq.redrive.store import CLAIM_SECONDS, RedriveStore
 
@@ -119,8 +119,8 @@ def progress_lines(progress: RedriveProgress) -> Iterator[LabelledLine]:
     yield "stage", "cyan", f"{stage} since {since}"
     if stage is Stage.SOAK and current.soak_ends_at is not None:
         yield "soak", "dim", f"until {format_minute(current.soak_ends_at)}"
-    stages = counted(current.number + (current.moved > 0), "stage")
-    sent = f"{counted(progress.moved, 'message')} sent back in {stages}"
+    stages = format_count(current.number + (current.moved > 0), "stage")
+    sent = f"{format_count(progress.moved, 'message')} sent back in {stages}"
     yield "sent", "dim", f"{sent}, {current.moved:,} of at most {current.size:,} in this"
     yield "came back", "dim", f"{progress.returned:,}, {progress.quarantined:,} are in quarantine"
     if progress.rate_per_second:

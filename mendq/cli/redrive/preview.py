@@ -15,7 +15,7 @@ from mendq.catalogue.dlq.time_left import left_of
 from mendq.cli.output import Output, make_table
 from mendq.cli.redrive.route import Route
 from mendq.model.queue import parts_of
-from mendq.notifications.text import counted, plain, value
+from mendq.notifications.text import format_count, plain, value
 from mendq.redrive.first_in_group import GroupInDlq, UnclearGroup, find_unclear_groups
 from mendq.redrive.message_filter import Judgement, MessageFilter, literal
 from mendq.redrive.messages import REDRIVEN, Message
@@ -137,10 +137,12 @@ def print_preview(out: Output, tally: Tally, limit: int | None) -> None:
     to = "deleted" if route.leads_nowhere else route.source.name
     out.say(f"{route.messages.name} -> {to}", "bold")
     first = "" if limit is None or limit >= chosen else f", the first {limit:,} go"
-    out.say(f"{counted(seen, 'message')} seen, {counted(chosen, 'matches', 'match')}{first}")
+    out.say(
+        f"{format_count(seen, 'message')} seen, {format_count(chosen, 'matches', 'match')}{first}"
+    )
     if hidden := route.hidden(seen):
         # They may match as well, and nobody can look at them now.
-        seconds = counted(route.messages.visibility_seconds, "second")
+        seconds = format_count(route.messages.visibility_seconds, "second")
         words = "more are hidden, in somebody else's hand, and can be seen again when that is over"
         out.say(f"{hidden:,} {words}, {seconds} after they were received as a rule", "yellow")
     if tally.oldest_at is not None:
@@ -177,17 +179,17 @@ def _groups(out: Output, tally: Tally) -> None:
 
 
 def _of_what_stays(tally: Tally) -> Iterable[str]:
-    name, judged = tally.route.messages.name, counted(tally.judged, "message")
+    name, judged = tally.route.messages.name, format_count(tally.judged, "message")
     for group_id, first_id in islice(tally.staying_first.items(), _MOST_ROWS):
         yield f"the first message of group {value(group_id, _WIDEST)} stays here: {first_id}"
     if (more := len(tally.staying_first) - _MOST_ROWS) > 0:
-        yield f"and the first message of {counted(more, 'more group')}"
+        yield f"and the first message of {format_count(more, 'more group')}"
     for way, missing in tally.missing.items():
         yield f"{way} is missing in {missing:,} of {judged}"
     for error, failed in tally.errors.most_common(_MOST_ERRORS):
         yield f"the filter could not be evaluated for {failed:,} of {judged}: {plain(error, 200)}"
     for source_arn, others in tally.others.most_common(_MOST_ROWS):
-        messages, stay = counted(others, "message"), f"{_it(others)} here"
+        messages, stay = format_count(others, "message"), f"{_it(others)} here"
         if source_arn:
             queue = plain(source_arn.rpartition(":")[2], _WIDEST)
             why = "is there" if tally.route.takes_the_place else f"shares {name}"
@@ -217,7 +219,7 @@ def print_unclear_groups(out: Output, tally: Tally, command: str) -> None:
         all_but_one = f"{its_own} && message_id != 'ID'"
         out.say_command(f"{redrive} --where {quote(all_but_one)}")
     if (more := len(tally.unclear_groups) - _MOST_UNCLEAR) > 0:
-        out.say(f"and {counted(more, 'more group')}", "yellow")
+        out.say(f"and {format_count(more, 'more group')}", "yellow")
 
 
 def _it(messages: int, one: str = "stays", many: str = "stay") -> str:
@@ -227,8 +229,12 @@ def _it(messages: int, one: str = "stays", many: str = "stay") -> str:
 def _of_what_goes(tally: Tally) -> Iterable[str]:
     if not tally.chosen:
         return
-    route, source, messages = tally.route, tally.route.source, counted(len(tally.chosen), "message")
-    groups = counted(len(tally.groups), "group")
+    route, source, messages = (
+        tally.route,
+        tally.route.source,
+        format_count(len(tally.chosen), "message"),
+    )
+    groups = format_count(len(tally.groups), "group")
     if route.leads_nowhere:
         yield "what is deleted is in the file alone: nothing brings it back into a queue by itself"
         if route.messages.is_fifo:

@@ -26,7 +26,7 @@ from mendq.cli.redrive.hold import held
 from mendq.cli.redrive.preview import Tally
 from mendq.cli.redrive.route import Route, route_from, route_to
 from mendq.cli.redrive.work import Act, Work
-from mendq.notifications.text import counted, span
+from mendq.notifications.text import format_count, span
 from mendq.redrive.messages import RedriveMarker
 from mendq.redrive.mover import Destination
 
@@ -103,14 +103,14 @@ class SendBack(Work, frozen=True):
         lasts = timedelta(seconds=going / rate)
         left = left_of(oldest_at, self.route.messages.retention_seconds, self.now)
         if lasts > left.at_most:
-            line = f"{counted(going, 'message')} at {rate:g} a second take {span(lasts)}"
+            line = f"{format_count(going, 'message')} at {rate:g} a second take {span(lasts)}"
             why = f"{line}, and the oldest expires {left}: raise --rate or choose fewer"
             raise CommandError(why, error_code="redrive_too_slow")
 
     def question(self, chosen: int) -> str:
         rate, limit, waiting = self.choice.per_second, self.choice.limit, self.route.messages
         speed = "as fast as it goes" if rate is None else f"{rate:g} a second"
-        messages = counted(self.choice.going(chosen), "message")
+        messages = format_count(self.choice.going(chosen), "message")
         if self.choice.leave_first:
             back = f"Send {messages} back to {self.route.source.name} in their order, {speed}"
             return f"{back}, and leave the first message of each group in {waiting.name}?"

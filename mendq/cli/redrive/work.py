@@ -24,7 +24,7 @@ from mendq.cli.output import confirm
 from mendq.cli.redrive.choice import Choice
 from mendq.cli.redrive.preview import Tally, print_preview, print_unclear_groups
 from mendq.cli.redrive.route import Route, remedy, with_remedies
-from mendq.notifications.text import counted, plain
+from mendq.notifications.text import format_count, plain
 from mendq.redrive.messages import REDRIVEN, Message, MoveResult
 from mendq.redrive.mover import MOST_HELD, MOST_RECEIVED, VISIBILITY_SECONDS, MessageMover
 
@@ -52,7 +52,7 @@ def holding(
             with mover:
                 yield tell
         except KeyboardInterrupt as twice:
-            left = counted(mover.in_flight_here, "message stays", "messages stay")
+            left = format_count(mover.in_flight_here, "message stays", "messages stay")
             line = f"interrupted twice: {left} hidden for up to {VISIBILITY_SECONDS} seconds"
             raise CommandError(line, error_code="interrupted") from twice
 
@@ -173,7 +173,8 @@ class Work(Struct, frozen=True):
         print_unclear_groups(self.call.out, before, self.choice.command)
         which = ", ".join(plain(group.group_id, 60) for group in unclear[:_MOST_NAMED])
         line = (
-            f"for {counted(len(unclear), 'group')} ({which}) it is not clear which message failed"
+            f"for {format_count(len(unclear), 'group')} ({which}) it is not clear which message "
+            "failed"
         )
         why = unclear[0].reason
         look = "find the failed message in the consumer's log and leave it with --where"
@@ -248,7 +249,10 @@ class Work(Struct, frozen=True):
         if not changed:
             return []
         which = ", ".join(plain(group_id, 60) for group_id in changed[:_MOST_NAMED])
-        line = f"the first message of {counted(len(changed), 'group')} ({which}) is another one now"
+        line = (
+            f"the first message of {format_count(len(changed), 'group')} ({which}) is another one "
+            "now"
+        )
         return [f"{line}: nothing of it was moved; look again"]
 
     def _require_there(self, moved: MoveResult, done: MoveResult) -> None:
@@ -305,7 +309,7 @@ class Work(Struct, frozen=True):
         out, done, name = self.call.out, ended.done, self.route.messages.name
         out.print_json({**self._document(ended), **self.more()})
         matching = max(0, min(ended.left, ended.matched - done.attempts))
-        went = f"{counted(ended.moved, 'message')} {self.said}, {len(done.failed):,} failed"
+        went = f"{format_count(ended.moved, 'message')} {self.said}, {len(done.failed):,} failed"
         went += f", {ended.left:,} left in {name}"
         if matching:
             went += f", {matching:,} of them {'matches' if matching == 1 else 'match'}"

@@ -28,7 +28,13 @@ from mendq.aws.errors import (
 from mendq.aws.queue import ManagedQueue, list_managed_queues
 from mendq.cases import items
 from mendq.cases.context import FixContext
-from mendq.cases.finding import Finding, Scanned, fewer_of_many, together, waiting
+from mendq.cases.finding import (
+    Finding,
+    ScanResult,
+    find_waiting,
+    limit_mass_findings,
+    merge_results,
+)
 from mendq.cases.made_dlqs import MadeDlqs
 from mendq.cases.pins import with_pins
 from mendq.cases.table import CaseStore
@@ -65,7 +71,7 @@ from mendq.model.plan import Refusal
 from mendq.model.prices import METRIC_ASKED
 from mendq.model.queue import parts_of
 from mendq.model.steps import Owner
-from mendq.notifications.own_change import named_first
+from mendq.notifications.own_change import describe_own_change
 from mendq.scan.reader import ScanReader, reader_in
 from mendq.scan.scan import Allowance, scan
 from mendq.scan.selection import NEW_FAULTS_A_DAY, map_merged_findings, merge_shared_findings
@@ -202,10 +208,12 @@ class DryRun(Struct, frozen=True, dict=True):
         """What asks AWS, each thing once and at its pace."""
         return reader_in(self._run, self._run.settings.consent)
 
-    def stretches(self) -> Iterator[Scanned]:
+    def stretches(self) -> Iterator[ScanResult]:
         """How far it has come, again and again; the last is all of it."""
         allowance = Allowance(may_measure=self.purse.take)
-        return accumulate(scan(self.queues, self.reader, allowance), together, initial=Scanned())
+        return accumulate(
+            scan(self.queues, self.reader, allowance), merge_results, initial=ScanResult()
+        )
 
     def would_do(self, findings: Iterable[Finding]) -> dict[Finding, WouldDo]:
         """What Mendq would do about each; it looks at the queues once more."""
@@ -247,7 +255,7 @@ class DryRun(Struct, frozen=True, dict=True):
         spoken = merge_shared_findings(
             findings, self.queues, run.open_cases.list_open(), run.settings.consent
         )
-        first = waiting(spoken, {name: each.gives_way_to for name, each in BY_NAME.items()})
+        first = find_waiting(spoken, {name: each.gives_way_to for name, each in BY_NAME.items()})
         by = {
             e: parts_of(one.queue_arn).name
             for e, one in map_merged_findings(findings, spoken).items()
@@ -296,7 +304,7 @@ class DryRun(Struct, frozen=True, dict=True):
         )
         would, change = describe_decision(decision, finding.because), situation.facts.own_change
         if change is not None and would.steps:
-            return replace(would, first=named_first(change, run.now))
+            return replace(would, first=describe_own_change(change, run.now))
         return would
 
     def _spread_of(
@@ -323,7 +331,7 @@ class DryRun(Struct, frozen=True, dict=True):
     def _pinned(self, facts: Facts, needs: Collection[Need]) -> Facts:
         return with_pins(self._run, facts, needs)
 
-    def metrics_an_hour(self, scanned: Scanned, would: Mapping[Finding, WouldDo]) -> int:
+    def metrics_an_hour(self, scanned: ScanResult, would: Mapping[Finding, WouldDo]) -> int:
         """What the scan of an hour like this asks for, and heal again about what it is told."""
         spoken_of = (each for each, what in would.items() if what.would != WAITS)
         announced = [each for each in spoken_of if BY_NAME[each.symptom].plan]
@@ -331,10 +339,10 @@ class DryRun(Struct, frozen=True, dict=True):
         mass = {each.symptom for each, what in would.items() if what.would == of_many}
         return scanned.metrics + sum(
             self.reader.metrics_asked_again(each.queue_arn, BY_NAME[each.symptom].every_need)
-            for each in fewer_of_many(announced, mass)
+            for each in limit_mass_findings(announced, mass)
         )
 
-    def document(self, scanned: Scanned, would: Mapping[Finding, WouldDo]) -> dict[str, Any]:
+    def document(self, scanned: ScanResult, would: Mapping[Finding, WouldDo]) -> dict[str, Any]:
         """As a round in the case bucket, with what would come of it and what it cost."""
         findings = sorted(scanned.findings)
         an_hour = self.metrics_an_hour(scanned, would)

@@ -17,7 +17,7 @@ from msgspec.structs import asdict
 from mendq.aws.clients import Clients
 from mendq.aws.errors import is_denied
 from mendq.aws.queue import Listing, ManagedQueue, list_readable_queues
-from mendq.cases.finding import Finding, Scanned
+from mendq.cases.finding import Finding, ScanResult
 from mendq.catalogue import BY_NAME, CATALOGUE
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import describe_error
@@ -39,7 +39,7 @@ from mendq.model.prices import METRIC_ASKED
 from mendq.model.queue import is_quarantine, parts_of
 from mendq.notifications.change_lines import commands
 from mendq.notifications.next_steps import command_without_case
-from mendq.notifications.text import counted
+from mendq.notifications.text import format_count
 from mendq.scan.reader import ScanReader
 
 _NOT_MEASURED = f"not measured: {TOO_DEAR}"
@@ -189,10 +189,10 @@ class RegionScan(DryRun, frozen=True, dict=True):
         """Without a case store nothing is."""
         return facts
 
-    def not_seen(self, scanned: Scanned) -> dict[str, str]:
+    def not_seen(self, scanned: ScanResult) -> dict[str, str]:
         """Why nothing, or not everything, is known of a queue, or of what the stack would do."""
         there, failed = self._listing, {**self._listing.failed, **scanned.failed}
-        minutes = counted(self._timing.measuring_minutes, "minute")
+        minutes = format_count(self._timing.measuring_minutes, "minute")
         too_new = f"not measured: made or changed too lately, as {minutes} of it have to be counted"
         if isinstance(self.deployed, Exception):
             failed[f"the stack {self.account.stack}"] = self.deployed
@@ -210,7 +210,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
             **{about: describe_error(why)[:600] for about, why in failed.items()},
         }
 
-    def document(self, scanned: Scanned, would: Mapping[Finding, WouldDo]) -> dict[str, Any]:
+    def document(self, scanned: ScanResult, would: Mapping[Finding, WouldDo]) -> dict[str, Any]:
         """For scripts: what was found, where one looked, and what could not be judged and why."""
         return {
             "at": to_text(self.now),

@@ -32,7 +32,7 @@ from mendq.cli.undo.answers import (
 from mendq.heal.undo import NEVER_PUT_BACK, UndoOutcome, Written, written_by
 from mendq.model.case import Case, State
 from mendq.model.steps import stays
-from mendq.notifications.text import counted
+from mendq.notifications.text import format_count
 
 
 def _once_undone(answer: Answer, history: Sequence[Case], first: Sequence[Answer]) -> Answer:
@@ -102,7 +102,7 @@ def rollback(
     undone = sum(bool(_undone(each)) for each in preview if not was_rolled_back(each))
     if dry_run or not undone:
         return _ended(call, preview, one=case_id is not None)
-    confirm(f"Undo {undone} of {counted(len(preview), 'case')}?", yes=yes)
+    confirm(f"Undo {undone} of {format_count(len(preview), 'case')}?", yes=yes)
     with call.out.show_waiting("rolling back"):
         done = [_ask(call, each, dry_run=False) for each in chosen]
         name_later_cases(call.account, done)

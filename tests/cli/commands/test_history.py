@@ -3,7 +3,7 @@ from __future__ import annotations
 from mendq.cases.baselines import Baselines
 from mendq.model.facts import Facts
 from mendq.model.queue import public_url
-from mendq.notifications.queue_lines import described
+from mendq.notifications.queue_lines import describe_configuration
 from tests.cli.conftest import Operator
 from tests.heal.policy_events import ALICE, event
 
@@ -11,7 +11,7 @@ from tests.heal.policy_events import ALICE, event
 def _well(operator: Operator, arn: str, **tags: str) -> None:
     aws = operator.aws
     facts = Facts(arn, aws.attributes(arn), {"mendq": "heal", **tags})
-    Baselines(aws.clients.dynamodb, "case_store").put(arn, described(facts), aws.now)
+    Baselines(aws.clients.dynamodb, "case_store").put(arn, describe_configuration(facts), aws.now)
 
 
 def test_what_changed_before_it_broke(operator: Operator) -> None:

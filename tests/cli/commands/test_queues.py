@@ -11,7 +11,7 @@ from msgspec import structs
 from mendq.aws.errors import FactsUnavailable
 from mendq.aws.queue import list_readable_queues
 from mendq.cases.case_bucket import CaseBucket
-from mendq.cases.finding import Finding, Scanned, findings_key, round_of, with_managed
+from mendq.cases.finding import Finding, ScanResult, add_managed_queues, findings_key, start_of_hour
 from mendq.model.limits import Consent, Mode
 from mendq.scan.store import ScanStore, Stretch
 from tests.cli.conftest import Operator
@@ -24,11 +24,11 @@ def listed(operator: Operator) -> dict[str, dict[str, Any]]:
     return {each["queue_arn"].rpartition(":")[2]: each for each in found}
 
 
-def put_down(operator: Operator, at: datetime, names: tuple[str, ...], scanned: Scanned) -> None:
+def put_down(operator: Operator, at: datetime, names: tuple[str, ...], scanned: ScanResult) -> None:
     """A round, as the scan leaves it."""
     arns = (arn_of(each) for each in names)
-    document = with_managed(scanned.document(at), arns, whole=True)
-    CaseBucket(operator.aws.clients.s3, "cases").put(findings_key(round_of(at)), document)
+    document = add_managed_queues(scanned.document(at), arns, whole=True)
+    CaseBucket(operator.aws.clients.s3, "cases").put(findings_key(start_of_hour(at)), document)
 
 
 def arn_of(name: str) -> str:
@@ -42,14 +42,14 @@ def test_each_is_told_with_what_its_last_scan_thought(operator: Operator) -> Non
     now = operator.aws.now
     store = ScanStore(operator.aws.clients.dynamodb, "case_store", "scan")
     assert store.begin(now)
-    store.end(Stretch(round_of(now)), "d-failed", done=False)
-    newest = Scanned(
+    store.end(Stretch(start_of_hour(now)), "d-failed", done=False)
+    newest = ScanResult(
         findings=(Finding(arn_of("b-found"), "dlq_missing", "it has none"),),
         skipped=(arn_of("c-skipped"),),
         failed={arn_of("d-failed"): FactsUnavailable("it \x1b[2J refuses us" + "x" * 400)},
     )
     before = now - timedelta(hours=1)
-    put_down(operator, before, ("b-found", "e-later"), Scanned())
+    put_down(operator, before, ("b-found", "e-later"), ScanResult())
     put_down(operator, now, NAMES, newest)
     thought = {name: each["last_scan"] for name, each in listed(operator).items()}
     assert thought["a-well"]["found"] == []

@@ -13,7 +13,7 @@ from msgspec import structs
 from msgspec.structs import replace as changed
 
 from mendq.cases.case_bucket import CaseBucket
-from mendq.cases.finding import Scanned, findings_key, round_of
+from mendq.cases.finding import ScanResult, findings_key, start_of_hour
 from mendq.cli.doctor.check import Check
 from mendq.cli.doctor.life import (
     HEARTBEAT_WITHIN,
@@ -127,9 +127,9 @@ SKIPPED = frozenset("abcd")
 
 
 def _put(operator: Operator, at: datetime, **over: Any) -> None:
-    scanned = Scanned(queues_scanned=30, suspects=9, measured=5, skipped=tuple(SKIPPED))
+    scanned = ScanResult(queues_scanned=30, suspects=9, measured=5, skipped=tuple(SKIPPED))
     document = scanned.document(at) | over
-    CaseBucket(operator.aws.clients.s3, "cases").put(findings_key(round_of(at)), document)
+    CaseBucket(operator.aws.clients.s3, "cases").put(findings_key(start_of_hour(at)), document)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from mendq.cases.table import OpenCase
 from mendq.follow_up.follow_up import FollowUpResult
 from mendq.model.case import FINAL, State
 from mendq.model.names import NAMESPACE, OwnMetric
-from mendq.nightly.outcome import Run, watched
+from mendq.nightly.outcome import Run, describe_run
 from mendq.nightly.verdict import NATIVE, NightlyRead
 from mendq.probe.probe import Probe
 from tests.functions.conftest import call_with
@@ -206,7 +206,7 @@ class Days:
             # Nobody has failed before weeks began.
             summed_up = [each for each, well in self.weeks.items() if well and each < day]
             newest = at(max(summed_up) * DAY + WEEK_ENDS) if summed_up else None
-            for name, value in watched(run, slept, nightly_runs, newest).metrics().items():
+            for name, value in describe_run(run, slept, nightly_runs, newest).metrics().items():
                 yield name, minute, value
 
     def _mailed(self, end: int) -> Sent:

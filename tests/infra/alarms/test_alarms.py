@@ -13,7 +13,7 @@ from infra.alarms import NOTIFIED, WATCHED
 from infra.alarms.alarm import AlarmDescription
 from mendq.model.case import Severity
 from mendq.model.names import OwnMetric
-from mendq.notifications.text import linked
+from mendq.notifications.text import link_runbooks
 from tests.infra.alarms.evaluator import Data, MetricAlarm, State
 from tests.infra.alarms.simulated import own
 from tests.infra.synthesized import (
@@ -69,7 +69,7 @@ def test_every_alarm_reaches_whom_it_is_for_and_says_what_it_means(settings: str
             assert topic.lower().startswith(f"topics{words.severity}topic")
         assert said.startswith(f"{words.impact}\nFires: {words.when}.\n")
         assert _first_of(said) == (ACCOUNT, f"{words.command} --region {REGION}")
-        page = linked(f"Runbook: {words.page}", SETTINGS[settings].get("docsUrl"))
+        page = link_runbooks(f"Runbook: {words.page}", SETTINGS[settings].get("docsUrl"))
         assert said.endswith(f"\n{page}")
 
 
