@@ -151,8 +151,8 @@ class FactsReader(Struct, frozen=True):
     def _kinds(self, facts: Facts) -> tuple[str, ...]:
         """Of the series that are worth asking for."""
         has = {"every queue": True, "FIFO": facts.is_fifo}
-        has["repeated sends"] = facts.outlasts_deduplication
-        has["receives"] = facts.polls_short
+        has["repeated sends"] = facts.can_outlast_deduplication
+        has["receives"] = facts.is_short_polled
         return (*(kind for kind in has if has[kind]), *self.listed_kinds(facts.name))
 
     def dlq(self, facts: Facts) -> Facts:

@@ -151,7 +151,7 @@ def look_at(pin: Pin, clients: Clients, facts: Facts, now: datetime) -> CheckedP
     doubt = doubt_without_history(pin, facts.queue_arn, facts.created_at, now)
     if doubt is not None:
         return CheckedPin(pin, doubt)
-    if RestorePolicy.standing_in(facts.attributes) == pin.policy:
+    if RestorePolicy.value_in(facts.attributes) == pin.policy:
         return CheckedPin(pin)
     return check_pin(
         pin, list_changes_since(clients, facts.queue_arn, pin.since), facts.modified_at, now

@@ -360,7 +360,7 @@ def claim_parts(
         parts.append(ClaimPart(hold, "claimed", "another run is at work on it"))
     hold_case = _hold_case(claim)
     parts.append(ClaimPart(hold_case, "claimed", "another run has just moved its case"))
-    if claim.intent.undoes:
+    if claim.intent.is_rollback:
         return parts
     spent = f"{writes_per_minute} writes were made in this minute"
     return [

@@ -138,13 +138,13 @@ class CaseStoreView(Struct, frozen=True):
         """
         known = self.of_queue(created_at)
         records: dict[str, AttributeRecord] = {}
-        if case.undoes:
+        if case.is_rollback:
             for name, record in known.attributes.items():
                 if stays(name):
                     records[name] = record.after_going_back_to("")
         for step in case.steps:
             record = known.record_of(step["attribute"])
-            if case.undoes:
+            if case.is_rollback:
                 until = case.at + timedelta(days=SILENT_DAYS)
                 record = structs.replace(
                     record.after_going_back_to(step["after"]),

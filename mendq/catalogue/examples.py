@@ -149,13 +149,13 @@ def case(
         queue_arn=queue_arn,
         symptom=symptom,
         reason="made up",
-        evidence=Evidence((Sighting.of_measurement(AT),)),
+        evidence=Evidence((Sighting.from_scan(AT),)),
         steps=(),
         now=AT,
         actor="heal",
     )
     for state in later:
-        example = example.moved(state, reason, AT)
+        example = example.move_to(state, reason, AT)
     return example
 
 

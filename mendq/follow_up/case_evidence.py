@@ -43,7 +43,7 @@ class DueCase(Struct, frozen=True):
     @property
     def is_proving(self) -> bool:
         """True if follow_up must show that the fix helps. The owner of a redrive does it itself."""
-        return self.case.state in PROVING and not self.case.goes_on
+        return self.case.state in PROVING and not self.case.is_redriving
 
 
 def gather_evidence(due: DueCase) -> VerificationEvidence:
@@ -52,7 +52,7 @@ def gather_evidence(due: DueCase) -> VerificationEvidence:
     evidence = VerificationEvidence(due.context.settings.timing, due.view.failures)
     if case.state in (*PROVING, *WAITED_OUT):
         evidence = replace(evidence, queue_status=_compare_queue(due))
-    if case.state in HARM_WATCHED and not case.goes_on:
+    if case.state in HARM_WATCHED and not case.is_redriving:
         evidence = replace(evidence, harm=_measure_harm(due))
     if not due.is_proving:
         return evidence
@@ -77,7 +77,7 @@ def _compare_queue(due: DueCase) -> QueueStatus | None:
         return QueueStatus.GONE
     except (FactsUnavailable, QueueRefusesUs):
         return None
-    if Facts(case.queue_arn, attributes, {}).made_after(case.at):
+    if Facts(case.queue_arn, attributes, {}).is_created_after(case.at):
         return QueueStatus.GONE
     if not _is_managed(due, tags or {}):
         return QueueStatus.GONE if tags is None else QueueStatus.UNMANAGED
@@ -127,7 +127,7 @@ def _has_our_values(due: DueCase, attributes: Mapping[str, str]) -> bool:
     """Return True if the queue's attributes still have the values that the case wrote."""
     written = {step["attribute"]: step["after"] for step in due.case.steps}
     kinds = [kind for kind in due.symptom.steps if kind.attribute in written]
-    return all(kind.standing_in(attributes) == written[kind.attribute] for kind in kinds)
+    return all(kind.value_in(attributes) == written[kind.attribute] for kind in kinds)
 
 
 def _count_deletes(due: DueCase, since: datetime) -> int | None:

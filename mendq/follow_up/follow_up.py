@@ -166,7 +166,7 @@ def _follow_up_case(
         context.open_cases.postpone_unread(listed, context.now + UNKNOWN_AGAIN)
     elif case is not None:
         _continue_case(DueCase(symptom, case, view, context), functions, result)
-        if announcement is Announcement.HELD_BACK and not case.goes_on:
+        if announcement is Announcement.HELD_BACK and not case.is_redriving:
             hold_back_notification(case, context)
 
 
@@ -189,7 +189,7 @@ def _continue_case(due: DueCase, functions: Functions, result: FollowUpResult) -
     if moved is not None:
         result.moved.append(_record_move(moved, due))
     newest = moved or due.case
-    if newest.state in CALLING or newest.goes_on:
+    if newest.state in CALLING or newest.is_redriving:
         call_owner(context.clients, functions, newest)
         result.called.append(newest)
     if moved is None:

@@ -57,7 +57,7 @@ def changed_meanwhile(facts: Facts, seen: Facts, steps: Sequence[AttributeStep])
         reason = "the queue was deleted and made anew while Mendq looked"
         return Retry("changed_meanwhile", reason)
     for step in steps:
-        value = step.standing_in(facts.attributes)
+        value = step.value_in(facts.attributes)
         if value != str(step.before):
             became = f"{step.attribute} became {value} while Mendq looked"
             reason = f"{became}; somebody is at work on it"
@@ -225,7 +225,7 @@ def _keep_waiting(decision: KeepWaiting, situation: Situation, run: FixContext) 
 def _keep_evidence(decision: KeepEvidence, situation: Situation, run: FixContext) -> Outcome:
     """Store the evidence. Ask for the calls again if other runs have completed it meanwhile."""
     evidence = _store_evidence(decision.evidence, situation, run)
-    is_complete = evidence.suffices and decision.refusal.code == "too_little_evidence"
+    is_complete = evidence.is_sufficient and decision.refusal.code == "too_little_evidence"
     return _ignored(decision.refusal, again=is_complete)
 
 
@@ -272,7 +272,7 @@ def _store_failures(case: Case, situation: Situation, run: FixContext) -> bool:
         failures = merge_failures(case, known, failed_calls, run.settings.timing)
         if failures is None:
             return True
-        due_at = run.now if case.state in WATCHED and failures.suffices else None
+        due_at = run.now if case.state in WATCHED and failures.is_sufficient else None
         if run.open_cases.note_failures(case, known, failures, due_at):
             return True
         view = run.case_store.look(case.queue_arn, symptom.name, symptom.attributes)
@@ -296,7 +296,7 @@ def merge_failures(
     newest = _select_newest(case, Evidence.of([*known.sightings, *counted]))
     if newest == known:
         return None
-    if not known.suffices:
+    if not known.is_sufficient:
         return newest
     later = newest.sightings[-1].event_time - known.sightings[-1].event_time
     return newest if later >= NOTED_EVERY else None

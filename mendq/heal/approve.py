@@ -113,7 +113,7 @@ def retry_if_moved(act: Callable[[], Document | Refusal]) -> Document | Refusal:
             answer = act()
         except CaseMoved as moved:
             answer = Retry("claimed", f"{moved}; ask again")
-        if not isinstance(answer, Refusal) or not answer.again:
+        if not isinstance(answer, Refusal) or not answer.is_retried:
             break
     return answer
 
@@ -192,7 +192,7 @@ def _act_once(
     if refusal is not None:
         return refusal
     if case.state is not move.into:
-        moved = case.moved(move.into, move.because, context.now, actor=request.actor)
+        moved = case.move_to(move.into, move.because, context.now, actor=request.actor)
         notification = Notification(None, Facts(case.queue_arn, {}, {}))
         case = record_transition(moved, asked.view, notification, context)
     if decision != "approve":

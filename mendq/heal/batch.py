@@ -157,7 +157,7 @@ class BatchResult(Struct):
     def set_outcome(self, group: Group, outcome: Outcome) -> None:
         """Store the outcome of a group. If its refusal passes soon, deliver its messages again."""
         self.outcomes[group] = outcome
-        if outcome.refusal and outcome.refusal.again:
+        if outcome.refusal and outcome.refusal.is_retried:
             self.fail([group], ComeAgain(outcome.refusal.reason))
 
 
@@ -342,7 +342,7 @@ def _select_groups(batch: BatchResult, run: FixContext) -> list[Group]:
     turns = dict[Group, int]()
     for group in groups:
         name = parts_of(group.queue_arn).name
-        if group.queue_arn in known_arns or consent.names_exactly(name):
+        if group.queue_arn in known_arns or consent.has_exact_name(name):
             turns[group] = 0
         else:
             turns_taken.update(group.callers)
@@ -436,7 +436,7 @@ def _is_one_of_many(situation: Situation, outcome: Outcome | None) -> bool:
     refusal = outcome.refusal if outcome else None
     if refusal is None or refusal.code != "mass_symptom":
         return False
-    return refusal.heard_in(situation.mode) and DRILL_TAG not in situation.facts.tags
+    return refusal.is_reported_in(situation.mode) and DRILL_TAG not in situation.facts.tags
 
 
 def _attempt(

@@ -41,10 +41,10 @@ The rules, each with its reason and what would be lost without it:
     `propose`, and no symptom that notifies anyway.
 
  3. A failed call is only a hint. It takes several distinct calls close together to believe it
-    (`Evidence.suffices`; DISTINCT_EVENTS and WITHIN_SECONDS in `mendq/model/evidence.py`), or one
-    measurement, which stands for hours of counting. Calls that do not suffice yet are kept, because
-    the next batch may complete them. Otherwise, one caller's mistake, or one record delivered
-    twice, would change a production queue.
+    (`Evidence.is_sufficient`; DISTINCT_EVENTS and WITHIN_SECONDS in `mendq/model/evidence.py`), or
+    one measurement, which stands for hours of counting. Calls that do not suffice yet are kept,
+    because the next batch may complete them. Otherwise, one caller's mistake, or one record
+    delivered twice, would change a production queue.
 
  4. Only calls from after the queue's last change count. What failed before says nothing about the
     queue as it is now. If MOST_CHANGES changes (`situation.py`) within a day have each excused
@@ -295,7 +295,7 @@ def _decide_after_refused_write(
 ) -> KeepEvidence | NoteFailures | Rejection:
     """Stage 4: the write was refused, and the queue is as it was."""
     situation = _with_current_evidence(situation)
-    if refused.refusal.becomes is None:
+    if refused.refusal.case_state is None:
         return _keep_failed_calls(situation, refused.refusal)
     return _reject(situation, refused.refusal, Ground.MENDQ, refused.plan.steps)
 
@@ -386,7 +386,7 @@ def _reject_for_queue(situation: Situation, refusal: Refusal) -> NeedsReach | Re
     the mass symptom as its reason, or `refusal` if the symptom `notifies_anyway`. In observe mode
     that one notification is sent only for such a symptom, or if `refusal` escalates.
     """
-    if refusal.becomes is None or not refusal.heard_in(situation.mode):
+    if refusal.case_state is None or not refusal.is_reported_in(situation.mode):
         return _reject(situation, refusal, Ground.MENDQ)
     if situation.reach is None:
         return NeedsReach()
@@ -394,7 +394,7 @@ def _reject_for_queue(situation: Situation, refusal: Refusal) -> NeedsReach | Re
     if mass is None:
         return _reject(situation, refusal, Ground.QUEUE)
     notifies_anyway = situation.symptom.notifies_anyway
-    is_heard = notifies_anyway or refusal.becomes is State.ESCALATED
+    is_heard = notifies_anyway or refusal.case_state is State.ESCALATED
     mass = replace(mass, silent_in_observe=not is_heard)
     recorded = refusal if notifies_anyway else mass
     rejection = _reject(situation, recorded, Ground.MANY_QUEUES)
@@ -403,16 +403,16 @@ def _reject_for_queue(situation: Situation, refusal: Refusal) -> NeedsReach | Re
 
 def _reject(situation: Situation, refusal: Refusal, ground: Ground, steps: Steps = ()) -> Rejection:
     """Say no. Open a case if the refusal asks for one, evidence supports it, and none is open."""
-    refusal = refusal.as_said_in(situation.mode)
-    if situation.must_report_new_callers and refusal.becomes is State.ESCALATED:
+    refusal = refusal.as_recorded_in(situation.mode)
+    if situation.must_report_new_callers and refusal.case_state is State.ESCALATED:
         return _report_new_callers(situation, refusal)
-    if situation.open_case is not None or not situation.evidence.suffices:
+    if situation.open_case is not None or not situation.evidence.is_sufficient:
         return _keep_failed_calls(situation, refusal)
-    if refusal.becomes is None:
+    if refusal.case_state is None:
         return Decline(refusal)
-    if refusal.becomes is State.OVERRIDDEN:
+    if refusal.case_state is State.OVERRIDDEN:
         steps = situation.records.last_written(steps)
-    case = _open_case(situation, refusal.becomes, refusal.reason, steps, refusal.code)
+    case = _open_case(situation, refusal.case_state, refusal.reason, steps, refusal.code)
     if is_repeat(situation, case):
         return Decline(refusal)
     severity = _severity_by_ground(situation, case, ground)
@@ -441,13 +441,13 @@ def _report_new_callers(situation: Situation, refusal: Refusal) -> RecordTransit
     """Escalate the open case once more: it must not hide that other callers fail (rule 12)."""
     open_case = situation.open_case
     assert open_case is not None  # noqa: S101 - callers are new to an open case
-    case = open_case.moved(
+    case = open_case.move_to(
         State.ESCALATED,
         _name_own_change(situation, refusal.reason),
         situation.now,
         actor=ACTOR,
         code=refusal.code,
-        evidence=situation.evidence.added_to(open_case.evidence),
+        evidence=situation.evidence.merge_into(open_case.evidence),
     )
     severity = severity_of(case, situation.mode, of_the_plan=True)
     notification = _make_notification(situation, case, refusal, severity)
@@ -472,7 +472,7 @@ def _decide_waiting_case(situation: Situation, case: Case) -> Decision:
     if refusal is not None:
         return _keep_waiting_or_end(situation, case, refusal)
     steps = _step_documents(plan.steps)
-    applied = case.moved(
+    applied = case.move_to(
         State.APPLIED, plan.reason, situation.now, steps=steps, actor=situation.whose
     )
     return WriteFix(plan, applied)
@@ -500,7 +500,7 @@ def is_approved_by_person(case: Case) -> bool:
 def _make_plan_again(situation: Situation, case: Case) -> Plan | Refusal:
     """Return the plan that was approved, or a refusal if it would be another one (rule 9)."""
     plan = _make_plan(situation)
-    if situation.facts.made_after(case.opened_at):
+    if situation.facts.is_created_after(case.opened_at):
         plan = Refuse("another_queue", "there is another queue of that name by now")
     elif isinstance(plan, Plan) and not plan.steps:
         plan = Refuse("healthy", "the queue has what it needs by now")
@@ -520,9 +520,9 @@ def _make_plan_again(situation: Situation, case: Case) -> Plan | Refusal:
 def _keep_waiting_or_end(
     situation: Situation, case: Case, refusal: Refusal
 ) -> KeepWaiting | RecordTransition:
-    if refusal.again or refusal.becomes is None or refusal.code in PASSING:
+    if refusal.is_retried or refusal.case_state is None or refusal.code in PASSING:
         return KeepWaiting(refusal, case)
-    if refusal.becomes is State.OVERRIDDEN:
+    if refusal.case_state is State.OVERRIDDEN:
         return _move(situation, case, State.OVERRIDDEN, refusal)
     return _end(situation, case, refusal)
 
@@ -536,7 +536,7 @@ def _end(situation: Situation, case: Case, refusal: Refusal) -> RecordTransition
 
 
 def _move(situation: Situation, case: Case, state: State, refusal: Refusal) -> RecordTransition:
-    moved = case.moved(
+    moved = case.move_to(
         state, refusal.reason, situation.now, actor=situation.whose, code=refusal.code
     )
     severity = severity_of(moved, situation.mode, of_the_plan=True)

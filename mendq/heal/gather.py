@@ -136,7 +136,7 @@ def _gather_history(group: Group, run: FixContext, *, alone: bool) -> Situation 
     view = recover(view, symptom, run)
     if isinstance(view, Outcome):
         return view
-    is_named = run.settings.consent.names_exactly(parts_of(queue_arn).name)
+    is_named = run.settings.consent.has_exact_name(parts_of(queue_arn).name)
     if tags is None and not is_named and not _was_seen(queue_arn, run):
         reason = "no such queue was ever seen, and no setting names it alone"
         return declined_outcome("never_seen", reason)
@@ -271,7 +271,7 @@ def confirm_finding(
     refusal = None if situation.open_case else _find_same_request(group, found.about, run)
     if refusal is not None:
         return Outcome(refusal=refusal)
-    fresh = (Sighting.of_measurement(run.now),)
+    fresh = (Sighting.from_scan(run.now),)
     facts = replace(facts, found=name_other_queues(found.because, group.shared))
     return structs.replace(situation, facts=facts, evidence=Evidence(fresh), fresh=fresh)
 

@@ -38,7 +38,7 @@ def stale_or_future(situation: Situation) -> Refusal | None:
 
 def too_little_evidence(situation: Situation) -> Refusal | None:
     """Ignore a symptom until enough distinct calls failed close together."""
-    if not situation.evidence.suffices:
+    if not situation.evidence.is_sufficient:
         reason = f"fewer than {DISTINCT_EVENTS} distinct failed calls in {WITHIN_SECONDS} s"
         return Ignore("too_little_evidence", reason)
     return None

@@ -82,7 +82,7 @@ def settle_claim(
     if not facts.exists or claim.cannot_have_landed():
         context.case_store.release(intent, owner, view)
         return view.freed(intent)
-    case = replace(intent.after(view.case), at=claim.written_at(context.now))
+    case = replace(intent.place_after(view.case), at=claim.written_at(context.now))
     changes, severity = claim.records_after(), None
     if not claim.has_landed():
         until = context.now + timedelta(days=SILENT_DAYS)
@@ -139,7 +139,7 @@ class LeftClaim(Struct, frozen=True):
     def value_now(self, step: Mapping[str, str]) -> str:
         """Return the attribute's value now. SQS leaves out what was never set."""
         kind, attributes = kind_of(step["attribute"]), self.facts.attributes
-        value = kind.standing_in(attributes) if kind else attributes.get(step["attribute"])
+        value = kind.value_in(attributes) if kind else attributes.get(step["attribute"])
         return step["before"] if value is None else value
 
     def _has_values(self, which: str) -> bool:
@@ -155,7 +155,7 @@ class LeftClaim(Struct, frozen=True):
         """Return True if it is another queue now, or was not changed since it was claimed."""
         untouched = self.facts.modified_at == self.record.intent_modified_at
         as_before = self._has_values("before") and (self.only_made_a_queue or untouched)
-        return as_before or self.facts.made_after(self.intent.at)
+        return as_before or self.facts.is_created_after(self.intent.at)
 
     def has_landed(self) -> bool:
         """Return True if all steps are in the queue, and were written while the claim held."""
@@ -169,7 +169,7 @@ class LeftClaim(Struct, frozen=True):
 
     def records_after(self) -> dict[str, AttributeRecord]:
         """Return the records after the write. A rollback that may have failed forgets nothing."""
-        if not self.intent.undoes or self.has_landed():
+        if not self.intent.is_rollback or self.has_landed():
             return self.view.records_after(self.intent, self.facts.created_at)
         view = self.view.of_queue(self.facts.created_at)
         attributes = [step["attribute"] for step in self.intent.steps]

@@ -31,7 +31,7 @@ def is_repeat(situation: Situation, case: Case) -> bool:
     last_case = situation.view.case
     if last_case is None:
         return False
-    is_same, age = last_case.says_the_same(case), situation.now - last_case.at
+    is_same, age = last_case.is_repeated_by(case), situation.now - last_case.at
     if not situation.is_found:
         return is_same and age < timedelta(minutes=situation.timing.cooldown_minutes)
     if is_same:

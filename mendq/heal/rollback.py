@@ -84,7 +84,7 @@ class _Asked(AskedCase, frozen=True):
 
     def answer(self) -> Document | Refusal:
         """Compare the queue with what the case wrote. Write what is to be undone."""
-        refusal = None if self.newest.undoes else self._in_other_hands()
+        refusal = None if self.newest.is_rollback else self._in_other_hands()
         if refusal is not None:
             return refusal
         written = written_by(self.history)
@@ -93,7 +93,7 @@ class _Asked(AskedCase, frozen=True):
             return Ignore("nothing_written", reason)
         facts = self._facts()
         found = undos(written, self._snapshots(written), facts, self.view)
-        if self.newest.undoes:
+        if self.newest.is_rollback:
             return _document(self.newest, (self._announced_again(undo, facts) for undo in found))
         stopped = stopped_by(found)
         if self.dry_run or not (stopped or steps_of(found)):
@@ -126,7 +126,7 @@ class _Asked(AskedCase, frozen=True):
     def _rolled_back(self, reason: str, steps: Iterable[Mapping[str, str]]) -> Case:
         reason = f"{reason}; Mendq stays away for {SILENT_DAYS} days"
         now, steps = self.context.now, tuple(steps)
-        return self.newest.moved(State.ROLLED_BACK, reason, now, steps=steps, actor=self.actor)
+        return self.newest.move_to(State.ROLLED_BACK, reason, now, steps=steps, actor=self.actor)
 
     def _stop(
         self, found: tuple[Undo, ...], facts: Facts, stopped: tuple[dict[str, str], ...]
@@ -172,7 +172,7 @@ class _Asked(AskedCase, frozen=True):
         If the queue was made again since, none is: its values are those of the new queue.
         """
         was_undone = any(step["attribute"] == found.attribute for step in self.newest.steps)
-        is_same = not facts.made_after(self.newest.at)
+        is_same = not facts.is_created_after(self.newest.at)
         if was_undone and found.outcome is UndoOutcome.NOTHING and is_same:
             return replace(found, outcome=UndoOutcome.UNDONE)
         is_theirs = was_undone or found.outcome is UndoOutcome.UNDONE

@@ -109,7 +109,7 @@ class Situation(Struct, frozen=True):
         Only a person ends that, by approving a plan. A newer failed call does not.
         """
         last_case = self.view.case
-        if last_case is None or self.facts.made_after(last_case.at):
+        if last_case is None or self.facts.is_created_after(last_case.at):
             return ""
         did_not_help = last_case.case_id if last_case.state is State.INEFFECTIVE else ""
         return str(last_case.evidence.get(LOWERED, did_not_help))
@@ -131,7 +131,7 @@ class Situation(Struct, frozen=True):
         case = self.open_case
         if case is None or self.now - case.at < NEW_CALLERS_EVERY:
             return False
-        return self.new_callers.suffices
+        return self.new_callers.is_sufficient
 
     @property
     def evidence_in_question(self) -> Evidence:
@@ -150,7 +150,7 @@ class Situation(Struct, frozen=True):
     @property
     def has_current_evidence(self) -> bool:
         """True if enough evidence speaks about the queue as it is now."""
-        return self.current_evidence.suffices
+        return self.current_evidence.is_sufficient
 
     @property
     def keeps_changing(self) -> bool:

@@ -96,7 +96,7 @@ def written_by(history: Sequence[Case]) -> tuple[Written, ...]:
         replace(
             write,
             was_overridden=any(n > write.last.n for n in overridden),
-            goes_on=history[-1].goes_on and not leaves_a_value(write.attribute),
+            goes_on=history[-1].is_redriving and not leaves_a_value(write.attribute),
         )
         for write in written.values()
     )
@@ -143,8 +143,8 @@ def _undo(written: Written, snapshot: Mapping[str, str] | None, facts: Facts) ->
     now = facts.attributes.get(name)
     kind = kind_of(name)
     if kind is not None:
-        now = kind.standing_in(facts.attributes)
-        before = (kind.standing_in(snapshot) if snapshot else None) or before
+        now = kind.value_in(facts.attributes)
+        before = (kind.value_in(snapshot) if snapshot else None) or before
     found = Undo(name, UndoOutcome.THEIRS, before, written.after, now)
     if written.goes_on:
         return replace(found, outcome=UndoOutcome.UNDONE, now=written.after, stops=True)
@@ -153,7 +153,7 @@ def _undo(written: Written, snapshot: Mapping[str, str] | None, facts: Facts) ->
     if kind is not None and kind.stays:
         command = delete_queue_command(written.after)
         return replace(found, outcome=UndoOutcome.PRINTED, command=command)
-    made_anew = facts.made_after(written.last.at)
+    made_anew = facts.is_created_after(written.last.at)
     if now != written.after or made_anew or written.was_overridden:
         return found
     if kind is None or name in NEVER_PUT_BACK:

@@ -233,7 +233,7 @@ class Case(NotificationState):
         return self.state in FINAL
 
     @property
-    def goes_on(self) -> bool:
+    def is_redriving(self) -> bool:
         """True for a redrive at work: its owner continues it each minute, however long it takes."""
         if self.state is not State.APPLIED:
             return False
@@ -247,10 +247,10 @@ class Case(NotificationState):
         """
         if self.is_final:
             return False
-        patience = None if self.goes_on else longest_stay_in(self.state, timing)
+        patience = None if self.is_redriving else longest_stay_in(self.state, timing)
         return patience is None or now < self.at + patience + GRACE
 
-    def moved(self, to: State, reason: str, now: datetime, **over: Any) -> Case:
+    def move_to(self, to: State, reason: str, now: datetime, **over: Any) -> Case:
         """Return the case with its next transition. `over` are other fields that change."""
         evidence = self._evidence_in(to, over.pop("evidence", self.evidence))
         code_and_actor = {"code": "", "actor": "follow_up", **over}
@@ -281,13 +281,13 @@ class Case(NotificationState):
             name: value for name, value in evidence.items() if not (is_approved and name == LOWERED)
         }
 
-    def after(self, newest: Case | None) -> Case:
+    def place_after(self, newest: Case | None) -> Case:
         """Return the same transition behind the newest one, if the case has moved meanwhile."""
         if newest is None or newest.case_id != self.case_id or newest.n < self.n:
             return self
         return replace(self, n=newest.n + 1, came_from=newest.state, at=max(self.at, newest.at))
 
-    def says_the_same(self, other: Case) -> bool:
+    def is_repeated_by(self, other: Case) -> bool:
         """Return True if `other` would only repeat this case.
 
         Numbers in a reason change, and refusals alternate. Neither is news within a cooldown.
@@ -297,7 +297,7 @@ class Case(NotificationState):
         return (self.state, self.code, self.steps) == (other.state, other.code, other.steps)
 
     @property
-    def undoes(self) -> bool:
+    def is_rollback(self) -> bool:
         """True if the steps take back what the case wrote. No freeze and no budget stops that."""
         return self.state is State.ROLLED_BACK
 

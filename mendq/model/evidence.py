@@ -1,6 +1,6 @@
 """Evidence: which failed calls and scan findings is a case based on, and are they enough?
 
-`Evidence.suffices` answers whether they are enough to open a case.
+`Evidence.is_sufficient` answers whether they are enough to open a case.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class Sighting:
     user_agent: str = field(default="", compare=False)
 
     @classmethod
-    def of_measurement(cls, at: datetime) -> Self:
+    def from_scan(cls, at: datetime) -> Self:
         """Return the sighting of a scan. Two findings of the same second are one sighting."""
         to_the_second = at.replace(microsecond=0)
         event_id = f"scan:{to_text(to_the_second)}"
@@ -223,7 +223,7 @@ class Evidence:
         return cls(tuple(by_event.values()))
 
     @property
-    def suffices(self) -> bool:
+    def is_sufficient(self) -> bool:
         """True if enough distinct events lie within the window, or if a scan measured it."""
         if any(sighting.is_measured for sighting in self.sightings):
             return True
@@ -296,7 +296,7 @@ class Evidence:
             document["refused_by"] = refused
         return document
 
-    def added_to(self, document: Mapping[str, Any]) -> dict[str, Any]:
+    def merge_into(self, document: Mapping[str, Any]) -> dict[str, Any]:
         """Return an older evidence's document with what was seen since: a case's evidence grows."""
         if not self.sightings:
             return dict(document)

@@ -145,16 +145,16 @@ class LambdaConsumer:
         return function_name(self.function_arn)
 
     @property
-    def runs_long(self) -> bool:
+    def is_near_timeout(self) -> bool:
         """Whether runs last nearly as long as they may."""
         return (self.duration_p99_seconds or 0) >= RUNS_LONG_SHARE * self.timeout_seconds
 
     @property
-    def fails_fast(self) -> bool:
+    def is_failing_fast(self) -> bool:
         """Whether it fails rather than runs long: a longer visibility timeout would only slow its
         retries.
         """
-        return (self.error_share or 0) >= FAILING_SHARE and not self.runs_long
+        return (self.error_share or 0) >= FAILING_SHARE and not self.is_near_timeout
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ class QueueFacts:
         return number_in(self.attributes, "VisibilityTimeout")
 
     @property
-    def outlasts_deduplication(self) -> bool:
+    def can_outlast_deduplication(self) -> bool:
         """Whether a message may be at work for longer than SQS knows a repeated send by its id."""
         return self.is_fifo and self.visibility_seconds > DEDUPLICATION_INTERVAL_SECONDS
 
@@ -241,7 +241,7 @@ class QueueFacts:
     def created_at(self) -> datetime | None:
         return parse_epoch_seconds(self.attributes.get("CreatedTimestamp"))
 
-    def made_after(self, moment: datetime | None) -> bool:
+    def is_created_after(self, moment: datetime | None) -> bool:
         """Whether it is another queue than the one of its name at that moment."""
         return bool(self.created_at and moment and self.created_at > moment)
 
@@ -300,7 +300,7 @@ class Facts(QueueFacts):
         return tuple(each.queue_arn for each in self.dlq_sources or ())
 
     @property
-    def polls_short(self) -> bool:
+    def is_short_polled(self) -> bool:
         """Whether SQS answers its readers at once; Lambda polls long by itself."""
         waits = number_in(self.attributes, "ReceiveMessageWaitTimeSeconds") > 0
         return not waits and not self.lambda_consumers
@@ -314,7 +314,7 @@ class Facts(QueueFacts):
         return self.measurement is not None and self.measurement.sent > 0
 
     @property
-    def takes_dlq_messages(self) -> bool:
+    def receives_only_dlq_messages(self) -> bool:
         """Whether another queue's DLQ messages alone come here, or nobody could tell."""
         return self.dlq_sources is None or bool(self.dlq_sources and not self.is_sent_to)
 
@@ -335,8 +335,8 @@ def count_affected_messages(symptom: str, facts: Facts) -> dict[str, int]:
         "dead": facts.visible if symptom in _OF_A_DLQ else 0,
     }
     if symptom == "visibility_timeout_too_short" and (measured := facts.measurement):
-        found["handled_twice"] = measured.surplus_deletes if measured.shows_a_race else 0
-        found["dead"] = measured.dead_after(facts.max_receive_count or 0)
+        found["handled_twice"] = measured.surplus_deletes if measured.has_race else 0
+        found["dead"] = measured.count_dead_messages(facts.max_receive_count or 0)
     return {name: messages for name, messages in found.items() if messages > 0}
 
 

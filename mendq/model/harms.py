@@ -370,13 +370,13 @@ def _stands(written: Case, step: Step, facts: Facts) -> bool:
     if kind is None:
         return False
     if kind is CreateDlq:
-        return facts.queue_arn != step["after"] or not facts.made_after(written.at)
+        return facts.queue_arn != step["after"] or not facts.is_created_after(written.at)
     if not kind.leaves_a_value:
         return True
     for queue in (facts, *(facts.dlq_sources or ())):
         if queue.queue_arn == written.queue_arn and queue.exists:
-            is_same = not queue.made_after(written.at)
-            return is_same and kind.standing_in(queue.attributes) == step["after"]
+            is_same = not queue.is_created_after(written.at)
+            return is_same and kind.value_in(queue.attributes) == step["after"]
     return True
 
 
@@ -447,7 +447,7 @@ def _describe_queue_sign(sign: Sign, step: Step, measured: Measurement) -> str:
     text = ""
     if sign is Sign.HELD_LONGER:
         text = _describe_longer_holds(measured, step)
-    elif sign is Sign.HANDLED_TWICE and measured.shows_a_race:
+    elif sign is Sign.HANDLED_TWICE and measured.has_race:
         text = f"there were about {measured.surplus_deletes:,} more deletes than messages"
     elif sign is Sign.NOTHING_FINISHED and _finishes_nothing(measured):
         text = f"there were {measured.received:,} receives, and no message was deleted"
@@ -468,7 +468,7 @@ def _describe_arrivals(case: Case, signs: Signs) -> str:
     was_made = any(step["attribute"] == CreateDlq.attribute for step in case.steps)
     arrived = 0
     if measured is not None and measured.messages_arrived > (
-        measured.inexact_by if is_sent_to else 0
+        measured.counter_tolerance if is_sent_to else 0
     ):
         arrived = measured.messages_arrived
     if was_made and not is_sent_to:

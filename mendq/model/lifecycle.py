@@ -327,7 +327,7 @@ def _may_do_harm(_case: Case, evidence: VerificationEvidence, _now: datetime) ->
 
 
 def _has_failed_again(case: Case, evidence: VerificationEvidence, _now: datetime) -> bool:
-    return evidence.failures.since(counts_from(case, evidence.timing)).suffices
+    return evidence.failures.since(counts_from(case, evidence.timing)).is_sufficient
 
 
 def _is_proven_by_deletes(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
@@ -394,7 +394,7 @@ def advance(case: Case, evidence: VerificationEvidence, now: datetime) -> Case |
 
     A redrive is ended by its owner, except if its queue is gone.
     """
-    if case.goes_on and evidence.queue_status is not QueueStatus.GONE:
+    if case.is_redriving and evidence.queue_status is not QueueStatus.GONE:
         return None
     for row in TABLE:
         if case.state in row.out_of and CHECKS[row.condition](case, evidence, now):
@@ -414,13 +414,13 @@ def _move_by_row(
         because = evidence.harm or ""
     case_evidence = case.evidence
     if row.condition is Condition.FAILED_AGAIN:
-        case_evidence = evidence.failures.added_to(case.evidence)
-    return case.moved(row.into, because, now, code=row.code, evidence=case_evidence)
+        case_evidence = evidence.failures.merge_into(case.evidence)
+    return case.move_to(row.into, because, now, code=row.code, evidence=case_evidence)
 
 
 def due_at(case: Case, evidence: VerificationEvidence, now: datetime) -> datetime:
     """Return when follow_up must look at the case next, if nothing is heard about it before."""
-    if case.goes_on:
+    if case.is_redriving:
         return now if now <= case.at else now + TICK_AGAIN
     if case.state in CALLING:
         return now if now <= case.at else now + CALL_AGAIN

@@ -88,7 +88,7 @@ class Consent:
     queues: tuple[str, ...] = ()
     teams: tuple[str, ...] = ()
 
-    def but_for_a_team(self, tags: Mapping[str, str]) -> dict[str, str]:
+    def without_team_tag(self, tags: Mapping[str, str]) -> dict[str, str]:
         """The tags without the one that names a team of the settings."""
         known = tags.get(TEAM_TAG) in self.teams
         return {key: text for key, text in tags.items() if key != TEAM_TAG or not known}
@@ -124,7 +124,7 @@ class Consent:
         means = "" if tag in (OFF, *MODES) else f" nothing that Mendq knows, so {mode}"
         return f"{named}; its tag says{means or f' {tag}'}"
 
-    def names_exactly(self, queue_name: str) -> bool:
+    def has_exact_name(self, queue_name: str) -> bool:
         """A start of names and a `*` also fits queues that never were."""
         return queue_name in self.queues
 
@@ -221,7 +221,7 @@ class Bounds:
     measuring_seconds: int = 900
     measuring_first_seconds: int = 3_600
 
-    def halts_at(self, moved: int) -> int:
+    def halt_threshold(self, moved: int) -> int:
         """So many that came back stop it, once so many were moved."""
         # 0.05 * 100 is a little more than 5 in floating point.
         share = ceil(round(self.halt_share * moved, 6))

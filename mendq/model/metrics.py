@@ -215,12 +215,12 @@ class Measurement:
     longest_pause: timedelta = timedelta(0)
 
     @property
-    def lasted(self) -> timedelta:
+    def duration(self) -> timedelta:
         return self.until - self.since
 
     @property
     def hours(self) -> float:
-        return self.lasted / timedelta(hours=1)
+        return self.duration / timedelta(hours=1)
 
     @property
     def surplus_deletes(self) -> int:
@@ -237,22 +237,22 @@ class Measurement:
         return self.surplus_deletes + (self.before.backlog if self.began_silent else 0)
 
     @property
-    def messages_risen(self) -> int:
+    def visible_growth(self) -> int:
         """How many more are visible than at first; none were where nothing was reported."""
         return self.now.visible - (0 if self.began_silent else self.before.visible)
 
     @property
-    def inexact_by(self) -> float:
+    def counter_tolerance(self) -> float:
         """So many messages may be nothing but counters that are not exact."""
         return max(SURPLUS_MESSAGES, SURPLUS_SHARE * self.sent)
 
     @property
     def has_surplus(self) -> bool:
         """Whether the surplus is more than inexact counters explain."""
-        return self.surplus_deletes > self.inexact_by
+        return self.surplus_deletes > self.counter_tolerance
 
     @property
-    def shows_a_race(self) -> bool:
+    def has_race(self) -> bool:
         """Whether messages were handled twice: received again, and deleted for each receive.
 
         Deletes beyond the receives are one receive that is deleted twice, which harms nobody. What
@@ -260,7 +260,7 @@ class Measurement:
         it may hide a race and never makes one. A backlog that grew without being sent is no delete;
         where every delete came too late and no message is gone yet, all of them are surplus.
         """
-        twice_by_one = self.deleted > self.received + self.inexact_by
+        twice_by_one = self.deleted > self.received + self.counter_tolerance
         return self.has_surplus and self.surplus_deletes <= self.deleted and not twice_by_one
 
     @property
@@ -281,7 +281,7 @@ class Measurement:
         return self.before.backlog + self.sent
 
     @property
-    def unfinished(self) -> int:
+    def sent_minus_deleted(self) -> int:
         """How many more messages were sent than deleted; negative if the backlog was worked off."""
         return self.sent - self.deleted
 
@@ -312,17 +312,17 @@ class Measurement:
         has_paused = self.deleted_lately == 0 or self.pause > usual
         return has_paused and self.sent_since_delete > 1 and in_vain > 0
 
-    def dead_after(self, receives: int) -> int:
+    def count_dead_messages(self, receives: int) -> int:
         """How many left after so many receives each and no delete; 0 where the counts say no such.
 
         What expires or is purged leaves without those receives.
         """
         left = -self.messages_arrived - self.deleted_unsure
         tried = self.fruitless_receives >= TRIED_SHARE * receives * left
-        return left if receives and tried and left > self.inexact_by else 0
+        return left if receives and tried and left > self.counter_tolerance else 0
 
     @property
-    def oldest_stands_still(self) -> bool:
+    def is_oldest_unchanged(self) -> bool:
         """Whether one message was the oldest all the while."""
         grew_older_seconds = self.now.oldest_age_seconds - self.before.oldest_age_seconds
         return grew_older_seconds >= STANDS_STILL_SHARE * 3600 * self.hours

@@ -45,21 +45,23 @@ class Refusal:
     silent_in_observe: bool = False
 
     # The state that its case opens in; None where nothing is written down.
-    becomes: ClassVar[State | None] = None
+    case_state: ClassVar[State | None] = None
     # Whether the same events come once more.
-    again: ClassVar[bool] = False
+    is_retried: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if type(self) is Refusal:
             raise TypeError("say which kind of refusal it is, such as Refuse or Ignore")
 
-    def heard_in(self, mode: Mode) -> bool:
+    def is_reported_in(self, mode: Mode) -> bool:
         """Whether it is anything to tell people, as far as the mode decides."""
         return mode is not Mode.OBSERVE or not self.silent_in_observe
 
-    def as_said_in(self, mode: Mode) -> Refusal:
+    def as_recorded_in(self, mode: Mode) -> Refusal:
         """The refusal that is written down: what people do not hear of is only `refused`."""
-        return self if self.becomes is None or self.heard_in(mode) else self.as_kind(Refuse)
+        return (
+            self if self.case_state is None or self.is_reported_in(mode) else self.as_kind(Refuse)
+        )
 
     def as_kind(self, kind: type[Refusal]) -> Refusal:
         """The same code and reason with what follows from another kind."""
@@ -75,19 +77,19 @@ class Ignore(Refusal):
 class Retry(Ignore):
     """The reason passes by itself: the same events are asked for once more."""
 
-    again = True
+    is_retried = True
 
 
 class Refuse(Refusal):
     """A case says it."""
 
-    becomes = State.REFUSED
+    case_state = State.REFUSED
 
 
 class Escalate(Refusal):
     """A person is paged."""
 
-    becomes = State.ESCALATED
+    case_state = State.ESCALATED
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ class Override(Refusal):
 
     silent_in_observe: bool = True
 
-    becomes = State.OVERRIDDEN
+    case_state = State.OVERRIDDEN
 
 
 def owner_of_case(documents: Iterable[Mapping[str, str]]) -> Owner:

@@ -213,7 +213,7 @@ class RedriveAllow:
             self.permission == "byQueue" and source_arn in self.sources
         )
 
-    def adding(self, *source_arns: str) -> RedriveAllow:
+    def with_sources(self, *source_arns: str) -> RedriveAllow:
         return RedriveAllow(self.permission, tuple(sorted({*self.sources, *source_arns})))
 
 

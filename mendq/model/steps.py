@@ -55,7 +55,7 @@ class AttributeStep:
         raise NotImplementedError
 
     @classmethod
-    def standing_in(cls, attributes: Mapping[str, str]) -> str | None:
+    def value_in(cls, attributes: Mapping[str, str]) -> str | None:
         """What stands there now, as SQS spells it; a value left out means its default."""
         return attributes.get(cls.attribute, cls.absent_means)
 
@@ -225,11 +225,11 @@ class DlqStep(TextStep):
     absent_means = ""
 
     @classmethod
-    def standing_in(cls, attributes: Mapping[str, str]) -> str:
-        return cls.meant(attributes.get(cls.attribute, ""))
+    def value_in(cls, attributes: Mapping[str, str]) -> str:
+        return cls.normalize(attributes.get(cls.attribute, ""))
 
     @classmethod
-    def meant(cls, text: str) -> str:
+    def normalize(cls, text: str) -> str:
         """`text` in our spelling; as it is where it cannot be read."""
         return text
 
@@ -263,7 +263,7 @@ class AttachDlq(DlqStep):
     attribute = "RedrivePolicy"
 
     @classmethod
-    def meant(cls, text: str) -> str:
+    def normalize(cls, text: str) -> str:
         redrive = parse_redrive_policy(text)
         return text if redrive is None else redrive.text
 
@@ -287,7 +287,7 @@ class AllowRedriveFrom(DlqStep):
     attribute = "RedriveAllowPolicy"
 
     @classmethod
-    def meant(cls, text: str) -> str:
+    def normalize(cls, text: str) -> str:
         allowed = parse_redrive_allow_policy(text) if text else None
         return text if allowed is None else allowed.text
 

@@ -80,7 +80,7 @@ def _opening_points(first: Case) -> Iterator[TimelinePoint]:
 
 def _written_values(case: Case) -> str:
     """Return the numbers that a transition wrote into the queue. Policies are left out."""
-    if case.state is not State.APPLIED and not case.undoes:
+    if case.state is not State.APPLIED and not case.is_rollback:
         return ""
     values = []
     for step in case.steps:

@@ -390,7 +390,7 @@ def has_no_sample_yet(situation: RedriveSituation) -> bool:
 def are_too_many_back(situation: RedriveSituation) -> bool:
     moved = situation.progress.moved
     bounds = situation.bounds
-    if situation.messages_back + situation.messages_unseen >= bounds.halts_at(moved):
+    if situation.messages_back + situation.messages_unseen >= bounds.halt_threshold(moved):
         return True
     # If consumers drop the mark, every message that was sent back may be among the newly dead.
     return situation.sample_or_empty.newly_dead >= min(bounds.halt_returned, max(1, moved))
@@ -620,7 +620,8 @@ def describe_messages_back(situation: RedriveSituation) -> str:
     return (
         f"of {progress.moved:,}{or_more} messages that went back "
         f"{situation.messages_back:,} came back{more}; "
-        f"at {situation.bounds.halts_at(progress.moved):,} it stops: the cause is not fixed{where}"
+        f"at {situation.bounds.halt_threshold(progress.moved):,} it stops: "
+        f"the cause is not fixed{where}"
     )
 
 

@@ -110,7 +110,7 @@ def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:
     view = run.case_store.look(queue_arn, symptom.name, symptom.attributes)
     case = view.case
     is_cancelled = request.get(CANCEL) is True
-    if case is None or case.case_id != case_id or not case.goes_on:
+    if case is None or case.case_id != case_id or not case.is_redriving:
         if not is_cancelled:
             return continue_case(request, run)
         return TickOutcome(refusal=Ignore("moved_on", f"case {case_id} sends no messages back"))
@@ -133,7 +133,7 @@ def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:
 def find_source_arn(case: Case) -> str:
     """Return the queue that the case's messages go back to.
 
-    A case `goes_on` only if one of its steps sends messages back.
+    A case `is_redriving` only if one of its steps sends messages back.
     """
     source_arn = ""
     for step in case.steps:
@@ -203,7 +203,7 @@ def end_case(progress: RedriveProgress, dlq: Facts, case_run: CaseRun) -> Case:
     """
     run = case_run.run
     is_done = progress.stage is Stage.DONE
-    case = case_run.case.moved(
+    case = case_run.case.move_to(
         State.VERIFIED if is_done else State.ESCALATED,
         progress.because,
         run.now,
@@ -318,7 +318,7 @@ class RedriveTick(Struct):
             blocker = describe_read_error(error)
         else:
             # A queue that was just made or deleted can be used later.
-            blocker = Blocker(queue_arn.reason, for_good=not queue_arn.again)
+            blocker = Blocker(queue_arn.reason, for_good=not queue_arn.is_retried)
         failed = NotMoved(messages[0].message_id, "", blocker.because, passes=not blocker.for_good)
         return MoveResult(failed=(failed,))
 

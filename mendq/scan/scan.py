@@ -223,7 +223,7 @@ def _read_facts(queue: ManagedQueue, reader: ScanReader) -> Facts:
 
     A DLQ that cannot be read is left out. The symptoms that need it report the error.
     """
-    tags = reader.consent.but_for_a_team(queue.tags)
+    tags = reader.consent.without_team_tag(queue.tags)
     facts = reader.consumers(reader.queue(queue.queue_arn, tags, {Need.QUEUE}))
     with suppress(FactsUnavailable, QueueRefusesUs):
         facts = reader.dlq(facts)

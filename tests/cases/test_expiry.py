@@ -99,7 +99,7 @@ def a_fix(account: Account) -> None:
 
 def evidence(account: Account) -> None:
     context = context_of(account)
-    sighting = Sighting.of_measurement(account.now)
+    sighting = Sighting.from_scan(account.now)
     store = context.case_store
     store.remember(QUEUE, SYMPTOM, add=[sighting], drop=[], now=account.now)
     store.spread_to([QUEUE], SYMPTOM, account.now)

@@ -157,7 +157,7 @@ def test_an_entry_gives_way_to_the_cases_that_it_says(entry: Symptom) -> None:
         if found is None or entry.plan is None:
             return found is not None
         answer = answer_to(entry, found)
-        return isinstance(answer, Plan) or answer.becomes is not None
+        return isinstance(answer, Plan) or answer.case_state is not None
 
     for other in CATALOGUE:
         taken_up = [is_taken_up(each, other.name) for each in detected_by(entry)]
@@ -180,7 +180,7 @@ def test_an_example_gets_the_answer_it_states(
         return
     plan = planned(entry, facts)
     assert plan.steps == example.answer
-    stood = {step.attribute: step.standing_in(facts.attributes) for step in plan.steps}
+    stood = {step.attribute: step.value_in(facts.attributes) for step in plan.steps}
     assert len(stood) == len(plan.steps), "an attribute once"
     undone = {step.attribute: str(step.before) for step in plan.steps}
     assert undone == stood, "undoing a plan brings back what stood there"

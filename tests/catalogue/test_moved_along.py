@@ -33,7 +33,7 @@ BLOCKED, STILL, *_ = (each.facts for each in detected_by(FIFO_GROUP_BLOCKED))
 MEASURED_UNTIL = BLOCKED.measurement.until if BLOCKED.measurement else AT
 LONG_AGO = MEASURED_UNTIL - timedelta(days=30)
 ONE_BY_ONE = replace(FUNCTION, mapping_id="m-1", batch_size=1, modified_at=LONG_AGO)
-HEARD = (Sighting.of_measurement(AT),)
+HEARD = (Sighting.from_scan(AT),)
 # A FIFO queue without DLQ that a function reads, of which nothing shows that a group is blocked.
 READ = queue(
     lambda_consumers=(FUNCTION,),

@@ -214,5 +214,5 @@ def test_needs_are_compared_with_the_timeout_before_and_after() -> None:
 def test_what_took_it_back_is_no_plan() -> None:
     back = {"attribute": "VisibilityTimeout", "before": "60", "after": "30"}
     applied = replace(case(State.APPLIED), evidence={"needs": NEEDS})
-    undone = applied.moved(State.ROLLED_BACK, "x", AT, steps=(back,))
+    undone = applied.move_to(State.ROLLED_BACK, "x", AT, steps=(back,))
     assert spans_of([applied, undone])[1:] == [("timeout before", 30), ("timeout after", 45)]

@@ -134,7 +134,7 @@ def move(account: Account, case: Case, to: str) -> None:
     context = context_of(account)
     view = context.case_store.look(case.queue_arn, case.symptom, ())
     symptom = BY_NAME[case.symptom]
-    moved = case.moved(State(to), "it came to that", account.now)
+    moved = case.move_to(State(to), "it came to that", account.now)
     record_transition(moved, view, Notification(symptom, Facts(case.queue_arn, {}, {})), context)
 
 

@@ -73,7 +73,7 @@ class Account(RuleBasedStateMachine):
         assert written <= ATTRIBUTES.keys()
         for each in written:
             step = ATTRIBUTES[each]
-            stood = step.standing_in(before)
+            stood = step.value_in(before)
             assert stood is not None
             kind = int if stood.isdecimal() else str
             assert step(kind(stood), kind(after[each])).out_of_bounds() is None

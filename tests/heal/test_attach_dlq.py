@@ -64,7 +64,7 @@ def test_it_makes_a_queue_like_the_source_and_attaches_it(account: Account, name
     assert attributes["KmsMasterKeyId"] == "alias/orders"
     assert attributes.get("FifoQueue") == ("true" if name.endswith(".fifo") else None)
     assert attributes["RedriveAllowPolicy"] == RedriveAllow("byQueue", (queue,)).text
-    assert AttachDlq.standing_in(account.attributes(queue)) == Redrive(made, 5).text
+    assert AttachDlq.value_in(account.attributes(queue)) == Redrive(made, 5).text
     tags = account.clients.sqs.list_queue_tags(QueueUrl=account.url(made))
     assert not tags.get("Tags"), "neither our own nor anybody's are copied"
 
@@ -79,7 +79,7 @@ def test_what_died_between_the_two_calls_is_finished(account: Account) -> None:
     assert "RedrivePolicy" not in account.attributes(queue)
     let_through()
     assert taken(account, queue, plan_for(queue)) is None
-    assert AttachDlq.standing_in(account.attributes(queue))
+    assert AttachDlq.value_in(account.attributes(queue))
 
 
 @pytest.mark.parametrize("is_reached", [True, False])
@@ -110,7 +110,7 @@ def test_one_that_somebody_attached_meanwhile_is_retained_and_nothing_is_made(
     policy = Redrive(theirs, 9).text
     account.set(queue, RedrivePolicy=policy)
     assert code_of(attach(account.clients, looked_at, plan_for(queue))) == "changed_meanwhile"
-    assert AttachDlq.standing_in(account.attributes(queue)) == policy
+    assert AttachDlq.value_in(account.attributes(queue)) == policy
     assert names(account) == {"orders", "theirs"}
 
 
@@ -151,7 +151,11 @@ def test_a_name_that_was_deleted_a_moment_ago_is_made_later(account: Account) ->
     refusing(account.clients.sqs_for_writing, "CreateQueue", unreachable=error)
     refusal = taken(account, queue, plan_for(queue))
     assert refusal is not None
-    assert (refusal.code, refusal.again, refusal.becomes) == ("deleted_recently", True, None)
+    assert (refusal.code, refusal.is_retried, refusal.case_state) == (
+        "deleted_recently",
+        True,
+        None,
+    )
     assert "RedrivePolicy" not in account.attributes(queue)
 
 
@@ -193,7 +197,7 @@ def test_attach_waits_until_the_dlq_just_made_can_be_read(
     assert taken(account, queue, plan_for(queue)) is None
     assert slept == [1] * reads_too_early
     assert hidden.left == 0
-    assert AttachDlq.standing_in(account.attributes(queue)) == Redrive(arn_of_dlq(queue), 5).text
+    assert AttachDlq.value_in(account.attributes(queue)) == Redrive(arn_of_dlq(queue), 5).text
 
 
 def test_attach_names_no_dlq_that_cannot_be_read_and_takes_it_up_again_later(
@@ -204,14 +208,14 @@ def test_attach_names_no_dlq_that_cannot_be_read_and_takes_it_up_again_later(
     hidden = NotYetVisible(account, arn_of_dlq(queue), 100)
     refusal = taken(account, queue, plan_for(queue))
     assert refusal is not None
-    assert (refusal.code, refusal.again, refusal.becomes) == ("not_usable_yet", True, None)
+    assert (refusal.code, refusal.is_retried, refusal.case_state) == ("not_usable_yet", True, None)
     assert f"{arn_of_dlq(queue)} was made and cannot be used yet" in refusal.reason
     assert slept == [1, 1], "it gives up without waiting for nothing"
     assert "RedrivePolicy" not in account.attributes(queue)
     hidden.left = 0
     assert taken(account, queue, plan_for(queue)) is None, "the queue that was made is taken"
     assert names(account) == {"orders", "orders-dlq"}
-    assert AttachDlq.standing_in(account.attributes(queue))
+    assert AttachDlq.value_in(account.attributes(queue))
 
 
 def _naming_what_is_gone(account: Account, name: str = "orders") -> tuple[str, str]:
@@ -270,7 +274,7 @@ def _letting_in(account: Account, *sources: str) -> tuple[str, AllowRedriveFrom]
     messages = account.queue("messages", RedriveAllowPolicy=others.text)
     wanted = others
     for each in sources:
-        wanted = wanted.adding(each)
+        wanted = wanted.with_sources(each)
     return messages, AllowRedriveFrom(others.text, wanted.text)
 
 

@@ -130,7 +130,7 @@ def test_somebody_elses_claim_holds_until_it_runs_out(
         situation(view=CaseStoreView(attributes={VISIBILITY: record}))
     )
     assert code(refusal) == expected
-    assert refusal is None or refusal.again
+    assert refusal is None or refusal.is_retried
 
 
 def redriven(*hours_ago: float, **record: Any) -> Given:
@@ -163,7 +163,7 @@ def redriven(*hours_ago: float, **record: Any) -> Given:
 def test_plans(given: Given, expected: str | None, becomes: str | None) -> None:
     refusal = on_plan(given)
     assert code(refusal) == expected
-    assert (refusal.becomes if refusal else None) == becomes
+    assert (refusal.case_state if refusal else None) == becomes
     about_our_writes = becomes in ("overridden", "escalated")
     assert refusal is None or refusal.silent_in_observe == about_our_writes
 
@@ -219,7 +219,7 @@ def test_the_sixth_change_of_a_day_pages() -> None:
     assert len(changes) == MOST_CHANGES
     refusal = guardrails.keeps_changing(situation(changes=changes))
     assert refusal is not None
-    assert (refusal.code, refusal.becomes) == ("keeps_changing", State.ESCALATED)
+    assert (refusal.code, refusal.case_state) == ("keeps_changing", State.ESCALATED)
     assert "6 times within 24 hours" in refusal.reason
     for few in (changes[1:], changes[:5] * 2, (*changes[:5], *_hours_ago(24))):
         assert guardrails.keeps_changing(situation(changes=few)) is None, (

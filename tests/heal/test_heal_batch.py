@@ -111,7 +111,7 @@ def test_a_storm_of_failed_calls_is_noted_every_five_minutes() -> None:
         noted = merge_failures(applied, known, Evidence((event,)), TIMING)
         if noted is not None:
             notes, known = notes + 1, noted
-    assert known.suffices
+    assert known.is_sufficient
     assert notes == DISTINCT_EVENTS + 3_600 // NOTED_EVERY.seconds - 1
 
 

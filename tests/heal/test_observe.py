@@ -47,7 +47,7 @@ def _facts_of(entry: Symptom) -> Iterator[Facts]:
 
 def _announced(facts: Facts, entry: Symptom) -> tuple[Case, Notification] | None:
     """What is decided to be written down, and told, while Mendq only watches."""
-    found = (Sighting.of_measurement(NOW),)
+    found = (Sighting.from_scan(NOW),)
     decision = decide(
         read_situation(
             symptom=entry, facts=facts, evidence=Evidence(found), fresh=found, mode=Mode.OBSERVE
@@ -79,7 +79,7 @@ def test_what_only_pages_is_reported_in_every_mode() -> None:
             continue
         answers = [entry.plan(each, Limits()) for each in _facts_of(entry)]
         refusals = [each for each in answers if isinstance(each, Refusal)]
-        assert any(each.becomes is State.ESCALATED for each in refusals), entry.name
+        assert any(each.case_state is State.ESCALATED for each in refusals), entry.name
         assert not any(each.silent_in_observe for each in refusals), entry.name
 
 

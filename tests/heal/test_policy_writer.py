@@ -87,7 +87,7 @@ def get_refusal_reason(
     refusal = write_steps(account, seen, steps, now)
     assert refusal is not None
     assert refusal.code == "pin_not_good"
-    assert refusal.becomes is State.ESCALATED
+    assert refusal.case_state is State.ESCALATED
     assert "SetQueueAttributes" not in calls
     assert "CheckNoPublicAccess" not in calls
     assert account.attributes(seen.queue_arn) == before

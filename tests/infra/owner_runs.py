@@ -238,7 +238,7 @@ def _applied(world: Redriving, run: RedriveRun) -> Case | Refusal:
     approved = world.case(State.PROPOSED, State.APPROVED)
     steps = (world.back(), SetMessageRetention(DAYS_4, LONGEST))
     documents = tuple(each.document() for each in steps)
-    case = approved.moved(State.APPLIED, "messages wait", run.now, steps=documents)
+    case = approved.move_to(State.APPLIED, "messages wait", run.now, steps=documents)
     symptom = BY_NAME[SYMPTOM]
     assert symptom is not None
     attributes = tuple(each.attribute for each in symptom.steps)

@@ -43,7 +43,7 @@ def thrice(at: datetime) -> Evidence:
 
 
 def measured(at: datetime) -> Evidence:
-    return Evidence((Sighting.of_measurement(at),))
+    return Evidence((Sighting.from_scan(at),))
 
 
 def measured_case(state: State) -> Case:
@@ -255,7 +255,7 @@ def test_what_goes_on_is_due_at_once_and_then_within_every_minute() -> None:
 
 @pytest.mark.parametrize("verified", [case(State.VERIFIED), redriving(State.VERIFIED)])
 def test_what_is_verified_is_watched_at_once_as_any_other(verified: Case) -> None:
-    assert not verified.goes_on
+    assert not verified.is_redriving
     assert became(verified, NOW) is State.WATCHING
 
 

@@ -43,11 +43,11 @@ def test_a_transition_survives_its_document(state: State) -> None:
 
 def test_saying_the_same_is_state_code_and_steps() -> None:
     one = case(State.REFUSED)
-    assert one.says_the_same(case(State.REFUSED, timedelta(hours=1)))
-    assert one.says_the_same(replace(one, reason="because of 41 queues", code="over_ceiling"))
+    assert one.is_repeated_by(case(State.REFUSED, timedelta(hours=1)))
+    assert one.is_repeated_by(replace(one, reason="because of 41 queues", code="over_ceiling"))
     observed = case(State.OBSERVED)
-    assert not observed.says_the_same(replace(observed, steps=()))
-    assert not one.says_the_same(observed)
+    assert not observed.is_repeated_by(replace(observed, steps=()))
+    assert not one.is_repeated_by(observed)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from mendq.model.evidence import (
 )
 
 AT = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
-MEASURED = Sighting.of_measurement(AT + timedelta(hours=1, microseconds=7))
+MEASURED = Sighting.from_scan(AT + timedelta(hours=1, microseconds=7))
 
 
 def seen(**seconds: float) -> Evidence:
@@ -48,13 +48,13 @@ def seen(**seconds: float) -> Evidence:
 def test_three_events_within_ten_minutes_are_enough_or_one_measurement(
     evidence: Evidence, enough: bool
 ) -> None:
-    assert evidence.suffices is enough
+    assert evidence.is_sufficient is enough
 
 
 def test_one_event_seen_three_times_is_one_and_so_is_a_scan_s_finding() -> None:
     thrice = Evidence.of(each for n in range(3) for each in seen(a=n).sightings)
     assert len(thrice.sightings) == 1
-    again = Sighting.of_measurement(AT + timedelta(hours=1, microseconds=9))
+    again = Sighting.from_scan(AT + timedelta(hours=1, microseconds=9))
     assert len(Evidence.of([MEASURED, again]).sightings) == 1
 
 
@@ -75,10 +75,10 @@ def test_the_document_names_first_and_last_and_requests_are_those_of_failed_call
 def test_a_measured_case_grows_by_the_calls_that_fail_later() -> None:
     measured = Evidence((MEASURED,))
     assert (measured.calls, measured.principals(), measured.event_names()) == ((), (), ())
-    grown = seen(a=9_000).added_to(measured.document())
+    grown = seen(a=9_000).merge_into(measured.document())
     assert (grown["first_request_id"], grown["failed_calls"]) == ("r-a", 1)
     assert grown["first_at"] == measured.document()["first_at"]
-    again = Evidence((Sighting.of_measurement(AT + timedelta(hours=9)),)).added_to(grown)
+    again = Evidence((Sighting.from_scan(AT + timedelta(hours=9)),)).merge_into(grown)
     assert (again["last_request_id"], again["failed_calls"]) == ("r-a", 1)
     assert again["last_at"] == "2026-11-16T18:30:00.000Z"
 
@@ -143,7 +143,7 @@ def test_the_requests_of_either_end_are_kept_however_a_case_grows() -> None:
     evidence, later = (Evidence.of(map(_called, range(*each))) for each in ((12,), (12, 20)))
     ids = [each["request_id"] for each in _requests(evidence)]
     assert ids == [f"r{n}" for n in (*range(5), *range(7, 12))]
-    grown = Evidence((MEASURED,)).added_to(later.added_to(evidence.document()))["requests"]
+    grown = Evidence((MEASURED,)).merge_into(later.merge_into(evidence.document()))["requests"]
     assert [each["request_id"] for each in grown] == [f"r{n}" for n in (*range(5), *range(15, 20))]
     assert grown[0] == {
         "request_id": "r0",

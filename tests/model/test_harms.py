@@ -138,7 +138,7 @@ def case_with(
         queue_arn=queue_arn,
         symptom=symptom,
         reason="made up",
-        evidence=Evidence((Sighting.of_measurement(AT),)),
+        evidence=Evidence((Sighting.from_scan(AT),)),
         steps=steps,
         now=AT,
         actor="heal",
@@ -271,15 +271,15 @@ def test_a_dlq_that_was_attached_five_minutes_ago_is_named_in_one_sentence() -> 
 
 def test_a_change_that_a_person_approved_is_named_all_the_same() -> None:
     proposed = replace(ATTACHED, state=State.PROPOSED)
-    approved = proposed.moved(State.APPROVED, "a person approved the plan", AT)
-    applied = approved.moved(State.APPLIED, "made up", AT, actor="attach_dlq")
+    approved = proposed.move_to(State.APPROVED, "a person approved the plan", AT)
+    applied = approved.move_to(State.APPLIED, "made up", AT, actor="attach_dlq")
     assert named(ARRIVING, taking(), proposed, approved, applied) is not None
     assert named(ARRIVING, taking(), proposed, approved) is None, "nothing was written yet"
 
 
 def test_a_change_is_named_for_the_watch_time_after_its_write() -> None:
-    watching = ATTACHED.moved(State.VERIFIED, "", AT).moved(State.WATCHING, "", AT)
-    closed = watching.moved(State.CLOSED, "it stayed away", AT)
+    watching = ATTACHED.move_to(State.VERIFIED, "", AT).move_to(State.WATCHING, "", AT)
+    closed = watching.move_to(State.CLOSED, "it stayed away", AT)
     watch_time = timedelta(hours=TIMING.watch_hours)
     beyond = watch_time + timedelta(seconds=1)
     for history in ((ATTACHED,), (ATTACHED, watching), (ATTACHED, watching, closed)):
@@ -290,9 +290,9 @@ def test_a_change_is_named_for_the_watch_time_after_its_write() -> None:
 
 @pytest.mark.parametrize("state", [State.ROLLED_BACK, State.OVERRIDDEN])
 def test_a_change_that_was_taken_back_or_overruled_is_not_named(state: State) -> None:
-    ended = ATTACHED.moved(state, "made up", AT)
+    ended = ATTACHED.move_to(state, "made up", AT)
     assert named(ARRIVING, taking(), ATTACHED, ended) is None
-    closed = ended.moved(State.CLOSED, "it stayed away", AT)
+    closed = ended.move_to(State.CLOSED, "it stayed away", AT)
     assert named(ARRIVING, taking(), ATTACHED, ended, closed) is None
 
 
@@ -324,7 +324,7 @@ def test_the_newest_of_several_changes_is_named() -> None:
 
 
 def test_a_case_that_reported_its_own_harm_says_so() -> None:
-    told = ATTACHED.moved(State.ESCALATED, "it may do harm", AT, code="own_change")
+    told = ATTACHED.move_to(State.ESCALATED, "it may do harm", AT, code="own_change")
     change = named(ARRIVING, taking(), ATTACHED, told)
     assert change is not None
     assert change.is_reported

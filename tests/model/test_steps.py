@@ -88,11 +88,11 @@ def test_spelling_makes_no_difference_to_what_stands_there() -> None:
     spelling = f'{{"maxReceiveCount": "5",\n "deadLetterTargetArn": "{DEAD}"}}'
     ours = Redrive(DEAD, 5).text
     for text in (spelling, ours):
-        assert AttachDlq.standing_in({"RedrivePolicy": text}) == ours
+        assert AttachDlq.value_in({"RedrivePolicy": text}) == ours
     swapped = (
         f'{{"sourceQueueArns": ["{SOURCES[1]}", "{SOURCES[0]}"], "redrivePermission":"byQueue"}}'
     )
-    assert AllowRedriveFrom.standing_in({"RedriveAllowPolicy": swapped}) == by_queue(*SOURCES[:2])
+    assert AllowRedriveFrom.value_in({"RedriveAllowPolicy": swapped}) == by_queue(*SOURCES[:2])
 
 
 def test_the_step_that_sends_messages_back_alone_leaves_no_value_and_is_never_taken_back() -> None:
@@ -103,11 +103,11 @@ def test_the_step_that_sends_messages_back_alone_leaves_no_value_and_is_never_ta
         True,
     )
     for attributes in ({}, {"RedrivePolicy": "{}"}):
-        assert RedriveMessages.standing_in(attributes) == HELD
+        assert RedriveMessages.value_in(attributes) == HELD
 
 
 def test_what_is_absent_or_cannot_be_read_stands_as_it_is() -> None:
-    assert AttachDlq.standing_in({"RedrivePolicy": "{"}) == "{"
-    assert AllowRedriveFrom.standing_in({"RedriveAllowPolicy": "[]"}) == "[]"
-    assert (AttachDlq.standing_in({}), AllowRedriveFrom.standing_in({})) == ("", "")
-    assert CreateDlq.standing_in({"DeadLetterQueue": DEAD}) == DEAD
+    assert AttachDlq.value_in({"RedrivePolicy": "{"}) == "{"
+    assert AllowRedriveFrom.value_in({"RedriveAllowPolicy": "[]"}) == "[]"
+    assert (AttachDlq.value_in({}), AllowRedriveFrom.value_in({})) == ("", "")
+    assert CreateDlq.value_in({"DeadLetterQueue": DEAD}) == DEAD

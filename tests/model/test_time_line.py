@@ -21,7 +21,7 @@ def went(*after: tuple[State, timedelta]) -> list[Case]:
     """A fix that was applied at once, and what came so long after it."""
     moved = [case(State.APPLIED)]
     for state, later in after:
-        moved.append(moved[-1].moved(state, "because", NOW + later))
+        moved.append(moved[-1].move_to(state, "because", NOW + later))
     return moved
 
 

@@ -56,7 +56,7 @@ def followed(account: Account) -> FollowUpResult:
 
 
 def redrive_of(account: Account, queue: str) -> str:
-    return AttachDlq.standing_in(account.attributes(queue))
+    return AttachDlq.value_in(account.attributes(queue))
 
 
 def exists(account: Account, queue_arn: str) -> bool:

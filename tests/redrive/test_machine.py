@@ -89,7 +89,7 @@ def test_it_halts_at_five_in_a_hundred_or_at_ten(moved_so_far: int, halts_at: in
     assert halted.stage is Stage.HALTED
     assert f"{halts_at} came back" in halted.because
     # 0.05 * 140 is 7.000000000000001.
-    assert Bounds(halt_returned=100).halts_at(140) == 7
+    assert Bounds(halt_returned=100).halt_threshold(140) == 7
 
 
 def test_what_should_be_left_is_counted_from_what_was_there_before_the_first_went() -> None:

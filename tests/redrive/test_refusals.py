@@ -62,7 +62,7 @@ def claim_as_another_run(here: Redriving) -> None:
     store = context_of(here.account).case_store
     attributes = (here.back().attribute,)
     view, case = store.look(here.dlq, SYMPTOM, attributes), here.newest()
-    intent = case.moved(State.ROLLED_BACK, "a person took it back", here.account.now)
+    intent = case.move_to(State.ROLLED_BACK, "a person took it back", here.account.now)
     claim = Claim(intent=intent, owner="another run", seen=view)
     assert store.claim(claim, {}, writes_per_minute=100) is None
 
@@ -76,7 +76,7 @@ def test_redrive_waits_while_another_run_works_on_the_queue(
     with untouched(here):
         refusal = redrive({**request_about(here.newest()), **more}, here.run()).refusal
     assert refusal is not None
-    assert (refusal.code, refusal.again) == ("claimed", True)
+    assert (refusal.code, refusal.is_retried) == ("claimed", True)
     assert "another run is at work on this queue" in refusal.reason
     assert len(here.bodies(here.dlq)) == 9
 
@@ -123,7 +123,7 @@ def test_redrive_leaves_a_case_of_another_owner_alone(
         refusal = redrive({**request_about(here.newest()), **more}, here.run()).refusal
     assert refusal is not None
     is_to_write = state is State.APPROVED and not more
-    assert (refusal.code, refusal.again) == (
+    assert (refusal.code, refusal.is_retried) == (
         "another_owner" if is_to_write else "moved_on",
         False,
     )

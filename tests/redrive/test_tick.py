@@ -124,7 +124,7 @@ def test_a_tick_beside_another_does_nothing(here: Redriving) -> None:
     for more in ({}, {"cancel": True}):
         refusal = here.tick(**more).refusal
         assert refusal is not None
-        assert (refusal.code, refusal.again) == ("claimed", True)
+        assert (refusal.code, refusal.is_retried) == ("claimed", True)
     assert len(here.bodies(here.dlq)) == 10
     here.account.later(seconds=91)
     assert here.tick().redriven == 5

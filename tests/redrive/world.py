@@ -259,7 +259,7 @@ def recorded(
     for state in states:
         view = context.case_store.look(queue_arn, symptom, ())
         if case is None:
-            sighted = Evidence.of([Sighting.of_measurement(account.now)])
+            sighted = Evidence.of([Sighting.from_scan(account.now)])
             case = start_case(
                 state,
                 reason="messages wait",
@@ -271,7 +271,7 @@ def recorded(
                 **about,
             )
         else:
-            case = case.moved(state, "it came to that", account.now)
+            case = case.move_to(state, "it came to that", account.now)
         notification = Notification(None, Facts(queue_arn, {}, {}))
         case = record_transition(case, view, notification, context)
     assert case is not None

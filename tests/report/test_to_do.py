@@ -107,7 +107,7 @@ def test_a_queue_is_one_where_the_engine_takes_it_for_one(text: str) -> None:
 def test_every_symptoms_case_can_be_named() -> None:
     now = datetime(2026, 11, 9, tzinfo=UTC)
     about: dict[str, Any] = {"queue_arn": arn("orders"), "steps": (), "reason": "", "actor": "heal"}
-    about |= {"evidence": Evidence((Sighting.of_measurement(now),)), "now": now}
+    about |= {"evidence": Evidence((Sighting.from_scan(now),)), "now": now}
     for symptom in (each.name for each in CATALOGUE):
         case_id = start_case(State.PROPOSED, symptom=symptom, **about).case_id
         made = _copied(kind="approve", case_id=case_id, symptom=symptom)

@@ -156,7 +156,7 @@ def plan_restoration(facts: Facts, because: str) -> Plan | Refusal | str:
     pin = pinned.pin
     if pin is None:
         return f"The queue's policy is pinned, and nothing is put back: {pinned.doubt}"
-    current = RestorePolicy.standing_in(facts.attributes) or ""
+    current = RestorePolicy.value_in(facts.attributes) or ""
     objection = _find_objection(pin.policy, current, facts)
     if pinned.passes and not objection:
         # Mendq handles the calls again later, until CloudTrail has reported who changed the policy
@@ -183,7 +183,7 @@ def describe_granting_pin(facts: Facts) -> str:
     if pinned is None or pinned.pin is None or not pinned.is_good:
         return ""
     pin = pinned.pin
-    current = RestorePolicy.standing_in(facts.attributes) or ""
+    current = RestorePolicy.value_in(facts.attributes) or ""
     if _find_objection(pin.policy, current, facts):
         return ""
     if has_identity_outside(parts_of(facts.queue_arn).account, facts.principals):

@@ -48,7 +48,7 @@ def find_unwatched_metrics(facts: Facts) -> Iterator[tuple[QueueFacts, str]]:
 
     The queue is the one of `facts` or its DLQ. Alarms that were not read count as present.
     """
-    is_dlq = facts.takes_dlq_messages
+    is_dlq = facts.receives_only_dlq_messages
     if facts.alarmed is not None and not is_dlq:
         for metric in (AGE, IN_FLIGHT):
             if metric not in facts.alarmed:

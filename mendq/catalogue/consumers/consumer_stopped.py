@@ -25,14 +25,14 @@ def detect(facts: Facts) -> DetectedFault | None:
     DLQ's mapping is disabled until somebody wants the messages.
     """
     measured = facts.measurement
-    if measured is None or facts.takes_dlq_messages:
+    if measured is None or facts.receives_only_dlq_messages:
         return None
     if not _is_switched_off(facts) or measured.received or not measured.least_visible:
         return None
     name, more = function_name(facts.stopped_consumers[0]), len(facts.stopped_consumers) - 1
     return DetectedFault(
         f"{format_count(measured.now.visible, 'message')} waiting, the oldest for "
-        f"{measured.now.oldest_age_seconds:,} s, and none was received in {span(measured.lasted)}: "
+        f"{measured.now.oldest_age_seconds:,} s, and none was received in {span(measured.duration)}: "
         f"the event source mapping of {f'{name} and {more} more' if more else name} is disabled"
     )
 

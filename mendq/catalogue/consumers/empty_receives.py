@@ -38,13 +38,13 @@ _NEEDS = frozenset({Need.MEASUREMENTS})
 def detect(facts: Facts) -> DetectedFault | None:
     """Short polling that finds nothing nearly every time; Lambda polls long by itself."""
     measured = facts.measurement
-    if measured is None or not facts.polls_short:
+    if measured is None or not facts.is_short_polled:
         return None
     empty, received = measured.empty_receives, measured.received
     if empty < max(1, EMPTY_FOR_EACH_MESSAGE * received, EMPTY_AN_HOUR * measured.hours):
         return None
     return DetectedFault(
-        f"{empty:,} receives in {span(measured.lasted)} found nothing, while "
+        f"{empty:,} receives in {span(measured.duration)} found nothing, while "
         f"{format_count(received, 'message')} came"
     )
 
@@ -109,7 +109,7 @@ EMPTY_RECEIVES = FixedSymptom(
     plan=plan,
     # SQS starts every queue with short polling: nearly all of an account's may be suspect.
     detection=Detection(
-        detect, _NEEDS, lambda facts: facts.polls_short, measured_last=True, reads=("receives",)
+        detect, _NEEDS, lambda facts: facts.is_short_polled, measured_last=True, reads=("receives",)
     ),
     examples=lambda: (
         CallExample("short polling, SQS's default", _RECEIVE, _read(0, "ReceiveMessage"), _RAISED),

@@ -70,8 +70,12 @@ def _returns_whole_batches(consumer: LambdaConsumer, facts: Facts) -> bool:
     measured, share = facts.measurement, consumer.error_share or 0
     if measured is None or facts.move_task_running or not _may_return_batches(consumer):
         return False
-    few = max(SURPLUS_SHARE * measured.received, measured.inexact_by)
-    return measured.fruitless_receives > few and share >= SURPLUS_SHARE and not consumer.runs_long
+    few = max(SURPLUS_SHARE * measured.received, measured.counter_tolerance)
+    return (
+        measured.fruitless_receives > few
+        and share >= SURPLUS_SHARE
+        and not consumer.is_near_timeout
+    )
 
 
 def _may_return_batches(consumer: LambdaConsumer) -> bool:

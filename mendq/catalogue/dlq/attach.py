@@ -54,18 +54,20 @@ def failing_in(facts: Facts) -> DetectedFault | None:
     if measured is None or _is_another_s(facts, measured):
         return None
     fruitless, deleted = measured.fruitless_receives, measured.deleted
-    if fruitless < max(deleted, measured.inexact_by) or not _leaves_messages(facts, measured):
+    if fruitless < max(deleted, measured.counter_tolerance) or not _leaves_messages(
+        facts, measured
+    ):
         return None
     held = measured.now.in_flight
     still_held = f", {held:,} are still held" if held else ""
     if deleted == 0 and measured.sent:
         return DetectedFault(
-            f"No message was finished in the last {span(measured.lasted)}: consumers received "
+            f"No message was finished in the last {span(measured.duration)}: consumers received "
             f"{format_count(measured.messages, 'message')} {measured.received:,} times and deleted "
             f"none{still_held}"
         )
     return DetectedFault(
-        f"{fruitless:,} of {measured.received:,} receives in {span(measured.lasted)} were "
+        f"{fruitless:,} of {measured.received:,} receives in {span(measured.duration)} were "
         f"not followed by a delete{still_held}: {format_count(measured.sent, 'message')} arrived, "
         f"and consumers deleted {deleted:,}"
     )
@@ -81,7 +83,7 @@ def _is_another_s(facts: Facts, measured: Measurement) -> bool:
         measured.has_surplus
         or _group_is_blocked(facts, measured)
         or facts.move_task_running
-        or facts.takes_dlq_messages
+        or facts.receives_only_dlq_messages
         or bool(EXPLAINED_BY & facts.open_symptoms)
     )
 
@@ -104,9 +106,11 @@ def _leaves_messages(facts: Facts, measured: Measurement) -> bool:
         goes_round = measured.received >= RECEIVED_OFTEN * measured.messages
         is_left = measured.now.backlog > 0
         return is_left and goes_round and measured.deleted <= HARDLY_ANY * measured.messages
-    if measured.unfinished > UNFINISHED_SHARE * measured.sent:
+    if measured.sent_minus_deleted > UNFINISHED_SHARE * measured.sent:
         return True
-    return measured.unfinished > measured.inexact_by and not _are_bad_messages(facts, measured)
+    return measured.sent_minus_deleted > measured.counter_tolerance and not _are_bad_messages(
+        facts, measured
+    )
 
 
 def _are_bad_messages(facts: Facts, measured: Measurement) -> bool:
@@ -115,8 +119,8 @@ def _are_bad_messages(facts: Facts, measured: Measurement) -> bool:
     Such messages are received once in each visibility timeout. On average they were there for half
     of the measured time. With a DLQ they would have left the queue.
     """
-    timeouts = measured.lasted.total_seconds() / max(facts.visibility_seconds, 1)
-    expected = measured.unfinished * timeouts / 2
+    timeouts = measured.duration.total_seconds() / max(facts.visibility_seconds, 1)
+    expected = measured.sent_minus_deleted * timeouts / 2
     is_tried = measured.fruitless_receives >= TRIED_SHARE_OF_BAD * expected
     return facts.dlq_arn is None and is_tried
 
@@ -266,7 +270,7 @@ def _say_mean(facts: Facts) -> str:
     mean = sums.receives_per_finished(is_fifo=facts.is_fifo) or 0
     return (
         f"for each finished message CloudWatch counted {mean:,.1f} receives on average in "
-        f"{span(sums.lasted)}. The mean also counts receives of messages that never finish, "
+        f"{span(sums.duration)}. The mean also counts receives of messages that never finish, "
         "because CloudWatch reports only sums"
     )
 
@@ -282,7 +286,7 @@ def _list_unknowns(facts: Facts, receives: int) -> str:
     sentences = []
     if measured.deleted == 0:
         sentences.append(
-            f"No message was finished in the last {span(measured.lasted)}, so Mendq cannot tell "
+            f"No message was finished in the last {span(measured.duration)}, so Mendq cannot tell "
             "whether all messages fail or only these. Look at the consumers' log before you "
             "approve, and decline if they finish nothing"
         )
@@ -337,7 +341,7 @@ def gone(facts: Facts) -> str | None:
 
 def has_none(facts: Facts) -> bool:
     """Return True if the queue has no DLQ and is not a DLQ itself."""
-    return not facts.attributes.get(AttachDlq.attribute) and not facts.takes_dlq_messages
+    return not facts.attributes.get(AttachDlq.attribute) and not facts.receives_only_dlq_messages
 
 
 def _is_idle(facts: Facts) -> bool:
@@ -371,11 +375,11 @@ def _nothing_finished(facts: Facts, measured: Measurement) -> Refusal | None:
     lately = _Counts.lately(measured)
     if measured.has_stopped_finishing:
         messages = measured.sent_since_delete if measured.deleted else measured.sent
-        since = "since the last delete" if measured.deleted else f"in {span(measured.lasted)}"
+        since = "since the last delete" if measured.deleted else f"in {span(measured.duration)}"
         finished = f"{format_count(messages, 'message')} arrived {since}, and none was finished"
     elif _Counts.of(measured).fails:
         finished = (
-            f"of {format_count(measured.sent, 'message')} that arrived in {span(measured.lasted)}, "
+            f"of {format_count(measured.sent, 'message')} that arrived in {span(measured.duration)}, "
             f"consumers finished {measured.deleted:,}"
         )
     elif lately.fails:
@@ -457,7 +461,7 @@ def _cause(facts: Facts) -> str | None:
     if failing is not None and not is_finishing:
         return f"{failing.function_arn} fails in most of its runs"
     # A FIFO queue refuses a late delete, so more deletes than messages say nothing there.
-    if measured is not None and measured.shows_a_race and not facts.is_fifo:
+    if measured is not None and measured.has_race and not facts.is_fifo:
         return "its messages are handled twice, so its visibility timeout is too short"
     found = failing_in(facts)
     return found.because if found else None

@@ -37,13 +37,13 @@ def detect(facts: Facts) -> DetectedFault | None:
     measured = facts.measurement
     if measured is None or facts.move_task_running or facts.open_symptoms & CAUSES:
         return None
-    risen = measured.messages_risen
+    risen = measured.visible_growth
     # Where producers send here too, counters that are not exact show arrivals that were none.
-    explained = measured.inexact_by if facts.is_sent_to else 0
+    explained = measured.counter_tolerance if facts.is_sent_to else 0
     if not facts.dlq_sources or risen < 1 or measured.messages_arrived <= explained:
         return None
     return DetectedFault(
-        f"{format_count(risen, 'more DLQ message')} in {span(measured.lasted)}, "
+        f"{format_count(risen, 'more DLQ message')} in {span(measured.duration)}, "
         f"{measured.now.visible:,} in all, from {name_first_few(facts.source_arns)}"
     )
 

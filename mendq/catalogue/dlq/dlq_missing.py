@@ -121,7 +121,7 @@ def _why_it_needs_one(facts: Facts) -> str | None:
     messages = format_count(measured.messages, "message")
     left = measured.now.backlog
     return (
-        f"it has no DLQ, and messages come back: in {span(measured.lasted)} consumers received "
+        f"it has no DLQ, and messages come back: in {span(measured.duration)} consumers received "
         f"{messages} {format_count(measured.received, 'time')} and deleted {measured.deleted:,}; "
         f"{format_count(left, 'message')} {'is' if left == 1 else 'are'} left"
     )
@@ -153,7 +153,7 @@ def _tries(facts: Facts, lasted: timedelta) -> float:
 
 def _few_stay_by_sums(facts: Facts, measured: Measurement) -> bool:
     """Return True if a few messages that never finish explain the whole backlog, by the sums."""
-    bad = measured.fruitless_receives / max(_tries(facts, measured.lasted), 1)
+    bad = measured.fruitless_receives / max(_tries(facts, measured.duration), 1)
     return bad >= LEAST_BAD and measured.now.backlog <= MOST_TIMES_BAD * bad + 1
 
 

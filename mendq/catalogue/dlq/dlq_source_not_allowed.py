@@ -53,7 +53,7 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
         reason = f"{found.because}. SQS takes {MOST_SOURCES} sources by name, and it has them"
         return Escalate("too_many_sources", reason, command)
     step = AllowRedriveFrom(
-        AllowRedriveFrom.standing_in(facts.attributes), allowed.adding(*fitting).text
+        AllowRedriveFrom.value_in(facts.attributes), allowed.with_sources(*fitting).text
     )
     reason = f"{found.because}. Whoever named the others may have left it out on purpose"
     if left := refused[len(fitting) :]:

@@ -254,8 +254,8 @@ def _of_the_cause(facts: Facts) -> Iterator[Refusal]:
     # Only known where everything was fixed before the first that was measured.
     if measured is None or any(each.at > measured.since for each in found.fixed):
         return
-    if measured.messages_risen >= 1 and measured.messages_arrived >= 1:
-        risen = format_count(measured.messages_risen, "message")
+    if measured.visible_growth >= 1 and measured.messages_arrived >= 1:
+        risen = format_count(measured.visible_growth, "message")
         reason = f"{risen} came since it was fixed: something else kills messages"
         yield Ignore("messages_arrive", reason)
 

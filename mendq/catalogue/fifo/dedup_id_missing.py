@@ -24,7 +24,7 @@ _STEP = DeduplicateByContent(DeduplicateByContent.shipped, DeduplicateByContent.
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     """Content-based deduplication, where it is off."""
-    if _STEP.standing_in(facts.attributes) == _STEP.wanted:
+    if _STEP.value_in(facts.attributes) == _STEP.wanted:
         reason = "content-based deduplication is on by now: no sender needs an id any more"
         return Ignore("already_on", reason)
     return Plan(

@@ -35,7 +35,7 @@ _READS = ("repeated sends",)
 
 
 def is_suspect(facts: Facts) -> bool:
-    return facts.outlasts_deduplication
+    return facts.can_outlast_deduplication
 
 
 def _queue(dropped: int = 12, seconds: int = 301, **over: Any) -> Facts:

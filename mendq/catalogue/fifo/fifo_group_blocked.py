@@ -30,21 +30,21 @@ from mendq.notifications.text import format_count, span
 def detect(facts: Facts) -> DetectedFault | None:
     """The head of a group, tried again and again while it holds up the group, or all there is."""
     measured = facts.measurement
-    if measured is None or facts.takes_dlq_messages or not is_suspect(facts):
+    if measured is None or facts.receives_only_dlq_messages or not is_suspect(facts):
         return None
     if facts.move_task_running or (facts.dlq_arn and _seconds_left(facts) <= 0):
         return None
     waits = f"its oldest message has waited {measured.now.oldest_age_seconds:,} s"
     if one_group_blocks(measured):
         return DetectedFault(
-            f"{waits}; in {span(measured.lasted)} {measured.received:,} receives led to "
+            f"{waits}; in {span(measured.duration)} {measured.received:,} receives led to "
             f"{measured.deleted:,} deletes, one group is in flight, "
             f"{format_count(measured.now.visible, 'message')} waiting"
         )
     still = measured.recent.standstill
     if still is None or not head_is_stuck(measured, facts.visibility_seconds):
         return None
-    lasted = min(still.lasted, timedelta(seconds=measured.now.oldest_age_seconds))
+    lasted = min(still.duration, timedelta(seconds=measured.now.oldest_age_seconds))
     return DetectedFault(
         f"{waits}, and was the oldest for the last {span(lasted)}. In that time consumers deleted "
         f"{format_count(still.deleted, 'message')}, and {still.fruitless_receives:,} receives were "

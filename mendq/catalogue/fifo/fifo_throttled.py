@@ -29,7 +29,7 @@ HIGH_THROUGHPUT: tuple[type[WordStep], ...] = (DeduplicateByGroup, LimitThroughp
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     """High throughput, as far as it is not on yet."""
-    stands = {step: step.standing_in(facts.attributes) for step in HIGH_THROUGHPUT}
+    stands = {step: step.value_in(facts.attributes) for step in HIGH_THROUGHPUT}
     missing = [step for step in HIGH_THROUGHPUT if stands[step] != step.wanted]
     quotas = quotas_command("sqs", facts.queue_arn)
     for step in missing:

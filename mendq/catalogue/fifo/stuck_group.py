@@ -33,7 +33,7 @@ def one_group_blocks(measured: Measurement) -> bool:
     """
     return (
         measured.now.groups_in_flight == 1
-        and measured.oldest_stands_still
+        and measured.is_oldest_unchanged
         and measured.received >= TRIED_OFTEN * max(measured.now.in_flight, 1)
         and measured.deleted <= SURPLUS_SHARE * measured.received
     )
@@ -51,7 +51,7 @@ def head_is_stuck(measured: Measurement, visibility_seconds: int) -> bool:
         return False
     flows = still.deleted > SURPLUS_SHARE * still.received
     # What is counted begins after the first minute.
-    seconds = (still.lasted - PERIOD).total_seconds()
+    seconds = (still.duration - PERIOD).total_seconds()
     tries = seconds / max(visibility_seconds, 1)
     risen, in_vain = still.now.backlog - still.before.backlog, still.fruitless_receives
     may_be = flows or measured.now.groups_in_flight == 1

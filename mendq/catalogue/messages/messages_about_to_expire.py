@@ -30,7 +30,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     they were first sent.
     """
     measured = facts.measurement
-    if measured is None or facts.takes_dlq_messages:
+    if measured is None or facts.receives_only_dlq_messages:
         return None
     age, retention = measured.now.oldest_age_seconds, facts.retention_seconds
     if age <= EXPIRING_SHARE * retention or _gone_in_time(measured, retention - age):
@@ -38,7 +38,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     return DetectedFault(
         f"the oldest message has waited {age:,} s of the {retention:,} s that it is kept; "
         f"{format_count(measured.now.backlog, 'message')} left, {measured.deleted:,} deleted in "
-        f"{span(measured.lasted)}"
+        f"{span(measured.duration)}"
     )
 
 
@@ -47,7 +47,7 @@ def _gone_in_time(measured: Measurement, left_seconds: int) -> bool:
 
     Where the same message was the oldest all the while, the pace of the others says nothing.
     """
-    if measured.oldest_stands_still or not measured.deleted:
+    if measured.is_oldest_unchanged or not measured.deleted:
         return False
     windows_needed = measured.now.backlog / measured.deleted
     return windows_needed * measured.hours * 3600 <= left_seconds

@@ -177,7 +177,7 @@ def guess(facts: Facts) -> VisibilityNeed:
 
 def failing_consumer(facts: Facts) -> LambdaConsumer | None:
     """The first Lambda consumer that fails rather than runs long."""
-    return next((consumer for consumer in facts.lambda_consumers if consumer.fails_fast), None)
+    return next((consumer for consumer in facts.lambda_consumers if consumer.is_failing_fast), None)
 
 
 # SQS refuses receives at about 120,000 messages in flight; half of that is our bound.
@@ -331,7 +331,7 @@ def _is_sure(facts: Facts, need: VisibilityNeed) -> bool:
     The tag may be out of date, and a consumer that extends its messages needs no longer timeout.
     """
     measured = facts.measurement
-    only_died = facts.found and measured is not None and not measured.shows_a_race
+    only_died = facts.found and measured is not None and not measured.has_race
     return need.is_measured or not only_died
 
 
@@ -370,7 +370,7 @@ def spans_of(transitions: Sequence[Case]) -> list[tuple[str, float]]:
         each
         for case in transitions
         for each in case.steps
-        if each.get("attribute") == SetVisibilityTimeout.attribute and not case.undoes
+        if each.get("attribute") == SetVisibilityTimeout.attribute and not case.is_rollback
     ]
     if not named or not planned:
         return []

@@ -45,7 +45,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     p99_seconds, name = slowest(facts)
     if measured is None or not p99_seconds or seconds <= TIMES * p99_seconds:
         return None
-    if facts.takes_dlq_messages or FIXED_FIRST & facts.open_symptoms or measured.shows_a_race:
+    if facts.receives_only_dlq_messages or FIXED_FIRST & facts.open_symptoms or measured.has_race:
         return None
     most_fail = max(each.error_share or 0 for each in facts.lambda_consumers)
     oldest_seconds = measured.now.oldest_age_seconds

@@ -56,17 +56,17 @@ def detect(facts: Facts) -> DetectedFault | None:
     consumer gives up is received again without a race.
     """
     measured = facts.measurement
-    if measured is None or facts.move_task_running or facts.takes_dlq_messages:
+    if measured is None or facts.move_task_running or facts.receives_only_dlq_messages:
         return None
     if visibility.failing_consumer(facts):
         return None
-    if not measured.shows_a_race:
+    if not measured.has_race:
         return _dead_for_want_of_time(facts, measured)
     surplus = measured.surplus_deletes
     came, dead = measured.deleted - surplus, _in_its_dlq(facts)
     often = f" after {measured.received / came:.1f} receives each" if dead and came else ""
     return DetectedFault(
-        f"in {span(measured.lasted)} {format_count(came, 'message')} left{often} and "
+        f"in {span(measured.duration)} {format_count(came, 'message')} left{often} and "
         f"{format_count(measured.deleted, 'delete')} came, about {surplus:,} too many: messages "
         f"were handled twice{dead}"
     )
@@ -78,7 +78,7 @@ def _dead_for_want_of_time(facts: Facts, measured: Measurement) -> DetectedFault
     They die of errors just so: what tells the two apart is work that is known to take longer, by
     what Lambda measured rather than by a tag, which may be old, or by what consumers publish.
     """
-    died, dead = measured.dead_after(facts.max_receive_count or 0), _in_its_dlq(facts)
+    died, dead = measured.count_dead_messages(facts.max_receive_count or 0), _in_its_dlq(facts)
     needs = visibility.readable(facts)
     unmet = visibility.unmet(facts, [each for each in needs if each.is_measured] or needs)
     known = [*unmet, *visibility.published(facts, needs)]
@@ -86,7 +86,7 @@ def _dead_for_want_of_time(facts: Facts, measured: Measurement) -> DetectedFault
     if not died or not dead or longest is None or longest.takes_seconds <= facts.visibility_seconds:
         return None
     return DetectedFault(
-        f"in {span(measured.lasted)} {format_count(died, 'message')} left without a "
+        f"in {span(measured.duration)} {format_count(died, 'message')} left without a "
         f"delete after {measured.fruitless_receives / died:.1f} receives each, while "
         f"{longest.because}{dead}"
     )

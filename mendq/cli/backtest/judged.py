@@ -166,7 +166,9 @@ def mode_of(queue_arn: str, tags: Tags, mode: Mode) -> Mode | None:
 
 def _answer_of(decision: Decision, mode: Mode) -> ModeAnswer:
     refusal: Refusal | None = getattr(decision, "refusal", None)
-    is_of_many = refusal is not None and refusal.code == "mass_symptom" and refusal.heard_in(mode)
+    is_of_many = (
+        refusal is not None and refusal.code == "mass_symptom" and refusal.is_reported_in(mode)
+    )
     outcome, severity = NO_CASE, None
     if isinstance(decision, WriteFix | RecordTransition):
         outcome = str(decision.case.state)

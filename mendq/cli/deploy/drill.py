@@ -284,7 +284,7 @@ class Drill(Struct):
         if self.case is None:
             return
         with self.call.out.show_waiting("taking the change back, ending the case"):
-            if self.case.state is State.APPLIED or self.case.undoes:
+            if self.case.state is State.APPLIED or self.case.is_rollback:
                 self.case = self._ask_lambda("RollbackFunction", dry_run=False)
                 if not self.fault:
                     self._add_stage(f"fix taken back: {self.queue.visibility_seconds} s")

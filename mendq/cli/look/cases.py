@@ -126,7 +126,9 @@ def _show(call: Invocation, newest_first: list[Case], limit: int) -> None:
         call.out.say_unwrapped(parts_of(each.queue_arn).name, "", indent=UNDER)
         if ends := until(each, timing):
             call.out.say_indented(ends, "yellow", indent=UNDER)
-        made = "taken back: " if each.undoes else "not made: " if each.state in NOT_MADE else ""
+        made = (
+            "taken back: " if each.is_rollback else "not made: " if each.state in NOT_MADE else ""
+        )
         for line in step_lines(each.steps):
             call.out.say_indented(f"{made}{line}", indent=UNDER)
         call.out.say_indented(with_code(each), "dim", indent=UNDER)

@@ -105,7 +105,7 @@ class Whole(Struct, frozen=True):
         return {
             **summary(self.case),
             "steps": [dict(each) for each in plan_of(self.transitions).steps],
-            "taken_back": [dict(each) for each in self.case.steps if self.case.undoes],
+            "taken_back": [dict(each) for each in self.case.steps if self.case.is_rollback],
             "next_step": self.next_step,
             "plan_reason": plan_reason(self.transitions),
             "until": ends_at and to_text(ends_at),

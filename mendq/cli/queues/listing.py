@@ -44,7 +44,7 @@ def queues(call: Invocation) -> Exit:
             "queue_arn": each.queue_arn,
             "mode": str(each.mode),
             "why": consent.why(each.name, each.tags),
-            "tags_not_understood": [*find_mistakes(consent.but_for_a_team(each.tags))],
+            "tags_not_understood": [*find_mistakes(consent.without_team_tag(each.tags))],
             "last_scan": last_scan(each.queue_arn, last),
             "open_cases": sorted(open_cases[each.queue_arn]),
         }
