@@ -21,7 +21,7 @@ from mendq.catalogue.configuration.alarm_missing import ALARM_MISSING
 from mendq.catalogue.configuration.tag_not_understood import TAG_NOT_UNDERSTOOD
 from mendq.model.case import WROTE, Case, State
 from mendq.model.lifecycle import GONE, UNMANAGED
-from mendq.model.steps import CreateDlq, leaves_a_value
+from mendq.model.steps import CreateDlq, has_value_in_queue
 
 WRITE_INTO_TEMPLATE = "write_into_template"
 APPROVE = "approve"
@@ -238,7 +238,7 @@ def _has_fixed(case: Case) -> bool:
 
 def _stands_in_the_queue(step: Step) -> bool:
     """Not a queue that was made, nor messages that went back."""
-    return leaves_a_value(step.attribute) and step.attribute != CreateDlq.attribute
+    return has_value_in_queue(step.attribute) and step.attribute != CreateDlq.attribute
 
 
 def _of_case(kind: str, life: Life, step: Step | None) -> Recommendation:

@@ -108,7 +108,7 @@ class Entry(Generic[Settings]):
     @cached_property
     def cold_start(self) -> tuple[Settings, Clients]:
         """Raises SettingsUnreadable."""
-        return self.settings.from_environment(os.environ), Clients.of_this_lambda()
+        return self.settings.from_environment(os.environ), Clients.for_lambda()
 
     def __call__(self, event: Any, context: Any) -> Any:
         """Answer as `act` does; its error is logged with whom it is to blame on, and raised."""

@@ -85,7 +85,9 @@ def kinds_of(owner: Owner) -> Kinds:
 
 def taken_back() -> Kinds:
     """The steps of every owner that rollback undoes by a write."""
-    return [kind for kind in STEPS if not kind.stays and kind.attribute not in NEVER_PUT_BACK]
+    return [
+        kind for kind in STEPS if not kind.is_permanent and kind.attribute not in NEVER_PUT_BACK
+    ]
 
 
 def write_statements(stack: Stack, settings: DeploymentSettings, kinds: Kinds) -> Statements:
@@ -94,10 +96,10 @@ def write_statements(stack: Stack, settings: DeploymentSettings, kinds: Kinds) -
     Nothing while no queue or no symptom can be in one of the modes that are written in.
     """
     written = _written_kinds(settings).intersection(kinds)
-    in_place = sorted(write_actions(kind for kind in written if not kind.stays))
+    in_place = sorted(write_actions(kind for kind in written if not kind.is_permanent))
     managed = list(_on_managed(stack, settings, in_place))
     yield from managed
-    making = sorted(write_actions(kind for kind in written if kind.stays))
+    making = sorted(write_actions(kind for kind in written if kind.is_permanent))
     if making and managed:
         yield _make(making, queue_arn(stack, "*"))
     yield _not_by_another_tag(stack, sorted(write_actions(STEPS)))

@@ -75,7 +75,7 @@ class BadQueue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def leaves_a_value(self) -> bool:
         """Whether its steps set attributes of the queue: a redrive sets none."""
         kinds = {each.attribute: each for each in symptom_of(self).steps}
-        return any(kinds[name].leaves_a_value for name in self.steps)
+        return any(kinds[name].has_value_in_queue for name in self.steps)
 
     @property
     def changes(self) -> dict[str, tuple[str, str]]:

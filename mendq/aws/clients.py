@@ -173,7 +173,7 @@ class Clients(Struct, frozen=True, dict=True):
         return Pace(per_second=2)
 
     @classmethod
-    def of_this_lambda(cls) -> Clients:
+    def for_lambda(cls) -> Clients:
         """With the role, region and endpoint that Lambda gives."""
         from botocore.session import get_session  # noqa: PLC0415 - as for Config
 

@@ -74,7 +74,7 @@ class FactsReader(Struct, frozen=True):
     consent: Consent
     has_made: Callable[[str, str], bool] = has_made_none
 
-    def queue(self, queue_arn: str, tags: Mapping[str, str], needs: Collection[Need]) -> Facts:
+    def read_queue(self, queue_arn: str, tags: Mapping[str, str], needs: Collection[Need]) -> Facts:
         """Its attributes alone; none where it is gone and `needs` names nothing: that may be it."""
         try:
             attributes = self.ask(attributes_of, queue_arn)
@@ -111,7 +111,7 @@ class FactsReader(Struct, frozen=True):
         """The queues that messages are moved into although they came from others."""
         return self.noted_moves()
 
-    def consumers(self, facts: Facts) -> Facts:
+    def with_consumers(self, facts: Facts) -> Facts:
         """Who consumes, without figures: those are billed."""
         mappings = self.mappings(facts.queue_arn)
         if not mappings:
@@ -155,7 +155,7 @@ class FactsReader(Struct, frozen=True):
         has["receives"] = facts.is_short_polled
         return (*(kind for kind in has if has[kind]), *self.listed_kinds(facts.name))
 
-    def dlq(self, facts: Facts) -> Facts:
+    def with_dlq(self, facts: Facts) -> Facts:
         if facts.dlq_arn is None:
             return facts
         here = dlq_arn_here(facts)
@@ -168,7 +168,7 @@ class FactsReader(Struct, frozen=True):
             return ""
         return dlq_arn if self.has_made(facts.queue_arn, dlq_arn) else ""
 
-    def dlq_namesake(self, facts: Facts) -> Facts:
+    def with_dlq_namesake(self, facts: Facts) -> Facts:
         return replace(facts, dlq_namesake=self._named(arn_of_dlq(facts.queue_arn)))
 
     def _named(self, queue_arn: str) -> QueueFacts:
@@ -176,7 +176,7 @@ class FactsReader(Struct, frozen=True):
             return QueueFacts(queue_arn, self.ask(attributes_of, queue_arn))
         return QueueFacts(queue_arn, {})
 
-    def dlq_sources(self, facts: Facts) -> Facts:
+    def with_dlq_sources(self, facts: Facts) -> Facts:
         """One that is gone meanwhile, or keeps us out, is left out."""
         named_by, confirmed = self._named_by(facts)
         sources = list[QueueFacts]()
@@ -192,20 +192,20 @@ class FactsReader(Struct, frozen=True):
         tags = partial(self.ask, tags_if_readable)
         return named_by, select_confirmed_sources(named_by, facts, self.consent, tags)
 
-    def move_tasks(self, facts: Facts) -> Facts:
+    def with_move_tasks(self, facts: Facts) -> Facts:
         """Out of it, out of its DLQ, which is into it, or into it from elsewhere."""
         either = (facts.queue_arn, dlq_arn_here(facts))
         moved = any(self.ask(recent_move_destinations, each, self.now) for each in either if each)
         moved = moved or facts.queue_arn in self.moves_by_name()
         return replace(facts, move_task_running=moved)
 
-    def open_cases(self, facts: Facts) -> Facts:
+    def with_open_cases(self, facts: Facts) -> Facts:
         return replace(facts, open_symptoms=self.open_about((facts.queue_arn, *facts.source_arns)))
 
-    def source_cases(self, facts: Facts) -> Facts:
+    def with_source_cases(self, facts: Facts) -> Facts:
         return replace(facts, source_cases=self.newest_about(facts.source_arns))
 
-    def sole_source(self, facts: Facts) -> Facts:
+    def with_sole_source(self, facts: Facts) -> Facts:
         """Count all that are believed: one that keeps us out has a share in its messages too."""
         _, sources = self._named_by(facts)
         if len(sources) != 1:
@@ -219,7 +219,7 @@ class FactsReader(Struct, frozen=True):
         found = SoleSource(arn, tags, mode, per_second, self.timing.soak_factor)
         return replace(facts, sole_source=found)
 
-    def measurements(self, facts: Facts) -> Facts:
+    def with_measurements(self, facts: Facts) -> Facts:
         window = self.window(facts)
         if window is None:
             return facts
@@ -233,15 +233,15 @@ def function_names(facts: Facts) -> list[str]:
 
 # In this order: cases are open about the sources too, alarms are the DLQ's too.
 _ADDED: dict[Need, Callable[[FactsReader, Facts], Facts]] = {
-    Need.LAMBDA_CONSUMERS: lambda reader, facts: reader.with_figures(reader.consumers(facts)),
+    Need.LAMBDA_CONSUMERS: lambda reader, facts: reader.with_figures(reader.with_consumers(facts)),
     Need.RESERVED_CONCURRENCY: FactsReader.with_reserved_concurrency,
-    Need.DLQ: FactsReader.dlq,
+    Need.DLQ: FactsReader.with_dlq,
     Need.ALARMS: lambda reader, facts: with_alarms(facts, reader.ask(queue_alarms)),
-    Need.DLQ_NAMESAKE: FactsReader.dlq_namesake,
-    Need.DLQ_SOURCES: FactsReader.dlq_sources,
-    Need.MOVE_TASKS: FactsReader.move_tasks,
-    Need.OPEN_CASES: FactsReader.open_cases,
-    Need.SOURCE_CASES: FactsReader.source_cases,
-    Need.SOLE_SOURCE: FactsReader.sole_source,
-    Need.MEASUREMENTS: FactsReader.measurements,
+    Need.DLQ_NAMESAKE: FactsReader.with_dlq_namesake,
+    Need.DLQ_SOURCES: FactsReader.with_dlq_sources,
+    Need.MOVE_TASKS: FactsReader.with_move_tasks,
+    Need.OPEN_CASES: FactsReader.with_open_cases,
+    Need.SOURCE_CASES: FactsReader.with_source_cases,
+    Need.SOLE_SOURCE: FactsReader.with_sole_source,
+    Need.MEASUREMENTS: FactsReader.with_measurements,
 }

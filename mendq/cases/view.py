@@ -17,7 +17,7 @@ from mendq.cases.attribute_record import AttributeRecord
 from mendq.model.case import SILENT_DAYS, Case
 from mendq.model.evidence import Evidence
 from mendq.model.failed_call import RefusedBy
-from mendq.model.steps import AttributeStep, SetVisibilityTimeout, stays
+from mendq.model.steps import AttributeStep, SetVisibilityTimeout, is_permanent
 
 if TYPE_CHECKING:
     from mendq.model.facts import Facts
@@ -140,7 +140,7 @@ class CaseStoreView(Struct, frozen=True):
         records: dict[str, AttributeRecord] = {}
         if case.is_rollback:
             for name, record in known.attributes.items():
-                if stays(name):
+                if is_permanent(name):
                     records[name] = record.after_going_back_to("")
         for step in case.steps:
             record = known.record_of(step["attribute"])

@@ -105,8 +105,8 @@ def attach(clients: Clients, seen: Facts, steps: Sequence[AttributeStep]) -> Ref
     a later step was refused stays: the same plan uses it again. Returns and raises as `write` does.
     """
     facts = replace(seen, attributes=attributes_of(clients, seen.queue_arn))
-    to_make = [step for step in steps if step.stays]
-    to_set = [step for step in steps if not step.stays]
+    to_make = [step for step in steps if step.is_permanent]
+    to_set = [step for step in steps if not step.is_permanent]
     refusal = changed_meanwhile(facts, seen, to_set) or refuse_misfit(clients, facts, steps)
     for step in to_make:
         refusal = refusal or _make_dlq(clients, facts, step)

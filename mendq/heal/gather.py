@@ -323,7 +323,7 @@ def gather_facts(run: FixContext, queue_arn: str, tags: Mapping[str, str], needs
     Raises:
         FactsUnavailable, CaseStoreUnavailable, CaseStoreUnreadable: They could not be read.
     """
-    return _gather_more(run, make_reader(run).queue(queue_arn, tags, needs), needs)
+    return _gather_more(run, make_reader(run).read_queue(queue_arn, tags, needs), needs)
 
 
 def _gather_more(run: FixContext, facts: Facts, needs: Needs) -> Facts:

@@ -103,7 +103,7 @@ def _overridden_step(situation: Situation, step: AttributeStep) -> Refusal | Non
             return Refuse("overridden", reason)
         reason = f"another principal keeps {attribute}; silent until {until}"
         return Ignore("overridden", reason)
-    was_ours = record.last_written in (None, str(step.before)) or not step.leaves_a_value
+    was_ours = record.last_written in (None, str(step.before)) or not step.has_value_in_queue
     if record.overridden_until is None and not was_ours:
         reason = (
             f"another principal set {attribute} to {summarize_value(attribute, str(step.before))} "

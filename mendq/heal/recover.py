@@ -23,7 +23,7 @@ from mendq.heal.outcome import Outcome
 from mendq.model.case import SILENT_DAYS, Case, Severity, State
 from mendq.model.facts import Facts
 from mendq.model.queue import arn_of
-from mendq.model.steps import CreateDlq, kind_of, stays
+from mendq.model.steps import CreateDlq, is_permanent, kind_of
 
 
 def read_written(
@@ -134,7 +134,7 @@ class LeftClaim(Struct, frozen=True):
 
         Then the change time of the case's own queue does not show whether they were written.
         """
-        return all(stays(step["attribute"]) for step in self.intent.steps)
+        return all(is_permanent(step["attribute"]) for step in self.intent.steps)
 
     def value_now(self, step: Mapping[str, str]) -> str:
         """Return the attribute's value now. SQS leaves out what was never set."""
@@ -147,7 +147,7 @@ class LeftClaim(Struct, frozen=True):
 
         A queue that was made on the way to another step does not decide: it may be made twice.
         """
-        set_after_it = [step for step in self.intent.steps if not stays(step["attribute"])]
+        set_after_it = [step for step in self.intent.steps if not is_permanent(step["attribute"])]
         deciding = set_after_it or self.intent.steps
         return all(self.value_now(step) == step[which] for step in deciding)
 

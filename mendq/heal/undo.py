@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from mendq.cases.view import CaseStoreView
 from mendq.model.case import Case, State
 from mendq.model.facts import Facts
-from mendq.model.steps import AttributeStep, kind_of, leaves_a_value
+from mendq.model.steps import AttributeStep, has_value_in_queue, kind_of
 from mendq.notifications.commands import delete_queue_command, set_command
 
 # Lowered, a retention deletes messages; put back, a policy may undo a revocation.
@@ -96,7 +96,7 @@ def written_by(history: Sequence[Case]) -> tuple[Written, ...]:
         replace(
             write,
             was_overridden=any(n > write.last.n for n in overridden),
-            goes_on=history[-1].is_redriving and not leaves_a_value(write.attribute),
+            goes_on=history[-1].is_redriving and not has_value_in_queue(write.attribute),
         )
         for write in written.values()
     )
@@ -150,7 +150,7 @@ def _undo(written: Written, snapshot: Mapping[str, str] | None, facts: Facts) ->
         return replace(found, outcome=UndoOutcome.UNDONE, now=written.after, stops=True)
     if now == before:
         return replace(found, outcome=UndoOutcome.NOTHING)
-    if kind is not None and kind.stays:
+    if kind is not None and kind.is_permanent:
         command = delete_queue_command(written.after)
         return replace(found, outcome=UndoOutcome.PRINTED, command=command)
     made_anew = facts.is_created_after(written.last.at)

@@ -371,7 +371,7 @@ def _stands(written: Case, step: Step, facts: Facts) -> bool:
         return False
     if kind is CreateDlq:
         return facts.queue_arn != step["after"] or not facts.is_created_after(written.at)
-    if not kind.leaves_a_value:
+    if not kind.has_value_in_queue:
         return True
     for queue in (facts, *(facts.dlq_sources or ())):
         if queue.queue_arn == written.queue_arn and queue.exists:

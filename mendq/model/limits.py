@@ -231,7 +231,7 @@ class Bounds:
         """How fast messages may go back to a queue whose consumers delete so many."""
         return min(self.rate_share * deletes_per_second, self.mover_per_tick / self.tick_seconds)
 
-    def soak(
+    def soak_duration(
         self, *, receives: int, needed_seconds: int, delay_seconds: int, drain_seconds: float = 0
     ) -> timedelta:
         """How long a poison message may take until it is back.

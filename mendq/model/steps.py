@@ -30,8 +30,8 @@ class Owner(StrEnum):
 class AttributeStep:
     """One queue attribute from one value to another.
 
-    What `stays` is never taken back. What `leaves_a_value` can be found overruled; what does not
-    stands nowhere. `most_a_day` bounds how often it is taken, where the account's limit is wider.
+    A step that `is_permanent` is never taken back. Only a step with `has_value_in_queue` can be
+    found overruled. `most_a_day` bounds how often it is taken, where the account's limit is wider.
     """
 
     before: int | str
@@ -41,8 +41,8 @@ class AttributeStep:
     iam_action: ClassVar[str] = "sqs:SetQueueAttributes"
     owner: ClassVar[Owner] = Owner.HEAL
     absent_means: ClassVar[str | None] = None
-    stays: ClassVar[bool] = False
-    leaves_a_value: ClassVar[bool] = True
+    is_permanent: ClassVar[bool] = False
+    has_value_in_queue: ClassVar[bool] = True
     most_a_day: ClassVar[int | None] = None
 
     @classmethod
@@ -244,7 +244,7 @@ class CreateDlq(DlqStep):
 
     attribute = "DeadLetterQueue"
     iam_action = "sqs:CreateQueue"
-    stays = True
+    is_permanent = True
 
     def out_of_bounds(self) -> str | None:
         if self.before:
@@ -326,8 +326,8 @@ class RedriveMessages(TextStep):
     iam_action = "sqs:SendMessage"
     owner = Owner.REDRIVE
     absent_means = HELD
-    stays = True
-    leaves_a_value = False
+    is_permanent = True
+    has_value_in_queue = False
     most_a_day = 1
 
     def out_of_bounds(self) -> str | None:
@@ -360,13 +360,13 @@ def kind_of(attribute: str) -> type[AttributeStep] | None:
     return next((each for each in STEPS if each.attribute == attribute), None)
 
 
-def stays(attribute: str) -> bool:
+def is_permanent(attribute: str) -> bool:
     """Whether what was written under this name is never taken back."""
     kind = kind_of(attribute)
-    return kind is not None and kind.stays
+    return kind is not None and kind.is_permanent
 
 
-def leaves_a_value(attribute: str) -> bool:
+def has_value_in_queue(attribute: str) -> bool:
     """Whether what was written under this name can be found there, or found overruled."""
     kind = kind_of(attribute)
-    return kind is None or kind.leaves_a_value
+    return kind is None or kind.has_value_in_queue

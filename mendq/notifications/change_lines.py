@@ -10,7 +10,7 @@ from mendq.model.dlq import attributes_of_dlq
 from mendq.model.facts import Facts
 from mendq.model.limits import cloudformation_resource
 from mendq.model.queue import arn_of, parse_json_object
-from mendq.model.steps import CreateDlq, leaves_a_value
+from mendq.model.steps import CreateDlq, has_value_in_queue
 from mendq.notifications.commands import (
     create_queue_command,
     delete_queue_command,
@@ -93,13 +93,13 @@ def _is_made(step: Mapping[str, str]) -> bool:
 
 def _sent_back(steps: Steps) -> tuple[str, ...]:
     """The queues that messages go back to."""
-    of_messages = (each for each in steps if not leaves_a_value(each["attribute"]))
+    of_messages = (each for each in steps if not has_value_in_queue(each["attribute"]))
     return tuple(each["after"] for each in of_messages if arn_of(each["after"]) is not None)
 
 
 def _has_value(step: Mapping[str, str]) -> bool:
     """Whether an attribute of the queue itself holds it."""
-    return leaves_a_value(step["attribute"]) and not _is_made(step)
+    return has_value_in_queue(step["attribute"]) and not _is_made(step)
 
 
 def undo(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:

@@ -510,7 +510,7 @@ def wait_with_patience(situation: RedriveSituation, row: Row) -> RedriveProgress
 def begin_soak(situation: RedriveSituation, row: Row) -> RedriveProgress:
     source = situation.source
     rate = situation.deletes_per_second
-    soak = situation.bounds.soak(
+    soak = situation.bounds.soak_duration(
         receives=source.max_receive_count or 1,
         needed_seconds=number_in(source.attributes, "VisibilityTimeout"),
         delay_seconds=number_in(source.attributes, "DelaySeconds"),

@@ -223,7 +223,7 @@ class RedriveStart(Struct, frozen=True):
             return refusal
         if misfit := self._find_misfit(clients, dlq, steps):
             return Refuse("redrive_unfit", f"no message goes back: {misfit}")
-        value_steps = [step for step in steps if step.leaves_a_value]
+        value_steps = [step for step in steps if step.has_value_in_queue]
         return write(clients, seen, value_steps) if value_steps else None
 
     def _find_misfit(

@@ -202,7 +202,7 @@ class ScanReader(FactsReader, frozen=True):
         window = self.window(facts) if Need.MEASUREMENTS in needs else None
         known = not anew and self.retained.knows(("measured", facts.queue_arn, window))
         measured = len(window.series) if window and not known else 0
-        figured = [self.consumers(facts)] if Need.LAMBDA_CONSUMERS in needs else []
+        figured = [self.with_consumers(facts)] if Need.LAMBDA_CONSUMERS in needs else []
         # One more: the deletes at its source.
         figures = self.metrics_of_figures(figured, anew=anew)
         return measured + figures + (Need.SOLE_SOURCE in needs)

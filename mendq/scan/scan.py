@@ -224,9 +224,9 @@ def _read_facts(queue: ManagedQueue, reader: ScanReader) -> Facts:
     A DLQ that cannot be read is left out. The symptoms that need it report the error.
     """
     tags = reader.consent.without_team_tag(queue.tags)
-    facts = reader.consumers(reader.queue(queue.queue_arn, tags, {Need.QUEUE}))
+    facts = reader.with_consumers(reader.read_queue(queue.queue_arn, tags, {Need.QUEUE}))
     with suppress(FactsUnavailable, QueueRefusesUs):
-        facts = reader.dlq(facts)
+        facts = reader.with_dlq(facts)
     return facts
 
 

@@ -50,7 +50,7 @@ def consumed(*mappings: dict[str, Any], **values: list[float]) -> Facts:
         ]
         window = {"StartTime": ANY, "EndTime": NOW, "MetricDataQueries": ANY, "ScanBy": ANY}
         cloudwatch.add_response("get_metric_data", {"MetricDataResults": results}, window)
-        return READER.with_figures(READER.consumers(Facts(QUEUE, {}, {})))
+        return READER.with_figures(READER.with_consumers(Facts(QUEUE, {}, {})))
 
 
 def test_a_mapping_is_read_whole() -> None:
@@ -121,7 +121,7 @@ def test_mappings_on_further_pages_count_too_and_a_function_that_is_gone_does_no
         last, marked = {"EventSourceMappings": [mapping()]}, {**asked, "Marker": "second"}
         functions.add_response("list_event_source_mappings", last, marked)
         functions.add_client_error("get_function_configuration", "ResourceNotFoundException")
-        found = READER.consumers(Facts(QUEUE, {}, {}))
+        found = READER.with_consumers(Facts(QUEUE, {}, {}))
     assert (found.stopped_consumers, found.lambda_consumers) == ((FUNCTION,), ())
 
 
@@ -129,7 +129,7 @@ def test_what_cannot_be_looked_at_is_reported_and_nothing_guessed() -> None:
     with Stubber(CLIENTS.functions) as functions:
         functions.add_client_error("list_event_source_mappings", "AccessDeniedException")
         with pytest.raises(FactsUnavailable, match="Lambda consumers of"):
-            READER.consumers(Facts(QUEUE, {}, {}))
+            READER.with_consumers(Facts(QUEUE, {}, {}))
 
 
 TWO = [QUEUE, f"{QUEUE}-2"]

@@ -127,7 +127,7 @@ def test_a_scan_asks_for_the_same_once(seen: Scanning) -> None:
     every = set(Need) - {Need.SOLE_SOURCE, Need.SOURCE_CASES, Need.OPEN_CASES, Need.DLQ_NAMESAKE}
     for _ in range(3):
         for queue in both:
-            reader.with_more(reader.queue(queue, {}, every), every)
+            reader.with_more(reader.read_queue(queue, {}, every), every)
     of_each = ("GetQueueAttributes", "ListDeadLetterSourceQueues", "ListMessageMoveTasks")
     of_all = ("DescribeAlarms", "ListEventSourceMappings", *["ListMetrics", "GetItem"] * 2)
     assert Counter(asked) == Counter((*of_each, "GetMetricData") * 2 + (*of_all, "ListQueueTags"))
@@ -154,7 +154,7 @@ def test_a_sole_source_is_known_with_its_tags_its_mode_and_its_deletes(seen: Sca
 
 @pytest.mark.parametrize("service", ["sqs", "dynamodb", "lambda", "s3", "events"])
 def test_a_lambdas_clients_are_of_the_sdks_own_models(service: str) -> None:
-    ours = Clients.of_this_lambda().session.session.get_component("data_loader")  # type: ignore[union-attr]
+    ours = Clients.for_lambda().session.session.get_component("data_loader")  # type: ignore[union-attr]
     for kind in ("service-2", "endpoint-rule-set-1", "paginators-1"):
         expected = Loader().load_service_model(service, kind)
         assert ours.load_service_model(service, kind) == expected

@@ -196,7 +196,9 @@ def test_one_owner_takes_a_plan(entry: FixedSymptom) -> None:
     plans = [steps for each in answered if (steps := _steps(each))]
     assert {plan[0].owner for plan in plans} == {owner}
     assert {owner_of_case([step.document() for step in plan]) for plan in plans} == {owner}
-    assert all(sum(step.stays for step in plan) <= 1 for plan in plans), "one queue made at most"
+    assert all(sum(step.is_permanent for step in plan) <= 1 for plan in plans), (
+        "one queue made at most"
+    )
 
 
 @_examples(CallExample)

@@ -60,7 +60,7 @@ def deploy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Deploy]:
         settings = handler.settings(**{name: known[name] for name in needed})
         for variable, text in settings.to_environment().items():
             monkeypatch.setenv(variable, text)
-        monkeypatch.setattr(Clients, "of_this_lambda", lambda: account.clients)
+        monkeypatch.setattr(Clients, "for_lambda", lambda: account.clients)
         forget(handler)
         deployed.append(handler)
 

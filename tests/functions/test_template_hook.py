@@ -58,7 +58,7 @@ def request(target: Any, properties: Any, action: str = "CREATE", name: Any = "O
 @pytest.fixture
 def ask(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ask]:
     """The answer to a request, which is what a hook may answer whatever is asked."""
-    monkeypatch.setattr(Clients, "of_this_lambda", lambda: SimpleNamespace(region="us-east-1"))
+    monkeypatch.setattr(Clients, "for_lambda", lambda: SimpleNamespace(region="us-east-1"))
 
     def asked(event: Any, *, fails: bool = False, ignores: tuple[str, ...] = ()) -> dict[str, Any]:
         forget(handler)

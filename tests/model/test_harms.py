@@ -176,7 +176,7 @@ def test_a_row_without_symptom_or_sign_says_why(kind: type[AttributeStep]) -> No
 @pytest.mark.parametrize("kind", HARMS, ids=lambda kind: kind.__name__)
 def test_a_row_offers_what_rollback_does(kind: type[AttributeStep]) -> None:
     expected = TAKE_BACK
-    if kind.stays or kind.attribute in NEVER_PUT_BACK:
+    if kind.is_permanent or kind.attribute in NEVER_PUT_BACK:
         expected = PRINTS_HOW if kind is not RedriveMessages else STOP
     assert HARMS[kind].take_back == expected
 
@@ -207,7 +207,11 @@ def faulty(kind: type[AttributeStep], place: str) -> tuple[Case, Facts]:
     step = EXAMPLES[kind]
     fixed = [entry.name for entry in BY_NAME.values() if kind in entry.steps]
     symptom = fixed[0] if fixed else "visibility_timeout_too_long"
-    written = {step.attribute: str(step.after)} if step.leaves_a_value and not step.stays else {}
+    written = (
+        {step.attribute: str(step.after)}
+        if step.has_value_in_queue and not step.is_permanent
+        else {}
+    )
     if place == "at_dlq":
         sources = (source(**written),)
         return case_with(step, symptom=symptom), queue(queue_arn=DLQ_ARN, dlq_sources=sources)

@@ -20,9 +20,9 @@ from mendq.model.steps import (
     RestorePolicy,
     SetVisibilityTimeout,
     WordStep,
+    has_value_in_queue,
+    is_permanent,
     kind_of,
-    leaves_a_value,
-    stays,
 )
 from tests.model.tables import table
 
@@ -96,8 +96,12 @@ def test_spelling_makes_no_difference_to_what_stands_there() -> None:
 
 
 def test_the_step_that_sends_messages_back_alone_leaves_no_value_and_is_never_taken_back() -> None:
-    assert [each for each in STEPS if not each.leaves_a_value] == [kind_of("Dlq")]
-    assert (stays("Dlq"), leaves_a_value("Dlq"), leaves_a_value("OfAnOlderMendq")) == (
+    assert [each for each in STEPS if not each.has_value_in_queue] == [kind_of("Dlq")]
+    assert (
+        is_permanent("Dlq"),
+        has_value_in_queue("Dlq"),
+        has_value_in_queue("OfAnOlderMendq"),
+    ) == (
         True,
         False,
         True,

@@ -32,8 +32,9 @@ def detect(facts: Facts) -> DetectedFault | None:
     name, more = function_name(facts.stopped_consumers[0]), len(facts.stopped_consumers) - 1
     return DetectedFault(
         f"{format_count(measured.now.visible, 'message')} waiting, the oldest for "
-        f"{measured.now.oldest_age_seconds:,} s, and none was received in {span(measured.duration)}: "
-        f"the event source mapping of {f'{name} and {more} more' if more else name} is disabled"
+        f"{measured.now.oldest_age_seconds:,} s, and none was received in "
+        f"{span(measured.duration)}: the event source mapping of "
+        f"{f'{name} and {more} more' if more else name} is disabled"
     )
 
 

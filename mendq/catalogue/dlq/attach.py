@@ -379,8 +379,8 @@ def _nothing_finished(facts: Facts, measured: Measurement) -> Refusal | None:
         finished = f"{format_count(messages, 'message')} arrived {since}, and none was finished"
     elif _Counts.of(measured).fails:
         finished = (
-            f"of {format_count(measured.sent, 'message')} that arrived in {span(measured.duration)}, "
-            f"consumers finished {measured.deleted:,}"
+            f"of {format_count(measured.sent, 'message')} that arrived in "
+            f"{span(measured.duration)}, consumers finished {measured.deleted:,}"
         )
     elif lately.fails:
         arrived = format_count(lately.sent, "message")

@@ -117,7 +117,7 @@ class RedriveForecast:
 
     @property
     def soak(self) -> timedelta:
-        return replace(SHIPPED, soak_factor=self.source.soak_factor).soak(
+        return replace(SHIPPED, soak_factor=self.source.soak_factor).soak_duration(
             receives=self.queue.max_receive_count or 1,
             needed_seconds=self.queue.visibility_seconds,
             delay_seconds=number_in(self.queue.attributes, "DelaySeconds"),

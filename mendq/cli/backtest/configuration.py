@@ -44,9 +44,9 @@ def read_current_configuration(account: Account) -> Configuration:
     def look(queue_arn: str, needs: Collection[Need]) -> Facts:
         if region.is_absent(queue_arn):
             return _gone(queue_arn, needs, "the region")
-        facts = reader.queue(queue_arn, reader.ask(tags_if_readable, queue_arn), needs)
-        facts = reader.consumers(facts) if Need.LAMBDA_CONSUMERS in needs else facts
-        facts = reader.dlq(facts) if Need.DLQ in needs else facts
+        facts = reader.read_queue(queue_arn, reader.ask(tags_if_readable, queue_arn), needs)
+        facts = reader.with_consumers(facts) if Need.LAMBDA_CONSUMERS in needs else facts
+        facts = reader.with_dlq(facts) if Need.DLQ in needs else facts
         return replace(facts, attributes=select_configuration(facts.attributes))
 
     return Configuration({each.queue_arn: each.tags for each in region.queues}, look)

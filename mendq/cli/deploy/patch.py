@@ -21,7 +21,7 @@ from mendq.heal.undo import written_by
 from mendq.lint.template import NotATemplate
 from mendq.model.case import Case, State
 from mendq.model.limits import cloudformation_resource
-from mendq.model.steps import CreateDlq, leaves_a_value
+from mendq.model.steps import CreateDlq, has_value_in_queue
 from mendq.notifications.change_lines import with_unit
 from mendq.notifications.configuration import NOT_SET, differences
 
@@ -97,7 +97,7 @@ def _values_of(history: Sequence[Case]) -> dict[str, str]:
     values = {write.attribute: write.after for write in written_by(history)}
     if not values and case.state in _NOT_MADE:
         values = {step["attribute"]: step["after"] for step in plan_of(history).steps}
-    return {name: value for name, value in values.items() if leaves_a_value(name)}
+    return {name: value for name, value in values.items() if has_value_in_queue(name)}
 
 
 def _overridden_values(

@@ -42,7 +42,7 @@ from mendq.model.evidence import to_text
 from mendq.model.facts import Facts
 from mendq.model.limits import Timing
 from mendq.model.plan import owner_of_case
-from mendq.model.steps import CreateDlq, Owner, stays
+from mendq.model.steps import CreateDlq, Owner, is_permanent
 from mendq.model.timeline import build_timeline
 from mendq.notifications.change_lines import DELETES, RETENTION
 from mendq.notifications.commands import mendq_command
@@ -89,7 +89,7 @@ class Whole(Struct, frozen=True):
         """The commands that take back what stands there as the case wrote it."""
         ours = any(each["outcome"] == UndoOutcome.UNDONE for each in self.standing)
         printed = list_printed_commands(
-            each for each in self.standing if not stays(each["attribute"])
+            each for each in self.standing if not is_permanent(each["attribute"])
         )
         return [mendq_command("rollback", self.case)] * ours + [*printed.values()]
 

@@ -319,7 +319,7 @@ class DryRun(Struct, frozen=True, dict=True):
     def _facts(self, queue_arn: str, symptom: Symptom) -> Facts | None:
         """As heal gathers them, from what the scan was answered; None where they cost too much."""
         tags, needs = self._tags.get(queue_arn, {}), symptom.every_need
-        facts = self.reader.queue(queue_arn, tags, {Need.QUEUE})
+        facts = self.reader.read_queue(queue_arn, tags, {Need.QUEUE})
         if not self.purse.take(self.reader.metrics_to_ask(facts, needs)):
             return None
         return self._pinned(self.reader.with_more(facts, needs), needs)

@@ -12,7 +12,7 @@ from mendq.cli.output import LabelledLine, Output, format_minute
 from mendq.heal.undo import UndoOutcome, Written, written_by
 from mendq.model.case import Case, State
 from mendq.model.queue import parts_of
-from mendq.model.steps import CreateDlq, leaves_a_value
+from mendq.model.steps import CreateDlq, has_value_in_queue
 from mendq.notifications.change_lines import DELETES, RETENTION, with_unit
 from mendq.notifications.configuration import NOT_SET
 from mendq.notifications.text import plain
@@ -97,7 +97,7 @@ def format_attribute(each: Answer) -> LabelledLine:
 
 def _value(each: Answer) -> str:
     name = each["attribute"]
-    if not leaves_a_value(name):
+    if not has_value_in_queue(name):
         return _STOPPED if each["outcome"] == "undone" else _OVER
     now, before = (_shown(name, each.get(which)) for which in ("now", "before"))
     if each["outcome"] == "kept" and each.get("later_case"):

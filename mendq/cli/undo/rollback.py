@@ -31,7 +31,7 @@ from mendq.cli.undo.answers import (
 )
 from mendq.heal.undo import NEVER_PUT_BACK, UndoOutcome, Written, written_by
 from mendq.model.case import Case, State
-from mendq.model.steps import stays
+from mendq.model.steps import is_permanent
 from mendq.notifications.text import format_count
 
 
@@ -51,7 +51,9 @@ def _once_undone(answer: Answer, history: Sequence[Case], first: Sequence[Answer
 def _then(written: Written, read: Answer | None, back: Mapping[str, str]) -> Answer:
     """What was `read`, unless a later case hides it: then by the value that one puts `back`."""
     name, before, after = written.attribute, written.before, written.after
-    outcome = UndoOutcome.PRINTED if name in NEVER_PUT_BACK or stays(name) else UndoOutcome.UNDONE
+    outcome = (
+        UndoOutcome.PRINTED if name in NEVER_PUT_BACK or is_permanent(name) else UndoOutcome.UNDONE
+    )
     found = read or {"attribute": name, "outcome": outcome, "before": before, "after": after}
     if (stands := back.get(name)) is None:
         return found
@@ -178,6 +180,6 @@ def _ended(call: Invocation, answers: list[Answer], *, one: bool) -> Exit:
     }
     undone = {each["case_id"] for each in answers if _undone(each)}
     # A queue that stays is printed as well, and is not left undone.
-    if not all(map(stays, list_printed_commands(attributes))) or retained - undone - {None}:
+    if not all(map(is_permanent, list_printed_commands(attributes))) or retained - undone - {None}:
         return Exit.FAILED
     return Exit.OVERRIDDEN if None in retained else Exit.DONE
