@@ -1,1 +1,1 @@
-"""Symptoms of consumers that fail, stop, are throttled, or receive wastefully."""
+"""Symptoms of consumers that fail, stop, are throttled, or receive more often than needed."""

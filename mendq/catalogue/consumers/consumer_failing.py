@@ -1,4 +1,17 @@
-"""Page people if consumers receive messages and do not finish them, so that more and more wait."""
+"""Symptom `consumer_failing`: consumers receive messages and do not finish them.
+
+The fault: the consumers' code fails, or gives messages back. Each message is received again and
+again, and more and more wait. With a DLQ, good messages end up there after `maxReceiveCount`
+receives.
+
+How it shows: most receives are not followed by a delete, and consumers delete fewer messages than
+arrive. Messages that are given back and finished later are no failure. `failing_in` in
+`mendq/catalogue/dlq/attach.py` has the rules and the limits.
+
+What Mendq does: it notifies people, with the numbers and the place of the errors. It changes
+nothing, because no attribute of a queue fixes a consumer. A longer visibility timeout would only
+slow the retries, and a new DLQ would take every message.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +35,8 @@ from mendq.notifications.commands import aws_command, metric_command
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
-    """A page with the numbers; no attribute fixes a consumer."""
-    retained = (
+    """Notify people with the numbers: no attribute of the queue fixes a consumer."""
+    consequence = (
         f"after {facts.max_receive_count:,} receives a message goes to {facts.dlq_arn}"
         if facts.max_receive_count
         else "there is no DLQ, so a message that fails comes back until it expires. Attach a DLQ "
@@ -31,13 +44,16 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     )
     reason = (
         f"{facts.found}. Its consumers fail, or give the messages back: look at their errors. A "
-        f"longer visibility timeout would only slow the retries. Now {retained}"
+        f"longer visibility timeout would only slow the retries. Now {consequence}"
     )
-    return Escalate("consumer_failing", reason, _where_it_shows(facts))
+    return Escalate("consumer_failing", reason, _command_for_errors(facts))
 
 
-def _where_it_shows(facts: Facts) -> str:
-    """Where the errors of a Lambda consumer are, else how the receives went."""
+def _command_for_errors(facts: Facts) -> str:
+    """Return the command that shows the log of a failing Lambda function.
+
+    Without such a function, return the command that shows the number of receives.
+    """
     failing = failing_consumer(facts)
     if failing is None:
         return metric_command(facts.queue_arn, "NumberOfMessagesReceived", "Sum", facts.measurement)
@@ -47,19 +63,19 @@ def _where_it_shows(facts: Facts) -> str:
 
 
 def _queue(sent: int = 1_000, received: int = 3_000, deleted: int = 400, **over: Any) -> Facts:
-    """Build an example queue whose consumers do not finish most messages. `over` replaces facts."""
-    counted = {"sent": sent, "received": received, "deleted": deleted}
-    return standard(ApproximateNumberOfMessagesNotVisible=5, **counted, **over)
+    """Return a queue whose consumers do not finish most messages. `over` has other values."""
+    counts = {"sent": sent, "received": received, "deleted": deleted}
+    return standard(ApproximateNumberOfMessagesNotVisible=5, **counts, **over)
 
 
 _BY_LAMBDA = _queue(12, 60, 2, backlog_now=10, lambda_consumers=(FAILING,))
-_STANDS_STILL = {"oldest_age_seconds_now": 21_600, "groups_in_flight_now": 1}
-_NONE = _queue(60, 1_200, 0, backlog_now=60)
-_GIVEN_BACK = _queue(420, 840, 420)
-_FEW_BAD = _queue(140, 500, 137, backlog_now=3)
-_DIED = with_dlq(ApproximateNumberOfMessages=3, sent=900, received=4_500, deleted=90)
-_ALL_WAITS = {"backlog_before": 1_000, "backlog_now": 1_000}
-_ONE_GROUP = _queue(300, 720, 0, backlog_now=300, in_flight_now=1, **_STANDS_STILL)
+_OLDEST_STAYS = {"oldest_age_seconds_now": 21_600, "groups_in_flight_now": 1}
+_NONE_FINISHED = _queue(60, 1_200, 0, backlog_now=60)
+_RETRIED = _queue(420, 840, 420)
+_THREE_BAD = _queue(140, 500, 137, backlog_now=3)
+_MOVED_TO_DLQ = with_dlq(ApproximateNumberOfMessages=3, sent=900, received=4_500, deleted=90)
+_SAME_BACKLOG = {"backlog_before": 1_000, "backlog_now": 1_000}
+_BLOCKED_GROUP = _queue(300, 720, 0, backlog_now=300, in_flight_now=1, **_OLDEST_STAYS)
 
 CONSUMER_FAILING = NotifiedSymptom(
     name="consumer_failing",
@@ -72,21 +88,21 @@ CONSUMER_FAILING = NotifiedSymptom(
     detection=Detection(
         failing_in,
         frozenset({Need.MEASUREMENTS, Need.MOVE_TASKS, Need.DLQ_SOURCES, Need.OPEN_CASES}),
-        # What fails leaves messages behind, waiting or in flight.
+        # If consumers fail, messages are left: they wait or are in flight.
         lambda facts: facts.visible + facts.in_flight > 0,
     ),
     examples=lambda: (
         QueueExample("most messages are not finished", _queue(backlog_now=600), "consumer_failing"),
-        QueueExample("few messages, none finished", _NONE, "consumer_failing"),
-        QueueExample("most moved to the DLQ", _DIED, "consumer_failing"),
+        QueueExample("few messages, none finished", _NONE_FINISHED, "consumer_failing"),
+        QueueExample("most moved to the DLQ", _MOVED_TO_DLQ, "consumer_failing"),
         QueueExample("a Lambda function fails, on a quiet queue", _BY_LAMBDA, "consumer_failing"),
-        QueueNearMiss("half are given back twice, all are finished", _GIVEN_BACK),
-        QueueNearMiss("the same by Lambda", vary(_GIVEN_BACK, lambda_consumers=(FAILING,))),
+        QueueNearMiss("half are given back twice, all are finished", _RETRIED),
+        QueueNearMiss("the same by Lambda", vary(_RETRIED, lambda_consumers=(FAILING,))),
         QueueNearMiss("every message takes three tries", _queue(deleted=1_000)),
-        QueueNearMiss("what waits does not grow", _queue(500, 4_000, 500, **_ALL_WAITS)),
-        QueueNearMiss("three bad messages, the others are finished", _FEW_BAD),
+        QueueNearMiss("what waits does not grow", _queue(500, 4_000, 500, **_SAME_BACKLOG)),
+        QueueNearMiss("three bad messages, the others are finished", _THREE_BAD),
         QueueNearMiss("more deletes than messages, some of them late", _queue(deleted=1_400)),
-        QueueNearMiss("one message holds up its group", _ONE_GROUP),
+        QueueNearMiss("one message holds up its group", _BLOCKED_GROUP),
         QueueNearMiss(
             "people look at DLQ messages",
             as_dlq(_queue(0, 3_000, 0, backlog_before=500, backlog_now=500)),

@@ -1,4 +1,15 @@
-"""The Lambda function that read the queue is switched off, and messages wait."""
+"""Symptom `consumer_stopped`: the queue's Lambda function is switched off, and messages wait.
+
+The fault: every event source mapping that reads the queue is disabled. Nobody reads the messages,
+and they are lost when the retention period is over.
+
+How it shows: Lambda lists only disabled mappings. CloudWatch counts no receive, and at every moment
+of the measured time messages waited.
+
+What Mendq does: it notifies people, with the number and age of the messages and a command that
+shows the mapping. It does not enable the mapping. A person may have disabled it on purpose, and
+Lambda itself disables a mapping if the function or its permissions were deleted.
+"""
 
 from __future__ import annotations
 
@@ -18,36 +29,42 @@ from mendq.notifications.text import format_count, span
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    """A disabled mapping, nothing received, and messages that waited all the while.
+    """Find a queue whose mappings are all disabled, with no receive and messages waiting all the
+    time.
 
-    Without a mapping nothing tells a reader that stopped from an archive that nobody reads, or from
-    a job that reads once a nightly run; what waits there too long is `messages_about_to_expire`. A
-    DLQ's mapping is disabled until somebody wants the messages.
+    Without a mapping, a consumer that stopped looks like an archive that nobody reads, or like a
+    job that reads once a night. `messages_about_to_expire` reports such queues if messages are in
+    danger. A DLQ is not reported: its mapping is often disabled until somebody wants the messages.
     """
     measured = facts.measurement
     if measured is None or facts.receives_only_dlq_messages:
         return None
     if not _is_switched_off(facts) or measured.received or not measured.least_visible:
         return None
-    name, more = function_name(facts.stopped_consumers[0]), len(facts.stopped_consumers) - 1
+    functions = function_name(facts.stopped_consumers[0])
+    others = len(facts.stopped_consumers) - 1
+    if others:
+        functions += f" and {others} more"
     return DetectedFault(
         f"{format_count(measured.now.visible, 'message')} waiting, the oldest for "
         f"{measured.now.oldest_age_seconds:,} s, and none was received in "
-        f"{span(measured.duration)}: the event source mapping of "
-        f"{f'{name} and {more} more' if more else name} is disabled"
+        f"{span(measured.duration)}: "
+        f"the event source mapping of {functions} is disabled"
     )
 
 
 def _is_switched_off(facts: Facts) -> bool:
+    """Return True if Lambda functions read the queue only through disabled mappings."""
     return bool(facts.stopped_consumers) and not facts.lambda_consumers
 
 
 def is_suspect(facts: Facts) -> bool:
+    """Return True if all mappings are disabled and messages wait now."""
     return _is_switched_off(facts) and facts.visible > 0
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
-    """A page: why somebody switched it off is not in the queue."""
+    """Notify people: the queue does not show why the mapping was disabled."""
     reason = (
         f"{facts.found}. Whoever disabled it may have had a reason; Lambda itself does it where "
         "the function or its permissions are gone. Messages are kept for "

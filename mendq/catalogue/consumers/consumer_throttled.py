@@ -1,4 +1,16 @@
-"""Lambda may not run the queue's function as often as there are messages for it."""
+"""Symptom `consumer_throttled`: Lambda cannot run the queue's function as often as needed.
+
+The fault: the function's reserved concurrency, or the account's, is used up, so Lambda throttles
+invocations. The messages of a throttled invocation return to the queue after the visibility
+timeout, and each try counts as a receive. With a DLQ, a message that no code has seen can be moved
+there.
+
+How it shows: at least a tenth of the last hour's invocations were throttled, and messages wait.
+
+What Mendq does: it notifies people, with the share and a command that shows the concurrency. It
+changes nothing: concurrency is shared by all functions of the account, and people decide who gets
+it.
+"""
 
 from __future__ import annotations
 
@@ -23,16 +35,19 @@ from mendq.model.plan import Escalate, Refusal
 from mendq.notifications.commands import aws_command
 from mendq.notifications.text import format_count
 
-# Lambda tries again by itself; a tenth of all tries is more than a burst.
+# From this share of throttled invocations on, the queue is reported. Less is normal in a short
+# peak, because Lambda tries again automatically.
 THROTTLED_SHARE = 0.1
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    """A tenth of the invocations and more were throttled while messages waited."""
-    measured, throttled = facts.measurement, _most_throttled(facts)
-    if measured is None or not measured.now.visible:
+    """Find a function of which at least a tenth of the runs was throttled while messages wait."""
+    measured = facts.measurement
+    throttled = _find_most_throttled(facts)
+    if measured is None or not measured.now.visible or throttled is None:
         return None
-    if throttled is None or (share := throttled.throttled_share or 0) < THROTTLED_SHARE:
+    share = throttled.throttled_share or 0
+    if share < THROTTLED_SHARE:
         return None
     return DetectedFault(
         f"{100 * share:.0f} % of the invocations of {throttled.name} were throttled, and "
@@ -41,19 +56,21 @@ def detect(facts: Facts) -> DetectedFault | None:
     )
 
 
-def _most_throttled(facts: Facts) -> LambdaConsumer | None:
+def _find_most_throttled(facts: Facts) -> LambdaConsumer | None:
+    """Return the function with the largest throttled share; None if no function reads the queue."""
     consumers = facts.lambda_consumers
     return max(consumers, key=lambda consumer: consumer.throttled_share or 0, default=None)
 
 
 def is_suspect(facts: Facts) -> bool:
+    """Return True if a Lambda function reads the queue and messages wait."""
     return bool(facts.lambda_consumers) and facts.visible > 0
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
-    """A page: how often a function may run is the account's to share out."""
+    """Notify people: they decide how the account's concurrency is shared."""
     tries = facts.max_receive_count
-    lost = (
+    consequence = (
         f"each throttled try counts as a receive, and after {tries} of them a message that no "
         "code has seen goes to the DLQ"
         if tries
@@ -61,14 +78,18 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     )
     reason = (
         f"{facts.found}. Its reserved concurrency or the account's is too small for what comes, "
-        f"or the mapping lets in more than that: {lost}"
+        f"or the mapping lets in more than that: {consequence}"
     )
-    return Escalate("consumer_throttled", reason, _concurrency(facts))
+    return Escalate("consumer_throttled", reason, _concurrency_command(facts))
 
 
-def _concurrency(facts: Facts) -> str:
-    """The command whose empty answer says that the function keeps to the account's limit."""
-    throttled = _most_throttled(facts)
+def _concurrency_command(facts: Facts) -> str:
+    """Return the command that shows the most throttled function's reserved concurrency.
+
+    An empty answer means that the function has none, so the account's limit holds. The command is
+    empty if no Lambda function reads the queue.
+    """
+    throttled = _find_most_throttled(facts)
     if throttled is None:
         return ""
     options = f"--function-name {quote(throttled.name)}"
@@ -76,6 +97,7 @@ def _concurrency(facts: Facts) -> str:
 
 
 def _queue(throttled_share: float | None, **over: Any) -> Facts:
+    """Return a queue with 900 waiting messages and a function with this throttled share."""
     waiting = {"visible_now": 900, "oldest_age_seconds_now": 1_800, **over}
     consumers = (replace(FUNCTION, throttled_share=throttled_share),)
     return standard(ApproximateNumberOfMessages=900, lambda_consumers=consumers, **waiting)

@@ -1,4 +1,20 @@
-"""Readers come back before there is anything to read, and may get a queue throttled with it."""
+"""Symptom `empty_receives`: consumers ask so often for messages that are not there that it hurts.
+
+The fault: `ReceiveMessageWaitTimeSeconds` is 0 (short polling), so SQS answers each receive at
+once, also with no message. Each receive is billed, and too many of them get the queue throttled.
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-short-and-long-polling.html
+
+How it shows: CloudTrail records throttled receives, or CloudWatch counts at least ten empty
+receives for each message and at least 10,000 per hour.
+
+What Mendq changes: it proposes a wait of 20 s, SQS's maximum (long polling). SQS then answers as
+soon as a message arrives, or after 20 s.
+
+Why that is safe: no message is delayed or lost, and consumers that set their own WaitTimeSeconds
+are not affected. One thing can go wrong, and the proposal says it: a client whose read timeout is
+shorter than the wait gives up too early and leaves messages in flight. So by default a person
+approves it.
+"""
 
 from __future__ import annotations
 
@@ -28,19 +44,23 @@ from mendq.notifications.commands import quotas_command
 from mendq.notifications.text import format_count, span
 
 MOST_SECONDS = SetReceiveWaitTime.maximum
-# Receives are paid for, found something or not: ten of these are for nothing where one is not,
-# and ten thousand an hour are about three dollars a month.
+# AWS bills every receive, also an empty one. The queue is reported from ten empty receives for each
+# received message on, if there are at least 10,000 an hour: these cost about 3 dollars a month.
 EMPTY_FOR_EACH_MESSAGE = 10
 EMPTY_AN_HOUR = 10_000
 _NEEDS = frozenset({Need.MEASUREMENTS})
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    """Short polling that finds nothing nearly every time; Lambda polls long by itself."""
+    """Find short polling that gets no message nearly every time.
+
+    A queue that a Lambda function reads is not reported, because Lambda uses long polling.
+    """
     measured = facts.measurement
     if measured is None or not facts.is_short_polled:
         return None
-    empty, received = measured.empty_receives, measured.received
+    empty = measured.empty_receives
+    received = measured.received
     if empty < max(1, EMPTY_FOR_EACH_MESSAGE * received, EMPTY_AN_HOUR * measured.hours):
         return None
     return DetectedFault(
@@ -50,9 +70,9 @@ def detect(facts: Facts) -> DetectedFault | None:
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
-    """The longest wait, where it is the receives that are throttled, or in vain.
+    """Plan the longest wait if receives are throttled, or if nearly all of them are empty.
 
-    Where no call failed, a scan counted receives.
+    Failed calls name the throttled API calls. A scan has no failed calls: it counted the receives.
     """
     quotas = quotas_command("sqs", facts.queue_arn)
     if not facts.found and not facts.event_names:
@@ -82,17 +102,19 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     return Plan((step,), reason, at_most=Mode.PROPOSE)
 
 
-def _read(wait_seconds: int, *event_names: str, **over: Any) -> Facts:
+def _throttled(wait_seconds: int, *event_names: str, **over: Any) -> Facts:
+    """Return a queue with this wait, on which these API calls were throttled."""
     return standard(ReceiveMessageWaitTimeSeconds=wait_seconds, event_names=event_names, **over)
 
 
-def _in_vain(empty_receives: int = 60_000, received: int = 6_000, **over: Any) -> Facts:
-    format_count = {"empty_receives": empty_receives, "received": received}
-    return standard(**{"ReceiveMessageWaitTimeSeconds": 0, **format_count, **over})
+def _polled(empty_receives: int = 60_000, received: int = 6_000, **over: Any) -> Facts:
+    """Return a queue with short polling and these counts in six hours."""
+    counts = {"empty_receives": empty_receives, "received": received}
+    return standard(**{"ReceiveMessageWaitTimeSeconds": 0, **counts, **over})
 
 
 _RAISED = (SetReceiveWaitTime(0, 20),)
-_BY_LAMBDA_TOO = _read(0, "ReceiveMessage", lambda_consumers=(FUNCTION,))
+_BY_LAMBDA_TOO = _throttled(0, "ReceiveMessage", lambda_consumers=(FUNCTION,))
 _RECEIVE = failed_call("ReceiveMessage", "RequestThrottled", "", STANDARD_ARN)
 
 EMPTY_RECEIVES = FixedSymptom(
@@ -107,22 +129,26 @@ EMPTY_RECEIVES = FixedSymptom(
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
     steps=(SetReceiveWaitTime,),
     plan=plan,
-    # SQS starts every queue with short polling: nearly all of an account's may be suspect.
+    # Short polling is SQS's default, so nearly every queue of an account may be suspect.
     detection=Detection(
         detect, _NEEDS, lambda facts: facts.is_short_polled, measured_last=True, reads=("receives",)
     ),
     examples=lambda: (
-        CallExample("short polling, SQS's default", _RECEIVE, _read(0, "ReceiveMessage"), _RAISED),
+        CallExample(
+            "short polling, SQS's default", _RECEIVE, _throttled(0, "ReceiveMessage"), _RAISED
+        ),
         CallExample("a Lambda consumer beside other readers", _RECEIVE, _BY_LAMBDA_TOO, _RAISED),
-        QueueExample("ten in vain for each message", _in_vain(), _RAISED),
-        QueueExample("nobody sends, and readers never rest", _in_vain(2_000_000, 0), _RAISED),
-        QueueNearMiss("every tenth receive finds one", _in_vain(60_000, 6_001)),
-        QueueNearMiss("readers wait, if only a little", _in_vain(ReceiveMessageWaitTimeSeconds=1)),
+        QueueExample("ten in vain for each message", _polled(), _RAISED),
+        QueueExample("nobody sends, and readers never rest", _polled(2_000_000, 0), _RAISED),
+        QueueNearMiss("every tenth receive finds one", _polled(60_000, 6_001)),
+        QueueNearMiss("readers wait, if only a little", _polled(ReceiveMessageWaitTimeSeconds=1)),
         QueueNearMiss(
-            "Lambda reads it, and waits by itself", _in_vain(lambda_consumers=(FUNCTION,))
+            "Lambda reads it, and waits by itself", _polled(lambda_consumers=(FUNCTION,))
         ),
         CallNearMiss("FIFO has other limits", failed_call("ReceiveMessage", "RequestThrottled")),
-        RefusalExample("senders alone", _read(0, "SendMessage"), "senders_throttled"),
-        RefusalExample("long polling is on", _read(20, "ReceiveMessage"), "already_long_polling"),
+        RefusalExample("senders alone", _throttled(0, "SendMessage"), "senders_throttled"),
+        RefusalExample(
+            "long polling is on", _throttled(20, "ReceiveMessage"), "already_long_polling"
+        ),
     ),
 )

@@ -1,4 +1,17 @@
-"""Consumers receive more than they finish, until SQS gives out no more."""
+"""Symptom `in_flight_limit`: so many messages are in flight that SQS returns no more.
+
+The fault: a message is in flight from its receive until it is deleted or its visibility timeout is
+over. A standard queue takes about 120,000 of them. Consumers receive messages and do not delete
+them, so the limit is reached and all consumers stand still.
+
+How it shows: with short polling, CloudTrail records ReceiveMessage calls that fail with OverLimit.
+With long polling SQS returns no error, only no messages.
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
+
+What Mendq does: it notifies people, with the numbers and the callers. It changes nothing: a longer
+visibility timeout would keep messages in flight for longer, a shorter one would have messages
+handled twice, and long polling would only hide the error.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +31,15 @@ from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Ignore, Refusal
 from mendq.notifications.commands import get_attributes
 
-# About: SQS counts approximately, and so do we.
+# SQS's documented limit is approximate too.
 IN_FLIGHT_QUOTA = 120_000
+# With fewer messages in flight than this, the queue has recovered.
 PASSED_BELOW = IN_FLIGHT_QUOTA // 2
 _IN_FLIGHT = "ApproximateNumberOfMessagesNotVisible"
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
-    """A page while the queue is full of unfinished messages; no attribute of it would help."""
+    """Notify people while the queue is full of unfinished messages; ignore the calls afterwards."""
     if facts.in_flight < PASSED_BELOW:
         reason = f"{facts.in_flight:,} messages are in flight now: the limit is far again"
         return Ignore("below_the_limit", reason)
@@ -44,7 +58,7 @@ def _queue(in_flight: int) -> Facts:
     return standard(**{_IN_FLIGHT: in_flight}, principals=(ROLE,))
 
 
-def _caught(title: str, code: str, in_flight: int) -> CallExample:
+def _example(title: str, code: str, in_flight: int) -> CallExample:
     call = failed_call("ReceiveMessage", code)
     return CallExample(title, call, _queue(in_flight), "in_flight_full")
 
@@ -60,8 +74,8 @@ IN_FLIGHT_LIMIT = NotifiedSymptom(
     plan=plan,
     extra_sections=QuotaSection("messages in flight", f"about {IN_FLIGHT_QUOTA:,}", "sqs"),
     examples=lambda: (
-        _caught("nothing is given out any more", "OverLimit", 119_998),
-        _caught("half of it and more, counted approximately", "OverLimitException", PASSED_BELOW),
+        _example("nothing is given out any more", "OverLimit", 119_998),
+        _example("half of it and more, counted approximately", "OverLimitException", PASSED_BELOW),
         RefusalExample(
             "they have caught up meanwhile", _queue(PASSED_BELOW - 1), "below_the_limit"
         ),

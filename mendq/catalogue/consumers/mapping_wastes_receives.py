@@ -1,4 +1,24 @@
-"""An event source mapping gives good messages back, and each try counts as a receive; reported."""
+"""Symptom `mapping_wastes_receives`: an event source mapping gives good messages back.
+
+The fault: a Lambda event source mapping is set up so that messages return to the queue although
+nothing is wrong with them. Each try counts as a receive, so good messages may reach the DLQ. There
+are three ways:
+
+1. The mapping's MaximumConcurrency is above the function's reserved concurrency. Lambda throttles
+   the rest of the invocations.
+2. The batching window is as long as the visibility timeout, or longer. Messages that wait for their
+   batch become visible again meanwhile.
+3. Runs fail, and the mapping does not use ReportBatchItemFailures. One bad message brings the whole
+   batch back.
+https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
+
+How it shows: the first two are in the mapping's configuration. The third also needs metrics: runs
+fail, and messages are received without being deleted.
+
+What Mendq does: it reports the mapping with the command that changes it. It changes nothing,
+because a mapping belongs to the function's owner, and the third change needs new code in the
+function.
+"""
 
 from __future__ import annotations
 
@@ -18,41 +38,46 @@ from mendq.model.facts import Facts, LambdaConsumer, Need
 from mendq.model.metrics import SURPLUS_SHARE
 from mendq.notifications.commands import aws_command
 
-# The least that a mapping takes.
+# The lowest MaximumConcurrency that a mapping takes.
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
 LEAST_CONCURRENCY = 2
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    """The first mapping at fault, by how it is set or by what was measured of it."""
-    for each in facts.lambda_consumers:
-        for because, setting in _faults(each, facts):
-            options = f"--uuid {each.mapping_id} {setting}"
+    """Report the first mapping with a fault, by its configuration or by the queue's metrics."""
+    for consumer in facts.lambda_consumers:
+        for because, setting in _find_faults(consumer, facts):
+            options = f"--uuid {consumer.mapping_id} {setting}"
             change = aws_command("lambda update-event-source-mapping", facts.queue_arn, options)
             return DetectedFault(f"{because}: {change}")
     return None
 
 
-def _faults(consumer: LambdaConsumer, facts: Facts) -> Iterator[tuple[str, str]]:
-    """Why, and what to set.
+def _find_faults(consumer: LambdaConsumer, facts: Facts) -> Iterator[tuple[str, str]]:
+    """Yield each fault of a mapping: a sentence, and the option that corrects it.
 
-    Nobody reserves 0 but to switch a function off; who reserves nothing shares the account's.
+    A reserved concurrency of 0 is no fault: it is how people switch a function off. A function
+    without reserved concurrency shares the account's.
     """
-    most, reserved = consumer.maximum_concurrency or 0, consumer.reserved_concurrency
-    if reserved and most > (fits := max(reserved, LEAST_CONCURRENCY)):
+    most = consumer.maximum_concurrency or 0
+    reserved = consumer.reserved_concurrency
+    if reserved and most > max(reserved, LEAST_CONCURRENCY):
         because = (
             f"its event source mapping lets {consumer.name} run {most:,} times at once, more than "
             f"its reserved concurrency of {reserved:,}: the rest is throttled and given back"
         )
-        yield because, f"--scaling-config MaximumConcurrency={fits}"
-    window_seconds, seconds = consumer.batching_window_seconds, facts.visibility_seconds
+        fitting = max(reserved, LEAST_CONCURRENCY)
+        yield because, f"--scaling-config MaximumConcurrency={fitting}"
+    window_seconds = consumer.batching_window_seconds
+    seconds = facts.visibility_seconds
     if window_seconds >= seconds:
-        fits = max(0, seconds - 6 * consumer.timeout_seconds)
+        # AWS advises a visibility timeout of six times the function's timeout plus the window.
+        fitting = max(0, seconds - 6 * consumer.timeout_seconds)
         because = (
             f"its event source mapping waits up to {window_seconds:,} s for a batch; what waits "
             f"comes again after the visibility timeout of {seconds:,} s"
         )
-        yield because, f"--maximum-batching-window-in-seconds {fits}"
+        yield because, f"--maximum-batching-window-in-seconds {fitting}"
     if _returns_whole_batches(consumer, facts):
         because = (
             f"{100 * (consumer.error_share or 0):.0f} % of the runs of {consumer.name} fail, and "
@@ -63,39 +88,43 @@ def _faults(consumer: LambdaConsumer, facts: Facts) -> Iterator[tuple[str, str]]
 
 
 def _returns_whole_batches(consumer: LambdaConsumer, facts: Facts) -> bool:
-    """Runs fail, messages come again, and the mapping takes no answer about single messages.
+    """Return True if runs fail, messages are received again, and the mapping returns whole batches.
 
-    A run that is cut off at its timeout answers nothing, so that its batch comes again anyway.
+    A function that runs into its timeout cannot report single messages, so for such a function
+    ReportBatchItemFailures would not help.
     """
-    measured, share = facts.measurement, consumer.error_share or 0
+    measured = facts.measurement
     if measured is None or facts.move_task_running or not _may_return_batches(consumer):
         return False
     few = max(SURPLUS_SHARE * measured.received, measured.counter_tolerance)
-    return (
-        measured.fruitless_receives > few
-        and share >= SURPLUS_SHARE
-        and not consumer.is_near_timeout
-    )
+    has_failures = (consumer.error_share or 0) >= SURPLUS_SHARE
+    return measured.fruitless_receives > few and has_failures and not consumer.is_near_timeout
 
 
 def _may_return_batches(consumer: LambdaConsumer) -> bool:
+    """Return True if a failed run of the function brings several messages back."""
     return consumer.batch_size > 1 and not consumer.reports_item_failures
 
 
 def is_suspect(facts: Facts) -> bool:
-    """What fails leaves messages behind, waiting or in flight."""
-    waits = facts.visible + facts.in_flight > 0
-    return waits and any(map(_may_return_batches, facts.lambda_consumers))
+    """Return True if a failed run would bring a batch back, and messages wait or are in flight."""
+    has_messages = facts.visible + facts.in_flight > 0
+    return has_messages and any(map(_may_return_batches, facts.lambda_consumers))
 
 
 def _queue(received: int = 1_200, **over: Any) -> Facts:
-    """One receive in six comes to nothing, and one run in five fails; `over` its consumer."""
-    fails = replace(FUNCTION, **{"mapping_id": "91eaeb7e-c976", "error_share": 0.2, **over})
-    counted = {"sent": 1_000, "received": received, "deleted": 1_000}
-    return standard(ApproximateNumberOfMessages=40, lambda_consumers=(fails,), **counted)
+    """Return a queue with one receive in six without a delete, and a function that fails one run in
+    5.
+
+    `over` has other fields of the function.
+    """
+    consumer = replace(FUNCTION, **{"mapping_id": "91eaeb7e-c976", "error_share": 0.2, **over})
+    counts = {"sent": 1_000, "received": received, "deleted": 1_000}
+    return standard(ApproximateNumberOfMessages=40, lambda_consumers=(consumer,), **counts)
 
 
-def _limited(most: int, reserved: int | None) -> Facts:
+def _with_concurrency(most: int, reserved: int | None) -> Facts:
+    """Return a queue whose mapping has this MaximumConcurrency and reserved concurrency."""
     return _queue(1_000, maximum_concurrency=most, reserved_concurrency=reserved)
 
 
@@ -113,7 +142,7 @@ MAPPING_WASTES_RECEIVES = ReportedSymptom(
     ),
     examples=lambda: (
         QueueExample("a fifth of the runs fail, and bring ten messages back", _queue()),
-        QueueExample("twenty runs where five are reserved", _limited(20, 5)),
+        QueueExample("twenty runs where five are reserved", _with_concurrency(20, 5)),
         QueueExample(
             "batches wait as long as the timeout", _queue(1_000, batching_window_seconds=30)
         ),
@@ -123,9 +152,9 @@ MAPPING_WASTES_RECEIVES = ReportedSymptom(
         QueueNearMiss("a failure now and then", _queue(error_share=0.04)),
         QueueNearMiss("hardly anything comes again", _queue(1_050)),
         QueueNearMiss("runs are cut off, and answer nothing", _queue(duration_p99_seconds=30.0)),
-        QueueNearMiss("as many runs as are reserved", _limited(5, 5)),
-        QueueNearMiss("nothing is reserved", _limited(20, None)),
-        QueueNearMiss("a function that is switched off", _limited(20, 0)),
-        QueueNearMiss("the least that a mapping takes", _limited(LEAST_CONCURRENCY, 1)),
+        QueueNearMiss("as many runs as are reserved", _with_concurrency(5, 5)),
+        QueueNearMiss("nothing is reserved", _with_concurrency(20, None)),
+        QueueNearMiss("a function that is switched off", _with_concurrency(20, 0)),
+        QueueNearMiss("the least that a mapping takes", _with_concurrency(LEAST_CONCURRENCY, 1)),
     ),
 )

@@ -1,1 +1,1 @@
-"""Symptoms that only FIFO queues have: message groups, deduplication and throughput."""
+"""Symptoms of message groups and deduplication, most of them on FIFO queues."""

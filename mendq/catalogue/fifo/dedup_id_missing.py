@@ -1,4 +1,19 @@
-"""Senders give a FIFO queue neither a deduplication id nor leave to make one of the body."""
+"""Symptom `dedup_id_missing`: producers send to a FIFO queue without a deduplication id.
+
+The fault: SQS needs an id by which it recognizes a repeated send. The producer gives none, and
+`ContentBasedDeduplication` is off, so SQS does not make one from the body. It refuses the messages.
+
+How it shows: CloudTrail records sends that fail with SQS's sentence about the missing
+MessageDeduplicationId.
+
+What Mendq changes: it proposes to turn on `ContentBasedDeduplication`. SQS then takes a SHA-256
+digest of the body as the id.
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/using-messagededuplicationid-property.html
+
+Why a person decides: SQS then accepts and drops a message with the same body as one of the last
+five minutes, even if its attributes differ. Only the producers' owner knows if that can happen.
+Producers that send their own id are not affected.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +38,7 @@ _STEP = DeduplicateByContent(DeduplicateByContent.shipped, DeduplicateByContent.
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
-    """Content-based deduplication, where it is off."""
+    """Plan to turn on content-based deduplication if it is off."""
     if _STEP.value_in(facts.attributes) == _STEP.wanted:
         reason = "content-based deduplication is on by now: no sender needs an id any more"
         return Ignore("already_on", reason)
@@ -35,7 +50,7 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     )
 
 
-def _caught(title: str, event_name: str, code: str) -> CallExample:
+def _example(title: str, event_name: str, code: str) -> CallExample:
     call = failed_call(event_name, code, NO_DEDUPLICATION_ID)
     return CallExample(title, call, queue(ContentBasedDeduplication="false"), (_STEP,))
 
@@ -50,8 +65,8 @@ DEDUP_ID_MISSING = FixedSymptom(
     steps=(DeduplicateByContent,),
     plan=plan,
     examples=lambda: (
-        _caught("the queue may not make one", "SendMessage", "InvalidParameterValue"),
-        _caught("the JSON protocol's word", "SendMessageBatch", "InvalidParameterValueException"),
+        _example("the queue may not make one", "SendMessage", "InvalidParameterValue"),
+        _example("the JSON protocol's word", "SendMessageBatch", "InvalidParameterValueException"),
         CallNearMiss("an id with a space", not_taken("MessageDeduplicationId", "group 123")),
         CallNearMiss("SQS's sentence", not_taken("MessageDeduplicationId", NO_DEDUPLICATION_ID)),
         RefusalExample(

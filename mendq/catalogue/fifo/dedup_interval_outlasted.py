@@ -1,4 +1,16 @@
-"""A repeated send may come after the five minutes in which SQS drops it; reported."""
+"""Symptom `dedup_interval_outlasted`: a repeated send may be handled a second time.
+
+The fault: a FIFO queue drops a message that is sent again within five minutes. Producers of this
+queue do send again, and a consumer may work on a message for longer than five minutes. If the
+producer sends it again after that time, while the consumer is still at work, SQS accepts it as a
+new message.
+
+How it shows: CloudWatch counts sends that SQS dropped as repeated in the last hour
+(NumberOfDeduplicatedSentMessages), and the visibility timeout is longer than five minutes.
+
+What Mendq does: it reports the queue. It changes nothing, because how producers repeat a send is
+for their owner to decide, and SQS's five minutes cannot be changed.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +31,7 @@ from mendq.notifications.text import format_count
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    """Producers that are seen to send again, and work that may outlast the interval."""
+    """Find a queue whose producers send again, and whose work may outlast SQS's five minutes."""
     dropped = facts.measurement.recent.deduplicated if facts.measurement else 0
     if not dropped or not is_suspect(facts):
         return None
@@ -35,10 +47,12 @@ _READS = ("repeated sends",)
 
 
 def is_suspect(facts: Facts) -> bool:
+    """Return True for a FIFO queue with a visibility timeout of more than five minutes."""
     return facts.can_outlast_deduplication
 
 
 def _queue(dropped: int = 12, seconds: int = 301, **over: Any) -> Facts:
+    """Return a FIFO queue with this visibility timeout and number of dropped sends."""
     return vary(queue(VisibilityTimeout=seconds, recent=Recent(deduplicated=dropped)), **over)
 
 

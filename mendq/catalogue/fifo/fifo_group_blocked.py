@@ -1,4 +1,23 @@
-"""One message that always fails blocks all messages behind it in its group."""
+"""Symptom `fifo_group_blocked`: one message that always fails blocks its FIFO message group.
+
+The fault: a FIFO queue keeps the order within a group. It returns no later message while an earlier
+one is in flight. If the first message of a group always fails, it is received again after each
+visibility timeout, and the messages behind it wait until it expires.
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/using-messagegroupid-property.html
+
+How it shows: one message is the oldest for all of the measured time, and about one receive per
+visibility timeout is not followed by a delete. `stuck_group.py` tells this from failures by chance
+and from a consumer that is merely slow.
+
+What Mendq changes: it proposes a DLQ, which takes the message after `maxReceiveCount` receives, so
+the group continues. If the queue has a DLQ that takes the message only hours later, Mendq notifies
+people.
+
+Why a person decides: the group continues without the failed message, which is right only if the
+order does not matter. Good messages of the group may move to the DLQ together with it
+(`mendq/catalogue/dlq/moved_along.py` counts them). While the visibility timeout is too short or the
+consumers fail, Mendq proposes no DLQ: it would take good messages.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +47,7 @@ from mendq.notifications.text import format_count, span
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    """The head of a group, tried again and again while it holds up the group, or all there is."""
+    """Find a message that is received again and again and blocks its group, or the whole queue."""
     measured = facts.measurement
     if measured is None or facts.receives_only_dlq_messages or not is_suspect(facts):
         return None
@@ -55,20 +74,24 @@ def detect(facts: Facts) -> DetectedFault | None:
 
 
 def is_suspect(facts: Facts) -> bool:
-    """Something has to wait; and no DLQ takes the message soon."""
-    waits, receives = facts.visible + facts.in_flight > 0, facts.max_receive_count or 0
+    """Return True for a FIFO queue with messages and without a DLQ that takes the message soon."""
+    has_messages = facts.visible + facts.in_flight > 0
     has_policy = facts.attributes.get(AttachDlq.attribute)
-    return facts.is_fifo and waits and (not has_policy or receives > TRIES)
+    receives = facts.max_receive_count or 0
+    return facts.is_fifo and has_messages and (not has_policy or receives > TRIES)
 
 
 def _seconds_left(facts: Facts) -> int:
-    """Until its DLQ takes the oldest message, where it is received after each timeout."""
+    """Return the seconds until the DLQ takes the oldest message; negative if it should have by now.
+
+    This assumes one receive of the message after each visibility timeout.
+    """
     waited = facts.measurement.now.oldest_age_seconds if facts.measurement else 0
     return (facts.max_receive_count or 0) * facts.visibility_seconds - waited
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
-    """Plan a DLQ that takes the message; if there is one, say when it will."""
+    """Plan a DLQ that takes the message. If the queue has one, notify people when it will."""
     found = detect(facts)
     if found is None:
         return Ignore("need_already_met", "its groups move on by now")
@@ -83,9 +106,9 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     return Escalate("waits_for_dlq", reason, messages_of(facts.queue_arn))
 
 
-_DEAD = arn_of_dlq(QUEUE_ARN)
-_REDRIVE = Redrive(_DEAD, MAX_RECEIVE_COUNT).text
-_ATTACH = (CreateDlq("", _DEAD), AttachDlq("", _REDRIVE))
+_DLQ_ARN = arn_of_dlq(QUEUE_ARN)
+_REDRIVE = Redrive(_DLQ_ARN, MAX_RECEIVE_COUNT).text
+_ATTACH = (CreateDlq("", _DLQ_ARN), AttachDlq("", _REDRIVE))
 
 
 _BLOCKED = queue(
@@ -101,12 +124,13 @@ _BLOCKED = queue(
     oldest_age_seconds_now=22_200,
     groups_in_flight_now=1,
     dlq_sources=(),
-    dlq_namesake=QueueFacts(_DEAD, {}),
+    dlq_namesake=QueueFacts(_DLQ_ARN, {}),
 )
-_LATE, _SOON = (Redrive(_DEAD, receives).text for receives in (1_000, 130))
+_LATE = Redrive(_DLQ_ARN, 1_000).text
+_SOON = Redrive(_DLQ_ARN, 130).text
 
 
-def _still(in_vain: int = 2, share: float | None = None, **over: Any) -> Facts:
+def _slowed(in_vain: int = 2, share: float | None = None, **over: Any) -> Facts:
     """A queue with one blocked group, while consumers finish the messages of other groups.
 
     In 65 minutes consumers received the group's first message 130 times and finished 2,000 others.
@@ -117,9 +141,9 @@ def _still(in_vain: int = 2, share: float | None = None, **over: Any) -> Facts:
         over: Other values for the 65 minutes.
     """
     counts = {"since": AT - 65 * PERIOD, "received": 2_130, "deleted": 2_000, **over}
-    before = (
-        None if share is None else measurement(received=1_000, deleted=round(1_000 * (1 - share)))
-    )
+    before = None
+    if share is not None:
+        before = measurement(received=1_000, deleted=round(1_000 * (1 - share)))
     by_minute = (in_vain, 2, 2, 4 - in_vain) * 16
     recent = Recent(0, 0, measurement(**counts), before, by_minute)
     return vary(_BLOCKED, deleted=360, oldest_age_seconds_now=3_900, recent=recent)
@@ -134,8 +158,11 @@ FIFO_GROUP_BLOCKED = FixedSymptom(
     aws_page=f"{SQS_GUIDE}/using-messagegroupid-property.html",
     needs=frozenset(
         {
-            *(Need.QUEUE, Need.LAMBDA_CONSUMERS, Need.DLQ_SOURCES),
-            *(Need.DLQ_NAMESAKE, Need.OPEN_CASES),
+            Need.QUEUE,
+            Need.LAMBDA_CONSUMERS,
+            Need.DLQ_SOURCES,
+            Need.DLQ_NAMESAKE,
+            Need.OPEN_CASES,
         }
     ),
     steps=(CreateDlq, AttachDlq),
@@ -147,16 +174,16 @@ FIFO_GROUP_BLOCKED = FixedSymptom(
     ),
     examples=lambda: (
         QueueExample("the first of its group fails each time", _BLOCKED, _ATTACH),
-        QueueExample("one group stands still while others flow", _still(), _ATTACH),
-        QueueExample("fewer came to nothing before", _still(0, 0.01), _ATTACH),
+        QueueExample("one group stands still while others flow", _slowed(), _ATTACH),
+        QueueExample("fewer came to nothing before", _slowed(0, 0.01), _ATTACH),
         QueueExample(
-            "a DLQ takes it hours later", vary(_still(), RedrivePolicy=_LATE), "waits_for_dlq"
+            "a DLQ takes it hours later", vary(_slowed(), RedrivePolicy=_LATE), "waits_for_dlq"
         ),
-        QueueNearMiss("a DLQ has taken it by now", vary(_still(), RedrivePolicy=_SOON)),
-        QueueNearMiss("as many come to nothing by chance", _still(0)),
-        QueueNearMiss("as many came to nothing before", _still(0, 0.06)),
-        QueueNearMiss("the oldest is new", _still(since=AT - 29 * PERIOD)),
-        QueueNearMiss("twenty timeouts are not over", vary(_still(), VisibilityTimeout=200)),
+        QueueNearMiss("a DLQ has taken it by now", vary(_slowed(), RedrivePolicy=_SOON)),
+        QueueNearMiss("as many come to nothing by chance", _slowed(0)),
+        QueueNearMiss("as many came to nothing before", _slowed(0, 0.06)),
+        QueueNearMiss("the oldest is new", _slowed(since=AT - 29 * PERIOD)),
+        QueueNearMiss("twenty timeouts are not over", vary(_slowed(), VisibilityTimeout=200)),
         QueueNearMiss(
             "one message takes very long, and is received once", vary(_BLOCKED, received=1)
         ),

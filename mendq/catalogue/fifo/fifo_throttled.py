@@ -1,4 +1,20 @@
-"""A FIFO queue is asked more often than its 300 calls a second for each API action."""
+"""Symptom `fifo_throttled`: a FIFO queue gets more calls than SQS allows.
+
+The fault: without high throughput, a FIFO queue takes 300 calls per second for each API action. SQS
+throttles the rest.
+
+How it shows: CloudTrail records calls that carry messages and fail with ThrottlingException or
+RequestThrottled.
+
+What Mendq changes: it proposes high throughput: `DeduplicationScope` messageGroup and
+`FifoThroughputLimit` perMessageGroupId, in one call. Then the 300 calls hold for each message
+group.
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/high-throughput-fifo.html
+
+Why a person decides: SQS then looks for repeated sends in each group alone, so one id in two groups
+becomes two messages. It also helps only if the queue has many groups. The order within a group
+stays. Mendq writes only over SQS's two default values, never over a value that it does not know.
+"""
 
 from __future__ import annotations
 
@@ -23,19 +39,19 @@ from mendq.model.steps import DeduplicateByGroup, LimitThroughputByGroup, WordSt
 from mendq.notifications.commands import quotas_command
 
 _FIXED = "300 a second without high throughput, which nobody can raise"
-# In this order: SQS takes a throughput limit by group only with deduplication by group.
+# The order counts: SQS takes a throughput limit per group only with deduplication per group.
 HIGH_THROUGHPUT: tuple[type[WordStep], ...] = (DeduplicateByGroup, LimitThroughputByGroup)
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
-    """High throughput, as far as it is not on yet."""
-    stands = {step: step.value_in(facts.attributes) for step in HIGH_THROUGHPUT}
-    missing = [step for step in HIGH_THROUGHPUT if stands[step] != step.wanted]
+    """Plan the steps to high throughput that are not made yet; notify people if none is left."""
+    current = {step: step.value_in(facts.attributes) for step in HIGH_THROUGHPUT}
+    missing = [step for step in HIGH_THROUGHPUT if current[step] != step.wanted]
     quotas = quotas_command("sqs", facts.queue_arn)
     for step in missing:
-        # What SQS adds some day is not ours to overwrite.
-        if stands[step] != step.shipped:
-            word = stands[step]
+        # SQS may get new values. Mendq does not know their meaning, so it does not overwrite them.
+        if current[step] != step.shipped:
+            word = current[step]
             reason = f"{step.attribute} is {word!r}, which Mendq does not know: it keeps off"
             return Escalate("high_throughput_unknown", reason, quotas)
     if not missing:
@@ -53,6 +69,7 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
 
 
 def _queue(scope: str, limit: str = "perQueue") -> Facts:
+    """Return a FIFO queue with this DeduplicationScope and FifoThroughputLimit."""
     return queue(DeduplicationScope=scope, FifoThroughputLimit=limit)
 
 
@@ -68,7 +85,7 @@ FIFO_THROTTLED = FixedSymptom(
     habit="keeps outrunning its FIFO quota",
     aws_page=f"{SQS_GUIDE}/high-throughput-fifo.html",
     seen_as=seen_as_labelled("empty_receives", on_fifo),
-    # High throughput does nothing for other calls.
+    # High throughput does not help other calls.
     is_evidence=carries_messages,
     steps=HIGH_THROUGHPUT,
     plan=plan,

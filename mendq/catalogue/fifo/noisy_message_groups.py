@@ -1,4 +1,17 @@
-"""A message group takes the consumers of a standard queue, and the others wait all the same."""
+"""Symptom `noisy_message_groups`: one message group keeps the messages of other groups waiting.
+
+The fault: producers of a standard queue give their messages a group id, for example one per
+customer. One group sends so many messages that they occupy all consumers. SQS's fair queues return
+the messages of the other ("quiet") groups first, but there are too few consumers even for these.
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html
+
+How it shows: CloudWatch reports a noisy group, a quiet message that has waited for at least 15
+minutes, and more quiet messages waiting than the consumers deleted in the last 15 minutes.
+
+What Mendq does: it notifies people, with the numbers. It changes nothing, because no attribute of
+the queue shares the consumers among groups: people can run more consumers, or give the noisy group
+a queue of its own.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +33,18 @@ from mendq.notifications.text import format_count
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    """Noisy groups, and more messages of the quiet ones waiting than all that were deleted.
+    """Find a queue with a noisy group whose quiet groups wait for too long.
 
-    SQS hands quiet groups out first, so that noisy ones alone harm nobody. Where more quiet
-    messages wait than were deleted in a quarter of an hour, the next waits for longer even so; a
-    burst of them is young, and one message that takes long is only old.
+    SQS returns quiet messages first, so a noisy group alone harms nobody. If more quiet messages
+    wait than consumers delete in 15 minutes, the next one waits for longer than that. The age must
+    be high too, otherwise quiet messages have just arrived in a burst. The number must be high too,
+    otherwise a single message only takes long.
     """
     measured = facts.measurement
     if measured is None:
         return None
-    now, most = measured.now, measured.deleted_lately + SURPLUS_MESSAGES
+    now = measured.now
+    most = measured.deleted_lately + SURPLUS_MESSAGES
     is_old = now.quiet_oldest_age_seconds >= LATELY.total_seconds()
     if not now.noisy_groups or not is_old or now.quiet_visible <= most:
         return None
@@ -42,27 +57,32 @@ def detect(facts: Facts) -> DetectedFault | None:
 
 
 def is_suspect(facts: Facts) -> bool:
-    """A standard queue with more waiting than `detect` needs of the quiet groups alone."""
+    """Return True for a standard queue with enough waiting messages for `detect` to report it."""
     return not facts.is_fifo and facts.visible > SURPLUS_MESSAGES
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
-    """A page: no attribute shares consumers out."""
+    """Notify people: no attribute of the queue shares the consumers among groups."""
     reason = (
         f"{facts.found}. SQS hands out the quiet groups' messages first, so there are too few "
         "consumers even for those, or the noisy group's messages hold them all. Let more run at "
         "once, or give that group a queue of its own; CloudWatch does not say which it is"
     )
-    metric, statistic, *_ = KINDS["message groups"]["quiet_age"]
-    command = metric_command(facts.queue_arn, metric, statistic, facts.measurement)
+    age = KINDS["message groups"]["quiet_age"]
+    command = metric_command(facts.queue_arn, age.metric, age.statistic, facts.measurement)
     return Escalate("quiet_groups_wait", reason, command)
 
 
 def _queue(**over: int) -> Facts:
-    """A noisy group, and quiet ones that wait; `over` that."""
-    waits = {"noisy_groups_now": 1, "quiet_visible_now": 900, "deleted_lately": 300}
-    seen = {**waits, "quiet_oldest_age_seconds_now": 2_700, **over}
-    return standard(ApproximateNumberOfMessages=9_000, **seen)
+    """Return a queue with a noisy group and waiting quiet groups. `over` has other counts."""
+    counts = {
+        "noisy_groups_now": 1,
+        "quiet_visible_now": 900,
+        "quiet_oldest_age_seconds_now": 2_700,
+        "deleted_lately": 300,
+        **over,
+    }
+    return standard(ApproximateNumberOfMessages=9_000, **counts)
 
 
 NOISY_MESSAGE_GROUPS = NotifiedSymptom(

@@ -1,4 +1,16 @@
-"""Whether one message holds up its FIFO group: by what was counted since it is the oldest."""
+"""Tell from metrics if one message blocks its FIFO group.
+
+SQS reports sums for the whole queue and no single message. A message that always fails at the head
+of its group leaves these traces:
+
+1. It stays the oldest message, so ApproximateAgeOfOldestMessage grows by a second per second.
+2. It is received once per visibility timeout, and never deleted. A receive returns up to ten
+   messages of its group with it, and none of these is deleted either.
+3. These receives come at regular intervals. Receives that fail by chance vary with the traffic.
+
+`one_group_blocks` handles the simple case in which nothing else gets through. `head_is_stuck`
+handles the case in which other groups continue.
+"""
 
 from __future__ import annotations
 
@@ -11,25 +23,32 @@ from mendq.model.metrics import PERIOD, SURPLUS_SHARE, Measurement
 # AWS advises at least five receives before a message goes to a DLQ:
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
 TRIED_OFTEN = 5
-# The head of a group is tried once per visibility timeout: so many of them have to have passed.
+# At least this many visibility timeouts must be over while the message is the oldest: it is
+# received once in each of them (a "try").
 TRIES = 20
-# One try hands out so many of its group at most, all of them in vain.
+# The most messages of a group that one receive returns, none of which is deleted.
 A_RECEIVE = 10
-# It stands still for so long, or half of a window that is shorter than twice that.
+# The message must be the oldest for at least this time, or for half of the measured time if that is
+# shorter.
 STANDS_STILL_HOURS = 0.5
-# From so many receives on the time before tells which share comes to nothing here anyway.
-ENOUGH_RECEIVES, MAY_FAIL_SHARE = 1_000, 0.2
-# Only the local account measures less than that; in minutes nothing tells chance from tries.
+# With at least this many receives before the message became the oldest, that time shows which share
+# of receives is normally not followed by a delete. With fewer, this share is assumed.
+ENOUGH_RECEIVES = 1_000
+MAY_FAIL_SHARE = 0.2
+# In a shorter measured time, chance cannot be told from tries. Only the local account measures
+# less.
 LEAST_HOURS_FOR_CHANCE = 1
-# What fails by chance varies by as much as it counts, tries at intervals hardly at all: a quarter
-# of that in a dozen stretches of four tries comes by chance once in a hundred times.
-LEAST_STRETCHES, REGULAR_SHARE = 12, 0.2
+# Receives that fail by chance have a variance as large as their number; tries at regular intervals
+# have hardly any. Chance stays below this share of the mean, in this many stretches of four tries
+# each, only once in a hundred times.
+LEAST_STRETCHES = 12
+REGULAR_SHARE = 0.2
 
 
 def one_group_blocks(measured: Measurement) -> bool:
-    """Whether one FIFO group alone is tried again and again, and nothing else gets through.
+    """Return True if a single FIFO group is received again and again and nothing else is finished.
 
-    A message that merely takes long is received once.
+    A message whose work merely takes long is received only once.
     """
     return (
         measured.now.groups_in_flight == 1
@@ -40,40 +59,63 @@ def one_group_blocks(measured: Measurement) -> bool:
 
 
 def head_is_stuck(measured: Measurement, visibility_seconds: int) -> bool:
-    """Whether one message is the oldest all the while, and tried once per visibility timeout.
+    """Return True if one message stays the oldest and is received once per visibility timeout.
 
-    One that is held is not tried; of a backlog that is worked off in order less is left; what
-    fails by chance goes with the traffic. Several groups that are tried while nothing gets
-    through are a consumer that fails.
+    Four other situations look alike, and the result is False for each. A message that a consumer
+    holds for long is not received again. A backlog that is worked off in order becomes smaller.
+    Receives that fail by chance vary with the traffic. And if nothing at all is finished while
+    several groups are received, the consumer fails.
+
+    Args:
+        measured: The measured time. `measured.recent.standstill` has the counts since the present
+            oldest message became the oldest.
+        visibility_seconds: The queue's visibility timeout.
     """
-    still, before = measured.recent.standstill, measured.recent.before
+    still = measured.recent.standstill
     if still is None or still.hours < min(STANDS_STILL_HOURS, measured.hours / 2):
         return False
-    flows = still.deleted > SURPLUS_SHARE * still.received
-    # What is counted begins after the first minute.
+    others_are_finished = still.deleted > SURPLUS_SHARE * still.received
+    if not others_are_finished and measured.now.groups_in_flight != 1:
+        return False
+    # The counts begin one minute after the message became the oldest.
     seconds = (still.duration - PERIOD).total_seconds()
     tries = seconds / max(visibility_seconds, 1)
-    risen, in_vain = still.now.backlog - still.before.backlog, still.fruitless_receives
-    may_be = flows or measured.now.groups_in_flight == 1
+    in_vain = still.fruitless_receives
     if measured.hours < LEAST_HOURS_FOR_CHANCE:
-        return may_be and in_vain >= TRIES
-    if not may_be or tries < TRIES or in_vain < tries / 2 or risen < -tries / 4:
+        return in_vain >= TRIES
+    backlog_growth = still.now.backlog - still.before.backlog
+    if tries < TRIES or in_vain < tries / 2 or backlog_growth < -tries / 4:
         return False
-    by_chance = MAY_FAIL_SHARE * still.received
-    if before is not None and before.received >= ENOUGH_RECEIVES:
-        lost = max(0, before.received - before.deleted)
-        by_chance = (lost + 2 * sqrt(lost + 1)) / before.received * still.received
-        by_chance += 3 * sqrt(by_chance)
-    is_more = in_vain - by_chance >= tries / 2
+    if in_vain - _expected_by_chance(measured, still) >= tries / 2:
+        return True
     by_minute = measured.recent.fruitless_by_minute
-    is_one = in_vain <= A_RECEIVE * tries * 5 / 4 and _are_regular(by_minute, visibility_seconds)
-    return is_more or is_one
+    may_be_one_group = in_vain <= A_RECEIVE * tries * 5 / 4
+    return may_be_one_group and _are_regular(by_minute, visibility_seconds)
+
+
+def _expected_by_chance(measured: Measurement, still: Measurement) -> float:
+    """Return how many receives without a delete chance alone explains in the time of `still`.
+
+    The time before shows the usual share. Both numbers are raised by a few standard deviations, so
+    that chance is not taken for a blocked group.
+    """
+    before = measured.recent.before
+    if before is None or before.received < ENOUGH_RECEIVES:
+        return MAY_FAIL_SHARE * still.received
+    lost = max(0, before.received - before.deleted)
+    expected = (lost + 2 * sqrt(lost + 1)) / before.received * still.received
+    return expected + 3 * sqrt(expected)
 
 
 def _are_regular(counts: Sequence[int], visibility_seconds: int) -> bool:
-    """Whether as many receives are in vain in each stretch of four visibility timeouts."""
+    """Return True if the counts are about equal in each stretch of four visibility timeouts.
+
+    `counts` are the receives without a delete, by minute.
+    """
+    # Four visibility timeouts, in whole minutes.
     minutes = max(1, ceil(visibility_seconds / 15))
-    firsts = range(0, len(counts) - minutes + 1, minutes)
-    stretches = [sum(counts[first : first + minutes]) for first in firsts]
-    enough = len(stretches) >= LEAST_STRETCHES
-    return enough and pvariance(stretches) <= REGULAR_SHARE * fmean(stretches)
+    starts = range(0, len(counts) - minutes + 1, minutes)
+    stretches = [sum(counts[start : start + minutes]) for start in starts]
+    if len(stretches) < LEAST_STRETCHES:
+        return False
+    return pvariance(stretches) <= REGULAR_SHARE * fmean(stretches)

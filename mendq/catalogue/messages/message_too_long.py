@@ -1,4 +1,20 @@
-"""Senders' messages are longer than the queue takes, and shorter than SQS would."""
+"""Symptom `message_too_long`: messages are longer than the queue takes, though SQS would take them.
+
+The fault: the queue's `MaximumMessageSize` is below SQS's maximum of 1 MiB, often because the queue
+is from the time when the maximum was 256 KiB. SQS refuses longer messages, and they are lost unless
+the producer keeps them.
+
+How it shows: CloudTrail records sends that fail with "Message must be shorter than N bytes", where
+N is below 1 MiB.
+
+What Mendq changes: it proposes a `MaximumMessageSize` of 1,048,576 bytes. If the queue's DLQ takes
+less, it prints the command that raises the DLQ first. It never changes that queue on its own.
+
+Why that is safe: the new value only allows longer messages, and the messages in the queue stay as
+they are. The value comes from SQS's limit and not from the failed call, whose text an attacker
+could choose. Consumers may not be built for long messages, so by default a person approves the
+change.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +39,17 @@ from mendq.notifications.commands import get_attributes, set_command
 MOST_BYTES = SetMaximumMessageSize.maximum
 
 
-def names_a_limit_that_can_rise(error_message: str) -> bool:
+def is_about_raisable_limit(error_message: str) -> bool:
+    """Return True if SQS names a limit below its maximum; False for any other text."""
     limit_bytes = size_limit_bytes(error_message)
     return limit_bytes is not None and limit_bytes < MOST_BYTES
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
-    """SQS's own limit, from the queue's attribute and never from the event."""
+    """Plan SQS's maximum, if the queue's attribute is below it.
+
+    The limit in the failed call does not count, because anybody may have written its text.
+    """
     current = number_in(facts.attributes, SetMaximumMessageSize.attribute)
     if current >= MOST_BYTES:
         reason = f"the queue takes {MOST_BYTES:,} bytes by now, as much as SQS allows"
@@ -39,55 +59,58 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
         f"senders' messages are longer than the {current:,} bytes that the queue takes; SQS allows "
         f"{MOST_BYTES:,}. Consumers may be built for 256 KB: ask their owners first"
     )
-    because, command = _dlq_first(facts)
+    because, command = _find_dlq_to_raise(facts)
     if not because:
         return Plan((step,), reason)
     return Plan((step,), f"{reason}. {because}", first=(command,), at_most=Mode.PROPOSE)
 
 
-def _dlq_first(facts: Facts) -> tuple[str, str]:
-    """What a person does about the DLQ before this one is raised: why, and the command.
+def _find_dlq_to_raise(facts: Facts) -> tuple[str, str]:
+    """Return why a person must change the DLQ before this queue is changed, and the command for it.
 
-    Both are empty where no DLQ stands in the way: there is none, or it takes as much.
+    Both are empty if the queue has no DLQ, or if the DLQ takes messages of SQS's maximum size.
     """
     if not facts.attributes.get("RedrivePolicy"):
         return "", ""
-    arn, dlq = arn_of(facts.dlq_arn), facts.dlq
+    arn = arn_of(facts.dlq_arn)
+    dlq = facts.dlq
     command = get_attributes(facts.queue_arn, "RedrivePolicy")
     if arn is None or dlq is None:
         return "Its RedrivePolicy names no queue that Mendq can read: see to that first", command
-    raise_it = set_command(arn, {SetMaximumMessageSize.attribute: str(MOST_BYTES)})
+    raise_command = set_command(arn, {SetMaximumMessageSize.attribute: str(MOST_BYTES)})
     if parts_of(arn)[:3] != parts_of(facts.queue_arn)[:3]:
-        return f"Its DLQ {arn} is in another account or region: raise it first", raise_it
+        return f"Its DLQ {arn} is in another account or region: raise it first", raise_command
     if not dlq.exists:
         return f"Its DLQ {arn} is gone: see to that first", command
-    taken = number_in(dlq.attributes, SetMaximumMessageSize.attribute)
-    if taken >= MOST_BYTES:
+    dlq_bytes = number_in(dlq.attributes, SetMaximumMessageSize.attribute)
+    if dlq_bytes >= MOST_BYTES:
         return "", ""
-    return f"Its DLQ takes {taken:,} bytes: raise that one first", raise_it
+    return f"Its DLQ takes {dlq_bytes:,} bytes: raise that one first", raise_command
 
 
 def _too_long(limit_bytes: int) -> FailedCall:
+    """Return a send that SQS refused, with this limit in SQS's sentence."""
     reason = f"Reason: Message must be shorter than {limit_bytes} bytes."
-    said = f"One or more parameters are invalid. {reason}"
-    return failed_call("SendMessage", "InvalidParameterValue", said)
+    error_message = f"One or more parameters are invalid. {reason}"
+    return failed_call("SendMessage", "InvalidParameterValue", error_message)
 
 
-def _caught(title: str, limit_bytes: int, facts: Facts) -> CallExample:
-    """A call that names a limit, on a queue that takes what it takes."""
+def _example(title: str, limit_bytes: int, facts: Facts) -> CallExample:
+    """Return an example whose failed call names a limit; the plan goes by the queue's attribute."""
     raised = SetMaximumMessageSize(facts.maximum_message_bytes, MOST_BYTES)
     return CallExample(title, _too_long(limit_bytes), facts, (raised,))
 
 
-def _taking(size_bytes: int) -> Facts:
+def _queue(size_bytes: int) -> Facts:
+    """Return a queue with this MaximumMessageSize."""
     return standard(MaximumMessageSize=size_bytes)
 
 
-_TO_LESS = with_dlq(
-    MaximumMessageSize=262_144, dlq=QueueFacts(DLQ_ARN, _taking(262_144).attributes)
+_WITH_SMALLER_DLQ = with_dlq(
+    MaximumMessageSize=262_144, dlq=QueueFacts(DLQ_ARN, _queue(262_144).attributes)
 )
 
-_SAID = _too_long(1_024).error_message
+_SQS_SENTENCE = _too_long(1_024).error_message
 
 MESSAGE_TOO_LONG = FixedSymptom(
     name="message_too_long",
@@ -96,17 +119,17 @@ MESSAGE_TOO_LONG = FixedSymptom(
     "less.",
     habit="keeps being sent messages that are too long for it",
     aws_page=f"{SQS_GUIDE}/quotas-messages.html",
-    seen_as=(SeenAs(SENDS, "InvalidParameterValue", names_a_limit_that_can_rise),),
+    seen_as=(SeenAs(SENDS, "InvalidParameterValue", is_about_raisable_limit),),
     needs=frozenset({Need.QUEUE, Need.DLQ}),
     steps=(SetMaximumMessageSize,),
     plan=plan,
     shown_attributes=(SetMaximumMessageSize.attribute, "RedrivePolicy"),
     examples=lambda: (
-        _caught("a queue from the days of 256 KB", 262_144, _taking(262_144)),
-        _caught("what the event says is not how far it goes", 1_024, _taking(65_536)),
-        _caught("the DLQ takes less", 262_144, _TO_LESS),
+        _example("a queue from the days of 256 KB", 262_144, _queue(262_144)),
+        _example("what the event says is not how far it goes", 1_024, _queue(65_536)),
+        _example("the DLQ takes less", 262_144, _WITH_SMALLER_DLQ),
         CallNearMiss("longer than SQS takes at all", _too_long(MOST_BYTES)),
-        CallNearMiss("SQS's sentence in a group id", not_taken("MessageGroupId", _SAID)),
-        RefusalExample("it was raised meanwhile", _taking(MOST_BYTES), "need_already_met"),
+        CallNearMiss("SQS's sentence in a group id", not_taken("MessageGroupId", _SQS_SENTENCE)),
+        RefusalExample("it was raised meanwhile", _queue(MOST_BYTES), "need_already_met"),
     ),
 )

@@ -1,4 +1,18 @@
-"""Messages wait so long that SQS will soon drop them."""
+"""Symptom `messages_about_to_expire`: messages wait so long that SQS will soon delete them.
+
+The fault: SQS deletes a message when it is older than the queue's `MessageRetentionPeriod`.
+Consumers are too slow or have stopped, and the oldest messages come close to that age.
+
+How it shows: the oldest message is older than three quarters of the retention period, and at the
+pace of the measured time the backlog is not worked off before that message expires.
+
+What Mendq changes: it proposes a retention period of 14 days, SQS's maximum. If the queue has that
+already, Mendq notifies people.
+
+Why that is safe: a longer retention deletes nothing. (A shorter one would delete old messages at
+once, so Mendq never lowers a retention.) A short retention may be a rule of the company, and old
+messages may be worthless to the consumers, so by default a person approves the change.
+"""
 
 from __future__ import annotations
 
@@ -20,20 +34,22 @@ from mendq.notifications.commands import consumers_of
 from mendq.notifications.text import format_count, span
 
 LONGEST_SECONDS = SetMessageRetention.maximum
+# The oldest message is in danger if it is older than this share of the retention period.
 EXPIRING_SHARE = 0.75
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    """The oldest message is three quarters through its time, and will not be gone before its end.
+    """Find a queue whose oldest message will expire before consumers reach it.
 
-    Not of a DLQ: there the metric counts from the move, and messages expire by when
-    they were first sent.
+    A DLQ is not reported. There the age metric counts from the move to the DLQ, but SQS deletes a
+    message by the time of its first send.
     """
     measured = facts.measurement
     if measured is None or facts.receives_only_dlq_messages:
         return None
-    age, retention = measured.now.oldest_age_seconds, facts.retention_seconds
-    if age <= EXPIRING_SHARE * retention or _gone_in_time(measured, retention - age):
+    age = measured.now.oldest_age_seconds
+    retention = facts.retention_seconds
+    if age <= EXPIRING_SHARE * retention or _is_finished_in_time(measured, retention - age):
         return None
     return DetectedFault(
         f"the oldest message has waited {age:,} s of the {retention:,} s that it is kept; "
@@ -42,10 +58,11 @@ def detect(facts: Facts) -> DetectedFault | None:
     )
 
 
-def _gone_in_time(measured: Measurement, left_seconds: int) -> bool:
-    """Whether all that waits is deleted by then at the pace of the window.
+def _is_finished_in_time(measured: Measurement, left_seconds: int) -> bool:
+    """Return True if consumers finish the backlog in that time, at the pace of the measured time.
 
-    Where the same message was the oldest all the while, the pace of the others says nothing.
+    If the same message was the oldest all the time, the pace at which the others were finished
+    proves nothing about it, so the result is False.
     """
     if measured.is_oldest_unchanged or not measured.deleted:
         return False
@@ -54,8 +71,9 @@ def _gone_in_time(measured: Measurement, left_seconds: int) -> bool:
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
-    """The longest retention there is; a person where the queue has it."""
-    found, current = detect(facts), facts.retention_seconds
+    """Plan the longest retention period; notify people if the queue has it already."""
+    found = detect(facts)
+    current = facts.retention_seconds
     if found is None:
         reason = "its messages are younger by now, or will be gone in time"
         return Ignore("need_already_met", reason)
@@ -74,7 +92,7 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     return Plan((SetMessageRetention(current, LONGEST_SECONDS),), reason)
 
 
-_BEHIND = standard(
+_SLOW = standard(
     MessageRetentionPeriod=4 * A_DAY,
     ApproximateNumberOfMessages=5_300,
     sent=600,
@@ -85,10 +103,10 @@ _BEHIND = standard(
     oldest_age_seconds_before=3 * A_DAY - 3_600,
     oldest_age_seconds_now=3 * A_DAY + 7_200,
 )
-_NOTHING_LONGER = vary(
-    _BEHIND, MessageRetentionPeriod=LONGEST_SECONDS, deleted=0, oldest_age_seconds_now=11 * A_DAY
+_AT_MAXIMUM = vary(
+    _SLOW, MessageRetentionPeriod=LONGEST_SECONDS, deleted=0, oldest_age_seconds_now=11 * A_DAY
 )
-_QUICKER = {"received": 5_000, "deleted": 5_000}
+_FAST_PACE = {"received": 5_000, "deleted": 5_000}
 _RAISED = (SetMessageRetention(4 * A_DAY, LONGEST_SECONDS),)
 
 MESSAGES_ABOUT_TO_EXPIRE = FixedSymptom(
@@ -102,10 +120,10 @@ MESSAGES_ABOUT_TO_EXPIRE = FixedSymptom(
         detect, frozenset({Need.MEASUREMENTS, Need.DLQ_SOURCES}), lambda facts: facts.visible > 0
     ),
     examples=lambda: (
-        QueueExample("consumers fall behind, three of four days are over", _BEHIND, _RAISED),
-        QueueExample("nothing longer is to be had", _NOTHING_LONGER, "retention_at_its_longest"),
-        QueueNearMiss("just three quarters", vary(_BEHIND, oldest_age_seconds_now=3 * A_DAY)),
-        QueueNearMiss("old, and gone by tonight", vary(_BEHIND, **_QUICKER, backlog_now=600)),
-        QueueNearMiss("DLQ messages: the metric counts from the move", as_dlq(_BEHIND)),
+        QueueExample("consumers fall behind, three of four days are over", _SLOW, _RAISED),
+        QueueExample("nothing longer is to be had", _AT_MAXIMUM, "retention_at_its_longest"),
+        QueueNearMiss("just three quarters", vary(_SLOW, oldest_age_seconds_now=3 * A_DAY)),
+        QueueNearMiss("old, and gone by tonight", vary(_SLOW, **_FAST_PACE, backlog_now=600)),
+        QueueNearMiss("DLQ messages: the metric counts from the move", as_dlq(_SLOW)),
     ),
 )
