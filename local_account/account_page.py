@@ -100,14 +100,16 @@ async def read_body(receive: Receive, most: float = math.inf) -> bytes:
 
     Reading stops after the part with which the body is longer than `most` bytes.
     """
-    body = b""
+    parts: list[bytes] = []
+    size = 0
     while True:
         message = await receive()
-        part: bytes = message.get("body", b"")
-        body += part
+        part = message.get("body", b"")
+        parts.append(part)
+        size += len(part)
         is_last = message["type"] != "http.request" or not message.get("more_body")
-        if is_last or len(body) > most:
-            return body
+        if is_last or size > most:
+            return b"".join(parts)
 
 
 def replay_body(body: bytes, receive: Receive) -> Receive:

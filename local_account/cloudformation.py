@@ -1,4 +1,4 @@
-"""What of a template MiniStack cannot deploy: provisioned here, or accepted and listed."""
+"""Resource types that MiniStack cannot deploy: trails are created, others accepted and listed."""
 
 from __future__ import annotations
 
@@ -13,59 +13,63 @@ from ministack.services.cloudformation import changesets, handlers, provisioners
 from local_account.hooks import around
 
 Properties = Mapping[str, Any]
-Listed = Callable[[str], None]
+ListAccepted = Callable[[str], None]
 ALARM = "AWS::CloudWatch::Alarm"
 TABLE = "AWS::DynamoDB::Table"
 TRAIL = "AWS::CloudTrail::Trail"
 
 
-def install(listed: Listed) -> None:
-    """Hook CloudFormation; `listed` gets each type that is accepted and does nothing."""
+def install(list_accepted: ListAccepted) -> None:
+    """Hook CloudFormation; once per process.
+
+    `list_accepted` is called with each resource type that is accepted and does nothing.
+    """
     provisioners._RESOURCE_HANDLERS[TRAIL] = {
-        "create": lambda logical_id, properties, stack: _put_trail(
-            "CreateTrail", properties.get("TrailName") or f"{stack}-{logical_id}", properties
-        ),
-        "update": lambda name, _old, given, _stack: _put_trail("UpdateTrail", name, given),
-        # One that is gone already is as good.
-        "delete": lambda name, _given: cloudtrail._delete_trail({"Name": name}),
+        "create": _create_trail,
+        "update": _update_trail,
+        "delete": _delete_trail,
     }
-    _accept(listed)
+    _accept_other_types(list_accepted)
 
     @around(provisioners._RESOURCE_HANDLERS[TABLE], "create")
     def create_table(inner: Any, logical_id: str, properties: Properties, stack: str) -> Any:
-        """Name a table anew with every creation, as AWS does: a retained one stays as it is."""
+        """Give each new table a new name, as AWS does, so that a retained table is not reused."""
         if not properties.get("TableName") and not provisioners._NAME_SEED.get():
             provisioners._NAME_SEED.set(new_uuid()[:8])
         return inner(logical_id, properties, stack)
 
 
-def _accept(listed: Listed) -> None:
-    """Accept the types that MiniStack does not know, and alarms on metric math."""
+def _accept_other_types(list_accepted: ListAccepted) -> None:
+    """Accept the resource types that MiniStack does not know, and alarms on metric math."""
 
     @around(handlers, "validate_template_support")
     @around(changesets, "validate_template_support")
-    def validate(inner: Any, template: Mapping[str, Any], *rest: Any, **named: Any) -> Any:
-        for each in (template.get("Resources") or {}).values():
-            kind = str(each.get("Type", "")) if isinstance(each, dict) else ""
+    def validate(inner: Any, template: Mapping[str, Any], *rest: Any, **keywords: Any) -> Any:
+        for resource in (template.get("Resources") or {}).values():
+            kind = str(resource.get("Type", "")) if isinstance(resource, dict) else ""
             if kind.startswith("AWS::") and kind not in provisioners._RESOURCE_HANDLERS:
-                provisioners._RESOURCE_HANDLERS[kind] = _accepting(kind)
-                listed(kind)
-        return inner(template, *rest, **named)
+                provisioners._RESOURCE_HANDLERS[kind] = _idle_handlers(kind)
+                list_accepted(kind)
+        return inner(template, *rest, **keywords)
 
-    accepting = _accepting(ALARM)
+    idle_alarm = _idle_handlers(ALARM)
 
     @around(provisioners._RESOURCE_HANDLERS[ALARM], "create", "update")
-    def alarm(inner: Any, name: str, *given: Any) -> Any:
-        """The properties are the last mapping: an update brings the old ones before them."""
-        every = [each for each in given if isinstance(each, Mapping)]
-        if not every[-1].get("Metrics"):
-            return inner(name, *given)
-        listed(f"{ALARM} with metric math")
-        return accepting["create" if len(every) == 1 else "update"](name, *given)
+    def put_alarm(inner: Any, name: str, *arguments: Any) -> Any:
+        """Accept an alarm on metric math, and let MiniStack create every other one.
+
+        A create has one mapping, the properties. An update has the old and the new properties.
+        """
+        mappings = [argument for argument in arguments if isinstance(argument, Mapping)]
+        if not mappings[-1].get("Metrics"):
+            return inner(name, *arguments)
+        list_accepted(f"{ALARM} with metric math")
+        action = "create" if len(mappings) == 1 else "update"
+        return idle_alarm[action](name, *arguments)
 
 
-def _accepting(kind: str) -> dict[str, Callable[..., Any]]:
-    """A resource that is kept as it is and does nothing."""
+def _idle_handlers(kind: str) -> dict[str, Callable[..., Any]]:
+    """Return CloudFormation handlers for a resource type that is accepted and does nothing."""
 
     def create(logical_id: str, properties: Properties, stack: str) -> Any:
         name = properties.get("Name") or properties.get("AlarmName")
@@ -79,10 +83,24 @@ def _accepting(kind: str) -> dict[str, Callable[..., Any]]:
     return {"create": create, "update": update, "delete": lambda *_: None}
 
 
-def _put_trail(action: str, name: str, properties: Properties) -> tuple[str, dict[str, str]]:
-    """Create or change a trail by MiniStack's CloudTrail API, as switched on as asked.
+def _create_trail(logical_id: str, properties: Properties, stack: str) -> Any:
+    name = properties.get("TrailName") or f"{stack}-{logical_id}"
+    return _put_trail("CreateTrail", name, properties)
 
-    That reads of the properties what it knows, and calls the key otherwise.
+
+def _update_trail(name: str, _old: Properties, properties: Properties, _stack: str) -> Any:
+    return _put_trail("UpdateTrail", name, properties)
+
+
+def _delete_trail(name: str, _properties: Properties) -> None:
+    """Delete a trail. A trail that is gone already is no error."""
+    cloudtrail._delete_trail({"Name": name})
+
+
+def _put_trail(action: str, name: str, properties: Properties) -> tuple[str, dict[str, str]]:
+    """Create or change a trail through MiniStack's CloudTrail API, and switch it on or off.
+
+    The API ignores properties that it does not know. It names the KMS key differently.
     """
     key = properties.get("KMSKeyId", "")
     _call(action, **{**properties, "Name": name, "KmsKeyId": key})

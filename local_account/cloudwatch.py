@@ -1,8 +1,8 @@
-"""CloudWatch where MiniStack leaves something out: metrics of queues, Lambdas and log lines.
+"""CloudWatch metrics that MiniStack lacks: of queues, of Lambdas, and in Lambdas' log lines.
 
-A query takes exactly the dimensions that it names; its StartTime is rounded down to the minute.
-Alarms look at no dimension and at no missing data: those on queues and Lambdas, which any other
-would raise, are not evaluated.
+A query returns the metric with exactly the dimensions that it names. Its StartTime is rounded down
+to the minute. MiniStack's alarms ignore dimensions and missing data, so any other queue or Lambda
+could raise them. Alarms on metrics of queues and Lambdas are therefore not evaluated.
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
 """
@@ -24,46 +24,52 @@ from local_account.hooks import around
 from local_account.sqs.counting import MINUTE_SECONDS, NAMESPACE, Counting
 
 OF_LAMBDA = "AWS/Lambda"
-Asked = Mapping[str, Any]
+Parameters = Mapping[str, Any]
 logger = logging.getLogger("mendq.metrics")
 
 
 class _Dimensions(dict[str, str]):
-    """True even when empty: a query without dimensions asks for the metric without any."""
+    """Dimensions that are true even if empty.
+
+    A query without dimensions asks for the metric without dimensions. MiniStack would return the
+    metric with any dimensions.
+    """
 
     def __bool__(self) -> bool:
         return True
 
 
 def install(counting: Counting) -> None:
-    """Hook everything, and start the threads that read and measure; once per process."""
-    _keep_metrics_of_lambdas()
+    """Hook CloudWatch, and start the thread that samples the queues; once per process."""
+    _store_metrics_of_lambdas()
 
     @around(cloudwatch, "_dims_from_list")
-    def dimensions(inner: Any, listed: Any) -> _Dimensions:
-        return _Dimensions(inner(listed))
+    def read_dimensions(inner: Any, dimensions: Any) -> _Dimensions:
+        return _Dimensions(inner(dimensions))
 
     @around(cloudwatch, "_get_metric_statistics", "_get_metric_data", "_list_metrics")
-    def ask(inner: Any, params: Asked, asked: Asked, *protocol: bool) -> Any:
+    def query(inner: Any, params: Parameters, request: Parameters, *protocol: bool) -> Any:
         counting.measure()
         for (name, metric), points in counting.series(get_account_id(), get_region()).items():
             key = (NAMESPACE, metric, cloudwatch._dims_key({"QueueName": name}))
             cloudwatch._metrics[key] = points
-        start = cloudwatch._parse_ts(asked.get("StartTime"))
+        start = cloudwatch._parse_ts(request.get("StartTime"))
         if start is not None:
-            asked = {**asked, "StartTime": start // MINUTE_SECONDS * MINUTE_SECONDS}
-        return inner(params, asked, *protocol)
+            request = {**request, "StartTime": start // MINUTE_SECONDS * MINUTE_SECONDS}
+        return inner(params, request, *protocol)
 
     @around(cloudwatch, "_evaluate_alarm")
-    def evaluate(inner: Any, alarm: Asked) -> None:
+    def evaluate(inner: Any, alarm: Parameters) -> None:
         if alarm.get("Namespace") not in (NAMESPACE, OF_LAMBDA):
             inner(alarm)
 
-    threading.Thread(target=_measure, args=(counting,), name="queue-metrics", daemon=True).start()
+    threading.Thread(
+        target=_measure_each_minute, args=(counting,), name="queue-metrics", daemon=True
+    ).start()
 
 
-def _measure(counting: Counting) -> None:
-    """Measure each minute at its end, also empty queues that nobody asks about."""
+def _measure_each_minute(counting: Counting) -> None:
+    """Sample all queues at the end of each minute, including empty ones that get no calls."""
     while True:
         minute = time.time() // MINUTE_SECONDS * MINUTE_SECONDS
         time.sleep(max(0.0, minute + MINUTE_SECONDS - time.time()))
@@ -73,29 +79,30 @@ def _measure(counting: Counting) -> None:
             logger.exception("the metrics of the queues are lost for this minute")
 
 
-def _keep_metrics_of_lambdas() -> None:
-    """Count every run, whoever started it, and read what Lambdas said."""
+def _store_metrics_of_lambdas() -> None:
+    """Store the metrics of every Lambda run, and those in its log lines."""
 
     @around(lambda_svc, "_emit_lambda_logs")
-    def emit(inner: Any, *given: Any, **named: Any) -> None:
-        inner(*given, **named)
-        function, _request_id, text, failed, milliseconds, *_ = given
+    def emit(inner: Any, *arguments: Any, **keywords: Any) -> None:
+        inner(*arguments, **keywords)
+        function, _request_id, text, has_failed, milliseconds, *_ = arguments
         config = function.get("config") or function
         try:
             with request_scope(*lambda_runtime._account_region_from_function_config(config)):
-                _store(config["FunctionName"], failed, text, milliseconds)
+                _store(config["FunctionName"], has_failed, text, milliseconds)
         except Exception:
             logger.exception("the metrics of a Lambda's log lines are lost")
 
     @around(lambda_svc, "_emit_lambda_metrics")
     def count_nothing(_inner: Any, *_: object, **__: object) -> None:
-        """Or what a client invokes would count twice."""
+        """Store nothing: a run that a client invokes would be counted twice."""
 
 
-def _store(name: str, failed: bool, text: str, milliseconds: float) -> None:
+def _store(name: str, has_failed: bool, text: str, milliseconds: float) -> None:
+    """Store the metrics of one run, and those in `text`, which has the run's log lines."""
     function = {"FunctionName": name}
     cloudwatch.record_metric(OF_LAMBDA, "Invocations", 1, "Count", function)
-    cloudwatch.record_metric(OF_LAMBDA, "Errors", int(failed), "Count", function)
+    cloudwatch.record_metric(OF_LAMBDA, "Errors", int(has_failed), "Count", function)
     cloudwatch.record_metric(OF_LAMBDA, "Duration", milliseconds, "Milliseconds", function)
     for line in text.splitlines():
         for datum in metrics_in(line):
@@ -104,7 +111,10 @@ def _store(name: str, failed: bool, text: str, milliseconds: float) -> None:
 
 
 def metrics_in(line: str) -> tuple[tuple[Any, ...], ...]:
-    """The data of a log line as MiniStack stores them; none where it is not in the format."""
+    """Return the metric data in a log line, as MiniStack stores them.
+
+    Empty if the line is not in CloudWatch's embedded metric format.
+    """
     if '"_aws"' not in line:
         return ()
     try:
@@ -120,6 +130,15 @@ def _data(root: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
             dimensions = {name: str(root[name]) for name in names}
             for metric in directive["Metrics"]:
                 value = root[metric["Name"]]
-                values = [float(each) for each in (value if isinstance(value, list) else [value])]
-                what = (directive["Namespace"], metric["Name"], dimensions, at_seconds)
-                yield (*what, metric.get("Unit", "None"), None, values, None, None)
+                numbers = value if isinstance(value, list) else [value]
+                yield (
+                    directive["Namespace"],
+                    metric["Name"],
+                    dimensions,
+                    at_seconds,
+                    metric.get("Unit", "None"),
+                    None,
+                    [float(number) for number in numbers],
+                    None,
+                    None,
+                )

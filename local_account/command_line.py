@@ -1,6 +1,6 @@
-"""What `python -m local_account` takes, the settings that it deploys with, and what it says.
+"""The command line of `python -m local_account`: its options and the settings that it deploys.
 
-The settings are its own defaults and the user's file on them.
+The user's settings are merged over the local account's defaults.
 """
 
 from __future__ import annotations
@@ -22,22 +22,26 @@ from local_account.emulator_environment import (
     listen,
     port_of,
 )
-from local_account.launcher import Launcher, checked
+from local_account.launcher import Launcher, read_settings
 from local_account.where import ACCOUNT, REGION, CannotStart
 
 ABOUT = "An AWS account on this machine with the stack deployed, until SIGINT or SIGTERM."
-# Contracts, `make account`: nothing is healed until a tag says so, and every call is seen.
+# docs/local-account.md promises: no queue is healed until its tag allows it, and every call on a
+# queue is recorded.
 DEFAULTS: Mapping[str, Any] = {
     "mode": "observe",
     "tagMayRaiseTo": "heal",
     "trail": {"queueArnPrefixes": [f"arn:aws:sqs:{REGION}:{ACCOUNT}:"], "managementEvents": True},
-    # A change arrives at once here; at AWS it takes up to a minute.
+    # A changed attribute takes effect at once here. On AWS it takes up to a minute.
     "timing": {"propagationSeconds": 0},
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve until SIGINT or SIGTERM; 2 and one line on standard error when that cannot be."""
+    """Serve the account until SIGINT or SIGTERM. Return the exit code.
+
+    If the account cannot start, one line on standard error says why.
+    """
     try:
         _start(_parser().parse_args(arguments))
     except CannotStart as refused:
@@ -46,27 +50,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def raw_settings(said: str) -> dict[str, Any]:
-    """The object of context key `mendq`, from JSON or the path of a file with it, on the defaults.
+def raw_settings(option: str) -> dict[str, Any]:
+    """Return the settings to deploy: the option's settings merged over the defaults.
 
-    Raises CannotStart when it cannot be used.
+    Args:
+        option: JSON object of the CDK context key `mendq`, or the path of a file with it. Empty for
+            the defaults alone.
+
+    Raises:
+        CannotStart: The settings cannot be read or deployed.
     """
     try:
-        given = parse(said or "{}") if said[:1] in {"", "{"} else object_in(Path(said))
+        settings = parse(option or "{}") if option[:1] in {"", "{"} else object_in(Path(option))
     except SettingsRefused as refused:
         raise CannotStart(str(refused)) from refused
     except ValueError as error:
         raise CannotStart(f"SETTINGS is not JSON: {error}") from error
-    defaults, trail = dict(DEFAULTS), given.get("trail")
+    defaults = dict(DEFAULTS)
+    trail = settings.get("trail")
     if isinstance(trail, Mapping) and trail.get("create") is False:
-        del defaults["trail"]  # of somebody else's nothing is selected
-    raw = merge(defaults, given)
-    checked(raw)
+        del defaults["trail"]  # Mendq sets no selectors on a trail that it does not create
+    raw = merge(defaults, settings)
+    read_settings(raw)
     return raw
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """`over` laid on `base`: objects merge deeply, all else and lists replace."""
+    """Merge two JSON objects, and the objects in them. Other values of `over` replace `base`'s."""
     both = {
         key: merge(base[key], over[key])
         for key in base.keys() & over.keys()
@@ -88,7 +98,7 @@ def _start(options: argparse.Namespace) -> None:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """One line, as for every other mistake."""
+        """Report a wrong option in one line, like every other mistake."""
         raise CannotStart(message)
 
 

@@ -1,7 +1,8 @@
-"""The stack that the account deploys: synthesized or taken from the last time, published, created.
+"""Synthesize the stack, or reuse an earlier synthesis; publish its assets and deploy it.
 
-`python -m local_account.deployment FOLDER`: settings on standard input, an assembly in FOLDER. A
-process of its own, so that a start can be broken off and the emulator never loads the CDK.
+`python -m local_account.deployment FOLDER` reads settings from standard input and writes the cloud
+assembly to FOLDER. It is a separate process, so that a start can be interrupted and the emulator
+never loads the CDK.
 """
 
 from __future__ import annotations
@@ -29,33 +30,40 @@ from local_account.where import ACCOUNT, CACHE, FAILED, REGION, REPOSITORY, WRON
 
 Client = Callable[[str], Any]
 WAITING = {"Delay": 0.05, "MaxAttempts": 12_000}
-ENOUGH = "30"  # a version of bootstrap that is, for any template
+BOOTSTRAP_VERSION = "30"  # new enough for any template
 TEMPLATES = "local-account-templates"  # a bucket
-RETAINED = 4
-# What goes into the stack and its zips; a change in any of it makes a new assembly.
+RETAINED = 4  # number of synthesized stacks that are stored for later starts
+# Files and folders that the stack and its zips are made of. If one changes, the stack is
+# synthesized again.
 SOURCES = ("analytics", "functions", "infra", "mendq", "app.py", "cdk.json", "requirements.txt")
 SYNTHESIZE = "local_account.deployment"
 _PLACEHOLDERS = {"${AWS::AccountId}": ACCOUNT, "${AWS::Region}": REGION, "${AWS::Partition}": "aws"}
 
 
 class Synthesis:
-    """One synthesis into a folder of its own, which it makes; it can be broken off."""
+    """A synthesis of the stack into a new folder. It can be interrupted."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._process: subprocess.Popen[str] | None = None
-        self._ended = False
+        self._was_interrupted = False
 
     def assembly_for(self, raw: Mapping[str, Any], say: Callable[[str], None]) -> Path:
-        """Return the folder of the assembly for these settings.
+        """Return the folder of the cloud assembly for these settings.
 
-        Raises CannotStart when the stack cannot be synthesized or build/ cannot be written.
+        Args:
+            raw: The settings.
+            say: Prints a line about the progress.
+
+        Raises:
+            CannotStart: The stack cannot be synthesized, or build/ cannot be written.
         """
         settings = json.dumps(raw, sort_keys=True)
         retained = CACHE / digest_of(settings)
         if (retained / "manifest.json").is_file():
             say(f"the stack as synthesized before: build/{CACHE.name}/{retained.name}")
-            with contextlib.suppress(OSError):  # a folder that cannot be written holds it as well
+            # Mark it as recently used. A folder that cannot be written is used all the same.
+            with contextlib.suppress(OSError):
                 retained.touch()
             return retained
         say("synthesizing the stack (kept for the next start)")
@@ -64,18 +72,18 @@ class Synthesis:
         except OSError as error:
             raise CannotStart(f"the folder {CACHE} cannot be written ({error.strerror})") from error
         self._synthesize(settings)
-        # Another start may have synthesized the same meanwhile: its assembly is as good.
+        # If another start has synthesized the same stack meanwhile, its assembly is used.
         with contextlib.suppress(OSError):
             self._folder.replace(retained)
-        # The newest alone stay: each holds the Lambda zips' content.
-        newest = sorted(CACHE.iterdir(), key=lambda each: each.stat().st_mtime, reverse=True)
+        # Each assembly has the content of all Lambda zips, so only the newest are stored.
+        newest = sorted(CACHE.iterdir(), key=lambda folder: folder.stat().st_mtime, reverse=True)
         for old in newest[RETAINED:]:
             shutil.rmtree(old, ignore_errors=True)
         return retained
 
     def end(self) -> None:
-        """Break it off, with the Node that jsii starts below it."""
-        self._ended = True
+        """Interrupt the synthesis, including the Node.js process that jsii starts."""
+        self._was_interrupted = True
         end_group(self._process)
 
     def _synthesize(self, settings: str) -> None:
@@ -85,10 +93,11 @@ class Synthesis:
             raise CannotStart(str(missing)) from missing
         environment = {
             "JSII_NODE": str(node),
-            "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(CACHE.parent / "jsii"),  # not the scratch HOME
+            # HOME is a temporary folder here, so the cache must be elsewhere.
+            "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(CACHE.parent / "jsii"),
             "CDK_DEFAULT_REGION": REGION,
         }
-        self._process = process = subprocess.Popen(
+        process = subprocess.Popen(
             [sys.executable, "-m", SYNTHESIZE, str(self._folder)],
             cwd=REPOSITORY,
             env=dict(os.environ) | environment,
@@ -96,22 +105,25 @@ class Synthesis:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
-            start_new_session=True,  # a group of its own, to end as one
+            start_new_session=True,  # a process group, so that all its processes can be ended
         )
-        _, complaint = process.communicate(settings)
-        if self._ended:
+        self._process = process
+        _, errors = process.communicate(settings)
+        if self._was_interrupted:
             raise CannotStart("stopped while synthesizing", FAILED)
         if process.returncode:
-            lines = [line for line in complaint.splitlines() if line.strip()]
+            lines = [line for line in errors.splitlines() if line.strip()]
             reason = lines[-1] if lines else f"exit code {process.returncode}"
             raise CannotStart(f"the stack cannot be synthesized: {reason}")
 
 
 def digest_of(settings: str) -> str:
-    """What names an assembly: its settings and every byte that goes into it."""
+    """Return the name of an assembly: a digest of its settings and of all its source files."""
     digest = hashlib.sha256(settings.encode())
-    for root in (REPOSITORY / name for name in SOURCES):
-        for path in sorted(root.rglob("*")) if root.is_dir() else [root]:
+    for source in SOURCES:
+        root = REPOSITORY / source
+        paths = sorted(root.rglob("*")) if root.is_dir() else [root]
+        for path in paths:
             if path.is_file() and "__pycache__" not in path.parts:
                 digest.update(path.relative_to(REPOSITORY).as_posix().encode())
                 digest.update(path.read_bytes())
@@ -120,7 +132,7 @@ def digest_of(settings: str) -> str:
 
 @dataclass(frozen=True)
 class Asset:
-    """A file or folder of the assembly and the object that the template expects it to be."""
+    """A file or folder of the assembly, and the S3 object that the template expects it in."""
 
     path: Path
     bucket: str
@@ -129,7 +141,7 @@ class Asset:
 
 @dataclass(frozen=True)
 class StackArtifact:
-    """One stack of an assembly."""
+    """A stack of a cloud assembly: its name, its template and its assets."""
 
     name: str
     template: Mapping[str, Any]
@@ -137,11 +149,18 @@ class StackArtifact:
 
 
 def read_assembly(folder: Path) -> StackArtifact:
-    """Return the only stack of the assembly in `folder`; raise CannotStart when there is none."""
+    """Return the stack of the cloud assembly in `folder`.
+
+    Raises CannotStart if the folder has no assembly, or not exactly one stack in it.
+    """
     try:
         artifacts = json.loads((folder / "manifest.json").read_text("utf-8"))["artifacts"]
-        kind = "aws:cloudformation:stack"
-        ((identifier, stack),) = (each for each in artifacts.items() if each[1]["type"] == kind)
+        stacks = {
+            identifier: artifact
+            for identifier, artifact in artifacts.items()
+            if artifact["type"] == "aws:cloudformation:stack"
+        }
+        ((identifier, stack),) = stacks.items()
         template = json.loads((folder / stack["properties"]["templateFile"]).read_text("utf-8"))
     except (OSError, KeyError, ValueError) as error:
         raise CannotStart(f"{folder} holds no cloud assembly with one stack: {error}") from error
@@ -150,21 +169,27 @@ def read_assembly(folder: Path) -> StackArtifact:
 
 
 def _assets(folder: Path, artifacts: Mapping[str, Any]) -> Iterator[Asset]:
+    """Yield the file assets of an assembly, once for each destination."""
     for artifact in artifacts.values():
-        if artifact["type"] == "cdk:asset-manifest":
-            manifest = json.loads((folder / artifact["properties"]["file"]).read_text("utf-8"))
-            for each in manifest.get("files", {}).values():
-                for to in each["destinations"].values():
-                    where = (_resolved(to[name]) for name in ("bucketName", "objectKey"))
-                    yield Asset(folder / each["source"]["path"], *where)
+        if artifact["type"] != "cdk:asset-manifest":
+            continue
+        manifest = json.loads((folder / artifact["properties"]["file"]).read_text("utf-8"))
+        for file in manifest.get("files", {}).values():
+            for destination in file["destinations"].values():
+                yield Asset(
+                    path=folder / file["source"]["path"],
+                    bucket=_replace_placeholders(destination["bucketName"]),
+                    key=_replace_placeholders(destination["objectKey"]),
+                )
 
 
-def _resolved(text: str) -> str:
-    return re.sub(r"\$\{AWS::\w+\}", lambda found: _PLACEHOLDERS[found[0]], text)
+def _replace_placeholders(text: str) -> str:
+    """Replace pseudo parameters such as ${AWS::Region} by the local account's values."""
+    return re.sub(r"\$\{AWS::\w+\}", lambda match: _PLACEHOLDERS[match[0]], text)
 
 
 def publish(assets: tuple[Asset, ...], client: Client) -> None:
-    """Put every asset where the template looks for it, as the CDK CLI does after bootstrapping."""
+    """Upload every asset to where the template expects it, as the CDK CLI does."""
     s3 = client("s3")
     for asset in assets:
         content = archived(asset.path, zipfile.ZIP_STORED)
@@ -172,17 +197,18 @@ def publish(assets: tuple[Asset, ...], client: Client) -> None:
 
 
 def bootstrap(stack: StackArtifact, client: Client) -> None:
-    """Create what the stack needs of `cdk bootstrap`, under that stack's own names.
+    """Create those resources of `cdk bootstrap` that the stack needs, with the same names.
 
-    The real one can be run on it and adds the rest.
+    `cdk bootstrap` can be run afterwards and adds the others.
     """
     resources: dict[str, Any] = {}
-    for number, bucket in enumerate(sorted({each.bucket for each in stack.assets})):
-        properties = {"BucketName": bucket}
-        staging = {"Type": "AWS::S3::Bucket", "Properties": properties}
-        resources[f"StagingBucket{number or ''}"] = staging
-    if parameter := stack.template.get("Parameters", {}).get("BootstrapVersion"):
-        version = {"Type": "String", "Name": parameter["Default"], "Value": ENOUGH}
+    buckets = sorted({asset.bucket for asset in stack.assets})
+    for number, bucket in enumerate(buckets):
+        name = "StagingBucket" if number == 0 else f"StagingBucket{number}"
+        resources[name] = {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": bucket}}
+    parameter = stack.template.get("Parameters", {}).get("BootstrapVersion")
+    if parameter:
+        version = {"Type": "String", "Name": parameter["Default"], "Value": BOOTSTRAP_VERSION}
         resources["CdkBootstrapVersion"] = {"Type": "AWS::SSM::Parameter", "Properties": version}
     client("s3").create_bucket(Bucket=TEMPLATES)
     if resources:
@@ -190,11 +216,12 @@ def bootstrap(stack: StackArtifact, client: Client) -> None:
 
 
 def create(name: str, template: Mapping[str, Any], client: Client) -> None:
-    """Create a stack; raise CannotStart with the first failure.
+    """Create a stack and wait for it. Raises CannotStart, with the first failure, if that fails.
 
-    The template lies in a bucket: CloudFormation takes 51,200 bytes in the call.
+    The template is passed in a bucket, because a call to CloudFormation takes at most 51,200 bytes.
     """
-    s3, cloudformation = client("s3"), client("cloudformation")
+    s3 = client("s3")
+    cloudformation = client("cloudformation")
     s3.put_object(Bucket=TEMPLATES, Key=name, Body=json.dumps(template).encode())
     cloudformation.create_stack(
         StackName=name,
@@ -206,22 +233,27 @@ def create(name: str, template: Mapping[str, Any], client: Client) -> None:
         waiter.wait(StackName=name, WaiterConfig=WAITING)
     except WaiterError as error:
         events = cloudformation.describe_stack_events(StackName=name)["StackEvents"]
-        failed = [each for each in events if each["ResourceStatus"].endswith("_FAILED")]
-        first = failed[-1] if failed else {"LogicalResourceId": "no resource says why"}
+        # The newest event comes first.
+        failures = [event for event in events if event["ResourceStatus"].endswith("_FAILED")]
+        first = failures[-1] if failures else {"LogicalResourceId": "no resource says why"}
         reason = f"{first['LogicalResourceId']}: {first.get('ResourceStatusReason', 'no reason')}"
         raise CannotStart(f"stack {name} was not created: {reason}", FAILED) from error
 
 
 def main() -> int:
-    """Write the assembly; one line on standard error and 2 when something is missing."""
-    from infra.packaging.wheels import WheelsUnavailable  # noqa: PLC0415  the CDK is loaded here
+    """Write the cloud assembly and return the exit code.
+
+    If the packages of the Lambda zips are missing, one line on standard error says so.
+    """
+    # Importing these loads the CDK.
+    from infra.packaging.wheels import WheelsUnavailable  # noqa: PLC0415
     from infra.packaging.zips import THIS_MACHINE  # noqa: PLC0415
     from infra.settings.deployment import read  # noqa: PLC0415
     from infra.synthesis import new_app, synthesize  # noqa: PLC0415
 
     try:
         settings = read(json.load(sys.stdin), floors=False)
-        # The zips hold libraries: here they are this machine's, as its Lambdas are.
+        # The Lambdas run on this machine, so their zips have libraries that are built for it.
         synthesize(settings, new_app(Path(sys.argv[1])), THIS_MACHINE)
     except WheelsUnavailable as missing:
         print(missing, file=sys.stderr)

@@ -1,7 +1,7 @@
-"""KMS keys: what KMS refuses when a key or its policy is made, and MiniStack takes.
+"""KMS keys: refuse keys and key policies that KMS refuses and MiniStack accepts.
 
 A key policy must let the caller change it later, unless the call bypasses that check, and its
-principals in this account must exist. Tags need a right of their own.
+principals in this account must exist. Setting tags needs kms:TagResource.
 https://docs.aws.amazon.com/kms/latest/APIReference/API_CreateKey.html
 """
 
@@ -25,26 +25,26 @@ MALFORMED = "MalformedPolicyDocumentException"
 LOCKED_OUT = "The new key policy will not allow you to update the key policy in the future."
 NO_SUCH_PRINCIPAL = "Policy contains a statement with one or more invalid principals."
 Answer = tuple[int, dict[str, str], bytes]
-# True while CloudFormation makes a key. It does so with its execution role, which `cdk bootstrap`
-# gives every right, and not with the rights of whoever deploys.
+# True while CloudFormation creates a key. It uses its execution role, which `cdk bootstrap` gives
+# every permission, and not the permissions of the caller who deploys.
 # https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-env.html
 _BY_CLOUDFORMATION = ContextVar("_BY_CLOUDFORMATION", default=False)
 
 
 def install() -> None:
-    """Hook the making of keys and of their policies; once per process."""
+    """Hook the creation of keys and key policies; once per process."""
 
     @around(kms, "_create_key")
     def create_key(inner: Any, data: Mapping[str, Any]) -> Any:
         return _refusal_of_tags(data) or _refusal_of_policy(data) or inner(data)
 
     @around(provisioners._RESOURCE_HANDLERS["AWS::KMS::Key"], "create", "update")
-    def provision(inner: Any, *given: Any) -> Any:
-        is_by_cloudformation = _BY_CLOUDFORMATION.set(True)
+    def provision(inner: Any, *arguments: Any) -> Any:
+        token = _BY_CLOUDFORMATION.set(True)
         try:
-            return inner(*given)
+            return inner(*arguments)
         finally:
-            _BY_CLOUDFORMATION.reset(is_by_cloudformation)
+            _BY_CLOUDFORMATION.reset(token)
 
     @around(kms, "_put_key_policy")
     def put_key_policy(inner: Any, data: Mapping[str, Any]) -> Any:
@@ -52,9 +52,9 @@ def install() -> None:
 
 
 def _refusal_of_policy(data: Mapping[str, Any]) -> Any:
-    """Return KMS's answer if it does not take the key policy, else None."""
+    """Return KMS's error answer if it refuses the key policy, else None."""
     if "Policy" not in data:
-        return None  # CreateKey gives the key a policy that names the account
+        return None  # CreateKey then uses a default policy, which allows the account everything
     try:
         document = json.loads(data["Policy"])
         statements = document["Statement"]
@@ -66,19 +66,20 @@ def _refusal_of_policy(data: Mapping[str, Any]) -> Any:
         statements = [statements]
     if not all(_exists(arn) for arn in _principals(statements)):
         return error_response_json(MALFORMED, NO_SUCH_PRINCIPAL)
-    is_checked = not data.get("BypassPolicyLockoutSafetyCheck")
-    if is_checked and not _lets_caller_change_it(document):
+    has_lockout_check = not data.get("BypassPolicyLockoutSafetyCheck")
+    if has_lockout_check and not _lets_caller_change_it(document):
         return error_response_json(MALFORMED, LOCKED_OUT)
     return None
 
 
 def _lets_caller_change_it(key_policy: Mapping[str, Any]) -> bool:
     context = context_of(iam_evaluator.caller_arn(), "User", "kms:PutKeyPolicy", "*")
-    decided = iam_evaluator.evaluate_resource_policy(dict(key_policy), context)
-    return bool(decided.decision == "Allow")
+    result = iam_evaluator.evaluate_resource_policy(dict(key_policy), context)
+    return bool(result.decision == "Allow")
 
 
 def _principals(statements: list[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the ARNs of all AWS principals that a policy's statements name."""
     for statement in statements:
         principal = statement.get("Principal")
         arns = principal.get("AWS", []) if isinstance(principal, dict) else []
@@ -89,12 +90,12 @@ def _exists(arn: str) -> bool:
     """Return False if a principal is a role or user of this account that IAM does not have."""
     for kind, stored in (("role", iam._roles), ("user", iam._users)):
         if arn.startswith(f"arn:aws:iam::{get_account_id()}:{kind}/"):
-            return any(known["Arn"] == arn for known in stored.values())
+            return any(principal["Arn"] == arn for principal in stored.values())
     return True
 
 
 def _refusal_of_tags(data: Mapping[str, Any]) -> Any:
-    """Return KMS's answer if the caller may not tag the key that it makes, else None."""
+    """Return KMS's error answer if the caller may not tag the new key, else None."""
     if not data.get("Tags") or not ministack.app.AUTH or _BY_CLOUDFORMATION.get():
         return None
     caller = iam_evaluator.caller_arn()
@@ -109,7 +110,7 @@ def _refusal_of_tags(data: Mapping[str, Any]) -> Any:
 
 
 def _policies_of(caller: str) -> Any:
-    """Return the IAM policies of a user or role, None for the root user, who may do everything."""
+    """Return the IAM policies of a user or role; None for the root user, who may do everything."""
     name = caller.rpartition("/")[2]
     if ":assumed-role/" in caller:
         name = caller.split("/")[1]

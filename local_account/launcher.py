@@ -1,4 +1,4 @@
-"""One start of the local account, from an empty process to its end."""
+"""Start the local account in this process, serve it, and stop it."""
 
 from __future__ import annotations
 
@@ -49,11 +49,13 @@ WATCH_SECONDS = 0.5
 STOP_SECONDS = 2.0
 GRACE_SECONDS = 0.5
 KEEP_ALIVE_SECONDS = 75
-_HEARD = re.compile(r"^Sig(?:Cgt|Ign):\s*([0-9a-f]+)$", re.MULTILINE)
+# The masks of caught and of ignored signals in /proc/<process id>/status.
+_SIGNAL_MASKS = re.compile(r"^Sig(?:Cgt|Ign):\s*([0-9a-f]+)$", re.MULTILINE)
 _MAKE = re.compile(r"^Name:\s*g?make$", re.MULTILINE)
-# The process ends by os._exit: nothing waits for these.
+# The process ends with os._exit, which does not wait for these threads.
 _THREADS = ThreadPoolExecutor(thread_name_prefix="account")
-# What the account takes without doing it; what a template adds comes before it.
+# Sentences about what the account accepts and does not do. They follow the resource types of the
+# template that are accepted and do nothing.
 NOT_EMULATED = Path(__file__).with_name("not_emulated.txt").read_text("utf-8").splitlines()
 _TO_TRY = """
 To try there, in this folder:
@@ -63,40 +65,53 @@ To try there, in this folder:
 """
 
 
-def checked(raw: Mapping[str, Any]) -> DeploymentSettings:
-    """Read the settings with the floors of `timing` lifted; raise CannotStart for mistakes."""
+def read_settings(raw: Mapping[str, Any]) -> DeploymentSettings:
+    """Read the settings without the lower limits of `timing`.
+
+    Raises CannotStart, with all mistakes in one line, if they cannot be deployed.
+    """
     try:
         return read(raw, floors=False)
     except SettingsRefused as refused:
-        mistakes = "; ".join(str(each) for each in refused.mistakes)
+        mistakes = "; ".join(str(mistake) for mistake in refused.mistakes)
         raise CannotStart(f"the settings cannot be deployed: {mistakes}") from refused
 
 
-def floors_lowered(settings: DeploymentSettings) -> tuple[str, ...]:
-    """Each of `timing` that lies below its floor, as a person reads it."""
-    return tuple(
-        f"timing.{name}: {value:g} instead of at least {floor:g}"
-        for name, (each, kind) in settings_of(Timing).items()
-        if (value := getattr(settings.timing, each.name)) < (floor := bounds_of(kind)[1].begins())
-    )
+def list_lowered_floors(settings: DeploymentSettings) -> tuple[str, ...]:
+    """Return a line for each setting of `timing` below the lower limit of a deployment."""
+    lines = []
+    for name, (field_of_timing, kind) in settings_of(Timing).items():
+        value = getattr(settings.timing, field_of_timing.name)
+        floor = bounds_of(kind)[1].begins()
+        if value < floor:
+            lines.append(f"timing.{name}: {value:g} instead of at least {floor:g}")
+    return tuple(lines)
 
 
-def exports(url: str) -> str:
-    """What another shell needs, as lines to paste; contracts: behind the `ready` line."""
-    return "".join(f"export {name}={quote(text)}\n" for name, text in operator(url).items())
+def shell_exports(url: str) -> str:
+    """Return lines for another shell that let it work with the account.
+
+    They are printed after the line that begins with `ready`.
+    """
+    return "".join(f"export {name}={quote(value)}\n" for name, value in operator(url).items())
 
 
 def first_steps(settings: DeploymentSettings) -> str:
-    """A few lines for people; which floors are lowered has been said."""
+    """Return the lines for people: the mode, and commands to try."""
     mode = f"  mode {settings.mode}, tagMayRaiseTo {settings.tag_may_raise_to}"
     return f"\nSettings in force:\n{mode}\n{_TO_TRY}\n"
 
 
 @dataclass
 class Launcher:
-    """Serves the account until a signal comes; raises CannotStart when it does not start.
+    """Serves the account until a signal ends it.
 
-    `stack` is one that is there already, instead of synthesizing.
+    Attributes:
+        raw: The settings to synthesize the stack with.
+        stack: A stack that was synthesized already; None to synthesize it here.
+        listening: The socket that clients connect to.
+        scratch: Folder for temporary files.
+        stop_with_parent: True if the account ends when standard input is closed.
     """
 
     raw: Mapping[str, Any]
@@ -112,41 +127,46 @@ class Launcher:
 
     def __post_init__(self) -> None:
         port = self.listening.getsockname()[1]
-        self._url, self._synthesis = endpoint_url(port), Synthesis(PORTS / f"{port}" / "assembly")
+        self._url = endpoint_url(port)
+        self._synthesis = Synthesis(PORTS / f"{port}" / "assembly")
 
     async def run(self) -> None:
-        """Return when a signal has ended the account."""
-        self._hear_signals()
-        assembly = _in_thread(self._assembly)  # its process runs while MiniStack is imported
-        from local_account import emulator  # noqa: PLC0415  it reads the environment when imported
+        """Start and serve the account; return after a signal has ended it.
 
-        emulated = emulator.Emulator(self._put_object, self.scratch, self._url)
-        emulated.install(self._accepted)
-        page = emulated.application(self._describe)
-        auth = "true" if emulator.AUTH_IS_ENFORCED else "false"
+        Raises CannotStart if the account does not start.
+        """
+        self._watch_signals()
+        assembly = _in_thread(self._assembly)  # synthesized while MiniStack is imported
+        # MiniStack reads the environment when it is imported.
+        from local_account import emulator as emulator_module  # noqa: PLC0415
+
+        emulator = emulator_module.Emulator(self._put_object, self.scratch, self._url)
+        emulator.install(self._accepted)
+        application = emulator.application(self._describe)
+        auth = "true" if emulator_module.AUTH_IS_ENFORCED else "false"
         say(f"MiniStack {version('ministack')} listens on {self._url} (AUTH={auth})")
-        serving = asyncio.create_task(self._serve(page))
+        serving = asyncio.create_task(self._serve(application))
         try:
             await self._until_stopped(self._start(assembly))
         finally:
             self._synthesis.end()
-            emulator.stop_starting()
-            ending_jobs = _in_thread(emulated.jobs.stop)
-            await asyncio.wait([_in_thread(emulated.delivery.stop)], timeout=STOP_SECONDS)
-            logging.disable()  # what is cut off from here on is no error
-            # A call that waits for a Lambda cannot be cancelled: the Lambda ends first.
-            await _in_thread(emulator.end_lambdas)
+            emulator_module.stop_starting()
+            ending_jobs = _in_thread(emulator.jobs.stop)
+            await asyncio.wait([_in_thread(emulator.delivery.stop)], timeout=STOP_SECONDS)
+            logging.disable()  # work that is cut off from here on is no error
+            # A call that waits for a Lambda cannot be cancelled, so the Lambda is ended first.
+            await _in_thread(emulator_module.end_lambdas)
             await ending_jobs
-            # Connections that are cut now would each be reported with a trace.
+            # Without this, each connection that is cut now would be reported with a traceback.
             asyncio.get_running_loop().set_exception_handler(lambda *_: None)
             self._serving_ends.set()
             await asyncio.wait([serving], timeout=STOP_SECONDS)
-            await _in_thread(emulator.end_lambdas)
+            await _in_thread(emulator_module.end_lambdas)
 
     async def _serve(self, application: Any) -> None:
-        """Serve until that ends, then let go within GRACE_SECONDS."""
+        """Serve until `_serving_ends` is set, then close connections within GRACE_SECONDS."""
         config = ServerConfig()
-        # A copy: the port stays this account's until its folders are gone.
+        # A copy of the socket, so that no other account takes the port before the folders are gone.
         config.bind = [f"fd://{self.listening.dup().detach()}"]
         config.errorlog = None
         config.accesslog = None
@@ -156,7 +176,7 @@ class Launcher:
         await serve(application, config, shutdown_trigger=self._serving_ends.wait)
 
     async def _until_stopped(self, starting: Any) -> None:
-        """Run the start, then wait; a signal ends either."""
+        """Run the start, then wait for a signal. A signal also ends the start."""
         start = asyncio.ensure_future(starting)
         stop = asyncio.create_task(self._asked_to_stop.wait())
         await asyncio.wait([start, stop], return_when=asyncio.FIRST_COMPLETED)
@@ -176,27 +196,30 @@ class Launcher:
         if self._settings and (sender := self._settings.report.sender):
             ses = self._client("sesv2")
             await _in_thread(lambda: ses.create_email_identity(EmailIdentity=sender))
-        self._say_what_is_other()
+        self._say_differences()
         say(f"ready {self._url} account={ACCOUNT} region={REGION}")
-        # A program knows what to try, and of somebody else's stack nothing is known.
-        steps = "" if self.stop_with_parent or not self._settings else first_steps(self._settings)
-        # Whoever waited for `ready` may have stopped reading: that is no fault of the account.
+        lines = shell_exports(self._url)
+        # The first steps are for people, and need the settings of the stack.
+        if self._settings and not self.stop_with_parent:
+            lines += first_steps(self._settings)
+        # A client can close the pipe after it has read `ready`, which is no error.
         with contextlib.suppress(OSError):
-            os.write(sys.stdout.fileno(), (exports(self._url) + steps).encode())
+            os.write(sys.stdout.fileno(), lines.encode())
 
-    def _say_what_is_other(self) -> None:
-        """What AWS would do and this does not, in a file; what is lowered, line by line."""
-        said, folder = self._describe(), PORTS / self._url.rpartition(":")[2]
-        lines, file = said["not_emulated"], folder / "not-emulated.txt"
-        file.write_text("\n".join(lines) + "\n")
-        say(f"not emulated: {len(lines)} things, all in {file.relative_to(REPOSITORY)}")
-        for line in said["floors_lowered"]:
+    def _say_differences(self) -> None:
+        """Write what is not emulated to a file, and print each lowered floor."""
+        description = self._describe()
+        not_emulated = description["not_emulated"]
+        file = PORTS / self._url.rpartition(":")[2] / "not-emulated.txt"
+        file.write_text("\n".join(not_emulated) + "\n")
+        say(f"not emulated: {len(not_emulated)} things, all in {file.relative_to(REPOSITORY)}")
+        for line in description["floors_lowered"]:
             say(f"floor lowered: {line}")
 
     def _assembly(self) -> StackArtifact:
         if self.stack:
             return self.stack
-        self._settings = checked(self.raw)
+        self._settings = read_settings(self.raw)
         return read_assembly(self._synthesis.assembly_for(self.raw, say))
 
     def _client(self, service_name: str) -> Any:
@@ -207,46 +230,49 @@ class Launcher:
         self._s3.put_object(Bucket=bucket, Key=key, Body=content)
 
     def _describe(self) -> Mapping[str, Any]:
-        accepted = [f"{each}: accepted, not emulated" for each in dict.fromkeys(self._accepted)]
-        floors = floors_lowered(self._settings) if self._settings else ()
+        """Return the content of page `account`."""
+        kinds = dict.fromkeys(self._accepted)  # each once, in their order
+        accepted = [f"{kind}: accepted, not emulated" for kind in kinds]
+        floors = list_lowered_floors(self._settings) if self._settings else ()
         return {"not_emulated": [*accepted, *NOT_EMULATED], "floors_lowered": list(floors)}
 
-    def _hear_signals(self) -> None:
+    def _watch_signals(self) -> None:
+        """Stop on SIGINT, SIGTERM, an interrupted make, and the end of standard input if asked."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._asked_to_stop.set)
         if self.stop_with_parent:
-            ended = _in_thread(sys.stdin.buffer.read)
-            ended.add_done_callback(lambda _: self._asked_to_stop.set())
-        self._watch(MakeParent())
+            end_of_input = _in_thread(sys.stdin.buffer.read)
+            end_of_input.add_done_callback(lambda _: self._asked_to_stop.set())
+        self._watch_make(MakeParent())
 
-    def _watch(self, parent: MakeParent) -> None:
+    def _watch_make(self, parent: MakeParent) -> None:
         if parent.has_stopped():
             self._asked_to_stop.set()
         else:
-            asyncio.get_running_loop().call_later(WATCH_SECONDS, self._watch, parent)
+            asyncio.get_running_loop().call_later(WATCH_SECONDS, self._watch_make, parent)
 
 
 class MakeParent:
-    """The make that started this process, if one did; it may be interrupted.
+    """The `make` process that started this process, if there is one.
 
-    GNU make hands SIGTERM on to what it runs but not SIGINT, which it believes the terminal has
-    sent to everybody: on `kill -INT` it waits for ever. It does give up its own handler then, which
-    shows in /proc: a make that neither catches nor ignores SIGINT has been interrupted, however
-    early. Where there is no /proc, Ctrl-C and SIGTERM still work.
+    GNU make passes SIGTERM on to its children, but not SIGINT, because it assumes that the terminal
+    has sent it to all. After `kill -INT` on it, it would wait for us without end. It then removes
+    its signal handler, which /proc shows: a make that neither catches nor ignores SIGINT has been
+    interrupted. Without /proc, Ctrl-C and SIGTERM still work.
     """
 
     def __init__(self) -> None:
         self._process = os.getppid()
-        self._watched = bool(_MAKE.search(self._status()))
+        self._is_make = bool(_MAKE.search(self._status()))
 
     def has_stopped(self) -> bool:
-        """Tell whether a make that ran this process has been interrupted, or is gone."""
-        if not self._watched:
+        """Return True if a make that started this process was interrupted or has ended."""
+        if not self._is_make:
             return False
-        masks = _HEARD.findall(self._status())
-        hears = any(int(each, 16) >> (signal.SIGINT - 1) & 1 for each in masks)
-        return os.getppid() != self._process or not hears
+        masks = _SIGNAL_MASKS.findall(self._status())
+        handles_interrupt = any(int(mask, 16) >> (signal.SIGINT - 1) & 1 for mask in masks)
+        return os.getppid() != self._process or not handles_interrupt
 
     def _status(self) -> str:
         try:
@@ -256,7 +282,7 @@ class MakeParent:
 
 
 def say(line: str) -> None:
-    """Tell what happens, at once."""
+    """Print a line about the account's progress without buffering."""
     print(line, flush=True)
 
 

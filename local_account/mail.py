@@ -1,8 +1,9 @@
-"""SES v2's SendEmail: the mails that it took, whole, and who may send from which address.
+"""SES v2's SendEmail: store the accepted mails, and check who may send from which address.
 
-GET /_mendq/mails gives them, oldest first. `raw` is one to be saved as `.eml`.
-A mail that is sent raw takes ses:SendRawEmail as well. Only the sender's address is judged, no
-domain that it is verified by, no identity of recipients, and no configuration set.
+GET /_mendq/mails returns the mails, oldest first. `raw` can be saved as an `.eml` file. Nothing is
+delivered. A raw mail needs the permission ses:SendRawEmail too. Permissions are checked only on the
+identity of the sender's address: not on its domain, on the recipients' identities or on a
+configuration set.
 https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonsimpleemailservicev2.html
 """
 
@@ -24,13 +25,13 @@ SEND = ("POST", "/v2/email/outbound-emails")
 
 
 class Mails:
-    """Everything since the start: nobody gets them."""
+    """All mails that were accepted since the start. They are delivered to nobody."""
 
     def __init__(self) -> None:
         self._mails: list[dict[str, Any]] = []
 
     def install(self) -> None:
-        """Hook MiniStack, once per process."""
+        """Hook MiniStack; once per process."""
 
         @around(ministack.app, "_handle_ses_v2_request")
         async def handle(inner: Any, method: str, path: str, *rest: Any) -> Any:
@@ -39,25 +40,34 @@ class Mails:
                 return await inner(method, path, *rest)
             call = json.loads(body)
             address = parseaddr(call.get("FromEmailAddress", ""))[1]
-            raw = ("ses:SendRawEmail",) if "Raw" in call.get("Content", {}) else ()
-            arn = f"arn:aws:ses:{get_region()}:{get_account_id()}:identity/{address}"
-            context = {"ses:FromAddress": address}
-            judged = {"resource_arn": arn, "service_context": context, "named_resource": arn}
-            for action in ("ses:SendEmail", *raw):
-                given = ("sesv2", action, headers, query_params, request_id)
-                if denied := ministack.app._enforce_data_plane(*given, **judged):
-                    return denied
+            actions = ["ses:SendEmail"]
+            if "Raw" in call.get("Content", {}):
+                actions.append("ses:SendRawEmail")
+            identity_arn = f"arn:aws:ses:{get_region()}:{get_account_id()}:identity/{address}"
+            for action in actions:
+                denial = ministack.app._enforce_data_plane(
+                    "sesv2",
+                    action,
+                    headers,
+                    query_params,
+                    request_id,
+                    resource_arn=identity_arn,
+                    service_context={"ses:FromAddress": address},
+                    named_resource=identity_arn,
+                )
+                if denial:
+                    return denial
             answer = await ses_v2.handle_request(method, path, headers, body, query_params)
             if answer[0] == 200:
-                self._keep(call)
+                self._store(call)
             return answer
 
-    def _keep(self, call: Mapping[str, Any]) -> None:
-        """One SendEmail that SES took; only what was sent raw is kept whole."""
+    def _store(self, call: Mapping[str, Any]) -> None:
+        """Store the recipients of an accepted mail, and its text if it was sent raw."""
         raw = b64decode(call["Content"].get("Raw", {}).get("Data", "")).decode("utf-8", "replace")
         to = list(call.get("Destination", {}).get("ToAddresses", []))
         self._mails.append({"to": to, "raw": raw})
 
-    def page(self, _asked: Any) -> dict[str, Any]:
-        """All of them, whatever is put there."""
+    def page(self, _body: Any) -> dict[str, Any]:
+        """Return all mails. The body of a request changes nothing."""
         return {"mails": self._mails}

@@ -1,4 +1,4 @@
-"""The local account as a child process: for tests and the demo."""
+"""Run the local account as a child process, for tests and the demo."""
 
 from __future__ import annotations
 
@@ -27,20 +27,26 @@ START_SECONDS = 180
 STOP_SECONDS = 15
 READY = "ready "
 REFUSED = "make account: "
-STACK_NAME = "Mendq"  # contracts: how everything finds the stack
+STACK_NAME = "Mendq"
 
 
 class AccountFailed(Exception):
-    """The account ended before it was ready; the text is the line it gave, or its last ones."""
+    """Raised if the account ended before it was ready. The text has its last lines."""
 
 
 @dataclass(eq=False)
 class LocalAccount:
-    """`python -m local_account` from entering to leaving the block.
+    """`python -m local_account` as a context manager: it runs inside the `with` block.
 
-    `settings` is the inner object of context `mendq`; `options` are further arguments, such as
-    `("--assembly", "cdk.out")`; `on_line` hears every line as it comes.
-    Entering raises AccountFailed.
+    Entering the block raises AccountFailed if the account does not start.
+
+    Attributes:
+        settings: The object of the CDK context key `mendq`.
+        port: The port to listen on; 0 for any free port.
+        options: Further arguments, such as `("--assembly", "cdk.out")`.
+        on_line: Is called with every line that the account prints.
+        endpoint_url: The account's URL, after it has started.
+        log_lines: All lines that the account has printed.
     """
 
     settings: Mapping[str, Any] | None = None
@@ -57,80 +63,97 @@ class LocalAccount:
             self._start()
             if not self._answered.wait(START_SECONDS):
                 self.log_lines.append(f"it was not ready within {START_SECONDS} s")
-        except BaseException:  # an interrupt among them: nobody else will end it
+        except BaseException:  # also KeyboardInterrupt: the child would run on otherwise
             self._stop()
             raise
         if not self.endpoint_url:
             self._stop()
-            refused = [line for line in self.log_lines if line.startswith(REFUSED)]
-            raise AccountFailed("\n".join(refused or self.log_lines[-10:]))
+            errors = [line for line in self.log_lines if line.startswith(REFUSED)]
+            raise AccountFailed("\n".join(errors or self.log_lines[-10:]))
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stop()
 
     def client(self, service_name: str, **identity: Any) -> Any:
-        """A boto3 client of the account; its root user unless `identity` says who."""
+        """Return a boto3 client of the account. It calls as the root user by default.
+
+        `identity` has boto3's arguments for another access key.
+        """
         return client(service_name, self.endpoint_url, **identity)
 
     @property
     def outputs(self) -> dict[str, str]:
-        """The outputs of the deployed stack."""
+        """Outputs of the deployed stack, by their keys."""
         cloudformation = self.client("cloudformation")
         (stack,) = cloudformation.describe_stacks(StackName=STACK_NAME)["Stacks"]
-        return {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", [])}
+        return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
 
     @property
     def not_emulated(self) -> list[str]:
-        """What the account takes without doing it."""
+        """One line for each thing that the account accepts and does not do."""
         return list(self._page("account")["not_emulated"])
 
     @property
     def floors_lowered(self) -> list[str]:
-        """The settings that lie below what an account at AWS may have."""
+        """One line for each setting that is below the lower limit of a deployment to AWS."""
         return list(self._page("account")["floors_lowered"])
 
     @property
     def mails(self) -> list[dict[str, Any]]:
-        """What SES took, oldest first: `to`, `raw`."""
+        """Mails that SES accepted, oldest first: recipients `to`, and the whole mail `raw`."""
         return list(self._page("mails")["mails"])
 
     def fire(self, schedule_name: str, scheduled_at: datetime) -> None:
-        """Fire a schedule as if it were `scheduled_at`; raise NotFired where AWS would not."""
-        asked = {"schedule": schedule_name, "time": scheduled_at.isoformat()}
-        self._page("fire", asked)
+        """Fire a schedule now, with the scheduled time `scheduled_at`.
+
+        Raises NotFired if AWS would not invoke the schedule's target.
+        """
+        self._page("fire", {"schedule": schedule_name, "time": scheduled_at.isoformat()})
 
     def switch_sqs_errors(self, errors: Sequence[Mapping[str, Any]]) -> None:
-        """Have exactly these errors of SQS on.
+        """Switch on these errors of SQS, and switch off all others.
 
-        Each is such as `{"error": "KmsThrottled", "queues": ["orders-*"]}`; what there is stands in
-        `local_account/sqs/errors.py`. Raises SwitchRefused, and leaves on what was on.
+        An error is an object such as `{"error": "KmsThrottled", "queues": ["orders-*"]}`.
+        `local_account/sqs/errors.py` lists them. Raises SwitchRefused, and changes nothing, if one
+        is not understood.
         """
         self._page("sqs-errors", {"errors": list(errors)})
 
     def put_back(self, queue_arn: str, minutes: int, of: str = "all") -> None:
-        """Have a queue's past be so much earlier, or its `last_change`; raises SwitchRefused."""
+        """Move a queue's past back in time by whole minutes.
+
+        With `of="last_change"`, only its last change is moved. Raises SwitchRefused if the account
+        cannot do it.
+        """
         self._page("earlier", {"queue_arn": queue_arn, "minutes": minutes, "of": of})
 
     def have_access_analyzer_answer(self, result: str | None) -> None:
-        """Have both checks of a policy answer PASS or FAIL; None: refused, as at first."""
+        """Set the answer of Access Analyzer's checks: PASS or FAIL, or None to refuse them."""
         self._page("access-analyzer", {"result": result})
 
     def _page(self, name: str, content: object = None) -> dict[str, Any]:
-        body, method = (None, "GET") if content is None else (json.dumps(content), "POST")
+        """Call a page of the account, and return its answer.
+
+        Raises SwitchRefused or NotFired if the account refuses the request.
+        """
+        method = "GET" if content is None else "POST"
+        body = None if content is None else json.dumps(content)
         request = AWSRequest(method, f"{self.endpoint_url}{PREFIX}{name}", data=body)
         key, secret = credentials(self.endpoint_url).values()
         SigV4Auth(Credentials(key, secret), "mendq", REGION).add_auth(request)
         answer = URLLib3Session(timeout=START_SECONDS).send(request.prepare())
-        said = dict(json.loads(answer.content))
+        result = dict(json.loads(answer.content))
+        if answer.status_code == HTTPStatus.CONFLICT:
+            raise NotFired(result["message"])
         if answer.status_code != HTTPStatus.OK:
-            kind = NotFired if answer.status_code == HTTPStatus.CONFLICT else SwitchRefused
-            raise kind(said["message"])
-        return said
+            raise SwitchRefused(result["message"])
+        return result
 
     def _start(self) -> None:
-        given = () if self.settings is None else ("--settings", json.dumps(self.settings))
-        arguments = ("--port", f"{self.port}", "--stop-with-parent", *self.options, *given)
+        arguments = ["--port", f"{self.port}", "--stop-with-parent", *self.options]
+        if self.settings is not None:
+            arguments += ["--settings", json.dumps(self.settings)]
         self._process = subprocess.Popen(
             [sys.executable, "-m", "local_account", *arguments],
             cwd=REPOSITORY,
@@ -139,7 +162,7 @@ class LocalAccount:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            start_new_session=True,  # a Ctrl-C is for whoever holds this object
+            start_new_session=True,  # Ctrl-C reaches only the caller, which then stops the account
         )
         self._listener = threading.Thread(target=self._listen, args=(self._process,), daemon=True)
         self._listener.start()
@@ -155,8 +178,9 @@ class LocalAccount:
         self._answered.set()
 
     def _stop(self) -> None:
-        """End the process, by force if it has to be, and hear it to its end."""
-        if (process := self._process) is None:
+        """End the process, by force if necessary, and read its output to the end."""
+        process = self._process
+        if process is None:
             return
         process.send_signal(signal.SIGTERM)
         try:

@@ -1,4 +1,4 @@
-"""Where the local account is and who may call it: the facts that every part of it shares."""
+"""Address, account, Region and credentials of the local account, which all its parts share."""
 
 from __future__ import annotations
 
@@ -15,21 +15,27 @@ HOST = "127.0.0.1"
 ACCOUNT = "000000000000"
 REGION = "us-east-1"
 REPOSITORY = Path(__file__).resolve().parent.parent
-PORTS = REPOSITORY / "build" / "account"  # a folder for each port that is served
-CACHE = REPOSITORY / "build" / "assemblies"  # what was synthesized
+PORTS = REPOSITORY / "build" / "account"  # has one folder per running account, named by its port
+CACHE = REPOSITORY / "build" / "assemblies"  # synthesized stacks
 CREDENTIALS = "credentials"
-# The profiles of that file: the root user of each account.
-_NAMES = ("default", "other-account", "third-account", "fourth-account")
-PROFILES: Mapping[str, str] = {name: f"{n}" * 12 for n, name in enumerate(_NAMES)}
-# Every account here is of it.
+# Profile of the credentials file -> the account whose root user it is.
+PROFILES: Mapping[str, str] = {
+    "default": "000000000000",
+    "other-account": "111111111111",
+    "third-account": "222222222222",
+    "fourth-account": "333333333333",
+}
+# All these accounts are members of this organization.
 ORGANIZATION = "o-localaccount"
-WRONG_USE, FAILED = 2, 1
-# Of clients in our own process: one try, what fails there fails again.
+# Exit codes.
+WRONG_USE = 2
+FAILED = 1
+# For clients inside the account's own process: a failed call would fail again, so no retries.
 ONCE = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"})
 
 
 class CannotStart(Exception):
-    """The account cannot start; the text is one line that names the cause and the remedy."""
+    """Raised if the account cannot start. The text is one line with the cause and the remedy."""
 
     def __init__(self, line: str, exit_code: int = WRONG_USE) -> None:
         super().__init__(" ".join(line.split()))
@@ -37,30 +43,39 @@ class CannotStart(Exception):
 
 
 def endpoint_url(port: int) -> str:
-    """The address that clients use."""
+    """Return the endpoint URL of the account that listens on `port`."""
     return f"http://{HOST}:{port}"
 
 
 def operator(url: str) -> dict[str, str]:
-    """The variables that a shell needs to work with the account at `url`."""
+    """Return the environment variables with which a shell works with the account at `url`."""
     path = PORTS / url.rpartition(":")[2] / CREDENTIALS
     return {"AWS_SHARED_CREDENTIALS_FILE": str(path), "AWS_ENDPOINT_URL": url}
 
 
 def shell(url: str) -> dict[str, str]:
-    """The environment of a shell that works with that account and knows of no other."""
+    """Return the environment of a shell that can work with the account at `url` and no other."""
     others = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     return others | operator(url)
 
 
 def credentials(url: str, profile: str = "default") -> dict[str, str]:
-    """The access key of a profile of the account at `url`, named as boto3 takes it."""
+    """Return the access key of a profile, as keyword arguments of a boto3 client.
+
+    Args:
+        url: Endpoint URL of the account.
+        profile: One of `PROFILES`.
+    """
     file = ConfigParser()
     file.read(operator(url)["AWS_SHARED_CREDENTIALS_FILE"])
     return {name: value for name, value in file[profile].items() if name != "region"}
 
 
-def client(service_name: str, url: str, **more: Any) -> Any:
-    """A boto3 client of the account at `url`; its root user unless `more` says who calls."""
-    keys = {} if "aws_access_key_id" in more else credentials(url)
-    return boto3.client(service_name, endpoint_url=url, **{"region_name": REGION, **keys, **more})
+def client(service_name: str, url: str, **arguments: Any) -> Any:
+    """Return a boto3 client for the account at `url`.
+
+    It calls as the root user, unless `arguments` has an access key.
+    """
+    keys = {} if "aws_access_key_id" in arguments else credentials(url)
+    defaults = {"region_name": REGION, **keys}
+    return boto3.client(service_name, endpoint_url=url, **{**defaults, **arguments})

@@ -1,6 +1,7 @@
-"""Delivering what CloudTrail records: events to the default bus, files to the trails' buckets.
+"""Deliver CloudTrail's records: as events to the default bus, as log files to the trails' buckets.
 
-On AWS it is minutes late, and events come twice, in another order or not at all; not so here.
+On AWS, delivery takes minutes, and an event can come twice, out of order or not at all. Here every
+event comes once, in order, within seconds.
 https://docs.aws.amazon.com/awscloudtrail/latest/userguide/get-and-view-cloudtrail-log-files.html
 """
 
@@ -22,45 +23,51 @@ from typing import Any
 from local_account.cloudtrail.trails import Destination
 
 Record = Mapping[str, Any]
-Taken = tuple[Record, tuple[Destination, ...]]
-# Contracts: trail files and events are flushed within 5 seconds.
+Logged = tuple[Record, tuple[Destination, ...]]  # a record, and the trails that log it
+# docs/local-account.md promises log files within 5 seconds.
 FLUSH_SECONDS = 2.0
 logger = logging.getLogger("mendq.cloudtrail")
 
 
 @dataclass
 class Delivery:
-    """A thread of its own, so that no call waits for what is written about it."""
+    """Delivers records on a thread of its own, so that no call waits for its record.
+
+    Attributes:
+        put_event: Puts a record on the default bus.
+        put_object: Writes an object, given bucket, key and content.
+    """
 
     put_event: Callable[[Record], None]
     put_object: Callable[[str, str, bytes], None]
 
     def __post_init__(self) -> None:
-        self._taken: queue.SimpleQueue[Taken | None] = queue.SimpleQueue()
+        self._undelivered: queue.SimpleQueue[Logged | None] = queue.SimpleQueue()
         self._files: dict[Destination, list[Record]] = defaultdict(list)
         self._thread = threading.Thread(target=self._run, name="cloudtrail", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Write the files of what was taken, then end."""
-        self._taken.put(None)
+        """Write the log files of all records so far, then end the thread."""
+        self._undelivered.put(None)
         self._thread.join()
 
     def take(self, record: Record, destinations: tuple[Destination, ...]) -> None:
         """Deliver a record that at least one trail logs."""
-        self._taken.put((record, destinations))
+        self._undelivered.put((record, destinations))
 
     def _run(self) -> None:
-        flush_at, stopping = time.monotonic() + FLUSH_SECONDS, False
-        while not stopping:
+        flush_at = time.monotonic() + FLUSH_SECONDS
+        is_stopping = False
+        while not is_stopping:
             try:
-                taken = self._taken.get(timeout=max(0.0, flush_at - time.monotonic()))
-                stopping = taken is None
-                if taken:
-                    self._deliver(*taken)
+                logged = self._undelivered.get(timeout=max(0.0, flush_at - time.monotonic()))
+                is_stopping = logged is None
+                if logged:
+                    self._deliver(*logged)
             except queue.Empty:
                 pass
-            if stopping or time.monotonic() >= flush_at:
+            if is_stopping or time.monotonic() >= flush_at:
                 self._flush()
                 flush_at = time.monotonic() + FLUSH_SECONDS
 
@@ -73,7 +80,9 @@ class Delivery:
             logger.exception("an event did not reach the bus")
 
     def _flush(self) -> None:
-        files, self._files = self._files, defaultdict(list)
+        """Write one log file for each trail that has new records."""
+        files = self._files
+        self._files = defaultdict(list)
         for destination, records in files.items():
             content = json.dumps({"Records": records}, separators=(",", ":")).encode()
             key = file_key(destination, datetime.now(UTC))
@@ -84,12 +93,12 @@ class Delivery:
 
 
 def file_key(destination: Destination, published: datetime) -> str:
-    """The key of a file in the trail's bucket; the date is the one of publishing.
+    """Return the S3 key of a log file. The date in it is the date of publishing.
 
     https://docs.aws.amazon.com/awscloudtrail/latest/userguide/cloudtrail-log-file-examples.html
     """
     _, _, _, region, account, _ = destination.trail_arn.split(":", 5)
     root = f"{destination.prefix}/AWSLogs" if destination.prefix else "AWSLogs"
     folder = f"{root}/{account}/CloudTrail/{region}/{published:%Y/%m/%d}"
-    unique = secrets.token_hex(8)  # tells files of one minute apart
+    unique = secrets.token_hex(8)  # so that files of one minute have different keys
     return f"{folder}/{account}_CloudTrail_{region}_{published:%Y%m%dT%H%MZ}_{unique}.json.gz"

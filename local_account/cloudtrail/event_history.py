@@ -1,8 +1,8 @@
-"""Event history: the management events of SQS, kept and looked up whatever the trails log.
+"""CloudTrail's event history: SQS management events, which are kept even if no trail logs them.
 
-MiniStack's own records calls before it knows how they end.
+MiniStack's own event history records calls before it knows how they end, so it is replaced. AWS
+does not document by which name SQS's events list their queue under Resources; here it is the ARN.
 https://docs.aws.amazon.com/awscloudtrail/latest/APIReference/API_LookupEvents.html
-Which name SQS's events give their queue under Resources is not documented: the ARN here.
 """
 
 from __future__ import annotations
@@ -18,24 +18,31 @@ from ministack.services import cloudtrail
 
 Record = Mapping[str, Any]
 Event = dict[str, Any]
-# Beyond this the oldest are forgotten; AWS keeps 90 days.
+# If there are more events, the oldest are dropped. AWS keeps events for 90 days.
 MOST_EVENTS = 20_000
 MOST_RESULTS = 50
 
 
-def shown(record: Record) -> Event:
-    """A record as LookupEvents gives it; times in seconds."""
+def event_of(record: Record) -> Event:
+    """Return a record in the form that LookupEvents answers. Its time is in seconds."""
     identity = record["userIdentity"]
-    session = str(identity.get("arn", "")).rpartition("/")[2]
-    users = {"Root": "root", "AssumedRole": session}
-    touched = record.get("resources", ())
+    if identity["type"] == "Root":
+        user = "root"
+    elif identity["type"] == "AssumedRole":
+        user = str(identity.get("arn", "")).rpartition("/")[2]  # the session's name
+    else:
+        user = str(identity.get("userName", ""))
+    resources = [
+        {"ResourceType": resource["type"], "ResourceName": resource["ARN"]}
+        for resource in record.get("resources", ())
+    ]
     event = {
         "EventId": record["eventID"],
         "EventName": record["eventName"],
         "EventTime": _seconds(record),
         "EventSource": record["eventSource"],
-        "Username": users.get(identity["type"], str(identity.get("userName", ""))),
-        "Resources": [{"ResourceType": e["type"], "ResourceName": e["ARN"]} for e in touched],
+        "Username": user,
+        "Resources": resources,
         "CloudTrailEvent": json.dumps(record),
     }
     return {name: value for name, value in event.items() if value != ""}
@@ -46,50 +53,77 @@ def _seconds(record: Record) -> float:
 
 
 class EventHistory:
-    """The management events of every account and region here, in the order in which they came."""
+    """The management events of all accounts and Regions, oldest first."""
 
     def __init__(self) -> None:
         self._records: deque[Record] = deque(maxlen=MOST_EVENTS)
 
     def install(self) -> None:
-        """Hook the action; once per process. MiniStack asks IAM before it comes here."""
+        """Answer LookupEvents; once per process. MiniStack checks permissions before."""
         cloudtrail._DISPATCH["LookupEvents"] = self._look_up
 
     def take(self, record: Record) -> None:
-        """Keep a record if it is a management event."""
+        """Add a record to the history if it is a management event."""
         if record["managementEvent"]:
             self._records.append(record)
 
     def put_back(self, queue_arn: str, seconds: int, since_seconds: float = 0) -> None:
-        """Have what happened to a queue from then on be so much earlier, in its place among all."""
-        moved = []
-        for record in self._records:
-            is_about = any(each["ARN"] == queue_arn for each in record.get("resources", ()))
-            if is_about and _seconds(record) >= since_seconds:
-                at = datetime.fromisoformat(record["eventTime"]) - timedelta(seconds=seconds)
-                record = {**record, "eventTime": at.strftime("%Y-%m-%dT%H:%M:%SZ")}  # noqa: PLW2901
-            moved.append(record)
-        self._records = deque(sorted(moved, key=_seconds), maxlen=MOST_EVENTS)
+        """Move a queue's events back in time by `seconds`.
 
-    def _look_up(self, asked: Mapping[str, Any]) -> Any:
-        """Answer LookupEvents, newest first; a token is the last event of the page before."""
-        here = (get_account_id(), get_region())
-        start, end = float(asked.get("StartTime") or 0), float(asked.get("EndTime") or "inf")
-        found = [
-            event
-            for record in reversed(tuple(self._records))
-            if (record["recipientAccountId"], record["awsRegion"]) == here
-            if start <= (event := shown(record))["EventTime"] <= end
-            if all(_has(event, each) for each in asked.get("LookupAttributes") or [])
+        Only events at or after `since_seconds` (since the epoch) are moved. The history stays
+        sorted by time.
+        """
+        records = [
+            _earlier(record, seconds)
+            if _is_about(record, queue_arn) and _seconds(record) >= since_seconds
+            else record
+            for record in self._records
         ]
-        ids = [None, *(each["EventId"] for each in found)]
-        begin = ids.index(asked.get("NextToken"))
-        most = begin + min(int(asked.get("MaxResults", MOST_RESULTS)), MOST_RESULTS)
-        answer = {"Events": found[begin:most], "NextToken": ids[most] if found[most:] else None}
+        self._records = deque(sorted(records, key=_seconds), maxlen=MOST_EVENTS)
+
+    def _look_up(self, request: Mapping[str, Any]) -> Any:
+        """Answer LookupEvents, newest event first.
+
+        The token for the next page is the id of the last event of this page.
+        """
+        events = [
+            event_of(record)
+            for record in reversed(tuple(self._records))
+            if (record["recipientAccountId"], record["awsRegion"])
+            == (get_account_id(), get_region())
+        ]
+        start = float(request.get("StartTime") or 0)
+        end = float(request.get("EndTime") or "inf")
+        attributes = request.get("LookupAttributes") or []
+        matches = [
+            event
+            for event in events
+            if start <= event["EventTime"] <= end
+            and all(_has(event, attribute) for attribute in attributes)
+        ]
+        tokens = [None, *(event["EventId"] for event in matches)]
+        page_start = tokens.index(request.get("NextToken"))
+        page_size = min(int(request.get("MaxResults", MOST_RESULTS)), MOST_RESULTS)
+        page_end = page_start + page_size
+        answer = {
+            "Events": matches[page_start:page_end],
+            "NextToken": tokens[page_end] if matches[page_end:] else None,
+        }
         return 200, {"Content-Type": "application/x-amz-json-1.1"}, json.dumps(answer).encode()
 
 
+def _is_about(record: Record, queue_arn: str) -> bool:
+    return any(resource["ARN"] == queue_arn for resource in record.get("resources", ()))
+
+
+def _earlier(record: Record, seconds: int) -> Record:
+    """Return the record as if its call had happened `seconds` earlier."""
+    event_time = datetime.fromisoformat(record["eventTime"]) - timedelta(seconds=seconds)
+    return {**record, "eventTime": event_time.strftime("%Y-%m-%dT%H:%M:%SZ")}
+
+
 def _has(event: Event, attribute: Mapping[str, str]) -> bool:
-    """Tell whether an event, or a resource of it, has a lookup attribute's value."""
-    name, value = attribute["AttributeKey"], attribute.get("AttributeValue", "")
-    return any(each.get(name) == value for each in (event, *event["Resources"]))
+    """Return True if the event, or one of its resources, has the value of a lookup attribute."""
+    name = attribute["AttributeKey"]
+    value = attribute.get("AttributeValue", "")
+    return any(fields.get(name) == value for fields in (event, *event["Resources"]))

@@ -1,6 +1,8 @@
-"""CloudTrail's events on the default bus, and EventBridge where MiniStack differs.
+"""CloudTrail's events on the default bus, and two rules of EventBridge that MiniStack lacks.
 
-These are what rules see of reading calls, and that a queue's policy has to let the events in.
+1. Rules do not match management events of calls that only read.
+2. A queue gets events only if its policy allows EventBridge to send to it.
+
 https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-service-event-cloudtrail.html
 """
 
@@ -25,7 +27,7 @@ logger = logging.getLogger("mendq.eventbridge")
 
 
 def install() -> None:
-    """Hook what hands an event to a rule's target; once per process."""
+    """Hook MiniStack's delivery of events to the targets of rules; once per process."""
 
     @around(eventbridge, "_invoke_target")
     def send(inner: Any, target: Event, event: Event, rule: Event, view: Any = None) -> None:
@@ -36,20 +38,30 @@ def install() -> None:
         elif refusal := _refusal(arn, rule):
             logger.error("the event for %s is undeliverable: %s", arn, refusal)
         elif not _is_reading_management(event):
-            with sqs._queues_lock:  # the poller of a mapping replaces the queue's list of messages
+            # An event source mapping that polls replaces the queue's list of messages.
+            with sqs._queues_lock:
                 inner(target, event, rule, view)
 
     @around(iam_actions, "request_tag_context")
-    def keys(inner: Any, service: str, action: str, body: bytes, params: Event) -> Any:
-        """Beside tags, what a policy may ask of an event that is put; ours come one by one."""
-        said = inner(service, action, body, params)
-        for entry in json.loads(body)["Entries"] if action == "events:PutEvents" else ():
-            said |= {"events:source": entry["Source"], "events:detail-type": entry["DetailType"]}
-        return said
+    def condition_keys(inner: Any, service: str, action: str, body: bytes, params: Event) -> Any:
+        """Add the condition keys of PutEvents to those of tags.
+
+        If a call has several entries, the last one counts. Mendq puts one per call.
+        """
+        keys = inner(service, action, body, params)
+        if action == "events:PutEvents":
+            for entry in json.loads(body)["Entries"]:
+                keys["events:source"] = entry["Source"]
+                keys["events:detail-type"] = entry["DetailType"]
+        return keys
 
 
 def _is_reading_management(event: Event) -> bool:
-    """Tell whether it is an event that only rules in a state of their own see; ours is in none."""
+    """Return True for a management event of a call that only reads.
+
+    On AWS, only rules in state ENABLED_WITH_ALL_CLOUDTRAIL_MANAGEMENT_EVENTS match it. No rule here
+    is in that state.
+    """
     if event.get("DetailType") != DETAIL_TYPE:
         return False
     record = json.loads(event.get("Detail") or "{}")
@@ -57,7 +69,7 @@ def _is_reading_management(event: Event) -> bool:
 
 
 def put_event(record: Mapping[str, Any]) -> None:
-    """Put a record on the default bus of its account and region, from `aws.<service>`."""
+    """Put a record on the default bus of its account and Region; the source is `aws.<service>`."""
     source = f"aws.{record['eventSource'].partition('.')[0]}"
     entry = {"Source": source, "DetailType": DETAIL_TYPE, "Detail": json.dumps(record)}
     put_entry({**entry, "Resources": []}, record["recipientAccountId"], record["awsRegion"])
@@ -70,15 +82,16 @@ def put_entry(entry: Event, account: str, region: str) -> None:
 
 
 def _refusal(queue_arn: str, rule: Event) -> str | None:
-    """Tell why SQS would not take the event; AWS does not try such a delivery again."""
+    """Return why SQS refuses the event, or None. AWS does not retry a refused delivery."""
     if sqs._queue_by_arn(queue_arn) is None:
         return "NO_RESOURCE"
     context = contextvars.copy_context()
-    allowed = context.run(_queue_lets_in, queue_arn, str(rule.get("Arn", "")))
-    return None if allowed else "NO_PERMISSIONS"
+    is_allowed = context.run(_queue_allows_rule, queue_arn, str(rule.get("Arn", "")))
+    return None if is_allowed else "NO_PERMISSIONS"
 
 
-def _queue_lets_in(queue_arn: str, rule_arn: str) -> bool:
-    iam_evaluator.pin_request_origin(HOST, secure_transport=True)  # as AWS's services call
+def _queue_allows_rule(queue_arn: str, rule_arn: str) -> bool:
+    """Return True if the queue's policy lets EventBridge send for this rule."""
+    iam_evaluator.pin_request_origin(HOST, secure_transport=True)  # AWS's services use TLS
     service = "events.amazonaws.com"
     return bool(sqs.queue_policy_allows(queue_arn, service, rule_arn, get_account_id()))

@@ -65,14 +65,14 @@ class CloudTrail:
                     source_ip=(scope.get("client") or (HOST,))[0],
                     status=int(start["status"]),
                     answer_headers=join_headers(start["headers"]),
-                    answer_body=b"".join(each.get("body", b"") for each in rest),
+                    answer_body=b"".join(message.get("body", b"") for message in rest),
                 )
             )
         for message in answer:
             await send(message)
 
     def _take(self, exchange: Exchange) -> None:
-        """Record a call in the event history, and where a trail logs it."""
+        """Add a call to the event history, and deliver its record if a trail logs it."""
         if record := record_of(exchange):
             self.history.take(record)
             if destinations := tuple(destinations_of(record)):

@@ -1,10 +1,12 @@
-"""One CloudTrail record of one SQS call and its answer, in the shape that AWS documents.
+"""Build the CloudTrail record of an SQS call from the HTTP request and its answer.
 
-Calls are read from the wire: the JSON protocol of current SDKs.
+The record has the shape that AWS documents. Only the JSON protocol of current SDKs is read.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/logging-using-cloudtrail.html
 https://docs.aws.amazon.com/awscloudtrail/latest/userguide/cloudtrail-event-reference-user-identity.html
-No failed SQS record is public: that it keeps requestParameters and resources, how its errorCode is
-spelled, and readOnly of ReceiveMessage are assumptions. tlsDetails is left out: there is no TLS.
+
+AWS has published no record of a failed SQS call. Assumptions are: such a record has
+requestParameters and resources, the spelling of errorCode, and readOnly of ReceiveMessage.
+tlsDetails is left out, because the local account has no TLS.
 """
 
 from __future__ import annotations
@@ -27,9 +29,9 @@ EVENT_VERSION = "1.11"
 HIDDEN = "HIDDEN_DUE_TO_SECURITY_REASONS"
 JSON_TARGET = "AmazonSQS."
 LONGEST_MESSAGE = 1024
-# Not in any sample of AWS's, and sensitive.
+# Parameters that no record has: they are in none of AWS's samples, and they are sensitive.
 _LEFT_OUT = frozenset({"ReceiptHandle", "MessageAttributes", "MessageSystemAttributes"})
-# Their members are named by the caller, not by the API.
+# Their keys are chosen by the caller and not by the API, so they keep their upper case.
 _MAPS = frozenset({"Attributes", "Tags"})
 _READING = ("Get", "List", "Receive")
 _ACCOUNT = re.compile(r"\d{12}")
@@ -39,7 +41,7 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Exchange:
-    """A call and its answer, as they went over the wire; names of headers are in lower case."""
+    """An HTTP call and its answer. The names of headers are in lower case."""
 
     headers: Mapping[str, str]
     body: bytes
@@ -50,22 +52,26 @@ class Exchange:
 
 
 def record_of(exchange: Exchange) -> Record | None:
-    """The record that the queue's owner gets; None where AWS would have recorded nothing."""
-    parameters, answer = _object(exchange.body or b"{}"), _object(exchange.answer_body) or {}
-    error_name = str(answer.get("__type", "")).rpartition("#")[2] or "InternalFailure"
-    signed = _CREDENTIAL.search(exchange.headers.get("authorization", ""))
-    if parameters is None or signed is None:
+    """Return the record that the queue's owner gets, or None if AWS would not record the call."""
+    parameters = _object(exchange.body or b"{}")
+    answer = _object(exchange.answer_body) or {}
+    credential = _CREDENTIAL.search(exchange.headers.get("authorization", ""))
+    if parameters is None or credential is None:
         return None
-    failed, (access_key, region) = exchange.status >= 400, signed.groups()
+    access_key, region = credential.groups()
     action = exchange.headers["x-amz-target"].removeprefix(JSON_TARGET)
     caller = identity_of(access_key, account_of(access_key))
     account, queue = _queue_of(action, parameters, str(caller["accountId"]))
-    failure = _failure(exchange.answer_headers, error_name, answer) if failed else {}
+    has_failed = exchange.status >= 400
+    failure = _failure(exchange.answer_headers, answer) if has_failed else {}
     is_denied = failure.get("errorCode") in ("AccessDenied", "AccessDeniedException")
-    is_data, is_reading = action in DATA_EVENT_NAMES, action.startswith(_READING)
-    shown = _camel(parameters)
-    if "queueUrl" in shown:
-        shown["queueUrl"] = f"https://sqs.{region}.amazonaws.com/{account}/{queue}"
+    is_data = action in DATA_EVENT_NAMES
+    is_reading = action.startswith(_READING)
+    request_parameters = _to_camel_case(parameters)
+    if "queueUrl" in request_parameters:
+        queue_url = f"https://sqs.{region}.amazonaws.com/{account}/{queue}"
+        request_parameters["queueUrl"] = queue_url
+    has_response = bool(answer) and not has_failed and not is_reading
     record: Record = {
         "eventVersion": EVENT_VERSION,
         "userIdentity": _as_seen_by(caller, account),
@@ -76,9 +82,9 @@ def record_of(exchange: Exchange) -> Record | None:
         "sourceIPAddress": exchange.source_ip,
         "userAgent": exchange.headers.get("user-agent", ""),
         **failure,
-        # Nothing, as in other services' records of denied calls.
-        "requestParameters": None if is_denied else shown,
-        "responseElements": None if failed or is_reading or not answer else _camel(answer),
+        # Records of denied calls to other services have no parameters either.
+        "requestParameters": None if is_denied else request_parameters,
+        "responseElements": _to_camel_case(answer) if has_response else None,
         "requestID": exchange.answer_headers.get("x-amzn-requestid", ""),
         "eventID": str(uuid.uuid4()),
         "readOnly": is_reading,
@@ -104,50 +110,68 @@ def _object(body: bytes) -> Mapping[str, Any] | None:
 
 
 def _queue_of(action: str, parameters: Mapping[str, Any], caller: str) -> tuple[str, str]:
-    """(account, name) of the queue that a call names; a wildcard for ListQueues, as in AWS's."""
-    *_, owner, name = ["", "", *str(parameters.get("QueueUrl") or "").rstrip("/").split("/")]
-    source = str(parameters.get("SourceArn") or "")  # of what is about move tasks
-    name = name or str(parameters.get("QueueName") or source.rpartition(":")[2])
+    """Return account and name of the queue that a call names.
+
+    The account is the caller's if the call names none. The name is `*` for ListQueues, as in AWS's
+    records.
+    """
+    path = str(parameters.get("QueueUrl") or "").rstrip("/").split("/")
+    name = path[-1]
+    owner = path[-2] if len(path) > 1 else ""
+    if not name:
+        move_task_source = str(parameters.get("SourceArn") or "")
+        name = str(parameters.get("QueueName") or move_task_source.rpartition(":")[2])
     account = owner if _ACCOUNT.fullmatch(owner) else caller
     return account, "*" if action == "ListQueues" else name
 
 
-def _failure(
-    headers: Mapping[str, str], error_name: str, answer: Mapping[str, Any]
-) -> dict[str, str]:
-    """The code as SDKs show it, and the message."""
+def _failure(headers: Mapping[str, str], answer: Mapping[str, Any]) -> dict[str, str]:
+    """Return the error's code, as SDKs show it, and its message."""
+    error_name = str(answer.get("__type", "")).rpartition("#")[2] or "InternalFailure"
     code = headers.get("x-amzn-query-error", "").partition(";")[0] or error_name
     message = str(answer.get("message") or answer.get("Message") or "")
     return {"errorCode": code, "errorMessage": message[:LONGEST_MESSAGE]}
 
 
-def _camel(value: Any) -> Any:
-    """Names as CloudTrail writes them; bodies hidden, handles and attributes of messages gone."""
-    if isinstance(value, Mapping):
-        return {
-            name[:1].lower() + name[1:]: _shown(name, each)
-            for name, each in value.items()
-            if name not in _LEFT_OUT
-        }
-    return [_camel(each) for each in value] if isinstance(value, list) else value
+def _to_camel_case(value: Any) -> Any:
+    """Return parameters with their names in camel case, as CloudTrail writes them.
 
-
-def _shown(name: str, value: Any) -> Any:
-    if name == "MessageBody":
-        return HIDDEN
-    return value if name in _MAPS else _camel(value)
+    Message bodies are hidden; receipt handles and message attributes are left out.
+    """
+    if isinstance(value, list):
+        return [_to_camel_case(element) for element in value]
+    if not isinstance(value, Mapping):
+        return value
+    parameters: dict[str, Any] = {}
+    for name, parameter in value.items():
+        if name in _LEFT_OUT:
+            continue
+        camel_name = name[:1].lower() + name[1:]
+        if name == "MessageBody":
+            parameters[camel_name] = HIDDEN
+        elif name in _MAPS:
+            parameters[camel_name] = parameter
+        else:
+            parameters[camel_name] = _to_camel_case(parameter)
+    return parameters
 
 
 def _as_seen_by(identity: Mapping[str, Any], owner: str) -> Mapping[str, Any]:
-    """Who called, as the records of `owner` say: of another account's callers no ARN."""
+    """Return the caller as the records of the account `owner` show it.
+
+    Of a caller from another account, they show no ARN.
+    """
     if identity["accountId"] == owner:
         return identity
-    shown = {name: identity[name] for name in ("principalId", "accountId")}
-    return {"type": "AWSAccount", **shown}
+    return {
+        "type": "AWSAccount",
+        "principalId": identity["principalId"],
+        "accountId": identity["accountId"],
+    }
 
 
 def identity_of(access_key: str, account: str) -> dict[str, Any]:
-    """The identity behind an access key that the account issued: no other key's call gets here."""
+    """Return `userIdentity` of the caller with this access key, which `account` issued."""
     credential: Any = iam_evaluator.resolve_credential(access_key, account)
     identity: dict[str, Any] = {
         "type": credential.principal_type,
@@ -161,16 +185,22 @@ def identity_of(access_key: str, account: str) -> dict[str, Any]:
     if credential.principal_type == "AssumedRole":
         _, role_name, session_name = credential.principal_arn.split("/", 2)
         role = iam._roles.get_scoped(credential.account_id, None, role_name) or {}
-        role_id, arn = role.get("RoleId", role_name), f"arn:aws:iam::{account}:role/{role_name}"
+        role_id = role.get("RoleId", role_name)
         session = sts._sessions.get(access_key) or {}
-        started = _time(datetime.fromtimestamp(session.get("IssuedAt", 0), UTC))
-        issuer = {"type": "Role", "principalId": role_id, "arn": role.get("Arn", arn)}
-        issuer |= {"accountId": credential.account_id, "userName": role_name}
-        attributes = {"creationDate": started, "mfaAuthenticated": "false"}
+        issued_at = datetime.fromtimestamp(session.get("IssuedAt", 0), UTC)
         identity["principalId"] = f"{role_id}:{session_name}"
-        identity["sessionContext"] = {"sessionIssuer": issuer, "attributes": attributes}
+        identity["sessionContext"] = {
+            "sessionIssuer": {
+                "type": "Role",
+                "principalId": role_id,
+                "arn": role.get("Arn", f"arn:aws:iam::{account}:role/{role_name}"),
+                "accountId": credential.account_id,
+                "userName": role_name,
+            },
+            "attributes": {"creationDate": _time(issued_at), "mfaAuthenticated": "false"},
+        }
     return identity
 
 
-def _time(at: datetime) -> str:
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def _time(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,4 +1,4 @@
-"""The deployed trails as MiniStack keeps them: which one logs a record, and where to.
+"""Find the deployed trails that log a record, and the buckets that they write to.
 
 https://docs.aws.amazon.com/awscloudtrail/latest/userguide/filtering-data-events.html
 """
@@ -16,7 +16,7 @@ from mendq.cli.doctor.visibility import is_field_match
 
 @dataclass(frozen=True)
 class Destination:
-    """The bucket and prefix that a trail's files go to."""
+    """A trail, and the bucket and prefix that its log files are written to."""
 
     trail_arn: str
     bucket: str
@@ -24,34 +24,49 @@ class Destination:
 
 
 def destinations_of(record: Mapping[str, Any]) -> Iterator[Destination]:
-    """The trails that log the record now: switched on, selecting it, in its account and region."""
+    """Yield where the record is written.
+
+    A trail logs a record if it is switched on, is of the record's account, covers the Region, and
+    its selectors match.
+    """
     for (owner, region, name), trail in list(cloudtrail._trails.all_items()):
-        is_here = region == record["awsRegion"] or trail.get("IsMultiRegionTrail")
-        if owner == record["recipientAccountId"] and is_here and trail.get("IsLogging"):
-            default = cloudtrail._DEFAULT_EVENT_SELECTORS
-            selectors = cloudtrail._event_selectors.get_scoped(owner, region, name, default)
-            if is_logged(record, selectors):
-                prefix = trail.get("S3KeyPrefix") or ""
-                yield Destination(trail["TrailARN"], trail["S3BucketName"], prefix)
+        covers_region = region == record["awsRegion"] or trail.get("IsMultiRegionTrail")
+        if owner != record["recipientAccountId"] or not covers_region:
+            continue
+        if not trail.get("IsLogging"):
+            continue
+        default = cloudtrail._DEFAULT_EVENT_SELECTORS
+        selectors = cloudtrail._event_selectors.get_scoped(owner, region, name, default)
+        if is_logged(record, selectors):
+            prefix = trail.get("S3KeyPrefix") or ""
+            yield Destination(trail["TrailARN"], trail["S3BucketName"], prefix)
 
 
 def is_logged(record: Mapping[str, Any], selectors: Sequence[Mapping[str, Any]]) -> bool:
-    """Tell whether any selector of a trail takes the record; basic ones take management events."""
+    """Return True if a selector of the trail matches the record.
+
+    A basic event selector matches management events. An advanced one matches if all its field
+    selectors do.
+    """
     resource = (record.get("resources") or [{}])[0]
-    plain = ("eventCategory", "eventName", "eventSource", "eventType")
     fields = {
-        **{name: record[name] for name in plain},
+        "eventCategory": record["eventCategory"],
+        "eventName": record["eventName"],
+        "eventSource": record["eventSource"],
+        "eventType": record["eventType"],
         "readOnly": str(record["readOnly"]).lower(),
         "resources.type": resource.get("type", ""),
         "resources.ARN": resource.get("ARN", ""),
         "userIdentity.arn": record["userIdentity"].get("arn", ""),
     }
-    return any(
-        all(
-            is_field_match(field, fields.get(field["Field"], ""))
-            for field in each["FieldSelectors"]
-        )
-        if "FieldSelectors" in each
-        else record["managementEvent"] and each.get("IncludeManagementEvents", True)
-        for each in selectors
-    )
+    for selector in selectors:
+        if "FieldSelectors" in selector:
+            field_selectors = selector["FieldSelectors"]
+            if all(
+                is_field_match(field_selector, fields.get(field_selector["Field"], ""))
+                for field_selector in field_selectors
+            ):
+                return True
+        elif record["managementEvent"] and selector.get("IncludeManagementEvents", True):
+            return True
+    return False

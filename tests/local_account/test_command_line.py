@@ -14,7 +14,7 @@ from infra.settings.deployment import TrailSettings
 from local_account import deployment, where
 from local_account.command_line import main, raw_settings
 from local_account.deployment import Synthesis, digest_of
-from local_account.launcher import checked, exports, first_steps, floors_lowered
+from local_account.launcher import first_steps, list_lowered_floors, read_settings, shell_exports
 from local_account.where import CannotStart
 from mendq.cli.app import app
 from mendq.model.limits import Mode
@@ -24,11 +24,11 @@ ONE_QUEUE = "arn:aws:sqs:us-east-1:000000000000:orders"
 
 
 def test_without_a_file_it_observes_and_sees_every_call() -> None:
-    settings = checked(raw_settings(""))
+    settings = read_settings(raw_settings(""))
     assert (settings.mode, settings.tag_may_raise_to) == (Mode.OBSERVE, Mode.HEAL)
     assert settings.trail.queue_arn_prefixes == ("arn:aws:sqs:us-east-1:000000000000:",)
     assert settings.trail.event_names == ()
-    (floor,) = floors_lowered(settings)
+    (floor,) = list_lowered_floors(settings)
     assert floor.startswith("timing.propagationSeconds: 0 instead of")
 
 
@@ -37,12 +37,14 @@ def test_a_file_is_merged_deeply_and_of_somebody_elses_trail_nothing_is_selected
 ) -> None:
     path = tmp_path / "settings.json"
     path.write_text(json.dumps({"mode": "heal", "trail": {"queueArnPrefixes": [ONE_QUEUE]}}))
-    settings = checked(raw_settings(str(path)))
+    settings = read_settings(raw_settings(str(path)))
     assert (settings.mode, settings.tag_may_raise_to) == (Mode.HEAL, Mode.HEAL)
     assert settings.trail.queue_arn_prefixes == (ONE_QUEUE,)
     assert settings.trail.management_events
     path.write_text(json.dumps({"trail": {"create": False, "bucket": "our-logs"}}))
-    assert checked(raw_settings(str(path))).trail == TrailSettings(create=False, bucket="our-logs")
+    assert read_settings(raw_settings(str(path))).trail == TrailSettings(
+        create=False, bucket="our-logs"
+    )
 
 
 @pytest.mark.parametrize(
@@ -87,12 +89,12 @@ def test_the_exports_can_be_pasted_and_each_command_to_try_is_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(where, "PORTS", Path("/with a space"))
-    exported = [shlex.split(line) for line in exports(URL).splitlines()]
+    exported = [shlex.split(line) for line in shell_exports(URL).splitlines()]
     assert exported == [
         ["export", "AWS_SHARED_CREDENTIALS_FILE=/with a space/4566/credentials"],
         ["export", f"AWS_ENDPOINT_URL={URL}"],
     ]
-    steps = first_steps(checked(raw_settings("")))
+    steps = first_steps(read_settings(raw_settings("")))
     assert _under("Settings in force:", steps)[0] == "  mode observe, tagMayRaiseTo heal"
     for line in _under("To try there, in this folder:", steps):
         program, command, *options = shlex.split(line.partition("#")[0])

@@ -21,7 +21,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from local_account.launcher import exports
+from local_account.launcher import shell_exports
 from local_account.where import (
     ACCOUNT,
     HOST,
@@ -53,7 +53,7 @@ def test_calls_in_flight_do_not_hold_it_up(tmp_path: Path) -> None:
         assert ready == f"ready {endpoint_url} account={ACCOUNT} region=us-east-1\n"
         assert process.stdout is not None
         exported = [next(process.stdout) for _ in operator(endpoint_url)]
-        assert "".join(exported) == exports(endpoint_url)
+        assert "".join(exported) == shell_exports(endpoint_url)
         lambdas, sqs = (_client(name, endpoint_url) for name in ("lambda", "sqs"))
         (function,) = lambdas.list_functions()["Functions"]
         url = sqs.create_queue(QueueName="polled")["QueueUrl"]

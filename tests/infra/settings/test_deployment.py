@@ -8,7 +8,7 @@ import pytest
 from infra.settings.deployment import DeploymentSettings, read
 from infra.settings.reading import SettingsRefused, bounds_of, object_in, settings_of
 from local_account.command_line import merge
-from local_account.launcher import floors_lowered
+from local_account.launcher import list_lowered_floors
 from mendq.model.limits import Mode, Timing
 
 
@@ -31,7 +31,8 @@ def test_every_floor_holds_and_is_lifted_only_when_asked() -> None:
         "number of its Range, above the first; only the local account may go below it"
     )
     lifted = read({"timing": low}, floors=False)
-    assert [line.split(":")[0] for line in floors_lowered(lifted)] == [f"timing.{n}" for n in low]
+    names = [line.split(":")[0] for line in list_lowered_floors(lifted)]
+    assert names == [f"timing.{name}" for name in low]
 
 
 def test_merging_goes_deep_and_replaces_lists() -> None:
