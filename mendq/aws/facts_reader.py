@@ -56,10 +56,10 @@ def has_made_none(_source_arn: str, _dlq_arn: str) -> bool:
 
 
 class FactsReader(Struct, frozen=True):
-    """The sources of facts; `open_about` returns the open cases about some queues.
+    """The sources of facts; `list_open_symptoms` returns the open cases about some queues.
 
     `noted_moves` says into which queues a scan has seen messages being moved by name;
-    `newest_about` names the newest cases about some queues, over or not; `consent` says which
+    `list_newest_cases` names the newest cases about some queues, over or not; `consent` says which
     queues are managed; `has_made` says whether Mendq made a DLQ for a source.
 
     Every method raises FactsUnavailable, or the case store's error.
@@ -68,9 +68,9 @@ class FactsReader(Struct, frozen=True):
     clients: Clients
     now: datetime
     timing: Timing
-    open_about: Callable[[Iterable[str]], frozenset[str]]
+    list_open_symptoms: Callable[[Iterable[str]], frozenset[str]]
     noted_moves: Callable[[], frozenset[str]]
-    newest_about: Callable[[Iterable[str]], tuple[Case, ...]]
+    list_newest_cases: Callable[[Iterable[str]], tuple[Case, ...]]
     consent: Consent
     has_made: Callable[[str, str], bool] = has_made_none
 
@@ -200,10 +200,12 @@ class FactsReader(Struct, frozen=True):
         return replace(facts, move_task_running=moved)
 
     def with_open_cases(self, facts: Facts) -> Facts:
-        return replace(facts, open_symptoms=self.open_about((facts.queue_arn, *facts.source_arns)))
+        return replace(
+            facts, open_symptoms=self.list_open_symptoms((facts.queue_arn, *facts.source_arns))
+        )
 
     def with_source_cases(self, facts: Facts) -> Facts:
-        return replace(facts, source_cases=self.newest_about(facts.source_arns))
+        return replace(facts, source_cases=self.list_newest_cases(facts.source_arns))
 
     def with_sole_source(self, facts: Facts) -> Facts:
         """Count all that are believed: one that keeps us out has a share in its messages too."""

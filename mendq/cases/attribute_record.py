@@ -79,13 +79,13 @@ class AttributeRecord(Struct, frozen=True):
             queue_created_at=self.queue_created_at,
         )
 
-    def of_queue(self, created_at: datetime | None) -> AttributeRecord:
+    def restrict_to_queue(self, created_at: datetime | None) -> AttributeRecord:
         """Return the record of the queue that was made then, an empty one if this is another."""
         if self.queue_created_at not in (None, created_at):
             return AttributeRecord(queue_created_at=created_at)
         return structs.replace(self, queue_created_at=created_at)
 
-    def held_by_another(self, owner: str, now: datetime) -> bool:
+    def is_held_by_another(self, owner: str, now: datetime) -> bool:
         """Return True if another invocation's claim has not ended."""
         if self.claim_owner in (None, owner) or self.claim_until is None:
             return False

@@ -1,12 +1,14 @@
-"""AWS Health's events about the services that queues depend on, kept until they are over.
+"""Events of AWS Health about services that queues depend on: read them, store them, show them.
 
-EventBridge lets nobody else send events of AWS's own sources: whoever could write one into the
-intake queue could as well write failed calls there. No such event has been seen on AWS.
+Only AWS can send events of its own sources through EventBridge. A principal that could write a
+false one into the intake queue could write false failed calls there as well. We have not seen such
+an event on AWS yet: the fields are those of AWS's documentation.
 https://docs.aws.amazon.com/health/latest/ug/aws-health-events-eventbridge-schema.html
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -22,16 +24,20 @@ from mendq.model.facts import Facts
 from mendq.model.names import HEALTH_SERVICES, HEALTH_SOURCE
 from mendq.notifications.text import moment, plain
 
-# An event that nobody has updated for so long is over.
+# An event that AWS has not updated for this long counts as over.
 FORGOTTEN = timedelta(days=7)
 MOST_EVENTS = 20
 _MOST_LINES = 3
 _PAGE = "https://health.aws.amazon.com/health/status"
+# A text of the event, such as a code or a time.
 _Word = Annotated[str, Meta(max_length=400)]
 
 
 class HealthEvent(Struct, frozen=True, rename="camel"):
-    """An event as AWS spells it; one with a time that is none is no event."""
+    """One event of AWS Health, with the field names of AWS.
+
+    Reading it fails if a time cannot be parsed.
+    """
 
     event_arn: Annotated[str, Meta(pattern=r"^arn:[a-z-]+:health:[^\s]{1,400}$")]
     service: Literal[*HEALTH_SERVICES]  # type: ignore[valid-type]
@@ -46,73 +52,107 @@ class HealthEvent(Struct, frozen=True, rename="camel"):
             parsedate_to_datetime(text).astimezone(UTC)
 
     @property
-    def started(self) -> datetime:
+    def started_at(self) -> datetime:
+        """The time in UTC at which the event began."""
         return parsedate_to_datetime(self.start_time).astimezone(UTC)
 
     @property
-    def updated(self) -> datetime:
+    def updated_at(self) -> datetime:
+        """The time in UTC at which AWS last updated the event."""
         return parsedate_to_datetime(self.last_updated_time).astimezone(UTC)
 
     def is_news(self, now: datetime) -> bool:
-        """False also where it is said to be updated in times to come: it would never be over."""
-        return abs(now - self.updated) < FORGOTTEN
+        """Return True if AWS updated the event within the last week.
+
+        Return False for a time more than a week ahead: such an event would never be over.
+        """
+        return abs(now - self.updated_at) < FORGOTTEN
 
 
 class _Envelope(Struct):
+    """The EventBridge event around an event of AWS Health."""
+
     source: Literal[HEALTH_SOURCE]  # type: ignore[valid-type]
     account: str
     detail: HealthEvent
 
 
 def read_health(body: str, account: str, region: str) -> HealthEvent | None:
-    """None for what is no event of AWS Health about this account and region; never raises."""
+    """Read an event of AWS Health about this account and region.
+
+    Return None if `body` is anything else. Never raises.
+    """
     with suppress(*items.DECODE_ERRORS):
-        found = msgspec.json.decode(body, type=_Envelope)
-        if (found.account, found.detail.event_region) == (account, region):
-            return found.detail
+        envelope = msgspec.json.decode(body, type=_Envelope)
+        if (envelope.account, envelope.detail.event_region) == (account, region):
+            return envelope.detail
     return None
 
 
 class HealthEvents(Table, frozen=True):
-    """The newest events, one item; methods raise CaseStoreUnavailable or CaseStoreUnreadable."""
+    """The newest events of AWS Health, stored in one item of the case store.
+
+    Methods raise CaseStoreUnavailable, and CaseStoreUnreadable if the item cannot be read.
+    """
 
     def note(self, event: HealthEvent, now: datetime) -> None:
-        """Once, however often it comes; what is older than what is known changes nothing."""
-        known = items.text_in(self.get(_KEY), "events", "[]")
-        events = {each.event_arn: each for each in _events(known)}
+        """Store an event. Change nothing if it is stored already, or a newer update of it is.
+
+        Only the newest MOST_EVENTS events are kept. Raises CaseMoved if another run has stored an
+        event at the same moment.
+        """
+        stored_text = items.text_in(self.get(_KEY), "events", "[]")
+        events = {stored.event_arn: stored for stored in _read_events(stored_text)}
         last = events.get(event.event_arn)
-        if not event.is_news(now) or (last is not None and last.updated >= event.updated):
+        if not event.is_news(now) or (last is not None and last.updated_at >= event.updated_at):
             return
         events[event.event_arn] = event
-        newest = sorted(events.values(), key=lambda each: each.updated)[-MOST_EVENTS:]
-        found = {"events": msgspec.json.encode(newest).decode(), "expires": now + FORGOTTEN}
-        update = "SET events = :events, expires_at = :expires"
-        unchanged = "attribute_not_exists(events) OR events = :known"
-        if not self.change(_KEY, update, unchanged, known=known, **found):
+        oldest_first = sorted(events.values(), key=lambda stored: stored.updated_at)
+        newest = oldest_first[-MOST_EVENTS:]
+        is_changed = self.change(
+            _KEY,
+            "SET events = :events, expires_at = :expires",
+            "attribute_not_exists(events) OR events = :known",
+            known=stored_text,
+            events=msgspec.json.encode(newest).decode(),
+            expires=now + FORGOTTEN,
+        )
+        if not is_changed:
             raise CaseMoved("another run has noted an event of AWS Health")
 
     def open_at(self, now: datetime) -> list[HealthEvent]:
-        """Those that have begun and are not over."""
-        events = _events(items.text_in(self.get(_KEY), "events", "[]"))
-        going_on = [each for each in events if each.started <= now and each.is_news(now)]
-        return [each for each in going_on if each.status_code == "open"]
+        """Return the events that have begun and are still open, the oldest update first."""
+        events = _read_events(items.text_in(self.get(_KEY), "events", "[]"))
+        return [
+            event
+            for event in events
+            if event.status_code == "open" and event.started_at <= now and event.is_news(now)
+        ]
 
 
 _KEY = items.key(items.ACCOUNT, "aws_health")
 
 
-def _events(text: str) -> list[HealthEvent]:
+def _read_events(text: str) -> list[HealthEvent]:
     with items.reading("the events of AWS Health"):
         return msgspec.json.decode(text, type=list[HealthEvent])
 
 
-def health_lines(events: list[HealthEvent], facts: Facts | None = None) -> list[str]:
-    """What a notification says first; an event of KMS where the queue has a key, or of many."""
+def health_lines(events: Sequence[HealthEvent], facts: Facts | None = None) -> list[str]:
+    """Return the first lines of a notification: the newest open events and AWS Health's page.
+
+    Return no lines if there is nothing to show. An event of KMS is left out if `facts` are those of
+    a queue without a KMS key. `facts` is None for a notification about many queues.
+    """
     has_key = facts is None or facts.kms_key is not None
-    concerned = [each for each in events if each.service != "KMS" or has_key]
-    lines = [
-        f"AWS Health: {each.service} has an open event in this region since "
-        f"{moment(each.started)}: {plain(each.event_type_code, 80)}, {plain(each.event_arn, 300)}"
-        for each in concerned[-_MOST_LINES:]
-    ]
-    return [*lines, f"Look there before anything else: {_PAGE}"] if lines else []
+    relevant_events = [event for event in events if event.service != "KMS" or has_key]
+    if not relevant_events:
+        return []
+    lines = []
+    for event in relevant_events[-_MOST_LINES:]:
+        code = plain(event.event_type_code, 80)
+        lines.append(
+            f"AWS Health: {event.service} has an open event in this region since "
+            f"{moment(event.started_at)}: {code}, {plain(event.event_arn, 300)}"
+        )
+    return [*lines, f"Look there before anything else: {_PAGE}"]

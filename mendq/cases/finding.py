@@ -65,7 +65,7 @@ class Finding:
     seconds_left: float | None = field(default=None, compare=False)
 
     @property
-    def named(self) -> FindingReference:
+    def reference(self) -> FindingReference:
         more = max(0, len(self.others) - FEW_OTHERS)
         shared = self.others[:FEW_OTHERS], more, self.open_at[:MOST_IN_A_CALL]
         return FindingReference(*shared, queue_arn=self.queue_arn, symptom=self.symptom)
@@ -222,7 +222,7 @@ def group_into_calls(findings: Iterable[Finding]) -> Iterator[tuple[Finding, ...
 
 def make_request(findings: Sequence[Finding]) -> bytes:
     """What heal is called with."""
-    return json.encode({"found": [each.named for each in findings]})
+    return json.encode({"found": [each.reference for each in findings]})
 
 
 def read_references(request: Mapping[str, Any]) -> list[FindingReference]:

@@ -177,7 +177,7 @@ def look_keys(
 
 def read_view(items: Sequence[Item], attributes: Sequence[str]) -> CaseStoreView:
     """The view that the items of `look_keys`, each possibly empty, give; read within `reading`."""
-    freeze, case, evidence, page, *others = items
+    freeze, case, evidence, notification, *others = items
     records, spread = others[: len(attributes)], others[len(attributes) :]
     return CaseStoreView(
         frozen="; ".join(each.reason for each in read_freezes(freeze)) if freeze else None,
@@ -186,7 +186,7 @@ def read_view(items: Sequence[Item], attributes: Sequence[str]) -> CaseStoreView
         failures=Evidence.of(map(Sighting.from_text, json_in(case, "failures", list[str], "[]"))),
         evidence=read_evidence(evidence),
         attributes=dict(zip(attributes, map(read_attribute_record, records), strict=True)),
-        page=read_notification(page),
+        notification=read_notification(notification),
         spread=next(iter(spread), None),
     )
 

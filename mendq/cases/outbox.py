@@ -77,7 +77,7 @@ class Notifier(Table, frozen=True):
             with suppress(CaseStoreUnavailable):
                 self._return_to_budget(hour, callers)
             raise
-        self._end(partition, symptom, notification, notification.sent())
+        self._end(partition, symptom, notification, notification.mark_sent())
         return True
 
     def send_left_unsent(
@@ -96,7 +96,7 @@ class Notifier(Table, frozen=True):
         if notification is None:
             return announcement
         if announcement is Announcement.DROP_STORED:
-            self._end(partition, symptom, notification, notification.dropped())
+            self._end(partition, symptom, notification, notification.mark_dropped())
             return announcement
         if announcement is not Announcement.SEND_STORED:
             return announcement
@@ -131,12 +131,12 @@ class Notifier(Table, frozen=True):
         if announcement is Announcement.SEND_STORED and last is not None:
             to_send = self.take(ACCOUNT, symptom, last)
         elif announcement is Announcement.ANNOUNCE_NOW:
-            record = NotificationRecord.after(last, news, text, urgent=True, at=self.now)
+            record = NotificationRecord.create(last, news, text, urgent=True, at=self.now)
             is_stored = self.put(key, record, last)
             to_send = record if is_stored else None
         if to_send is not None:
             self._publish(Severity.URGENT, ACCOUNT, symptom, to_send)
-            self._end(ACCOUNT, symptom, to_send, to_send.sent())
+            self._end(ACCOUNT, symptom, to_send, to_send.mark_sent())
 
     def put(
         self, key: items.Key, record: NotificationRecord, last: NotificationRecord | None
@@ -212,7 +212,7 @@ class Notifier(Table, frozen=True):
                 if notification.is_delivered:
                     raise
                 self._publish_to_team_and_all(severity, event, notification.team)
-                delivered = replace(notification, announced=notification.sent().announced)
+                delivered = replace(notification, announced=notification.mark_sent().announced)
                 with suppress(CaseStoreUnavailable):  # then people get it once more
                     self._end(partition, symptom, notification, delivered)
                 raise EventNotPut(str(error)) from error

@@ -103,7 +103,7 @@ def record_transition(
         written_by=context.owner,
         changes=notice.changes,
         due_at=first_look_at(announced, lifecycle_due_at),
-        page=stored,
+        notification=stored,
         claims_now=context.real_now,
     )
     context.case_store.record(entry)
@@ -138,13 +138,16 @@ def report_wait(
     if seen.hold_up is None:
         return
     news = news_of_wait(case, notice.severity)
-    if Announcements(seen.page, context.now).decide_news(news) is not Announcement.ANNOUNCE_NOW:
+    if (
+        Announcements(seen.notification, context.now).decide_news(news)
+        is not Announcement.ANNOUNCE_NOW
+    ):
         return
     why = f"it waits since {moment(seen.hold_up.since)}: {seen.hold_up.reason}"
     waiting = replace(case, reason=f"{case.reason}; {why}")
     record = _notification_about(waiting, seen, notice, news, context)
     key = notification_key(case.queue_arn, case.symptom)
-    if context.notifier.put(key, record, seen.page):
+    if context.notifier.put(key, record, seen.notification):
         context.notifier.send(case.queue_arn, case.symptom, record, case)
 
 
@@ -155,7 +158,7 @@ def hold_back_notification(case: Case, context: CaseContext) -> None:
     wait.
     """
     context.open_cases.postpone(case, context.now + RETRY_HELD_BACK_AFTER)
-    all_callers = context.case_store.spread_to(case.callers, "held_back", context.now)
+    all_callers = context.case_store.note_spread(case.callers, "held_back", context.now)
     own_callers_first = dict.fromkeys((*case.callers, *sorted(all_callers)))
     text = notification.describe_held_back(
         own_callers_first, context.settings.account, context.clients.region
@@ -170,7 +173,10 @@ def _notification_to_store(
     """Return the notification of a transition, None if there is nothing to announce."""
     is_drill = DRILL_TAG in notice.facts.tags
     news = news_of_transition(case, notice.severity, distinction=notice.news, is_drill=is_drill)
-    if Announcements(seen.page, context.now).decide_news(news) is not Announcement.ANNOUNCE_NOW:
+    if (
+        Announcements(seen.notification, context.now).decide_news(news)
+        is not Announcement.ANNOUNCE_NOW
+    ):
         return None
     return _notification_about(case, seen, notice, news, context)
 
@@ -200,8 +206,8 @@ def _notification_about(
         spans=spans_of(last_two),
         aws_health=() if symptom.is_of_configuration else aws_health(context, facts),
     )
-    record = NotificationRecord.after(
-        seen.page,
+    record = NotificationRecord.create(
+        seen.notification,
         news.key,
         notification.describe_case(replace(case, notified=True), details),
         urgent=notice.severity is Severity.URGENT,

@@ -44,7 +44,7 @@ class Spread(Struct, frozen=True):
         oldest = _slot_of(now) - WINDOW
         return frozenset(queue_arn for slot, queue_arn in self.notes if slot >= oldest)
 
-    def missing(self, queue_arns: Iterable[str], now: datetime) -> list[str]:
+    def notes_to_add(self, queue_arns: Iterable[str], now: datetime) -> list[str]:
         """Return the notes to add for these queues, as many as there is room for.
 
         A queue that keeps failing is noted again every other slot. Otherwise the notes of a lasting
@@ -52,11 +52,11 @@ class Spread(Struct, frozen=True):
         """
         slot = _slot_of(now)
         noted_lately = {queue_arn for noted, queue_arn in self.notes if noted >= slot - SLOT}
-        room = max(0, MOST_QUEUES - len(self.notes) + len(self.outdated(now)))
+        room = max(0, MOST_QUEUES - len(self.notes) + len(self.outdated_notes(now)))
         to_note = sorted(set(queue_arns) - noted_lately)[:room]
         return [f"{slot.isoformat()} {queue_arn}" for queue_arn in to_note]
 
-    def outdated(self, now: datetime) -> list[str]:
+    def outdated_notes(self, now: datetime) -> list[str]:
         """Return the notes to remove: too old, or noted again since."""
         oldest = _slot_of(now) - WINDOW
         newest = {queue_arn: slot for slot, queue_arn in sorted(self.notes)}

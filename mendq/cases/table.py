@@ -170,7 +170,7 @@ class CaseStore(Table, frozen=True):
             found = [response.get("Item", {}) for response in answer["Responses"]]
             return items.read_view(found, attributes)
 
-    def remember(
+    def store_evidence(
         self,
         queue_arn: str,
         symptom: str,
@@ -193,7 +193,7 @@ class CaseStore(Table, frozen=True):
         with items.reading(f"the evidence about {queue_arn}"):
             return items.read_evidence(retained)
 
-    def spread_to(
+    def note_spread(
         self, queue_arns: Iterable[str], symptom: str, now: datetime, known: Item | None = None
     ) -> frozenset[str]:
         """Note that these queues show a symptom, and return all that showed it within the hour.
@@ -211,8 +211,8 @@ class CaseStore(Table, frozen=True):
         with items.reading(f"the spread of {symptom}"):
             item = self.get(key) if known is None else known
             spread = Spread.from_texts(items.texts_in(item, "queues"))
-        outdated = spread.outdated(now)
-        missing = spread.missing(queue_arns, now)
+        outdated = spread.outdated_notes(now)
+        missing = spread.notes_to_add(queue_arns, now)
         changed = self.change_set(key, "queues", now + RETAINED, outdated, missing)
         if changed:
             spread = Spread.from_texts(items.texts_in(changed, "queues"))
@@ -354,7 +354,7 @@ class OpenCases(Table, frozen=True):
             attributes: Mapping[str, str] = json.loads(item["configuration"]["S"])["attributes"]
         return attributes
 
-    def open_about(self, queue_arns: Iterable[str]) -> frozenset[str]:
+    def list_open_symptoms(self, queue_arns: Iterable[str]) -> frozenset[str]:
         """Return the symptoms that have an open case on any of these queues."""
         is_open = f"attribute_exists(#{PARTITION})"
         symptoms: set[str] = set()
@@ -363,7 +363,7 @@ class OpenCases(Table, frozen=True):
                 symptoms.add(item["symptom"]["S"])
         return frozenset(symptoms)
 
-    def newest_about(self, queue_arns: Iterable[str]) -> tuple[Case, ...]:
+    def list_newest_cases(self, queue_arns: Iterable[str]) -> tuple[Case, ...]:
         """Return the newest case of each symptom on any of these queues, open or ended.
 
         Raises:
@@ -426,7 +426,7 @@ class OpenCases(Table, frozen=True):
         """Take a transition off the index after it was put into the case bucket."""
         self.change(key, f"REMOVE #{PARTITION}, {SORT}", f"attribute_exists({SORT})")
 
-    def file_later(self, key: items.Key, until: datetime) -> None:
+    def postpone_filing(self, key: items.Key, until: datetime) -> None:
         """Try again at `until` to put a transition into the case bucket."""
         self.change(key, f"SET {SORT} = :until", f"attribute_exists({SORT})", until=until)
 

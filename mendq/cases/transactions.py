@@ -92,9 +92,11 @@ class Table(Struct, frozen=True):
 
     def change(self, key: Key, update: str, condition: str = "", **values: Any) -> bool:
         """Change an item. Return False, with nothing changed, if the condition does not hold."""
-        return self.changed(key, update, condition, **values) is not None
+        return self.change_and_read(key, update, condition, **values) is not None
 
-    def changed(self, key: Key, update: str, condition: str = "", **values: Any) -> Item | None:
+    def change_and_read(
+        self, key: Key, update: str, condition: str = "", **values: Any
+    ) -> Item | None:
         """Change an item and return it.
 
         Return None, with nothing changed, if the condition does not hold.
@@ -124,7 +126,7 @@ class Table(Struct, frozen=True):
         for verb, texts in (("DELETE", drop), ("ADD", add)):
             if texts:
                 update = f"{verb} {name} :texts SET expires_at = :expires"
-                changed = self.changed(key, update, texts=texts, expires=until) or {}
+                changed = self.change_and_read(key, update, texts=texts, expires=until) or {}
         return changed
 
     def put_item(self, item: Item, condition: str, **values: Any) -> bool:
@@ -216,7 +218,7 @@ class NewTransition(Struct, frozen=True):
         written_by: The token of the run that records it.
         changes: The new records of queue attributes.
         due_at: When follow-up must look at the case. None for one that ended without notification.
-        page: The notification to send, if people must be notified.
+        notification: The notification to send, if people must be notified.
         claims_now: The time by which others' claims expire, if the case's own clock is ahead.
     """
 
@@ -226,7 +228,7 @@ class NewTransition(Struct, frozen=True):
     written_by: str
     changes: Mapping[str, AttributeRecord]
     due_at: datetime | None
-    page: NotificationRecord | None = None
+    notification: NotificationRecord | None = None
     claims_now: datetime | None = None
 
 
@@ -253,9 +255,9 @@ def record_parts(new: NewTransition) -> list[Part]:
     for attribute, record in new.changes.items():
         key = items.attribute_key(case.queue_arn, attribute)
         parts.append(_put(key, items.record_fields(record), _UNCLAIMED, owner=new.owner))
-    if new.page:
+    if new.notification:
         key = items.notification_key(case.queue_arn, case.symptom)
-        parts.append(_put(key, items.notification_fields(new.page)))
+        parts.append(_put(key, items.notification_fields(new.notification)))
     return parts
 
 

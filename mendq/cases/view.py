@@ -58,7 +58,7 @@ class CaseStoreView(Struct, frozen=True):
         failures: The newest failed calls since the open case's last transition.
         evidence: The failed calls that are stored for a case that is not open yet.
         attributes: The record of each attribute that was asked for.
-        page: The newest notification about the symptom.
+        notification: The newest notification about the symptom.
         spread: The item that says how far the symptom has spread, None if it was not asked for.
     """
 
@@ -68,19 +68,21 @@ class CaseStoreView(Struct, frozen=True):
     failures: Evidence = field(default_factory=Evidence)
     evidence: Evidence = field(default_factory=Evidence)
     attributes: Mapping[str, AttributeRecord] = field(default_factory=dict)
-    page: NotificationRecord | None = None
+    notification: NotificationRecord | None = None
     spread: Mapping[str, Any] | None = None
 
     def record_of(self, attribute: str) -> AttributeRecord:
         """Return the record of an attribute, an empty one if there is none."""
         return self.attributes.get(attribute, AttributeRecord())
 
-    def of_queue(self, created_at: datetime | None) -> CaseStoreView:
+    def restrict_to_queue(self, created_at: datetime | None) -> CaseStoreView:
         """Return what is known about the queue made then, not about another of the same name."""
-        records = {name: record.of_queue(created_at) for name, record in self.attributes.items()}
+        records = {
+            name: record.restrict_to_queue(created_at) for name, record in self.attributes.items()
+        }
         return structs.replace(self, attributes=records)
 
-    def with_what_calls_said(self, facts: Facts, evidence: Evidence) -> Facts:
+    def add_facts_of_calls(self, facts: Facts, evidence: Evidence) -> Facts:
         """Return the facts with what only failed calls and the case store know.
 
         The failed calls know the callers, the policies that refused them, and the visibility
@@ -90,7 +92,7 @@ class CaseStoreView(Struct, frozen=True):
         visibility = SetVisibilityTimeout.attribute
         persons_timeout: int | None = None
         if visibility in self.attributes and visibility in facts.attributes:
-            record = self.record_of(visibility).of_queue(facts.created_at)
+            record = self.record_of(visibility).restrict_to_queue(facts.created_at)
             persons_timeout = int(record.person_value_behind(facts.attributes[visibility]))
         return replace(
             facts,
@@ -101,27 +103,27 @@ class CaseStoreView(Struct, frozen=True):
             refused_by=evidence.refused_by(),
         )
 
-    def last_written(self, steps: Iterable[AttributeStep]) -> tuple[AttributeStep, ...]:
+    def steps_to_last_written(self, steps: Iterable[AttributeStep]) -> tuple[AttributeStep, ...]:
         """Return the steps, but to the values that Mendq wrote last, if it wrote any."""
-        return tuple(self._to_last_written(step) for step in steps)
+        return tuple(self._step_to_last_written(step) for step in steps)
 
-    def _to_last_written(self, step: AttributeStep) -> AttributeStep:
+    def _step_to_last_written(self, step: AttributeStep) -> AttributeStep:
         written = self.record_of(step.attribute).last_written
         if written is None:
             return step
         value_type = type(step.after)
         return replace(step, after=value_type(written))
 
-    def overridden(self, case: Case, now: datetime) -> dict[str, AttributeRecord]:
+    def records_if_overridden(self, case: Case, now: datetime) -> dict[str, AttributeRecord]:
         """Return the records of an overridden case: a person's value, left alone for a week."""
         until = now + timedelta(days=SILENT_DAYS)
         return self._records(case, overridden_until=until, person_value=None)
 
-    def says_the_silence(self, case: Case) -> dict[str, AttributeRecord]:
+    def records_after_reminder(self, case: Case) -> dict[str, AttributeRecord]:
         """Return the records after people know that the symptom shows again since a rollback."""
         return self._records(case, owes_a_notification=False)
 
-    def freed(self, intent: Case) -> CaseStoreView:
+    def without_claim(self, intent: Case) -> CaseStoreView:
         """Return the view without the claim that was taken for this case."""
         free = self._records(intent, claim_owner=None, claim_until=None, intent=None)
         return structs.replace(self, attributes={**self.attributes, **free})
@@ -136,7 +138,7 @@ class CaseStoreView(Struct, frozen=True):
 
         A rollback keeps a queue that Mendq made. A person who attaches it again overrules nobody.
         """
-        known = self.of_queue(created_at)
+        known = self.restrict_to_queue(created_at)
         records: dict[str, AttributeRecord] = {}
         if case.is_rollback:
             for name, record in known.attributes.items():
@@ -164,6 +166,6 @@ class CaseStoreView(Struct, frozen=True):
                 return record.intent
         return None
 
-    def held_by_another(self, owner: str, now: datetime) -> bool:
+    def is_held_by_another(self, owner: str, now: datetime) -> bool:
         """Return True if another invocation's claim on one of the attributes has not ended."""
-        return any(record.held_by_another(owner, now) for record in self.attributes.values())
+        return any(record.is_held_by_another(owner, now) for record in self.attributes.values())

@@ -147,9 +147,9 @@ def _follow_up_case(
     attributes = symptom.attributes if symptom else ()
     view = context.case_store.look(listed.queue_arn, listed.symptom, attributes)
     announcement = context.notifier.send_left_unsent(
-        listed.queue_arn, listed.symptom, view.page, view.case
+        listed.queue_arn, listed.symptom, view.notification, view.case
     )
-    if view.held_by_another(context.owner, context.claims_now):
+    if view.is_held_by_another(context.owner, context.claims_now):
         return
     if view.intent is not None:
         settled = settle_any_claim(view, view.intent, symptom, context)
@@ -210,7 +210,7 @@ def _record_move(moved: Case, due: DueCase) -> Case:
         due.symptom,
         _read_facts(due) if severity else Facts(due.case.queue_arn, {}, {}),
         severity,
-        changes=due.view.overridden(moved, moved.at) if is_overridden else {},
+        changes=due.view.records_if_overridden(moved, moved.at) if is_overridden else {},
     )
     return record_transition(moved, due.view, notification, due.context)
 
@@ -281,6 +281,6 @@ def _file_or_postpone(key: Key, context: CaseContext, result: FollowUpResult) ->
             file_transition(transition, key, context)
     except Exception as error:  # noqa: BLE001 - kept whole for the handler, which logs it
         result.errors[f"filing {key['pk']['S']}"] = error
-        context.open_cases.file_later(key, context.now + TRY_AGAIN)
+        context.open_cases.postpone_filing(key, context.now + TRY_AGAIN)
         return error
     return None

@@ -249,7 +249,7 @@ def _store_evidence(evidence: Evidence, situation: Situation, run: FixContext) -
     stored = set(situation.view.evidence.sightings)
     if situation.is_found or wanted == stored:
         return evidence
-    kept = run.case_store.remember(
+    kept = run.case_store.store_evidence(
         situation.facts.queue_arn,
         situation.symptom.name,
         add=sorted(wanted - stored),

@@ -239,7 +239,7 @@ def _check_claim(asked: AskedCase, context: CaseContext) -> Refusal | None:
     """
     view = asked.view
     unsettled = view.intent is not None and asked.symptom is not None
-    if unsettled or view.held_by_another(context.owner, context.now):
+    if unsettled or view.is_held_by_another(context.owner, context.now):
         reason = "a run is at work on this queue, or died there; ask again in two minutes"
         return Retry("claimed", reason)
     if view.case is None or view.case.transition != asked.newest.transition:

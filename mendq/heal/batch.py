@@ -382,7 +382,7 @@ def _heal_alike(
         }
         queue_arns = [group.queue_arn for group in situations if group not in changed]
         known = next(iter(situations.values())).view.spread
-        spread = run.case_store.spread_to(queue_arns, word, run.now, known)
+        spread = run.case_store.note_spread(queue_arns, word, run.now, known)
     for group, situation in read_situations.items():
         heal = partial(_heal_one, situation, spread, run)
         outcome = _attempt(heal, group, batch, run)

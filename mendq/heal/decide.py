@@ -411,14 +411,14 @@ def _reject(situation: Situation, refusal: Refusal, ground: Ground, steps: Steps
     if refusal.case_state is None:
         return Decline(refusal)
     if refusal.case_state is State.OVERRIDDEN:
-        steps = situation.records.last_written(steps)
+        steps = situation.records.steps_to_last_written(steps)
     case = _open_case(situation, refusal.case_state, refusal.reason, steps, refusal.code)
     if is_repeat(situation, case):
         return Decline(refusal)
     severity = _severity_by_ground(situation, case, ground)
     notification = _make_notification(situation, case, refusal, severity)
     if case.state is not State.OVERRIDDEN and case.code == "overridden" and severity:
-        changes = situation.records.says_the_silence(case)
+        changes = situation.records.records_after_reminder(case)
         notification = structs.replace(notification, changes=changes)
     return RecordTransition(case, notification, refusal)
 
@@ -549,7 +549,7 @@ def _make_notification(
 ) -> Notification:
     """Return what people hear besides the case. An overridden attribute is left alone from now."""
     is_overridden = case.state is State.OVERRIDDEN
-    changes = situation.records.overridden(case, situation.now) if is_overridden else {}
+    changes = situation.records.records_if_overridden(case, situation.now) if is_overridden else {}
     return Notification(
         situation.symptom, situation.facts, severity, refusal.next_command, changes=changes
     )

@@ -130,9 +130,9 @@ def _gather_history(group: Group, run: FixContext, *, alone: bool) -> Situation 
     word = mass_symptom_key(symptom.name, tags or {}) if alone else ""
     view: CaseStoreView | Outcome
     view = run.case_store.look(queue_arn, symptom.name, symptom.attributes, word)
-    if view.page is not None:
+    if view.notification is not None:
         with suppress(NotificationNotSent):  # a queue is fixed even if people cannot be notified
-            run.notifier.send_left_unsent(queue_arn, symptom.name, view.page, view.case)
+            run.notifier.send_left_unsent(queue_arn, symptom.name, view.notification, view.case)
     view = recover(view, symptom, run)
     if isinstance(view, Outcome):
         return view
@@ -174,7 +174,7 @@ def _read_tags(group: Group, run: FixContext) -> Mapping[str, str] | None:
 
 def _was_seen(queue_arn: str, run: FixContext) -> bool:
     """Return True if a scan or a case knows the queue. Anyone can make up a queue's name."""
-    return bool(run.baselines.of(queue_arn) or run.open_cases.newest_about([queue_arn]))
+    return bool(run.baselines.of(queue_arn) or run.open_cases.list_newest_cases([queue_arn]))
 
 
 def _take_measuring_turn(queue_arn: str, run: FixContext) -> bool:
@@ -310,9 +310,9 @@ def make_reader(run: FixContext) -> FactsReader:
         run.clients,
         run.now,
         run.settings.timing,
-        run.open_cases.open_about,
+        run.open_cases.list_open_symptoms,
         noted_moves=lambda: run.stored(SeenMoves).into(run.now),
-        newest_about=run.open_cases.newest_about,
+        list_newest_cases=run.open_cases.list_newest_cases,
         consent=run.settings.consent,
     )
 
@@ -355,7 +355,7 @@ def add_facts(situation: Situation, run: FixContext) -> Situation:
         if not symptom.notifies_anyway:
             raise
         facts = situation.facts
-    facts = situation.view.with_what_calls_said(facts, situation.evidence_in_question)
+    facts = situation.view.add_facts_of_calls(facts, situation.evidence_in_question)
     situation = structs.replace(situation, facts=facts)
     if not situation.has_current_evidence:
         return _note_excusing_change(situation, run)
@@ -402,7 +402,7 @@ def _may_have_own_change(situation: Situation) -> bool:
 
 
 def _find_own_change(symptom: str, facts: Facts, run: FixContext) -> OwnChange | None:
-    newest = run.open_cases.newest_about(_list_queues_around(facts))
+    newest = run.open_cases.list_newest_cases(_list_queues_around(facts))
     suspected = [case for case in newest if may_be_behind(case, symptom, facts)]
     histories = [run.open_cases.transitions(case.case_id) for case in suspected]
     return change_behind(symptom, facts, histories, run.now, run.settings.timing)

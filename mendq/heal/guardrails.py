@@ -54,7 +54,7 @@ def case_already_open(situation: Situation) -> Refusal | None:
 
 def claimed_by_another(situation: Situation) -> Refusal | None:
     """Leave the queue to the run that holds a claim on one of its attributes."""
-    if situation.view.held_by_another(situation.owner, situation.now):
+    if situation.view.is_held_by_another(situation.owner, situation.now):
         return Retry("claimed", "another run is at work on it")
     return None
 

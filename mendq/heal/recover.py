@@ -54,10 +54,10 @@ def recover(view: CaseStoreView, symptom: Symptom, run: FixContext) -> CaseStore
         The view without the claim, or the outcome if the claimed write reached the queue. The claim
         may belong to another symptom's case, which holds the same attributes.
     """
-    if view.intent is None or view.held_by_another(run.owner, run.now):
+    if view.intent is None or view.is_held_by_another(run.owner, run.now):
         return view
     settled = settle_any_claim(view, view.intent, symptom, run)
-    return view.freed(view.intent) if settled == Outcome() else settled
+    return view.without_claim(view.intent) if settled == Outcome() else settled
 
 
 def settle_claim(
@@ -81,7 +81,7 @@ def settle_claim(
     owner = claim.record.claim_owner or context.owner
     if not facts.exists or claim.cannot_have_landed():
         context.case_store.release(intent, owner, view)
-        return view.freed(intent)
+        return view.without_claim(intent)
     case = replace(intent.place_after(view.case), at=claim.written_at(context.now))
     changes, severity = claim.records_after(), None
     if not claim.has_landed():
@@ -171,7 +171,7 @@ class LeftClaim(Struct, frozen=True):
         """Return the records after the write. A rollback that may have failed forgets nothing."""
         if not self.intent.is_rollback or self.has_landed():
             return self.view.records_after(self.intent, self.facts.created_at)
-        view = self.view.of_queue(self.facts.created_at)
+        view = self.view.restrict_to_queue(self.facts.created_at)
         attributes = [step["attribute"] for step in self.intent.steps]
         return {attribute: view.record_of(attribute) for attribute in attributes}
 

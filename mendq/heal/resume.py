@@ -118,7 +118,7 @@ def _add_facts(situation: Situation, case: Case, run: FixContext) -> Situation:
     if case.state is State.APPROVED and "refused_by" in case.evidence:
         facts = add_refusals(facts, case.evidence)
     else:
-        facts = view.with_what_calls_said(facts, view.failures)
+        facts = view.add_facts_of_calls(facts, view.failures)
     return structs.replace(situation, facts=facts, is_read=True)
 
 
@@ -130,5 +130,5 @@ def _count_queues(situation: Situation, run: FixContext) -> Situation:
     """
     facts = situation.facts
     symptom_word = mass_symptom_key(situation.symptom.name, facts.tags)
-    spread = run.case_store.spread_to([facts.queue_arn], symptom_word, run.now)
+    spread = run.case_store.note_spread([facts.queue_arn], symptom_word, run.now)
     return add_reach(situation, spread, run)

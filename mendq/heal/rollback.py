@@ -103,7 +103,7 @@ class _Asked(AskedCase, frozen=True):
     def _in_other_hands(self) -> Refusal | None:
         """Refuse if another run or case holds the queue. If a dead run left a claim, settle it."""
         other, context = self.view.case, self.context
-        if self.view.held_by_another(context.owner, context.now):
+        if self.view.is_held_by_another(context.owner, context.now):
             reason = "another run is at work on this queue; ask again in two minutes"
             return Retry("claimed", reason)
         if other is not None and other.transition != self.newest.transition:

@@ -82,7 +82,9 @@ class Situation(Struct, frozen=True):
     @property
     def records(self) -> CaseStoreView:
         """The case store's view of this queue, without records of an earlier queue of that name."""
-        return self.view.of_queue(self.facts.created_at) if self.facts.exists else self.view
+        return (
+            self.view.restrict_to_queue(self.facts.created_at) if self.facts.exists else self.view
+        )
 
     @property
     def is_found(self) -> bool:

@@ -118,7 +118,7 @@ def undos(
         view: The case store's view. It shows if a later write of Mendq was overruled: then the
             value is a person's, even if the case wrote the same one.
     """
-    now_known = view.of_queue(facts.created_at)
+    now_known = view.restrict_to_queue(facts.created_at)
     plans = [_undo(write, snapshots.get(write.first.n), facts) for write in written]
     return tuple(_unless_overruled(undo, now_known) for undo in plans)
 

@@ -94,7 +94,7 @@ class NotificationRecord(Struct, frozen=True):
     team: str = ""
 
     @classmethod
-    def after(  # noqa: PLR0913 - each is one column of the record
+    def create(  # noqa: PLR0913 - each is one column of the record
         cls,
         last: NotificationRecord | None,
         news: str,
@@ -123,14 +123,14 @@ class NotificationRecord(Struct, frozen=True):
             since=at,
         )
 
-    def sent(self) -> NotificationRecord:
+    def mark_sent(self) -> NotificationRecord:
         """Return the record after people got the notification: its news counts as announced."""
         announced = dict(self.announced)
         if self.news:
             announced[self.news] = self.at
         return NotificationRecord(self.at, self.urgent, announced)
 
-    def dropped(self) -> NotificationRecord:
+    def mark_dropped(self) -> NotificationRecord:
         """Return the record after the notification was dropped: its news was never announced."""
         return NotificationRecord(self.at, self.urgent, self.announced)
 

@@ -166,7 +166,7 @@ def find_replaced_queue(progress: RedriveProgress, dlq: Facts, source: Facts) ->
 
 def find_returned_cause(progress: RedriveProgress, run: RedriveRun) -> str:
     """Return which case shows that the cause is back at the source. Empty if none does."""
-    for case in run.open_cases.newest_about([progress.source_arn]):
+    for case in run.open_cases.list_newest_cases([progress.source_arn]):
         if case.symptom in CAUSES and still_shows(case):
             return f"case {case.case_id} says that {case.symptom} shows at the source"
     return ""

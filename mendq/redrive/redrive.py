@@ -114,7 +114,7 @@ def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:
         if not is_cancelled:
             return continue_case(request, run)
         return TickOutcome(refusal=Ignore("moved_on", f"case {case_id} sends no messages back"))
-    if view.held_by_another(run.owner, run.now) or view.intent is not None:
+    if view.is_held_by_another(run.owner, run.now) or view.intent is not None:
         return TickOutcome(refusal=Retry("claimed", "another run is at work on this queue"))
     source_arn = find_source_arn(case)
     with store.hold(case.queue_arn, run.owner, run.now) as claimed:

@@ -71,7 +71,7 @@ class RedriveStore(Table, frozen=True):
 
     def claim(self, dlq_arn: str, owner: str, now: datetime) -> RedriveClaim | None:
         """Claim the DLQ for CLAIM_SECONDS. Return None if another run has it."""
-        item = self.changed(
+        item = self.change_and_read(
             redrive_key(dlq_arn),
             _CLAIMED,
             _IS_FREE,

@@ -305,7 +305,7 @@ def _is_mass(
     queue_arns = [finding.queue_arn for finding in announced if finding.symptom == symptom.name]
     if not queue_arns or symptom.is_of_configuration:
         return False
-    spread = context.case_store.spread_to(queue_arns, symptom.name, context.now)
+    spread = context.case_store.note_spread(queue_arns, symptom.name, context.now)
     return why_many(Reach.among(spread, managed), context.settings.limits) is not None
 
 
@@ -399,7 +399,7 @@ def _find_recent_symptoms(queue_arn: str, context: ScanContext) -> set[str]:
     since = context.now - A_QUIET_DAY
     with suppress(CaseStoreUnreadable):
         symptoms: set[str] = set()
-        for case in context.open_cases.newest_about([queue_arn]):
+        for case in context.open_cases.list_newest_cases([queue_arn]):
             ended_lately = case.at > since and case.state is not State.CLOSED
             if case.state not in FINAL or ended_lately:
                 symptoms.add(case.symptom)

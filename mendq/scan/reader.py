@@ -224,7 +224,7 @@ def reader_in(context: StoreContext, consent: Consent, paces: Paces | None = Non
     """The reader of one scan, whoever makes it; what is open is listed once."""
     retained = AskedOnce()
 
-    def open_about(queue_arns: Iterable[str]) -> frozenset[str]:
+    def list_open_symptoms(queue_arns: Iterable[str]) -> frozenset[str]:
         asked, known = frozenset(queue_arns), retained.about("open", context.open_cases.list_open)
         return frozenset(each.symptom for each in known if each.queue_arn in asked)
 
@@ -232,9 +232,9 @@ def reader_in(context: StoreContext, consent: Consent, paces: Paces | None = Non
         context.clients,
         context.now,
         context.settings.timing,
-        open_about,
+        list_open_symptoms,
         noted_moves=lambda: context.stored(SeenMoves).into(context.now),
-        newest_about=context.open_cases.newest_about,
+        list_newest_cases=context.open_cases.list_newest_cases,
         consent=consent,
         has_made=context.stored(MadeDlqs).is_made,
         paces=paces or Paces(),

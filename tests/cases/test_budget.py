@@ -52,9 +52,9 @@ class Sender:
 
     def sends(self, queue: str, *callers: str, heard_of: bool = False) -> bool:
         about, text = case(queue, *callers), NotificationText(f"about {queue}", "body")
-        record = NotificationRecord.after(None, "down", text, urgent=True, at=self.account.now)
+        record = NotificationRecord.create(None, "down", text, urgent=True, at=self.account.now)
         if heard_of:
-            record = structs.replace(record, announced=record.sent().announced)
+            record = structs.replace(record, announced=record.mark_sent().announced)
         notifier = context_of(self.account).notifier
         return notifier.send(about.queue_arn, about.symptom, record, about)
 

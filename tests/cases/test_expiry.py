@@ -101,8 +101,8 @@ def evidence(account: Account) -> None:
     context = context_of(account)
     sighting = Sighting.from_scan(account.now)
     store = context.case_store
-    store.remember(QUEUE, SYMPTOM, add=[sighting], drop=[], now=account.now)
-    store.spread_to([QUEUE], SYMPTOM, account.now)
+    store.store_evidence(QUEUE, SYMPTOM, add=[sighting], drop=[], now=account.now)
+    store.note_spread([QUEUE], SYMPTOM, account.now)
     store.note_change(QUEUE, SYMPTOM, account.now, account.now)
 
 

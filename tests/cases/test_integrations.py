@@ -114,7 +114,7 @@ def test_a_page_left_unsent_reaches_people_although_no_event_is_ever_taken(
 
 def test_no_more_reach_people_in_an_hour_while_no_event_is_taken(account: Account) -> None:
     account.now = account.now.replace(minute=1, second=0)
-    record = NotificationRecord.after(None, "lost", PAGE, urgent=False, at=account.now)
+    record = NotificationRecord.create(None, "lost", PAGE, urgent=False, at=account.now)
     with account.bus(failing=1_000):
         for n in range(NOTIFICATIONS_PER_HOUR + 5):
             with suppress(NotificationNotSent):

@@ -97,12 +97,12 @@ def test_news_that_was_held_back_for_a_day_is_none_any_more(proposing: Account) 
     for _ in range(3):
         proposing.later(hours=7)
         seen = look(proposing, queue)
-        announcement = Announcements(seen.page, proposing.now).decide_stored(seen.case)
+        announcement = Announcements(seen.notification, proposing.now).decide_stored(seen.case)
         assert announcement is Announcement.SEND_STORED
-        assert seen.page is not None
-        assert context_of(proposing).notifier.take(queue, SYMPTOM, seen.page)
+        assert seen.notification is not None
+        assert context_of(proposing).notifier.take(queue, SYMPTOM, seen.notification)
     proposing.later(hours=7)
-    record = look(proposing, queue).page
+    record = look(proposing, queue).notification
     assert record is not None
     notifier = context_of(proposing).notifier
     announcement = notifier.send_left_unsent(queue, SYMPTOM, record, None)

@@ -15,8 +15,8 @@ NOW = datetime(2026, 11, 16, 9, 5, tzinfo=UTC)
 def noted(spread: Spread, now: datetime, *queues: str) -> Spread:
     """As the case store does it: what is outdated goes, what is missing comes."""
     texts = {f"{slot.isoformat()} {queue}" for slot, queue in spread.notes}
-    texts -= set(spread.outdated(now))
-    return Spread.from_texts(texts | set(spread.missing(queues, now)))
+    texts -= set(spread.outdated_notes(now))
+    return Spread.from_texts(texts | set(spread.notes_to_add(queues, now)))
 
 
 def test_what_is_over_an_hour_old_counts_no_more() -> None:
@@ -27,8 +27,8 @@ def test_what_is_over_an_hour_old_counts_no_more() -> None:
 
 def test_the_same_queue_is_noted_once_in_two_slots() -> None:
     spread = noted(Spread(), NOW, "a")
-    assert spread.missing(["a"], NOW + timedelta(minutes=14)) == []
-    assert len(spread.missing(["a"], NOW + timedelta(minutes=15))) == 1
+    assert spread.notes_to_add(["a"], NOW + timedelta(minutes=14)) == []
+    assert len(spread.notes_to_add(["a"], NOW + timedelta(minutes=15))) == 1
 
 
 def test_a_symptom_that_lasts_never_reads_small() -> None:

@@ -22,7 +22,7 @@ PAGE = NotificationText("Mendq: something", "is the matter\n")
 
 def test_taken_and_the_answer_lost_it_is_still_sent(account: Account) -> None:
     """Left unsent by a run that died before it could send it."""
-    record = NotificationRecord.after(None, "lost", PAGE, urgent=True, at=account.now)
+    record = NotificationRecord.create(None, "lost", PAGE, urgent=True, at=account.now)
     assert context_of(account).notifier.put(notification_key("account", "probe"), record, None)
     account.later(minutes=2)
     fault = Fault(account, "answer_lost", 1)
@@ -93,7 +93,7 @@ def test_a_page_sent_slowly_leaves_the_newer_one_to_be_sent(account: Account) ->
 def test_pages_that_could_not_be_sent_take_none_of_the_hours_away(account: Account) -> None:
     at_the_start_of_an_hour(account)
     notifier = context_of(account).notifier
-    record = NotificationRecord.after(None, "down", PAGE, urgent=True, at=account.now)
+    record = NotificationRecord.create(None, "down", PAGE, urgent=True, at=account.now)
     let_through = refusing(account.clients.sns, "Publish")
     for _ in range(NOTIFICATIONS_PER_HOUR + 1):
         with pytest.raises(NotificationNotSent):

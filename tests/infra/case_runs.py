@@ -84,7 +84,7 @@ def page_everybody(noted: Recorded) -> None:
         notifier = context_of(watched).notifier
         for urgent, severity in ((True, "urgent"), (False, "info")):
             page = NotificationText(f"orders: {severity}", "any")
-            record = NotificationRecord.after(None, severity, page, urgent=urgent, at=account.now)
+            record = NotificationRecord.create(None, severity, page, urgent=urgent, at=account.now)
             record = structs.replace(record, team="payments")
             assert notifier.send("orders", severity, record)
             assert len(account.pages(severity)) == 1

@@ -130,7 +130,7 @@ def _one_restored_of_many(account: Account, watched: Account) -> None:
 
 def _many_show(account: Account, symptom: str) -> list[str]:
     many = [account.queue(f"bulk-{n}", tag=None) for n in range(5)]
-    account.run().case_store.spread_to(many, symptom, account.now)
+    account.run().case_store.note_spread(many, symptom, account.now)
     return many
 
 

@@ -42,7 +42,7 @@ NEWS = news_of_transition(PROPOSED, Severity.INFO)
 
 def stored(age: timedelta, key: str = NEWS.key, **over: Any) -> NotificationRecord:
     """A notification that was stored so long ago and not sent."""
-    record = NotificationRecord.after(
+    record = NotificationRecord.create(
         None, key, TEXT, urgent=False, at=NOW - age, about=CASE.transition
     )
     return structs.replace(record, **over)
@@ -50,7 +50,7 @@ def stored(age: timedelta, key: str = NEWS.key, **over: Any) -> NotificationReco
 
 def told(age: timedelta, key: str = NEWS.key) -> NotificationRecord:
     """A notification that people got so long ago."""
-    return stored(age, key).sent()
+    return stored(age, key).mark_sent()
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def told(age: timedelta, key: str = NEWS.key) -> NotificationRecord:
         (told(DAY), Announcement.ANNOUNCE_NOW),
         (told(MOMENT, "other news"), Announcement.ANNOUNCE_NOW),
         (stored(MOMENT), Announcement.ANNOUNCE_NOW),
-        (stored(MOMENT).dropped(), Announcement.ANNOUNCE_NOW),
+        (stored(MOMENT).mark_dropped(), Announcement.ANNOUNCE_NOW),
         (None, Announcement.ANNOUNCE_NOW),
     ],
 )
@@ -113,7 +113,7 @@ def test_two_kinds_of_news_that_alternate_are_each_announced_once_a_day() -> Non
             Announcement.ANNOUNCE_NOW
         ):
             announced.append((key, hour))
-            record = NotificationRecord.after(record, key, TEXT, urgent=False, at=now).sent()
+            record = NotificationRecord.create(record, key, TEXT, urgent=False, at=now).mark_sent()
     assert announced == [("one", 0), ("two", 1), ("one", 24), ("two", 25)]
 
 
@@ -151,7 +151,7 @@ MOVED = replace(CASE, n=CASE.n + 1)
     [
         (None, Announcement.NOTHING_TO_ANNOUNCE),
         (told(LATE), Announcement.NOTHING_TO_ANNOUNCE),
-        (stored(LATE).dropped(), Announcement.NOTHING_TO_ANNOUNCE),
+        (stored(LATE).mark_dropped(), Announcement.NOTHING_TO_ANNOUNCE),
         (stored(timedelta()), Announcement.BEING_SENT),
         (stored(SENDING_TAKES), Announcement.BEING_SENT),
         (stored(SENDING_TAKES, since=NOW - DAY), Announcement.BEING_SENT),
@@ -249,4 +249,4 @@ def test_same_news_is_never_announced_twice_within_a_day(steps: list[tuple[int, 
         if Announcements(record, now).decide_news(news) is Announcement.ANNOUNCE_NOW:
             assert now - announced_at.get(key, now - DAY) >= DAY
             announced_at[key] = now
-            record = NotificationRecord.after(record, key, TEXT, urgent=False, at=now).sent()
+            record = NotificationRecord.create(record, key, TEXT, urgent=False, at=now).mark_sent()

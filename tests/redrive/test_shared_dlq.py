@@ -119,8 +119,8 @@ def test_an_open_case_then_the_mode_then_the_name_decide_who_speaks() -> None:
 
 def test_what_heal_is_told_of_others_is_read_as_it_was_written() -> None:
     finding = Finding(f"{PREFIX}z", "lost", "", others=_arns("abcde"))
-    assert read_references(json.loads(make_request([finding]))) == [finding.named]
-    assert finding.named.more == 2
+    assert read_references(json.loads(make_request([finding]))) == [finding.reference]
+    assert finding.reference.more == 2
 
 
 @given(

@@ -162,7 +162,7 @@ def test_what_many_show_by_measurement_is_a_mass_symptom(scanned: Scanning) -> N
     done = scanned.done(symptoms)
     assert {each.queue_arn for each in done.findings} == set(queues)
     assert len(scanned.named()) == MOST_IN_A_CALL
-    spread = scanned.account.run().case_store.spread_to([], "slow", scanned.account.now)
+    spread = scanned.account.run().case_store.note_spread([], "slow", scanned.account.now)
     assert len(spread) == len(queues), "heal sees how many there are"
 
 

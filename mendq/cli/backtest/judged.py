@@ -102,8 +102,8 @@ class Backtest(Struct, frozen=True):
         try:
             facts = self.configuration.look(incident.queue_arn, symptom.needs)
             word = mass_symptom_key(symptom.name, facts.tags)
-            gone = Spread.from_texts(noted[word].outdated(incident.at))
-            new = Spread.from_texts(noted[word].missing([incident.queue_arn], incident.at))
+            gone = Spread.from_texts(noted[word].outdated_notes(incident.at))
+            new = Spread.from_texts(noted[word].notes_to_add([incident.queue_arn], incident.at))
             noted[word] = Spread(noted[word].notes - gone.notes | new.notes)
             spread = noted[word].queues(incident.at)
             return {mode: self._answer(incident, symptom, facts, mode, spread) for mode in Mode}
@@ -124,7 +124,7 @@ class Backtest(Struct, frozen=True):
             return _left_alone(f"its tag `{MODE_TAG}` is `{OFF}`" if is_off else "a quarantine")
         lowest = theirs if symptom.autonomy is None else min(theirs, symptom.autonomy)
         view = CaseStoreView(attributes={name: AttributeRecord() for name in symptom.attributes})
-        facts, found = view.with_what_calls_said(facts, incident.believed), incident.believed
+        facts, found = view.add_facts_of_calls(facts, incident.believed), incident.believed
         known = symptom, facts, lowest, view, incident.at, "backtest", Owner.HEAL
         situation = Situation(*known, Limits(), Timing(), found, found.sightings)
         decision, _ = gather_and_decide(

@@ -62,7 +62,10 @@ def freeze(
     by, at = call.account.identity, to_text(datetime.now(UTC))
     call.out.say(f"every change by Mendq in {call.account.account_id} {call.account.region} stops")
     confirm(f"Freeze ({reason})?", yes=yes)
-    holds = table.changed(freeze_key(), f"ADD {FREEZES} :one", one=[f"{at} {by} {reason}"]) or {}
+    holds = (
+        table.change_and_read(freeze_key(), f"ADD {FREEZES} :one", one=[f"{at} {by} {reason}"])
+        or {}
+    )
     call.out.print_json({"frozen": True, "reason": reason, "by": by, "at": at})
     for each in read_freezes(holds):
         call.out.say(str(each))

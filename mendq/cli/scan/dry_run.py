@@ -286,9 +286,9 @@ class DryRun(Struct, frozen=True, dict=True):
         facts = self._facts(queue_arn, symptom)
         if facts is None:
             return WouldDo("cannot say", why=TOO_DEAR)
-        group = Group(queue_arn, symptom, is_found=True, shared=finding.named)
+        group = Group(queue_arn, symptom, is_found=True, shared=finding.reference)
         view = run.case_store.look(queue_arn, symptom.name, symptom.attributes)
-        if view.intent is not None and not view.held_by_another(run.owner, run.now):
+        if view.intent is not None and not view.is_held_by_another(run.owner, run.now):
             return WouldDo("first ends what a run that died has begun", why=view.intent.case_id)
         situation = make_managed_situation(group, run, facts.tags, view)
         if not isinstance(situation, Outcome):
@@ -314,7 +314,7 @@ class DryRun(Struct, frozen=True, dict=True):
         if _is_paced(symptom.name):
             return frozenset()
         word = mass_symptom_key(symptom.name, tags)
-        return self._run.case_store.spread_to(shown.get(word, ()), word, self.now)
+        return self._run.case_store.note_spread(shown.get(word, ()), word, self.now)
 
     def _facts(self, queue_arn: str, symptom: Symptom) -> Facts | None:
         """As heal gathers them, from what the scan was answered; None where they cost too much."""

@@ -152,9 +152,9 @@ class RegionScan(DryRun, frozen=True, dict=True):
             self._looking,
             self.now,
             self._timing,
-            open_about=lambda _: frozenset(),
+            list_open_symptoms=lambda _: frozenset(),
             noted_moves=frozenset,
-            newest_about=lambda _: (),
+            list_newest_cases=lambda _: (),
             consent=_ToLookAt(queues=(EVERYTHING,)),
         )
 

@@ -64,7 +64,7 @@ def test_what_many_show_is_not_this_queue_s(operator: Operator) -> None:
     (failing,) = _failing(operator, "orders")
     assert _said(operator, failing, "consumer_failing")[0] == "pages"
     others = [operator.aws.queue(f"other-{n}", "heal") for n in range(3)]
-    operator.aws.run().case_store.spread_to(others, "consumer_failing", datetime.now(UTC))
+    operator.aws.run().case_store.note_spread(others, "consumer_failing", datetime.now(UTC))
     would, why = _said(operator, failing, "consumer_failing")
     assert would == "would be refused: mass_symptom"
     assert why.startswith("4 of 4 managed queues")
