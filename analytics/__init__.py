@@ -1,3 +1,4 @@
-"""The nightly job: trail files and cases in, incidents out; job.py and storage/ alone touch
-files.
+"""The nightly job: it turns trail files and cases into tables of incidents and a weekly summary.
+
+Only `storage.py`, and Spark through it, opens files. `job.py` is the command.
 """

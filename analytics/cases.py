@@ -1,305 +1,398 @@
-"""Cases out of the case bucket's transitions: what became of each, for incidents and weeks."""
+"""Read cases from the case bucket, and tell how each one went.
+
+Mendq stores each transition of a case as one JSON file: `dt=YYYY-MM-DD/CASE_ID-N.json`.
+`load_case_files` reads these files and groups them into a `CaseTimeline` for each case. The nightly
+tables take an incident's outcome from it, and the weekly summary takes what people must do.
+"""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import cached_property
-from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
-from analytics.days import Days, microseconds
+from analytics.days import Days, to_microseconds
 from analytics.storage import Storage
 from mendq.model.case import FINAL, Case, State
 from mendq.model.lifecycle import GONE, UNMANAGED
 
-# Cases older than this say nothing about an incident any more.
+# A case that began more than this number of days before an incident cannot explain it.
 MEMORY_DAYS = 7
 WEEK_MICROSECONDS = MEMORY_DAYS * 86_400 * 1_000_000
-# A change that stands is said again each week for so long: nothing tells what a template says.
-STANDING_DAYS = 91
+# The weekly summary covers the cases of the last 13 weeks. For that long it repeats each value that
+# Mendq set, because it cannot see if a template has the value by now.
+QUARTER_DAYS = 91
+# Limits on content that another account may have written.
 MAXIMUM_BYTES = 1_000_000
-MOST_NAME = 200
-MOST_COUNTED = 10**12
-MOST_TEXT = 1_000
+MAXIMUM_NAME_CHARACTERS = 200
+MAXIMUM_COUNT = 10**12
+MAXIMUM_TEXT_CHARACTERS = 1_000
 
-NOT_SEEN = "not_seen"
+# Outcomes of incidents. docs/incidents.md explains all of them.
+NOT_SEEN = "not_seen"  # no case
 HEALED = "healed"
-# Healed, after a person had approved it.
-APPROVED = "approved"
+APPROVED = "approved"  # healed after a person approved the change
 APPLIED = "applied"
-# The report's words for them are these too.
 FIXED = frozenset({HEALED, APPROVED})
 
-_STANDING = frozenset({State.CLOSED, State.WATCHING, State.VERIFIED})
-# Closed, and not because the symptom stayed away.
-_ENDED_UNSEEN = frozenset({GONE, UNMANAGED})
-_CHANGED = frozenset({State.APPLIED, State.UNVERIFIED})
-_SAME_WORD = frozenset(State) - _STANDING - _CHANGED - {State.APPROVED}
-_WORDS = {
-    **{each: str(each) for each in _SAME_WORD},
-    **dict.fromkeys(_CHANGED, APPLIED),
-    # What waits to be carried out has changed nothing yet: it is still a proposal.
+# In these states the symptom stayed away, unless the case ended for one of the next two reasons.
+_GOOD_STATES = frozenset({State.CLOSED, State.WATCHING, State.VERIFIED})
+# Reasons of cases that were closed because Mendq could not watch the queue any more.
+_UNWATCHED_ENDS = frozenset({GONE, UNMANAGED})
+_CHANGED_STATES = frozenset({State.APPLIED, State.UNVERIFIED})
+# The states whose name is also the outcome.
+_SAME_WORD_STATES = frozenset(State) - _GOOD_STATES - _CHANGED_STATES - {State.APPROVED}
+_OUTCOME_OF_STATE = {
+    **{state: str(state) for state in _SAME_WORD_STATES},
+    **dict.fromkeys(_CHANGED_STATES, APPLIED),
+    # An approved change that is not carried out yet has changed nothing: it is still a proposal.
     State.APPROVED: str(State.PROPOSED),
 }
 
-
-# As the case bucket holds it.
+# A transition in the case bucket has the fields of a case.
 Transition = Case
 
 
 def read_transition(content: bytes) -> Transition | None:
-    """None where `content` is no transition of ours; nothing is raised."""
+    """Return the transition in a file of the case bucket.
+
+    Return None if the content is too large or not a transition. Never raises.
+    """
     if len(content) > MAXIMUM_BYTES:
         return None
     try:
         document = json.loads(content)
         case = Transition.from_document(document)
-        _evidence(case)
-        microseconds(_aware(case.at))
+        _evidence_span(case)
+        to_microseconds(_to_utc(case.at))
         _require_text(case)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError):
         return None
     return case
 
 
-def _evidence(case: Case) -> tuple[int, int]:
-    """The times of its first and last failed call, in microseconds since 1970."""
-    times = (datetime.fromisoformat(case.evidence[name]) for name in ("first_at", "last_at"))
-    first, last = (microseconds(_aware(moment)) for moment in times)
-    return first, last
+def _evidence_span(case: Case) -> tuple[int, int]:
+    """Return the times of a case's first and last failed call, in microseconds since 1970.
+
+    Raises an exception that `read_transition` catches if the evidence is broken.
+    """
+    first = datetime.fromisoformat(case.evidence["first_at"])
+    last = datetime.fromisoformat(case.evidence["last_at"])
+    return to_microseconds(_to_utc(first)), to_microseconds(_to_utc(last))
 
 
-def _aware(moment: datetime) -> datetime:
+def _to_utc(moment: datetime) -> datetime:
+    """Return a time in UTC. Raise ValueError if it has no time zone."""
     if moment.tzinfo is None:
-        raise ValueError(f"{moment} does not say where its clock hangs")
+        raise ValueError(f"{moment} has no time zone")
     return moment.astimezone(UTC)
 
 
 def _require_text(case: Case) -> None:
-    """Spark's rows hold the names, and no half of a character; the reason is compared alone."""
-    for each in (case.case_id, case.queue_arn, case.symptom):
-        each.encode()
+    """Raise if a name cannot be written as UTF-8, which Spark needs, or the reason is not a str."""
+    for name in (case.case_id, case.queue_arn, case.symptom):
+        name.encode()
     if not isinstance(case.reason, str):
-        raise TypeError(f"{case.reason!r} is no text")
+        raise TypeError(f"{case.reason!r} is not a text")
 
 
 @dataclass(frozen=True)
-class Life:
-    """A case's transitions, in order; a case older than what was read lacks its first ones."""
+class CaseTimeline:
+    """All transitions of one case that were read, in order. There is at least one.
+
+    The first ones are missing if the case is older than the files that were read.
+    """
 
     transitions: tuple[Transition, ...]
 
     @classmethod
-    def of(cls, transitions: Iterable[Transition]) -> Life:
-        """By n; the later of two that claim the same."""
-        by_age = sorted(transitions, key=lambda each: (each.n, each.at))
-        return cls(tuple({each.n: each for each in by_age}.values()))
+    def from_transitions(cls, transitions: Iterable[Transition]) -> CaseTimeline:
+        """Return the timeline of one case's transitions, which may come in any order.
+
+        If two transitions have the same number, the one with the later time is used.
+        """
+        by_age = sorted(transitions, key=lambda transition: (transition.n, transition.at))
+        by_number = {transition.n: transition for transition in by_age}
+        return cls(tuple(by_number.values()))
 
     @property
     def newest(self) -> Transition:
+        """The last transition, which has the case's present state."""
         return self.transitions[-1]
 
     @property
-    def last_said(self) -> Transition:
-        """The newest, or what was verified where since then it was only watched."""
+    def shown_transition(self) -> Transition:
+        """The transition whose reason the report shows.
+
+        It is the newest one. But if a verified fix was only watched since then, it is the
+        verification, because that one names what was fixed.
+        """
         newest = self.newest
-        verified = [each for each in self.transitions if each.state is State.VERIFIED]
         was_watched = State.WATCHING in (newest.state, newest.came_from)
-        is_well = newest.state in _STANDING and newest.reason not in _ENDED_UNSEEN
-        return verified[-1] if verified and was_watched and is_well else newest
+        is_good = newest.state in _GOOD_STATES and newest.reason not in _UNWATCHED_ENDS
+        if was_watched and is_good:
+            for transition in reversed(self.transitions):
+                if transition.state is State.VERIFIED:
+                    return transition
+        return newest
 
     @cached_property
-    def begins(self) -> int:
-        """When the first transition that was read happened, in microseconds since 1970."""
-        return microseconds(self.transitions[0].at)
+    def begin_microseconds(self) -> int:
+        """Time of the first transition that was read, in microseconds since 1970."""
+        return to_microseconds(self.transitions[0].at)
 
     @cached_property
-    def evidence(self) -> list[tuple[int, int]]:
-        """What each transition stood on: first and last failed call, in microseconds."""
-        return [_evidence(each) for each in self.transitions]
+    def evidence_spans(self) -> list[tuple[int, int]]:
+        """First and last failed call of each transition's evidence, in microseconds since 1970."""
+        return [_evidence_span(transition) for transition in self.transitions]
 
     @cached_property
     def outcome(self) -> str:
-        """Its word (docs/incidents.md): the newest transition's, unless what it did stands."""
+        """The outcome of the case's incidents, in the words of docs/incidents.md.
+
+        It follows from the newest state. If the fix held, it is `healed` or `approved`. But if
+        people were notified and nobody approved the change, a person may have fixed the queue. Then
+        it is the last state that has an outcome of its own, or else `escalated`.
+        """
         newest = self.newest
-        # Nobody listened any more: it is as it was then; what had been verified was healed.
-        is_left = newest.state in _STANDING and newest.reason in _ENDED_UNSEEN
-        state = newest.came_from if is_left else newest.state
-        if state in _WORDS:
-            return _WORDS[state]
-        # What opens as approved, settings let through, and nobody was asked.
-        if any(each.state is State.APPROVED and each.n > 1 for each in self.transitions):
+        # If Mendq stopped watching the queue, the state before says how the case went.
+        is_unwatched = newest.state in _GOOD_STATES and newest.reason in _UNWATCHED_ENDS
+        state = newest.came_from if is_unwatched else newest.state
+        if state in _OUTCOME_OF_STATE:
+            return _OUTCOME_OF_STATE[state]
+        # A case that opens in the state `approved` was approved by the settings, not by a person.
+        if any(case.state is State.APPROVED and case.n > 1 for case in self.transitions):
             return APPROVED
         if not self.is_notified:
             return HEALED
-        # Not without a page: a person may have closed it, so healing is not claimed.
-        words = [str(each.state) for each in self.transitions if each.state in _SAME_WORD]
-        return words[-1] if words else str(State.ESCALATED)
+        for transition in reversed(self.transitions):
+            if transition.state in _SAME_WORD_STATES:
+                return str(transition.state)
+        return str(State.ESCALATED)
 
     @property
     def seconds_to_heal(self) -> float | None:
-        """From the first failed call to the first time that the fix was seen to hold.
+        """Seconds from the first failed call to the first verification of the fix.
 
-        None as well where a case contradicts itself: nothing is fixed before it fails.
+        None if no fix was verified, or if the case contradicts itself: the verification is before
+        the failed call.
         """
-        verified = next((each for each in self.transitions if each.state is State.VERIFIED), None)
-        if verified is None:
-            return None
-        seconds = (microseconds(verified.at) - _evidence(verified)[0]) / 1_000_000
-        return seconds if seconds >= 0 else None
+        for transition in self.transitions:
+            if transition.state is State.VERIFIED:
+                first_failure, _ = _evidence_span(transition)
+                seconds = (to_microseconds(transition.at) - first_failure) / 1_000_000
+                return seconds if seconds >= 0 else None
+        return None
 
     @property
     def opening(self) -> Transition | None:
-        """None where it was opened before what was read."""
+        """The transition that opened the case. None if it was not read."""
         return self.transitions[0] if self.transitions[0].n == 1 else None
 
     @property
     def opened_at(self) -> datetime:
-        """Where the opening was not read, the first thing that speaks for it."""
+        """Time when the case opened. If it is unknown, the first failed call in its evidence."""
         if self.opening:
             return self.opening.at
         return datetime.fromisoformat(self.transitions[0].evidence["first_at"]).astimezone(UTC)
 
     @property
-    def since(self) -> datetime:
-        """When it came into its state, however often it said so since."""
-        before = takewhile(lambda each: each.state is self.newest.state, self.transitions[::-1])
-        return [each.at for each in before][-1]
+    def in_state_since(self) -> datetime:
+        """Time when the case came into its present state. Repeats of the state do not change it."""
+        since = self.newest.at
+        for transition in reversed(self.transitions):
+            if transition.state is not self.newest.state:
+                break
+            since = transition.at
+        return since
 
     @cached_property
     def ended_at(self) -> datetime | None:
-        """When it ended: from then on new failures open another; None where it goes on.
+        """Time when the case ended, or None if it has not. After it, new failures open a new case.
 
-        What is rolled back once it was closed had ended when it was closed.
+        A case that was closed and later rolled back ended when it was closed.
         """
         ended: datetime | None = None
-        for each in self.transitions:
-            ended = (ended or each.at) if each.state in FINAL else None
+        for transition in self.transitions:
+            if transition.state not in FINAL:
+                ended = None
+            elif ended is None:
+                ended = transition.at
         return ended
 
     @property
-    def is_scanned(self) -> bool:
-        """Whether no failed call opened it."""
+    def is_opened_without_calls(self) -> bool:
+        """True if the first transition that was read has no failed calls as evidence."""
         failed_calls = self.transitions[0].evidence.get("failed_calls")
         return failed_calls == 0 and not isinstance(failed_calls, bool)
 
     @property
+    def is_opened_by_scan(self) -> bool:
+        """True if a scan opened the case. False if the opening was not read."""
+        return self.opening is not None and self.is_opened_without_calls
+
+    @property
     def is_notified(self) -> bool:
-        return any(each.notified is True for each in self.transitions)
+        """True if people were ever notified about the case."""
+        return any(transition.notified is True for transition in self.transitions)
 
     @property
     def is_urgent(self) -> bool:
-        return any(each.urgent is True for each in self.transitions)
+        """True if a notification about the case was ever urgent."""
+        return any(transition.urgent is True for transition in self.transitions)
 
     def overlaps(self, first: int, last: int) -> bool:
-        """Whether its evidence does, in microseconds since 1970."""
-        return any(since <= last and until >= first for since, until in self.evidence)
-
-    @property
-    def is_opened_by_scan(self) -> bool:
-        return self.opening is not None and self.is_scanned
+        """Return True if evidence of the case overlaps a span, in microseconds since 1970."""
+        return any(since <= last and until >= first for since, until in self.evidence_spans)
 
     @cached_property
-    def near_evidence(self) -> list[tuple[int, int]]:
-        """Its evidence of a week around its opening."""
-        earliest, latest = self.begins - WEEK_MICROSECONDS, self.begins + WEEK_MICROSECONDS
-        near = [(max(since, earliest), min(until, latest)) for since, until in self.evidence]
-        return [(since, until) for since, until in near if since <= until]
+    def evidence_near_opening(self) -> list[tuple[int, int]]:
+        """The parts of `evidence_spans` that are at most a week before or after the opening."""
+        earliest = self.begin_microseconds - WEEK_MICROSECONDS
+        latest = self.begin_microseconds + WEEK_MICROSECONDS
+        near: list[tuple[int, int]] = []
+        for first, last in self.evidence_spans:
+            since = max(first, earliest)
+            until = min(last, latest)
+            if since <= until:
+                near.append((since, until))
+        return near
 
-    def pages(self, days: Days) -> list[Transition]:
-        """The transitions of `days` that paged somebody."""
-        return [each for each in self.within(days) if each.notified is True]
+    def list_notifications(self, days: Days) -> list[Transition]:
+        """Return the transitions on these days that notified people, the oldest first."""
+        transitions = self.list_transitions(days)
+        return [transition for transition in transitions if transition.notified is True]
 
-    def within(self, days: Days) -> Iterator[Transition]:
-        return (each for each in self.transitions if is_within(each.at, days))
+    def list_transitions(self, days: Days) -> list[Transition]:
+        """Return the transitions on these days, the oldest first."""
+        return [transition for transition in self.transitions if is_within(transition.at, days)]
 
 
-def lives(transitions: Iterable[Transition]) -> list[Life]:
-    """One per case, by its id."""
-    found = defaultdict[str, list[Transition]](list)
-    for each in transitions:
-        found[each.case_id].append(each)
-    return [Life.of(found[case_id]) for case_id in sorted(found)]
+def group_by_case(transitions: Iterable[Transition]) -> list[CaseTimeline]:
+    """Return a timeline for each case, sorted by case id."""
+    by_case = defaultdict[str, list[Transition]](list)
+    for transition in transitions:
+        by_case[transition.case_id].append(transition)
+    return [CaseTimeline.from_transitions(by_case[case_id]) for case_id in sorted(by_case)]
 
 
 class Step(NamedTuple):
-    """One change as a transition holds it."""
+    """One change of one queue attribute, with the values before and after it."""
 
     attribute: str
     before: str
     after: str
 
 
-def steps_of(case: Case) -> list[Step]:
-    """Its steps, without what is none: a file in the bucket may hold anything."""
-    documents = [each for each in case.steps if isinstance(each, Mapping)]
-    read = [Step._make(each.get(name) for name in Step._fields) for each in documents]
-    return [step for step in read if all(isinstance(each, str) for each in step)]
+def read_steps(case: Case) -> list[Step]:
+    """Return the steps of a case's plan. Broken ones are left out: the file may hold anything."""
+    steps: list[Step] = []
+    for document in case.steps:
+        if not isinstance(document, Mapping):
+            continue
+        step = Step._make(document.get(name) for name in Step._fields)
+        if all(isinstance(value, str) for value in step):
+            steps.append(step)
+    return steps
 
 
 def is_within(moment: datetime, days: Days) -> bool:
-    return days.from_microseconds <= microseconds(moment) < days.before_microseconds
+    """Return True if a time is on one of these days."""
+    return days.from_microseconds <= to_microseconds(moment) < days.before_microseconds
 
 
 def is_count(value: object) -> bool:
-    """Whether it is a whole number that sums of many still hold."""
-    return type(value) is int and 0 <= value <= MOST_COUNTED
+    """Return True for a whole number from 0 to MAXIMUM_COUNT, so that sums cannot overflow."""
+    return type(value) is int and 0 <= value <= MAXIMUM_COUNT
 
 
-def shortened(text: Any, most: int = MOST_TEXT) -> str:
-    """`text` in at most `most` characters that every encoding can spell; empty where it is none."""
+def shorten(text: Any, maximum: int = MAXIMUM_TEXT_CHARACTERS) -> str:
+    """Return `text` with at most `maximum` characters, all of which UTF-8 can write.
+
+    A text that is cut ends in `...`. Return an empty text if `text` is not a str.
+    """
     if not isinstance(text, str):
         return ""
-    spelled = text[: most + 1].encode(errors="backslashreplace").decode()
-    return spelled if len(spelled) <= most else f"{spelled[: most - 3]}..."
+    encodable = text[: maximum + 1].encode(errors="backslashreplace").decode()
+    if len(encodable) <= maximum:
+        return encodable
+    return f"{encodable[: maximum - 3]}..."
 
 
 @dataclass(frozen=True)
 class CaseFiles:
-    """The cases that were written on `since` and later, from their beginning where it is there.
+    """The cases that were read from the case bucket.
 
-    `unreadable` files held no transition; `found` are queue, symptom and sentence of what the last
-    scan found, `queues` the backlog and oldest age of those that were measured last.
+    Attributes:
+        since: The first day whose files were all read. Of older files, only those were read that
+            belong to a case with a newer transition.
+        timelines: A timeline for each case.
+        unreadable: The number of files that hold no transition.
+        findings: Queue ARN, symptom and sentence of each finding of the last scan.
+        measurements: The backlog and the oldest age of each queue, as last measured, by queue ARN.
     """
 
     since: date
-    lives: list[Life]
+    timelines: list[CaseTimeline]
     unreadable: int = 0
-    found: Sequence[tuple[str, str, str]] = ()
-    queues: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    findings: Sequence[tuple[str, str, str]] = ()
+    measurements: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
-def case_files(cases: Storage, days: Days, memory_days: int = MEMORY_DAYS + 1) -> CaseFiles:
-    """All that may speak for incidents of `days`: from so long before them to the newest.
+def load_case_files(cases: Storage, days: Days, memory_days: int = MEMORY_DAYS + 1) -> CaseFiles:
+    """Read all cases with a transition from `memory_days` before `days` until now.
 
-    A case tells when it opened, and that it paged, at its beginning: it is read whole, so that a
-    night says the same of it as a backfill that starts earlier.
+    Each of these cases is read from its opening if the files are there, because its first
+    transitions say when it opened and if it notified people. So a nightly run and a backfill that
+    starts earlier return the same.
     """
-    since = days.widened(memory_days, 0).first
-    names = [each for each in cases.folders("") if each.startswith("dt=")]
-    later = [each for each in names if each >= f"dt={since}"]
-    read = [_read(cases, path) for name in later for path in cases.files(name)]
-    found = [each for each in read if each]
-    for name in reversed(names[: len(names) - len(later)]):
-        begun_before = {each.case_id for each in found} - {
-            each.case_id for each in found if each.n == 1
-        }
-        if not begun_before:
+    since = days.widen(memory_days, 0).first
+    folders = [name for name in cases.folders("") if name.startswith("dt=")]
+    transitions: list[Transition] = []
+    unreadable = 0
+    older_folders: list[str] = []
+    for folder in folders:
+        if folder < f"dt={since}":
+            older_folders.append(folder)
+            continue
+        for path in cases.files(folder):
+            transition = _read_file(cases, path)
+            if transition is None:
+                unreadable += 1
+            else:
+                transitions.append(transition)
+    for folder in reversed(older_folders):
+        case_ids = _list_cases_without_opening(transitions)
+        if not case_ids:
             break
-        paths = [each for each in cases.files(name) if _case_id(each) in begun_before]
-        found += filter(None, (_read(cases, each) for each in paths))
-    return CaseFiles(since, lives(found), read.count(None))
+        for path in cases.files(folder):
+            if _case_id_in(path) in case_ids:
+                transition = _read_file(cases, path)
+                if transition is not None:
+                    transitions.append(transition)
+    return CaseFiles(since, group_by_case(transitions), unreadable)
 
 
-def _read(cases: Storage, path: str) -> Transition | None:
+def _list_cases_without_opening(transitions: Iterable[Transition]) -> set[str]:
+    """Return the ids of the cases whose first transition is not among these."""
+    all_cases: set[str] = set()
+    opened: set[str] = set()
+    for transition in transitions:
+        all_cases.add(transition.case_id)
+        if transition.n == 1:
+            opened.add(transition.case_id)
+    return all_cases - opened
+
+
+def _read_file(cases: Storage, path: str) -> Transition | None:
     return read_transition(cases.read(path, MAXIMUM_BYTES + 1) or b"")
 
 
-def _case_id(path: str) -> str:
-    """Out of `dt=.../CASE_ID-N.json`."""
+def _case_id_in(path: str) -> str:
+    """Return the case id in a path such as `dt=2026-11-16/CASE_ID-N.json`."""
     return PurePosixPath(path).stem.rpartition("-")[0]

@@ -1,4 +1,4 @@
-"""UTC days and ISO weeks: what a run is asked for, reads, and writes anew."""
+"""UTC days and ISO weeks that a run is asked for, reads and writes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from datetime import UTC, date, datetime, timedelta
 from mendq.nightly.verdict import is_in_reach, week_named
 
 DAY = timedelta(days=1)
+# The weekly summary is compared with this number of weeks before it.
 PREVIOUS_WEEKS = 7
 _EPOCH = date(1970, 1, 1)
+_EPOCH_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY_MICROSECONDS = 86_400 * 1_000_000
 
 
 @dataclass(frozen=True)
 class Days:
-    """From `first` to `last`, both inclusive."""
+    """An unbroken run of UTC days, from `first` to `last`, both included."""
 
     first: date
     last: date
@@ -29,61 +31,73 @@ class Days:
         return self.first <= other.first and other.last <= self.last
 
     def __or__(self, other: Days) -> Days:
-        """The shortest run of days that covers both."""
+        """Return the shortest run of days that covers both, with any days between them."""
         return Days(min(self.first, other.first), max(self.last, other.last))
 
-    def stretched(self, needed: Days, around: Days) -> Days:
-        """Over `needed` too; a side that fell short reaches twice as far from `around` at least."""
-        first, last = self.first, self.last
+    def stretch_to(self, needed: Days, around: Days) -> Days:
+        """Return these days, extended until they include `needed`.
+
+        A side that must grow becomes at least twice as far from `around` as it was.
+        """
+        first = self.first
+        last = self.last
         if needed.first < first:
             first = min(needed.first, around.first - 2 * (around.first - first))
         if needed.last > last:
             last = max(needed.last, around.last + 2 * (last - around.last))
         return Days(first, last)
 
-    def widened(self, before: int, after: int) -> Days:
+    def widen(self, before: int, after: int) -> Days:
+        """Return these days with `before` days added in front of them and `after` behind them."""
         return Days(self.first - before * DAY, self.last + after * DAY)
 
     @property
     def from_microseconds(self) -> int:
-        """The first microsecond since 1970."""
+        """Start of the first day, in microseconds since 1970."""
         return (self.first - _EPOCH).days * _DAY_MICROSECONDS
 
     @property
     def before_microseconds(self) -> int:
-        """The first microsecond after these days."""
+        """End of the last day, in microseconds since 1970: the first one that is not included."""
         return ((self.last - _EPOCH).days + 1) * _DAY_MICROSECONDS
 
     @classmethod
-    def touched(cls, first_microseconds: int, last_microseconds: int) -> Days:
-        """The days between two moments."""
+    def between(cls, first_microseconds: int, last_microseconds: int) -> Days:
+        """Return all days from one time to another, both in microseconds since 1970."""
         return cls(day_of(first_microseconds), day_of(last_microseconds))
 
 
 def day_of(microseconds: int) -> date:
-    """The day of a moment since 1970."""
+    """Return the UTC day of a time that is given in microseconds since 1970."""
     return _EPOCH + (microseconds // _DAY_MICROSECONDS) * DAY
 
 
-def microseconds(moment: datetime) -> int:
-    """Since 1970, exactly; Spark's own converting of Python times goes through the local zone."""
-    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+def to_microseconds(moment: datetime) -> int:
+    """Return an aware time in microseconds since 1970, without rounding.
+
+    Use this instead of Spark's own conversion of Python times, which depends on the local zone.
+    """
+    return (moment - _EPOCH_TIME) // timedelta(microseconds=1)
 
 
 def time_of(microseconds: int) -> datetime:
-    """The moment so long after 1970 began."""
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)
+    """Return the UTC time that is this number of microseconds after the start of 1970."""
+    return _EPOCH_TIME + timedelta(microseconds=microseconds)
 
 
 def days_of(week: str) -> Days:
-    """Monday to Sunday of e.g. `2026-W46`. Raise ValueError where there is no such week."""
+    """Return Monday to Sunday of an ISO week such as `2026-W46`.
+
+    Raises:
+        ValueError: if there is no such week.
+    """
     monday = date.fromisoformat(week)
     if week_named(monday) != week or not is_in_reach(int(week[:4])):
         raise ValueError(f"{week!r} is not a week like 2026-W46")
     return Days(monday, monday + 6 * DAY)
 
 
-def weeks_before(week: str, count: int = PREVIOUS_WEEKS) -> list[str]:
-    """Oldest first."""
+def list_weeks_before(week: str, count: int = PREVIOUS_WEEKS) -> list[str]:
+    """Return the names of the `count` weeks before `week`, the oldest first."""
     monday = days_of(week).first
     return [week_named(monday - 7 * back * DAY) for back in range(count, 0, -1)]

@@ -1,4 +1,14 @@
-"""Failed calls into incidents, and incidents with what Mendq did about them."""
+"""Group failed calls into bursts, and make incidents from bursts, cases and scans.
+
+A *burst* is the failed calls of one account, region, queue and symptom in which no call comes more
+than 15 minutes (GAP_SECONDS) after the one before. An *incident* is a burst with its case, or with
+the reason why it has none. A case that a scan opened is an incident too, unless a burst joins it.
+
+Spark removes duplicates and finds the bursts (`select_failed_calls`, `group_into_bursts`). The rest
+is plain Python on a few rows: `join_cases` adds to each burst the outcome of its case.
+
+docs/incidents.md explains every column, outcome and reason.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +23,8 @@ from typing import Any, NamedTuple
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
-from analytics.cases import NOT_SEEN, WEEK_MICROSECONDS, Life
-from analytics.days import microseconds, time_of
+from analytics.cases import NOT_SEEN, WEEK_MICROSECONDS, CaseTimeline
+from analytics.days import time_of, to_microseconds
 from mendq.model.account_and_region import AccountAndRegion
 from mendq.model.evidence import DISTINCT_EVENTS, MAXIMUM_PRINCIPALS, WITHIN_SECONDS, Sighting
 from mendq.model.queue import arn_of, parts_of
@@ -70,30 +80,57 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
 
 
 def schema_of(columns: Mapping[str, str]) -> str:
-    """Return columns as one line in Spark's schema language."""
+    """Return columns as a schema in Spark's own notation, such as `file string, bytes bigint`."""
     return ", ".join(f"{name} {kind}" for name, kind in columns.items())
 
 
+# Calls of one burst are at most this far apart. It must be longer than the time within which heal
+# asks for enough evidence (WITHIN_SECONDS).
 GAP_SECONDS = 900
+# The columns that all calls of a burst have in common.
 _KEY = ("account", "region", "queue_arn", "symptom")
 _TIMES = ("first_failure", "last_failure")
-# Twice as far apart as they come: further away, a scan says nothing of the incident.
+# Scans run every hour. A scan further away from an incident than this says nothing about it.
 _NEAR_MICROSECONDS = 2 * 3_600 * 1_000_000
-# What found an incident.
-FAILED_CALLS, SCAN = "failed_calls", "scan"
-# Why of an incident that is nobody's but the operators' own.
+# The values of the column `found_by`.
+FAILED_CALLS = "failed_calls"
+SCAN = "scan"
+# The value of the column `why` if operators made all calls of the incident with the mendq command.
 OWN_LOOK = "own_look"
+# How scans listed the queue of an incident.
+_MANAGED = "managed"
+_NOT_MANAGED = "not_managed"
+_TAGGED_LATER = "not_tagged_in_time"
+# The fields of a `Sighting`, in its order.
+_SIGHTING_COLUMNS = (
+    "at",
+    "event_id",
+    "request_id",
+    "principal_arn",
+    "event_name",
+    "requested_visibility_seconds",
+    "refused_by",
+)
 
 
-def failed_calls(readings: DataFrame, home: AccountAndRegion | None = None) -> DataFrame:
-    """One row per call of anybody else, whenever it happened; where `home` is given, there."""
-    calls = readings.transform(_exploded)
+def select_failed_calls(readings: DataFrame, home: AccountAndRegion | None = None) -> DataFrame:
+    """Return a row for each failed call in trail files, without duplicates and Mendq's own calls.
+
+    The rows have the columns of the table `failed_calls` and those that `group_into_bursts` needs.
+
+    Args:
+        readings: A row for each file, with the columns of `READING_COLUMNS` (analytics/trail.py).
+        home: Only calls of this account and region are returned. None: all calls.
+    """
+    calls = readings.transform(_split_into_calls)
     if home:
-        calls = calls.where((sf.col("account") == home.account) & (sf.col("region") == home.region))
-    return calls.transform(_one_per_event).transform(_without_own)
+        is_at_home = (sf.col("account") == home.account) & (sf.col("region") == home.region)
+        calls = calls.where(is_at_home)
+    return calls.transform(_remove_duplicates).transform(_remove_own_calls)
 
 
-def _exploded(readings: DataFrame) -> DataFrame:
+def _split_into_calls(readings: DataFrame) -> DataFrame:
+    """Return a row for each failed call, from a row for each file."""
     return (
         readings.select("file", sf.explode("calls").alias("call"))
         .select("call.*", "file", sf.element_at(sf.split("file", "/"), -1).alias("file_name"))
@@ -101,30 +138,38 @@ def _exploded(readings: DataFrame) -> DataFrame:
     )
 
 
-def _one_per_event(calls: DataFrame) -> DataFrame:
-    """The first by file name, where CloudTrail delivered a call more than once."""
+def _remove_duplicates(calls: DataFrame) -> DataFrame:
+    """Keep one row for each event id. CloudTrail may deliver a call more than once.
+
+    The row from the first file is kept, by the name of the file without its folders.
+    """
     copies = Window.partitionBy("event_id").orderBy("file_name", "file", "position")
     return calls.withColumn("copy", sf.row_number().over(copies)).where(sf.col("copy") == 1)
 
 
-def _without_own(calls: DataFrame) -> DataFrame:
-    """The columns of the table, why heal does not take a call up, null where it does, whether it is
-    an operator's own look, and what else it says of itself.
+def _remove_own_calls(calls: DataFrame) -> DataFrame:
+    """Remove the calls of Mendq's own roles.
+
+    The result has the columns of the table `failed_calls`, and four more: `ignored` (why heal does
+    not handle the call, null if it does), `is_own_look` (an operator made it with the mendq
+    command), `requested_visibility_seconds` and `refused_by`.
     """
     is_own = sf.col("ignored").eqNullSafe("own_call")
     more = ("ignored", "is_own_look", "requested_visibility_seconds", "refused_by")
     return calls.where(~is_own).select(*COLUMNS["failed_calls"], *more)
 
 
-def incidents(calls: DataFrame) -> DataFrame:
-    """A row per burst; a call joins the one before it up to GAP_SECONDS later, inclusive.
+def group_into_bursts(calls: DataFrame) -> DataFrame:
+    """Return a row for each burst. Two calls GAP_SECONDS apart are still in the same one.
 
-    `enough_evidence` tells whether heal would have believed it; `ignored`, why it takes up none of
-    the calls, null where it takes up any; `is_own_look`, whether all are operators' own.
+    Besides columns of the table `incidents`, a row has `enough_evidence` (heal would have had
+    enough failed calls), `ignored` (why heal handles none of the calls; null if it handles any) and
+    `is_own_look` (operators made all calls with the mendq command).
     """
-    principals, is_ignored = sf.sort_array(sf.collect_set("principal_arn")), sf.isnotnull("ignored")
+    principals = sf.sort_array(sf.collect_set("principal_arn"))
+    is_ignored = sf.isnotnull("ignored")
     return (
-        calls.transform(_numbered)
+        calls.transform(_number_bursts)
         .groupBy(*_KEY, "burst")
         .agg(
             sf.min("event_time").alias("first_failure"),
@@ -140,8 +185,11 @@ def incidents(calls: DataFrame) -> DataFrame:
     )
 
 
-def _numbered(calls: DataFrame) -> DataFrame:
-    """Each call with the number of its burst: one more wherever the gap before it is too long."""
+def _number_bursts(calls: DataFrame) -> DataFrame:
+    """Add to each call the number of its burst, and if it completes the evidence.
+
+    The bursts of each account, region, queue and symptom are numbered in order of time.
+    """
     in_time = Window.partitionBy(*_KEY).orderBy("event_time", "event_id")
     until_here = in_time.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     gap = sf.unix_micros("event_time") - sf.lag(sf.unix_micros("event_time")).over(in_time)
@@ -154,223 +202,332 @@ def _numbered(calls: DataFrame) -> DataFrame:
 
 
 def _completes_evidence() -> Column:
-    """Whether this call is the last of as many that heal takes up, as close together, as it asks.
+    """Return a column that is true if heal has enough evidence as soon as this call arrives.
 
-    Calls of an earlier burst are no closer than GAP_SECONDS, longer than any window of evidence.
+    Heal needs DISTINCT_EVENTS calls that it handles within WITHIN_SECONDS. All of them are in one
+    burst, because calls of different bursts are further apart.
     """
-    moment, is_taken_up = sf.unix_micros("event_time"), sf.isnull("ignored")
-    in_time = Window.partitionBy(*_KEY, is_taken_up).orderBy("event_time", "event_id")
+    moment = sf.unix_micros("event_time")
+    is_handled = sf.isnull("ignored")
+    in_time = Window.partitionBy(*_KEY, is_handled).orderBy("event_time", "event_id")
     earlier = sf.lag(moment, DISTINCT_EVENTS - 1).over(in_time)
-    is_within = sf.coalesce(moment - earlier <= WITHIN_SECONDS * 1_000_000, sf.lit(False))
-    return is_taken_up & is_within
+    is_close = sf.coalesce(moment - earlier <= WITHIN_SECONDS * 1_000_000, sf.lit(False))
+    return is_handled & is_close
 
 
-def first_evidence(calls: DataFrame) -> dict[str, list[str]]:
-    """By incident that heal would have believed, the calls with which it first would have.
+def collect_first_evidence(calls: DataFrame) -> dict[str, list[str]]:
+    """Return the first calls that were enough evidence for heal, by incident id.
 
-    Each as `Sighting` spells it.
+    Incidents that never had enough evidence are left out. Each call is the text of a `Sighting`.
     """
     in_time = Window.partitionBy(*_KEY, sf.isnull("ignored")).orderBy("event_time", "event_id")
-    said, moment = sf.struct(*_SAID.split()), sf.unix_micros("event_time")
-    latest = sf.array(*(sf.lag(said, n).over(in_time) for n in reversed(range(DISTINCT_EVENTS))))
+    sighting = sf.struct(*_SIGHTING_COLUMNS)
+    distances = reversed(range(DISTINCT_EVENTS))
+    latest = sf.array(*(sf.lag(sighting, distance).over(in_time) for distance in distances))
+    moment = sf.unix_micros("event_time")
     completed_at = sf.when(sf.col("completes_evidence"), moment)
-    first = sf.min_by("latest", "completed_at").alias("evidence")
-    numbered = calls.transform(_numbered).withColumn("at", moment)
-    bursts = numbered.withColumns({"latest": latest, "completed_at": completed_at})
-    found = bursts.groupBy(*_KEY, "burst").agg(sf.min("event_time").alias("first_failure"), first)
-    rows = found.where(sf.isnotnull("evidence")).select(_incident_id(), "evidence").collect()
-    return {
-        incident_id: [Sighting(time_of(at), *said).to_text() for at, *said in evidence]
-        for incident_id, evidence in rows
-    }
-
-
-# As `Sighting` has them in a row.
-_SAID = "at event_id request_id principal_arn event_name requested_visibility_seconds refused_by"
+    numbered = calls.transform(_number_bursts).withColumn("at", moment)
+    completed = numbered.withColumns({"latest": latest, "completed_at": completed_at})
+    bursts = completed.groupBy(*_KEY, "burst").agg(
+        sf.min("event_time").alias("first_failure"),
+        sf.min_by("latest", "completed_at").alias("evidence"),
+    )
+    rows = bursts.where(sf.isnotnull("evidence")).select(_incident_id(), "evidence").collect()
+    evidence_of_incident: dict[str, list[str]] = {}
+    for incident_id, evidence in rows:
+        sightings = [Sighting(time_of(at), *columns) for at, *columns in evidence]
+        evidence_of_incident[incident_id] = [sighting.to_text() for sighting in sightings]
+    return evidence_of_incident
 
 
 def _incident_id() -> Column:
-    """The same burst has the same id in every night that finds it."""
+    """Return a column with the incident's id. Every run that finds the burst gives the same id."""
     identity = sf.struct(*_KEY, sf.unix_micros("first_failure").alias("first_failure"))
     return sf.substring(sf.sha2(sf.to_json(identity), 256), 1, 32)
 
 
-class Round(NamedTuple):
-    """One scan's list; `whole` where every managed queue is on it."""
+class QueueListing(NamedTuple):
+    """The managed queues that one scan listed."""
 
-    at: int
+    at: int  # when the scan ran, in microseconds since 1970
     queue_arns: tuple[str, ...]
-    whole: bool
+    is_complete: bool  # every managed queue of the account and region is listed
 
 
 class Burst(NamedTuple):
-    """Queue, symptom and times of an incident of failed calls, in microseconds since 1970."""
+    """Queue, symptom and times of a burst. The times are in microseconds since 1970."""
 
     queue_arn: str
     symptom: str
     first: int
     last: int
 
-    def joins_what_a_scan_opened(self, life: Life) -> bool:
-        about = life.newest.queue_arn, life.newest.symptom
-        evidence = life.near_evidence
-        return about == self[:2] and any(a <= self.last and b >= self.first for a, b in evidence)
+    def joins_scan_case(self, timeline: CaseTimeline) -> bool:
+        """Return True if the burst belongs to this case, which a scan opened.
+
+        Queue and symptom are equal, and the burst overlaps evidence near the case's opening.
+        """
+        case = timeline.newest
+        if (case.queue_arn, case.symptom) != (self.queue_arn, self.symptom):
+            return False
+        spans = timeline.evidence_near_opening
+        return any(since <= self.last and until >= self.first for since, until in spans)
 
 
-def collected(incidents: DataFrame) -> list[dict[str, Any]]:
-    """Their rows: Spark would take Python's times through the local zone."""
-    asked = incidents.withColumns({each: sf.unix_micros(each) for each in _TIMES})
-    return [row.asDict() for row in asked.collect()]
+def collect_bursts(bursts: DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of `group_into_bursts`, with their times in microseconds since 1970.
+
+    Spark would convert its timestamps to Python times in the local zone.
+    """
+    with_numbers = bursts.withColumns({name: sf.unix_micros(name) for name in _TIMES})
+    return [row.asDict() for row in with_numbers.collect()]
 
 
-def bursts_about(incidents: Iterable[Mapping[str, Any]], lives: Iterable[Life]) -> list[Burst]:
-    """The incidents on the queues of those of `lives` that a scan opened."""
-    arns = {each.newest.queue_arn for each in lives if each.is_opened_by_scan}
-    of_queues = (each for each in incidents if each["queue_arn"] in arns)
-    return [
-        Burst(*(each[name] for name in ("queue_arn", "symptom", *_TIMES))) for each in of_queues
-    ]
+def select_bursts_of_scan_cases(
+    bursts: Iterable[Mapping[str, Any]], timelines: Iterable[CaseTimeline]
+) -> list[Burst]:
+    """Return the bursts on queues that have a case among `timelines` which a scan opened.
+
+    Args:
+        bursts: The rows of `collect_bursts`.
+        timelines: All cases.
+    """
+    arns: set[str] = set()
+    for timeline in timelines:
+        if timeline.is_opened_by_scan:
+            arns.add(timeline.newest.queue_arn)
+    selected: list[Burst] = []
+    for row in bursts:
+        if row["queue_arn"] in arns:
+            burst = Burst(
+                row["queue_arn"], row["symptom"], row["first_failure"], row["last_failure"]
+            )
+            selected.append(burst)
+    return selected
 
 
-def joined(
-    incidents: Sequence[Mapping[str, Any]],
-    lives: Sequence[Life],
-    rounds: Iterable[Round],
+def join_cases(
+    bursts: Sequence[Mapping[str, Any]],
+    timelines: Sequence[CaseTimeline],
+    listings: Iterable[QueueListing],
     home: AccountAndRegion | None,
 ) -> list[dict[str, Any]]:
-    """The incidents with what cases and scans tell of them, in whatever order those come.
+    """Return the rows of the table `incidents`: those of the bursts, then those that scans found.
 
-    And those that scans alone found. The cases and scans are of `home`, or else of wherever a scan
-    listed a queue.
+    The order of `timelines` and `listings` does not matter.
+
+    Args:
+        bursts: The rows of `collect_bursts`.
+        timelines: All cases.
+        listings: The managed queues that each scan listed.
+        home: The account and region that the scans looked at. None: those of the listed queues.
     """
-    known = Known.of(lives, rounds, home)
-    scanned = found_by_scans(lives, bursts_about(incidents, lives))
-    return [*map(known.with_outcome, incidents), *scanned]
+    index = CaseIndex.build(timelines, listings, home)
+    scan_incidents = list_scan_incidents(timelines, select_bursts_of_scan_cases(bursts, timelines))
+    return [*(index.add_outcome(burst) for burst in bursts), *scan_incidents]
 
 
-def found_by_scans(lives: Iterable[Life], bursts: Sequence[Burst]) -> list[dict[str, Any]]:
-    """A row for each case that a scan opened and that none of `bursts` joins."""
-    about = defaultdict[str, list[Burst]](list)
+def list_scan_incidents(
+    timelines: Iterable[CaseTimeline], bursts: Sequence[Burst]
+) -> list[dict[str, Any]]:
+    """Return an incident for each case that a scan opened and that none of `bursts` joins."""
+    bursts_of_queue = defaultdict[str, list[Burst]](list)
     for burst in bursts:
-        about[burst.queue_arn].append(burst)
-    return [
-        _found_by_scan(life)
-        for life in lives
-        if life.is_opened_by_scan
-        and not any(each.joins_what_a_scan_opened(life) for each in about[life.newest.queue_arn])
-    ]
+        bursts_of_queue[burst.queue_arn].append(burst)
+    incidents: list[dict[str, Any]] = []
+    for timeline in timelines:
+        if not timeline.is_opened_by_scan:
+            continue
+        candidates = bursts_of_queue[timeline.newest.queue_arn]
+        if not any(burst.joins_scan_case(timeline) for burst in candidates):
+            incidents.append(_make_scan_incident(timeline))
+    return incidents
 
 
-def _found_by_scan(life: Life) -> dict[str, Any]:
-    case = life.newest
+def _make_scan_incident(timeline: CaseTimeline) -> dict[str, Any]:
+    """Return the incident of a case that a scan opened. Both its times are those of the opening."""
+    case = timeline.newest
     queue = parts_of(case.queue_arn)
-    about = queue.account, queue.region, case.queue_arn, case.symptom
-    identity = json.dumps([*about, case.case_id])
+    identity = json.dumps([queue.account, queue.region, case.queue_arn, case.symptom, case.case_id])
     return {
-        **dict(zip(_KEY, about, strict=True)),
+        "account": queue.account,
+        "region": queue.region,
+        "queue_arn": case.queue_arn,
+        "symptom": case.symptom,
         "incident_id": sha256(identity.encode()).hexdigest()[:32],
         "found_by": SCAN,
         "error_codes": [],
         "principals": [],
         "failed_calls": 0,
-        **dict.fromkeys(_TIMES, life.begins),
-        **_became(life, [life]),
+        **dict.fromkeys(_TIMES, timeline.begin_microseconds),
+        **_outcome_columns(timeline, [timeline]),
         "why": None,
     }
 
 
-def _became(case: Life | None, joins: Sequence[Life]) -> dict[str, Any]:
+def _outcome_columns(
+    timeline: CaseTimeline | None, joining: Sequence[CaseTimeline]
+) -> dict[str, Any]:
+    """Return the columns that an incident takes from its cases.
+
+    Args:
+        timeline: The case that decides the outcome, or None if the incident has no case.
+        joining: All cases that belong to the incident.
+    """
     return {
-        "outcome": case.outcome if case else NOT_SEEN,
-        "case_id": case.newest.case_id if case else None,
-        "seconds_to_heal": case.seconds_to_heal if case else None,
-        "notified": any(each.is_notified for each in joins),
-        "urgent": any(each.is_urgent for each in joins),
+        "outcome": timeline.outcome if timeline else NOT_SEEN,
+        "case_id": timeline.newest.case_id if timeline else None,
+        "seconds_to_heal": timeline.seconds_to_heal if timeline else None,
+        "notified": any(case.is_notified for case in joining),
+        "urgent": any(case.is_urgent for case in joining),
     }
 
 
 @dataclass(frozen=True)
-class Known:
-    """The cases of each queue, when scans listed it, and when they listed every managed queue.
+class CaseIndex:
+    """Index of cases and scans, with which `add_outcome` explains an incident.
 
-    `homes` are where the scans look; they tell nothing of other accounts and regions. All times are
-    microseconds since 1970, sorted.
+    All times are in microseconds since 1970, and sorted.
+
+    Attributes:
+        timelines: The cases of each queue, by queue ARN.
+        listed_at: The times of the scans that listed a queue, by queue ARN.
+        complete_at: The times of the scans that listed every managed queue.
+        homes: The accounts and regions that the scans look at. Of others they say nothing.
     """
 
-    lives: Mapping[str, Sequence[Life]]
-    listed: Mapping[str, Sequence[int]]
-    whole: Sequence[int]
+    timelines: Mapping[str, Sequence[CaseTimeline]]
+    listed_at: Mapping[str, Sequence[int]]
+    complete_at: Sequence[int]
     homes: frozenset[AccountAndRegion]
 
     @classmethod
-    def of(
-        cls, lives: Iterable[Life], rounds: Iterable[Round], home: AccountAndRegion | None = None
-    ) -> Known:
-        """The same of the same cases and rounds in any order."""
-        of_queue, listed = defaultdict[str, list[Life]](list), defaultdict[str, list[int]](list)
-        for life in lives:
-            of_queue[life.newest.queue_arn].append(life)
-        by_time = sorted(rounds)
-        for each in by_time:
-            for arn in each.queue_arns:
-                listed[arn].append(each.at)
-        whole = [each.at for each in by_time if each.whole]
-        named = (parts_of(each) for each in listed if arn_of(each))
-        homes = {home} if home else {AccountAndRegion(each.account, each.region) for each in named}
-        return cls(dict(of_queue), dict(listed), whole, frozenset(homes))
+    def build(
+        cls,
+        timelines: Iterable[CaseTimeline],
+        listings: Iterable[QueueListing],
+        home: AccountAndRegion | None = None,
+    ) -> CaseIndex:
+        """Build the index. The order of `timelines` and `listings` does not matter.
 
-    def with_outcome(self, incident: Mapping[str, Any]) -> dict[str, Any]:
-        """What became of an incident: the case opened last tells, of those that join.
-
-        One joins when queue and symptom agree and its evidence overlaps.
+        If `home` is None, the accounts and regions of the listed queues are taken.
         """
-        first, last = (incident[each] for each in _TIMES)
-        of_queue = self.lives.get(incident["queue_arn"], ())
-        of_symptom = [each for each in of_queue if each.newest.symptom == incident["symptom"]]
-        joins = [each for each in of_symptom if each.overlaps(first, last)]
-        case = max(joins, key=lambda each: (each.begins, each.newest.case_id), default=None)
-        why = None if case else incident["ignored"] or self._why(incident, of_symptom)
-        own = OWN_LOOK if incident["is_own_look"] else why
-        return {**incident, "found_by": FAILED_CALLS, **_became(case, joins), "why": own}
+        timelines_of_queue = defaultdict[str, list[CaseTimeline]](list)
+        for timeline in timelines:
+            timelines_of_queue[timeline.newest.queue_arn].append(timeline)
+        listed_at = defaultdict[str, list[int]](list)
+        complete_at: list[int] = []
+        for listing in sorted(listings):
+            for arn in listing.queue_arns:
+                listed_at[arn].append(listing.at)
+            if listing.is_complete:
+                complete_at.append(listing.at)
+        homes = {home} if home else _find_homes(listed_at)
+        return cls(dict(timelines_of_queue), dict(listed_at), complete_at, frozenset(homes))
 
-    def _why(self, incident: Mapping[str, Any], of_symptom: Sequence[Life]) -> str:
-        """Only what the logs, the scans and the cases prove; docs/incidents.md explains each word.
+    def add_outcome(self, burst: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a burst as an incident: with the outcome of its case, or the reason for none.
 
-        A case of the week before, ended or not, may be why heal says nothing again.
+        A case belongs to the incident if queue and symptom are equal and its evidence overlaps the
+        burst. If there are several, the one that opened last decides the outcome.
         """
-        first, last = (incident[each] for each in _TIMES)
-        since = first - WEEK_MICROSECONDS
-        of_then = [each.ended_at for each in of_symptom if since <= each.begins <= last]
-        was_open = any(each is None or microseconds(each) >= first for each in of_then)
-        scanned = self._scanned(incident, first, last)
-        whys = {
-            "case_open": was_open,
-            "not_tagged_in_time": scanned == "not_tagged_in_time",
-            "not_managed": scanned == "not_managed",
-            "too_little_evidence": not incident["enough_evidence"],
-            "event_lost": scanned == "managed" and not of_then,
+        first = burst["first_failure"]
+        last = burst["last_failure"]
+        of_queue = self.timelines.get(burst["queue_arn"], ())
+        of_symptom = [
+            timeline for timeline in of_queue if timeline.newest.symptom == burst["symptom"]
+        ]
+        joining = [timeline for timeline in of_symptom if timeline.overlaps(first, last)]
+        newest = max(joining, key=_rank_by_opening, default=None)
+        why: str | None = None
+        if burst["is_own_look"]:
+            why = OWN_LOOK
+        elif newest is None:
+            why = burst["ignored"] or self._explain_missing_case(burst, of_symptom)
+        return {
+            **burst,
+            "found_by": FAILED_CALLS,
+            **_outcome_columns(newest, joining),
+            "why": why,
         }
-        return next((why for why, holds in whys.items() if holds), "unknown")
 
-    def _scanned(self, incident: Mapping[str, Any], first: int, last: int) -> str | None:
-        """What the scan before an incident, the one after it and those between say of a queue.
+    def _explain_missing_case(
+        self, burst: Mapping[str, Any], of_symptom: Sequence[CaseTimeline]
+    ) -> str:
+        """Return why a burst has no case, in the words of docs/incidents.md.
 
-        None where one of the two is not near, the queue came or went between them, or they do not
-        look where it is.
+        Return `unknown` unless the logs, the scans and the cases prove a reason.
+
+        Args:
+            burst: A row of `collect_bursts`.
+            of_symptom: All cases of the burst's queue and symptom.
         """
-        if AccountAndRegion(incident["account"], incident["region"]) not in self.homes:
+        first = burst["first_failure"]
+        last = burst["last_failure"]
+        # A case that began in the week before, even an ended one, may be why heal opened no other.
+        earliest = first - WEEK_MICROSECONDS
+        recent = [
+            timeline for timeline in of_symptom if earliest <= timeline.begin_microseconds <= last
+        ]
+        if any(_is_open_at(timeline, first) for timeline in recent):
+            return "case_open"
+        scanned_as = self._find_state_in_scans(burst)
+        if scanned_as == _TAGGED_LATER:
+            return "not_tagged_in_time"
+        if scanned_as == _NOT_MANAGED:
+            return "not_managed"
+        if not burst["enough_evidence"]:
+            return "too_little_evidence"
+        if scanned_as == _MANAGED and not recent:
+            return "event_lost"
+        return "unknown"
+
+    def _find_state_in_scans(self, burst: Mapping[str, Any]) -> str | None:
+        """Return if the scans around a burst listed its queue as managed.
+
+        The last complete scan before the burst, the first one after it, and all scans between them
+        must agree. `not_tagged_in_time` means that none of them listed the queue, but a scan in the
+        following week did. None if they prove nothing: one of the two is more than two hours
+        away, they do not agree, or they look at another account or region.
+        """
+        if AccountAndRegion(burst["account"], burst["region"]) not in self.homes:
             return None
-        listed = self.listed.get(incident["queue_arn"], ())
-        before = _between(self.whole, first - _NEAR_MICROSECONDS, first)[-1:]
-        after = _between(self.whole, last, last + _NEAR_MICROSECONDS)[:1]
+        first = burst["first_failure"]
+        last = burst["last_failure"]
+        before = _select_between(self.complete_at, first - _NEAR_MICROSECONDS, first)
+        after = _select_between(self.complete_at, last, last + _NEAR_MICROSECONDS)
         if not before or not after:
             return None
-        if then := _between(listed, before[0], after[0]):
-            return "managed" if (then[0], then[-1]) == (before[0], after[0]) else None
-        later = _between(listed, last + 1, last + WEEK_MICROSECONDS)
-        return "not_tagged_in_time" if later else "not_managed"
+        scan_before = before[-1]
+        scan_after = after[0]
+        listed_at = self.listed_at.get(burst["queue_arn"], ())
+        listed_around = _select_between(listed_at, scan_before, scan_after)
+        if listed_around:
+            is_in_both = listed_around[0] == scan_before and listed_around[-1] == scan_after
+            return _MANAGED if is_in_both else None
+        listed_later = _select_between(listed_at, last + 1, last + WEEK_MICROSECONDS)
+        return _TAGGED_LATER if listed_later else _NOT_MANAGED
 
 
-def _between(moments: Sequence[int], since: int, until: int) -> Sequence[int]:
-    """Those of sorted moments."""
+def _find_homes(queue_arns: Iterable[str]) -> set[AccountAndRegion]:
+    """Return the accounts and regions of queues. Texts that are not queue ARNs are left out."""
+    homes: set[AccountAndRegion] = set()
+    for text in queue_arns:
+        if arn_of(text):
+            queue = parts_of(text)
+            homes.add(AccountAndRegion(queue.account, queue.region))
+    return homes
+
+
+def _rank_by_opening(timeline: CaseTimeline) -> tuple[int, str]:
+    return timeline.begin_microseconds, timeline.newest.case_id
+
+
+def _is_open_at(timeline: CaseTimeline, moment: int) -> bool:
+    """Return True if a case had not ended before a time, in microseconds since 1970."""
+    return timeline.ended_at is None or to_microseconds(timeline.ended_at) >= moment
+
+
+def _select_between(moments: Sequence[int], since: int, until: int) -> Sequence[int]:
+    """Return the moments from `since` to `until`, both included. `moments` must be sorted."""
     return moments[bisect_left(moments, since) : bisect_right(moments, until)]

@@ -1,14 +1,14 @@
-"""The job's command: `python -m analytics.job nightly|backfill|backtest|weekly`; EMR's entry point.
+"""The nightly job's command: `python -m analytics.job nightly|backfill|backtest|weekly`.
 
-The only module that opens roots, knows the time and prints. A mistake in the command line is one
-clear line and exit code 2.
+EMR starts it too. Only this module opens roots, reads the clock and prints. A mistake in the
+command line gives one clear line and exit code 2.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from functools import partial
@@ -17,127 +17,175 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pyspark.sql import SparkSession
 
+from analytics.cases import CaseFiles
 from analytics.days import Days, days_of
 from analytics.nightly import Nightly, NightlyResult, findings_root
 from analytics.session import session
-from analytics.storage import OfAccounts, RootUnusable, Storage, open_root
+from analytics.storage import AccountsStorage, RootUnusable, Storage, open_root
 from analytics.tables import Tables
-from analytics.trail import LOGS, Reader, branches, find_first_publish_day
-from analytics.week_parts import ByDay
+from analytics.trail import LOGS, Reader, find_first_publish_day, list_branches
 from analytics.weekly import (
-    case_bucket,
-    members,
-    members_of_one_trail,
-    organization,
-    write_incidents,
+    Organization,
+    load_week_cases,
+    write_backtest_incidents,
     write_week,
 )
 from mendq.model.account_and_region import AccountAndRegion
 from mendq.nightly.verdict import day_named, too_much_unreadable
 
-# In the root of the cases: every account that has files in the trail.
-EACH = "{account}"
-DONE, BAD_ARGUMENTS, UNREADABLE, NOTHING_READ = 0, 2, 3, 4
+# This text in the root of the cases stands for each account that has files in the trail.
+ACCOUNT_PLACEHOLDER = "{account}"
+# Exit codes.
+DONE = 0
+BAD_ARGUMENTS = 2
+UNREADABLE = 3
+NOTHING_READ = 4
 
 
 class BadArguments(Exception):
-    """The text names the argument and the remedy."""
+    """The command line is wrong. The text names the argument and says what to write."""
 
 
 class _Parser(argparse.ArgumentParser):
+    """A parser that raises BadArguments instead of ending the process."""
+
     def error(self, message: str) -> NoReturn:
         raise BadArguments(f"{message} (see --help)")
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """The roots, `week` and `scheduled_at`, or `days` and `home`: `nightly` is a backfill of a day.
+    """Parse the command line.
 
-    Without `cases` nothing is said about them; `scheduled_at` is None where a person asks.
-    Raise BadArguments; SystemExit(0) after --help.
+    Returns:
+        `command`, and the roots `trail`, `cases` and `out` as texts. `weekly` also has `week`,
+        `scheduled_at` (None if a person starts it), `time_zone`, `organization` and `expected`;
+        its `cases` may be None. The other commands also have `days` and `home`; `nightly` has one
+        day. `home` is None if records of all accounts and regions are read.
+
+    Raises:
+        BadArguments: if the command line is wrong.
+        SystemExit: with code 0 after --help.
     """
-    given = _parser().parse_args(arguments)
-    if given.command != "weekly":
-        given.days = Days(given.first, getattr(given, "last", given.first))
-        if (given.account is None) != (given.region is None):
+    parsed = _make_parser().parse_args(arguments)
+    if parsed.command != "weekly":
+        parsed.days = Days(parsed.first, getattr(parsed, "last", parsed.first))
+        if (parsed.account is None) != (parsed.region is None):
             raise BadArguments("--account and --region go together: say both, or neither")
-        given.home = AccountAndRegion(given.account, given.region) if given.account else None
-        if given.days.last < given.days.first:
-            raise BadArguments(f"--to {given.last} is before --from {given.first}: exchange them")
-    return given
+        parsed.home = None
+        if parsed.account:
+            parsed.home = AccountAndRegion(parsed.account, parsed.region)
+        if parsed.days.last < parsed.days.first:
+            raise BadArguments(f"--to {parsed.last} is before --from {parsed.first}: exchange them")
+    return parsed
 
 
-def _parser() -> argparse.ArgumentParser:
+# The options for days of each command, with the attribute that each one sets.
+_ONE_DAY = {"--date": "first"}
+_SEVERAL_DAYS = {"--from": "first", "--to": "last"}
+
+
+def _make_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="analytics.job",
-        description="Trail files and cases in, incidents out. ROOT is a folder or an s3:// URI.",
+        description="Make tables of incidents and the weekly summary from trail files and cases. "
+        "ROOT is a folder or an s3:// URI.",
         epilog="Exit: 0 done, 2 bad arguments, 3 written but more than 1 % of the bytes were "
         "unreadable, 4 nothing read though the trail is active.",
         allow_abbrev=False,
     )
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
-    for name, about, days in (
-        ("nightly", "one UTC day", {"--date": "first"}),
-        ("backfill", "several days at once", {"--from": "first", "--to": "last"}),
-        ("backtest", "the same, for `mendq backtest`", {"--from": "first", "--to": "last"}),
-        ("weekly", "a week's summary.json", {}),
-    ):
-        command = commands.add_parser(name, help=about, allow_abbrev=False)
-        for option, end in days.items():
-            command.add_argument(
-                option, required=True, dest=end, type=partial(_day, option), metavar="YYYY-MM-DD"
-            )
-        for root, what in (
-            ("trail", "the parent of AWSLogs"),
-            ("cases", "the parent of dt=..., {account} in it for each"),
-        ):
-            command.add_argument(f"--{root}", required=bool(days), metavar="ROOT", help=what)
-        command.add_argument("--out", required=True, metavar="ROOT", help="the tables' root")
-        for option in ("--account", "--region") if days else ():
-            command.add_argument(option, help="whose records are read; default: those of all")
-    _add_of_a_week(command)
+    _add_command(commands, "nightly", "one UTC day", _ONE_DAY)
+    _add_command(commands, "backfill", "several days at once", _SEVERAL_DAYS)
+    _add_command(commands, "backtest", "the same, for `mendq backtest`", _SEVERAL_DAYS)
+    weekly = commands.add_parser("weekly", help="a week's summary.json", allow_abbrev=False)
+    _add_roots(weekly, is_required=False)
+    _add_week_options(weekly)
     return parser
 
 
-def _add_of_a_week(command: argparse.ArgumentParser) -> None:
+def _add_command(commands: Any, name: str, about: str, day_options: Mapping[str, str]) -> None:
+    """Add a command that reads the trail. `day_options` are its options for days."""
+    command = commands.add_parser(name, help=about, allow_abbrev=False)
+    for option, attribute in day_options.items():
+        command.add_argument(
+            option,
+            required=True,
+            dest=attribute,
+            type=partial(_parse_day, option),
+            metavar="YYYY-MM-DD",
+        )
+    _add_roots(command, is_required=True)
+    for option in ("--account", "--region"):
+        command.add_argument(option, help="read only its records; default: records of all")
+
+
+def _add_roots(command: argparse.ArgumentParser, *, is_required: bool) -> None:
+    """Add the options for roots. `--out` is always required, the others if `is_required`."""
     command.add_argument(
-        "--organization", metavar="ROOT", help="where its stacks share; the tables', of one trail"
+        "--trail", required=is_required, metavar="ROOT", help="the folder that contains AWSLogs"
     )
     command.add_argument(
-        "--expected", default="", metavar="ACCOUNT,..", help="who is missed that tells nothing"
+        "--cases",
+        required=is_required,
+        metavar="ROOT",
+        help="the folder that contains dt=...; {account} in it stands for each account",
     )
-    command.add_argument("--week", required=True, metavar="YYYY-Www", type=_week)
+    command.add_argument("--out", required=True, metavar="ROOT", help="the folder of the tables")
+
+
+def _add_week_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--organization",
+        metavar="ROOT",
+        help="the folder with the tables of the organization's accounts; with one trail for all "
+        "accounts, the same as --out",
+    )
+    command.add_argument(
+        "--expected",
+        default="",
+        metavar="ACCOUNT,..",
+        help="accounts that are reported as silent if they have no tables",
+    )
+    command.add_argument("--week", required=True, metavar="YYYY-Www", type=_parse_week)
     command.add_argument(
         "--scheduled-at",
         metavar="TIME",
-        type=_moment,
-        help="whether the week is over then, instead of now, decides whether its report is sent",
+        type=_parse_time,
+        help="the report is sent if the week was over at this time; default: now",
     )
     command.add_argument(
-        "--time-zone", metavar="NAME", type=_zone, default=UTC, help="where out of hours is read"
+        "--time-zone",
+        metavar="NAME",
+        type=_parse_zone,
+        default=UTC,
+        help="the time zone in which nights and weekends are counted as out of hours",
     )
 
 
-def _day(name: str, text: str) -> date:
-    if day := day_named(text):
+def _parse_day(option: str, text: str) -> date:
+    day = day_named(text)
+    if day:
         return day
-    raise BadArguments(f"{name} {text!r} is no day that a trail has: write it as 2026-11-16")
+    raise BadArguments(f"{option} {text!r} is not a day of a trail: write it as 2026-11-16")
 
 
-def _moment(text: str) -> datetime:
+def _parse_time(text: str) -> datetime:
     with suppress(ValueError):
         moment = datetime.fromisoformat(text)
         if moment.tzinfo is not None:
             return moment
-    raise BadArguments(f"--scheduled-at {text!r} is no time: write it as 2026-11-16T06:00:00Z")
+    raise BadArguments(
+        f"--scheduled-at {text!r} is not a time with a zone: write it as 2026-11-16T06:00:00Z"
+    )
 
 
-def _zone(text: str) -> ZoneInfo:
+def _parse_zone(text: str) -> ZoneInfo:
     with suppress(ValueError, OSError, ZoneInfoNotFoundError):
         return ZoneInfo(text)
-    raise BadArguments(f"--time-zone {text!r} is none: write it as Europe/Berlin")
+    raise BadArguments(f"--time-zone {text!r} is not a time zone: write it as Europe/Berlin")
 
 
-def _week(text: str) -> str:
+def _parse_week(text: str) -> str:
     with suppress(ValueError):
         days_of(text)
         return text
@@ -145,7 +193,10 @@ def _week(text: str) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The exit code; people read the progress on standard output, mistakes on standard error."""
+    """Run the command and return its exit code.
+
+    Progress goes to standard output, a mistake in the arguments to standard error.
+    """
     try:
         parsed = parse(arguments)
         return run(parsed, session())
@@ -155,81 +206,109 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def run(arguments: argparse.Namespace, spark: SparkSession, reader: Reader | None = None) -> int:
-    """By default with what this machine can run; raise RootUnusable where a root is no use."""
-    tables, now = Tables(spark, open_root(arguments.out, spark), _say), datetime.now(UTC)
+    """Run a parsed command and return its exit code.
+
+    Args:
+        arguments: The result of `parse`.
+        spark: The session.
+        reader: The way to read log files. None: the fastest one that this machine has.
+
+    Raises:
+        RootUnusable: if a root cannot be read or written.
+    """
+    tables = Tables(spark, open_root(arguments.out, spark), _say)
+    now = datetime.now(UTC)
     if arguments.command == "weekly":
-        there = arguments.cases is not None
-        seen = case_bucket(*_roots(arguments, spark), arguments.week) if there else None
-        when, zone = (now, arguments.scheduled_at), arguments.time_zone
-        about = _about(arguments, spark) if arguments.organization else None
-        nightly_runs = write_week(seen, tables, arguments.week, *when, zone=zone, about=about)
-        return DONE if nightly_runs else NOTHING_READ
+        return _run_weekly(arguments, spark, tables, now)
     trail = open_root(arguments.trail, spark)
     if not trail.folders(LOGS):
         raise RootUnusable(f"--trail: there is no {LOGS}/ in {arguments.trail}: name its parent")
-    cases, findings = _roots(arguments, spark)
+    cases, findings = _open_case_roots(arguments, spark)
     nightly = Nightly(
         tables,
         trail,
         cases=cases,
         findings=findings,
         made_at=now,
-        reader=reader or Reader.of_this_process(),
+        reader=reader or Reader.for_this_process(),
         home=arguments.home,
     )
     is_backtest = arguments.command == "backtest"
-    written = nightly.write(arguments.days, with_evidence=is_backtest)
+    result = nightly.write(arguments.days, with_evidence=is_backtest)
     if is_backtest:
-        write_incidents(tables, arguments.days, written, now)
-    return _code(written, trail, arguments.days, arguments.home)
+        write_backtest_incidents(tables, arguments.days, result, now)
+    return _choose_exit_code(result, trail, arguments.days, arguments.home)
 
 
-def _about(
-    arguments: argparse.Namespace, spark: SparkSession
-) -> Callable[[Days, ByDay], dict[str, Any]]:
-    """What sums up the organization: of what its stacks shared, or of one trail's own tables."""
-    root, of_one_trail = open_root(arguments.organization, spark), arguments.out
-    expected = filter(None, arguments.expected.split(","))
-
-    def about(days: Days, quality: ByDay) -> dict[str, Any]:
-        is_one = arguments.organization == of_one_trail
-        week = arguments.week
-        found = members_of_one_trail(week, quality) if is_one else members(root, week)
-        return organization(days, root, spark, found, expected)
-
-    return about
-
-
-def _roots(arguments: argparse.Namespace, spark: SparkSession) -> tuple[Storage, Storage | None]:
-    """Of the cases, and of the findings beside them; of all accounts of the trail where asked."""
-    roots = (arguments.cases, findings_root(arguments.cases))
-    if EACH not in arguments.cases:
-        cases, findings = (open_root(each, spark) if each else None for each in roots)
-    else:
-        accounts = sorted(
-            {branch.account for branch in branches(open_root(arguments.trail, spark), None)}
-        )
-        cases, findings = (
-            OfAccounts({of: open_root(each.replace(EACH, of), spark) for of in accounts}, _say)
-            for each in roots
-            if each
-        )
-    assert cases is not None  # noqa: S101 - a root that is named is opened
-    return cases, findings
-
-
-def _code(
-    written: NightlyResult, trail: Storage, days: Days, home: AccountAndRegion | None = None
+def _run_weekly(
+    arguments: argparse.Namespace, spark: SparkSession, tables: Tables, now: datetime
 ) -> int:
-    if not written.nightly_runs and not written.retained:
+    cases: CaseFiles | None = None
+    if arguments.cases is not None:
+        case_root, findings = _open_case_roots(arguments, spark)
+        cases = load_week_cases(case_root, findings, arguments.week)
+    organization: Organization | None = None
+    if arguments.organization:
+        expected = [account for account in arguments.expected.split(",") if account]
+        organization = Organization(
+            root=open_root(arguments.organization, spark),
+            expected=frozenset(expected),
+            has_one_trail=arguments.organization == arguments.out,
+        )
+    number_of_nights = write_week(
+        cases,
+        tables,
+        arguments.week,
+        now,
+        arguments.scheduled_at,
+        zone=arguments.time_zone,
+        organization=organization,
+    )
+    return DONE if number_of_nights else NOTHING_READ
+
+
+def _open_case_roots(
+    arguments: argparse.Namespace, spark: SparkSession
+) -> tuple[Storage, Storage | None]:
+    """Open the roots of the cases and of the scans next to them (see `findings_root`).
+
+    If the root of the cases has a placeholder, those of all accounts in the trail are opened.
+    """
+    findings = findings_root(arguments.cases)
+    if ACCOUNT_PLACEHOLDER not in arguments.cases:
+        return (
+            open_root(arguments.cases, spark),
+            open_root(findings, spark) if findings else None,
+        )
+    trail = open_root(arguments.trail, spark)
+    accounts = sorted({branch.account for branch in list_branches(trail, None)})
+    return (
+        _open_root_of_each(accounts, arguments.cases, spark),
+        _open_root_of_each(accounts, findings, spark) if findings else None,
+    )
+
+
+def _open_root_of_each(accounts: Iterable[str], root: str, spark: SparkSession) -> AccountsStorage:
+    """Open the root of each account, as one storage. `root` has the placeholder."""
+    roots: dict[str, Storage] = {}
+    for account in accounts:
+        roots[account] = open_root(root.replace(ACCOUNT_PLACEHOLDER, account), spark)
+    return AccountsStorage(roots, _say)
+
+
+def _choose_exit_code(
+    result: NightlyResult, trail: Storage, days: Days, home: AccountAndRegion | None = None
+) -> int:
+    """Return the exit code of a nightly run, and print the reason if something is wrong."""
+    if not result.nightly_runs and not result.retained:
         since = find_first_publish_day(trail, home)
         if since is not None and days.last < since:
             _say(f"the trail begins on {since}, after {days.last}")
             return DONE
         _say("nothing was read though the trail is active: look at the trail and the arguments")
         return NOTHING_READ
-    unreadable = sum(each.bytes_unreadable for each in written.nightly_runs)
-    listed = sum(each.bytes for each in written.nightly_runs)
+    unreadable = sum(nightly.bytes_unreadable for nightly in result.nightly_runs)
+    listed = sum(nightly.bytes for nightly in result.nightly_runs)
     if too_much_unreadable(unreadable, listed):
         _say(f"{unreadable} of {listed} bytes were unreadable: the quality table names the files")
         return UNREADABLE

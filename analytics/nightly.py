@@ -22,37 +22,37 @@ Rules:
    would be two incidents. Each try computes all bursts again, so a side that falls short reaches at
    least twice as far in the next try.
 
-3. Every day that a burst of the requested days touches is written too. A late file may show that
-   today's burst began yesterday. Then yesterday's table must get the incident and today's must lose
-   it, or it would be counted twice. The same holds for the day of a case that a scan opened and
-   that such a burst joins.
+3. The run also writes every other day that a burst of the requested days touches. A late file may
+   show that today's burst began yesterday. Then yesterday's table must get the incident and today's
+   must lose it, or it would be counted twice. For the same reason the run writes the day on which a
+   scan opened a case, if such a burst joins that case.
 
 4. A late file is seen if it is there when its day is run. The trail reader looks for it in the
    folders of the 30 following days. The schedule runs each day twice, the night after it and the
    night after that (`mendq/nightly/jobs.py`). Calls that arrive later are in no table until a
    person runs a backfill.
 
-5. Expired files take nothing away. The trail's bucket may delete old files. If a file is gone that
-   a day's tables name, or those of the day before, the day is left as it is, and the run says so.
-   Computed from the remaining files, the day would lose true rows; without the day before, the rest
-   of its burst would become a second incident.
+5. Deleted files take no rows away. The trail's bucket may delete old files. A day stays as it is
+   if its tables, or those of the day before, name a file that does not exist any more; the run's
+   output says so. Computed from the remaining files, the day would lose true rows. And without the
+   files of the day before, the rest of a burst over midnight would become a second incident.
 
-6. A day without a file and without a call is not written: existing tables are better than empty
-   ones. Its `nightly.json` is written all the same, with zeros, if the trail existed on that day
-   and no earlier run has read anything of it. A working trail holds at least the probe's calls, so
-   an empty day is a fault that the watcher must see, not a quiet day.
+6. The tables of a day without a file and without a call are not written: existing tables are
+   better than empty ones. But its `nightly.json` is written, with zeros, if the trail existed on
+   that day and no earlier run has read anything of it. Mendq makes one failing call an hour, so a
+   working trail is never empty. An empty day is a fault that the watcher must see, not a quiet day.
 
 7. `nightly.json` is written after all tables. A run that dies before that leaves new tables beside
    old counts, or beside none. The weekly job sees that they do not fit; running the day again
    repairs it.
 
-8. An unreadable input loses only itself. A broken log file is a row of `quality`. A broken case
-   file or scan is left out: an incident may then lack its case, or `why` may say `unknown`.
+8. A broken file affects only its own rows. A broken log file becomes a row of `quality`. A broken
+   case file or scan is left out: an incident may then lack its case, or its `why` is `unknown`.
 
-It does not judge itself: `analytics/job.py` turns the result into an exit code, and
-`mendq/nightly/verdict.py` compares the counts with those of earlier nights. It does not guard
-against a second run at the same time: `mendq/nightly/jobs.py` starts none while one is active. It
-deletes nothing but its own staging folder.
+The run does not judge its own result: `analytics/job.py` turns it into an exit code, and
+`mendq/nightly/verdict.py` compares the counts with those of earlier nights. Two runs at the same
+time are prevented elsewhere: `mendq/nightly/jobs.py` starts no run while another one is active. The
+run deletes only its own staging folder.
 """
 
 from __future__ import annotations
@@ -67,16 +67,16 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from analytics.cases import CaseFiles, case_files, is_count, is_within
-from analytics.days import DAY, Days, day_of, microseconds
+from analytics.cases import CaseFiles, is_count, is_within, load_case_files
+from analytics.days import DAY, Days, day_of, to_microseconds
 from analytics.incidents import (
     GAP_SECONDS,
-    Round,
-    bursts_about,
-    collected,
-    first_evidence,
-    incidents,
-    joined,
+    QueueListing,
+    collect_bursts,
+    collect_first_evidence,
+    group_into_bursts,
+    join_cases,
+    select_bursts_of_scan_cases,
 )
 from analytics.storage import Storage
 from analytics.tables import Tables
@@ -88,19 +88,22 @@ from mendq.nightly.verdict import NightlyRead, day_named, nightly_key, read_nigh
 
 GAP_MICROSECONDS = GAP_SECONDS * 1_000_000
 FINDINGS = "findings"
-_MAXIMUM_ROUND_BYTES = 20_000_000
-# For this many days after an incident, scans may still list its queue.
+# The largest scan file that is read.
+_MAXIMUM_SCAN_BYTES = 20_000_000
+# Scans of this number of days after an incident are read too. They show if its queue was tagged
+# only later.
 _LATER_DAYS = 7
 
 
 @dataclass(frozen=True)
 class NightlyResult:
-    """The days that a run wrote, and the days that it left.
+    """The days that a run wrote, and those that it did not change.
 
     Attributes:
         nightly_runs: The counts of each day that was written.
-        retained: The days that were left as they are, because files are gone (rule 5).
-        evidence: The first calls that heal would have believed, by incident, if asked for.
+        retained: The days whose tables were not changed, because log files were deleted (rule 5).
+        evidence: The first failed calls that were enough evidence for heal, by incident id. Empty
+            unless the caller asked for them.
     """
 
     nightly_runs: tuple[NightlyRead, ...] = ()
@@ -110,13 +113,13 @@ class NightlyResult:
 
 @dataclass(frozen=True)
 class LoadedDays:
-    """Everything that is known about the days to write.
+    """The input for the tables, loaded for the days to write and some days around them.
 
     Attributes:
         days: The days to write.
-        cases: The cases that may belong to their incidents.
+        cases: The cases that may belong to incidents of these days.
         calls: The failed calls of these days and around them.
-        bursts: The bursts of these calls.
+        bursts: These calls, grouped into bursts (`group_into_bursts`).
     """
 
     days: Days
@@ -130,13 +133,13 @@ class Nightly:
     """A run of the nightly job.
 
     Attributes:
-        tables: The tables to write. Its `say` tells people how far the run is.
-        trail: The parent of `AWSLogs`.
+        tables: The tables to write. Its `say` prints the run's progress.
+        trail: The folder that contains `AWSLogs`.
         cases: The cases in the case bucket.
-        findings: The scans in the case bucket, if they can be found.
+        findings: The scans in the case bucket. None if their place is not known.
         made_at: The time of the run.
-        reader: How log files are read.
-        home: The account and region whose records are read. None: those of all.
+        reader: The way to read log files.
+        home: Only records of this account and region are read. None: records of all.
     """
 
     tables: Tables
@@ -148,14 +151,14 @@ class Nightly:
     home: AccountAndRegion | None = None
 
     def write(self, requested: Days, *, with_evidence: bool = False) -> NightlyResult:
-        """Write the tables of `requested`, and of every day that one of its bursts touches.
+        """Write the tables of `requested`, and of every other day that one of its bursts touches.
 
         Args:
             requested: The days to write.
-            with_evidence: Also return the first evidence of each incident.
+            with_evidence: Also return each incident's first calls that were enough evidence.
 
         Raises:
-            RootUnusable: if a place cannot be read or written.
+            RootUnusable: if the trail, the case bucket or the output cannot be read or written.
         """
         why = f" ({self.reader.why})" if self.reader.why else ""
         self.tables.say(f"reader: {self.reader.name}{why}")
@@ -167,7 +170,7 @@ class Nightly:
         ):
             loaded = self._load(reader, requested)
             incident_rows = self._join_cases(loaded)
-            quality = [(row["published"], row) for row in reader.quality()]
+            quality = [(row["published"], row) for row in reader.make_quality_rows()]
             dated = [(day_of(row["first_failure"]), row) for row in incident_rows]
             rows = {
                 "quality": _group_by_day(quality, loaded.days),
@@ -177,73 +180,74 @@ class Nightly:
             lost_files = self.count_lost_files(loaded.days, listed)
             result = self._write_days(loaded, rows, lost_files)
             if with_evidence:
-                result = replace(result, evidence=first_evidence(loaded.calls))
+                result = replace(result, evidence=collect_first_evidence(loaded.calls))
             loaded.calls.unpersist()
         return result
 
     def _load(self, reader: TrailReader, requested: Days) -> LoadedDays:
-        """Load calls and cases until no burst at the requested days reaches an edge (rule 2)."""
-        days = requested.widened(1, 1)
+        """Load calls and cases. Repeat with more days until no burst may be cut (rule 2)."""
+        days = requested.widen(1, 1)
         while True:
             self.tables.say(f"reading the trail for {days.first} to {days.last}")
-            calls = reader.failed_calls(days).persist()
-            bursts = collected(incidents(calls))
+            calls = reader.load_failed_calls(days).persist()
+            bursts = collect_bursts(group_into_bursts(calls))
             affected, cases = self._find_affected_days(bursts, requested)
             spans = [_span_of(bursts, affected), *_spans_near_scans(cases, affected)]
             first, last = _hull(spans)
-            needed = affected | Days.touched(first - GAP_MICROSECONDS, last + GAP_MICROSECONDS)
+            needed = affected | Days.between(first - GAP_MICROSECONDS, last + GAP_MICROSECONDS)
             if needed in days:
                 return LoadedDays(affected, cases, calls, bursts)
-            days = days.stretched(needed, requested)
+            days = days.stretch_to(needed, requested)
             calls.unpersist()
 
     def _find_affected_days(self, bursts: Sequence[Row], requested: Days) -> tuple[Days, CaseFiles]:
-        """Return the days to write, and the cases that may belong to their incidents (rule 3)."""
-        affected = requested | Days.touched(*_span_of(bursts, requested))
-        cases = case_files(self.cases, affected)
+        """Return the days to write (rule 3), and the cases that may belong to their incidents."""
+        affected = requested | Days.between(*_span_of(bursts, requested))
+        cases = load_case_files(self.cases, affected)
         touching = [
             burst
-            for burst in bursts_about(bursts, cases.lives)
+            for burst in select_bursts_of_scan_cases(bursts, cases.timelines)
             if burst.first < requested.before_microseconds
             and burst.last >= requested.from_microseconds
         ]
         joined_scans: list[tuple[int, int]] = []
-        for life in cases.lives:
-            if not life.is_opened_by_scan:
+        for timeline in cases.timelines:
+            if not timeline.is_opened_by_scan:
                 continue
-            if any(burst.joins_what_a_scan_opened(life) for burst in touching):
-                joined_scans.append((life.begins, life.begins))
+            if any(burst.joins_scan_case(timeline) for burst in touching):
+                joined_scans.append((timeline.begin_microseconds, timeline.begin_microseconds))
         if not joined_scans:
             return affected, cases
-        further = affected | Days.touched(*_hull(joined_scans))
+        further = affected | Days.between(*_hull(joined_scans))
         if further == affected:
             return affected, cases
-        return further, case_files(self.cases, further)
+        return further, load_case_files(self.cases, further)
 
     def _join_cases(self, loaded: LoadedDays) -> list[dict[str, Any]]:
-        """Return the incidents with their cases, using the scans around them."""
+        """Return all incidents, each with its case or the reason why it has none."""
         cases = loaded.cases
         left_out = ""
         if cases.unreadable:
-            left_out = f", {cases.unreadable} files there were no transitions"
-        self.tables.say(f"{len(cases.lives)} cases since {cases.since}{left_out}")
-        scans = read_rounds(self.findings, loaded.days) if self.findings else []
-        self.tables.say(f"scans that say which queues were managed: {len(scans)}")
-        return joined(loaded.bursts, cases.lives, scans, self.home)
+            left_out = f", {cases.unreadable} files there hold no transition"
+        self.tables.say(f"{len(cases.timelines)} cases since {cases.since}{left_out}")
+        listings = read_queue_listings(self.findings, loaded.days) if self.findings else []
+        self.tables.say(f"scans that say which queues were managed: {len(listings)}")
+        return join_cases(loaded.bursts, cases.timelines, listings, self.home)
 
     def count_lost_files(self, days: Days, listed: frozenset[str]) -> Mapping[date, int]:
-        """Count the gone files behind each day's tables; a day not in the result may be written.
+        """Count the deleted log files that each day's tables, or the day before's, name (rule 5).
 
-        The files of the day before count too (rule 5).
+        A day that is not in the result has none, and may be written.
 
         Args:
             days: The days to write.
-            listed: Files that this run has listed. It may not have listed the folders of others.
+            listed: The log files that this run has listed, which exist. The tables may also name
+                files of other folders; these are looked up.
         """
         tables = replace(self.tables, say=_say_nothing)
-        days_and_before = days.widened(1, 0)
-        quality = tables.files("quality", days_and_before)
-        failed_calls = tables.files("failed_calls", days_and_before)
+        days_and_before = days.widen(1, 0)
+        quality = tables.read_file_names("quality", days_and_before)
+        failed_calls = tables.read_file_names("failed_calls", days_and_before)
         named: dict[date, set[str]] = {}
         for day in quality.keys() & failed_calls.keys():
             named[day] = quality[day] | failed_calls[day]
@@ -258,7 +262,7 @@ class Nightly:
         return lost_files
 
     def _find_lost_files(self, files: Collection[str]) -> set[str]:
-        """Return those of these files that are not in the trail any more."""
+        """Return the files among these that the trail does not have any more."""
         present: set[str] = set()
         for folder in {file.rpartition("/")[0] for file in files}:
             present.update(self.trail.files(folder))
@@ -267,7 +271,7 @@ class Nightly:
     def _write_days(
         self, loaded: LoadedDays, rows: Mapping[str, ByDay], lost_files: Mapping[date, int]
     ) -> NightlyResult:
-        """Write the tables, and then the counts (rules 5, 6 and 7)."""
+        """Write the tables of all days, and then their `nightly.json` (rules 5, 6 and 7)."""
         calls = loaded.calls.withColumn("day", sf.to_date("event_time"))
         counts = calls.groupBy("day").count().collect()
         calls_of_day = {row["day"]: row["count"] for row in counts}
@@ -296,7 +300,7 @@ class Nightly:
         return NightlyResult(tuple(written), tuple(retained))
 
     def _select_reported(self, silent: Collection[NightlyRead]) -> Iterator[NightlyRead]:
-        """Return the silent days whose counts are written (rule 6)."""
+        """Yield the days without content whose `nightly.json` must be written (rule 6)."""
         if not silent:
             return
         first_day = find_first_publish_day(self.trail, self.home)
@@ -310,7 +314,7 @@ class Nightly:
 
 
 def _is_silent(nightly: NightlyRead) -> bool:
-    """Return True if the trail has no file and no call of that day."""
+    """Return True if the trail has no file and no failed call of the day."""
     return not nightly.files and not nightly.failed_calls
 
 
@@ -318,7 +322,7 @@ def _outcome_line(nightly: NightlyRead, lost_files: Mapping[date, int]) -> str:
     if _is_silent(nightly):
         return "nothing in the trail, nothing written"
     if nightly.day in lost_files:
-        return f"left as it is, {lost_files[nightly.day]} of its files are gone"
+        return f"not changed, because {lost_files[nightly.day]} of its files were deleted"
     return (
         f"{nightly.incidents} incidents of {nightly.failed_calls} failed calls; "
         f"{nightly.files} files, {nightly.files_unreadable} unreadable"
@@ -326,11 +330,11 @@ def _outcome_line(nightly: NightlyRead, lost_files: Mapping[date, int]) -> str:
 
 
 def _say_nothing(_line: str) -> None:
-    """Take the place of `say` when a person need not know."""
+    """Print nothing. Replaces `Tables.say` for a read whose problems people need not see."""
 
 
 def _group_by_day(rows: Iterable[tuple[date, Row]], days: Days) -> ByDay:
-    """Return the rows of each of these days; rows of other days are left out."""
+    """Return the rows of each of these days, maybe none. Rows of other days are left out."""
     rows_of_day: dict[date, list[Row]] = {day: [] for day in days}
     for day, row in rows:
         if day in rows_of_day:
@@ -339,7 +343,7 @@ def _group_by_day(rows: Iterable[tuple[date, Row]], days: Days) -> ByDay:
 
 
 def _count_files(quality: Sequence[Row]) -> dict[str, int]:
-    """Return the counts of a NightlyRead that are about a day's files."""
+    """Return the fields of a NightlyRead that count the log files of a day."""
     unreadable = [row for row in quality if row["reason"] is not None]
     return {
         "files": len(quality),
@@ -351,36 +355,41 @@ def _count_files(quality: Sequence[Row]) -> dict[str, int]:
 
 
 def _span_of(bursts: Iterable[Row], days: Days) -> tuple[int, int]:
-    """Return the microseconds from the first to the last call of all bursts that touch `days`.
+    """Return the span that covers all bursts with a call on `days`, in microseconds since 1970.
 
-    If none does, return the first and the last microsecond of `days`.
+    If there is no such burst, return the first and the last microsecond of `days`.
     """
     since = days.from_microseconds
     until = days.before_microseconds - 1
     touching: list[tuple[int, int]] = []
     for burst in bursts:
-        first, last = burst["first_failure"], burst["last_failure"]
+        first = burst["first_failure"]
+        last = burst["last_failure"]
         if first <= until and last >= since:
             touching.append((first, last))
     return _hull(touching) if touching else (since, until)
 
 
 def _hull(spans: Collection[tuple[int, int]]) -> tuple[int, int]:
-    """Return the shortest span that covers all of these."""
+    """Return the shortest span that covers all spans. There must be at least one."""
     return min(first for first, _ in spans), max(last for _, last in spans)
 
 
 def _spans_near_scans(cases: CaseFiles, days: Days) -> Iterator[tuple[int, int]]:
-    """Return the spans in which failed calls would join a case that a scan opened on `days`."""
-    for life in cases.lives:
-        if life.is_opened_by_scan and is_within(life.transitions[0].at, days):
-            yield from life.near_evidence
+    """Yield the spans in which failed calls join a case that a scan opened on `days`.
+
+    The spans are in microseconds since 1970.
+    """
+    for timeline in cases.timelines:
+        if timeline.is_opened_by_scan and is_within(timeline.transitions[0].at, days):
+            yield from timeline.evidence_near_opening
 
 
 def findings_root(cases: str) -> str | None:
-    """Return where the scans of a case bucket are, given the root of its cases.
+    """Return the root of the scans in a case bucket, given the root of its cases.
 
-    Return None if the cases are at the top of a bucket. docs/case-bucket.md has the layout.
+    The two are next to each other: `ROOT/cases` and `ROOT/findings` (docs/case-bucket.md). Return
+    None if the root of the cases is a whole bucket.
     """
     parent, slash, _ = cases.rstrip("/").rpartition("/")
     if parent in ("s3:/", "s3:"):
@@ -388,42 +397,46 @@ def findings_root(cases: str) -> str | None:
     return f"{parent}{slash}{FINDINGS}"
 
 
-def read_rounds(findings: Storage, days: Days) -> list[Round]:
-    """Return the scans that can say something about incidents of `days` (rule 8)."""
-    around = {f"dt={day}" for day in days.widened(1, _LATER_DAYS + 1)}
-    result: list[Round] = []
+def read_queue_listings(findings: Storage, days: Days) -> list[QueueListing]:
+    """Return the managed queues that each scan from a day before `days` to 8 days after listed.
+
+    Broken scans are left out (rule 8).
+    """
+    around = {f"dt={day}" for day in days.widen(1, _LATER_DAYS + 1)}
+    listings: list[QueueListing] = []
     for folder in findings.folders(""):
-        if folder in around:
-            for path in findings.files(folder):
-                content = findings.read(path, _MAXIMUM_ROUND_BYTES + 1) or b""
-                scan = read_round(content)
-                if scan:
-                    result.append(scan)
-    return result
+        if folder not in around:
+            continue
+        for path in findings.files(folder):
+            content = findings.read(path, _MAXIMUM_SCAN_BYTES + 1) or b""
+            listing = read_queue_listing(content)
+            if listing:
+                listings.append(listing)
+    return listings
 
 
-def read_round(content: bytes) -> Round | None:
-    """Return a scan's list of managed queues, or None if `content` has none. Never raises."""
-    if len(content) > _MAXIMUM_ROUND_BYTES:
+def read_queue_listing(content: bytes) -> QueueListing | None:
+    """Return the managed queues in a scan's file, or None if the file is broken. Never raises."""
+    if len(content) > _MAXIMUM_SCAN_BYTES:
         return None
     try:
         document = json.loads(content)
         at = datetime.fromisoformat(document["at"])
         listed = document["managed"]
-        # An empty text or object would say that nothing is managed.
+        # An empty text or object must not count as an empty list: no queue would be managed.
         if not isinstance(listed, list):
             return None
         " ".join(listed).encode()  # raises if a name is not a text
         at = at.replace(tzinfo=UTC) if at.tzinfo is None else at
-        return Round(microseconds(at), tuple(listed), document["managed_whole"] is True)
+        return QueueListing(to_microseconds(at), tuple(listed), document["managed_whole"] is True)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError):
         return None
 
 
 def read_last_findings(findings: Storage, days: Days) -> list[tuple[str, str, str]]:
-    """Return queue, symptom and sentence of each finding in the last scan of `days`.
+    """Return queue ARN, symptom and sentence of each finding in the last scan of `days`.
 
-    A broken scan has no findings and raises nothing.
+    Return an empty list if there is no scan, or if the last one is broken.
     """
     scans = list(_read_last_day(findings, {f"dt={day}" for day in days}))
     if not scans:
@@ -438,9 +451,9 @@ def read_last_findings(findings: Storage, days: Days) -> list[tuple[str, str, st
 
 
 def read_last_measurements(findings: Storage) -> dict[str, dict[str, int]]:
-    """Return the whole numbers that the newest scan of each queue measured, by queue and name.
+    """Return what the newest scan measured of each queue: figures by queue ARN and name.
 
-    Only the last day that has scans is read.
+    The figures are whole numbers, such as the backlog. Only the last day that has scans is read.
     """
     folders = [name for name in findings.folders("") if day_named(name.removeprefix("dt="))]
     measurements: dict[str, dict[str, int]] = {}
@@ -448,22 +461,24 @@ def read_last_measurements(findings: Storage) -> dict[str, dict[str, int]]:
         queues = scan.get("queues")
         if isinstance(queues, dict):
             for queue_arn, figures in queues.items():
-                if isinstance(figures, dict):
-                    counts = {name: value for name, value in figures.items() if is_count(value)}
-                    measurements[queue_arn] = counts
+                if not isinstance(figures, dict):
+                    continue
+                counts = {name: value for name, value in figures.items() if is_count(value)}
+                measurements[queue_arn] = counts
     return measurements
 
 
 def _read_last_day(findings: Storage, folders: Collection[str]) -> Iterator[dict[str, Any]]:
-    """Return the scans of the last of these folders that exists, oldest first.
+    """Yield the scans in the last one of these folders that exists, oldest first. Never raises.
 
-    A broken scan is empty or left out, and raises nothing.
+    A file that is not JSON is left out. One that holds no object, or is too large, is yielded as an
+    empty scan.
     """
     present = set(folders).intersection(findings.folders(""))
     if not present:
         return
     for path in sorted(findings.files(max(present))):
-        content = findings.read(path, _MAXIMUM_ROUND_BYTES + 1) or b""
+        content = findings.read(path, _MAXIMUM_SCAN_BYTES + 1) or b""
         with suppress(ValueError, RecursionError):
-            document = json.loads(content) if len(content) <= _MAXIMUM_ROUND_BYTES else None
+            document = json.loads(content) if len(content) <= _MAXIMUM_SCAN_BYTES else None
             yield document if isinstance(document, dict) else {}

@@ -1,7 +1,10 @@
-"""What people are to do this week, ranked by what it would have prevented; alike ones as one.
+"""Recommend what people should do this week, the most useful first.
 
-What the cases of the week leave to people, and what no queue can fix: a caller that is refused
-again and again, a code that has no symptom. Nothing here is more than cases and incidents say.
+Recommendations come from three sources: cases that leave something to people, callers that are
+refused again and again or fail with an unknown error code, and findings of the last scan for which
+Mendq opens no case. Each one repeats only what a case, an incident or a finding says.
+
+docs/to-do.md lists the kinds, and the reason for each.
 """
 
 from __future__ import annotations
@@ -13,9 +16,9 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Any
 
-from analytics.cases import MOST_NAME, Life, Step, shortened, steps_of
-from analytics.days import Days, microseconds
-from analytics.week_parts import Row, Weight, most_first, time_text, weights
+from analytics.cases import MAXIMUM_NAME_CHARACTERS, CaseTimeline, Step, read_steps, shorten
+from analytics.days import Days, to_microseconds
+from analytics.week_parts import Row, Weight, rank_by_weight, time_text, weigh_by
 from mendq.catalogue.access.queue_missing import QUEUE_MISSING
 from mendq.catalogue.configuration.alarm_missing import ALARM_MISSING
 from mendq.catalogue.configuration.tag_not_understood import TAG_NOT_UNDERSTOOD
@@ -23,17 +26,21 @@ from mendq.model.case import WROTE, Case, State
 from mendq.model.lifecycle import GONE, UNMANAGED
 from mendq.model.steps import CreateDlq, has_value_in_queue
 
+# The kinds of recommendations from cases.
 WRITE_INTO_TEMPLATE = "write_into_template"
 APPROVE = "approve"
 DECIDE = "decide"
 FIX = "fix"
 WATCH = "watch"
+# The kinds of recommendations from incidents without a case.
+FIX_CALLER = "fix_caller"
+NAME_CODE = "name_code"
 
-# Why, of a change that was made before the week and stands.
+# The reason for `write_into_template` if the change was made before the week.
 STANDS = "stands"
 _VERIFIED = frozenset({State.VERIFIED, State.WATCHING})
-_WHY = {WRITE_INTO_TEMPLATE: "verified", WATCH: "applied"}
-_ASKS = {
+_WHY_OF_KIND = {WRITE_INTO_TEMPLATE: "verified", WATCH: "applied"}
+_KIND_OF_STATE = {
     State.APPLIED: WATCH,
     State.UNVERIFIED: WATCH,
     State.PROPOSED: APPROVE,
@@ -44,34 +51,56 @@ _ASKS = {
     State.INEFFECTIVE: FIX,
     State.ESCALATED: FIX,
 }
-# Of these the next step says more than a change, which is refused or did not help.
-_SAYS_NEXT = frozenset({State.REFUSED, State.INEFFECTIVE, State.ESCALATED})
-# What waits for a person comes first, behind what was escalated; the others between.
-_RANKS = {APPROVE: 1, DECIDE: 2, WATCH: 4}
-# A plan is answered as one, however many attributes it changes.
-_AS_ONE = frozenset({APPROVE, FIX})
-FIX_CALLER = "fix_caller"
-# What no case is opened for, told here alone.
-_OF_FINDINGS = {ALARM_MISSING.name: "add_alarms", TAG_NOT_UNDERSTOOD.name: "correct_tags"}
-NAME_CODE = "name_code"
-# Fewer are no work for a Monday.
+# In these states the case's next step is shown, because its change was refused or did not help.
+_STATES_WITH_NEXT_STEP = frozenset({State.REFUSED, State.INEFFECTIVE, State.ESCALATED})
+# The order of the kinds. Escalated cases come before all of them, whatever their kind.
+_RANK_OF_ESCALATED = 0
+_RANK_OF_KIND = {APPROVE: 1, DECIDE: 2, WATCH: 4}
+_RANK_OF_OTHER_KINDS = 3
+# Kinds that people decide for a whole plan. A plan that changes several attributes gives only one
+# recommendation of these kinds.
+_KINDS_FOR_A_PLAN = frozenset({APPROVE, FIX})
+# The kind for each finding for which no case is opened.
+_KIND_OF_FINDING = {ALARM_MISSING.name: "add_alarms", TAG_NOT_UNDERSTOOD.name: "correct_tags"}
+# A caller or an unknown code is recommended only from one of these numbers on.
 MANY_INCIDENTS = 10
 MANY_FAILED_CALLS = 100
 MAXIMUM_RECOMMENDATIONS = 10
 MAXIMUM_STANDING = 50
-_STANDING = frozenset({"queue_arn", "symptom", "attribute", "before", "after", "owner", "case_id"})
-# As many queues with the same change are listed each; of more, the worst stands for all.
-MOST_ALIKE = 3
-_ALIKE = attrgetter("kind", "why", "symptom", "attribute", "after", "owner")
-_TEXTS = ("before", "after", "reason", "next_step", "command")
-_NAMES = ("queue_arn", "symptom", "attribute", "owner", "case_id")
+# The fields that the list `standing` shows of a recommendation.
+_STANDING_FIELDS = frozenset(
+    {"queue_arn", "symptom", "attribute", "before", "after", "owner", "case_id"}
+)
+# Up to this number of queues with the same change are listed separately. Of more, only the worst is
+# listed, for all of them.
+MAXIMUM_ALIKE_QUEUES = 3
+_get_change = attrgetter("kind", "why", "symptom", "attribute", "after", "owner")
+_TEXT_FIELDS = ("before", "after", "reason", "next_step", "command")
+_NAME_FIELDS = ("queue_arn", "symptom", "attribute", "owner", "case_id")
 
 
 @dataclass(frozen=True)
 class Recommendation:
-    """One thing to do; docs/to-do.md lists the kinds, and why each is asked for.
+    """One thing that people should do.
 
-    `incidents` and `failed_calls` are this week's of its queues and symptom.
+    Texts are empty if there is nothing to say.
+
+    Attributes:
+        kind: What to do, such as `approve`.
+        why: The reason in one word, mostly the state of the case.
+        queue_arn: The queue. The worst one, if there are several.
+        symptom: The symptom.
+        attribute: The queue attribute of the change.
+        before: The value that the attribute had before the case.
+        after: The value that Mendq set or proposes.
+        owner: The CloudFormation stack that deploys the queue, or the caller that must be fixed.
+        case_id: The case.
+        reason: What the case said last, or the error codes of the caller.
+        next_step: What a person does next, as a sentence.
+        command: The command for it.
+        incidents: This week's incidents of the queues and the symptom.
+        failed_calls: The failed calls of these incidents.
+        queues: The number of queues.
     """
 
     kind: str
@@ -91,229 +120,347 @@ class Recommendation:
     queues: int = 1
 
     def document(self) -> dict[str, Any]:
-        names = {name: shortened(getattr(self, name), MOST_NAME) for name in _NAMES}
-        texts = {name: shortened(getattr(self, name)) for name in _TEXTS}
-        return {**asdict(self), **names, **texts}
+        """Return the recommendation for the summary, with its texts within their limits."""
+        document = asdict(self)
+        for name in _NAME_FIELDS:
+            document[name] = shorten(document[name], MAXIMUM_NAME_CHARACTERS)
+        for name in _TEXT_FIELDS:
+            document[name] = shorten(document[name])
+        return document
 
     @property
     def rank(self) -> tuple[int, int, int, str, str, str, str]:
-        name = self.queue_arn.rpartition(":")[2]
-        is_escalated = self.why == State.ESCALATED
-        first = 0 if is_escalated else _RANKS.get(self.kind, _RANKS[WATCH] - 1)
-        wide = first, -self.incidents, -self.failed_calls
-        return (*wide, name, self.queue_arn, self.attribute, f"{self.symptom} {self.case_id}")
+        """Sorting key: escalated cases, then by kind, then most incidents, calls, and by name."""
+        rank_of_kind = _RANK_OF_KIND.get(self.kind, _RANK_OF_OTHER_KINDS)
+        if self.why == State.ESCALATED:
+            rank_of_kind = _RANK_OF_ESCALATED
+        return (
+            rank_of_kind,
+            -self.incidents,
+            -self.failed_calls,
+            self.queue_arn.rpartition(":")[2],
+            self.queue_arn,
+            self.attribute,
+            f"{self.symptom} {self.case_id}",
+        )
 
 
-def do_this_week(asked: Iterable[Recommendation], incidents: Iterable[Row]) -> dict[str, Any]:
-    """The fields of the document; a recommendation that has counts of its own keeps them."""
-    suffered = weights(incidents, "queue_arn", "symptom")
-    ranked = sorted(
-        folded([_counted(each, suffered) for each in asked]), key=lambda each: each.rank
-    )
+def make_to_do(
+    recommendations: Iterable[Recommendation], incidents: Iterable[Row]
+) -> dict[str, Any]:
+    """Return the summary's list of things to do, and the number of those left out.
+
+    A recommendation gets the number of this week's incidents of its queue and symptom, unless it
+    has a number already.
+    """
+    weights = weigh_by(incidents, "queue_arn", "symptom")
+    counted = [_add_counts(recommendation, weights) for recommendation in recommendations]
+    ranked = sorted(merge_alike(counted), key=lambda recommendation: recommendation.rank)
     return {
-        "do_this_week": [each.document() for each in ranked[:MAXIMUM_RECOMMENDATIONS]],
+        "do_this_week": [
+            recommendation.document() for recommendation in ranked[:MAXIMUM_RECOMMENDATIONS]
+        ],
         "do_this_week_left_out": len(ranked[MAXIMUM_RECOMMENDATIONS:]),
     }
 
 
-def standing(asked: Iterable[Recommendation], lives: Iterable[Life]) -> dict[str, Any]:
-    """Every value that Mendq set and that stands, the oldest first: a template may not hold it.
+def list_standing_values(
+    recommendations: Iterable[Recommendation], timelines: Iterable[CaseTimeline]
+) -> dict[str, Any]:
+    """Return the values that Mendq set and that are still in the queues, the oldest first.
 
-    What a template says, nothing here knows: a value is listed for as long as cases are read.
+    A deployment may take them back. Mendq cannot see if a template has such a value by now, so it
+    is listed for as long as its case is read.
     """
-    found = [each for each in asked if each.kind == WRITE_INTO_TEMPLATE and each.attribute]
-    set_at = {
-        life.newest.case_id: time_text(each.at)
-        for life in lives
-        for each in reversed(life.transitions)
-        if each.state in WROTE
-    }
-    found.sort(key=lambda each: (set_at.get(each.case_id, ""), each.rank))
-    return {
-        "standing": [
-            {name: value for name, value in each.document().items() if name in _STANDING}
-            | {"set_at": set_at.get(each.case_id, "")}
-            for each in found[:MAXIMUM_STANDING]
-        ],
-        "standing_left_out": len(found[MAXIMUM_STANDING:]),
-    }
-
-
-def _counted(asked: Recommendation, suffered: Mapping[tuple[str, str], Weight]) -> Recommendation:
-    if asked.incidents:
-        return asked
-    of_both = suffered.get((asked.queue_arn, asked.symptom), Weight())
-    return replace(asked, incidents=of_both.incidents, failed_calls=of_both.failed_calls)
-
-
-def folded(recommendations: Sequence[Recommendation]) -> list[Recommendation]:
-    """Where more than MOST_ALIKE queues ask for the same, the first in rank stands for all."""
-    alike = defaultdict[tuple[str, ...], list[Recommendation]](list)
-    for each in recommendations:
-        alike[_ALIKE(each)].append(each)
-    return [each for group in alike.values() for each in _as_one(group)]
-
-
-def _as_one(group: Sequence[Recommendation]) -> Sequence[Recommendation]:
-    if len({each.queue_arn for each in group}) <= MOST_ALIKE:
-        return group
-    first = min(group, key=lambda each: each.rank)
-    befores = {each.before for each in group}
-    return [
-        replace(
-            first,
-            before=first.before if len(befores) == 1 else "",
-            incidents=sum(each.incidents for each in group),
-            failed_calls=sum(each.failed_calls for each in group),
-            queues=sum(each.queues for each in group),
-        )
+    standing = [
+        recommendation
+        for recommendation in recommendations
+        if recommendation.kind == WRITE_INTO_TEMPLATE and recommendation.attribute
     ]
+    set_at = _find_write_times(timelines)
+    standing.sort(
+        key=lambda recommendation: (set_at.get(recommendation.case_id, ""), recommendation.rank)
+    )
+    values: list[dict[str, Any]] = []
+    for recommendation in standing[:MAXIMUM_STANDING]:
+        document = recommendation.document()
+        value = {name: document[name] for name in document if name in _STANDING_FIELDS}
+        value["set_at"] = set_at.get(recommendation.case_id, "")
+        values.append(value)
+    return {"standing": values, "standing_left_out": len(standing[MAXIMUM_STANDING:])}
 
 
-def recommendations_of_cases(days: Days, lives: Sequence[Life]) -> list[Recommendation]:
-    """One per (queue, attribute), the newest case's; of cases that moved in `days`.
+def _find_write_times(timelines: Iterable[CaseTimeline]) -> dict[str, str]:
+    """Return when each case first came into a state with a written fix, by case id, as a text."""
+    set_at: dict[str, str] = {}
+    for timeline in timelines:
+        for transition in timeline.transitions:
+            if transition.state in WROTE:
+                set_at[timeline.newest.case_id] = time_text(transition.at)
+                break
+    return set_at
 
-    Of those that moved before, what has fixed something and stands still. A newer case of the same
-    symptom takes an older one's place, but for what that has fixed.
+
+def _add_counts(
+    recommendation: Recommendation, weights: Mapping[tuple[str, str], Weight]
+) -> Recommendation:
+    """Add the incidents of the recommendation's queue and symptom, unless it has a number."""
+    if recommendation.incidents:
+        return recommendation
+    weight = weights.get((recommendation.queue_arn, recommendation.symptom), Weight())
+    return replace(recommendation, incidents=weight.incidents, failed_calls=weight.failed_calls)
+
+
+def merge_alike(recommendations: Sequence[Recommendation]) -> list[Recommendation]:
+    """Merge recommendations of the same change if it concerns many queues.
+
+    If there are more than MAXIMUM_ALIKE_QUEUES queues, only the first one in rank stays. It gets
+    the numbers of all.
     """
-    in_order = sorted(lives, key=lambda it: (it.opened_at, it.newest.at, it.newest.case_id))
-    newest = {(each.newest.queue_arn, each.newest.symptom): each for each in in_order}
-    gone_at = _gone_at(in_order)
-    found: dict[tuple[str, str], Recommendation | None] = {}
-    for life in in_order:
-        case = life.newest
-        is_newest = newest[case.queue_arn, case.symptom] is life
-        is_older = microseconds(case.at) < days.from_microseconds
-        is_there, moved = not _is_gone(case, gone_at), any(life.within(days))
-        for key, asked in _asked(life):
-            has_fixed = asked is not None and asked.kind == WRITE_INTO_TEMPLATE
-            stays = is_there and (has_fixed if is_older else moved and (is_newest or has_fixed))
-            said = replace(asked, why=STANDS) if asked and is_older else asked
-            found[case.queue_arn, key] = said if stays else None
-    return [each for each in found.values() if each]
+    groups = defaultdict[tuple[str, ...], list[Recommendation]](list)
+    for recommendation in recommendations:
+        groups[_get_change(recommendation)].append(recommendation)
+    merged: list[Recommendation] = []
+    for group in groups.values():
+        queues = {recommendation.queue_arn for recommendation in group}
+        if len(queues) <= MAXIMUM_ALIKE_QUEUES:
+            merged.extend(group)
+        else:
+            merged.append(_merge_group(group))
+    return merged
 
 
-def _gone_at(lives: Sequence[Life]) -> dict[str, datetime]:
-    """When each queue that is gone was last seen to be."""
-    missed: dict[str, datetime] = {}
-    for life in lives:
-        case = life.newest
-        is_missing = case.symptom == QUEUE_MISSING.name
-        if is_missing or (case.state is State.CLOSED and case.reason == GONE):
-            at = life.opened_at if is_missing else case.at
-            missed[case.queue_arn] = max(at, missed.get(case.queue_arn, at))
-    return missed
-
-
-def _is_gone(case: Case, gone_at: dict[str, datetime]) -> bool:
-    if case.symptom == QUEUE_MISSING.name or case.queue_arn not in gone_at:
-        return False
-    return case.at <= gone_at[case.queue_arn]
-
-
-def _asked(life: Life) -> Iterator[tuple[str, Recommendation | None]]:
-    """What a case asks for, by attribute, or by symptom where it has no change to offer.
-
-    None, where it asks for nothing, takes older askings away; what was declined says nothing.
-    """
-    case = life.newest
-    if case.state is State.DECLINED:
-        return
-    kind = WRITE_INTO_TEMPLATE if _has_fixed(case) else _ASKS.get(case.state)
-    steps = [each for each in steps_of(case) if _stands_in_the_queue(each)]
-    as_one = kind in _AS_ONE and len(steps) > 1
-    for n, step in enumerate(steps):
-        asked = _of_case(kind, life, None if as_one else step) if kind else None
-        yield f"attribute {step.attribute}", None if as_one and n else asked
-    if not steps:
-        asks = kind not in (WRITE_INTO_TEMPLATE, WATCH)
-        yield f"symptom {case.symptom}", _of_case(kind, life, None) if kind and asks else None
-
-
-def _has_fixed(case: Case) -> bool:
-    """A change was verified and nothing took it back."""
-    was_watched = case.state is State.CLOSED and case.came_from is State.WATCHING
-    return case.state in _VERIFIED or (was_watched and case.reason not in (GONE, UNMANAGED))
-
-
-def _stands_in_the_queue(step: Step) -> bool:
-    """Not a queue that was made, nor messages that went back."""
-    return has_value_in_queue(step.attribute) and step.attribute != CreateDlq.attribute
-
-
-def _of_case(kind: str, life: Life, step: Step | None) -> Recommendation:
-    case = life.newest
-    # What somebody has set in place of what Mendq wrote is in no case.
-    is_overruled = case.state is State.OVERRIDDEN and case.came_from is not None
-    said = case.next_step if case.state in _SAYS_NEXT else {}
-    return Recommendation(
-        kind=kind,
-        why=_WHY.get(kind) or str(case.state),
-        queue_arn=case.queue_arn,
-        symptom=case.symptom,
-        attribute=step.attribute if step else "",
-        before=_before(life, step.attribute) if step and not is_overruled else "",
-        after=step.after if step else "",
-        owner=_owner(case),
-        case_id=case.case_id,
-        reason=case.reason,
-        next_step=said.get("sentence", ""),
-        command=said.get("command", ""),
+def _merge_group(group: Sequence[Recommendation]) -> Recommendation:
+    """Return the first one in rank, with the numbers of all. `before` stays only if all agree."""
+    first = min(group, key=lambda recommendation: recommendation.rank)
+    befores = {recommendation.before for recommendation in group}
+    return replace(
+        first,
+        before=first.before if len(befores) == 1 else "",
+        incidents=sum(recommendation.incidents for recommendation in group),
+        failed_calls=sum(recommendation.failed_calls for recommendation in group),
+        queues=sum(recommendation.queues for recommendation in group),
     )
 
 
-def _owner(case: Case) -> str:
-    """The stack that deploys the queue, and what it is called there; empty where none was named."""
-    stack, resource = (case.evidence.get(each) for each in ("stack", "resource"))
-    if not (stack and isinstance(stack, str)):
+def recommend_for_cases(days: Days, timelines: Sequence[CaseTimeline]) -> list[Recommendation]:
+    """Return what cases leave to people: one recommendation for each queue and attribute.
+
+    Older cases are overruled by newer ones about the same attribute, even if those ask for nothing.
+    A case counts if
+
+    - it moved on `days`, and it is the newest of its queue and symptom or has fixed something, or
+    - it moved only before `days`, and has fixed something that is still in the queue.
+
+    Cases of deleted queues do not count.
+    """
+    by_age = sorted(timelines, key=_rank_by_age)
+    newest: dict[tuple[str, str], CaseTimeline] = {}
+    for timeline in by_age:
+        newest[timeline.newest.queue_arn, timeline.newest.symptom] = timeline
+    missing_at = _find_missing_queues(by_age)
+    recommendations: dict[tuple[str, str], Recommendation | None] = {}
+    for timeline in by_age:
+        case = timeline.newest
+        is_newest = newest[case.queue_arn, case.symptom] is timeline
+        is_older = to_microseconds(case.at) < days.from_microseconds
+        has_moved = bool(timeline.list_transitions(days))
+        is_missing = _is_about_missing_queue(case, missing_at)
+        for subject, recommendation in _recommend_for_case(timeline):
+            key = (case.queue_arn, subject)
+            recommendations[key] = None
+            if recommendation is None or is_missing:
+                continue
+            has_fixed = recommendation.kind == WRITE_INTO_TEMPLATE
+            if is_older and has_fixed:
+                recommendations[key] = replace(recommendation, why=STANDS)
+            elif not is_older and has_moved and (is_newest or has_fixed):
+                recommendations[key] = recommendation
+    return [recommendation for recommendation in recommendations.values() if recommendation]
+
+
+def _rank_by_age(timeline: CaseTimeline) -> tuple[datetime, datetime, str]:
+    """Return a sorting key: the case that opened first comes first."""
+    return timeline.opened_at, timeline.newest.at, timeline.newest.case_id
+
+
+def _find_missing_queues(timelines: Sequence[CaseTimeline]) -> dict[str, datetime]:
+    """Return the last time when Mendq saw that a queue does not exist, by queue ARN."""
+    missing_at: dict[str, datetime] = {}
+    for timeline in timelines:
+        case = timeline.newest
+        if case.symptom == QUEUE_MISSING.name:
+            at = timeline.opened_at
+        elif case.state is State.CLOSED and case.reason == GONE:
+            at = case.at
+        else:
+            continue
+        missing_at[case.queue_arn] = max(at, missing_at.get(case.queue_arn, at))
+    return missing_at
+
+
+def _is_about_missing_queue(case: Case, missing_at: Mapping[str, datetime]) -> bool:
+    """Return True if the case's queue did not exist any more after the case's last transition.
+
+    Return False for a case of the symptom `queue_missing`, which is about just that.
+    """
+    if case.symptom == QUEUE_MISSING.name or case.queue_arn not in missing_at:
+        return False
+    return case.at <= missing_at[case.queue_arn]
+
+
+def _recommend_for_case(
+    timeline: CaseTimeline,
+) -> Iterator[tuple[str, Recommendation | None]]:
+    """Yield what a case asks people to do, each with its subject.
+
+    The subject is an attribute, or the symptom if the case changes none. None instead of a
+    recommendation means that the case asks for nothing; it overrules older cases all the same. A
+    declined case yields nothing, and so overrules none.
+    """
+    case = timeline.newest
+    if case.state is State.DECLINED:
+        return
+    kind = WRITE_INTO_TEMPLATE if _has_fixed(case) else _KIND_OF_STATE.get(case.state)
+    steps = [step for step in read_steps(case) if _is_attribute_change(step)]
+    if not steps:
+        recommendation: Recommendation | None = None
+        # Without a change there is nothing to write into a template, and nothing to watch.
+        if kind and kind not in {WRITE_INTO_TEMPLATE, WATCH}:
+            recommendation = _make_recommendation(kind, timeline, None)
+        yield f"symptom {case.symptom}", recommendation
+        return
+    is_one_task = kind in _KINDS_FOR_A_PLAN and len(steps) > 1
+    for position, step in enumerate(steps):
+        recommendation = None
+        if kind and not is_one_task:
+            recommendation = _make_recommendation(kind, timeline, step)
+        elif kind and position == 0:
+            recommendation = _make_recommendation(kind, timeline, None)
+        yield f"attribute {step.attribute}", recommendation
+
+
+def _has_fixed(case: Case) -> bool:
+    """Return True if the case's change was verified, and nothing took it back since."""
+    if case.state in _VERIFIED:
+        return True
+    was_watched = case.state is State.CLOSED and case.came_from is State.WATCHING
+    return was_watched and case.reason not in {GONE, UNMANAGED}
+
+
+def _is_attribute_change(step: Step) -> bool:
+    """Return True if the step sets an attribute of the queue.
+
+    False for a step that makes a DLQ or sends messages back.
+    """
+    return has_value_in_queue(step.attribute) and step.attribute != CreateDlq.attribute
+
+
+def _make_recommendation(kind: str, timeline: CaseTimeline, step: Step | None) -> Recommendation:
+    """Return a recommendation about one step of a case, or about the case if `step` is None."""
+    case = timeline.newest
+    attribute = ""
+    before = ""
+    after = ""
+    if step:
+        attribute = step.attribute
+        after = step.after
+        # If a person replaced a value that Mendq had written, no case holds the person's value.
+        is_replaced = case.state is State.OVERRIDDEN and case.came_from is not None
+        if not is_replaced:
+            before = _find_value_before(timeline, attribute)
+    next_step: Mapping[str, Any] = {}
+    if case.state in _STATES_WITH_NEXT_STEP:
+        next_step = case.next_step
+    return Recommendation(
+        kind=kind,
+        why=_WHY_OF_KIND.get(kind) or str(case.state),
+        queue_arn=case.queue_arn,
+        symptom=case.symptom,
+        attribute=attribute,
+        before=before,
+        after=after,
+        owner=_find_stack(case),
+        case_id=case.case_id,
+        reason=case.reason,
+        next_step=next_step.get("sentence", ""),
+        command=next_step.get("command", ""),
+    )
+
+
+def _find_stack(case: Case) -> str:
+    """Return the CloudFormation stack of the case's queue, with the queue's logical id if known.
+
+    Return an empty text if the case's evidence names no stack.
+    """
+    stack = case.evidence.get("stack")
+    if not stack or not isinstance(stack, str):
         return ""
-    named = f", {resource}" if resource and isinstance(resource, str) else ""
-    return f"CloudFormation stack {stack}{named}"
+    resource = case.evidence.get("resource")
+    if not resource or not isinstance(resource, str):
+        return f"CloudFormation stack {stack}"
+    return f"CloudFormation stack {stack}, {resource}"
 
 
-def _before(life: Life, attribute: str) -> str:
-    """What stood there before the case's first step: what a template still says."""
-    steps = (step for each in life.transitions for step in steps_of(each))
-    return next((each.before for each in steps if each.attribute == attribute), "")
+def _find_value_before(timeline: CaseTimeline, attribute: str) -> str:
+    """Return the attribute's value before the case's first step. A template may still have it."""
+    for transition in timeline.transitions:
+        for step in read_steps(transition):
+            if step.attribute == attribute:
+                return step.before
+    return ""
 
 
-def recommendations_of_callers(incidents: Iterable[Row]) -> list[Recommendation]:
-    """Of incidents without a case: one per caller and symptom, and one per unknown code."""
+def recommend_for_callers(incidents: Iterable[Row]) -> list[Recommendation]:
+    """Return recommendations for incidents without a case, if there are many of them.
+
+    One for each caller and symptom whose calls are the caller's own mistake, and one for each error
+    code that the catalogue does not know.
+    """
     groups = defaultdict[tuple[str, str, str], list[Row]](list)
     for row in incidents:
         if row["why"] == "unknown_code":
             groups[NAME_CODE, row["symptom"], ""].append(row)
         elif row["why"] == "count_only":
-            # Where several call, whose the failures are is not known.
-            owner = row["principals"][0] if len(row["principals"]) == 1 else ""
-            groups[FIX_CALLER, row["symptom"], owner].append(row)
-    found = [_of_caller(*key, rows) for key, rows in groups.items()]
-    return [
-        each
-        for each in found
-        if each.incidents >= MANY_INCIDENTS or each.failed_calls >= MANY_FAILED_CALLS
-    ]
+            # With several callers, an incident does not say which calls are whose.
+            caller = row["principals"][0] if len(row["principals"]) == 1 else ""
+            groups[FIX_CALLER, row["symptom"], caller].append(row)
+    recommendations: list[Recommendation] = []
+    for (kind, symptom, caller), rows in groups.items():
+        recommendation = _make_caller_recommendation(kind, symptom, caller, rows)
+        has_many_incidents = recommendation.incidents >= MANY_INCIDENTS
+        if has_many_incidents or recommendation.failed_calls >= MANY_FAILED_CALLS:
+            recommendations.append(recommendation)
+    return recommendations
 
 
-def recommendations_of_findings(found: Iterable[Sequence[str]]) -> list[Recommendation]:
-    """One per queue of what scans report and no case tells of."""
-    return [
-        Recommendation(_OF_FINDINGS[symptom], "found", queue_arn, symptom, reason=because)
-        for queue_arn, symptom, because in found
-        if symptom in _OF_FINDINGS
-    ]
+def recommend_for_findings(findings: Iterable[Sequence[str]]) -> list[Recommendation]:
+    """Return recommendations for findings of a scan that open no case.
+
+    Each finding is a queue ARN, a symptom and a sentence.
+    """
+    recommendations: list[Recommendation] = []
+    for queue_arn, symptom, sentence in findings:
+        kind = _KIND_OF_FINDING.get(symptom)
+        if kind:
+            recommendation = Recommendation(kind, "found", queue_arn, symptom, reason=sentence)
+            recommendations.append(recommendation)
+    return recommendations
 
 
-def _of_caller(kind: str, symptom: str, owner: str, rows: Sequence[Row]) -> Recommendation:
-    by_queue = weights(rows, "queue_arn")
-    worst, _ = min(by_queue.items(), key=most_first)
+def _make_caller_recommendation(
+    kind: str, symptom: str, caller: str, rows: Sequence[Row]
+) -> Recommendation:
+    """Return one recommendation for these incidents. It names the queue with the most of them."""
+    by_queue = weigh_by(rows, "queue_arn")
+    worst_queue, _ = min(by_queue.items(), key=rank_by_weight)
     codes = sorted({code for row in rows for code in row["error_codes"]})
     return Recommendation(
         kind=kind,
         why="unknown_code" if kind == NAME_CODE else "count_only",
-        queue_arn=worst,
+        queue_arn=worst_queue,
         symptom=symptom,
-        owner=owner,
+        owner=caller,
         reason=", ".join(codes),
         incidents=len(rows),
         failed_calls=sum(row["failed_calls"] for row in rows),

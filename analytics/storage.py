@@ -1,7 +1,13 @@
-"""The places that a run reads and writes: a folder, or s3:// through Hadoop, or else Arrow.
+"""Read and write the places of a run: folders of this machine and buckets in S3.
 
-A folder is read by Python itself, which tells a pipe from a file; a bucket through the Hadoop that
-EMR brings; and where Hadoop has no S3 classes, as in Spark from pip, through Arrow.
+A `Storage` is one root with files below it. There is one class for each way to reach the files:
+
+- `FolderStorage`: a folder, read by Python. Python can tell a pipe from a file; Spark cannot.
+- `HadoopStorage`: a bucket, through the Hadoop classes that EMR has.
+- `ArrowStorage`: a bucket, through pyarrow, if Hadoop has no classes for S3 (Spark from pip).
+- `AccountsStorage`: the case buckets of several accounts, seen as one.
+
+`open_root` chooses among the first three.
 """
 
 from __future__ import annotations
@@ -15,249 +21,288 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from functools import wraps
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
-_Method = TypeVar("_Method", bound=Callable[..., Any])
-# The job's role may delete what begins so, and nothing else.
+# Prefix of the temporary files of a run. The job's role may delete only objects with this prefix.
 STAGING = "quality/.writing-"
+# The exceptions of Python and Arrow, and of Hadoop, if a root cannot be read or written.
+_UNUSABLE = (OSError, Py4JJavaError)
 
 
 class RootUnusable(Exception):
-    """A root that cannot be read or written; the text is for the person who named it."""
+    """A root cannot be read or written. The text is for the person who gave the root."""
 
 
 class Entry(NamedTuple):
-    """What lies in a folder; `size_bytes` is None for what can never be read as a file.
-
-    Folders; on a disk also pipes and links to nothing.
-    """
+    """A file or folder in a folder, or something else with a name, such as a pipe."""
 
     name: str
-    size_bytes: int | None
+    size_bytes: int | None  # None if it is not a file, or cannot be read as one
     is_folder: bool
 
 
 def open_root(root: str, spark: SparkSession) -> Storage:
-    """Raise RootUnusable where `root` is neither a folder's name nor an s3:// URI."""
+    """Return the storage for the name of a folder or an `s3://` URI.
+
+    Raises:
+        RootUnusable: if `root` is neither.
+    """
     scheme, separator, rest = root.partition("://")
     if root and not separator:
         return FolderStorage(root)
     if scheme != "s3" or not rest.partition("/")[0]:
         raise RootUnusable(f"{root!r} is neither a folder nor an s3:// URI with a bucket")
-    return HadoopStorage(root, spark) if knows_s3(spark) else ArrowStorage(root)
-
-
-def _usable(done: str, **absent: Any) -> Callable[[_Method], _Method]:
-    """Have a storage's method raise RootUnusable where its root is no use.
-
-    Where the file or folder is not there, the answer is `absent`, if that is given.
-    """
-
-    def decorated(method: _Method) -> _Method:
-        @wraps(method)
-        def called(storage: Any, *arguments: Any) -> Any:
-            try:
-                return method(storage, *arguments)
-            except (OSError, Py4JJavaError) as error:
-                why = str(getattr(error, "java_exception", error)).partition("\n")[0]
-                if absent and (
-                    isinstance(error, FileNotFoundError | NotADirectoryError)
-                    or why.startswith("java.io.FileNotFoundException")
-                ):
-                    return absent["absent"]
-                raise RootUnusable(f"{storage.root} cannot be {done}: {why}") from error
-
-        return cast("_Method", called)
-
-    return decorated
+    return HadoopStorage(root, spark) if has_s3_filesystem(spark) else ArrowStorage(root)
 
 
 class Storage(ABC):
-    """All paths are relative to the root; a folder that is not there is empty."""
+    """Files below one root. All paths are relative to it. A folder that does not exist is empty.
 
-    _shown: Path | None = None
+    All methods raise RootUnusable if the root cannot be used.
+    """
+
+    root: Any
+    # A temporary folder with copies of the files, in which Spark reads them.
+    _copies: Path | None = None
 
     @abstractmethod
     def entries(self, folder: str) -> list[Entry]:
-        """What lies directly in `folder`."""
+        """Return everything that is directly in `folder`, in any order."""
 
     @abstractmethod
     def read(self, path: str, most: int = -1) -> bytes | None:
-        """Its first `most` bytes where that is no less than 0: a file may grow after it is listed.
+        """Return the content of a file, or None if there is no such file.
 
-        None where there is no such file.
+        If `most` is not negative, return at most this number of bytes: a file may have grown since
+        it was listed.
         """
 
     @abstractmethod
     def put(self, path: str, content: bytes) -> None:
-        """Replace the file whole: a reader sees the old one or the new one."""
+        """Write a file. Readers see either the old or the new content, never a part of it."""
 
     def folders(self, folder: str) -> list[str]:
-        """The names of the folders directly in `folder`, sorted."""
-        return sorted(each.name for each in self.entries(folder) if each.is_folder)
+        """Return the names of the folders directly in `folder`, sorted."""
+        return sorted(entry.name for entry in self.entries(folder) if entry.is_folder)
 
     def files(self, folder: str) -> dict[str, int]:
-        """The size of each file directly in `folder`, by its path, sorted."""
-        entries = sorted(self.entries(folder))
-        sizes = {f"{folder}/{each.name}": each.size_bytes for each in entries}
-        return {path: size for path, size in sizes.items() if size is not None}
+        """Return the size in bytes of each file directly in `folder`, by its path, sorted."""
+        sizes: dict[str, int] = {}
+        for entry in sorted(self.entries(folder)):
+            if entry.size_bytes is not None:
+                sizes[f"{folder}/{entry.name}"] = entry.size_bytes
+        return sizes
 
-    def spark_root(self, folders: Sequence[str]) -> str:
-        """A root below which Spark finds the files of `folders`, as Hadoop spells it.
+    def make_spark_root(self, folders: Sequence[str]) -> str:
+        """Return a URI below which Spark finds the files of `folders`. It ends in a slash.
 
-        It ends in a slash. What is no file there does not hold Spark up: it is shown the files
-        alone, in a temporary folder, unless a storage knows better.
+        This default copies the files into a temporary folder, which is deleted together with the
+        storage. Pipes and other things that are not files are left out, because Spark would wait
+        for them forever.
         """
-        if self._shown is None:
-            self._shown = Path(os.path.realpath(tempfile.mkdtemp(prefix="mendq-trail-")))
-            weakref.finalize(self, shutil.rmtree, self._shown, ignore_errors=True)
+        if self._copies is None:
+            self._copies = Path(os.path.realpath(tempfile.mkdtemp(prefix="mendq-trail-")))
+            weakref.finalize(self, shutil.rmtree, self._copies, ignore_errors=True)
         for folder in folders:
-            shutil.rmtree(self._shown / folder, ignore_errors=True)
-            (self._shown / folder).mkdir(parents=True)
+            shutil.rmtree(self._copies / folder, ignore_errors=True)
+            (self._copies / folder).mkdir(parents=True)
             for path in self.files(folder):
-                self.show(path, self._shown / path)
-        return f"file:{self._shown}/"
+                self.copy_file(path, self._copies / path)
+        return f"file:{self._copies}/"
 
-    def show(self, path: str, beside: Path) -> None:
-        """Have the file at `path` be at `beside`: a copy."""
-        beside.write_bytes(self.read(path) or b"")
+    def copy_file(self, path: str, target: Path) -> None:
+        """Make the content of a file available at `target`, a path on this machine."""
+        target.write_bytes(self.read(path) or b"")
 
     def frame(
         self, path: str, rows: Iterable[Mapping[str, Any]], schema: str, spark: SparkSession
     ) -> DataFrame:
-        """Put rows at `path` as JSON, and have Spark read them there, as one partition.
+        """Write rows at `path` as JSON, and return them as a DataFrame with one partition.
 
-        It would start its Python to be given them. What is no row of the schema raises.
+        `createDataFrame` would take longer, because Spark starts Python workers for it. Reading the
+        DataFrame raises an exception if a row does not fit the schema.
         """
-        lines = (json.dumps(dict(row), default=str) for row in rows)
+        lines = [json.dumps(dict(row), default=str) for row in rows]
         self.put(path, "\n".join(lines).encode())
-        asked = spark.read.schema(schema).json(f"{self.spark_root([])}{path}", mode="FAILFAST")
-        return asked.coalesce(1)
+        uri = f"{self.make_spark_root([])}{path}"
+        return spark.read.schema(schema).json(uri, mode="FAILFAST").coalesce(1)
 
     @contextmanager
     def staging(self) -> Iterator[Storage]:
-        """An empty place into which Spark can write, gone at the end."""
+        """Provide an empty storage to which Spark can write. It is deleted at the end."""
         with tempfile.TemporaryDirectory(prefix="mendq-tables-") as folder:
             yield FolderStorage(folder)
 
+    def _cannot(self, verb: str, error: BaseException) -> RootUnusable:
+        """Return the exception that says that the root cannot be read or written, and why."""
+        return RootUnusable(f"{self.root} cannot be {verb}: {_first_line(error)}")
+
+
+def _first_line(error: BaseException) -> str:
+    """Return the first line of an exception's text, of the Java exception if there is one."""
+    return str(getattr(error, "java_exception", error)).partition("\n")[0]
+
+
+def _is_missing(error: BaseException) -> bool:
+    """Return True if an exception means that a file or folder does not exist."""
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return True
+    return _first_line(error).startswith("java.io.FileNotFoundException")
+
 
 class FolderStorage(Storage):
-    """A folder of this machine; needs nothing but Python."""
+    """A folder of this machine. It needs only Python."""
 
     def __init__(self, root: str) -> None:
-        # As Hadoop spells it: without links and `..`, or Spark's files would not be ours.
+        # Hadoop resolves links and `..`. Without this, Spark's paths would differ from these.
         self.root = Path(os.path.realpath(root))
 
-    @_usable("read", absent=[])
     def entries(self, folder: str) -> list[Entry]:
-        return [_entry(each) for each in (self.root / folder).iterdir()]
-
-    @_usable("read", absent=None)
-    def read(self, path: str, most: int = -1) -> bytes | None:
-        with (self.root / path).open("rb") as stream:
-            return stream.read(most)
-
-    @_usable("written to")
-    def put(self, path: str, content: bytes) -> None:
-        """Written beside, at the root, so that nothing else ever lies in a table's folder."""
-        target = self.root / path
-        beside = self.root / f".writing-{uuid.uuid4().hex}"
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            beside.write_bytes(content)
-            beside.replace(target)
-        finally:
-            with suppress(OSError):  # where the root is a file, that is what is to be said
-                beside.unlink()
+            return [_entry_of(path) for path in (self.root / folder).iterdir()]
+        except _UNUSABLE as error:
+            if _is_missing(error):
+                return []
+            raise self._cannot("read", error) from error
 
-    def spark_root(self, folders: Sequence[str]) -> str:
-        """Spark opens whatever bears a log's name, and a pipe would make it wait for ever.
+    def read(self, path: str, most: int = -1) -> bytes | None:
+        try:
+            with (self.root / path).open("rb") as stream:
+                content: bytes = stream.read(most)
+                return content
+        except _UNUSABLE as error:
+            if _is_missing(error):
+                return None
+            raise self._cannot("read", error) from error
 
-        So where anything but files lies in `folders`, it is shown links to the files alone.
+    def put(self, path: str, content: bytes) -> None:
+        """Write a temporary file and rename it.
+
+        The temporary file is in the root, so that a table's folder never holds another file.
         """
-        lying = (each for folder in folders for each in self.entries(folder))
-        if any(each.size_bytes is None for each in lying):
-            return super().spark_root(folders)
+        target = self.root / path
+        temporary = self.root / f".writing-{uuid.uuid4().hex}"
+        try:
+            try:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                temporary.write_bytes(content)
+                temporary.replace(target)
+            finally:
+                # If the root is a file, this fails too. The first error is the one to report.
+                with suppress(OSError):
+                    temporary.unlink()
+        except _UNUSABLE as error:
+            raise self._cannot("written to", error) from error
+
+    def make_spark_root(self, folders: Sequence[str]) -> str:
+        """Return the URI of this folder, or of links to its files if `folders` have other things.
+
+        Spark opens everything with a log file's name, and would wait for a pipe forever.
+        """
+        for folder in folders:
+            if any(entry.size_bytes is None for entry in self.entries(folder)):
+                return super().make_spark_root(folders)
         return f"file:{self.root}/"
 
-    def show(self, path: str, beside: Path) -> None:
-        beside.symlink_to(self.root / path)
+    def copy_file(self, path: str, target: Path) -> None:
+        """Make a link to the file instead of a copy."""
+        target.symlink_to(self.root / path)
 
 
-def _entry(path: Path) -> Entry:
-    """What goes meanwhile costs itself, and so does a name that is no text: Java takes none."""
+def _entry_of(path: Path) -> Entry:
+    """Return the entry for a path.
+
+    It has no size if the file was deleted meanwhile, or if its name is not valid UTF-8, which Java
+    does not accept.
+    """
     with suppress(FileNotFoundError, UnicodeEncodeError):
         path.name.encode()
-        is_file = path.is_file()
-        size = path.stat().st_size if is_file else None
-        return Entry(path.name, size, not is_file and path.is_dir())
+        if path.is_file():
+            return Entry(path.name, path.stat().st_size, False)
+        return Entry(path.name, None, path.is_dir())
     return Entry(path.name, None, False)
 
 
 class HadoopStorage(Storage):
-    """Any URI that Hadoop knows: S3 on EMR; tried here on file: URIs alone."""
+    """A root that Hadoop can read: S3 on EMR. The tests use it with `file:` URIs only."""
 
     def __init__(self, root: str, spark: SparkSession) -> None:
         self._spark = spark
         jvm = _jvm(spark)
-        # Named once: to look for a class asks Java about each part of its name.
-        self._path, self._file = jvm.org.apache.hadoop.fs.Path, jvm.java.io.File
+        # Looked up only once, because each part of a class's name is a call to Java.
+        self._path = jvm.org.apache.hadoop.fs.Path
+        self._file = jvm.java.io.File
         self._copy = jvm.org.apache.commons.io.FileUtils.copyInputStreamToFile
         self._bounded = jvm.org.apache.commons.io.input.BoundedInputStream
         self.root = self._path(root.rstrip("/") + "/")
         self._filesystem = self.root.getFileSystem(_configuration(spark))
 
-    @_usable("read", absent=[])
     def entries(self, folder: str) -> list[Entry]:
-        return [
-            Entry(each.getPath().getName(), None if is_folder else each.getLen(), is_folder)
-            for each in self._filesystem.listStatus(self._full(folder))
-            for is_folder in (each.isDirectory(),)  # each answer is a way to Java and back
-        ]
-
-    @_usable("read", absent=None)
-    def read(self, path: str, most: int = -1) -> bytes | None:
-        """By way of this machine's disk: Java hands bytes to Python as text."""
-        stream = self._bounded(self._filesystem.open(self._full(path)), most)
+        entries: list[Entry] = []
         try:
-            with tempfile.NamedTemporaryFile(prefix="mendq-read-") as beside:
-                self._copy(stream, self._file(beside.name))
-                return Path(beside.name).read_bytes()
-        except FileNotFoundError as no_place:  # else it would be the file that is not there
-            raise RootUnusable(f"{self.root} cannot be read: {no_place}") from no_place
+            for status in self._filesystem.listStatus(self._full_path(folder)):
+                is_folder = status.isDirectory()
+                size_bytes = None if is_folder else status.getLen()
+                entries.append(Entry(status.getPath().getName(), size_bytes, is_folder))
+        except _UNUSABLE as error:
+            if _is_missing(error):
+                return []
+            raise self._cannot("read", error) from error
+        return entries
 
-    @_usable("written to")
+    def read(self, path: str, most: int = -1) -> bytes | None:
+        """Return the content by way of a file on this machine: Java can pass Python only text."""
+        try:
+            stream = self._bounded(self._filesystem.open(self._full_path(path)), most)
+            return self._read_stream(stream)
+        except _UNUSABLE as error:
+            if _is_missing(error):
+                return None
+            raise self._cannot("read", error) from error
+
+    def _read_stream(self, stream: Any) -> bytes:
+        try:
+            with tempfile.NamedTemporaryFile(prefix="mendq-read-") as temporary:
+                self._copy(stream, self._file(temporary.name))
+                return Path(temporary.name).read_bytes()
+        except FileNotFoundError as error:
+            # There is no temporary folder. The caller must not think that the object is missing.
+            raise RootUnusable(f"{self.root} cannot be read: {error}") from error
+
     def put(self, path: str, content: bytes) -> None:
-        """An S3 object appears whole, when its stream is closed."""
-        with closing(self._filesystem.create(self._full(path), True)) as stream:
-            stream.write(bytearray(content))
+        """Write an object. S3 shows it only when its stream is closed."""
+        try:
+            with closing(self._filesystem.create(self._full_path(path), True)) as stream:
+                stream.write(bytearray(content))
+        except _UNUSABLE as error:
+            raise self._cannot("written to", error) from error
 
-    def spark_root(self, folders: Sequence[str]) -> str:
-        """Hadoop ends a bucket's own name in a slash, and no other folder's."""
+    def make_spark_root(self, folders: Sequence[str]) -> str:
+        """Return the root's own URI, because Spark can read it directly."""
         del folders
+        # Hadoop ends the name of a bucket in a slash, but not that of a folder.
         return f"{self._filesystem.makeQualified(self.root).toString().rstrip('/')}/"
 
     @contextmanager
     def staging(self) -> Iterator[Storage]:
-        """Beside, where the job may write and nobody reads: executors share no disk."""
-        beside = f"{STAGING}{uuid.uuid4().hex}"
+        """Provide an empty folder below the root, because executors share no disk."""
+        folder = f"{STAGING}{uuid.uuid4().hex}"
         try:
-            yield HadoopStorage(f"{self.spark_root([])}{beside}", self._spark)
+            yield HadoopStorage(f"{self.make_spark_root([])}{folder}", self._spark)
         finally:
-            self._filesystem.delete(self._full(beside), True)
+            self._filesystem.delete(self._full_path(folder), True)
 
-    def _full(self, path: str) -> Any:
-        """Hadoop would take what stands before a colon in the first name for a scheme."""
+    def _full_path(self, path: str) -> Any:
+        """Return Hadoop's path. The `./` prevents that a colon in a name is taken for a scheme."""
         return self._path(self.root, f"./{path}") if path else self.root
 
 
-def knows_s3(spark: SparkSession) -> bool:
-    """Whether this Spark's Hadoop has a filesystem for s3://."""
+def has_s3_filesystem(spark: SparkSession) -> bool:
+    """Return True if Spark's Hadoop can read `s3://` URIs."""
     with suppress(Py4JJavaError):
         _jvm(spark).org.apache.hadoop.fs.FileSystem.getFileSystemClass("s3", _configuration(spark))
         return True
@@ -273,9 +318,9 @@ def _configuration(spark: SparkSession) -> Any:
 
 
 class ArrowStorage(Storage):
-    """A bucket, or a part of one; `filesystem` is any that Arrow knows.
+    """A bucket or a part of it, through a filesystem of pyarrow.
 
-    Spark from pip cannot read S3, so it is shown copies.
+    Spark from pip cannot read S3, so it reads copies of the files.
     """
 
     def __init__(self, root: str, filesystem: Any = None) -> None:
@@ -285,64 +330,91 @@ class ArrowStorage(Storage):
         self._filesystem = filesystem or pafs.S3FileSystem(endpoint_override=_endpoint())
         self.root = root.removeprefix("s3://").rstrip("/")
 
-    @_usable("read", absent=[])
     def entries(self, folder: str) -> list[Entry]:
-        selector = self._pafs.FileSelector(self._full(folder), allow_not_found=True)
-        return [
-            Entry(each.base_name, each.size if each.is_file else None, not each.is_file)
-            for each in self._filesystem.get_file_info(selector)
-        ]
+        selector = self._pafs.FileSelector(self._full_path(folder), allow_not_found=True)
+        entries: list[Entry] = []
+        try:
+            for info in self._filesystem.get_file_info(selector):
+                size_bytes = info.size if info.is_file else None
+                entries.append(Entry(info.base_name, size_bytes, not info.is_file))
+        except _UNUSABLE as error:
+            if _is_missing(error):
+                return []
+            raise self._cannot("read", error) from error
+        return entries
 
-    @_usable("read", absent=None)
     def read(self, path: str, most: int = -1) -> bytes | None:
-        """The bytes as they are: Arrow would unzip by the name's ending."""
-        with self._filesystem.open_input_stream(self._full(path), compression=None) as stream:
-            content: bytes = stream.read(None if most < 0 else most)
-            return content
+        """Return the content as stored: `compression=None` stops Arrow from unzipping it."""
+        full_path = self._full_path(path)
+        try:
+            with self._filesystem.open_input_stream(full_path, compression=None) as stream:
+                content: bytes = stream.read(None if most < 0 else most)
+                return content
+        except _UNUSABLE as error:
+            if _is_missing(error):
+                return None
+            raise self._cannot("read", error) from error
 
-    @_usable("written to")
     def put(self, path: str, content: bytes) -> None:
-        """An object appears whole, when its upload ends."""
-        with self._filesystem.open_output_stream(self._full(path), compression=None) as stream:
-            stream.write(content)
+        """Write an object. S3 shows it only when its upload ends."""
+        full_path = self._full_path(path)
+        try:
+            with self._filesystem.open_output_stream(full_path, compression=None) as stream:
+                stream.write(content)
+        except _UNUSABLE as error:
+            raise self._cannot("written to", error) from error
 
-    def _full(self, path: str) -> str:
+    def _full_path(self, path: str) -> str:
         return f"{self.root}/{path}" if path else self.root
 
 
-class OfAccounts(Storage):
-    """Case buckets of several accounts as one, to be read; a path begins with its account.
+# The largest file of another account's case bucket that is read.
+MAXIMUM_FILE_BYTES = 20_000_000
 
-    A root that is no use is left out and `say` is told. So is, as a file without content, what an
-    account says of another's queue; what is larger than any file of ours is not there.
+
+class AccountsStorage(Storage):
+    """The case buckets of several accounts as one, for reading. A file's path is `ACCOUNT:PATH`.
+
+    An account's bucket that cannot be read is left out, and `say` prints why. So that no account
+    can write cases about another one's queues, a file that names another account's queue reads as
+    empty. A file larger than MAXIMUM_FILE_BYTES is not listed.
     """
 
     def __init__(self, roots: Mapping[str, Storage], say: Callable[[str], None]) -> None:
-        self._roots, self._say = dict(roots), say
+        self._roots = dict(roots)
+        self._say = say
 
     def entries(self, folder: str) -> list[Entry]:
-        """Folders alone, each once: those of all."""
-        names = {name for _, root in self._usable(folder) for name in root.folders(folder)}
+        """Return the folders that any of the buckets has in `folder`, and no files."""
+        names: set[str] = set()
+        for _, root in self._list_usable(folder):
+            names.update(root.folders(folder))
         return [Entry(name, None, True) for name in sorted(names)]
 
     def files(self, folder: str) -> dict[str, int]:
-        return {
-            f"{account}:{path}": size
-            for account, root in self._usable(folder)
-            for path, size in root.files(folder).items()
-            if size <= MOST_FILE_BYTES
-        }
+        """Return the size in bytes of each file in `folder`, by `ACCOUNT:PATH`."""
+        sizes: dict[str, int] = {}
+        for account, root in self._list_usable(folder):
+            for path, size in root.files(folder).items():
+                if size <= MAXIMUM_FILE_BYTES:
+                    sizes[f"{account}:{path}"] = size
+        return sizes
 
     def read(self, path: str, most: int = -1) -> bytes | None:
-        account, _, there = path.partition(":")
-        content = self._roots[account].read(there, most)
-        return content if content and _tells_of_none_but(account, content) else b""
+        """Return the content of `ACCOUNT:PATH`; empty if missing or about another account."""
+        account, _, path_in_bucket = path.partition(":")
+        content = self._roots[account].read(path_in_bucket, most)
+        if content and _is_only_about(account, content):
+            return content
+        return b""
 
     def put(self, path: str, content: bytes) -> None:
+        """Raise RootUnusable: other accounts' buckets are never written."""
         raise RootUnusable(f"{path}, {len(content)} bytes: others' buckets are read only")
 
-    def _usable(self, folder: str) -> Iterator[tuple[str, Storage]]:
-        for account, root in [*self._roots.items()]:
+    def _list_usable(self, folder: str) -> Iterator[tuple[str, Storage]]:
+        """Yield each account with its bucket if `folder` in it can be read. Forget the others."""
+        for account, root in list(self._roots.items()):
             try:
                 root.entries(folder)
             except RootUnusable as unusable:
@@ -352,21 +424,24 @@ class OfAccounts(Storage):
                 yield account, root
 
 
-MOST_FILE_BYTES = 20_000_000
+def _is_only_about(account: str, content: bytes) -> bool:
+    """Return True if every queue that a case or a scan names is in this account.
 
-
-def _tells_of_none_but(account: str, content: bytes) -> bool:
-    """Whether every queue that a case or a round is about is the account's own."""
+    Return False if the content cannot be read.
+    """
     try:
         document = json.loads(content)
-        about = [document["queue_arn"]] if "queue_arn" in document else []
-        about += [*document.get("managed", ()), *document.get("queues", ())]
-        about += [each["queue_arn"] for each in document.get("findings", ())]
-        return all(each.split(":")[4] == account for each in about)
+        arns: list[str] = []
+        if "queue_arn" in document:
+            arns.append(document["queue_arn"])
+        arns.extend(document.get("managed", ()))
+        arns.extend(document.get("queues", ()))
+        arns.extend(finding["queue_arn"] for finding in document.get("findings", ()))
+        return all(arn.split(":")[4] == account for arn in arns)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         return False
 
 
 def _endpoint() -> str | None:
-    """Arrow reads the AWS CLI's other variables itself."""
+    """Return the S3 endpoint from the environment. Arrow reads the AWS CLI's other variables."""
     return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or None

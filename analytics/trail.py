@@ -1,30 +1,32 @@
 """Read a CloudTrail trail: the failed SQS calls of some days, and a report on every file.
 
-CloudTrail writes gzipped JSON files, several an hour for each account and region, into a folder for
-the day on which it published them, here called publish folder:
+CloudTrail writes gzipped JSON files, several an hour for each account and region. It puts them into
+a folder for the day on which it published them. This page calls it a publish folder:
 
     AWSLogs/[o-ORGANIZATION/]ACCOUNT/CloudTrail/REGION/YYYY/MM/DD/NAME.json.gz
 
 The nightly job asks two questions. Which SQS calls failed on these UTC days? And how well were the
-files read, so that a broken delivery does not look like a quiet day? `TrailReader.failed_calls`
-answers the first, `TrailReader.quality` the second.
+files read, so that a broken delivery does not look like a quiet day?
+`TrailReader.load_failed_calls` answers the first, `TrailReader.make_quality_rows` the second.
 
-The parts: `branches` and `publish_folders` find the folders. `TrailReader` lists them, lets a
-`Reader` read the files, and keeps the rows. There are two readers, which give the same rows: the
-native one needs compiled packages (wheels), the slower one only Python's standard library.
+The parts: `list_branches` and `list_publish_folders` find the folders. `TrailReader` lists their
+files, lets a `Reader` read them, and keeps the rows. There are two readers, which give the same
+rows: the native one needs compiled packages (wheels), the slower one only Python's standard
+library.
 `analytics/trail_file.py` reads the bytes of one file and has its own theory.
 `analytics/incidents.py` removes duplicates and Mendq's own calls.
 
 Rules:
 
 1. A call belongs to the day of its event time, not to its publish folder. CloudTrail retries a
-   delivery for up to 30 days. So to find a day's calls, `failed_calls` reads the publish folders of
-   the day and of the 30 days after it, and then keeps the calls by their time. Without this, calls
-   that arrive after midnight are in no table. In a run on time the later folders do not exist yet,
-   so looking for them costs one listing per month, account and region.
+   delivery for up to 30 days. So to find a day's calls, `load_failed_calls` reads the publish
+   folders of the day and of the 30 days after it, and then selects the calls by their time.
+   Without this, calls that arrive after midnight are in no table. In a run on time the later
+   folders do not exist yet, so looking for them costs one listing per month, account and region.
 
 2. A publish folder is read once in a run. The nightly run asks for more days until no burst of
-   calls crosses an edge; `read` adds only folders that are new, and `close` releases the rows.
+   calls (`analytics/incidents.py`) can be cut at the first or last day. `read` reads only folders
+   that are new, and `close` releases the rows.
 
 3. Only files directly in a publish folder are read, and only if they have a log file's name. Spark
    also looks into deeper folders, so its result is filtered: a file that no listing mentions would
@@ -45,15 +47,15 @@ Rules:
    eight times as long, gets an eighth. If the files turn out to hold more than 25,000 failed calls
    or take more than 120 seconds, the driver gives up and Spark reads all of them from the start.
 
-7. Both readers and both places give the same rows. All of them call the same Python functions to
-   read and label a record. `Reader.why` records why the slower one was used; the run's
+7. Both readers give the same rows, on the driver and in Spark. They call the same Python functions
+   to read and label a record. `Reader.why` records why the slower one was used; the run's
    `nightly.json` shows it.
 
 8. A folder's name is taken literally. Hadoop would read `{}[]*?\\` in it as a pattern, and Spark
    would read `x=1` as a column.
 
-It writes nothing to the trail, and does not decide whether an empty day is a fault: it only tells
-since when the trail exists (`find_first_publish_day`).
+The module writes nothing to the trail. It does not decide if an empty day is a fault, but
+`find_first_publish_day` returns since when the trail exists.
 
 https://docs.aws.amazon.com/awscloudtrail/latest/userguide/get-and-view-log-files.html
 """
@@ -73,15 +75,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from analytics.days import Days
-from analytics.incidents import FAULTS, failed_calls, schema_of
+from analytics.incidents import FAULTS, schema_of, select_failed_calls
 from analytics.storage import Storage
 from analytics.trail_file import (
     MAXIMUM_BYTES,
     SPARK_CALL,
     WHY_NOT_NATIVE,
     Reading,
-    call_row,
     file_reader,
+    make_call_row,
 )
 from mendq.model.account_and_region import AccountAndRegion
 from mendq.nightly.verdict import FALLBACK, NATIVE, day_named
@@ -102,7 +104,7 @@ SUFFIX = ".json.gz"
 LATE_DAYS = 30
 # The reason of a file that Spark hides, or that was deleted after the listing (rule 4).
 NOT_READ = "not_read"
-# A row per file that was read.
+# The columns of a row for each file that was read.
 READING_COLUMNS: Mapping[str, str] = {
     "file": "string",  # its path in the trail
     "reason": "string",  # why it could not be read; null if it was
@@ -111,31 +113,32 @@ READING_COLUMNS: Mapping[str, str] = {
     "calls": f"array<{SPARK_CALL}>",
 }
 SPARK_READING = schema_of(READING_COLUMNS)
-# The driver reads up to this many compressed bytes; the standard library is SLOWNESS times slower
-# (rule 6).
+# The driver reads at most DRIVER_BYTES compressed bytes. The standard library takes SLOWNESS times
+# as long as the native reader, so with it the driver reads only that part of DRIVER_BYTES (rule 6).
 DRIVER_BYTES = 384 * 1024 * 1024
 SLOWNESS = 8
-# The driver gives up above one of these: Spark can put calls on disk, and has executors (rule 6).
+# The driver gives up if it finds more failed calls or needs more time. Spark has more machines, and
+# can put the calls on disk (rule 6).
 DRIVER_CALLS = 25_000
 DRIVER_SECONDS = 120
-# S3 answers in some ten milliseconds, however small the file, so the driver fetches several files
-# at once. The files of one batch are in memory together.
+# S3 takes some ten milliseconds for even the smallest file, so the driver fetches several files at
+# once. The files of one batch are in memory together.
 _PARALLEL_READS = 16
 _FILES_PER_BATCH = 128
-# The rows of many small files make one Arrow batch, up to this many calls.
+# An Arrow batch holds the rows of many small files, until it has this number of failed calls.
 _MAXIMUM_CALLS = 20_000
 
 
 @dataclass
 class TrailReader:
-    """The files of a trail as DataFrames. Each publish folder is read once and kept until `close`.
+    """Reads a trail's files into DataFrames. Rows of each publish folder are kept until `close`.
 
     Attributes:
         spark: The session that the DataFrames belong to.
-        trail: The parent of `AWSLogs`.
-        reader: How files are read.
-        stage: A place where rows that this process read are handed to Spark.
-        home: The account and region whose files are read. None: those of all.
+        trail: The folder that contains `AWSLogs`.
+        reader: The way to read log files.
+        stage: A temporary storage through which Spark gets the rows that this process has read.
+        home: Only files of this account and region are read. None: files of all.
         listed: Every file that was found, in the order of listing.
     """
 
@@ -149,10 +152,10 @@ class TrailReader:
     _rows: list[dict[str, Any]] = field(default_factory=list)
     _frames: list[DataFrame] = field(default_factory=list)
 
-    def failed_calls(self, days: Days) -> DataFrame:
-        """Return the failed calls of `days`, whenever their files were published (rule 1)."""
-        self.read(days.widened(0, LATE_DAYS))
-        calls = failed_calls(self.readings(), self.home)
+    def load_failed_calls(self, days: Days) -> DataFrame:
+        """Return the failed calls made on `days`, also if they were published later (rule 1)."""
+        self.read(days.widen(0, LATE_DAYS))
+        calls = select_failed_calls(self.load_readings(), self.home)
         moment = sf.unix_micros("event_time")
         is_in_days = (moment >= days.from_microseconds) & (moment < days.before_microseconds)
         calls = calls.where(is_in_days)
@@ -173,14 +176,14 @@ class TrailReader:
         if rows is not None:
             self._rows.extend(rows)
             return
-        root = self.trail.spark_root(with_files)
-        frame = self.reader.readings(binary_files(self.spark, root, with_files), root)
+        root = self.trail.make_spark_root(with_files)
+        frame = self.reader.read_in_spark(load_binary_files(self.spark, root, with_files), root)
         self._frames.append(frame.persist(StorageLevel.MEMORY_AND_DISK))
 
-    def readings(self) -> DataFrame:
-        """Return a row per file that was read, with the columns of READING_COLUMNS.
+    def load_readings(self) -> DataFrame:
+        """Return a row for each file that was read so far, with the columns of READING_COLUMNS.
 
-        Rows that this process read are one partition, so that Spark need not shuffle them.
+        The rows that this process has read are one partition, so that Spark need not shuffle them.
         """
         frames = [*self._frames]
         if self._rows or not frames:
@@ -191,10 +194,11 @@ class TrailReader:
             readings = readings.unionByName(frame)
         return readings
 
-    def quality(self) -> list[dict[str, Any]]:
-        """Return a row per listed file, whether it was read or not (rule 4).
+    def make_quality_rows(self) -> list[dict[str, Any]]:
+        """Return a row of the table `quality` for each listed file, read or not (rule 4).
 
-        `is_file` is false for a folder or pipe that only has a log file's name.
+        A row also has `published`, the day of its folder, and `is_file`, which is False for a
+        folder or pipe with a log file's name.
         """
         read: dict[str, dict[str, Any]] = {}
         for row in self._rows:
@@ -212,25 +216,25 @@ class TrailReader:
         return rows
 
     def close(self) -> None:
-        """Release what Spark keeps of the files."""
+        """Release the rows that Spark keeps in memory and on disk."""
         for frame in self._frames:
             frame.unpersist()
 
     @cached_property
     def _branches(self) -> list[Branch]:
-        return branches(self.trail, self.home)
+        return list_branches(self.trail, self.home)
 
     def _find_new_folders(self, days: Days) -> list[PublishFolder]:
-        """Return the publish folders of `days` that were not read yet, and count them as read."""
+        """Return the publish folders of `days` that were not read yet, and mark them as read."""
         new: list[PublishFolder] = []
         for branch in self._branches:
-            folders = publish_folders(self.trail, branch, days)
+            folders = list_publish_folders(self.trail, branch, days)
             new.extend(folder for folder in folders if folder not in self._read_folders)
         self._read_folders.update(new)
         return new
 
     def _list_files(self, folder: PublishFolder) -> dict[str, int]:
-        """List a folder, and return the size of each file to read by its path."""
+        """Add a folder's files to `listed`. Return the size of each file to read, by path."""
         sizes: dict[str, int] = {}
         for name, size, _ in sorted(self.trail.entries(folder.folder)):
             is_file = size is not None
@@ -250,21 +254,22 @@ class TrailReader:
         return sizes
 
     def _read_here(self, files: Sequence[tuple[str, int]]) -> list[dict[str, Any]] | None:
-        """Return the rows of these files, or None if Spark should read them (rule 6)."""
+        """Read files on the driver. Return None if Spark should read them (rule 6)."""
         total_bytes = sum(size for _, size in files)
-        if not self.reader.reads_here(total_bytes):
+        if not self.reader.should_read_here(total_bytes):
             return None
-        return self.reader.rows(self.trail, files)
+        return self.reader.read_here(self.trail, files)
 
 
 @dataclass(frozen=True)
 class Reader:
-    """A way to read trail files.
+    """A way to read trail files: the native reader, or the standard library.
 
     Attributes:
-        name: NATIVE or FALLBACK, the standard library.
+        name: NATIVE, or FALLBACK for the standard library.
         why: The reason why the native reader cannot run here. Empty if it can.
-        driver_bytes: Up to how many compressed bytes the native reader reads in this process.
+        driver_bytes: The native reader reads at most this number of compressed bytes in this
+            process. Spark reads larger ones.
     """
 
     name: str
@@ -272,30 +277,33 @@ class Reader:
     driver_bytes: int = DRIVER_BYTES
 
     @classmethod
-    def of_this_process(cls) -> Reader:
-        """Return the native reader if its wheels can be imported, else the fallback.
+    def for_this_process(cls) -> Reader:
+        """Return the native reader, or the standard library if its packages cannot be imported.
 
-        Executors have the same packages as this process.
+        Executors have the same packages as this process, so the choice holds for them too.
         """
         if WHY_NO_ARROW:
             return cls(FALLBACK, WHY_NO_ARROW)
         return cls(NATIVE)
 
-    def reads_here(self, size: int) -> bool:
-        """Return True if this process should read files of `size` bytes in all (rule 6)."""
+    def should_read_here(self, size: int) -> bool:
+        """Return True if this process should read files with a total of `size` bytes (rule 6)."""
         slowness = 1 if self.name == NATIVE else SLOWNESS
         return size <= self.driver_bytes // slowness
 
-    def rows(self, trail: Storage, files: Sequence[tuple[str, int]]) -> list[dict[str, Any]] | None:
-        """Read files in this process.
+    def read_here(
+        self, trail: Storage, files: Sequence[tuple[str, int]]
+    ) -> list[dict[str, Any]] | None:
+        """Read files in this process: the driver.
 
         Args:
             trail: The trail.
             files: The path of each file, and its size when it was listed (rule 5).
 
         Returns:
-            The rows of `readings`, without files that are gone. None if the files have too many
-            failed calls or take too long (rule 6).
+            A row for each file, with the columns of READING_COLUMNS. Files that were deleted
+            meanwhile are left out. None if there are too many failed calls, or reading takes too
+            long (rule 6).
         """
         read = file_reader(native=self.name == NATIVE)
         deadline = monotonic() + DRIVER_SECONDS
@@ -307,19 +315,21 @@ class Reader:
                 contents = threads.map(lambda file: trail.read(*file), batch)
                 for (path, _), content in zip(batch, contents, strict=True):
                     if content is not None:
-                        row = _reading_row(path, read(content))
+                        row = _make_row(path, read(content))
                         rows.append(row)
                         number_of_calls += len(row["calls"])
                     if number_of_calls > DRIVER_CALLS or monotonic() > deadline:
                         return None
         return rows
 
-    def readings(self, files: DataFrame, root: str) -> DataFrame:
-        """Read files on the executors, and return a row per file.
+    def read_in_spark(self, files: DataFrame, root: str) -> DataFrame:
+        """Read files on the executors. Return a row for each, with the columns of READING_COLUMNS.
+
+        Files larger than MAXIMUM_BYTES have no row.
 
         Args:
             files: The rows of Spark's `binaryFile` source.
-            root: The beginning of their paths, which the result leaves out.
+            root: The beginning of their paths, which is removed from the column `file`.
         """
         small = files.where(sf.col("length") <= MAXIMUM_BYTES).select("path", "content")
         spark = files.sparkSession
@@ -331,7 +341,7 @@ class Reader:
 
 
 class Branch(NamedTuple):
-    """The folder of one account and region, above the years."""
+    """The log files' folder of one account and region. It contains a folder for each year."""
 
     folder: str
     account: str
@@ -339,7 +349,7 @@ class Branch(NamedTuple):
 
 
 class PublishFolder(NamedTuple):
-    """The folder of one publish day, account and region."""
+    """The folder of the files that CloudTrail published on one day, for one account and region."""
 
     folder: str
     account: str
@@ -348,10 +358,10 @@ class PublishFolder(NamedTuple):
 
 
 class ListedFile(NamedTuple):
-    """A file in a publish folder, or something else there that has a log file's name."""
+    """A file in a publish folder, or a folder or pipe there with a log file's name."""
 
-    file: str
-    bytes: int
+    file: str  # its path in the trail
+    bytes: int  # 0 if it is not a file
     account: str
     region: str
     published: date
@@ -359,7 +369,7 @@ class ListedFile(NamedTuple):
 
     @property
     def why_not_read(self) -> str:
-        """The reason why it has no reading, if it has none (rule 4)."""
+        """The `reason` in its row of `quality` if it was not read (rule 4)."""
         if not self.is_file:
             return "no_file"
         if not self.bytes:
@@ -371,26 +381,29 @@ class ListedFile(NamedTuple):
         return NOT_READ
 
 
-def branches(trail: Storage, home: AccountAndRegion | None, kind: str = LOG_FILES) -> list[Branch]:
-    """Return the branch of every account and region, or only that of `home`.
+def list_branches(
+    trail: Storage, home: AccountAndRegion | None, kind: str = LOG_FILES
+) -> list[Branch]:
+    """Return the log files' folder of every account and region, or only that of `home`.
 
-    Accounts of an organization's trail are below the organization's id.
+    The folder of `home` may not exist. In an organization's trail the accounts are below a folder
+    with the organization's id. `kind` is LOG_FILES or DIGESTS.
     """
     organizations = [name for name in trail.folders(LOGS) if name.startswith("o-")]
     parents = [LOGS, *(f"{LOGS}/{organization}" for organization in organizations)]
-    result: list[Branch] = []
+    branches: list[Branch] = []
     for parent in parents:
         for account in [home.account] if home else trail.folders(parent):
             if account.startswith("o-"):
                 continue
             folder = f"{parent}/{account}/{kind}"
             regions = [home.region] if home else trail.folders(folder)
-            result.extend(Branch(f"{folder}/{region}", account, region) for region in regions)
-    return result
+            branches.extend(Branch(f"{folder}/{region}", account, region) for region in regions)
+    return branches
 
 
-def publish_folders(trail: Storage, branch: Branch, days: Days) -> Iterator[PublishFolder]:
-    """Return the publish folders of `days` that exist in a branch."""
+def list_publish_folders(trail: Storage, branch: Branch, days: Days) -> Iterator[PublishFolder]:
+    """Yield the publish folders of `days` that exist for an account and region."""
     listed_month = ""
     names: list[str] = []
     for day in days:
@@ -403,10 +416,13 @@ def publish_folders(trail: Storage, branch: Branch, days: Days) -> Iterator[Publ
 
 
 def find_first_publish_day(trail: Storage, home: AccountAndRegion | None = None) -> date | None:
-    """Return the first publish day of any log file or digest, or None for an empty trail."""
+    """Return the earliest day with a publish folder. Return None if the trail has none.
+
+    Folders of log files and of digests count, because digests come even without calls.
+    """
     first_days: list[date] = []
     for kind in (LOG_FILES, DIGESTS):
-        for branch in branches(trail, home, kind):
+        for branch in list_branches(trail, home, kind):
             day = _find_first_day(trail, branch.folder)
             if day is not None:
                 first_days.append(day)
@@ -414,6 +430,7 @@ def find_first_publish_day(trail: Storage, home: AccountAndRegion | None = None)
 
 
 def _find_first_day(trail: Storage, folder: str) -> date | None:
+    """Return the first day below a folder of years, or None if there is no day."""
     for year in trail.folders(folder):
         for month in trail.folders(f"{folder}/{year}"):
             for day in trail.folders(f"{folder}/{year}/{month}"):
@@ -423,11 +440,11 @@ def _find_first_day(trail: Storage, folder: str) -> date | None:
     return None
 
 
-def binary_files(spark: SparkSession, root: str, folders: Sequence[str]) -> DataFrame:
-    """Return the log files directly in `folders` of `root`, with their bytes.
+def load_binary_files(spark: SparkSession, root: str, folders: Sequence[str]) -> DataFrame:
+    """Return the log files directly in `folders` below `root`, as Spark's `binaryFile` reads them.
 
-    Spark must look into deeper folders, because otherwise it reads `x=1` as a column. Files from
-    there are removed again (rules 3 and 8).
+    Spark must also look into deeper folders, because otherwise it takes a folder `x=1` for a
+    column. The files from there are removed again (rules 3 and 8).
     """
     paths = [f"{root}{folder}" for folder in folders]
     files = (
@@ -440,30 +457,32 @@ def binary_files(spark: SparkSession, root: str, folders: Sequence[str]) -> Data
 
 
 def escape_pattern(path: str) -> str:
-    """Return a path in which Hadoop finds no pattern (rule 8)."""
+    """Return a path whose special characters Hadoop takes literally (rule 8)."""
     return "".join(f"\\{character}" if character in "{}[]*?\\" else character for character in path)
 
 
 def _is_hidden(name: str) -> bool:
-    """Return True if Spark does not open a file of that name."""
+    """Return True if Spark ignores files with this name."""
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
 def _read_rows(root: str, files: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    """Read files with the standard library, on an executor. Yield a row for each."""
     read = file_reader(native=False)
     for path, content in files:
-        yield _reading_row(path.removeprefix(root), read(content))
+        yield _make_row(path.removeprefix(root), read(content))
 
 
 def _read_arrow_batches(
     root: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
+    """Read files with the native reader, on an executor. Yield batches with a row for each file."""
     read = file_reader()
     rows: list[dict[str, Any]] = []
     number_of_calls = 0
     for batch in batches:
         for path, content in zip(batch.column("path"), batch.column("content"), strict=True):
-            row = _reading_row(path.as_py().removeprefix(root), read(content.as_buffer()))
+            row = _make_row(path.as_py().removeprefix(root), read(content.as_buffer()))
             rows.append(row)
             number_of_calls += len(row["calls"])
             if number_of_calls >= _MAXIMUM_CALLS:
@@ -474,15 +493,15 @@ def _read_arrow_batches(
         yield pa.RecordBatch.from_pylist(rows, schema)
 
 
-def _reading_row(file: str, reading: Reading) -> dict[str, Any]:
-    """Return a row with the columns of READING_COLUMNS."""
-    unreadable = reading.unreadable.items()
+def _make_row(file: str, reading: Reading) -> dict[str, Any]:
+    """Return the content of a file as a row with the columns of READING_COLUMNS."""
+    unreadable_records = [
+        {"reason": reason, "records": number} for reason, number in reading.unreadable.items()
+    ]
     return {
         "file": file,
         "reason": reading.reason,
         "records": reading.records,
-        "unreadable_records": [
-            {"reason": reason, "records": number} for reason, number in unreadable
-        ],
-        "calls": [call_row(position, call) for position, call in reading.calls],
+        "unreadable_records": unreadable_records,
+        "calls": [make_call_row(position, call) for position, call in reading.calls],
     }

@@ -1,37 +1,38 @@
-"""Read one trail file: bytes in, its failed SQS calls out.
+"""Read the bytes of one trail file and return its failed SQS calls.
 
 A log file is gzipped JSON, `{"Records": [...]}`, with one record per API call. A busy account has
-millions of records a day of which few are failed SQS calls. And anyone who can put an object into
+millions of records a day; few of them are failed SQS calls. And anyone who can put an object into
 the trail's bucket, or choose the text in an API call, writes part of these bytes.
 
-`read_file` reads a file with the standard library. `file_reader` returns the fastest function that
-gives the same result here. `call_row` turns a failed call into a row of the nightly job's tables.
+`read_file` reads a file with the standard library. `file_reader` returns the fastest function on
+this machine that gives the same result. `make_call_row` turns a failed call into a row for the
+nightly job's tables.
 
 Rules:
 
-1. No file stops the run. Whatever the bytes are, the result is a `Reading` and nothing is raised. A
-   broken file has a reason and no calls, not even those before the break: half of a file must not
-   pass for a quiet one. A broken record in a good file is counted by its reason and loses only
-   itself.
+1. No file stops the run. For any bytes the result is a `Reading`, and no exception is raised. A
+   broken file has a reason and no calls, not even those before the broken place: half of a file
+   must not look like a whole file with few calls. A broken record in a good file is counted by its
+   reason; the other records are read.
 
 2. Everything has a limit that a real file does not reach: 50 MB unpacked (CloudTrail's own limit),
-   16 gzip members, two million JSON objects and lists, and a depth. A small file can otherwise
-   unpack to more than the memory, or keep a worker busy for hours.
+   16 gzip members, two million JSON objects and lists, and a depth. Without limits, a small file
+   could unpack to more than the memory, or keep a worker busy for hours.
 
-3. The standard library has the last word. The native reader is faster since it builds no objects
+3. The standard library decides the result. The native reader is faster because it builds no objects
    for records that do not matter: isal unpacks into one buffer, and msgspec looks at two fields of
-   each record. It judges nothing itself: a record that may be a failed SQS call is cut out and
-   parsed by Python's own parser, and a file that it cannot read cleanly is read again by
-   `read_file`. So the rows never depend on which packages are installed.
+   each record. But Python's own parser parses every record that may be a failed SQS call, and
+   `read_file` reads a file again if it is unusual in any way. So the rows do not depend on the
+   installed packages.
 
-4. A call is labelled by the functions that heal uses, `symptom_of` and `why_ignored`. With rules of
-   its own the report would count calls that Mendq handles differently.
+4. The functions that heal uses, `symptom_of` and `why_ignored`, label a call. With other rules the
+   report would count calls that Mendq handles differently.
 
-5. The error message is not kept: it can contain a receipt handle. Only the kind of policy that
-   refused the call is.
+5. The error message is not kept, because it can contain a receipt handle. Only the kind of policy
+   that refused the call is kept.
 
-It does not remove duplicates or Mendq's own calls; `analytics/incidents.py` does, because both need
-the calls of all files.
+This module does not remove duplicates or Mendq's own calls. `analytics/incidents.py` does, because
+both need the calls of all files.
 
 https://docs.aws.amazon.com/awscloudtrail/latest/userguide/cloudtrail-log-file-examples.html
 """
@@ -47,7 +48,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from analytics.days import microseconds
+from analytics.days import to_microseconds
 from mendq.catalogue import match, symptom_of
 from mendq.model.account_and_region import AccountAndRegion
 from mendq.model.failed_call import FailedCall, Unreadable, read, refusing_policy
@@ -69,35 +70,39 @@ MAXIMUM_BYTES = 50 * 1024 * 1024
 MAXIMUM_MEMBERS = 16
 # An object or list takes far more memory than its text. A real file has one per 100 bytes or more.
 MAXIMUM_CONTAINERS = 2_000_000
-# Deeper than any other parser follows, so that none of them reads a file that is refused here.
+# The nesting depth to which Python's parser reads a file. Other parsers read less deep, so none of
+# them accepts a file that is refused here.
 _DEPTH = 3_000
-# Python converts no longer integers. They are legal JSON, and no field that is read here.
+# Python refuses to convert longer integers. They are legal JSON, but no field that is read here has
+# one, so they become floats.
 _MAXIMUM_DIGITS = 4_300
-# Deflate packs at most 1 to 1,032: a file that claims more lies about its size.
+# Deflate compresses at most 1,032 to 1. A file that claims a larger unpacked size is broken.
 _MAXIMUM_RATIO = 1_032
 GZIP = b"\x1f\x8b"
 SQS = "sqs.amazonaws.com"
-# Reasons of `read` for records that are good and no failed SQS call.
+# Reasons of `read` for good records that are not failed SQS calls.
 _NO_FAULTS = frozenset({"not_failed", "not_sqs"})
 _CHUNK_BYTES = 32 * 1024
-# The least size of a gzip member: header and trailer.
+# The smallest possible size of a gzip member: header and trailer.
 _TRAILER_BYTES = 18
-# The native reader takes headers without flags or with a file name only (rule 3).
+# The values of the flags byte in a gzip header that the native reader accepts: no flags, or only
+# a file name (rule 3).
 _PLAIN_FLAGS = (0, 8)
 # The queue of a call whose record names none.
 UNRESOLVED = "unresolved"
 
 
-class Refused(Exception):
-    """The file is unreadable. The argument is the reason."""
+class UnreadableFileError(Exception):
+    """A trail file is unreadable. The argument is the reason, as the table `quality` shows it."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The content of a file.
+    """The result of reading one trail file.
 
     Attributes:
-        reason: Why the file is unreadable, or None. An unreadable file has no records (rule 1).
+        reason: Why the file is unreadable; None if it was read. An unreadable file has no records
+            and no calls (rule 1).
         records: The number of records.
         calls: The failed SQS calls, each with its record's position in the file.
         unreadable: The number of records that cannot be read, by reason.
@@ -110,20 +115,21 @@ class Reading:
 
 
 def read_file(content: bytes) -> Reading:
-    """Read a file with the standard library."""
+    """Read the bytes of a trail file with the standard library. Never raises."""
     try:
         records = _records(_document(gunzip(content)))
-    except Refused as refused:
-        return Reading(reason=str(refused))
+    except UnreadableFileError as error:
+        return Reading(reason=str(error))
     return read_records(len(records), enumerate(records))
 
 
 def read_records(number: int, candidates: Iterable[tuple[int, Any]]) -> Reading:
-    """Return the reading of a file's records.
+    """Return the failed SQS calls among a file's records, and count the unreadable records.
 
     Args:
-        number: How many records the file has.
-        candidates: The records that may be failed SQS calls or unreadable, with their positions.
+        number: The number of records in the file.
+        candidates: The position and value of each record that may be a failed SQS call, or may be
+            unreadable. Other records may be left out.
     """
     calls: list[tuple[int, FailedCall]] = []
     unreadable: Counter[str] = Counter()
@@ -137,68 +143,71 @@ def read_records(number: int, candidates: Iterable[tuple[int, Any]]) -> Reading:
 
 
 def gunzip(content: bytes) -> bytes:
-    """Unpack a file, to at most MAXIMUM_BYTES (rule 2).
+    """Unpack a gzip file to at most MAXIMUM_BYTES (rule 2).
 
     Raises:
-        Refused: with the reason why the file cannot be unpacked.
+        UnreadableFileError: with the reason why the file cannot be unpacked.
     """
     if not content:
-        raise Refused("empty")
+        raise UnreadableFileError("empty")
     if not content.startswith(GZIP):
-        raise Refused("not_gzip")
+        raise UnreadableFileError("not_gzip")
     try:
         return b"".join(_members(content))
     except zlib.error as error:
-        raise Refused("corrupt_gzip") from error
+        raise UnreadableFileError("corrupt_gzip") from error
 
 
 def _members(rest: bytes) -> Iterator[bytes]:
+    """Yield the unpacked text of each gzip member. Raises UnreadableFileError beyond a limit."""
     left = MAXIMUM_BYTES
     for _ in range(MAXIMUM_MEMBERS):
         member = zlib.decompressobj(wbits=31)
         text = member.decompress(rest, left + 1)
         left -= len(text)
         if left < 0:
-            raise Refused("too_large")
+            raise UnreadableFileError("too_large")
         if not member.eof:
-            raise Refused("truncated")
+            raise UnreadableFileError("truncated")
         yield text
         rest = member.unused_data
         if not rest.startswith(GZIP):
             return
-    raise Refused("too_many_gzip_members")
+    raise UnreadableFileError("too_many_gzip_members")
 
 
 def parse_json(text: bytes) -> Any:
-    """Return the value of a JSON text as Python's parser reads it.
+    """Return the value of a JSON text, parsed by Python's parser.
 
     Raises:
         ValueError: if the text is not JSON.
-        RecursionError: if it is too deep.
+        RecursionError: if it is nested too deeply.
     """
     with _deep_recursion():
         return json.loads(text, parse_int=_integer)
 
 
 def _document(text: bytes) -> Any:
-    # A text of fewer bytes cannot have more of them.
+    """Return the JSON value of an unpacked file. Raises UnreadableFileError if there is none."""
+    # A shorter text cannot have too many brackets, so it need not be searched.
     if len(text) > MAXIMUM_CONTAINERS:
         containers = text.count(b"{") + text.count(b"[")
         if containers > MAXIMUM_CONTAINERS:
-            raise Refused("too_many_json_values")
+            raise UnreadableFileError("too_many_json_values")
     try:
         return parse_json(text)
     except (ValueError, RecursionError) as error:
-        raise Refused("not_json") from error
+        raise UnreadableFileError("not_json") from error
 
 
 def _first_value(text: bytes) -> Any:
-    """Return the value at the beginning of a JSON text. Raises as `parse_json` does."""
+    """Return the first JSON value in a text; more may follow. Raises like `parse_json`."""
     with _deep_recursion():
         return _DECODER.raw_decode(text.decode())[0]
 
 
 def _integer(digits: str) -> int | float:
+    """Convert an integer in JSON. If Python refuses its length, return it as a float."""
     return int(digits) if len(digits) <= _MAXIMUM_DIGITS else float(digits)
 
 
@@ -207,6 +216,7 @@ _DECODER = json.JSONDecoder(parse_int=_integer)
 
 @contextmanager
 def _deep_recursion() -> Iterator[None]:
+    """Let Python's JSON parser follow lists and objects to a depth of _DEPTH."""
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(max(before, _DEPTH))
     try:
@@ -216,14 +226,17 @@ def _deep_recursion() -> Iterator[None]:
 
 
 def _records(document: Any) -> list[Any]:
-    """Return the list of records. Digest files and other JSON have none, and are refused."""
+    """Return the list of records in a file's JSON value.
+
+    Raises UnreadableFileError if there is no list, as in digest files and other JSON.
+    """
     records = document.get("Records") if isinstance(document, dict) else None
     if not isinstance(records, list):
-        raise Refused("not_a_trail_file")
+        raise UnreadableFileError("not_a_trail_file")
     return records
 
 
-# The fields of `call_row`, with their Spark types.
+# The fields of `make_call_row`, with their Spark types.
 CALL_FIELDS: Mapping[str, str] = {
     "position": "bigint",  # of the record in its file
     "event_id": "string",
@@ -242,23 +255,24 @@ CALL_FIELDS: Mapping[str, str] = {
     "refused_by": "string",
 }
 SPARK_CALL = f"struct<{', '.join(f'{name}: {kind}' for name, kind in CALL_FIELDS.items())}>"
-# The data calls of `mendq scan`, `redrive` and `quarantine`. A message that cannot be sent is news.
+# The calls that operators make with `mendq scan`, `redrive` and `quarantine`. Sending is not among
+# them: if an operator's message cannot be sent, the report must show it.
 _OPERATORS_APIS = frozenset(DATA_EVENT_NAMES) - {"SendMessage", "SendMessageBatch"}
 
 
-def call_row(position: int, call: FailedCall) -> dict[str, Any]:
+def make_call_row(position: int, call: FailedCall) -> dict[str, Any]:
     """Return a failed call as a row with the fields of CALL_FIELDS (rules 4 and 5).
 
-    `is_own_look` only repeats the caller's user agent, which can be forged. A forged one changes
-    how the call is reported; heal acts on the call anyway.
+    `is_own_look` is true if the user agent says that an operator made the call with the mendq
+    command. A user agent can be forged. That changes only the report; heal acts on the call anyway.
     """
     ignored = why_ignored(call, match(call), AccountAndRegion(call.account, call.region))
-    is_own_look = call.event_name in _OPERATORS_APIS and is_operators(call.user_agent)
+    is_own_look = call.event_name in _OPERATORS_APIS and is_operator_agent(call.user_agent)
     refused = refusing_policy(call.error_code, call.error_message)
     return {
         "position": position,
         "event_id": call.event_id,
-        "event_time": microseconds(call.event_time),
+        "event_time": to_microseconds(call.event_time),
         "event_name": call.event_name,
         "error_code": call.error_code,
         "queue_arn": call.queue_arn or UNRESOLVED,
@@ -275,8 +289,8 @@ def call_row(position: int, call: FailedCall) -> dict[str, Any]:
     }
 
 
-def is_operators(user_agent: str) -> bool:
-    """Return True if the user agent is that of a person's `mendq` command.
+def is_operator_agent(user_agent: str) -> bool:
+    """Return True if a user agent is the one that an operator's `mendq` command sends.
 
     CloudTrail puts some user agents in brackets.
     """
@@ -284,9 +298,10 @@ def is_operators(user_agent: str) -> bool:
 
 
 def file_reader(*, native: bool = True) -> Callable[[Any], Reading]:
-    """Return a function that reads the bytes of a file, or a view of them, and never raises.
+    """Return a function that reads the bytes of a trail file, or a view of them. It never raises.
 
-    It is the native one if its packages can be imported, unless `native` is False (rule 3).
+    It is the native reader if its packages can be imported and `native` is True, otherwise the
+    standard library (rule 3).
     """
     if native and not WHY_NOT_NATIVE:
         return _NativeReader().read_file
@@ -298,8 +313,8 @@ def _read_view(content: Any) -> Reading:
 
 
 if not WHY_NOT_NATIVE:
-    # isal unpacks into an existing buffer in this way only. Its stubs do not know that the class
-    # takes bytes, nor that IsalError is an exception.
+    # This private class is isal's only way to unpack into an existing buffer. Its type stubs say
+    # neither that the class accepts bytes nor that IsalError is an exception.
     _Member: Any = isal_zlib._GzipReader  # noqa: SLF001
     _NOT_PLAIN: Any = (OSError, EOFError, igzip_lib.IsalError)
 
@@ -315,17 +330,17 @@ if not WHY_NOT_NATIVE:
         Records: list[msgspec.Raw]
 
     def _address(view: Any) -> int:
-        """Return where a view's bytes are in memory."""
+        """Return the memory address of a view's first byte."""
         return int(np.frombuffer(view, np.uint8).__array_interface__["data"][0])
 
 
-# The beginning of each record that CloudTrail writes.
+# Every record that CloudTrail writes begins with this key.
 _FIRST_KEY = b'{"eventVersion":'
 _BLOCK_BYTES = 64 * 1024
 
 
 class _NativeReader:
-    """The fast way to read files one after another. It keeps its buffer between them (rule 3)."""
+    """Reads trail files with isal and msgspec (rule 3). Keeps its buffer for the next file."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -333,6 +348,7 @@ class _NativeReader:
         self._raw = msgspec.json.Decoder(_RawFile)
 
     def read_file(self, content: Any) -> Reading:
+        """Read the bytes of a trail file, or a view of them. Never raises."""
         text = self._unpack(memoryview(content))
         if text is not None:
             reading = self._read(text)
@@ -341,13 +357,16 @@ class _NativeReader:
         return read_file(bytes(content))
 
     def _unpack(self, content: memoryview) -> memoryview | None:
-        """Unpack a file. Return None if it is not one plain member of the size that it claims."""
+        """Unpack a file that is one plain gzip member. Return None if it is anything else.
+
+        The result is a part of the buffer, which the next file overwrites.
+        """
         if len(content) < _TRAILER_BYTES or content[3] not in _PLAIN_FLAGS:
             return None
         claimed = int.from_bytes(content[-4:], "little")
         if claimed > min(MAXIMUM_BYTES, _MAXIMUM_RATIO * len(content)):
             return None
-        # The buffer has a byte more than claimed, to notice a file that is larger.
+        # One byte more than the file claims, to notice if it unpacks to more.
         if len(self._buffer) <= claimed:
             self._buffer = bytearray(claimed + 1)
         buffer = memoryview(self._buffer)
@@ -378,7 +397,7 @@ class _NativeReader:
     def _parse_records(
         self, text: memoryview, records: list[_Record], positions: list[int]
     ) -> list[Any]:
-        """Return the records at these positions, each parsed by Python's own parser."""
+        """Return the records at these positions, parsed by Python's parser."""
         values: list[Any] = []
         base = _address(text)
         for position in positions:
@@ -390,7 +409,7 @@ class _NativeReader:
         return values
 
     def _parse_records_slowly(self, text: memoryview, positions: list[int]) -> list[Any]:
-        """Return the records at these positions if not all begin as CloudTrail writes them."""
+        """Return the records at these positions. Their first keys may be any."""
         raw = self._raw.decode(text).Records
         return [parse_json(bytes(raw[position])) for position in positions]
 
@@ -403,10 +422,17 @@ def _is_candidate(record: _Record) -> bool:
 
 
 def _find_begin(text: memoryview, base: int, records: list[_Record], position: int) -> int | None:
-    """Return where a record begins, or the text's end behind the last record.
+    """Return the offset in `text` at which a record begins.
 
-    Return None if the record's first key is not the one that CloudTrail writes first. A key right
-    behind a brace is the first of its object, so the value seen is the record's own.
+    For the position after the last record, return the text's length. Return None if the record's
+    first key is not `eventVersion`, which CloudTrail writes first. That key directly after a brace
+    must be the first key of its object, so the offset found is that of the record.
+
+    Args:
+        text: The unpacked file.
+        base: The memory address of its first byte.
+        records: The records of the file, whose values are views of `text`.
+        position: The position of the record.
     """
     if position == len(records):
         return len(text)
@@ -420,7 +446,7 @@ def _find_begin(text: memoryview, base: int, records: list[_Record], position: i
 
 
 def _count_brackets(text: memoryview) -> int:
-    """Count the `{` and `[` of a JSON text, those in its strings too."""
+    """Count the `{` and `[` in a JSON text, including those in its strings."""
     codes = np.frombuffer(text, np.uint8)
     number = 0
     for start in range(0, len(codes), _BLOCK_BYTES):

@@ -1,53 +1,56 @@
-"""summary.json: a week of incidents and cases as the report reads it (docs/summary.md)."""
+"""Make summary.json: the incidents and cases of a week, for the weekly report.
+
+`make_summary` is pure: it gets the rows and cases that `analytics/weekly.py` has read, and returns
+the document. docs/summary.md explains each field.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, tzinfo
-from functools import partial
 from typing import Any
 
-from analytics.cases import CaseFiles, Life, shortened
-from analytics.days import Days, days_of, weeks_before
+from analytics.cases import CaseFiles, CaseTimeline, shorten
+from analytics.days import Days, days_of, list_weeks_before
 from analytics.incidents import FAILED_CALLS, SCAN
 from analytics.recommendations import (
-    do_this_week,
-    recommendations_of_callers,
-    recommendations_of_cases,
-    recommendations_of_findings,
-    standing,
+    list_standing_values,
+    make_to_do,
+    recommend_for_callers,
+    recommend_for_cases,
+    recommend_for_findings,
 )
 from analytics.week_cases import (
-    does_it_help,
-    earned,
-    impact,
-    open_now,
-    pictured,
-    reached_a_person,
-    urgent_notifications,
+    compare_fixed_and_untouched,
+    count_urgent_notifications,
+    find_candidates_for_heal,
+    list_notified_cases,
+    list_open_cases,
+    make_pictures,
+    sum_harm,
 )
 from analytics.week_parts import (
     MAXIMUM_CASES,
     MAXIMUM_SYMPTOMS,
     ByDay,
     Row,
-    counted,
-    day_rows,
+    count_named_queues,
+    count_totals,
+    count_words,
     is_own_queue,
-    largest,
-    of_days,
-    places,
-    queue_days,
-    queues_named,
-    rows_of,
+    limit_symptoms,
+    list_places,
+    list_rows,
+    list_times_to_heal,
+    list_worst_incidents,
+    make_day_rows,
+    make_queue_days,
+    remove_own_incidents,
+    select_days,
+    split_largest,
     time_text,
-    times_to_heal,
-    totals,
-    weights,
-    with_few_symptoms,
-    without_own,
-    worst,
+    weigh_by,
 )
 from mendq.catalogue import CATALOGUE, UNKNOWN
 from mendq.catalogue.symptom import NotifiedSymptom
@@ -55,49 +58,84 @@ from mendq.nightly.verdict import NightlyRead, judge, week_is_over
 
 SCHEMA = 2
 MAXIMUM_UNREADABLE_FILES = 20
-_HABITS = {
-    each.name: each.habit for each in CATALOGUE if isinstance(each, NotifiedSymptom) and each.habit
-}
+
+
+def _collect_habits() -> dict[str, str]:
+    """Return how the report describes a queue that often has a symptom, by symptom.
+
+    Each text follows the queue's name in a sentence.
+    """
+    habits: dict[str, str] = {}
+    for symptom in CATALOGUE:
+        if isinstance(symptom, NotifiedSymptom) and symptom.habit:
+            habits[symptom.name] = symptom.habit
+    return habits
+
+
+_HABITS = _collect_habits()
 
 
 @dataclass(frozen=True)
-class Observation:
-    """What a week and those before it are made of; a day has both tables or neither.
+class WeekInput:
+    """Everything that the summary of a week is made from. It covers the weeks before, too.
 
-    `cases` is None where nobody looked: then the document has no word about them. `reads` is what
-    nightly runs wrote of their own reading, `began` the first day of any.
+    Attributes:
+        incidents: The rows of the table `incidents`, by day.
+        quality: The rows of the table `quality`, by day. It has the same days as `incidents`.
+        cases: The cases of the case bucket. None if they were not read; then the summary has no
+            fields about cases.
+        nights: The counts that each nightly run wrote in its `nightly.json`, by day.
+        first_day: The first day of which any nightly run wrote something. None if there is none.
     """
 
     incidents: ByDay = field(default_factory=dict)
     quality: ByDay = field(default_factory=dict)
     cases: CaseFiles | None = None
-    reads: Mapping[date, NightlyRead] = field(default_factory=dict)
-    began: date | None = None
+    nights: Mapping[date, NightlyRead] = field(default_factory=dict)
+    first_day: date | None = None
 
     def is_whole(self, day: date) -> bool:
-        """Whether a day has tables, and they were written when it was over."""
-        return day in self.quality and (day not in self.reads or self.reads[day].is_whole)
+        """Return True if a day has tables, and they were written after the day was over."""
+        return day in self.quality and (day not in self.nights or self.nights[day].is_whole)
 
 
-def summary(
+def make_summary(
     week: str,
-    seen: Observation,
+    week_input: WeekInput,
     made_at: datetime,
     scheduled_at: datetime | None = None,
     zone: tzinfo = UTC,
 ) -> dict[str, Any]:
-    """The document; what was seen gives the same one, but for `made_at`, in any order.
+    """Return the summary of a week.
 
-    Whether the week is over is asked of `scheduled_at`, or else of `made_at`. What is scheduled
-    comes once: it does not wait for a nightly run that is late. `zone` says when it is night.
+    The same input gives the same document, except for `made_at`. The order of its rows and cases
+    does not matter.
+
+    Args:
+        week: The week, such as `2026-W46`.
+        week_input: The rows and cases of the week and of the weeks before.
+        made_at: The time now.
+        scheduled_at: The time for which the schedule started this run; None if a person did. It
+            decides, instead of `made_at`, if the week is over. A scheduled run comes only once, so
+            it does not wait for a late nightly run.
+        zone: The time zone that decides which notifications came out of hours.
     """
     days = days_of(week)
-    every = of_days(days, seen.incidents)
-    by_day = without_own(every)
-    incidents = rows_of(by_day)
-    few, symptoms_left_out = with_few_symptoms(by_day)
-    last_may_come = scheduled_at is None and not seen.is_whole(days.last)
-    at = scheduled_at or made_at
+    all_incidents = select_days(days, week_input.incidents)
+    by_day = remove_own_incidents(all_incidents)
+    incidents = list_rows(by_day)
+    limited_by_day, symptoms_left_out = limit_symptoms(by_day)
+    limited = list_rows(limited_by_day)
+    last_may_come = scheduled_at is None and not week_input.is_whole(days.last)
+    is_over = week_is_over(days.last, scheduled_at or made_at, last_nightly_may_come=last_may_come)
+    per_day: list[dict[str, Any]] = []
+    for day, rows in limited_by_day.items():
+        per_day.extend(make_day_rows(day, rows))
+    timelines_by_id = _index_timelines(week_input.cases)
+
+    def describe_case(case_id: str | None) -> dict[str, Any]:
+        return _describe_case(timelines_by_id.get(case_id))
+
     return {
         "schema": SCHEMA,
         "week": week,
@@ -105,118 +143,155 @@ def summary(
         "to": str(days.last),
         "made_at": time_text(made_at),
         "time_zone": str(zone),
-        **_places([*incidents, *rows_of(of_days(days, seen.quality))]),
-        "totals": {**_sums(days, incidents, seen.cases, zone), "queues": queues_named(incidents)},
-        **_counts(incidents, rows_of(few)),
+        **_make_places([*incidents, *list_rows(select_days(days, week_input.quality))]),
+        "totals": {
+            **_make_sums(days, incidents, week_input.cases, zone),
+            "queues": count_named_queues(incidents),
+        },
+        **_make_counts(incidents, limited),
         "symptoms_left_out": symptoms_left_out,
-        "per_day": [row for day, rows in few.items() for row in day_rows(day, rows)],
-        "queue_days": queue_days(by_day),
-        "times_to_heal": times_to_heal(rows_of(few)),
-        "previous_weeks": _previous_weeks(week, seen, zone),
-        "does_it_help": does_it_help(rows_of(few), seen.incidents),
-        "cases": worst(incidents, partial(_says, seen.cases)),
+        "per_day": per_day,
+        "queue_days": make_queue_days(by_day),
+        "times_to_heal": list_times_to_heal(limited),
+        "previous_weeks": _make_previous_weeks(week, week_input, zone),
+        "does_it_help": compare_fixed_and_untouched(limited, week_input.incidents),
+        "cases": list_worst_incidents(incidents, describe_case),
         "cases_left_out": max(0, len(incidents) - MAXIMUM_CASES),
-        **(_of_cases(days, incidents, seen.cases) if seen.cases else {}),
+        **_make_case_fields(days, incidents, week_input.cases),
         "not_seen": {
-            **not_seen(days, seen),
-            **_unknown_codes(incidents),
-            "week_is_over": week_is_over(days.last, at, last_nightly_may_come=last_may_come),
-            "own_incidents": len(rows_of(every)) - len(incidents),
+            **make_not_seen(days, week_input),
+            **_make_unknown_codes(incidents),
+            "week_is_over": is_over,
+            "own_incidents": len(list_rows(all_incidents)) - len(incidents),
         },
     }
 
 
-def _counts(incidents: Sequence[Row], few: Sequence[Row]) -> dict[str, Any]:
-    """`few` are the same with few symptoms."""
-    found_by = [row["found_by"] for row in incidents]
-    by_symptom = counted(row["symptom"] for row in few)
+def _make_counts(incidents: Sequence[Row], limited: Sequence[Row]) -> dict[str, Any]:
+    """Count incidents by finder, outcome and symptom.
+
+    `limited` has the same incidents, with at most MAXIMUM_SYMPTOMS different symptoms.
+    """
+    finders = [row["found_by"] for row in incidents]
+    by_symptom = count_words(row["symptom"] for row in limited)
     return {
-        "by_found_by": {each: found_by.count(each) for each in (FAILED_CALLS, SCAN)},
-        "by_outcome": counted(row["outcome"] for row in incidents),
+        "by_found_by": {finder: finders.count(finder) for finder in (FAILED_CALLS, SCAN)},
+        "by_outcome": count_words(row["outcome"] for row in incidents),
         "by_symptom": by_symptom,
-        "habits": {name: _HABITS[name] for name in by_symptom if name in _HABITS},
+        "habits": {symptom: _HABITS[symptom] for symptom in by_symptom if symptom in _HABITS},
     }
 
 
-def _places(rows: Sequence[Row]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name in ("account", "region"):
-        found[f"{name}s"], found[f"{name}s_left_out"] = places(rows, name)
-    return found
+def _make_places(rows: Sequence[Row]) -> dict[str, Any]:
+    """Return the accounts and regions of these rows, and how many are left out."""
+    accounts, accounts_left_out = list_places(rows, "account")
+    regions, regions_left_out = list_places(rows, "region")
+    return {
+        "accounts": accounts,
+        "accounts_left_out": accounts_left_out,
+        "regions": regions,
+        "regions_left_out": regions_left_out,
+    }
 
 
-def _sums(
+def _make_sums(
     days: Days, incidents: Sequence[Row], cases: CaseFiles | None, zone: tzinfo
 ) -> dict[str, Any]:
-    urgent = urgent_notifications(days, _not_own(cases), zone) if cases else {}
-    return {**totals(incidents), **urgent}
+    """Return the sums over a week's incidents and, if cases were read, its urgent notifications."""
+    sums = count_totals(incidents)
+    if cases:
+        sums.update(count_urgent_notifications(days, _remove_own_cases(cases.timelines), zone))
+    return sums
 
 
-def _not_own(cases: CaseFiles) -> list[Life]:
-    return [each for each in cases.lives if not is_own_queue(each.newest.queue_arn)]
+def _remove_own_cases(timelines: Iterable[CaseTimeline]) -> list[CaseTimeline]:
+    """Return the cases without those of queues that Mendq made for drills or for the probe."""
+    return [timeline for timeline in timelines if not is_own_queue(timeline.newest.queue_arn)]
 
 
-def _previous_weeks(week: str, seen: Observation, zone: tzinfo) -> list[dict[str, Any]]:
-    """Those of which any night exists."""
-    found = []
-    for each in weeks_before(week):
-        days = [day for day in days_of(each) if day in seen.incidents]
-        if days:
-            incidents = rows_of(without_own(of_days(days, seen.incidents)))
-            whole = sum(map(seen.is_whole, days))
-            sums = _sums(days_of(each), incidents, seen.cases, zone)
-            found.append({"week": each, "nightly_runs": whole, **sums})
-    return found
+def _make_previous_weeks(week: str, week_input: WeekInput, zone: tzinfo) -> list[dict[str, Any]]:
+    """Return the sums of each previous week that has a table of any day, the oldest first."""
+    previous_weeks: list[dict[str, Any]] = []
+    for earlier_week in list_weeks_before(week):
+        days = days_of(earlier_week)
+        days_with_tables = [day for day in days if day in week_input.incidents]
+        if not days_with_tables:
+            continue
+        by_day = select_days(days_with_tables, week_input.incidents)
+        incidents = list_rows(remove_own_incidents(by_day))
+        number_whole = sum(week_input.is_whole(day) for day in days_with_tables)
+        sums = _make_sums(days, incidents, week_input.cases, zone)
+        previous_weeks.append({"week": earlier_week, "nightly_runs": number_whole, **sums})
+    return previous_weeks
 
 
-def _says(cases: CaseFiles | None, case_id: str | None) -> dict[str, Any]:
-    """What a case said last and its pictures; empty where it is not known."""
-    lives = cases.lives if cases else ()
-    life = next((each for each in lives if each.newest.case_id == case_id), None)
-    last = life.last_said if life else None
-    said = {name: shortened(getattr(last, name, "")) for name in ("reason", "code")}
-    return {**said, **pictured(life)}
+def _index_timelines(cases: CaseFiles | None) -> dict[str | None, CaseTimeline]:
+    """Return the cases by case id; empty if cases were not read."""
+    timelines = cases.timelines if cases else []
+    return {timeline.newest.case_id: timeline for timeline in timelines}
 
 
-def _of_cases(days: Days, incidents: Sequence[Row], cases: CaseFiles) -> dict[str, Any]:
-    lives = _not_own(cases)
-    of_cases = recommendations_of_cases(days, lives)
-    asked = [*of_cases, *recommendations_of_callers(incidents)]
-    asked += recommendations_of_findings(cases.found)
+def _describe_case(timeline: CaseTimeline | None) -> dict[str, Any]:
+    """Return reason, code and pictures of an incident's case. They are empty without a case."""
+    reason = ""
+    code = ""
+    if timeline:
+        reason = timeline.shown_transition.reason
+        code = timeline.shown_transition.code
+    return {"reason": shorten(reason), "code": shorten(code), **make_pictures(timeline)}
+
+
+def _make_case_fields(
+    days: Days, incidents: Sequence[Row], cases: CaseFiles | None
+) -> dict[str, Any]:
+    """Return the fields of the summary about cases. There are none if cases were not read."""
+    if cases is None:
+        return {}
+    timelines = _remove_own_cases(cases.timelines)
+    of_cases = recommend_for_cases(days, timelines)
+    recommendations = [
+        *of_cases,
+        *recommend_for_callers(incidents),
+        *recommend_for_findings(cases.findings),
+    ]
+    case_ids = {row["case_id"] for row in incidents}
     return {
-        "reached_a_person": reached_a_person(days, lives),
-        **open_now(lives, cases.queues),
-        "impact": impact({row["case_id"] for row in incidents}, lives),
-        "earned": earned(days, lives),
-        **do_this_week(asked, incidents),
-        **standing(of_cases, lives),
+        "reached_a_person": list_notified_cases(days, timelines),
+        **list_open_cases(timelines, cases.measurements),
+        "impact": sum_harm(case_ids, timelines),
+        "earned": find_candidates_for_heal(days, timelines),
+        **make_to_do(recommendations, incidents),
+        **list_standing_values(of_cases, timelines),
     }
 
 
-def not_seen(days: Days, seen: Observation) -> dict[str, Any]:
-    """How much of the week was read; the nightly runs of two weeks before say what is usual."""
-    quality = rows_of(of_days(days, seen.quality))
+def make_not_seen(days: Days, week_input: WeekInput) -> dict[str, Any]:
+    """Return how much of the week was read, and a verdict on each of its nightly runs."""
+    quality = list_rows(select_days(days, week_input.quality))
+    read = [row for row in quality if not row["reason"]]
     unreadable = [row for row in quality if row["reason"]]
-    of_cases = {"case_files_unreadable": seen.cases.unreadable} if seen.cases else {}
-    return {
-        "nightly_runs_missing": [str(day) for day in days if day not in seen.quality],
-        "files_read": len(quality) - len(unreadable),
+    not_seen = {
+        "nightly_runs_missing": [str(day) for day in days if day not in week_input.quality],
+        "files_read": len(read),
         "files_unreadable": len(unreadable),
-        "bytes_read": sum(row["bytes"] for row in quality if not row["reason"]),
+        "bytes_read": sum(row["bytes"] for row in read),
         "bytes_unreadable": sum(row["bytes"] for row in unreadable),
         "records_read": sum(row["records"] for row in quality),
-        "unreadable_files": _largest_first(unreadable),
-        "nightly_runs": [_nightly(day, seen) for day in days],
-        **of_cases,
-        "began": str(seen.began) if seen.began else None,
+        "unreadable_files": _list_largest_files(unreadable),
+        "nightly_runs": [_judge_night(day, week_input) for day in days],
     }
+    if week_input.cases:
+        not_seen["case_files_unreadable"] = week_input.cases.unreadable
+    not_seen["began"] = str(week_input.first_day) if week_input.first_day else None
+    return not_seen
 
 
-def _unknown_codes(incidents: Sequence[Row]) -> dict[str, Any]:
-    """Failed calls of each code, and of how many more."""
-    found = weights((row for row in incidents if row["symptom"].startswith(UNKNOWN)), "symptom")
-    calls = {symptom: each.failed_calls for symptom, each in found.items()}
-    codes, left_out = largest(calls, MAXIMUM_SYMPTOMS)
+def _make_unknown_codes(incidents: Sequence[Row]) -> dict[str, Any]:
+    """Count the failed calls of each error code that the catalogue does not know."""
+    of_codes = [row for row in incidents if row["symptom"].startswith(UNKNOWN)]
+    weights = weigh_by(of_codes, "symptom")
+    calls = {symptom: weight.failed_calls for symptom, weight in weights.items()}
+    codes, left_out = split_largest(calls, MAXIMUM_SYMPTOMS)
     return {
         "unknown_code": codes,
         "unknown_codes_left_out": len(left_out),
@@ -224,27 +299,38 @@ def _unknown_codes(incidents: Sequence[Row]) -> dict[str, Any]:
     }
 
 
-def _largest_first(unreadable: Sequence[Row]) -> list[dict[str, str]]:
+def _list_largest_files(unreadable: Sequence[Row]) -> list[dict[str, str]]:
+    """Return name and reason of the unreadable files: the largest first, then by name."""
     ranked = sorted(unreadable, key=lambda row: (-row["bytes"], row["file"]))
     return [
-        {name: shortened(row[name]) for name in ("file", "reason")}
+        {"file": shorten(row["file"]), "reason": shorten(row["reason"])}
         for row in ranked[:MAXIMUM_UNREADABLE_FILES]
     ]
 
 
-def _nightly(day: date, seen: Observation) -> dict[str, Any]:
-    """A nightly run that wrote nothing of itself, as an older Mendq's, is known by its tables
-    alone.
+def _judge_night(day: date, week_input: WeekInput) -> dict[str, Any]:
+    """Return the verdict on a day's nightly run.
+
+    Older versions of Mendq wrote no counts. Then the verdict is `read` if the tables have records.
     """
-    incidents, quality = (table.get(day, ()) for table in (seen.incidents, seen.quality))
-    size, records = (sum(row[name] for row in quality) for name in ("bytes", "records"))
-    read = seen.reads.get(day)
-    counted = read and (read.files, read.bytes, read.records, read.incidents)
-    is_torn = counted != (len(quality), size, records, len(incidents))
-    judgement = judge(read, seen.reads.values(), is_torn=is_torn)
+    quality = week_input.quality.get(day, ())
+    incidents = week_input.incidents.get(day, ())
+    size = sum(row["bytes"] for row in quality)
+    records = sum(row["records"] for row in quality)
+    night = week_input.nights.get(day)
+    is_torn = night is not None and (
+        night.files != len(quality)
+        or night.bytes != size
+        or night.records != records
+        or night.incidents != len(incidents)
+    )
+    judgement = judge(night, week_input.nights.values(), is_torn=is_torn)
+    verdict = str(judgement.verdict)
+    if night is None and records:
+        verdict = "read"
     return {
         "day": str(day),
-        "records": read.records if read else records,
+        "records": night.records if night else records,
         "usual_records": judgement.usual_records,
-        "verdict": "read" if read is None and records else str(judgement.verdict),
+        "verdict": verdict,
     }

@@ -1,4 +1,9 @@
-"""The parts of a week's document that cases tell: who waits, what it cost, what is earned."""
+"""Make the parts of the weekly summary that come from cases.
+
+They are: the cases that wait for a person, urgent notifications, harm to messages, candidates for
+the mode `heal`, and how incidents ended that Mendq fixed or left alone. docs/summary.md explains
+each field.
+"""
 
 from __future__ import annotations
 
@@ -9,24 +14,24 @@ from typing import Any
 
 from analytics.cases import (
     FIXED,
-    MOST_NAME,
-    STANDING_DAYS,
-    Life,
+    MAXIMUM_NAME_CHARACTERS,
+    QUARTER_DAYS,
+    CaseTimeline,
     Transition,
     is_count,
-    shortened,
-    steps_of,
+    read_steps,
+    shorten,
 )
 from analytics.days import DAY, Days
 from analytics.incidents import FAILED_CALLS
 from analytics.week_parts import (
-    FURTHER,
     MAXIMUM_CASES,
-    PRESSING,
+    OTHER_CODES,
+    WAITING_STATES,
     ByDay,
     Row,
+    list_rows,
     nearest_rank,
-    rows_of,
     time_text,
 )
 from mendq.catalogue.visibility.needed_timeout import spans_of
@@ -34,194 +39,286 @@ from mendq.model.case import WROTE, State
 from mendq.model.timeline import build_timeline
 
 MAXIMUM_NOTIFIED = 50
-_NEXT_STEP = ("sentence", "command", "runbook")
+_NEXT_STEP_FIELDS = ("sentence", "command", "runbook")
+# The figures that scans measure of each queue.
 _FIGURES = ("backlog", "oldest_age_seconds")
-_HARM = ("delayed", "handled_twice", "dead", "lost")
-LEAST_EARNED, MAXIMUM_EARNED = 5, 10
+# The ways in which messages may suffer.
+_HARMS = ("delayed", "handled_twice", "dead", "lost")
+# A queue and symptom is a candidate for the mode `heal` after this number of approvals.
+MINIMUM_APPROVALS = 5
+MAXIMUM_HEAL_CANDIDATES = 10
 _ANSWERS = (State.APPROVED, State.DECLINED)
-# Where a plan comes to that was approved and held; anything else has taught something.
-_HELD = frozenset({State.PROPOSED, State.APPROVED, State.CLOSED, *WROTE}) - {State.INEFFECTIVE}
-# Outcomes of incidents into which Mendq did not step.
+# The states of a case whose approved fix helped and was not taken back.
+_SUCCESSFUL_STATES = frozenset({State.PROPOSED, State.APPROVED, State.CLOSED, *WROTE}) - {
+    State.INEFFECTIVE
+}
+# Outcomes of incidents in which Mendq changed nothing.
 _UNTOUCHED = frozenset({"observed", "proposed", "expired", "refused", "declined"})
-MORNING, EVENING, SATURDAY = 7, 22, 5
+# Out of hours is before MORNING, from EVENING on, and at the weekend.
+MORNING = 7
+EVENING = 22
+SATURDAY = 5
 
 
-def urgent_notifications(days: Days, lives: Iterable[Life], zone: tzinfo) -> dict[str, int]:
-    """How many cases sent in `days`, and how many of them at night or at the weekend there."""
-    sent = [each.at for life in lives for each in life.pages(days) if each.urgent is True]
-    out_of_hours = sum(_is_out_of_hours(each.astimezone(zone)) for each in sent)
-    return {"urgent_notifications": len(sent), "out_of_hours": out_of_hours}
+def count_urgent_notifications(
+    days: Days, timelines: Iterable[CaseTimeline], zone: tzinfo
+) -> dict[str, int]:
+    """Count the urgent notifications that cases sent on `days`, and how many came out of hours.
+
+    Out of hours is from 22:00 to 07:00, and on Saturday and Sunday, in `zone`.
+    """
+    number = 0
+    out_of_hours = 0
+    for timeline in timelines:
+        for notification in timeline.list_notifications(days):
+            if notification.urgent is True:
+                number += 1
+                if _is_out_of_hours(notification.at.astimezone(zone)):
+                    out_of_hours += 1
+    return {"urgent_notifications": number, "out_of_hours": out_of_hours}
 
 
 def _is_out_of_hours(local: datetime) -> bool:
     return local.weekday() >= SATURDAY or not MORNING <= local.hour < EVENING
 
 
-def open_now(lives: Iterable[Life], queues: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
-    """The cases that wait for a person, most pressing first; of alike ones the older."""
-    waiting = sorted((each for each in lives if each.newest.state in PRESSING), key=_pressing)
+def list_open_cases(
+    timelines: Iterable[CaseTimeline], measurements: Mapping[str, Mapping[str, int]]
+) -> dict[str, Any]:
+    """Return the cases that wait for a person: the most pressing first, then the older.
+
+    Args:
+        timelines: All cases.
+        measurements: The last measured figures of each queue, by queue ARN.
+    """
+    waiting = [timeline for timeline in timelines if timeline.newest.state in WAITING_STATES]
+    waiting.sort(key=_rank_by_pressure)
+    open_now: list[dict[str, Any]] = []
+    for timeline in waiting[:MAXIMUM_CASES]:
+        figures = measurements.get(timeline.newest.queue_arn, {})
+        open_now.append(_make_open_case(timeline, figures))
+    return {"open_now": open_now, "open_now_left_out": len(waiting[MAXIMUM_CASES:])}
+
+
+def _rank_by_pressure(timeline: CaseTimeline) -> tuple[int, bool, datetime, str]:
+    """Return a sorting key: by state, of escalated cases the urgent ones first, then by age."""
+    case = timeline.newest
+    is_not_urgent = case.state is State.ESCALATED and not timeline.is_urgent
+    return WAITING_STATES.index(case.state), is_not_urgent, timeline.opened_at, case.case_id
+
+
+def _make_open_case(timeline: CaseTimeline, figures: Mapping[str, int]) -> dict[str, Any]:
+    case = timeline.newest
     return {
-        "open_now": [
-            _waiting(each, queues.get(each.newest.queue_arn, {}))
-            for each in waiting[:MAXIMUM_CASES]
-        ],
-        "open_now_left_out": len(waiting[MAXIMUM_CASES:]),
+        **_make_case_names(case),
+        "urgent": timeline.is_urgent,
+        "opened_at": time_text(timeline.opened_at),
+        "since": time_text(timeline.in_state_since),
+        "reason": shorten(case.reason),
+        "next_step": {name: shorten(case.next_step.get(name)) for name in _NEXT_STEP_FIELDS},
+        **{name: figures.get(name) for name in _FIGURES},
+        **make_pictures(timeline),
     }
 
 
-def _pressing(life: Life) -> tuple[int, bool, datetime, str]:
-    is_info = life.newest.state is State.ESCALATED and not life.is_urgent
-    return PRESSING.index(life.newest.state), is_info, life.opened_at, life.newest.case_id
+def make_pictures(timeline: CaseTimeline | None) -> dict[str, Any]:
+    """Return the data for a case's two pictures in the report. Without a case both are empty.
+
+    `timeline` has what happened and when. `visibility` has the seconds that consumers need, and the
+    visibility timeout before and after.
+    """
+    if timeline is None:
+        return {"timeline": [], "visibility": []}
+    points: list[dict[str, Any]] = []
+    for point in build_timeline(timeline.transitions):
+        says = shorten(point.says, MAXIMUM_NAME_CHARACTERS)
+        points.append({"at": time_text(point.at), "state": point.what, "says": says})
+    spans: list[dict[str, Any]] = []
+    for name, seconds in spans_of(timeline.transitions):
+        spans.append({"what": shorten(name, MAXIMUM_NAME_CHARACTERS), "seconds": seconds})
+    return {"timeline": points, "visibility": spans}
 
 
-def _waiting(life: Life, figures: Mapping[str, int]) -> dict[str, Any]:
-    case = life.newest
-    return {
-        **_named(case),
-        "urgent": life.is_urgent,
-        "opened_at": time_text(life.opened_at),
-        "since": time_text(life.since),
-        "reason": shortened(case.reason),
-        "next_step": {each: shortened(case.next_step.get(each)) for each in _NEXT_STEP},
-        **{each: figures.get(each) for each in _FIGURES},
-        **pictured(life),
-    }
+def _make_case_names(case: Transition) -> dict[str, str]:
+    """Return the fields that identify a case, and its state."""
+    names: dict[str, str] = {}
+    for field in ("case_id", "queue_arn", "symptom", "code"):
+        names[field] = shorten(getattr(case, field), MAXIMUM_NAME_CHARACTERS)
+    names["state"] = str(case.state)
+    return names
 
 
-def pictured(life: Life | None) -> dict[str, Any]:
-    """What a case's pictures are drawn of; of no case, nothing."""
-    points = build_timeline(life.transitions) if life else []
-    spans = spans_of(life.transitions) if life else []
-    return {
-        "timeline": [
-            {"at": time_text(it.at), "state": it.what, "says": shortened(it.says, MOST_NAME)}
-            for it in points
-        ],
-        "visibility": [
-            {"what": shortened(what, MOST_NAME), "seconds": seconds} for what, seconds in spans
-        ],
-    }
+def sum_harm(
+    case_ids: Collection[str | None], timelines: Iterable[CaseTimeline]
+) -> dict[str, int | None]:
+    """Return the number of messages `delayed`, `handled_twice`, `dead` (in a DLQ) and `lost`.
+
+    The evidence of the cases with these ids is summed up. A number is None if no case has it.
+    """
+    counts: dict[str, list[int]] = {harm: [] for harm in _HARMS}
+    for timeline in timelines:
+        messages = timeline.newest.evidence.get("messages")
+        if timeline.newest.case_id not in case_ids or not isinstance(messages, Mapping):
+            continue
+        for harm in _HARMS:
+            if is_count(messages.get(harm)):
+                counts[harm].append(messages[harm])
+    return {harm: sum(numbers) if numbers else None for harm, numbers in counts.items()}
 
 
-def _named(case: Transition) -> dict[str, str]:
-    names = ("case_id", "queue_arn", "symptom", "code")
-    return {
-        **{name: shortened(getattr(case, name), MOST_NAME) for name in names},
-        "state": str(case.state),
-    }
+def find_candidates_for_heal(days: Days, timelines: Iterable[CaseTimeline]) -> list[dict[str, Any]]:
+    """Return queue and symptom pairs whose proposals were all approved, and whose fixes all held.
 
-
-def impact(case_ids: Collection[str | None], lives: Iterable[Life]) -> dict[str, int | None]:
-    """What the messages suffered of which these cases know; each None where none does."""
-    messages = (e.newest.evidence.get("messages") for e in lives if e.newest.case_id in case_ids)
-    known = [each for each in messages if isinstance(each, Mapping)]
-    counts = {name: [each[name] for each in known if is_count(each.get(name))] for name in _HARM}
-    return {name: sum(each) if each else None for name, each in counts.items()}
-
-
-def earned(days: Days, lives: Iterable[Life]) -> list[dict[str, Any]]:
-    """The queues and symptoms of which every answered proposal was approved, and held."""
-    asked = defaultdict[tuple[str, str], list[bool]](list)
-    quarter = Days(days.last - (STANDING_DAYS - 1) * DAY, days.last)
-    for life in lives:
-        answered = any(
-            each.came_from is State.PROPOSED and each.state in _ANSWERS
-            for each in life.within(quarter)
-        )
-        if answered:
-            asked[life.newest.queue_arn, life.newest.symptom].append(_held(life))
-    all_held = [(about, len(held)) for about, held in asked.items() if all(held)]
-    ranked = sorted((-count, *about) for about, count in all_held if count >= LEAST_EARNED)
+    Proposals that were answered in the 13 weeks up to `days.last` count, at least
+    MINIMUM_APPROVALS of them. The weekly report suggests the mode `heal` for these pairs.
+    """
+    quarter = Days(days.last - (QUARTER_DAYS - 1) * DAY, days.last)
+    successes = defaultdict[tuple[str, str], list[bool]](list)
+    for timeline in timelines:
+        if _has_answer(timeline, quarter):
+            pair = (timeline.newest.queue_arn, timeline.newest.symptom)
+            successes[pair].append(_is_success(timeline))
+    candidates: list[tuple[int, str, str]] = []
+    for (queue_arn, symptom), results in successes.items():
+        if all(results) and len(results) >= MINIMUM_APPROVALS:
+            candidates.append((len(results), queue_arn, symptom))
+    candidates.sort(key=lambda candidate: (-candidate[0], candidate[1], candidate[2]))
     return [
         {
-            "queue_arn": shortened(queue_arn, MOST_NAME),
-            "symptom": shortened(symptom, MOST_NAME),
-            "approved": -count,
-            "asked": -count,
+            "queue_arn": shorten(queue_arn, MAXIMUM_NAME_CHARACTERS),
+            "symptom": shorten(symptom, MAXIMUM_NAME_CHARACTERS),
+            "approved": number,
+            "asked": number,
             "kind": "consider_heal",
         }
-        for count, queue_arn, symptom in ranked[:MAXIMUM_EARNED]
+        for number, queue_arn, symptom in candidates[:MAXIMUM_HEAL_CANDIDATES]
     ]
 
 
-def _held(life: Life) -> bool:
-    """Approved, carried out as it was proposed, and neither overruled nor taken back."""
-    plans = {tuple(steps_of(each)) for each in life.transitions if each.steps}
-    return len(plans) <= 1 and all(each.state in _HELD for each in life.transitions)
+def _has_answer(timeline: CaseTimeline, days: Days) -> bool:
+    """Return True if a person approved or declined the case's proposal on these days."""
+    for transition in timeline.list_transitions(days):
+        if transition.came_from is State.PROPOSED and transition.state in _ANSWERS:
+            return True
+    return False
 
 
-def does_it_help(incidents: Iterable[Row], read: ByDay) -> list[dict[str, Any]]:
-    """By symptom, the incidents of failed calls that were fixed, beside those left untouched.
+def _is_success(timeline: CaseTimeline) -> bool:
+    """Return True if the fix was made as proposed, helped, and was never undone."""
+    plans = {tuple(read_steps(case)) for case in timeline.transitions if case.steps}
+    if len(plans) > 1:
+        return False
+    return all(case.state in _SUCCESSFUL_STATES for case in timeline.transitions)
 
-    Of these, only where the day after them was read: `read` holds the incidents of all days.
+
+def compare_fixed_and_untouched(
+    incidents: Iterable[Row], all_incidents: ByDay
+) -> list[dict[str, Any]]:
+    """Return for each symptom how its incidents went: those Mendq fixed, and those left untouched.
+
+    Only incidents of failed calls count. An untouched incident counts only if the day after it was
+    read, because only then its end is known.
+
+    Args:
+        incidents: The incidents of the week.
+        all_incidents: The incidents of all days that were read.
     """
-    failed_at = defaultdict[tuple[str, str], list[datetime]](list)
-    for row in rows_of(read):
-        failed_at[row["queue_arn"], row["symptom"]].append(row["first_failure"])
+    failures = defaultdict[tuple[str, str], list[datetime]](list)
+    for row in list_rows(all_incidents):
+        failures[row["queue_arn"], row["symptom"]].append(row["first_failure"])
     by_symptom = defaultdict[str, list[Row]](list)
     for row in incidents:
-        if row["found_by"] == FAILED_CALLS and row["symptom"] != FURTHER:
+        if row["found_by"] == FAILED_CALLS and row["symptom"] != OTHER_CODES:
             by_symptom[row["symptom"]].append(row)
-    compared = (_compared(name, rows, failed_at, read) for name, rows in sorted(by_symptom.items()))
-    return [each for each in compared if each["fixed"] or each["untouched"]]
+    comparisons: list[dict[str, Any]] = []
+    for symptom, rows in sorted(by_symptom.items()):
+        comparison = _compare_symptom(symptom, rows, failures, all_incidents)
+        if comparison["fixed"] or comparison["untouched"]:
+            comparisons.append(comparison)
+    return comparisons
 
 
-def _compared(
+def _compare_symptom(
     symptom: str,
     rows: Iterable[Row],
-    failed_at: Mapping[tuple[str, str], Sequence[datetime]],
-    read: Collection[date],
+    failures: Mapping[tuple[str, str], Sequence[datetime]],
+    days_read: Collection[date],
 ) -> dict[str, Any]:
-    fixed = [row["seconds_to_heal"] for row in rows if row["outcome"] in FIXED]
-    untouched = [row for row in rows if row["outcome"] in _UNTOUCHED and _was_read(row, read)]
-    recovered = [
-        (row["last_failure"] - row["first_failure"]).total_seconds()
-        for row in untouched
-        if not any(
-            row["last_failure"] < each <= row["last_failure"] + DAY
-            for each in failed_at[row["queue_arn"], row["symptom"]]
-        )
-    ]
+    """Compare the incidents of one symptom.
+
+    Args:
+        symptom: The symptom.
+        rows: Its incidents.
+        failures: The first failures of all incidents, by queue ARN and symptom.
+        days_read: The days that were read.
+    """
+    number_fixed = 0
+    number_untouched = 0
+    seconds_to_heal: list[float] = []
+    seconds_to_recover: list[float] = []
+    for row in rows:
+        if row["outcome"] in FIXED:
+            number_fixed += 1
+            if row["seconds_to_heal"] is not None:
+                seconds_to_heal.append(row["seconds_to_heal"])
+        elif row["outcome"] in _UNTOUCHED and _is_next_day_read(row, days_read):
+            number_untouched += 1
+            if not _has_failed_again(row, failures[row["queue_arn"], row["symptom"]]):
+                duration = row["last_failure"] - row["first_failure"]
+                seconds_to_recover.append(duration.total_seconds())
     return {
         "symptom": symptom,
-        "fixed": len(fixed),
-        "fixed_median_seconds": _median(each for each in fixed if each is not None),
-        "untouched": len(untouched),
-        "recovered": len(recovered),
-        "recovered_median_seconds": _median(recovered),
+        "fixed": number_fixed,
+        "fixed_median_seconds": _median(seconds_to_heal),
+        "untouched": number_untouched,
+        "recovered": len(seconds_to_recover),
+        "recovered_median_seconds": _median(seconds_to_recover),
     }
 
 
-def _was_read(row: Row, read: Collection[date]) -> bool:
-    """Whether the day after its last failure was."""
+def _is_next_day_read(row: Row, days_read: Collection[date]) -> bool:
+    """Return True if the day of an incident's last failure and the day after it were read."""
     last = row["last_failure"]
-    return last.date() in read and (last + DAY).date() in read
+    return last.date() in days_read and (last + DAY).date() in days_read
+
+
+def _has_failed_again(row: Row, failures: Iterable[datetime]) -> bool:
+    """Return True if any of `failures` is within a day after the incident's last failure."""
+    last = row["last_failure"]
+    return any(last < failure <= last + DAY for failure in failures)
 
 
 def _median(seconds: Iterable[float]) -> float | None:
+    """Return the median, or None if there are no values."""
     ranked = sorted(seconds)
     return nearest_rank(ranked, 50) if ranked else None
 
 
-def reached_a_person(days: Days, lives: Sequence[Life]) -> dict[str, Any]:
-    """The cases that paged somebody in `days`, the earliest page first."""
-    notified = [each for each in lives if each.pages(days)]
-    notified.sort(key=lambda each: (each.pages(days)[0].at, each.newest.case_id))
+def list_notified_cases(days: Days, timelines: Sequence[CaseTimeline]) -> dict[str, Any]:
+    """Return the cases that notified people on `days`, by their first notification there."""
+    notified = [timeline for timeline in timelines if timeline.list_notifications(days)]
+    notified.sort(
+        key=lambda timeline: (
+            timeline.list_notifications(days)[0].at,
+            timeline.newest.case_id,
+        )
+    )
     return {
-        "cases": [_notified(each, days) for each in notified[:MAXIMUM_NOTIFIED]],
+        "cases": [_make_notified_case(timeline, days) for timeline in notified[:MAXIMUM_NOTIFIED]],
         "cases_left_out": len(notified[MAXIMUM_NOTIFIED:]),
         "total": len(notified),
     }
 
 
-def _notified(life: Life, days: Days) -> dict[str, Any]:
-    pages, ended = life.pages(days), life.ended_at
+def _make_notified_case(timeline: CaseTimeline, days: Days) -> dict[str, Any]:
+    notifications = timeline.list_notifications(days)
+    ended_at = timeline.ended_at
     return {
-        **_named(life.newest),
-        "opened_at": time_text(life.opened_at),
-        "notified_at": time_text(pages[0].at),
-        "pages": len(pages),
-        "reason": shortened(pages[0].reason),
-        "ended_at": time_text(ended) if ended else None,
-        "scanned": life.is_scanned,
+        **_make_case_names(timeline.newest),
+        "opened_at": time_text(timeline.opened_at),
+        "notified_at": time_text(notifications[0].at),
+        "pages": len(notifications),
+        "reason": shorten(notifications[0].reason),
+        "ended_at": time_text(ended_at) if ended_at else None,
+        "scanned": timeline.is_opened_without_calls,
     }

@@ -1,4 +1,8 @@
-"""The parts of a week's document that are counted from rows: sums, days, queues, times, names."""
+"""Count rows of the nightly tables for the weekly summary: sums, days, queues, times and names.
+
+docs/summary.md explains each field of the summary. Rows may hold text that other accounts wrote, so
+every list and every text has a limit.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from datetime import UTC, date, datetime
 from operator import itemgetter
 from typing import Any
 
-from analytics.cases import FIXED, HEALED, MOST_NAME, shortened
+from analytics.cases import FIXED, HEALED, MAXIMUM_NAME_CHARACTERS, shorten
 from analytics.incidents import COLUMNS, OWN_LOOK
 from analytics.trail_file import UNRESOLVED
 from mendq.catalogue import UNKNOWN
@@ -18,77 +22,97 @@ from mendq.model.limits import DRILL_QUEUE
 from mendq.model.names import PROBE_QUEUE
 
 MAXIMUM_CASES = 50
-MOST_CODES = 10
+MAXIMUM_CODES = 10
 MAXIMUM_SYMPTOMS = 100
 MAXIMUM_PLACES = 1_000
-MOST_PLACE = 64
+MAXIMUM_PLACE_CHARACTERS = 64
 MAXIMUM_QUEUES = 20
 MAXIMUM_SECONDS = 200
-# Of fewer, the 90th percentile would be the longest by another name.
-LEAST_FOR_A_PERCENTILE = 5
-# The symptom of the codes beyond, together; a code's own has a colon.
-FURTHER = "unknown_code"
-# What waits for a person, most pressing first.
-PRESSING = (State.ESCALATED, State.PROPOSED, State.OVERRIDDEN)
-# A queue's ARN names the other two.
-_FIELDS = tuple(each for each in COLUMNS["incidents"] if each not in {"account", "region"})
+# The 90th percentile of fewer times would just be the longest one.
+MINIMUM_FOR_A_PERCENTILE = 5
+# The symptom that stands for all error codes beyond MAXIMUM_SYMPTOMS. The symptom of a single
+# unknown code begins with `unknown:`.
+OTHER_CODES = "unknown_code"
+# The states in which a case waits for a person, the most pressing first.
+WAITING_STATES = (State.ESCALATED, State.PROPOSED, State.OVERRIDDEN)
+# Incidents that do not wait are listed after those that do: first the unfixed, then the fixed.
+_RANK_OF_UNFIXED = len(WAITING_STATES)
+_RANK_OF_FIXED = _RANK_OF_UNFIXED + 1
+# The fields of an incident in the summary. Account and region are in the queue's ARN.
+_INCIDENT_FIELDS = tuple(name for name in COLUMNS["incidents"] if name not in {"account", "region"})
 
+# A row of a table.
 Row = Mapping[str, Any]
+# The rows of a table, by day.
 ByDay = Mapping[date, Sequence[Row]]
 
 
-def of_days(days: Iterable[date], by_day: ByDay) -> ByDay:
-    """Those of `days`, each of which is there: without rows where nothing was written."""
+def select_days(days: Iterable[date], by_day: ByDay) -> ByDay:
+    """Return the rows of each of `days`. A day without a table has no rows."""
     return {day: by_day.get(day, ()) for day in days}
 
 
-def rows_of(by_day: ByDay) -> list[Row]:
+def list_rows(by_day: ByDay) -> list[Row]:
+    """Return the rows of all days as one list."""
     return [row for rows in by_day.values() for row in rows]
 
 
 def is_own_queue(queue_arn: str) -> bool:
-    """A drill's, or the probe's."""
+    """Return True for a queue that Mendq made for a drill or for the probe."""
     name = queue_arn.rpartition(":")[2]
     return name.startswith(DRILL_QUEUE) or name == PROBE_QUEUE
 
 
-def without_own(incidents: ByDay) -> ByDay:
-    """What people practised, and the probe and operators made, is no incident of anybody's."""
-    return {
-        day: [row for row in rows if not is_own_queue(row["queue_arn"]) and row["why"] != OWN_LOOK]
-        for day, rows in incidents.items()
-    }
+def remove_own_incidents(incidents: ByDay) -> ByDay:
+    """Return the incidents without those that Mendq or its operators caused themselves.
+
+    These are incidents of drills and of the probe, and calls that operators made with the mendq
+    command.
+    """
+    kept: dict[date, list[Row]] = {}
+    for day, rows in incidents.items():
+        kept[day] = [row for row in rows if not is_own_incident(row)]
+    return kept
+
+
+def is_own_incident(row: Row) -> bool:
+    """Return True if Mendq or its operators caused the incident."""
+    return is_own_queue(row["queue_arn"]) or row["why"] == OWN_LOOK
 
 
 def time_text(moment: datetime) -> str:
-    """To the second, in UTC, with a Z."""
+    """Return a time as text in UTC, to the second, such as `2026-11-16T06:00:00Z`."""
     return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 @dataclass
 class Weight:
-    """How many incidents, and failed calls in them."""
+    """Number of incidents, and of the failed calls in them."""
 
     incidents: int = 0
     failed_calls: int = 0
 
     def add(self, row: Row) -> None:
+        """Count one more incident."""
         self.incidents += 1
         self.failed_calls += row["failed_calls"]
 
 
-def weights(incidents: Iterable[Row], *names: str) -> dict[Any, Weight]:
-    """By what the rows hold in `names`: the value of one, a tuple of several."""
-    found: dict[Any, Weight] = defaultdict(Weight)
-    key = itemgetter(*names)
+def weigh_by(incidents: Iterable[Row], *columns: str) -> dict[Any, Weight]:
+    """Return the weight of the incidents for each value of a column.
+
+    The keys are tuples if several columns are given.
+    """
+    weights: dict[Any, Weight] = defaultdict(Weight)
+    key = itemgetter(*columns)
     for row in incidents:
-        found[key(row)].add(row)
-    return found
+        weights[key(row)].add(row)
+    return weights
 
 
-def totals(incidents: Sequence[Row]) -> dict[str, Any]:
-    """The median is None where no healing was timed."""
-    seconds = sorted(row["seconds_to_heal"] for row in incidents if _was_timed(row))
+def count_totals(incidents: Sequence[Row]) -> dict[str, Any]:
+    """Return the sums over all incidents. The median is None if no healing was timed."""
+    seconds = sorted(row["seconds_to_heal"] for row in incidents if _has_healing_time(row))
     return {
         "incidents": len(incidents),
         "failed_calls": sum(row["failed_calls"] for row in incidents),
@@ -100,141 +124,174 @@ def totals(incidents: Sequence[Row]) -> dict[str, Any]:
     }
 
 
-def queues_named(incidents: Iterable[Row]) -> int:
+def count_named_queues(incidents: Iterable[Row]) -> int:
+    """Count the different queues, without incidents whose queue the logs do not name."""
     return len({row["queue_arn"] for row in incidents} - {UNRESOLVED})
 
 
-def counted(words: Iterable[str]) -> dict[str, int]:
+def count_words(words: Iterable[str]) -> dict[str, int]:
+    """Count the different words, sorted by word."""
     return dict(sorted(Counter(words).items()))
 
 
-def day_rows(day: date, incidents: Iterable[Row]) -> list[dict[str, Any]]:
-    """One row per symptom; a day without incidents has one with none."""
-    found = sorted(weights(incidents, "symptom").items()) or [(None, Weight())]
-    return [{"date": str(day), "symptom": symptom, **asdict(each)} for symptom, each in found]
+def make_day_rows(day: date, incidents: Iterable[Row]) -> list[dict[str, Any]]:
+    """Return a row for each symptom of a day; without incidents, one with symptom None."""
+    by_symptom = sorted(weigh_by(incidents, "symptom").items())
+    if not by_symptom:
+        return [{"date": str(day), "symptom": None, **asdict(Weight())}]
+    return [
+        {"date": str(day), "symptom": symptom, **asdict(weight)} for symptom, weight in by_symptom
+    ]
 
 
-def queue_days(by_day: ByDay) -> dict[str, Any]:
-    """The queues with most incidents, `unresolved` like any, and how much is left out."""
-    incidents = rows_of(by_day)
-    of_day = [Counter(row["queue_arn"] for row in rows) for rows in by_day.values()]
+def make_queue_days(by_day: ByDay) -> dict[str, Any]:
+    """Return the queues with the most incidents, and how much is left out.
+
+    Incidents whose queue the logs do not name count as one queue, `unresolved`.
+    """
+    incidents = list_rows(by_day)
+    counts_of_days = [Counter(row["queue_arn"] for row in rows) for rows in by_day.values()]
     not_healed = Counter(row["queue_arn"] for row in incidents if row["outcome"] not in FIXED)
-    ranked = sorted(weights(incidents, "queue_arn").items(), key=most_first)
-    return {
-        "queues": [
+    ranked = sorted(weigh_by(incidents, "queue_arn").items(), key=rank_by_weight)
+    queues: list[dict[str, Any]] = []
+    for queue_arn, weight in ranked[:MAXIMUM_QUEUES]:
+        queues.append(
             {
                 "queue_arn": queue_arn,
-                "incidents": [each[queue_arn] for each in of_day],
+                "incidents": [counts[queue_arn] for counts in counts_of_days],
                 "failed_calls": weight.failed_calls,
                 "not_healed": not_healed[queue_arn],
             }
-            for queue_arn, weight in ranked[:MAXIMUM_QUEUES]
-        ],
+        )
+    return {
+        "queues": queues,
         "queues_left_out": len(ranked[MAXIMUM_QUEUES:]),
         "incidents_left_out": sum(weight.incidents for _, weight in ranked[MAXIMUM_QUEUES:]),
     }
 
 
-def most_first(item: tuple[str, Weight]) -> tuple[int, int, str]:
-    name, weight = item
+def rank_by_weight(named_weight: tuple[str, Weight]) -> tuple[int, int, str]:
+    """Return a sorting key: most incidents first, then most failed calls, then by name."""
+    name, weight = named_weight
     return -weight.incidents, -weight.failed_calls, name
 
 
-def times_to_heal(incidents: Iterable[Row]) -> list[dict[str, Any]]:
-    """A row per symptom: most healed first, then by name."""
+def list_times_to_heal(incidents: Iterable[Row]) -> list[dict[str, Any]]:
+    """Return the healing times of each symptom: most healed incidents first, then by name."""
     by_symptom = defaultdict[str, list[float]](list)
-    for row in filter(_was_timed, incidents):
-        by_symptom[row["symptom"]].append(row["seconds_to_heal"])
-    times = [_times(symptom, sorted(seconds)) for symptom, seconds in by_symptom.items()]
-    return sorted(times, key=lambda each: (-each["incidents"], each["symptom"]))
+    for row in incidents:
+        if _has_healing_time(row):
+            by_symptom[row["symptom"]].append(row["seconds_to_heal"])
+    times = [_summarize_times(symptom, sorted(seconds)) for symptom, seconds in by_symptom.items()]
+    return sorted(times, key=lambda summary: (-summary["incidents"], summary["symptom"]))
 
 
 def nearest_rank(ranked: Sequence[float], percent: int) -> float:
-    """The least of `ranked`, sorted and not empty, that `percent` of them do not exceed.
+    """Return a percentile by the nearest-rank method, so that the result is a measured time.
 
-    It is a time that was measured, also where it is the median.
+    Args:
+        ranked: The times, sorted. There must be at least one.
+        percent: The percentile; 50 for the median.
     """
     return ranked[-(-percent * len(ranked) // 100) - 1]
 
 
-def _was_timed(row: Row) -> bool:
+def _has_healing_time(row: Row) -> bool:
     return row["outcome"] == HEALED and row["seconds_to_heal"] is not None
 
 
-def _times(symptom: str, ranked: Sequence[float]) -> dict[str, Any]:
-    enough = len(ranked) >= LEAST_FOR_A_PERCENTILE
+def _summarize_times(symptom: str, ranked: Sequence[float]) -> dict[str, Any]:
+    """Return median, 90th percentile and a selection of a symptom's healing times, in seconds."""
+    has_enough = len(ranked) >= MINIMUM_FOR_A_PERCENTILE
     return {
         "symptom": symptom,
         "incidents": len(ranked),
         "median_seconds": nearest_rank(ranked, 50),
-        "p90_seconds": nearest_rank(ranked, 90) if enough else None,
-        "seconds": spread(ranked, MAXIMUM_SECONDS),
+        "p90_seconds": nearest_rank(ranked, 90) if has_enough else None,
+        "seconds": pick_evenly(ranked, MAXIMUM_SECONDS),
     }
 
 
-def spread(ranked: Sequence[float], most: int) -> list[float]:
-    """At most `most`, evenly spaced by rank, the first and the last among them."""
-    if len(ranked) <= most:
+def pick_evenly(ranked: Sequence[float], maximum: int) -> list[float]:
+    """Return at most `maximum` of sorted values, evenly spaced, with the first and the last."""
+    if len(ranked) <= maximum:
         return list(ranked)
-    return [ranked[each * (len(ranked) - 1) // (most - 1)] for each in range(most)]
+    last = len(ranked) - 1
+    return [ranked[position * last // (maximum - 1)] for position in range(maximum)]
 
 
-def worst(
-    incidents: Iterable[Row], says: Callable[[str | None], dict[str, Any]]
+def list_worst_incidents(
+    incidents: Iterable[Row], describe_case: Callable[[str | None], dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """At most MAXIMUM_CASES: what waits for a person first, then what else was not fixed.
+    """Return at most MAXIMUM_CASES incidents: those that wait for a person, then other unfixed.
 
-    Of what waits the older first: no flood of later ones, however many calls they have, hides it.
-    Of the rest by failed calls.
+    Of incidents that wait, the older come first, so that a flood of new ones cannot hide them. Of
+    the others, those with the most failed calls come first.
 
-    `says` is what a case says beside, by its id.
+    Args:
+        incidents: All incidents.
+        describe_case: Returns further fields for the incident, from the case with this id.
     """
-    ranked = sorted(incidents, key=_worst_first)[:MAXIMUM_CASES]
-    return [listed(row) | says(row["case_id"]) for row in ranked]
+    ranked = sorted(incidents, key=_rank_of_incident)[:MAXIMUM_CASES]
+    return [make_incident(row) | describe_case(row["case_id"]) for row in ranked]
 
 
-def _worst_first(row: Row) -> tuple[int, bool, int, datetime, str]:
-    outcome, calls = row["outcome"], row["failed_calls"]
-    pressing = PRESSING.index(outcome) if outcome in PRESSING else len(PRESSING)
-    rank = pressing + (outcome in FIXED)
-    waits_urgently = row["urgent"] and outcome in PRESSING
-    by_calls = -calls if pressing == len(PRESSING) else 0
-    return rank, not waits_urgently, by_calls, row["first_failure"], row["incident_id"]
+def _rank_of_incident(row: Row) -> tuple[int, bool, int, datetime, str]:
+    """Return the sorting key for `list_worst_incidents`."""
+    outcome = row["outcome"]
+    if outcome in WAITING_STATES:
+        rank = WAITING_STATES.index(outcome)
+        return rank, not row["urgent"], 0, row["first_failure"], row["incident_id"]
+    rank = _RANK_OF_FIXED if outcome in FIXED else _RANK_OF_UNFIXED
+    return rank, True, -row["failed_calls"], row["first_failure"], row["incident_id"]
 
 
-def listed(row: Row) -> dict[str, Any]:
-    said = {name: time_text(row[name]) for name in ("first_failure", "last_failure")}
-    said["error_codes"] = row["error_codes"][:MOST_CODES]
-    said["case_id"] = row["case_id"] and shortened(row["case_id"], MOST_NAME)
-    return {name: said.get(name, row[name]) for name in _FIELDS}
+def make_incident(row: Row) -> dict[str, Any]:
+    """Return an incident for the summary: times as texts, codes and case id within their limits."""
+    incident = {name: row[name] for name in _INCIDENT_FIELDS}
+    incident["first_failure"] = time_text(row["first_failure"])
+    incident["last_failure"] = time_text(row["last_failure"])
+    incident["error_codes"] = row["error_codes"][:MAXIMUM_CODES]
+    if row["case_id"]:
+        incident["case_id"] = shorten(row["case_id"], MAXIMUM_NAME_CHARACTERS)
+    return incident
 
 
-def largest(counts: Mapping[str, int], most: int) -> tuple[dict[str, int], dict[str, int]]:
-    """At most `most` of `counts`, the largest, sorted by name; and the others."""
-    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return dict(sorted(ranked[:most])), dict(ranked[most:])
+def split_largest(counts: Mapping[str, int], maximum: int) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the `maximum` largest counts, sorted by name, and all the others."""
+    ranked = sorted(counts.items(), key=lambda count: (-count[1], count[0]))
+    return dict(sorted(ranked[:maximum])), dict(ranked[maximum:])
 
 
-def places(rows: Iterable[Row], name: str) -> tuple[list[str], int]:
-    """The accounts or regions with most `rows`, sorted, and how many more there are."""
-    found, left_out = largest(Counter(row[name] for row in rows), MAXIMUM_PLACES)
-    return sorted({shortened(each, MOST_PLACE) for each in found}), len(left_out)
+def list_places(rows: Iterable[Row], column: str) -> tuple[list[str], int]:
+    """Return the accounts or regions with the most rows, sorted by name, and how many are left out.
 
-
-def with_few_symptoms(incidents: ByDay) -> tuple[ByDay, int]:
-    """`incidents` of at most MAXIMUM_SYMPTOMS, and how many codes FURTHER stands for.
-
-    What Mendq names itself stays; of the codes without a symptom, those of most incidents.
+    `column` is `account` or `region`.
     """
-    found = weights(rows_of(incidents), "symptom")
-    if len(found) <= MAXIMUM_SYMPTOMS:
+    counts, left_out = split_largest(Counter(row[column] for row in rows), MAXIMUM_PLACES)
+    return sorted({shorten(name, MAXIMUM_PLACE_CHARACTERS) for name in counts}), len(left_out)
+
+
+def limit_symptoms(incidents: ByDay) -> tuple[ByDay, int]:
+    """Return the incidents with at most MAXIMUM_SYMPTOMS symptoms.
+
+    Symptoms of the catalogue stay. Of the unknown codes, those with the most incidents stay; the
+    others get the symptom OTHER_CODES.
+
+    Returns:
+        The incidents, and the number of codes that OTHER_CODES stands for.
+    """
+    weights = weigh_by(list_rows(incidents), "symptom")
+    if len(weights) <= MAXIMUM_SYMPTOMS:
         return incidents, 0
     ranked = sorted(
-        found.items(), key=lambda item: (item[0].startswith(UNKNOWN), *most_first(item))
+        weights.items(),
+        key=lambda named: (named[0].startswith(UNKNOWN), *rank_by_weight(named)),
     )
-    beyond = {symptom: FURTHER for symptom, _ in ranked[MAXIMUM_SYMPTOMS - 1 :]}
-    few = {
-        day: [{**row, "symptom": beyond.get(row["symptom"], row["symptom"])} for row in rows]
-        for day, rows in incidents.items()
-    }
-    return few, len(beyond)
+    replaced = {symptom for symptom, _ in ranked[MAXIMUM_SYMPTOMS - 1 :]}
+    limited: dict[date, list[Row]] = {}
+    for day, rows in incidents.items():
+        limited[day] = [
+            {**row, "symptom": OTHER_CODES} if row["symptom"] in replaced else row for row in rows
+        ]
+    return limited, len(replaced)

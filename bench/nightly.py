@@ -26,10 +26,10 @@ from pyspark.sql import functions as sf
 from rich.console import Console
 
 from analytics.days import Days
-from analytics.incidents import incidents
+from analytics.incidents import group_into_bursts
 from analytics.session import session
 from analytics.storage import open_root
-from analytics.trail import Reader, TrailReader, binary_files
+from analytics.trail import Reader, TrailReader, load_binary_files
 from bench import readers
 from bench.rounds import Cost, Measure, Way, measured, process_cost, take
 from bench.trail import DAY, Trail, trail
@@ -204,7 +204,7 @@ def read_trail(spark: SparkSession, made: Trail, name: str) -> None:
     root = open_root(str(made.root), spark)
     with root.staging() as stage, closing(TrailReader(spark, root, READERS[name], stage)) as reader:
         reader.read(PUBLISHED)
-        found = reader.readings().agg(sf.sum(sf.size("calls")), sf.sum("records")).collect()[0]
+        found = reader.load_readings().agg(sf.sum(sf.size("calls")), sf.sum("records")).collect()[0]
     truth = made.truth
     _expect("failed calls, records", tuple(found), (truth.failed_sqs_calls, truth.records))
 
@@ -212,7 +212,7 @@ def read_trail(spark: SparkSession, made: Trail, name: str) -> None:
 def hand_over(spark: SparkSession, made: Trail) -> None:
     """Have Python count the bytes of the files that Spark has read for it."""
     files = made.files()
-    handed = binary_files(spark, "file:", sorted({str(each.parent) for each in files}))
+    handed = load_binary_files(spark, "file:", sorted({str(each.parent) for each in files}))
     counted = handed.select("content").mapInArrow(_lengths, "bytes bigint")
     found = counted.agg(sf.sum("bytes")).collect()[0][0]
     _expect("bytes", found, sum(each.stat().st_size for each in files))
@@ -226,7 +226,7 @@ def _lengths(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def find_sessions(spark: SparkSession, calls: int) -> None:
     """Find the incidents of made-up calls; raise RuntimeError where they are not as many."""
     counts = sf.count("*"), sf.sum("failed_calls")
-    found = incidents(failed_calls(spark, calls)).agg(*counts).collect()[0]
+    found = group_into_bursts(failed_calls(spark, calls)).agg(*counts).collect()[0]
     of_each_key = -(-(calls // KEYS) // BURST_CALLS)
     _expect("incidents, calls", tuple(found), (KEYS * of_each_key, calls))
 

@@ -15,19 +15,24 @@ from hypothesis import strategies as st
 
 from analytics.cases import (
     CaseFiles,
-    Life,
+    CaseTimeline,
     Transition,
-    case_files,
-    lives,
+    group_by_case,
+    load_case_files,
+    read_steps,
     read_transition,
-    shortened,
-    steps_of,
+    shorten,
 )
-from analytics.days import Days, days_of, microseconds
-from analytics.incidents import Known, Round
-from analytics.nightly import findings_root, read_round, read_rounds
+from analytics.days import Days, days_of, to_microseconds
+from analytics.incidents import CaseIndex, QueueListing
+from analytics.nightly import findings_root, read_queue_listing, read_queue_listings
 from analytics.storage import FolderStorage
-from analytics.week_cases import earned, impact, open_now, reached_a_person
+from analytics.week_cases import (
+    find_candidates_for_heal,
+    list_notified_cases,
+    list_open_cases,
+    sum_harm,
+)
 from mendq.cases.finding import ScanResult, add_managed_queues, findings_key
 from mendq.model.case import State
 from mendq.model.lifecycle import GONE, UNMANAGED
@@ -51,7 +56,9 @@ def scan(folder: Path, moment: datetime, *queue_arns: str) -> None:
 
 def test_a_scans_list_is_read_back() -> None:
     written = json.dumps(document(NOON, "b", "a", whole=False)).encode()
-    assert read_round(written) == Round(microseconds(NOON), ("a", "b"), whole=False)
+    assert read_queue_listing(written) == QueueListing(
+        to_microseconds(NOON), ("a", "b"), is_complete=False
+    )
 
 
 @pytest.mark.parametrize(
@@ -62,14 +69,14 @@ def test_a_scans_list_is_read_back() -> None:
     ],
 )
 def test_a_list_with_one_wrong_field_says_nothing(field: str, value: object) -> None:
-    assert read_round(json.dumps(document()).encode()) is not None
-    assert read_round(json.dumps({**document(), field: value}).encode()) is None
+    assert read_queue_listing(json.dumps(document()).encode()) is not None
+    assert read_queue_listing(json.dumps({**document(), field: value}).encode()) is None
 
 
 def test_only_a_plain_yes_is_a_whole_list() -> None:
-    odd = read_round(json.dumps({**document(), "managed_whole": "yes"}).encode())
+    odd = read_queue_listing(json.dumps({**document(), "managed_whole": "yes"}).encode())
     assert odd is not None
-    assert not odd.whole
+    assert not odd.is_complete
 
 
 def test_findings_lie_beside_the_cases_and_those_of_other_days_are_not_read(tmp_path: Path) -> None:
@@ -78,7 +85,8 @@ def test_findings_lie_beside_the_cases_and_those_of_other_days_are_not_read(tmp_
     assert findings_root("cases") == "findings"
     for day in ("11-08", "11-09", "11-18", "11-19"):
         scan(tmp_path, at(f"{day} 12:00"), day)
-    found = read_rounds(FolderStorage(str(tmp_path / "findings")), Days(NOON.date(), NOON.date()))
+    noon = Days(NOON.date(), NOON.date())
+    found = read_queue_listings(FolderStorage(str(tmp_path / "findings")), noon)
     assert [each.queue_arns for each in found] == [("11-09",), ("11-18",)]
 
 
@@ -92,11 +100,11 @@ def step(n: int, state: str, day: str, case_id: str = CASE) -> dict[str, Any]:
 
 def read(account: Account) -> CaseFiles:
     day = date(2026, 11, 12)
-    return case_files(FolderStorage(str(account.cases)), Days(day, day))
+    return load_case_files(FolderStorage(str(account.cases)), Days(day, day))
 
 
 def numbers(found: CaseFiles) -> dict[str, list[int]]:
-    return {each.newest.case_id: [case.n for case in each.transitions] for each in found.lives}
+    return {each.newest.case_id: [case.n for case in each.transitions] for each in found.timelines}
 
 
 def test_a_case_that_opened_long_before_is_read_from_its_beginning_and_no_other(
@@ -149,7 +157,7 @@ def went(words: str) -> list[Transition]:
     ],
 )
 def test_the_latest_transition_decides(states: str, word: str) -> None:
-    assert Life(tuple(went(states))).outcome == word
+    assert CaseTimeline(tuple(went(states))).outcome == word
 
 
 @pytest.mark.parametrize("because", [GONE, UNMANAGED])
@@ -159,24 +167,25 @@ def test_what_nobody_listens_for_any_more_is_not_called_healed(
 ) -> None:
     *before, closed = went(f"{states} closed")
     left = replace(closed, came_from=before[-1].state, reason=because)
-    assert Life((*before, left)).outcome == word
+    assert CaseTimeline((*before, left)).outcome == word
 
 
 def test_a_case_is_one_row_with_the_first_fix_whatever_the_order_of_its_files() -> None:
     cases = went("applied verified watching")
-    (found,) = lives([cases[2], cases[0], cases[1]])
+    (found,) = group_by_case([cases[2], cases[0], cases[1]])
     assert found.transitions == tuple(cases)
     assert (found.outcome, found.seconds_to_heal, found.ended_at) == ("healed", 3720, None)
-    assert Life(tuple(went("observed"))).seconds_to_heal is None
+    assert CaseTimeline(tuple(went("observed"))).seconds_to_heal is None
     early = replace(cases[1], at=cases[1].at - timedelta(days=1))
-    assert Life((cases[0], early)).seconds_to_heal is None, "nothing is fixed before it fails"
+    contradicting = CaseTimeline((cases[0], early))
+    assert contradicting.seconds_to_heal is None, "nothing is fixed before it fails"
 
 
 @pytest.mark.parametrize(("states", "ended_by"), WENT["ended_by"].items())
 def test_a_case_has_ended_when_new_failures_open_another(states: str, ended_by: int | None) -> None:
     transitions = went(states)
     ended_at = ended_by and transitions[ended_by - 1].at
-    assert Life(tuple(transitions)).ended_at == ended_at
+    assert CaseTimeline(tuple(transitions)).ended_at == ended_at
 
 
 def test_a_case_whose_opening_was_not_read_is_as_old_as_what_speaks_for_it() -> None:
@@ -188,27 +197,27 @@ def test_a_case_whose_opening_was_not_read_is_as_old_as_what_speaks_for_it() -> 
 def test_the_week_begins_and_ends_at_midnight_utc_and_only_true_is_a_page() -> None:
     moments = ("11-08 23:59:59", "11-09 00:00", "11-15 23:59:59", "11-16 00:00")
     edges = life(*(("escalated", each) for each in moments), notified=(1, 2, 3, 4))
-    assert [each.n for each in edges.pages(DAYS)] == [2, 3]
+    assert [each.n for each in edges.list_notifications(DAYS)] == [2, 3]
     odds: tuple[Any, ...] = (1, "true", None)
     for odd in odds:
         case = replace(edges.transitions[1], notified=odd)
-        assert Life((case,)).pages(DAYS) == []
+        assert CaseTimeline((case,)).list_notifications(DAYS) == []
 
 
-@pytest.mark.parametrize(("failed_calls", "is_scanned"), [(3, False), (False, False), (0, True)])
-def test_a_case_without_a_failed_call_is_a_scan_s(failed_calls: object, is_scanned: bool) -> None:
+@pytest.mark.parametrize(("failed_calls", "expected"), [(3, False), (False, False), (0, True)])
+def test_a_case_without_a_failed_call_is_a_scan_s(failed_calls: object, expected: bool) -> None:
     case = life(("escalated", "11-10 09:00")).newest
     evidence = {**case.evidence, "failed_calls": failed_calls}
-    assert Life((replace(case, evidence=evidence),)).is_scanned is is_scanned
+    assert CaseTimeline((replace(case, evidence=evidence),)).is_opened_without_calls is expected
 
 
 def test_texts_are_bounded_and_can_be_spelled() -> None:
     greek = "\N{GREEK SMALL LETTER ALPHA}" * 10
     for whole in ("ten letter", "", greek):
-        assert shortened(whole, 10) == whole
-    assert shortened("eleven lett", 10) == "eleven ..."
-    assert [shortened(each, 10) for each in (None, 7, ["a"])] == [""] * 3
-    assert (shortened("\ud800", 10), shortened("\ud800\ud800", 10)) == ("\\ud800", "\\ud800\\...")
+        assert shorten(whole, 10) == whole
+    assert shorten("eleven lett", 10) == "eleven ..."
+    assert [shorten(each, 10) for each in (None, 7, ["a"])] == [""] * 3
+    assert (shorten("\ud800", 10), shorten("\ud800\ud800", 10)) == ("\\ud800", "\\ud800\\...")
 
 
 # Odd ones.
@@ -249,23 +258,24 @@ def test_an_odd_transition_is_none(odd: dict[str, Any]) -> None:
 def test_what_is_no_step_is_passed_over() -> None:
     odd: Any = (None, "VisibilityTimeout", {"attribute": "A", "before": 1, "after": "2"}, {})
     case = replace(life(("applied", "11-10 09:00")).newest, steps=odd)
-    assert steps_of(case) == []
+    assert read_steps(case) == []
 
 
 def _taken(*documents: object) -> None:
     """By the nightly job and by the week."""
     contents = [json.dumps(each).encode() for each in documents]
-    found = lives(each for each in map(read_transition, contents) if each)
-    said = [reached_a_person(DAYS, found), open_now(found, {}), earned(DAYS, found)]
-    json.dumps([*said, impact({each.newest.case_id for each in found}, found)])
-    known, noon = Known.of(found, []), microseconds(NOON)
+    found = group_by_case(each for each in map(read_transition, contents) if each)
+    said: list[object] = [list_notified_cases(DAYS, found), list_open_cases(found, {})]
+    said.append(find_candidates_for_heal(DAYS, found))
+    json.dumps([*said, sum_harm({each.newest.case_id for each in found}, found)])
+    known, noon = CaseIndex.build(found, []), to_microseconds(NOON)
     for each in found:
         burst: dict[str, Any] = {"queue_arn": each.newest.queue_arn, "symptom": each.newest.symptom}
         burst |= {"first_failure": noon, "last_failure": noon, "enough_evidence": True}
         burst |= {"account": "", "region": "", "ignored": None, "is_own_look": False}
-        assert known.with_outcome(burst)["outcome"]
+        assert known.add_outcome(burst)["outcome"]
         assert each.outcome
-        steps_of(each.newest)
+        read_steps(each.newest)
 
 
 @given(st.sampled_from(sorted(closed())), JSON, st.sampled_from(State))

@@ -11,16 +11,16 @@ import yaml
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from analytics.cases import Life, Transition
-from analytics.days import microseconds
+from analytics.cases import CaseTimeline, Transition
+from analytics.days import to_microseconds
 from analytics.incidents import (
     COLUMNS,
     Burst,
-    Known,
-    Round,
-    failed_calls,
-    found_by_scans,
-    incidents,
+    CaseIndex,
+    QueueListing,
+    group_into_bursts,
+    list_scan_incidents,
+    select_failed_calls,
 )
 from analytics.trail import SPARK_READING
 from mendq.model.account_and_region import AccountAndRegion
@@ -37,7 +37,7 @@ START = at("11-10 09:00")
 
 
 def call(seconds: float, **fields: Any) -> dict[str, Any]:
-    moment = microseconds(START + timedelta(seconds=seconds))
+    moment = to_microseconds(START + timedelta(seconds=seconds))
     own: dict[str, Any] = {"account": ACCOUNT, "region": REGION, "queue_arn": QUEUE_ARN}
     own |= {"symptom": VISIBILITY}
     own |= {"error_code": "MessageNotInflight", "principal_arn": "p", "ignored": None}
@@ -48,8 +48,8 @@ def call(seconds: float, **fields: Any) -> dict[str, Any]:
 def found(spark: SparkSession, *rows: dict[str, Any]) -> list[Any]:
     frame = spark.createDataFrame(list(rows), CALL)
     calls = frame.withColumn("event_time", sf.timestamp_micros("micros")).drop("micros")
-    after = (sf.unix_micros("first_failure") - microseconds(START)).alias("after")
-    return calls.transform(incidents).select("*", after).collect()
+    after = (sf.unix_micros("first_failure") - to_microseconds(START)).alias("after")
+    return calls.transform(group_into_bursts).select("*", after).collect()
 
 
 def test_nine_hundred_seconds_join_and_one_more_splits(spark: SparkSession) -> None:
@@ -134,7 +134,7 @@ def reading(spark: SparkSession, file: str, *calls: dict[str, Any]) -> DataFrame
 def test_a_call_that_is_delivered_in_two_files_counts_once(spark: SparkSession) -> None:
     """The first by the file's own name tells it, wherever the files lie."""
     late, early = reading(spark, "a/2.json.gz", {}, {}), reading(spark, "b/1.json.gz", {})
-    rows = failed_calls(late.union(early)).collect()
+    rows = select_failed_calls(late.union(early)).collect()
     assert sorted((each["event_id"], each["file"]) for each in rows) == [
         ("0", "b/1.json.gz"), ("1", "a/2.json.gz"),
     ]  # fmt: skip
@@ -146,10 +146,9 @@ def test_an_incident_is_the_operators_own_where_every_call_of_it_is(spark: Spark
     }.items() for n, own in enumerate(some)]  # fmt: skip
     rows = {each["queue_arn"]: each["is_own_look"] for each in found(spark, *calls)}
     assert rows == {"own": True, "mixed": False}
-    seen = Known.of([case("c", "10 09:06", ("10 09:00", "10 09:05"))], [])
+    seen = CaseIndex.build([case("c", "10 09:06", ("10 09:00", "10 09:05"))], [])
     became = [
-        seen.with_outcome(incident("10 09:00", "10 09:05", is_own_look=own))
-        for own in (True, False)
+        seen.add_outcome(incident("10 09:00", "10 09:05", is_own_look=own)) for own in (True, False)
     ]
     assert [(each["why"], each["case_id"]) for each in became] == [("own_look", "c"), (None, "c")]
 
@@ -159,7 +158,7 @@ def test_own_calls_and_other_places_are_left_out_and_what_heal_ignores_is_not(
 ) -> None:
     calls = [{"ignored": each} for each in ("own_call", "no_evidence", None)]
     elsewhere = {"account": "999999999999"}, {"region": "eu-west-1"}
-    rows = failed_calls(reading(spark, "f", *calls, *elsewhere), HOME).collect()
+    rows = select_failed_calls(reading(spark, "f", *calls, *elsewhere), HOME).collect()
     assert [(each["event_id"], each["ignored"]) for each in rows] == [
         ("1", "no_evidence"), ("2", None),
     ]  # fmt: skip
@@ -171,7 +170,7 @@ SCENE = yaml.safe_load(Path(__file__).with_name("joined.yaml").read_text())
 
 
 def micros(when: str) -> int:
-    return microseconds(at(f"11-{when}"))
+    return to_microseconds(at(f"11-{when}"))
 
 
 def incident(first: str, last: str, queue: str = "orders", **fields: Any) -> dict[str, Any]:
@@ -187,25 +186,27 @@ def case(
     states: str = "observed",
     queue: str = "orders",
     **fields: Any,
-) -> Life:
+) -> CaseTimeline:
     first_at, last_at = (f"11-{each}" for each in evidence)
     seen = {"first_at": first_at, "last_at": last_at, "case_id": name, **fields}
     transitions = (
         transition(n, state, f"11-{opened}", queue_arn=arn(queue), **seen)
         for n, state in enumerate(states.split(), 1)
     )
-    return Life.of(map(Transition.from_document, transitions))
+    return CaseTimeline.from_transitions(map(Transition.from_document, transitions))
 
 
 @pytest.mark.parametrize("home", [HOME, None])
 def test_each_incident_has_its_case_or_its_why(home: AccountAndRegion | None) -> None:
     """Where nobody says whose scans they are, the queues on their lists do."""
     scans = [
-        Round(micros(each["at"]), ("no ARN", *map(arn, each["managed"])), each.get("whole", True))
+        QueueListing(
+            micros(each["at"]), ("no ARN", *map(arn, each["managed"])), each.get("whole", True)
+        )
         for each in SCENE["scans"]
     ]
-    known = Known.of([case(**each) for each in SCENE["cases"]], scans[::-1], home)
-    became = {each["name"]: known.with_outcome(incident(**each)) for each in SCENE["incidents"]}
+    known = CaseIndex.build([case(**each) for each in SCENE["cases"]], scans[::-1], home)
+    became = {each["name"]: known.add_outcome(incident(**each)) for each in SCENE["incidents"]}
     assert {name: (row["case_id"], row["why"]) for name, row in became.items()} == {
         each["name"]: (each.get("case"), each.get("told")) for each in SCENE["incidents"]
     }
@@ -216,9 +217,9 @@ def test_each_incident_has_its_case_or_its_why(home: AccountAndRegion | None) ->
 
 
 def test_scans_that_list_nothing_speak_of_where_they_are_said_to_look() -> None:
-    scans = [Round(micros(each), (), whole=True) for each in ("15 03:00", "15 04:00")]
+    scans = [QueueListing(micros(each), (), is_complete=True) for each in ("15 03:00", "15 04:00")]
     row = incident("15 03:10", "15 03:50")
-    whys = [Known.of((), scans, home).with_outcome(row)["why"] for home in (HOME, None)]
+    whys = [CaseIndex.build((), scans, home).add_outcome(row)["why"] for home in (HOME, None)]
     assert whys == ["not_managed", "unknown"]
 
 
@@ -231,7 +232,7 @@ SCANNED = {
 
 
 def test_a_case_that_a_scan_opened_is_an_incident_until_failed_calls_join_it() -> None:
-    def scanned(name: str, **fields: Any) -> Life:
+    def scanned(name: str, **fields: Any) -> CaseTimeline:
         return life(
             ("applied", "11-10 09:00"),
             ("verified", "11-10 09:10"),
@@ -245,7 +246,7 @@ def test_a_case_that_a_scan_opened_is_an_incident_until_failed_calls_join_it() -
     alone = scanned("alone")
     of_calls = scanned("calls", failed_calls=3, evidence={**SCANNED["evidence"], "failed_calls": 3})
     older = scanned("older", first_n=2)
-    (row,) = found_by_scans([alone, of_calls, older], bursts)
+    (row,) = list_scan_incidents([alone, of_calls, older], bursts)
     assert row["first_failure"] == row["last_failure"] == at_nine
     assert (row["account"], row["region"], row["queue_arn"], row["symptom"]) == (
         ACCOUNT,
@@ -262,10 +263,10 @@ def test_a_case_that_a_scan_opened_is_an_incident_until_failed_calls_join_it() -
     assert (row["outcome"], row["case_id"], row["seconds_to_heal"]) == ("escalated", "alone", 600)
     assert (row["notified"], row["urgent"]) == (True, True)
     assert set(row) == set(COLUMNS["incidents"])
-    (again,), (other,) = (found_by_scans([each], ()) for each in (alone, scanned("other")))
+    (again,), (other,) = (list_scan_incidents([each], ()) for each in (alone, scanned("other")))
     assert again["incident_id"] == row["incident_id"] != other["incident_id"]
     for joining in (Burst(*about, at_nine - 5, at_nine), Burst(*about, at_nine, at_nine + 5)):
-        assert found_by_scans([alone], [joining]) == []
+        assert list_scan_incidents([alone], [joining]) == []
 
 
 def test_failed_calls_of_more_than_a_week_later_are_another_incident() -> None:
@@ -275,4 +276,4 @@ def test_failed_calls_of_more_than_a_week_later_are_another_incident() -> None:
     at, week = micros("10 09:00"), 7 * 86_400 * 1_000_000
     for first, rows in ((at + week, 0), (at + week + 1, 1)):
         burst = Burst(arn("orders"), VISIBILITY, first, first)
-        assert len(found_by_scans([long_open], [burst])) == rows
+        assert len(list_scan_incidents([long_open], [burst])) == rows

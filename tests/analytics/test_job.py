@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from analytics import job
-from analytics.days import Days, days_of, weeks_before
+from analytics.days import Days, days_of, list_weeks_before
 from analytics.job import BadArguments, parse
 from analytics.storage import FolderStorage
 from analytics.trail import find_first_publish_day
@@ -38,10 +38,10 @@ ROOTS = ["--trail", "t", "--cases", "c", "--out", "o"]
         ("backfill --from 2026-11-10 --to 2026-11-09 ROOTS", "--to"),
         ("weekly --out o", "--week"),
         ("weekly --week 2026-W54 --out o", "--week"),
-        ("weekly --week 2026-W46 --out o --scheduled-at 2026-11-16", "'2026-11-16' is no time"),
-        ("weekly --week 2026-W46 --out o --scheduled-at soon", "'soon' is no time"),
+        ("weekly --week 2026-W46 --out o --scheduled-at 2026-11-16", "'2026-11-16' is not a time"),
+        ("weekly --week 2026-W46 --out o --scheduled-at soon", "'soon' is not a time"),
         *(
-            (f"weekly --week 2026-W46 --out o --time-zone {it}", f"'{it}' is none")
+            (f"weekly --week 2026-W46 --out o --time-zone {it}", f"'{it}' is not a time zone")
             for it in ("Mars/Base", "../etc/passwd", "/etc/localtime")
         ),
     ],
@@ -95,14 +95,14 @@ WEEKS = (
 
 
 @pytest.mark.parametrize("week", WEEKS)
-def test_no_such_week(week_job: str) -> None:
+def test_no_such_week(week: str) -> None:
     with pytest.raises(ValueError):
-        days_of(week_job)
+        days_of(week)
 
 
 def test_weeks_begin_on_monday_and_cross_years() -> None:
     assert days_of("2026-W46") == Days(date(2026, 11, 9), date(2026, 11, 15))
-    assert weeks_before("2027-W02")[-4:] == ["2026-W51", "2026-W52", "2026-W53", "2027-W01"]
+    assert list_weeks_before("2027-W02")[-4:] == ["2026-W51", "2026-W52", "2026-W53", "2027-W01"]
 
 
 JUNK = (

@@ -202,7 +202,7 @@ def test_late_files_join_bursts_and_what_expired_takes_nothing_back(
     (account.trail / late).unlink()
     assert run(spark, account, "11-11") == 0
     assert account.written() == before
-    assert "2026-11-11: left as it is, 1 of its files are gone" in capsys.readouterr().out
+    assert "2026-11-11: not changed, because 1 of its files were deleted" in capsys.readouterr().out
 
 
 def test_nothing_read_is_no_quiet_day(
@@ -227,7 +227,9 @@ def test_more_than_one_per_cent_of_the_bytes_unreadable_is_said(
 ) -> None:
     now = datetime(2026, 11, 11, 2, tzinfo=UTC)
     nightly = NightlyRead(DAY, now, NATIVE, "", bytes=100_000, bytes_unreadable=unreadable)
-    assert job._code(NightlyResult((nightly,)), FolderStorage(str(tmp_path)), ONE) == code
+    assert (
+        job._choose_exit_code(NightlyResult((nightly,)), FolderStorage(str(tmp_path)), ONE) == code
+    )
 
 
 # Which days are not to be written anew.
@@ -273,12 +275,12 @@ def test_what_is_no_table_is_said_and_left_out(spark: SparkSession, account: Acc
     others = [pa.table({"file": ["a"]}), pa.table({name: [["x"]] for name in good})]
     for broken in (b"junk", b"", [{**good, "records": None}], *others):
         account.put("quality", "11-11", broken)
-        assert tables.rows("quality", [DAY, NEXT, date(2026, 11, 12)]) == {DAY: [good]}
+        assert tables.read_rows("quality", [DAY, NEXT, date(2026, 11, 12)]) == {DAY: [good]}
         assert len(said) == 1
         assert said.pop().endswith("2026-11-11 is left out")
     account.put("quality", "11-11", [])
-    assert tables.rows("quality", [DAY, NEXT]) == {DAY: [good], NEXT: []}
-    assert tables.files("quality", [DAY, NEXT]) == {DAY: {"a"}, NEXT: set()}
+    assert tables.read_rows("quality", [DAY, NEXT]) == {DAY: [good], NEXT: []}
+    assert tables.read_file_names("quality", [DAY, NEXT]) == {DAY: {"a"}, NEXT: set()}
     assert said == []
 
 
@@ -286,4 +288,4 @@ def test_what_is_no_table_is_said_and_left_out(spark: SparkSession, account: Acc
 def test_much_work_is_left_to_spark(night: Account, monkeypatch: Any, bound: str) -> None:
     monkeypatch.setattr(f"analytics.trail.{bound}", -1)
     files = [(f"{next(night.trail.rglob('*.gz'))}", 1)]
-    assert Reader(NATIVE).rows(FolderStorage("/"), files) is None
+    assert Reader(NATIVE).read_here(FolderStorage("/"), files) is None

@@ -16,8 +16,8 @@ from analytics import weekly
 from analytics.days import days_of
 from analytics.job import parse, run
 from analytics.storage import Entry, FolderStorage
-from analytics.week import Observation
-from analytics.weekly import members, members_of_one_trail, organization
+from analytics.week import WeekInput
+from analytics.weekly import list_members, list_members_of_one_trail, summarize_organization
 from mendq.nightly.verdict import shared_folder, week_named
 from mendq.report.summary import read
 from tests.analytics.authored import ACCOUNT, REGION, SCHEMAS, Account, burst, transition
@@ -54,7 +54,9 @@ class Central:
 
     def told(self, spark: SparkSession, *expected: str) -> dict[str, Any]:
         root = FolderStorage(str(self.folder))
-        return organization(days_of(WEEK), root, spark, members(root, WEEK), expected)
+        return summarize_organization(
+            days_of(WEEK), root, spark, list_members(root, WEEK), expected
+        )
 
 
 @pytest.fixture
@@ -135,14 +137,14 @@ def test_members_lists_three_folders_per_account_however_many_weeks_are_stored(
             day = MONDAY - timedelta(weeks=weeks)
             central.put(account, day, week=week_named(day))
     bucket = ListingRecorder(str(central.folder))
-    assert {member.account for member in members(bucket, WEEK)} == {WHOLE, LATE}
+    assert {member.account for member in list_members(bucket, WEEK)} == {WHOLE, LATE}
     assert len(bucket.listed) == 1 + 3 * 2
 
 
 def test_a_file_that_cannot_be_read_costs_itself_alone(
     central: Central, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(weekly, "MOST_TABLE_BYTES", 100_000)
+    monkeypatch.setattr(weekly, "MAXIMUM_TABLE_BYTES", 100_000)
     central.whole(WHOLE, of(WHOLE))
     central.whole(LIAR, of(LIAR))
     torn, empty, large = (central.put(LIAR, day, of(LIAR, 2)) for day in DAYS[1:4])
@@ -218,7 +220,7 @@ def test_who_joins_in_the_week_owes_no_day_before(central: Central, spark: Spark
 def test_most_are_listed_and_the_others_counted(
     central: Central, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(weekly, "MOST_MEMBERS", 2)
+    monkeypatch.setattr(weekly, "MAXIMUM_MEMBERS", 2)
     for account, outcome in ((LATE, "healed"), (LIAR, "healed"), (WHOLE, "escalated")):
         central.whole(account, of(account, outcome=outcome))
     told = central.told(spark)
@@ -233,10 +235,10 @@ def test_one_trail_tells_of_all_accounts(account: Account, spark: SparkSession) 
     quality[MONDAY - timedelta(days=9)] = [files[1], file("c", account=SILENT, region=REGION)]
     for day in DAYS:
         account.put("incidents", f"{day:%m-%d}", [of(WHOLE), of(LATE)] if day == MONDAY else [])
-    seen = Observation({}, quality)
-    found = members_of_one_trail(WEEK, seen.quality)
+    seen = WeekInput({}, quality)
+    found = list_members_of_one_trail(WEEK, seen.quality)
     root = FolderStorage(str(account.out))
-    told = by_account(organization(days_of(WEEK), root, spark, found, ()))
+    told = by_account(summarize_organization(days_of(WEEK), root, spark, found, ()))
     states = {name: (each["state"], each["incidents"]) for name, each in told.items()}
     assert states == {WHOLE: ("reported", 1), LATE: ("late", 1), SILENT: ("silent", 0)}
 

@@ -11,16 +11,16 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analytics.cases import Life
+from analytics.cases import CaseTimeline
 from analytics.days import days_of
 from analytics.recommendations import (
     Recommendation,
-    do_this_week,
-    folded,
-    recommendations_of_callers,
-    recommendations_of_cases,
-    recommendations_of_findings,
-    standing,
+    list_standing_values,
+    make_to_do,
+    merge_alike,
+    recommend_for_callers,
+    recommend_for_cases,
+    recommend_for_findings,
 )
 from mendq.model.case import State
 from mendq.model.lifecycle import GONE, UNMANAGED
@@ -43,8 +43,8 @@ STEPS: dict[str, list[tuple[str, str, str]]] = {
 LEFT = yaml.safe_load(Path(__file__).with_name("recommendations.yaml").read_text())
 
 
-def of(*lives: Life) -> list[Recommendation]:
-    return recommendations_of_cases(days_of(WEEK), lives)
+def of(*lives: CaseTimeline) -> list[Recommendation]:
+    return recommend_for_cases(days_of(WEEK), lives)
 
 
 BY_STATE = {
@@ -90,7 +90,7 @@ def test_every_value_that_stands_is_listed_the_oldest_first() -> None:
     ]
     waits = life(("proposed", "11-10 09:00"), queue="asked")
     lives = [*values, waits]
-    found = standing(recommendations_of_cases(days_of(WEEK), lives), lives)
+    found = list_standing_values(recommend_for_cases(days_of(WEEK), lives), lives)
     names = [each["queue_arn"].rpartition(":")[2] for each in found["standing"]]
     assert names == ["q1", "q3", "q2", "q0", "q4"]
     assert found["standing"][0]["set_at"] == "2026-09-20T09:00:00Z"
@@ -109,13 +109,13 @@ OWNERS: list[tuple[dict[str, Any], str]] = [
 def test_the_owner_is_the_stack_of_the_queue(evidence: dict[str, Any], owner: str) -> None:
     case = life(("observed", "11-10 09:00")).newest
     known = replace(case, evidence={**case.evidence, **evidence})
-    assert [each.owner for each in of(Life((known,)))] == [owner]
+    assert [each.owner for each in of(CaseTimeline((known,)))] == [owner]
 
 
 def test_the_template_says_what_stood_there_before_the_first_step() -> None:
     first = life(("applied", "11-10 09:00"), ("ineffective", "11-10 10:00"))
     second = life(("applied", "11-10 10:01"), ("verified", "11-10 11:00"), first_n=3, steps=RAISED)
-    (found,) = of(Life((*first.transitions, *second.transitions)))
+    (found,) = of(CaseTimeline((*first.transitions, *second.transitions)))
     assert (found.before, found.after) == ("30", "67")
 
 
@@ -127,7 +127,7 @@ def test_a_person_s_value_is_named_only_where_a_case_knows_it(
     assert (found.before, found.after) == (theirs, "45")
 
 
-def case(day: int, states: str, **fields: Any) -> Life:
+def case(day: int, states: str, **fields: Any) -> CaseTimeline:
     words = states.split()
     at = fields.pop("at", [f"11-{day:02} {hour:02}:00" for hour in range(9, 9 + len(words))])
     reason = fields.pop("reason", "")
@@ -167,7 +167,7 @@ def test_only_many_are_worth_a_monday(
     fields: dict[str, Any], incidents: int, failed_calls: int, is_announced: bool
 ) -> None:
     rows = [incident(n, failed_calls=failed_calls, **fields) for n in range(incidents)]
-    assert bool(recommendations_of_callers(rows)) is is_announced
+    assert bool(recommend_for_callers(rows)) is is_announced
 
 
 def test_a_caller_is_said_of_all_its_queues_and_an_unknown_code_of_all_callers() -> None:
@@ -181,7 +181,7 @@ def test_a_caller_is_said_of_all_its_queues_and_an_unknown_code_of_all_callers()
         incident(failed_calls=60, principals=["p"], queue_arn=arn("a"), **CODE),
         incident(failed_calls=60, principals=["q"], queue_arn=arn("b"), **CODE),
     ]
-    alone, several, code = recommendations_of_callers(rows)
+    alone, several, code = recommend_for_callers(rows)
     assert (alone.kind, alone.why, alone.owner) == ("fix_caller", "count_only", "p")
     assert (alone.queue_arn, alone.queues) == (arn("b"), 2), "the worst is named"
     assert (alone.incidents, alone.failed_calls) == (3, 100)
@@ -194,7 +194,7 @@ def test_a_caller_is_said_of_all_its_queues_and_an_unknown_code_of_all_callers()
 @pytest.mark.parametrize("why", [None, "unknown", "may_be_a_race"])
 def test_what_has_a_case_or_might_have_one_is_no_callers(why: str | None) -> None:
     rows = [incident(n, failed_calls=500, **{**BUG, "why": why}) for n in range(20)]
-    assert recommendations_of_callers(rows) == []
+    assert recommend_for_callers(rows) == []
 
 
 # In which order, and how many.
@@ -218,25 +218,25 @@ def rows(*counts: tuple[str, int, int], symptom: str = VISIBILITY) -> list[dict[
 def test_incidents_of_the_queue_and_the_symptom_count_unless_they_were_counted() -> None:
     incidents = [*rows(("orders", 2, 5)), *rows(("orders", 7, 9), symptom="kms_throttled")]
     for each, counts in ((asked(), (2, 10, 1)), (asked(incidents=4, queues=3), (4, 0, 3))):
-        (found,) = do_this_week([each], incidents)["do_this_week"]
+        (found,) = make_to_do([each], incidents)["do_this_week"]
         assert (found["incidents"], found["failed_calls"], found["queues"]) == counts
 
 
 def test_more_than_three_queues_alike_are_said_as_one() -> None:
-    assert len(folded([asked(each) for each in "abc"])) == 3
+    assert len(merge_alike([asked(each) for each in "abc"])) == 3
     incidents = rows(("a", 1, 1), ("c", 2, 1), ("d", 1, 7))
     every = [asked(each, case_id=each) for each in "abcd"]
-    (found,) = do_this_week(every, incidents)["do_this_week"]
+    (found,) = make_to_do(every, incidents)["do_this_week"]
     assert (found["queue_arn"], found["case_id"], found["queues"]) == (arn("c"), "c", 4)
     assert (found["incidents"], found["failed_calls"]) == (4, 10)
     assert (found["before"], found["after"]) == ("30", "45")
-    (differing,) = folded([asked(each, before=each) for each in "abcd"])
+    (differing,) = merge_alike([asked(each, before=each) for each in "abcd"])
     assert (differing.before, differing.after) == ("", "45")
 
 
 @pytest.mark.parametrize("name", ["after", "attribute", "symptom", "kind", "why", "owner"])
 def test_what_is_not_the_same_change_is_not_folded(name: str) -> None:
-    assert len(folded([*map(asked, "abc"), asked("d", **{name: "other"})])) == 4
+    assert len(merge_alike([*map(asked, "abc"), asked("d", **{name: "other"})])) == 4
 
 
 ASKED = st.lists(
@@ -255,16 +255,16 @@ ASKED = st.lists(
 def test_the_ten_that_would_have_prevented_most_in_any_order(
     every: list[Recommendation], random: Any
 ) -> None:
-    one = folded(every)
+    one = merge_alike(every)
     assert sum(each.queues for each in one) == len(every), "nothing is lost"
     incidents = rows(*((each.queue_arn.rpartition(":")[2], 1, 2) for each in every))
-    document = do_this_week(every, incidents)
+    document = make_to_do(every, incidents)
     announced, left_out = document["do_this_week"], document["do_this_week_left_out"]
     assert (len(announced), left_out) == (min(10, len(one)), max(0, len(one) - 10))
     counts = [(-each["incidents"], -each["failed_calls"]) for each in announced]
     assert counts == sorted(counts)
     turned = random.sample(every, len(every))
-    assert do_this_week(turned, incidents[::-1]) == document
+    assert make_to_do(turned, incidents[::-1]) == document
 
 
 def test_what_waits_for_a_person_is_never_below_what_does_not() -> None:
@@ -274,16 +274,16 @@ def test_what_waits_for_a_person_is_never_below_what_does_not() -> None:
         Recommendation(kind, why, arn(f"{n}"), VISIBILITY, incidents=9 - n)
         for n, (kind, why) in enumerate(kinds)
     ]
-    found = [each["why"] for each in do_this_week(every, [])["do_this_week"]]
+    found = [each["why"] for each in make_to_do(every, [])["do_this_week"]]
     assert found == ["escalated", "proposed", "overridden", "verified", "refused", "applied"]
 
 
 def test_what_scans_alone_report_is_asked_for_behind_what_failed() -> None:
     found = [(arn(f"q-{n}"), "alarm_missing", f"nothing watches q-{n}") for n in range(4)]
     found += [(arn("q-1"), "tag_not_understood", "Heal"), (arn("q-2"), "tls_not_enforced", "no")]
-    asked = recommendations_of_findings(found)
+    asked = recommend_for_findings(found)
     caller = Recommendation("name_code", "unknown_code", arn("z"), "unknown:X", incidents=12)
-    (first, *others) = do_this_week([*asked, caller], [])["do_this_week"]
+    (first, *others) = make_to_do([*asked, caller], [])["do_this_week"]
     assert first["kind"] == "name_code"
     assert [(each["kind"], each["queues"]) for each in others] == [
         ("add_alarms", 4),

@@ -64,7 +64,7 @@ def test_what_is_put_is_read_and_listed(root: Storage) -> None:
 
 def test_a_log_file_that_grows_costs_what_was_listed(root: Storage) -> None:
     root.put("t/grown", GOOD * 2)
-    [row] = Reader(FALLBACK).rows(root, [("t/grown", len(GOOD))]) or []
+    [row] = Reader(FALLBACK).read_here(root, [("t/grown", len(GOOD))]) or []
     assert (row["reason"], row["records"]) == (None, 3)
 
 
@@ -81,7 +81,7 @@ def test_what_goes_or_has_no_name_costs_itself(tmp_path: Path, monkeypatch: Any)
 def test_what_is_staged_is_whole_and_then_gone(root: Storage, spark: SparkSession) -> None:
     root.put("t/y", b"2")
     with root.staging() as stage:
-        spark.range(3).coalesce(1).write.parquet(f"{stage.spark_root([])}n")
+        spark.range(3).coalesce(1).write.parquet(f"{stage.make_spark_root([])}n")
         [part] = [each for each in stage.files("n") if each.endswith(".parquet")]
         assert (stage.read(part) or b"").startswith(b"PAR1")
     assert stage.files("n") == {}
@@ -92,7 +92,7 @@ def test_what_is_staged_is_whole_and_then_gone(root: Storage, spark: SparkSessio
 def test_spark_spells_the_paths_below_the_root_as_we_do(root: Storage, spark: SparkSession) -> None:
     root.put("d/x.json.gz", b"<html>")
     assert root.read("d/x.json.gz") == b"<html>", "as it is, though its name says gzip"
-    spark_root = root.spark_root(["d"])
+    spark_root = root.make_spark_root(["d"])
     pattern = spark_root.replace("[", "\\[").replace("]", "\\]")
     [found] = spark.read.format("binaryFile").load(f"{pattern}d").select("path").collect()
     assert found["path"].removeprefix(spark_root) == "d/x.json.gz"
@@ -106,7 +106,7 @@ def test_a_root_is_spelled_as_spark_spells_it(
         (tmp_path / name).mkdir()
     (tmp_path / "link").symlink_to("trail")
     monkeypatch.chdir(tmp_path)
-    assert FolderStorage(spelled).spark_root([]) == f"file:{tmp_path.resolve()}/trail/"
+    assert FolderStorage(spelled).make_spark_root([]) == f"file:{tmp_path.resolve()}/trail/"
 
 
 def test_what_cannot_be_written_to_stays_as_it_is(tmp_path: Path) -> None:

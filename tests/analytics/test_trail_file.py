@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
 from analytics import trail
-from analytics.trail import Reader, binary_files
-from analytics.trail_file import MAXIMUM_CONTAINERS, Reading, call_row, file_reader, read_file
+from analytics.trail import Reader, load_binary_files
+from analytics.trail_file import MAXIMUM_CONTAINERS, Reading, file_reader, make_call_row, read_file
 from mendq.model.failed_call import RefusedBy
 from mendq.nightly.verdict import FALLBACK, NATIVE
 from tests.analytics.authored import QUEUE_ARN, WORKER, burst, content, record
@@ -69,7 +69,7 @@ def test_a_look_of_mendqs_command_is_known_by_its_user_agent(
 ) -> None:
     made = record("11-10 09:00", eventName=event, userAgent=agent)
     ((position, call),) = read_file(content([made])).calls
-    assert call_row(position, call)["is_own_look"] is is_own
+    assert make_call_row(position, call)["is_own_look"] is is_own
 
 
 @pytest.mark.skipif(not DETONATIONS.exists(), reason=f"{DETONATIONS.name} is not here")
@@ -114,9 +114,9 @@ def test_values_are_counted_alike(more: int) -> None:
 
 
 def test_the_native_reader_is_chosen_where_its_wheels_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Reader.of_this_process() == Reader(NATIVE)
+    assert Reader.for_this_process() == Reader(NATIVE)
     monkeypatch.setattr(trail, "WHY_NO_ARROW", "cannot import pyarrow")
-    assert Reader.of_this_process() == Reader(FALLBACK, "cannot import pyarrow")
+    assert Reader.for_this_process() == Reader(FALLBACK, "cannot import pyarrow")
 
 
 @pytest.mark.parametrize("wheel", ["isal", "msgspec", "numpy"])
@@ -157,12 +157,12 @@ def read(spark: SparkSession, folder: Path, reader: Reader, files: dict[str, byt
     for name, written in files.items():
         (folder / FOLDER / f"{name}.json.gz").write_bytes(written)
     root = f"file:{folder}/"
-    return reader.readings(binary_files(spark, root, [FOLDER]), root)
+    return reader.read_in_spark(load_binary_files(spark, root, [FOLDER]), root)
 
 
 def row(name: str, reading: Reading) -> dict[str, Any]:
     faults = [{"reason": why, "records": number} for why, number in reading.unreadable.items()]
-    calls = [call_row(*each) for each in reading.calls]
+    calls = [make_call_row(*each) for each in reading.calls]
     own = {"file": f"{FOLDER}/{name}.json.gz", "reason": reading.reason}
     return own | {"records": reading.records, "unreadable_records": faults, "calls": calls}
 

@@ -12,9 +12,15 @@ from typing import Any
 
 import pytest
 
-from analytics.week import summary
-from analytics.week_parts import FURTHER, MAXIMUM_SYMPTOMS, places, spread, times_to_heal
-from analytics.weekly import as_json
+from analytics.week import make_summary
+from analytics.week_parts import (
+    MAXIMUM_SYMPTOMS,
+    OTHER_CODES,
+    list_places,
+    list_times_to_heal,
+    pick_evenly,
+)
+from analytics.weekly import to_json_bytes
 from mendq.catalogue import CATALOGUE
 from mendq.nightly.verdict import NightlyRead
 from mendq.report import summary_parts as reports
@@ -46,11 +52,11 @@ def test_a_week_without_nightly_runs_or_cases_says_so_and_counts_nothing() -> No
     assert document["previous_weeks"] == document["cases"] == document["accounts"] == []
     assert not OF_CASES & set(document), "nobody looked at the cases, which is not to find none"
     assert "case_files_unreadable" not in document["not_seen"]
-    assert not read(as_json(document)).cases_were_read
+    assert not read(to_json_bytes(document)).cases_were_read
     document = week_of({}, cases=cases(unreadable=2))
     assert set(document) >= OF_CASES
     assert document["not_seen"]["case_files_unreadable"] == 2
-    assert read(as_json(document)).cases_were_read
+    assert read(to_json_bytes(document)).cases_were_read
 
 
 def test_a_week_is_counted() -> None:
@@ -89,7 +95,7 @@ def test_a_week_is_counted() -> None:
     )
     expected = json.loads(Path(__file__).with_name("week.json").read_text())
     assert json.loads(json.dumps(document)) == expected
-    read(as_json(document))
+    read(to_json_bytes(document))
 
 
 DRILL = arn("mendq-drill-0123abcd.fifo")
@@ -108,7 +114,7 @@ def test_what_is_our_own_is_counted_apart_and_nowhere_else() -> None:
         life(("escalated", "11-10 09:00"), queue="mendq-drill-1", notified=(1,), failed_calls=0),
     )
     reads = {MONDAY: replace(READ, files=0, records=0, incidents=5)}
-    document = week_of({MONDAY: rows, date(2026, 11, 2): rows}, cases=found, reads=reads)
+    document = week_of({MONDAY: rows, date(2026, 11, 2): rows}, cases=found, nights=reads)
     assert document["not_seen"]["own_incidents"] == 3
     assert document["not_seen"]["nightly_runs"][0]["verdict"] != "torn", "they are in the tables"
     assert document["totals"]["incidents"] == document["previous_weeks"][0]["incidents"] == 2
@@ -123,7 +129,7 @@ def test_an_earlier_week_says_how_many_of_its_nightly_runs_are_whole() -> None:
     before = [MONDAY - timedelta(days=back) for back in range(1, 8)]
     reads = {day: replace(READ, day=day) for day in before[:4]}
     reads[before[0]] = replace(READ, day=before[0], made_at=MADE_AT - timedelta(days=8, hours=4))
-    document = week_of(dict.fromkeys(before[:5], ()), reads=reads)
+    document = week_of(dict.fromkeys(before[:5], ()), nights=reads)
     assert [each["nightly_runs"] for each in document["previous_weeks"]] == [4]
 
 
@@ -145,7 +151,7 @@ def test_a_week_says_whether_it_is_over(
     ended = datetime(2026, 11, 16, tzinfo=UTC)
     scheduled = None if scheduled_at is None else ended + scheduled_at
     there = seen({DAYS[6]: ()} if tables else {})
-    document = summary(WEEK, there, ended + made_at, scheduled)
+    document = make_summary(WEEK, there, ended + made_at, scheduled)
     assert document["not_seen"]["week_is_over"] is is_over
 
 
@@ -153,7 +159,7 @@ def test_the_last_nightly_of_another_day_is_not_the_weeks_last() -> None:
     early = datetime(2026, 11, 15, 2, tzinfo=UTC)
     reads = {DAYS[6]: replace(READ, day=DAYS[6], made_at=early, files=0, records=0)}
     at = datetime(2026, 11, 16, 1, tzinfo=UTC)
-    document = summary(WEEK, seen({DAYS[6]: ()}, reads=reads), at)
+    document = make_summary(WEEK, seen({DAYS[6]: ()}, nights=reads), at)
     assert document["not_seen"]["week_is_over"] is False
     assert document["not_seen"]["nightly_runs"][6]["verdict"] == "partial"
 
@@ -211,7 +217,7 @@ def test_queues_are_ranked_by_incidents_then_failed_calls_then_arn() -> None:
 @pytest.mark.parametrize(("count", "p90"), [(0, None), (4, None), (5, 5), (11, 10), (100, 90)])
 def test_no_percentile_below_five(count: int, p90: int | None) -> None:
     rows = [incident(seconds_to_heal=float(each)) for each in range(count, 0, -1)]
-    for times in times_to_heal(rows):
+    for times in list_times_to_heal(rows):
         assert times["p90_seconds"] == p90
         assert times["median_seconds"] == ceil(count / 2)
         assert times["incidents"] == count
@@ -224,28 +230,30 @@ def test_symptoms_with_most_come_first_and_only_what_was_healed_counts() -> None
         incident(symptom="approved", outcome="approved"),
         incident(symptom="a", outcome="applied"),
     ]
-    found = [(each["symptom"], each["incidents"]) for each in times_to_heal(rows)]
+    found = [(each["symptom"], each["incidents"]) for each in list_times_to_heal(rows)]
     assert found == [("a", 2), ("b", 2), ("kms_throttled", 1)]
 
 
 def test_a_sample_is_evenly_spaced_by_rank_with_both_ends() -> None:
-    sample = spread(range(1_000), 200)
+    sample = pick_evenly(range(1_000), 200)
     assert {later - earlier for earlier, later in pairwise(sample)} == {5, 6}
     assert (len(sample), sample[0], sample[-1]) == (200, 0, 999)
 
 
 def test_symptoms_beyond_are_one_and_what_mendq_names_itself_stays() -> None:
     assert len(CATALOGUE) < MAXIMUM_SYMPTOMS
-    assert reports.FURTHER == FURTHER
+    assert reports.FURTHER == OTHER_CODES
     codes = [incident(symptom=f"unknown:C{n:03}") for n in range(MAXIMUM_SYMPTOMS + 10)]
     many = [incident(symptom="unknown:C105"), incident(symptom="unknown:C106", failed_calls=9)]
     own = incident(symptom="visibility_timeout_too_short", failed_calls=1)
     document = week_of({DAYS[0]: [*codes, own], DAYS[1]: many})
     listed = document["by_symptom"]
-    assert {"visibility_timeout_too_short", "unknown:C105", "unknown:C106", FURTHER} < set(listed)
+    assert {"visibility_timeout_too_short", "unknown:C105", "unknown:C106", OTHER_CODES} < set(
+        listed
+    )
     assert ("unknown:C095" in listed, "unknown:C096" in listed) == (True, False)
-    assert (document["symptoms_left_out"], listed[FURTHER]) == (12, 12)
-    assert places([incident(account="x" * 99)], "account") == (["x" * 61 + "..."], 0)
+    assert (document["symptoms_left_out"], listed[OTHER_CODES]) == (12, 12)
+    assert list_places([incident(account="x" * 99)], "account") == (["x" * 61 + "..."], 0)
 
 
 # How its nights were read.
@@ -269,7 +277,7 @@ def test_each_nightly_has_its_own_verdict() -> None:
     for day, name in ((DAYS[3], "bytes"), (DAYS[4], "records")):
         quality[day] = [{**row, name: 7} for row in quality[day]]
     incidents = {**dict.fromkeys(quality, ()), DAYS[5]: [incident()]}
-    found = week_of(incidents, quality, reads=reads)["not_seen"]["nightly_runs"]
+    found = week_of(incidents, quality, nights=reads)["not_seen"]["nightly_runs"]
     assert [each["verdict"] for each in found] == ["read", "far_fewer", *["torn"] * 4, "missing"]
     assert [each["usual_records"] for each in found] == [*[10_000] * 6, None]
     assert [each["day"] for each in found] == [str(day) for day in DAYS]

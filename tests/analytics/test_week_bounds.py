@@ -7,10 +7,10 @@ from datetime import timedelta
 
 import pytest
 
-from analytics.cases import APPLIED, APPROVED, HEALED, NOT_SEEN, Life
-from analytics.week import Observation, summary
+from analytics.cases import APPLIED, APPROVED, HEALED, NOT_SEEN, CaseTimeline
+from analytics.week import WeekInput, make_summary
 from analytics.week_parts import MAXIMUM_PLACES, MAXIMUM_SYMPTOMS, Row
-from analytics.weekly import as_json
+from analytics.weekly import to_json_bytes
 from mendq.model.case import State
 from mendq.model.failed_call import MAXIMUM_CODE, MAXIMUM_PRINCIPAL
 from mendq.nightly.verdict import NightlyRead
@@ -65,7 +65,7 @@ def _file(number: int) -> Row:
     return file("/".join(names), account=names[0], region=names[0], reason="corrupt_gzip")
 
 
-def _life(number: int) -> Life:
+def _life(number: int) -> CaseTimeline:
     text = name(number, 9_000)
     return life(
         ("escalated", f"11-1{number % 6} 09:00", text),
@@ -81,7 +81,7 @@ def _life(number: int) -> Life:
 
 
 @pytest.fixture(scope="module")
-def absurd() -> Observation:
+def absurd() -> WeekInput:
     rows = [_incident(number) for number in range(INCIDENTS)]
     days = {each: rows[number::7] for number, each in enumerate(DAYS)}
     read_one = NightlyRead(MONDAY, MADE_AT, name(0, 9_000), name(1, 9_000), records=10**15 - 1)
@@ -90,12 +90,12 @@ def absurd() -> Observation:
     lives = [_life(number) for number in range(CASES)]
     reads = {day: replace(read_one, day=day) for day in DAYS}
     found = cases(*lives, unreadable=10**6)
-    return Observation(days | earlier, quality, found, reads, MONDAY)
+    return WeekInput(days | earlier, quality, found, reads, MONDAY)
 
 
 @pytest.fixture(scope="module")
-def content(absurd: Observation) -> bytes:
-    return as_json(summary(WEEK, absurd, MADE_AT))
+def content(absurd: WeekInput) -> bytes:
+    return to_json_bytes(make_summary(WEEK, absurd, MADE_AT))
 
 
 @pytest.fixture(scope="module")
@@ -134,13 +134,13 @@ def test_what_is_left_out_is_said(read_again: Summary) -> None:
     assert (len(read_again.open_now), read_again.open_now_left_out) == (50, CASES - 50)
 
 
-def test_the_order_of_rows_changes_no_byte(absurd: Observation, content: bytes) -> None:
+def test_the_order_of_rows_changes_no_byte(absurd: WeekInput, content: bytes) -> None:
     turned, files = (
         {day: rows[::-1] for day, rows in [*table.items()][::-1]}
         for table in (absurd.incidents, absurd.quality)
     )
     other = replace(absurd, incidents=turned, quality=files)
-    assert as_json(summary(WEEK, other, MADE_AT)) == content
+    assert to_json_bytes(make_summary(WEEK, other, MADE_AT)) == content
 
 
 def test_a_page_is_made_of_it(read_again: Summary) -> None:

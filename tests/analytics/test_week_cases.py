@@ -9,15 +9,15 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from analytics.cases import Life
+from analytics.cases import CaseTimeline
 from analytics.days import days_of
 from analytics.week_cases import (
-    does_it_help,
-    earned,
-    impact,
-    open_now,
-    pictured,
-    urgent_notifications,
+    compare_fixed_and_untouched,
+    count_urgent_notifications,
+    find_candidates_for_heal,
+    list_open_cases,
+    make_pictures,
+    sum_harm,
 )
 from tests.analytics.authored import at
 from tests.analytics.week_authored import DAYS, WEEK, arn, incident, life
@@ -26,8 +26,8 @@ WEEK_DAYS = days_of(WEEK)
 HOW_IT_STANDS = {"backlog": 7, "oldest_age_seconds": 90}
 
 
-def ids(*lives: Life) -> list[str]:
-    return [each["case_id"] for each in open_now(lives, {})["open_now"]]
+def ids(*lives: CaseTimeline) -> list[str]:
+    return [each["case_id"] for each in list_open_cases(lives, {})["open_now"]]
 
 
 def test_what_waits_is_most_pressing_first_and_nothing_else_is_listed() -> None:
@@ -47,21 +47,21 @@ def test_what_waits_says_since_when_and_how_its_queue_stands() -> None:
     step = {"sentence": "Raise it.", "command": "aws", "runbook": 7, "more": "x"}
     states = ("proposed", "11-08 08:30"), ("escalated", "11-09 09:00"), ("escalated", "11-10 09:00")
     life_of = life(*states, code="over_ceiling", next_step=step)
-    (listed,) = open_now([life_of], {arn("orders"): HOW_IT_STANDS})["open_now"]
+    (listed,) = list_open_cases([life_of], {arn("orders"): HOW_IT_STANDS})["open_now"]
     assert (listed["opened_at"], listed["since"]) == (
         "2026-11-08T08:30:00Z",
         "2026-11-09T09:00:00Z",
     )
     assert listed["next_step"] == {"sentence": "Raise it.", "command": "aws", "runbook": ""}
     assert {**listed, **HOW_IT_STANDS, "code": "over_ceiling", "urgent": False} == listed
-    (unknown,) = open_now([life(*states, next_step=["x"], code=3)], {})["open_now"]
+    (unknown,) = list_open_cases([life(*states, next_step=["x"], code=3)], {})["open_now"]
     assert (unknown["backlog"], unknown["oldest_age_seconds"], unknown["code"]) == (None, None, "")
     assert set(unknown["next_step"].values()) == {""}
 
 
 def test_what_waits_carries_its_pictures_and_a_file_that_holds_nonsense_none() -> None:
     states = ("applied", "11-08 08:30"), ("escalated", "11-09 09:00")
-    (listed,) = open_now([life(*states)], {})["open_now"]
+    (listed,) = list_open_cases([life(*states)], {})["open_now"]
     assert [(each["state"], each["at"], each["says"]) for each in listed["timeline"]] == [
         ("first_failure", "2026-11-08T08:00:00Z", ""),
         ("evidence_complete", "2026-11-08T08:10:00Z", "3 failed calls"),
@@ -72,14 +72,14 @@ def test_what_waits_carries_its_pictures_and_a_file_that_holds_nonsense_none() -
     knows = life(*states).newest
     needs = [{"what": "x" * 999, "seconds": 9}, {"what": "\ud800", "seconds": 1}, "y"]
     odd = replace(knows, evidence={**knows.evidence, "needs": needs}, steps=({}, *knows.steps))
-    named = pictured(Life((odd,)))["visibility"]
+    named = make_pictures(CaseTimeline((odd,)))["visibility"]
     assert [len(each["what"]) for each in named] == [200, 6, 14, 13]
-    assert pictured(None) == {"timeline": [], "visibility": []}
+    assert make_pictures(None) == {"timeline": [], "visibility": []}
 
 
 def test_as_many_as_wait_are_listed_or_counted() -> None:
     many = [life(("escalated", "11-10 09:00"), case_id=f"{n:02}") for n in range(53)]
-    found = open_now(many, {})
+    found = list_open_cases(many, {})
     assert (len(found["open_now"]), found["open_now_left_out"]) == (50, 3)
 
 
@@ -93,7 +93,7 @@ def test_as_many_as_wait_are_listed_or_counted() -> None:
 )  # fmt: skip
 def test_nights_and_weekends_are_those_of_the_time_zone(when: str, is_out: bool) -> None:
     paged = [life(("escalated", when), notified=(1,), urgent=True)]
-    found = urgent_notifications(WEEK_DAYS, paged, ZoneInfo("Europe/Berlin"))
+    found = count_urgent_notifications(WEEK_DAYS, paged, ZoneInfo("Europe/Berlin"))
     assert found == {"urgent_notifications": 1, "out_of_hours": int(is_out)}
 
 
@@ -101,12 +101,12 @@ def test_only_what_was_sent_urgently_in_the_week_is_an_urgent_notification() -> 
     states = [("escalated", f"11-{day} 12:00") for day in ("08", "09", "10", "16")]
     sent = life(*states, notified=(1, 2, 4), urgent=True)
     quiet = life(*states, notified=(1, 2, 4))
-    found = urgent_notifications(WEEK_DAYS, [sent, quiet], ZoneInfo("UTC"))
+    found = count_urgent_notifications(WEEK_DAYS, [sent, quiet], ZoneInfo("UTC"))
     assert found == {"urgent_notifications": 1, "out_of_hours": 0}
 
 
 def test_impact_sums_what_cases_know_and_believes_no_odd_number() -> None:
-    def knows(case_id: str, messages: object) -> Life:
+    def knows(case_id: str, messages: object) -> CaseTimeline:
         evidence = {"first_at": "2026-11-09T09:00:00Z", "last_at": "2026-11-09T09:00:00Z"}
         return life(("closed", "11-10 09:00"), case_id=case_id,
                     evidence={**evidence, "messages": messages})  # fmt: skip
@@ -120,7 +120,7 @@ def test_impact_sums_what_cases_know_and_believes_no_odd_number() -> None:
         *(knows(f"odd {n}", each) for n, each in enumerate(odd, len(odd))),
     ]
     cases = {each.newest.case_id for each in known} - {"other week's"}
-    assert impact({*cases, None, "unknown"}, known) == {
+    assert sum_harm({*cases, None, "unknown"}, known) == {
         "delayed": 7, "handled_twice": None, "dead": 0, "lost": None,
     }  # fmt: skip
 
@@ -129,32 +129,34 @@ PROPOSED, APPROVED = ("proposed", "11-10 09:00"), ("approved", "11-10 10:00")
 HELD = (("applied", "11-10 10:01"), ("verified", "11-10 11:00"), ("closed", "11-12 11:00"))
 
 
-def answered(*states: tuple[str, str], **fields: Any) -> Life:
+def answered(*states: tuple[str, str], **fields: Any) -> CaseTimeline:
     """A proposal, and each state that came of the one before."""
     lived = life(PROPOSED, *states, **fields).transitions
     before = (None, *(each.state for each in lived))
-    return Life(tuple(replace(e, came_from=came) for e, came in zip(lived, before, strict=False)))
+    return CaseTimeline(
+        tuple(replace(e, came_from=came) for e, came in zip(lived, before, strict=False))
+    )
 
 
 def test_five_approvals_of_five_have_earned_heal() -> None:
     lives = [answered(APPROVED, *HELD, case_id=f"{n}") for n in range(5)]
-    assert earned(WEEK_DAYS, lives[1:]) == []
+    assert find_candidates_for_heal(WEEK_DAYS, lives[1:]) == []
     unanswered = life(PROPOSED, ("expired", "11-11 09:00"), case_id="nobody")
-    assert earned(WEEK_DAYS, [*lives, unanswered]) == [
+    assert find_candidates_for_heal(WEEK_DAYS, [*lives, unanswered]) == [
         {"queue_arn": arn("orders"), "symptom": "visibility_timeout_too_short",
          "approved": 5, "asked": 5, "kind": "consider_heal"}
     ]  # fmt: skip
     elsewhere = answered(APPROVED, ("rolled_back", "11-11 09:00"), queue="other")
-    assert len(earned(WEEK_DAYS, [*lives, elsewhere])) == 1
+    assert len(find_candidates_for_heal(WEEK_DAYS, [*lives, elsewhere])) == 1
 
 
 @pytest.mark.parametrize("ending", ["rolled_back", "ineffective", "overridden", "expired"])
 def test_one_that_did_not_hold_takes_it_back(ending: str) -> None:
     lives = [answered(APPROVED, *HELD, case_id=f"{n}") for n in range(9)]
     failed = answered(APPROVED, (ending, "11-11 09:00"), case_id="failed")
-    assert earned(WEEK_DAYS, [*lives, failed]) == []
+    assert find_candidates_for_heal(WEEK_DAYS, [*lives, failed]) == []
     declined = answered(("declined", "11-10 10:00"), case_id="declined")
-    assert earned(WEEK_DAYS, [*lives, declined]) == []
+    assert find_candidates_for_heal(WEEK_DAYS, [*lives, declined]) == []
 
 
 @pytest.mark.parametrize(("when", "counts"), [("08-17 00:00", True), ("08-16 23:59", False)])
@@ -162,7 +164,7 @@ def test_what_was_answered_more_than_thirteen_weeks_ago_earns_nothing(
     when: str, *, counts: bool
 ) -> None:
     lives = [answered(("approved", when), case_id=f"{n}") for n in range(5)]
-    assert bool(earned(WEEK_DAYS, lives)) is counts
+    assert bool(find_candidates_for_heal(WEEK_DAYS, lives)) is counts
 
 
 def failed(day: int, minutes: int = 0, **fields: Any) -> dict[str, Any]:
@@ -173,7 +175,7 @@ def failed(day: int, minutes: int = 0, **fields: Any) -> dict[str, Any]:
 
 def compared(*rows: dict[str, Any], days: Any = DAYS) -> list[Any]:
     by_day = {day: [row for row in rows if row["first_failure"].date() == day] for day in days}
-    return [[*each.values()][1:] for each in does_it_help(rows, by_day)]
+    return [[*each.values()][1:] for each in compare_fixed_and_untouched(rows, by_day)]
 
 
 def test_what_is_fixed_stands_beside_what_recovered_untouched() -> None:

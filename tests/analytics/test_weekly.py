@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from analytics.storage import FolderStorage
 from analytics.tables import Tables
-from analytics.weekly import as_json, case_bucket, write_week
+from analytics.weekly import load_week_cases, to_json_bytes, write_week
 from mendq.nightly.verdict import NightlyRead, nightly_key
 from mendq.report.summary import read
 from tests.analytics.authored import Account, transition
@@ -39,13 +39,15 @@ def written(
     """The document, and what was said."""
     cases = FolderStorage(str(account.cases)) if account.cases.exists() else None
     seen = (
-        case_bucket(cases, FolderStorage(str(account.folder / "findings")), WEEK) if cases else None
+        load_week_cases(cases, FolderStorage(str(account.folder / "findings")), WEEK)
+        if cases
+        else None
     )
     said: list[str] = []
     tables = Tables(SparkSession.active(), FolderStorage(str(account.out)), said.append)
     write_week(seen, tables, WEEK, made_at, scheduled_at)
     document: dict[str, Any] = json.loads((account.out / SUMMARY).read_bytes())
-    read(as_json(document))
+    read(to_json_bytes(document))
     return document, said
 
 
@@ -103,7 +105,7 @@ def test_the_first_day_of_any_table_is_when_it_began(account: Account) -> None:
 def test_a_week_that_is_not_over_is_said_to_whoever_asks(account: Account) -> None:
     sunday = datetime(2026, 11, 15, 12, tzinfo=UTC)
     document, said = written(account, sunday)
-    assert said[-1] == "2026-W46 is not over: its page will be made, and nothing sent"
+    assert said[-1] == "2026-W46 is not over: its report will be made, but not sent"
     assert document["not_seen"]["week_is_over"] is False
     document, said = written(account, sunday, sunday + timedelta(days=1))
     assert len(said) == 1

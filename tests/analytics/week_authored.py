@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from analytics.cases import CaseFiles, Life, Transition, read_transition
-from analytics.week import Observation, summary
+from analytics.cases import CaseFiles, CaseTimeline, Transition, read_transition
+from analytics.week import WeekInput, make_summary
 from analytics.week_parts import ByDay
 from tests.analytics.authored import ACCOUNT, REGION, at, sample, transition
 
@@ -33,21 +33,21 @@ def file(name: str, **fields: Any) -> dict[str, Any]:
     return {"file": name, **sample("file"), **fields}
 
 
-def seen(incidents: ByDay, quality: ByDay | None = None, **fields: Any) -> Observation:
+def seen(incidents: ByDay, quality: ByDay | None = None, **fields: Any) -> WeekInput:
     """Days with incidents, and without files unless those are given."""
-    return Observation(incidents, quality or dict.fromkeys(incidents, ()), **fields)
+    return WeekInput(incidents, quality or dict.fromkeys(incidents, ()), **fields)
 
 
 def week_of(incidents: ByDay, quality: ByDay | None = None, **fields: Any) -> dict[str, Any]:
     """The document of a week in which that was seen."""
-    return summary(WEEK, seen(incidents, quality, **fields), MADE_AT)
+    return make_summary(WEEK, seen(incidents, quality, **fields), MADE_AT)
 
 
-def cases(*lives: Life, unreadable: int = 0) -> CaseFiles:
+def cases(*lives: CaseTimeline, unreadable: int = 0) -> CaseFiles:
     return CaseFiles(MONDAY, [*lives], unreadable)
 
 
-def life(*states: tuple[str, str] | tuple[str, str, str], **fields: Any) -> Life:
+def life(*states: tuple[str, str] | tuple[str, str, str], **fields: Any) -> CaseTimeline:
     """A case of `orders` that went through `states`: each a word, a time and perhaps its reason.
 
     It raised the visibility timeout, unless `steps`, of (attribute, before, after), tell otherwise;
@@ -56,7 +56,7 @@ def life(*states: tuple[str, str] | tuple[str, str, str], **fields: Any) -> Life
     notified: Sequence[int] = fields.pop("notified", ())
     first_n: int = fields.pop("first_n", 1)
     queue: str = fields.pop("queue", "orders")
-    return Life(
+    return CaseTimeline(
         tuple(
             _transition(n, each, arn(queue), notified=n in notified, **fields)
             for n, each in enumerate(states, first_n)

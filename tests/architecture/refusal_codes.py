@@ -45,13 +45,6 @@ def table_in(node: ast.AST) -> ast.Dict | None:
     return node.value if names == [TABLE] else None
 
 
-def codes_in_tables(source: str) -> set[str]:
-    """Return the keys of every table of refusal codes in `source`."""
-    tables = (table_in(node) for node in ast.walk(ast.parse(source)))
-    keys = (key for table in tables if table is not None for key in table.keys)
-    return {str(key.value) for key in keys if isinstance(key, ast.Constant)}
-
-
 def codes_returned(source: str, function: str) -> set[str]:
     """Return the texts that one function of `source` returns as literals."""
     codes: set[str] = set()

@@ -61,10 +61,10 @@ class Recording(Storage):
         self._note("s3:PutObject", path)
         self._storage.put(path, content)
 
-    def spark_root(self, folders: Sequence[str]) -> str:
+    def make_spark_root(self, folders: Sequence[str]) -> str:
         for each in folders:
             self._note("s3:GetObject", f"{each}/a.json.gz")
-        return self._storage.spark_root(folders)
+        return self._storage.make_spark_root(folders)
 
     @contextmanager
     def staging(self) -> Iterator[Storage]:

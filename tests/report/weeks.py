@@ -113,13 +113,13 @@ def reached_a_person(*cases: Document, left_out: int = 0) -> Document:
 def times(symptom: str, *seconds: float) -> Document:
     """A symptom's times to heal."""
     rows = ({"outcome": "healed", "symptom": symptom, "seconds_to_heal": it} for it in seconds)
-    (made,) = week_parts.times_to_heal(rows)
+    (made,) = week_parts.list_times_to_heal(rows)
     return made
 
 
 def queue_days(cases: Rows) -> Document:
     """The queues of `cases`, day by day."""
-    return week_parts.queue_days(_by_day(cases))
+    return week_parts.make_queue_days(_by_day(cases))
 
 
 def _by_day(cases: Rows) -> dict[date, Rows]:
@@ -135,16 +135,18 @@ def week(cases: Rows = (), **changes: object) -> Document:
     """
     document = deepcopy(_SAMPLES["week"])
     document |= {
-        "totals": week_parts.totals(cases) | {"queues": week_parts.queues_named(cases)},
-        "by_found_by": week_parts.counted(each["found_by"] for each in cases),
-        "by_outcome": week_parts.counted(each["outcome"] for each in cases),
-        "by_symptom": week_parts.counted(each["symptom"] for each in cases),
+        "totals": week_parts.count_totals(cases) | {"queues": week_parts.count_named_queues(cases)},
+        "by_found_by": week_parts.count_words(each["found_by"] for each in cases),
+        "by_outcome": week_parts.count_words(each["outcome"] for each in cases),
+        "by_symptom": week_parts.count_words(each["symptom"] for each in cases),
         "habits": HABITS,
         "per_day": [
-            row for day, mine in _by_day(cases).items() for row in week_parts.day_rows(day, mine)
+            row
+            for day, mine in _by_day(cases).items()
+            for row in week_parts.make_day_rows(day, mine)
         ],
         "cases": [dict(each) for each in cases],
-        "times_to_heal": week_parts.times_to_heal(cases),
+        "times_to_heal": week_parts.list_times_to_heal(cases),
         "queue_days": queue_days(cases),
     }
     document["not_seen"]["nightly_runs"] = [nightly(each) for each in DAYS]
