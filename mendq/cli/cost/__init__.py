@@ -1,1 +1,1 @@
-"""What `mendq cost` counts: the stack while nothing fails, and seeing the calls of queues."""
+"""Costs for `mendq cost`: of the stack while nothing fails, and of logging the queues' calls."""

@@ -1,11 +1,11 @@
-"""How often queues are called, and what logging which calls costs and shows.
+"""Number of calls to each queue, and the cost and use of logging them in CloudTrail.
 
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -21,46 +21,57 @@ WEEK = timedelta(days=7)
 _DAY_SECONDS = 86_400
 _QUERIES_PER_CALL = 500
 EMPTY_RECEIVES = "NumberOfEmptyReceives"
-# A message is at most one call to send, one to receive, one to delete; a batch is fewer.
+# Calls behind each metric. The first three count messages, so that a batch of ten counts as ten.
 METRICS: Mapping[str, frozenset[str]] = {
     "NumberOfMessagesSent": frozenset({"SendMessage", "SendMessageBatch"}),
     "NumberOfMessagesReceived": frozenset({"ReceiveMessage"}),
     "NumberOfMessagesDeleted": frozenset({"DeleteMessage", "DeleteMessageBatch"}),
     EMPTY_RECEIVES: frozenset({"ReceiveMessage"}),
 }
+# Calls that some metric counts.
 COUNTED = frozenset().union(*METRICS.values())
 EVERY_CALL = frozenset(DATA_EVENT_NAMES)
 RECEIVES = frozenset({"ReceiveMessage"})
 
 
 class Calls(Struct, frozen=True):
-    """A queue's week by metric; what is not there was not counted, which is not none."""
+    """Number of calls to one queue in a week."""
 
     queue_arn: str
-    of_the_week: Mapping[str, int] = field(default_factory=dict)
+    # Sum of the week by metric. A metric without any data is left out: that is not the same as 0.
+    week_by_metric: Mapping[str, int] = field(default_factory=dict)
 
-    def a_week(self, event_names: Iterable[str]) -> int | None:
-        """Of these calls, an upper bound where they are batches; None: no metric of any."""
-        asked = frozenset(event_names)
-        found = [value for metric, value in self.of_the_week.items() if METRICS[metric] & asked]
-        return sum(found) if found else None
+    def count_week(self, event_names: Iterable[str]) -> int | None:
+        """Return how often these calls were made in the week, or None if no metric counted any.
+
+        The number is an upper bound, because a batch is counted as its messages.
+        """
+        names = frozenset(event_names)
+        counts = [count for metric, count in self.week_by_metric.items() if METRICS[metric] & names]
+        return sum(counts) if counts else None
 
     def dollars_a_month(self, event_names: Iterable[str]) -> float | None:
-        """Of one trail that logs them."""
-        calls = self.a_week(event_names)
-        return None if calls is None else DATA_EVENT.of(a_month(calls))
+        """Return what a trail that logs these calls costs a month. None if not counted."""
+        calls = self.count_week(event_names)
+        return None if calls is None else DATA_EVENT.of(_to_month(calls))
 
     @property
     def empty_share_of_receives(self) -> float | None:
-        received = self.a_week(RECEIVES)
-        return self.of_the_week.get(EMPTY_RECEIVES, 0) / received if received else None
+        """Share of the receive calls that returned no message. None if no receive was counted."""
+        received = self.count_week(RECEIVES)
+        return self.week_by_metric.get(EMPTY_RECEIVES, 0) / received if received else None
 
     def document(self) -> dict[str, Any]:
-        """By call what a month of logging it costs; a batch is counted as its messages."""
+        """Return the calls and the dollars a month of logging them, for `mendq cost --json`.
+
+        A batch is counted as its messages.
+        """
         names = ("SendMessage", "ReceiveMessage", "DeleteMessage")
         return {
             "queue_arn": self.queue_arn,
-            "a_month": {name: round(a_month(each)) for name, each in self.of_the_week.items()},
+            "a_month": {
+                metric: round(_to_month(count)) for metric, count in self.week_by_metric.items()
+            },
             "dollars_per_month": {
                 name: round_dollars(self.dollars_a_month({name}), 4) for name in names
             },
@@ -68,50 +79,63 @@ class Calls(Struct, frozen=True):
         }
 
 
-def a_month(calls_per_week: float) -> float:
+def _to_month(calls_per_week: float) -> float:
+    """Return the calls of a month of 30 days."""
     return calls_per_week * 30 / 7
 
 
 def round_dollars(dollars: float | None, digits: int = 2) -> float | None:
+    """Round a number that may not be known."""
     return None if dollars is None else round(dollars, digits)
 
 
 def count_calls(clients: Clients, queue_arns: Iterable[str], now: datetime) -> dict[str, Calls]:
-    """The calls of each queue; GetMetricData is billed by the metric. Raises FactsUnavailable."""
-    asked = [(arn, metric) for arn in queue_arns for metric in METRICS]
-    found: dict[str, dict[str, int]] = {arn: {} for arn, _ in asked}
-    for start in range(0, len(asked), _QUERIES_PER_CALL):
-        part = {f"m{n}": each for n, each in enumerate(asked[start : start + _QUERIES_PER_CALL])}
+    """Return the calls to each queue in the week before `now`, by queue ARN.
+
+    GetMetricData is billed: four metrics for each queue. Raises FactsUnavailable.
+    """
+    series = [(queue_arn, metric) for queue_arn in queue_arns for metric in METRICS]
+    weeks: dict[str, dict[str, int]] = {queue_arn: {} for queue_arn, _ in series}
+    for start in range(0, len(series), _QUERIES_PER_CALL):
+        batch = dict(_number_queries(series[start : start + _QUERIES_PER_CALL]))
         queries = [
-            build_query(key, queue_dimension(arn), metric, "Sum", _DAY_SECONDS)
-            for key, (arn, metric) in part.items()
+            build_query(query_id, queue_dimension(queue_arn), metric, "Sum", _DAY_SECONDS)
+            for query_id, (queue_arn, metric) in batch.items()
         ]
-        for key, points in read_series(clients, queries, now - WEEK, now, of="queues").items():
+        answers = read_series(clients, queries, now - WEEK, now, of="queues")
+        for query_id, points in answers.items():
             if points:
-                arn, metric = part[key]
-                found[arn][metric] = round(sum(value for _, value in points))
-    return {arn: Calls(arn, week) for arn, week in found.items()}
+                queue_arn, metric = batch[query_id]
+                weeks[queue_arn][metric] = round(sum(value for _, value in points))
+    return {queue_arn: Calls(queue_arn, week) for queue_arn, week in weeks.items()}
+
+
+def _number_queries(series: Iterable[tuple[str, str]]) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yield an id for CloudWatch with each pair of queue ARN and metric."""
+    for number, arn_and_metric in enumerate(series):
+        yield f"m{number}", arn_and_metric
 
 
 class TrailChoice(Struct, frozen=True):
-    """A value of `trail.eventNames`, in words."""
+    """A choice of the calls that a trail logs: one value of the setting `trail.eventNames`."""
 
+    # The choice in words, such as `all but receives`.
     name: str
     event_names: frozenset[str]
 
     @property
     def setting(self) -> list[str]:
-        """As `trail.eventNames` has it: none named is every one."""
+        """Value of `trail.eventNames`. An empty list means every call."""
         return [] if self.event_names == EVERY_CALL else sorted(self.event_names)
 
     @property
-    def uncounted(self) -> list[str]:
-        """Calls that it logs and of which SQS counts nothing."""
+    def uncounted_calls(self) -> list[str]:
+        """Calls that the trail logs and that no metric of SQS counts."""
         return sorted(self.event_names - COUNTED)
 
     def dollars(self, calls: Iterable[Calls]) -> float:
-        """A month, of the queues that were counted."""
-        return sum(each.dollars_a_month(self.event_names) or 0 for each in calls)
+        """Return the dollars a month for all queues that were counted."""
+        return sum(queue_calls.dollars_a_month(self.event_names) or 0 for queue_calls in calls)
 
 
 ALL_CALLS = TrailChoice("every call", EVERY_CALL)
@@ -124,7 +148,7 @@ CHOICES = (ALL_CALLS, NO_RECEIVES, VISIBILITY, SENDS)
 
 
 class VisibleSymptoms(Struct, frozen=True):
-    """What is seen of the symptoms that calls show, on these queues; each by its names."""
+    """Names of the symptoms that failed calls show, by how much of them a trail would show."""
 
     wholly: list[str] = field(default_factory=list)
     in_part: list[str] = field(default_factory=list)
@@ -132,7 +156,10 @@ class VisibleSymptoms(Struct, frozen=True):
 
 
 def sort_symptoms_by_visibility(choice: TrailChoice, queue_arns: Sequence[str]) -> VisibleSymptoms:
-    """A symptom counts as the worst of what is seen of it on any of the queues."""
+    """Sort the symptoms by how much a trail with this choice would show of them on these queues.
+
+    A symptom that the trail shows less well on one of the queues counts as it is on that queue.
+    """
     selector: Selector = {
         "FieldSelectors": [
             {"Field": "eventCategory", "Equals": ["Data"]},
@@ -140,9 +167,13 @@ def sort_symptoms_by_visibility(choice: TrailChoice, queue_arns: Sequence[str]) 
             {"Field": "eventName", "Equals": sorted(choice.event_names)},
         ]
     }
-    shown = VisibleSymptoms()
-    for each in list_symptom_visibility([Trail(choice.name, (selector,))], queue_arns):
-        if each.visible or each.partly or each.blind:
-            worst = shown.in_part if each.partly else shown.wholly
-            (shown.blind if each.blind else worst).append(each.symptom)
-    return shown
+    symptoms = VisibleSymptoms()
+    trail = Trail(choice.name, (selector,))
+    for visibility in list_symptom_visibility([trail], queue_arns):
+        if visibility.blind:
+            symptoms.blind.append(visibility.symptom)
+        elif visibility.partly:
+            symptoms.in_part.append(visibility.symptom)
+        elif visibility.visible:
+            symptoms.wholly.append(visibility.symptom)
+    return symptoms

@@ -1,4 +1,7 @@
-"""What was asked of the account: the stack, its trails, its queues; what may not be is said."""
+"""Data for `mendq cost`, read from the account: the stack and the calls to its queues.
+
+A read that AWS refuses is reported and does not stop the others.
+"""
 
 from __future__ import annotations
 
@@ -25,64 +28,73 @@ if TYPE_CHECKING:
 
 
 class CostReport(Struct):
-    """Filled by `look`, one kind after the other, each only as far as AWS lets it."""
+    """Costs of the stack and of its queues' calls. `read` fills it as far as AWS allows."""
 
     account: Account
     now: datetime
     most_queues: int
+    # True if all queues of the region are counted, managed or not. Then no stack is needed.
     every_queue: bool
+    # Lines of the bill. Empty if the stack could not be priced.
     stack: list[CostLine] = field(default_factory=list)
+    # Resource types that cost nothing, each with the reason.
     free: dict[str, str] = field(default_factory=dict)
     not_priced: list[str] = field(default_factory=list)
     queue_arns: list[str] = field(default_factory=list)
-    are_more: bool = False
+    # True if there are more queues than `most_queues`.
+    has_more_queues: bool = False
+    # Calls by queue ARN.
     calls: dict[str, Calls] = field(default_factory=dict)
     not_looked_at: list[Check] = field(default_factory=list)
 
-    def look(self) -> None:
-        """Raise CommandError where there is no stack whose queues could be counted."""
+    def read(self) -> None:
+        """Read everything. Raises CommandError if managed queues are asked for without a stack."""
         if not self.every_queue:
             self.account.output("CaseTable")
-        checks = list(run_checks("the stack", self._stack))
-        checks += run_checks("the queues", self._queues)
-        checks += run_checks("the calls of the queues", self._calls)
-        self.not_looked_at += [each for each in checks if each.status is Status.UNKNOWN]
+        checks = list(run_checks("the stack", self._price_stack))
+        checks += run_checks("the queues", self._list_queues)
+        checks += run_checks("the calls of the queues", self._count_calls)
+        self.not_looked_at += [check for check in checks if check.status is Status.UNKNOWN]
 
     @property
     def stack_dollars(self) -> float | None:
-        return sum(each.dollars for each in self.stack) if self.stack else None
+        """Dollars a month of the whole stack. None if it could not be priced."""
+        return sum(cost.dollars for cost in self.stack) if self.stack else None
 
     @property
     def asking_dollars(self) -> float:
-        """What counting the calls costs each time."""
+        """Dollars that one run of `mendq cost` spends on counting the calls."""
         return METRIC_ASKED.of(len(self.queue_arns) * len(METRICS))
 
-    def _stack(self) -> Iterator[Check]:
+    def _price_stack(self) -> Iterator[Check]:
+        """Price the deployed template. Yield a check if that is not possible."""
         client: CloudFormationClient = self.account.session.client("cloudformation")
         template: Any = client.get_template(StackName=self.account.stack)["TemplateBody"]
         try:
             stack = BilledStack(template)
-            self.stack, self.free = bill.list_costs(stack), bill.list_free_types(stack)
+            self.stack = bill.list_costs(stack)
+            self.free = bill.list_free_types(stack)
             self.not_priced = bill.list_unpriced_types(stack)
         except (NotPriced, LookupError, TypeError) as error:
             yield Check("the stack", Status.UNKNOWN, f"its template cannot be priced: {error}")
 
-    def _queues(self) -> None:
+    def _list_queues(self) -> None:
+        """Set the ARNs of the queues to count, at most `most_queues`."""
         if self.every_queue:
-            listed = self._every_queue()
+            queue_arns = self._list_every_queue()
         else:
-            listed = (each.queue_arn for each in managed_queues(self.account))
-        found = list(islice(listed, self.most_queues + 1))
-        self.are_more = len(found) > self.most_queues
-        self.queue_arns = found[: self.most_queues]
+            queue_arns = (queue.queue_arn for queue in managed_queues(self.account))
+        first_arns = list(islice(queue_arns, self.most_queues + 1))
+        self.has_more_queues = len(first_arns) > self.most_queues
+        self.queue_arns = first_arns[: self.most_queues]
 
-    def _every_queue(self) -> Iterator[str]:
-        """All but Mendq's own, whose calls are left out of its trail."""
+    def _list_every_queue(self) -> Iterator[str]:
+        """Yield the ARNs of all queues of the region except Mendq's own: its trail omits those."""
         account = self.account
         for name in list_queue_names(account.clients):
             arn = arn_of_name(name, account.region, account.account_id)
             if arn and name != PROBE_QUEUE and not name.startswith(f"{account.stack}-"):
                 yield arn
 
-    def _calls(self) -> None:
+    def _count_calls(self) -> None:
         self.calls = count_calls(self.account.clients, self.queue_arns, self.now)

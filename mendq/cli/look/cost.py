@@ -35,7 +35,7 @@ def cost(
     """
     found = CostReport(call.account, datetime.now(UTC), most, every)
     with call.out.show_waiting("asking the account"):
-        found.look()
+        found.read()
     call.out.print_json(_document(found))
     if not call.as_json:
         show_costs(call.out, found)
@@ -60,13 +60,13 @@ def _document(found: CostReport) -> dict[str, Any]:
                 "name": each.name,
                 "event_names": each.setting,
                 "dollars_per_month": round(each.dollars(calls), 2) if calls else None,
-                "uncounted": each.uncounted,
+                "uncounted": each.uncounted_calls,
                 "symptoms": asdict(sort_symptoms_by_visibility(each, found.queue_arns)),
             }
             for each in CHOICES
         ],
         "queues": [each.document() for each in calls],
-        "are_more_queues": found.are_more,
+        "are_more_queues": found.has_more_queues,
         "not_looked_at": [each.document() for each in found.not_looked_at],
         "asking_cost_dollars": round(found.asking_dollars, 5),
     }

@@ -54,8 +54,8 @@ def test_each_choice_pays_for_its_calls_and_is_a_setting(
 
 def test_what_was_not_counted_is_not_known() -> None:
     assert Calls(ARN).dollars_a_month(DATA_EVENT_NAMES) is None
-    assert {"ChangeMessageVisibility", "GetQueueAttributes"} <= set(NO_RECEIVES.uncounted)
-    assert SENDS.uncounted == []
+    assert {"ChangeMessageVisibility", "GetQueueAttributes"} <= set(NO_RECEIVES.uncounted_calls)
+    assert SENDS.uncounted_calls == []
 
 
 def test_every_symptom_that_calls_show_stands_somewhere_as_the_worst_of_all_queues() -> None:
