@@ -1,6 +1,7 @@
-"""`mendq approve | decline | close CASE`: a person's word on a case.
+"""`mendq approve | decline | close CASE`: send a person's decision on a case to the approve Lambda.
 
-The approve Lambda decides again from what the queue says now; this command only carries the word.
+The Lambda reads the queue again and decides if the change is still right. The command itself
+changes nothing.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ _QUESTION = {
     "decline": "Decline this change?",
     "close": "Close this case?",
 }
-# What the word was meant to lead to, or led to when it was said before; anything else was not done.
-# Approved is done as well: the word is recorded, and the change comes by itself.
-_MEANT = {word: frozenset({move.into}) for word, move in DECISIONS.items()}
-_MEANT["approve"] |= {*HAS_WRITTEN} - {State.INEFFECTIVE, State.ESCALATED}
-# Where the owner of the write was not heard: follow_up calls it again.
-_OWNER_NOT_HEARD = "owner_unavailable"
+# States of the case that mean success, by decision. They are the states that follow the decision,
+# now or when it was given earlier. APPROVED is success too: the change follows automatically.
+_SUCCESS_STATES = {decision: frozenset({move.into}) for decision, move in DECISIONS.items()}
+_SUCCESS_STATES["approve"] |= {*HAS_WRITTEN} - {State.INEFFECTIVE, State.ESCALATED}
+# Printed as `waits` if the Lambda that writes did not answer. follow_up invokes it again.
+_NO_ANSWER_FROM_OWNER = "owner_unavailable"
 _NO_STATE = "that is no state that this version knows: use the mendq that is deployed"
 _NOT_DONE = "that is not what was asked for: nothing was changed by this command"
 
@@ -36,8 +37,8 @@ _NOT_DONE = "that is not what was asked for: nothing was changed by this command
 def approve(call: Invocation, case_id: CaseId, yes: Yes = False) -> Exit:
     """Make a proposed change, if it is still the right one.
 
-    Exits with 0 once the approval is recorded: where the change has to wait, such as for a thaw,
-    the state is `approved` and `waits` says for what. Said again it tells what became of it.
+    Exits with 0 once the approval is recorded. If the change must wait, such as for a thaw, the
+    state is `approved` and `waits` says for what. Run it again to see the outcome.
 
     Examples:
       mendq approve orders             # shows the change and asks
@@ -48,7 +49,7 @@ def approve(call: Invocation, case_id: CaseId, yes: Yes = False) -> Exit:
 
 @command(1, Kind.STEERING, SHOWN | {INVOKE})
 def decline(call: Invocation, case_id: CaseId, yes: Yes = False) -> Exit:
-    """Turn a proposed or approved change down.
+    """Decline a proposed or approved change.
 
     Examples:
       mendq decline orders
@@ -69,24 +70,26 @@ def close(call: Invocation, case_id: CaseId, yes: Yes = False) -> Exit:
 
 
 def _decide(call: Invocation, decision: str, case_id: str, *, yes: bool) -> Exit:
+    """Show the case, ask the operator, and send the decision unless it was given earlier."""
     with call.out.show_waiting("reading the case and its queue"):
-        whole = look(call, case_id)
-    require_whole_id(whole.case, case_id, yes=yes)
-    if (answer := find_earlier_answer(decision, whole.transitions)) is not None:
-        return _announced(call, decision, answer)
-    _require_state(decision, whole.case)
-    print_head(call.out, whole)
-    print_plan(call.out, whole)
+        details = look(call, case_id)
+    require_whole_id(details.case, case_id, yes=yes)
+    if (answer := find_earlier_answer(decision, details.transitions)) is not None:
+        return _report_answer(call, decision, answer)
+    _require_state(decision, details.case)
+    print_head(call.out, details)
+    print_plan(call.out, details)
     confirm(_QUESTION[decision], yes=yes)
-    event = {"case_id": whole.case.case_id, "decision": decision, "actor": call.account.identity}
+    event = {"case_id": details.case.case_id, "decision": decision, "actor": call.account.identity}
     with call.out.show_waiting(f"{decision}: the Lambda looks at the queue again"):
         answer = call.account.invoke("ApproveFunction", event)
-    return _announced(call, decision, answer)
+    return _report_answer(call, decision, answer)
 
 
 def _require_state(decision: str, case: Case) -> None:
-    """Raise CommandError before anybody is asked; what is approved may be approved again,
-    and is hurried.
+    """Raise CommandError if the case's state does not allow the decision.
+
+    An approved case may be approved again, which makes the change happen sooner.
     """
     states = may_be_said_of(decision, case)
     if case.state in states or (states and decision == "approve" and case.state is State.APPROVED):
@@ -96,25 +99,29 @@ def _require_state(decision: str, case: Case) -> None:
     raise CommandError(line, error_code="wrong_state")
 
 
-def _announced(call: Invocation, decision: str, answer: dict[str, Any]) -> Exit:
+def _report_answer(call: Invocation, decision: str, answer: dict[str, Any]) -> Exit:
+    """Print the Lambda's answer and return the exit code. Raises CommandError if it is an error."""
     if "error" in answer:
         code = Exit.NOT_FOUND if answer["error"] == "not_found" else Exit.FAILED
-        word = str(answer["error"])
-        raise CommandError(f"not done: {answer.get('reason') or word}", code, word)
-    said = answer.get("state")
-    state = next((each for each in State if each == said), None)
+        error_code = str(answer["error"])
+        raise CommandError(f"not done: {answer.get('reason') or error_code}", code, error_code)
+    state_text = answer.get("state")
+    # None if this version does not know the state.
+    state = next((known_state for known_state in State if known_state == state_text), None)
     if state is State.APPROVED:
-        answer = {**answer, "waits": answer.get("code") or _OWNER_NOT_HEARD}
+        answer = {**answer, "waits": answer.get("code") or _NO_ANSWER_FROM_OWNER}
     call.out.print_json(answer)
     call.out.say_heading("Now")
-    call.out.say(f"{answer.get('case_id')} is {said}", STYLES.get(state or State.OBSERVED, ""))
+    call.out.say(
+        f"{answer.get('case_id')} is {state_text}", STYLES.get(state or State.OBSERVED, "")
+    )
     call.out.say(f"because {answer.get('reason', '')}", "dim")
     if "by" in answer:
         call.out.say(f"{decision}d by {answer['by']}", "dim")
     if state is State.APPROVED:
         waits = "recorded; the change waits, is tried again every few minutes, or the case expires"
         call.out.say(waits, "yellow")
-    if state in _MEANT[decision]:
+    if state in _SUCCESS_STATES[decision]:
         return Exit.DONE
     call.out.say(_NOT_DONE if state else _NO_STATE, "red")
     return Exit.FAILED

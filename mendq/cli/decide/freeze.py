@@ -1,4 +1,7 @@
-"""Whether somebody has frozen Mendq: one item in the case store."""
+"""`mendq freeze | thaw`: stop all changes by Mendq, or allow them again.
+
+All freezes are texts in one item of the case store.
+"""
 
 from __future__ import annotations
 
@@ -20,28 +23,35 @@ from mendq.notifications.text import plain
 
 
 def read_freeze_item(account: Account) -> Item:
-    """What freezes changes; empty where nothing does. CommandError where there is no stack."""
+    """Return the item with the freezes, empty if nothing is frozen.
+
+    Raises CommandError if there is no stack.
+    """
     return account.open_store(Table).get(freeze_key())
 
 
 def warn_if_frozen(call: Invocation) -> None:
-    """A freeze holds Mendq, and not people: they are told, and decide."""
+    """Tell the operator if Mendq is frozen. A freeze does not stop what a person does."""
     table = call.account.open_store_if_deployed(Table)
-    for each in read_freezes(table.get(freeze_key())) if table else ():
-        call.out.say(f"changes are {each}. That holds Mendq; this is by your hand", "yellow")
+    if table is None:
+        return
+    for current_freeze in read_freezes(table.get(freeze_key())):
+        line = f"changes are {current_freeze}. That holds Mendq; this is by your hand"
+        call.out.say(line, "yellow")
 
 
 class _Freezes(Table, frozen=True):
-    """What ends freezes, which no Lambda may: a person's word."""
+    """Table access that ends freezes. Only this command has it: no Lambda may end a freeze."""
 
     def end(self, shown: Item) -> bool:
-        """Delete those that were shown; False where others hold by now."""
+        """Delete all freezes if they are still those in `shown`, else change nothing: False."""
         values = {"shown": shown[FREEZES]} if FREEZES in shown else {}
         unchanged = f"{FREEZES} = :shown" if values else f"attribute_not_exists({FREEZES})"
         request = expression_parameters(values, ConditionExpression=unchanged)
         return self._write_if(self.client.delete_item, Key=freeze_key(), **request) is not None
 
 
+# Longest reason of a freeze, in characters.
 MOST_REASON = 500
 
 
@@ -51,7 +61,7 @@ def freeze(
     reason: Annotated[str, typer.Argument(help="Shown with every refusal.")] = NO_REASON,
     yes: Yes = False,
 ) -> None:
-    """Stop every change; rolling back stays possible.
+    """Stop every change by Mendq. Rolling back stays possible.
 
     Examples:
       mendq freeze "the sale begins at noon"
@@ -59,35 +69,38 @@ def freeze(
     """
     table = call.account.open_store(Table)
     reason = plain(reason, MOST_REASON) or NO_REASON
-    by, at = call.account.identity, to_text(datetime.now(UTC))
+    by = call.account.identity
+    at = to_text(datetime.now(UTC))
     call.out.say(f"every change by Mendq in {call.account.account_id} {call.account.region} stops")
     confirm(f"Freeze ({reason})?", yes=yes)
-    holds = (
+    freezes = (
         table.change_and_read(freeze_key(), f"ADD {FREEZES} :one", one=[f"{at} {by} {reason}"])
         or {}
     )
     call.out.print_json({"frozen": True, "reason": reason, "by": by, "at": at})
-    for each in read_freezes(holds):
-        call.out.say(str(each))
+    for current_freeze in read_freezes(freezes):
+        call.out.say(str(current_freeze))
     call.out.say("`mendq thaw` ends it", "cyan")
 
 
 @command(3, Kind.STEERING, CASE_STORE | {"dynamodb:DeleteItem"})
 def thaw(call: Invocation, yes: Yes = False) -> None:
-    """End every freeze; change calendars still hold.
+    """End every freeze. Change calendars still apply.
 
     Examples:
       mendq thaw
       mendq thaw --yes
     """
     item = read_freeze_item(call.account)
-    for each in read_freezes(item):
-        call.out.say(str(each))
+    for current_freeze in read_freezes(item):
+        call.out.say(str(current_freeze))
     if item:
         confirm("Thaw: let Mendq change queues again?", yes=yes)
         if not call.account.open_store(_Freezes).end(item):
             raise CommandError(
                 "somebody has just frozen or thawed it: nothing was done; look again"
             )
-    call.out.print_json({"frozen": False, "was": [asdict(each) for each in read_freezes(item)]})
+    call.out.print_json(
+        {"frozen": False, "was": [asdict(ended_freeze) for ended_freeze in read_freezes(item)]}
+    )
     call.out.say("thawed" if item else "it was not frozen", "green" if item else "")

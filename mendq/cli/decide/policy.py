@@ -1,6 +1,7 @@
-"""`mendq policy`: say that a queue's policy is good, so that Mendq may propose to put it back.
+"""`mendq policy`: pin a queue's policy as good, so that Mendq may propose to restore it.
 
-What is pinned is the text that was shown, byte for byte, and of the queue as it then was.
+A pin holds the text that the command showed, byte for byte, and belongs to the queue as it was at
+that moment: its creation and its last change.
 """
 
 from __future__ import annotations
@@ -33,16 +34,18 @@ from mendq.model.policy import (
 )
 from mendq.notifications.configuration import differences
 
-# What was just written may not be what is read yet:
+# SQS may return an old value for up to 60 seconds after a change:
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
-SETTLES = timedelta(seconds=60)
+SETTLING_TIME = timedelta(seconds=60)
 _REMEDY = "`mendq policy unpin QUEUE` takes it away; then `mendq policy pin QUEUE` makes one"
-P = TypeVar("P", Pin, Pin | None)
-_SOURCE = typer.Option(help="A source of this DLQ: ask again before the DLQ is changed for it.")
+PinOrNone = TypeVar("PinOrNone", Pin, Pin | None)
+_SOURCE = typer.Option(
+    help="A source of this DLQ. Mendq asks again before it changes the DLQ for it."
+)
 
 policy = group("policy", "Pin a queue's policy as known good; see what was approved.")
 _ROLE = typer.Option(
-    metavar="ROLE_ARN", help="A role that deploys: a change of its may be undone. Repeat."
+    metavar="ROLE_ARN", help="A deploying role whose changes may be undone. Repeatable."
 )
 
 
@@ -53,30 +56,32 @@ def pin(
     automation: Annotated[list[str] | None, _ROLE] = None,
     yes: Yes = False,
 ) -> None:
-    """Pin the policy that stands there now, for 30 days.
+    """Pin the queue's current policy for 30 days.
 
     Examples:
       mendq policy pin orders
       mendq policy pin orders --automation arn:aws:iam::111122223333:role/ci
     """
     roles = tuple(dict.fromkeys(automation or ()))
-    if strange := [each for each in roles if not is_role(each)]:
-        raise CommandError(f"{strange[0][:200]!r} is not the ARN of an IAM role", Exit.USAGE)
-    queue_arn, pins = resolve_queue_arn(call.account, queue), call.account.open_store(Pins)
-    before = _readable(pins.look(queue_arn))
+    for role in roles:
+        if not is_role(role):
+            raise CommandError(f"{role[:200]!r} is not the ARN of an IAM role", Exit.USAGE)
+    queue_arn = resolve_queue_arn(call.account, queue)
+    pins = call.account.open_store(Pins)
+    before = _require_readable(pins.look(queue_arn))
     facts = require_queue(call.account, queue_arn)
-    made = _pin_of(facts, pins.last_generation(queue_arn) + 1, call.account.identity, roles)
-    _print_policy(call, made)
+    new_pin = _make_pin(facts, pins.last_generation(queue_arn) + 1, call.account.identity, roles)
+    _print_policy(call, new_pin)
     if before is not None:
         heading = f"Different from generation {before.generation}"
-        _print_differences(call, heading, _differences(before.policy, made.policy))
-    confirm(f"Pin this policy until {made.expires_at:%Y-%m-%d}?", yes=yes)
+        _print_differences(call, heading, _differences(before.policy, new_pin.policy))
+    confirm(f"Pin this policy until {new_pin.expires_at:%Y-%m-%d}?", yes=yes)
     if _identity(require_queue(call.account, queue_arn)) != _identity(facts):
         raise CommandError("the queue was changed while you looked: nothing was pinned; look again")
-    if not pins.put(made):
+    if not pins.put(new_pin):
         raise CommandError("somebody else has just pinned it: nothing was pinned; look again")
-    call.out.print_json(made.document())
-    call.out.say(f"pinned as generation {made.generation}", "green")
+    call.out.print_json(new_pin.document())
+    call.out.say(f"pinned as generation {new_pin.generation}", "green")
 
 
 @command(2, Kind.STEERING, CASE_STORE | {"dynamodb:PutItem", "dynamodb:UpdateItem"}, policy)
@@ -86,13 +91,14 @@ def unpin(
     source: Annotated[str | None, _SOURCE] = None,
     yes: Yes = False,
 ) -> None:
-    """Take the pin away, or what was approved for a source.
+    """Remove the pin, or the approval for one source of a DLQ.
 
     Examples:
       mendq policy unpin orders
       mendq policy unpin orders-dlq --source orders
     """
-    pins, queue_arn = call.account.open_store(Pins), resolve_queue_arn(call.account, queue)
+    pins = call.account.open_store(Pins)
+    queue_arn = resolve_queue_arn(call.account, queue)
     # An empty --source names no queue. It must not mean the whole pin.
     if source is not None:
         source_arn = resolve_queue_arn(call.account, source)
@@ -104,16 +110,18 @@ def unpin(
         call.out.print_json({"removed": source_arn})
         call.out.say("taken away: Mendq asks again", "cyan")
         return
-    found = _found(pins, queue_arn)
-    if isinstance(found, UnreadablePin):
-        # Nobody can say what was pinned.
-        call.out.say(_not_readable(found), "yellow")
-        what, removed = "it", {"queue_arn": found.queue_arn, "doubt": found.why}
+    pin = _require_pin(pins, queue_arn)
+    if isinstance(pin, UnreadablePin):
+        # The pinned policy cannot be shown.
+        call.out.say(_unreadable_sentence(pin), "yellow")
+        name = "it"
+        removed = {"queue_arn": pin.queue_arn, "doubt": pin.why}
     else:
-        _print_policy(call, found)
-        what, removed = f"the pin of generation {found.generation}", found.document()
-    confirm(f"Take {what} away?", yes=yes)
-    if not pins.remove(found):
+        _print_policy(call, pin)
+        name = f"the pin of generation {pin.generation}"
+        removed = pin.document()
+    confirm(f"Take {name} away?", yes=yes)
+    if not pins.remove(pin):
         raise CommandError("somebody else has just changed it: nothing was taken away")
     call.out.print_json({"removed": removed})
     call.out.say("taken away: Mendq never writes this queue's policy", "cyan")
@@ -121,55 +129,76 @@ def unpin(
 
 @command(2, Kind.LOOKING, CASE_STORE | QUEUE | {"cloudtrail:LookupEvents"}, policy)
 def show(call: Invocation, queue: QueueName) -> None:
-    """What is pinned, what differs now, and which sources are approved.
+    """Show the pinned policy, its differences from now, and the approved sources.
 
     Examples:
       mendq policy show orders
       mendq policy show orders --json
     """
-    pins, queue_arn = call.account.open_store(Pins), resolve_queue_arn(call.account, queue)
-    approved = sorted(pins.approved_sources(queue_arn))
-    for each in approved:
-        call.out.say(f"its retention may be raised for {each}: a person approved that once")
-    if approved and pins.look(queue_arn) is None:
-        call.out.print_json({"approved_sources": approved})
+    pins = call.account.open_store(Pins)
+    queue_arn = resolve_queue_arn(call.account, queue)
+    approved_sources = sorted(pins.approved_sources(queue_arn))
+    for source_arn in approved_sources:
+        line = f"its retention may be raised for {source_arn}: a person approved that once"
+        call.out.say(line)
+    if approved_sources and pins.look(queue_arn) is None:
+        call.out.print_json({"approved_sources": approved_sources})
         return
-    found = _readable(_found(pins, queue_arn))
-    facts = require_queue(call.account, found.queue_arn)
+    pin = _require_readable(_require_pin(pins, queue_arn))
+    facts = require_queue(call.account, pin.queue_arn)
     with call.out.show_waiting("asking CloudTrail who changed it since"):
-        pinned = look_at(found, call.account.clients, facts, datetime.now(UTC))
-    now = facts.attributes.get("Policy", "")
-    stands, differences = now == found.policy, _differences(found.policy, now)
-    changed = pinned.changed.who if pinned.changed else None
-    said = {"stands": stands, "good": pinned.is_good, "doubt": pinned.doubt}
-    said |= {"passes": pinned.passes, "different": list(differences), "overwritten_by": changed}
-    call.out.print_json({**found.document(), **said, "approved_sources": approved})
-    _print_policy(call, found)
-    _print_differences(call, "Different now", differences)
+        pinned = look_at(pin, call.account.clients, facts, datetime.now(UTC))
+    current_policy = facts.attributes.get("Policy", "")
+    is_in_place = current_policy == pin.policy
+    different = _differences(pin.policy, current_policy)
+    changed_by = pinned.changed.who if pinned.changed else None
+    call.out.print_json(
+        {
+            **pin.document(),
+            "stands": is_in_place,
+            "good": pinned.is_good,
+            "doubt": pinned.doubt,
+            "passes": pinned.passes,
+            "different": list(different),
+            "overwritten_by": changed_by,
+            "approved_sources": approved_sources,
+        }
+    )
+    _print_policy(call, pin)
+    _print_differences(call, "Different now", different)
     call.out.say_heading("Good")
-    if pinned.is_good:
-        call.out.say("it stands there" if stands else f"yes; {changed} overwrote it", "green")
-    else:
+    if not pinned.is_good:
         call.out.say(f"no: {pinned.doubt}", "yellow")
-        call.out.say(_advice(pinned, facts, stands=stands), "dim")
+        call.out.say(_advice(pinned, facts, is_in_place=is_in_place), "dim")
+    elif is_in_place:
+        call.out.say("it stands there", "green")
+    else:
+        call.out.say(f"yes; {changed_by} overwrote it", "green")
 
 
-def _found(pins: Pins, queue_arn: str) -> Pin | UnreadablePin:
-    found = pins.look(queue_arn)
-    if found is None:
+def _require_pin(pins: Pins, queue_arn: str) -> Pin | UnreadablePin:
+    """Return the queue's pin. Raises CommandError if it has none."""
+    pin = pins.look(queue_arn)
+    if pin is None:
         raise CommandError(
             f"{queue_arn} has no pin: `mendq policy pin QUEUE` makes one", Exit.NOT_FOUND
         )
-    return found
+    return pin
 
 
-def _pin_of(facts: Facts, generation: int, by: str, automation: tuple[str, ...]) -> Pin:
-    now, policy = datetime.now(UTC), facts.attributes.get("Policy", "")
+def _make_pin(facts: Facts, generation: int, by: str, automation: tuple[str, ...]) -> Pin:
+    """Return a pin of the queue's current policy.
+
+    Raises CommandError if the queue has no policy, or if it was changed less than a minute ago, so
+    that SQS may not return the newest policy yet.
+    """
+    now = datetime.now(UTC)
+    policy = facts.attributes.get("Policy", "")
     if not policy:
         raise CommandError(f"{facts.queue_arn} has no policy: there is nothing to pin")
     if facts.created_at is None or facts.modified_at is None:
         raise CommandError("SQS does not say when the queue was created and changed: not pinned")
-    if now - facts.modified_at < SETTLES:
+    if now - facts.modified_at < SETTLING_TIME:
         reason = "the queue was changed just now, and SQS may take a minute to tell"
         raise CommandError(f"{reason}: pin it after that")
     return Pin(
@@ -185,14 +214,17 @@ def _pin_of(facts: Facts, generation: int, by: str, automation: tuple[str, ...])
     )
 
 
-def _advice(pinned: CheckedPin, facts: Facts, *, stands: bool) -> str:
-    """What to do about a pin in doubt; the difference was shown before."""
+def _advice(pinned: CheckedPin, facts: Facts, *, is_in_place: bool) -> str:
+    """Return what to do about a pin that is in doubt. The differences are printed above it.
+
+    `is_in_place` is True if the pinned policy is the queue's current one.
+    """
     if pinned.passes and facts.modified_at is not None:
         announced = facts.modified_at + CLOUDTRAIL_TELLS_WITHIN
         ask_again = f"Ask again after {announced:%H:%M} UTC, and pin nothing before"
         late = "wait: CloudTrail tells late who changed a queue"
         return f"{late}. {ask_again}; until then Mendq puts nothing back"
-    if stands:
+    if is_in_place:
         return "Mendq does not put it back while that is so; `mendq policy pin` pins it anew"
     if not facts.attributes.get("Policy"):
         return "Mendq does not put it back: the queue has no policy now, and there is none to pin"
@@ -200,25 +232,28 @@ def _advice(pinned: CheckedPin, facts: Facts, *, stands: bool) -> str:
     return f"Mendq does not put it back. {meant}; if nobody did, put the policy above back yourself"
 
 
-def _not_readable(found: UnreadablePin) -> str:
-    return f"the pin of {found.queue_arn} cannot be read, so Mendq puts nothing back: {found.why}"
+def _unreadable_sentence(pin: UnreadablePin) -> str:
+    return f"the pin of {pin.queue_arn} cannot be read, so Mendq puts nothing back: {pin.why}"
 
 
-def _readable(found: P | UnreadablePin) -> P:
-    if isinstance(found, UnreadablePin):
-        raise CommandError(f"{_not_readable(found)}. {_REMEDY}")
-    return found
+def _require_readable(pin: PinOrNone | UnreadablePin) -> PinOrNone:
+    """Return the pin, or None if there is none. Raises CommandError if it cannot be read."""
+    if isinstance(pin, UnreadablePin):
+        raise CommandError(f"{_unreadable_sentence(pin)}. {_REMEDY}")
+    return pin
 
 
 def _identity(facts: Facts) -> tuple[Any, ...]:
+    """Return what must stay equal while the operator looks: the queue, its changes, its policy."""
     return facts.created_at, facts.modified_at, facts.attributes.get("Policy")
 
 
 def _differences(before: str, after: str) -> Sequence[str]:
+    """Return the differences between two policies as lines. Empty if the texts are equal."""
     if before == after:
         return ()
-    found = differences({"Policy": before}, {"Policy": after})
-    return found or ("the spelling alone; it means the same",)
+    lines = differences({"Policy": before}, {"Policy": after})
+    return lines or ("the spelling alone; it means the same",)
 
 
 def _print_differences(call: Invocation, heading: str, lines: Sequence[str]) -> None:
@@ -227,23 +262,27 @@ def _print_differences(call: Invocation, heading: str, lines: Sequence[str]) -> 
         call.out.say(line)
 
 
-def _print_policy(call: Invocation, shown: Pin) -> None:
-    call.out.say_heading(f"Policy of {shown.queue_arn}")
-    for line in _policy_lines(shown.policy):
+def _print_policy(call: Invocation, pin: Pin) -> None:
+    call.out.say_heading(f"Policy of {pin.queue_arn}")
+    for line in _policy_lines(pin.policy):
         call.out.show(Text(line))
-    if is_open_to_everybody(shown.policy):
+    if is_open_to_everybody(pin.policy):
         why = "it may let everybody in, or cannot be read"
         call.out.say(f"{why}: Mendq would never put it back", "bold yellow")
     call.out.say_heading("Pin")
-    call.out.say(f"sha256 {shown.digest}, generation {shown.generation}")
-    call.out.say(f"pinned {shown.pinned_at:%Y-%m-%d %H:%M} UTC by {shown.pinned_by}")
-    call.out.say(f"holds {HOLDS.days} days, until {shown.expires_at:%Y-%m-%d %H:%M} UTC")
-    for role in shown.automation:
+    call.out.say(f"sha256 {pin.digest}, generation {pin.generation}")
+    call.out.say(f"pinned {pin.pinned_at:%Y-%m-%d %H:%M} UTC by {pin.pinned_by}")
+    call.out.say(f"holds {HOLDS.days} days, until {pin.expires_at:%Y-%m-%d %H:%M} UTC")
+    for role in pin.automation:
         call.out.say(f"a change by {role} may be undone")
 
 
 def _policy_lines(policy: str) -> list[str]:
-    """All of it, every character visible; as it stands where a reader might leave something out."""
+    """Return the whole policy as indented JSON, with every character visible.
+
+    A text that Mendq cannot read as a policy is returned as one JSON string, so that nothing of it
+    is left out.
+    """
     if statements_of(policy) is None:
         return [json.dumps(policy)]
     return json.dumps(json.loads(policy), indent=2).splitlines()

@@ -1,4 +1,4 @@
-"""The queue that somebody names, and the queues that Mendq manages, by tag or by name."""
+"""Queues of the account: one that the operator names, and those that Mendq manages."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ from mendq.model.queue import arn_of, arn_of_name, arn_of_url, parts_of
 
 
 def queue_argument(whose: str = "Its") -> Any:
-    """How a command takes the name of a queue."""
+    """Return the argument QUEUE of a command. `whose` begins its help: `The DLQ or its source:`."""
     return typer.Argument(metavar="QUEUE", help=f"{whose} name, URL or ARN.")
 
 
 QueueName = Annotated[str, queue_argument()]
 
 
-def resolve_queue_arn(account: Account, named: str) -> str:
-    """The ARN of a queue by its name, URL or ARN.
+def resolve_queue_arn(account: Account, queue: str) -> str:
+    """Return the ARN of a queue that is given by name, URL or ARN. The queue need not exist.
 
-    Raises CommandError where that is none of this account.
+    Raises CommandError if the text is none of these, or if it names another account or region.
     """
-    region, account_id = account.region, account.account_id
-    arn = arn_of(named) or arn_of_url(named, region) or arn_of_name(named, region, account_id)
+    region = account.region
+    account_id = account.account_id
+    arn = arn_of(queue) or arn_of_url(queue, region) or arn_of_name(queue, region, account_id)
     if arn is None:
-        line = f"{named[:120]!r} is no queue's name, URL or ARN"
+        line = f"{queue[:120]!r} is no queue's name, URL or ARN"
         raise CommandError(line, Exit.USAGE)
     if parts_of(arn)[1:3] != (region, account_id):
         line = f"{arn} is not in {account_id} {region}: give its --profile and --region"
@@ -39,18 +40,18 @@ def resolve_queue_arn(account: Account, named: str) -> str:
 
 
 def find_queue(account: Account, arn: str) -> Facts | None:
-    """Without its tags; None where there is none."""
+    """Return the facts about a queue, without its tags. None if there is no such queue."""
     attributes = aws.attributes_if_there(account.clients, arn)
     return Facts(arn, attributes, {}) if attributes else None
 
 
 def require_queue(account: Account, arn: str) -> Facts:
-    """The same; CommandError where there is none."""
-    if found := find_queue(account, arn):
-        return found
+    """Return the facts about a queue, without its tags. Raises CommandError if there is none."""
+    if facts := find_queue(account, arn):
+        return facts
     raise CommandError(f"there is no queue {arn}", Exit.NOT_FOUND)
 
 
 def managed_queues(account: Account) -> tuple[ManagedQueue, ...]:
-    """In order of their names; raises FactsUnavailable."""
+    """Return the queues that Mendq manages, sorted by name. Raises FactsUnavailable."""
     return aws.list_managed_queues(account.clients, account.account_id, account.settings.consent)

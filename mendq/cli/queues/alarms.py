@@ -1,6 +1,6 @@
-"""`mendq alarms QUEUE`: the alarms that a queue lacks, sized by its own last two weeks.
+"""`mendq alarms QUEUE`: print the alarms that a queue lacks, sized by its last two weeks.
 
-Printed and never made: an alarm belongs into the template of whoever owns the queue.
+The command does not make the alarms: they belong into the template of the queue's owner.
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Anomaly_Detection.html
 """
 
@@ -48,36 +48,42 @@ from mendq.model.facts import Facts, QueueFacts
 from mendq.model.metrics import Points
 from mendq.notifications.text import format_count
 
-# So often an alarm may have rung in the two weeks that it is sized by: once a week.
+# An alarm may have rung at most this often in the two weeks that it is sized by: once a week.
 MOST_RINGS = 2
-# Periods in a row and standard deviations: the first pair that would have rung no oftener. What
-# needs a wider band has no pattern that a band could follow.
-PERIODS, WIDTHS = (3, 6, 12), (2, 3, 4, 5, 6)
-# So many standard deviations above the largest value, where a band is no use.
+# Numbers of periods in a row and of standard deviations to try, from the narrowest band on. The
+# first pair that rings rarely enough is taken. If none does, the metric follows no daily pattern.
+PERIODS = (3, 6, 12)
+WIDTHS = (2, 3, 4, 5, 6)
+# Without a band the threshold is the largest value plus this many standard deviations.
 MARGIN = 2
-# What was reported for less of the two weeks shows no pattern of days.
+# A metric with data for less than this share of the two weeks shows no daily pattern.
 LEAST_SHARE = 0.5
-# What one receive takes at most: fewer in flight are nothing to be told of.
-A_RECEIVE = 10
-# Any message may wait that long, in a burst or behind a consumer that starts.
-A_WAIT_SECONDS = 300
+# One receive returns at most 10 messages, so up to 10 in flight are normal.
+MESSAGES_PER_RECEIVE = 10
+# Any message may wait this long, in a burst or until a consumer has started.
+NORMAL_WAIT_SECONDS = 300
 TOPIC = "TOPIC_ARN"
 _NAMES = {AGE: "oldest-message-age", IN_FLIGHT: "in-flight", DEPTH: "messages"}
+# Properties that Terraform writes as blocks, with the names of the blocks.
 _BLOCKS = {"Metrics": "metric_query", "MetricStat": "metric"}
-_SEEN = {"cloudwatch:DescribeAlarms", "cloudwatch:GetMetricData"}
+_ACTIONS = {"cloudwatch:DescribeAlarms", "cloudwatch:GetMetricData"}
 
 
 class SizedAlarm(Struct, frozen=True):
-    """A band so many standard deviations wide, else a fixed threshold; and why so."""
+    """Limits of an alarm: an anomaly band if `width` is set, else a fixed threshold."""
 
+    # Reason for these limits, in words.
     because: str
+    # Number of periods in a row above the limit before the alarm rings.
     periods: int
+    # Width of the band in standard deviations.
     width: int | None = None
     threshold: int = 0
     period_seconds: int = int(ALARM_PERIOD.total_seconds())
 
     @property
-    def in_words(self) -> str:
+    def sentence(self) -> str:
+        """Sentence for people: when the alarm rings, and why its limits are right."""
         above = f"a band of {self.width} standard deviations" if self.width else self.threshold
         minutes = self.periods * self.period_seconds // 60
         return f"It rings above {above} for {minutes} min: {self.because}."
@@ -87,49 +93,71 @@ FIRST = SizedAlarm("each message there is news, however many are usual", 1, peri
 
 
 def size_alarm(points: Points, least: float) -> SizedAlarm:
-    """By what a metric did in two weeks; up to `least` it tells of no trouble."""
+    """Choose the limits of an alarm by the metric's values of two weeks.
+
+    Values up to `least` never count as trouble.
+    """
     values = [value for _, value in points]
-    highest, share = max(values, default=0), len(points) / (FORTNIGHT / ALARM_PERIOD)
-    for periods, width in product(
-        PERIODS, WIDTHS if highest > least and share >= LEAST_SHARE else ()
-    ):
-        if (rings := _rings(points, periods, width)) <= MOST_RINGS:
-            often = f"{format_count(rings, 'time')} in the last two weeks, by the mean of each hour"
-            return SizedAlarm(f"it would have rung {often}", periods, width)
+    highest = max(values, default=0)
+    share = len(points) / (FORTNIGHT / ALARM_PERIOD)
+    has_pattern = highest > least and share >= LEAST_SHARE
+    if has_pattern:
+        for periods, width in product(PERIODS, WIDTHS):
+            if (rings := _count_rings(points, periods, width)) <= MOST_RINGS:
+                often = (
+                    f"{format_count(rings, 'time')} in the last two weeks, by the mean of each hour"
+                )
+                return SizedAlarm(f"it would have rung {often}", periods, width)
     threshold = round(max(least, highest + MARGIN * pstdev(values or [0])))
     why = f"no band fits what CloudWatch has: {share:.0%} of two weeks, and {highest:,.0f} at most"
     return SizedAlarm(why, PERIODS[0], threshold=threshold)
 
 
-def _rings(points: Points, periods: int, width: float) -> int:
-    """How often so many in a row were so far above the mean of their hour of the day."""
-    by_hour = defaultdict[int, list[float]](list)
+def _count_rings(points: Points, periods: int, width: float) -> int:
+    """Return how often an alarm would have rung with this number of periods and this band.
+
+    The band is `width` standard deviations above the mean of the same hour of the day.
+    """
+    values_by_hour = defaultdict[int, list[float]](list)
     for at, value in points:
-        by_hour[at.hour].append(value)
-    most = {hour: fmean(each) + width * pstdev(each) for hour, each in by_hour.items()}
-    runs = groupby(value > most[at.hour] for at, value in points)
-    return sum(above and len(list(run)) >= periods for above, run in runs)
+        values_by_hour[at.hour].append(value)
+    limits = {
+        hour: fmean(values) + width * pstdev(values) for hour, values in values_by_hour.items()
+    }
+    stretches = groupby(value > limits[at.hour] for at, value in points)
+    return sum(is_above and len(list(stretch)) >= periods for is_above, stretch in stretches)
 
 
 def make_alarm(
     queue_name: str, metric: str, size: SizedAlarm, topic: str, taken: Collection[str] = ()
 ) -> dict[str, Any]:
-    """What PutMetricAlarm takes, and CloudFormation by the same names.
+    """Return the parameters of PutMetricAlarm, which are also CloudFormation's properties.
 
-    PutMetricAlarm overwrites an alarm of its name: one of those `taken` is somebody's.
+    PutMetricAlarm overwrites an alarm of the same name. `taken` are the names of existing alarms,
+    which the new alarm does not get.
     """
-    name = f"sqs-{queue_name}-{_NAMES[metric]}"
-    names = (name, *(f"{name}-{n}" for n in range(2, len(taken) + 3)))
-    dimensions = [{"Name": "QueueName", "Value": queue_name}]
-    of = {"Namespace": "AWS/SQS", "MetricName": metric, "Dimensions": dimensions}
-    rings = {"EvaluationPeriods": size.periods, "TreatMissingData": "notBreaching"}
-    free = next(each for each in names if each not in taken)
-    alarm = {"AlarmName": free, "AlarmActions": [topic], **rings}
+    alarm = {
+        "AlarmName": _choose_name(f"sqs-{queue_name}-{_NAMES[metric]}", taken),
+        "AlarmActions": [topic],
+        "EvaluationPeriods": size.periods,
+        "TreatMissingData": "notBreaching",
+    }
+    series = {
+        "Namespace": "AWS/SQS",
+        "MetricName": metric,
+        "Dimensions": [{"Name": "QueueName", "Value": queue_name}],
+    }
     if size.width is None:
-        fixed = {"Period": size.period_seconds, "Statistic": "Maximum", "Threshold": size.threshold}
-        return {**alarm, "ComparisonOperator": "GreaterThanThreshold", **of, **fixed}
+        return {
+            **alarm,
+            "ComparisonOperator": "GreaterThanThreshold",
+            **series,
+            "Period": size.period_seconds,
+            "Statistic": "Maximum",
+            "Threshold": size.threshold,
+        }
     band = f"ANOMALY_DETECTION_BAND(seen, {size.width})"
-    stat = {"Metric": of, "Period": size.period_seconds, "Stat": "Maximum"}
+    stat = {"Metric": series, "Period": size.period_seconds, "Stat": "Maximum"}
     return {
         **alarm,
         "ComparisonOperator": "GreaterThanUpperThreshold",
@@ -141,8 +169,18 @@ def make_alarm(
     }
 
 
+def _choose_name(name: str, taken: Collection[str]) -> str:
+    """Return `name`, or `name-2`, `name-3` and so on, the first that is not taken."""
+    free_name = name
+    number = 1
+    while free_name in taken:
+        number += 1
+        free_name = f"{name}-{number}"
+    return free_name
+
+
 class Format(StrEnum):
-    """What alarms are written for; JSON is CloudFormation's YAML as well, and a literal of CDK."""
+    """Tool for which the alarms are printed. JSON is valid YAML and a valid literal in the CDK."""
 
     CLI = auto()
     CLOUDFORMATION = auto()
@@ -150,49 +188,53 @@ class Format(StrEnum):
     CDK = auto()
 
 
-def render_lines(alarm: Mapping[str, Any], region: str, written: Format) -> list[str]:
-    """The alarm in that language, from the one document that all of them say."""
-    name, kind = alarm["AlarmName"], "AWS::CloudWatch::Alarm"
-    words = re.findall("[A-Za-z0-9]+", name)
+def render_lines(alarm: Mapping[str, Any], region: str, form: Format) -> list[str]:
+    """Return the lines that declare the alarm for one tool, or the AWS CLI command that makes it.
+
+    `alarm` has the parameters of PutMetricAlarm.
+    """
+    kind = "AWS::CloudWatch::Alarm"
+    words = re.findall("[A-Za-z0-9]+", alarm["AlarmName"])
     logical_id = "".join(map(str.capitalize, words))
-    if written is Format.CLI:
+    if form is Format.CLI:
         given = f"--region {region} --cli-input-json {quote(json.dumps(alarm))}"
         return [f"aws cloudwatch put-metric-alarm {given}"]
-    if written is Format.TERRAFORM:
-        return [f'resource "aws_cloudwatch_metric_alarm" "{"_".join(words)}" {{', *_hcl(alarm), "}"]
-    if written is Format.CDK:
+    if form is Format.TERRAFORM:
+        first = f'resource "aws_cloudwatch_metric_alarm" "{"_".join(words)}" {{'
+        return [first, *_render_hcl(alarm), "}"]
+    if form is Format.CDK:
         resource = json.dumps({"type": kind, "properties": alarm}, indent=2)
         return f'new cdk.CfnResource(this, "{logical_id}", {resource});'.splitlines()
     resource = json.dumps({"Type": kind, "Properties": alarm}, indent=2)
     return f'"{logical_id}": {resource}'.splitlines()
 
 
-def _hcl(document: Mapping[str, Any], indent: str = "  ") -> Iterator[str]:
-    """As the provider's aws_cloudwatch_metric_alarm takes it."""
-    for key, each in document.items():
+def _render_hcl(document: Mapping[str, Any], indent: str = "  ") -> Iterator[str]:
+    """Yield the arguments of Terraform's `aws_cloudwatch_metric_alarm`, line by line."""
+    for key, value in document.items():
         if key == "Metric":
-            yield from _hcl(each, indent)
+            yield from _render_hcl(value, indent)
         elif key == "Dimensions":
-            yield f"{indent}dimensions = {{ QueueName = {json.dumps(each[0]['Value'])} }}"
+            yield f"{indent}dimensions = {{ QueueName = {json.dumps(value[0]['Value'])} }}"
         elif key in _BLOCKS:
-            for block in each if isinstance(each, list) else [each]:
+            for block in value if isinstance(value, list) else [value]:
                 yield f"{indent}{_BLOCKS[key]} {{"
-                yield from _hcl(block, f"{indent}  ")
+                yield from _render_hcl(block, f"{indent}  ")
                 yield f"{indent}}}"
         else:
-            yield f"{indent}{xform_name(key)} = {json.dumps(each)}"
+            yield f"{indent}{xform_name(key)} = {json.dumps(value)}"
 
 
-@command(1, Kind.LOOKING, QUEUE | SOURCES | _SEEN)
+@command(1, Kind.LOOKING, QUEUE | SOURCES | _ACTIONS)
 def alarms(
     call: Invocation,
     queue: QueueName,
-    written: Annotated[
-        Format, typer.Option("--format", help="What the alarms are written for.")
+    form: Annotated[
+        Format, typer.Option("--format", help="The tool to print the alarms for.")
     ] = Format.CLI,
-    topic: Annotated[str, typer.Option(help="The ARN of the SNS topic that they tell.")] = TOPIC,
+    topic: Annotated[str, typer.Option(help="ARN of the SNS topic they notify.")] = TOPIC,
 ) -> None:
-    """The alarms that a queue lacks, sized by its last two weeks.
+    """Print the alarms that a queue lacks, sized by two weeks.
 
     Examples:
       mendq alarms orders
@@ -200,30 +242,40 @@ def alarms(
     """
     account, out = call.account, call.out
     with out.show_waiting("reading alarms, and two weeks of metrics"):
-        facts = _facts(account, resolve_queue_arn(account, queue))
+        facts = _read_facts(account, resolve_queue_arn(account, queue))
         missing = [*find_unwatched_metrics(facts)]
-        least = {AGE: max(facts.visibility_seconds, A_WAIT_SECONDS), IN_FLIGHT: A_RECEIVE}
-        banded = [metric for _, metric in missing if metric in least]
-        seen = read_two_weeks(account.clients, facts.queue_arn, banded, datetime.now(UTC))
-    found = list[dict[str, Any]]()
-    for of, metric in missing:
-        size = size_alarm(seen[metric], least[metric]) if metric in least else FIRST
-        taken = alarm_names(account.clients, f"sqs-{of.name}-")
-        alarm = make_alarm(of.name, metric, size, topic, taken)
-        found.append({"queue": of.name, "metric": metric, **asdict(size), "alarm": alarm})
-        out.say_heading(f"No alarm watches {WATCHED[metric].format(name=of.name)}")
-        out.say_indented(size.in_words, indent=0)
-        for line in render_lines(alarm, account.region, written):
+        # Metrics that get an alarm by their usual values; the others ring at the first message.
+        normal_values = {
+            AGE: max(facts.visibility_seconds, NORMAL_WAIT_SECONDS),
+            IN_FLIGHT: MESSAGES_PER_RECEIVE,
+        }
+        metrics = [metric for _, metric in missing if metric in normal_values]
+        points = read_two_weeks(account.clients, facts.queue_arn, metrics, datetime.now(UTC))
+    missing_alarms = list[dict[str, Any]]()
+    for watched_queue, metric in missing:
+        size = FIRST
+        if metric in normal_values:
+            size = size_alarm(points[metric], normal_values[metric])
+        name = watched_queue.name
+        taken = alarm_names(account.clients, f"sqs-{name}-")
+        alarm = make_alarm(name, metric, size, topic, taken)
+        missing_alarms.append({"queue": name, "metric": metric, **asdict(size), "alarm": alarm})
+        out.say_heading(f"No alarm watches {WATCHED[metric].format(name=name)}")
+        out.say_indented(size.sentence, indent=0)
+        for line in render_lines(alarm, account.region, form):
             out.say_command(line)
-    call.out.print_json({"queue_arn": facts.queue_arn, "missing": found})
-    if not found:
+    call.out.print_json({"queue_arn": facts.queue_arn, "missing": missing_alarms})
+    if not missing_alarms:
         out.say("what matters here is watched by alarms", "green")
 
 
-def _facts(account: Account, queue_arn: str) -> Facts:
-    """The queue, its DLQ and its sources, with what alarms watch."""
-    facts, clients = require_queue(account, queue_arn), account.clients
-    here = dlq_arn_here(facts)
-    dlq = QueueFacts(here, attributes_if_there(clients, here)) if here else None
-    sources = tuple(QueueFacts(each, {}) for each in list_source_arns(clients, queue_arn))
+def _read_facts(account: Account, queue_arn: str) -> Facts:
+    """Return facts about the queue, its DLQ, its sources and the alarms on all of them."""
+    facts = require_queue(account, queue_arn)
+    clients = account.clients
+    dlq_arn = dlq_arn_here(facts)
+    dlq = QueueFacts(dlq_arn, attributes_if_there(clients, dlq_arn)) if dlq_arn else None
+    sources = tuple(
+        QueueFacts(source_arn, {}) for source_arn in list_source_arns(clients, queue_arn)
+    )
     return with_alarms(replace(facts, dlq=dlq, dlq_sources=sources), queue_alarms(clients))

@@ -1,4 +1,4 @@
-"""`mendq queues`: every managed queue, how it is managed and why, and how it does."""
+"""`mendq queues`: list the managed queues with mode, reason, last scan and open cases."""
 
 from __future__ import annotations
 
@@ -27,75 +27,85 @@ _INDENT = len("observe") + 2
 
 @command(0, Kind.LOOKING, MANAGED | CASES | {"s3:GetObject"})
 def queues(call: Invocation) -> Exit:
-    """Managed queues: mode and why, last scan, cases.
+    """List the managed queues: mode, last scan, cases.
 
     Examples:
       mendq queues
       mendq queues --json
     """
-    account, consent = call.account, call.account.settings.consent
+    account = call.account
+    consent = account.settings.consent
     with call.out.show_waiting("reading queues, scans and cases"):
         listing = list_readable_queues(account.clients, account.account_id, consent)
-        last, open_cases = tuple(read_last_scans(account)), defaultdict[str, list[str]](list)
+        last_scans = tuple(read_last_scans(account))
+        open_cases = defaultdict[str, list[str]](list)
         for case in account.open_store(OpenCases).list_open():
             open_cases[case.queue_arn].append(case.case_id)
-    found = [
+    rows = [
         {
-            "queue_arn": each.queue_arn,
-            "mode": str(each.mode),
-            "why": consent.why(each.name, each.tags),
-            "tags_not_understood": [*find_mistakes(consent.without_team_tag(each.tags))],
-            "last_scan": last_scan(each.queue_arn, last),
-            "open_cases": sorted(open_cases[each.queue_arn]),
+            "queue_arn": queue.queue_arn,
+            "mode": str(queue.mode),
+            "why": consent.why(queue.name, queue.tags),
+            "tags_not_understood": [*find_mistakes(consent.without_team_tag(queue.tags))],
+            "last_scan": describe_last_scan(queue.queue_arn, last_scans),
+            "open_cases": sorted(open_cases[queue.queue_arn]),
         }
-        for each in listing.queues
+        for queue in listing.queues
     ]
     failed = {name: str(error) for name, error in sorted(listing.failed.items())}
-    call.out.print_json({"queues": found, "off": listing.off, "not_listed": failed})
-    for queue in found:
-        _show(call.out, queue)
+    call.out.print_json({"queues": rows, "off": listing.off, "not_listed": failed})
+    for row in rows:
+        _show(call.out, row)
     for line in failed.values():
         call.out.say(line, "red")
-    off = shorten_list([parts_of(each).name for each in listing.off])
-    call.out.say(
-        format_count(len(found), "managed queue") + (f"; off by tag: {off}" if off else "")
-    )
+    off = shorten_list([parts_of(queue_arn).name for queue_arn in listing.off])
+    call.out.say(format_count(len(rows), "managed queue") + (f"; off by tag: {off}" if off else ""))
     return Exit.FAILED if failed else Exit.DONE
 
 
-def last_scan(
-    queue_arn: str, last: Iterable[tuple[HourlyScan, str | None]]
+def describe_last_scan(
+    queue_arn: str, last_scans: Iterable[tuple[HourlyScan, str | None]]
 ) -> Mapping[str, Any] | None:
-    """What the newest round thought that has reached the queue; None where none has.
+    """Return what the newest scan that checked this queue found. None if no scan did.
 
-    Tags are said as they are now.
+    Args:
+        queue_arn: The queue.
+        last_scans: The scans, the newest first, each with the name of the last queue that it has
+            checked, or with None if it has checked all.
     """
-    for found, reached in last:
-        if queue_arn in found.managed and (reached is None or parts_of(queue_arn).name <= reached):
+    name = parts_of(queue_arn).name
+    for scan, last_checked in last_scans:
+        if queue_arn in scan.managed and (last_checked is None or name <= last_checked):
             return {
-                "at": to_text(found.at),
-                "found": found.symptoms_by_queue.get(queue_arn, []),
-                "not_looked_at": found.not_looked_at.get(queue_arn, ""),
-                "skipped_for_budget": queue_arn in found.skipped,
+                "at": to_text(scan.at),
+                "found": scan.symptoms_by_queue.get(queue_arn, []),
+                "not_looked_at": scan.not_looked_at.get(queue_arn, ""),
+                "skipped_for_budget": queue_arn in scan.skipped,
             }
     return None
 
 
-def _show(out: Output, queue: Mapping[str, Any]) -> None:
-    mode, name = queue["mode"], parts_of(queue["queue_arn"]).name
-    out.show(Text.assemble((f"{mode:<{_INDENT}}", _STYLES.get(mode, "dim")), (plain(name), "bold")))
-    out.say_indented(queue["why"], "dim", indent=_INDENT)
-    out.say_indented(_thought(queue["last_scan"]), indent=_INDENT)
-    for line in (*queue["tags_not_understood"], *queue["open_cases"]):
+def _show(out: Output, row: Mapping[str, Any]) -> None:
+    """Print one queue for people."""
+    mode = row["mode"]
+    mode_text = (f"{mode:<{_INDENT}}", _STYLES.get(mode, "dim"))
+    name_text = (plain(parts_of(row["queue_arn"]).name), "bold")
+    out.show(Text.assemble(mode_text, name_text))
+    out.say_indented(row["why"], "dim", indent=_INDENT)
+    out.say_indented(_last_scan_sentence(row["last_scan"]), indent=_INDENT)
+    for line in (*row["tags_not_understood"], *row["open_cases"]):
         out.say_indented(line, "yellow", indent=_INDENT)
 
 
-def _thought(scanned: Mapping[str, Any] | None) -> str:
-    """One line."""
-    if scanned is None:
+def _last_scan_sentence(last_scan: Mapping[str, Any] | None) -> str:
+    if last_scan is None:
         return "no scan has come to it yet"
-    found = ", ".join(scanned["found"])
-    skipped = "not measured, for the budget" if scanned["skipped_for_budget"] else ""
-    failed = scanned["not_looked_at"] and f"not or not wholly looked at: {scanned['not_looked_at']}"
-    said = "; ".join(filter(None, (found, skipped, failed))) or "nothing found"
-    return f"{format_minute(datetime.fromisoformat(scanned['at']))}: {said}"
+    parts = list[str]()
+    if last_scan["found"]:
+        parts.append(", ".join(last_scan["found"]))
+    if last_scan["skipped_for_budget"]:
+        parts.append("not measured, for the budget")
+    if last_scan["not_looked_at"]:
+        parts.append(f"not or not wholly looked at: {last_scan['not_looked_at']}")
+    sentence = "; ".join(parts) or "nothing found"
+    return f"{format_minute(datetime.fromisoformat(last_scan['at']))}: {sentence}"

@@ -1,4 +1,8 @@
-"""What was rolled back, or would be, as people read it: a block a case, a line an attribute."""
+"""Results of a rollback, or of its preview, as text for people: one block per case.
+
+An `Answer` is the rollback Lambda's answer for one case. Each of its attributes has an outcome
+(`UndoOutcome`), the values `before` and `after` the case's change, and the value `now`.
+"""
 
 from __future__ import annotations
 
@@ -18,33 +22,37 @@ from mendq.notifications.configuration import NOT_SET
 from mendq.notifications.text import plain
 
 _STYLES = {"undone": "green", "kept": "bold yellow", "printed": "yellow", "nothing": "dim"}
-# Of messages on their way: no value of the queue's says where they are.
+# Sentences about a redrive: no attribute of a queue says where its messages are.
 _STOPPED = "stopped: the rest is held, and what went back stays there"
 _OVER = "nothing goes on: what went back stays there"
 Answer = dict[str, Any]
+# Transitions of each case, first to last, by case ID.
 Histories = Mapping[str, Sequence[Case]]
 
 
 def print_preview(out: Output, answers: Sequence[Answer], histories: Histories) -> None:
-    """Nothing was done yet; what was rolled back before stands under a heading of its own."""
-    before = [each for each in answers if was_rolled_back(each)]
-    others = [each for each in answers if not was_rolled_back(each)]
-    if before:
-        print_answers(out, "Rolled back already", before, histories)
-    if others or not before:
-        words = "Would be, in this order" if len(others) > 1 else "Would be"
-        print_answers(out, words, others, histories)
+    """Print what a rollback would do. Cases already rolled back have their own heading."""
+    earlier = [answer for answer in answers if was_rolled_back(answer)]
+    others = [answer for answer in answers if not was_rolled_back(answer)]
+    if earlier:
+        print_answers(out, "Rolled back already", earlier, histories)
+    if others or not earlier:
+        heading = "Would be, in this order" if len(others) > 1 else "Would be"
+        print_answers(out, heading, others, histories)
 
 
-def print_answers(out: Output, words: str, answers: Sequence[Answer], histories: Histories) -> None:
-    """Under a heading what is, or would be, done: a block a case."""
-    out.say_heading(words)
+def print_answers(
+    out: Output, heading: str, answers: Sequence[Answer], histories: Histories
+) -> None:
+    """Print a heading and, for each case, the outcome of each attribute."""
+    out.say_heading(heading)
     if not answers:
         out.say("nothing: no change was written since then")
     for answer in answers:
         newest = histories[answer["case_id"]][-1]
         out.say(f"{answer['case_id']} on {parts_of(newest.queue_arn).name}", "bold")
-        attributes, why = answer.get("attributes", ()), "no rollback ever writes"
+        attributes = answer.get("attributes", ())
+        why = "no rollback ever writes"
         if "error" in answer:
             out.say_labelled([("not done", "red", plain(answer["error"]["message"], 300))])
             why = "AWS did not let Mendq write"
@@ -55,21 +63,27 @@ def print_answers(out: Output, words: str, answers: Sequence[Answer], histories:
             if attribute == CreateDlq.attribute:
                 _print_kept_queue(out, newest.queue_arn, attributes, command)
                 continue
-            also = f"; {DELETES}" * (attribute == RETENTION)
-            out.say(f"{why} {attribute}; by hand{also}:")
+            warning = f"; {DELETES}" if attribute == RETENTION else ""
+            out.say(f"{why} {attribute}; by hand{warning}:")
             out.say_command(command)
 
 
 def _print_kept_queue(
     out: Output, source_arn: str, attributes: Sequence[Answer], delete_command: str
 ) -> None:
-    """Say that a queue that Mendq made stays, and what to do before somebody deletes it."""
-    made = next(each["after"] for each in attributes if each["attribute"] == CreateDlq.attribute)
-    dlq, source = parts_of(str(made)), parts_of(source_arn)
+    """Print that a queue that Mendq made stays, and what to do before someone deletes it."""
+    dlq_arn = next(
+        attribute["after"]
+        for attribute in attributes
+        if attribute["attribute"] == CreateDlq.attribute
+    )
+    dlq = parts_of(str(dlq_arn))
+    source = parts_of(source_arn)
     out.say(f"{plain(dlq.name, 80)} stays, with its messages. See what is in it:")
     out.say_command(f"mendq dlq {quote(dlq.name)} --region {dlq.region}")
     out.say("what can be handled now goes back:")
-    name, back_to = quote(dlq.name), quote(source.name)
+    name = quote(dlq.name)
+    back_to = quote(source.name)
     out.say_command(
         f"mendq redrive {name} --to {back_to} --from {back_to} --all --dry-run "
         f"--region {dlq.region}"
@@ -79,82 +93,102 @@ def _print_kept_queue(
 
 
 def list_printed_commands(attributes: Iterable[Answer]) -> dict[str, str]:
-    """By attribute the commands for what Mendq does not write."""
-    printed = (each for each in attributes if each["outcome"] == UndoOutcome.PRINTED)
-    return {each["attribute"]: each["command"] for each in printed if each.get("command")}
+    """Return the commands for changes that Mendq does not write itself, by attribute."""
+    return {
+        attribute["attribute"]: attribute["command"]
+        for attribute in attributes
+        if attribute["outcome"] == UndoOutcome.PRINTED and attribute.get("command")
+    }
 
 
 def was_rolled_back(answer: Answer) -> bool:
-    """Of the answer to a preview, which changes no state."""
+    """Return True if the case was rolled back before the preview, which changes no state itself."""
     return answer.get("state") == State.ROLLED_BACK
 
 
-def format_attribute(each: Answer) -> LabelledLine:
-    """One attribute: what becomes of it, and what stands there."""
-    outcome = str(each["outcome"])
-    return outcome, _STYLES.get(outcome, ""), f"{plain(each['attribute'], 64)}: {_value(each)}"
+def format_attribute(attribute: Answer) -> LabelledLine:
+    """Return the line about one attribute: its outcome, its name and its values."""
+    outcome = str(attribute["outcome"])
+    text = f"{plain(attribute['attribute'], 64)}: {_values_sentence(attribute)}"
+    return outcome, _STYLES.get(outcome, ""), text
 
 
-def _value(each: Answer) -> str:
-    name = each["attribute"]
+def _values_sentence(attribute: Answer) -> str:
+    """Return which value the attribute has now and, if a rollback changes it, which it gets."""
+    name = attribute["attribute"]
     if not has_value_in_queue(name):
-        return _STOPPED if each["outcome"] == "undone" else _OVER
-    now, before = (_shown(name, each.get(which)) for which in ("now", "before"))
-    if each["outcome"] == "kept" and each.get("later_case"):
-        return f"{now}, by a later case of Mendq: {each['later_case']}"
-    if each["outcome"] == "kept":
+        return _STOPPED if attribute["outcome"] == "undone" else _OVER
+    now = _format_value(name, attribute.get("now"))
+    before = _format_value(name, attribute.get("before"))
+    if attribute["outcome"] == "kept" and attribute.get("later_case"):
+        return f"{now}, by a later case of Mendq: {attribute['later_case']}"
+    if attribute["outcome"] == "kept":
         return f"{now}, set since by somebody else"
-    if each["outcome"] == "nothing":
+    if attribute["outcome"] == "nothing":
         return f"{now}, as before already"
-    return f"{_shown(name, each.get('after'))} -> {before}"
+    return f"{_format_value(name, attribute.get('after'))} -> {before}"
 
 
-def _shown(name: str, text: object) -> str:
+def _format_value(name: str, text: object) -> str:
     return with_unit(name, str(text)) if text not in (None, "") else NOT_SET
 
 
-def retained_of(answer: Answer) -> list[Answer]:
-    """The attributes at which somebody else's value stands."""
-    return [each for each in answer.get("attributes", ()) if each["outcome"] == UndoOutcome.THEIRS]
+def _list_kept(answer: Answer) -> list[Answer]:
+    """Return the attributes that keep a value that the case did not write."""
+    return [
+        attribute
+        for attribute in answer.get("attributes", ())
+        if attribute["outcome"] == UndoOutcome.THEIRS
+    ]
 
 
 def group_by_case(transitions: Iterable[Case]) -> dict[str, tuple[Case, ...]]:
-    """The transitions of each case in their order; they come in none."""
-    found: dict[str, tuple[Case, ...]] = {}
-    for each in sorted(transitions, key=lambda each: each.n):
-        found[each.case_id] = (*found.get(each.case_id, ()), each)
-    return found
+    """Return the transitions of each case, first to last, by case ID. Their order may be any."""
+    histories: dict[str, tuple[Case, ...]] = {}
+    for transition in sorted(transitions, key=lambda transition: transition.n):
+        earlier = histories.get(transition.case_id, ())
+        histories[transition.case_id] = (*earlier, transition)
+    return histories
 
 
 def name_later_cases(account: Account, answers: Iterable[Answer]) -> None:
-    """Put into what was kept the case of ours whose value that is, by the whole case store."""
-    retained = [(answer["case_id"], each) for answer in answers for each in retained_of(answer)]
-    if not retained:
+    """Add `later_case` to each kept attribute: the ID of Mendq's later case that wrote its value.
+
+    It is None if no case of Mendq wrote it. The whole case store is read if any attribute is kept.
+    """
+    kept = list[tuple[str, Answer]]()
+    for answer in answers:
+        for attribute in _list_kept(answer):
+            kept.append((answer["case_id"], attribute))
+    if not kept:
         return
     histories = group_by_case(account.open_store(OpenCases).all_transitions())
-    for case_id, each in retained:
-        each["later_case"] = _later_case(histories, each, case_id)
+    for case_id, attribute in kept:
+        attribute["later_case"] = _find_later_case(histories, attribute, case_id)
 
 
-def _later_case(histories: Histories, answer: Answer, case_id: str) -> str | None:
-    """The case that wrote what stands there after this one's last write; None if nobody's.
+def _find_later_case(histories: Histories, attribute: Answer, case_id: str) -> str | None:
+    """Return the ID of the case that wrote the current value after this case's last write.
 
-    What was overridden since, or taken back, is not ours.
+    None if no case of Mendq did. A value that was overridden or rolled back since does not count as
+    Mendq's.
     """
-    mine = _written(histories.get(case_id, ()), answer["attribute"])
-    if mine is None:
+    own_write = _find_write(histories.get(case_id, ()), attribute["attribute"])
+    if own_write is None:
         return None
-    queue_arn = mine.last.queue_arn
-    for other, history in histories.items():
+    queue_arn = own_write.last.queue_arn
+    for other_id, history in histories.items():
         if history[-1].queue_arn != queue_arn or history[-1].state is State.ROLLED_BACK:
             continue
-        later = _written(history, answer["attribute"])
-        if later is None or later.was_overridden or later.last.at <= mine.last.at:
+        later_write = _find_write(history, attribute["attribute"])
+        if later_write is None or later_write.was_overridden:
             continue
-        if later.after == answer["now"]:
-            return other
+        is_later = later_write.last.at > own_write.last.at
+        if is_later and later_write.after == attribute["now"]:
+            return other_id
     return None
 
 
-def _written(history: Sequence[Case], attribute: str) -> Written | None:
-    return next((each for each in written_by(history) if each.attribute == attribute), None)
+def _find_write(history: Sequence[Case], attribute: str) -> Written | None:
+    """Return what a case wrote to an attribute. None if it wrote nothing there."""
+    return next((write for write in written_by(history) if write.attribute == attribute), None)

@@ -1,6 +1,8 @@
-"""`mendq rollback`: one fix taken back, or all since a time, the newest first.
+"""`mendq rollback`: undo one fix, or all fixes since a time, the newest first.
 
-The Lambda answers for a queue as it stands now: what a later case hides is worked out here.
+The rollback Lambda's preview is about the queue as it is now. If several fixes of one attribute
+are undone together, the later fix hides the earlier one's value from the Lambda. This module then
+computes the outcome of the earlier fix.
 """
 
 from __future__ import annotations
@@ -35,36 +37,72 @@ from mendq.model.steps import is_permanent
 from mendq.notifications.text import format_count
 
 
-def _once_undone(answer: Answer, history: Sequence[Case], first: Sequence[Answer]) -> Answer:
-    """The Lambda's answer once those of `first` are undone; what is set meanwhile is kept."""
-    newest, cases = history[-1], [each["case_id"] for each in first]
-    error = answer.get("error", {"code": "wrong_state", "message": cases})
-    if error["code"] != "wrong_state" or not any(each in error["message"] for each in cases):
+def _after_later_cases(
+    answer: Answer, history: Sequence[Case], later_answers: Sequence[Answer]
+) -> Answer:
+    """Return the Lambda's answer for a case as it will be once later cases are undone.
+
+    The Lambda may answer `wrong_state` and name a later case of the same queue. If that case is
+    undone first, the outcome is computed here from the values that it restores.
+
+    Args:
+        answer: The Lambda's preview for this case.
+        history: The case's transitions.
+        later_answers: Previews of the later cases on this queue that will be undone first.
+    """
+    newest = history[-1]
+    later_ids = [later_answer["case_id"] for later_answer in later_answers]
+    error = answer.get("error", {"code": "wrong_state", "message": later_ids})
+    names_later_case = any(later_id in error["message"] for later_id in later_ids)
+    if error["code"] != "wrong_state" or not names_later_case:
         return answer
-    back = {each["attribute"]: each["before"] for other in first for each in _undone(other)}
-    read = {each["attribute"]: each for each in answer.get("attributes", ())}
-    found = [_then(each, read.get(each.attribute), back) for each in written_by(history)]
-    once = {"attributes": found, "once_undone": cases}
-    return {"case_id": newest.case_id, "state": str(newest.state), **once}
+    restored = dict[str, str]()
+    for later_answer in later_answers:
+        for attribute in _list_undone(later_answer):
+            restored[attribute["attribute"]] = attribute["before"]
+    previewed = {attribute["attribute"]: attribute for attribute in answer.get("attributes", ())}
+    attributes = [
+        _predict_outcome(write, previewed.get(write.attribute), restored)
+        for write in written_by(history)
+    ]
+    return {
+        "case_id": newest.case_id,
+        "state": str(newest.state),
+        "attributes": attributes,
+        "once_undone": later_ids,
+    }
 
 
-def _then(written: Written, read: Answer | None, back: Mapping[str, str]) -> Answer:
-    """What was `read`, unless a later case hides it: then by the value that one puts `back`."""
-    name, before, after = written.attribute, written.before, written.after
-    outcome = (
-        UndoOutcome.PRINTED if name in NEVER_PUT_BACK or is_permanent(name) else UndoOutcome.UNDONE
-    )
-    found = read or {"attribute": name, "outcome": outcome, "before": before, "after": after}
-    if (stands := back.get(name)) is None:
-        return found
-    if stands == found["after"] != found["before"] and not written.was_overridden:
-        return {key: found[key] for key in found if key != "now"} | {"outcome": UndoOutcome.UNDONE}
-    outcome = UndoOutcome.NOTHING if stands == found["before"] else UndoOutcome.THEIRS
-    return {**found, "outcome": outcome, "now": stands}
+def _predict_outcome(
+    write: Written, previewed: Answer | None, restored: Mapping[str, str]
+) -> Answer:
+    """Return the outcome for an attribute after later cases are undone.
+
+    Args:
+        write: What the case wrote.
+        previewed: The Lambda's answer about the attribute, None if it gave none.
+        restored: Values that undoing the later cases restores, by attribute.
+    """
+    name = write.attribute
+    must_be_printed = name in NEVER_PUT_BACK or is_permanent(name)
+    attribute = previewed or {
+        "attribute": name,
+        "outcome": UndoOutcome.PRINTED if must_be_printed else UndoOutcome.UNDONE,
+        "before": write.before,
+        "after": write.after,
+    }
+    value = restored.get(name)
+    if value is None:
+        return attribute
+    if value == attribute["after"] != attribute["before"] and not write.was_overridden:
+        without_now = {key: attribute[key] for key in attribute if key != "now"}
+        return without_now | {"outcome": UndoOutcome.UNDONE}
+    outcome = UndoOutcome.NOTHING if value == attribute["before"] else UndoOutcome.THEIRS
+    return {**attribute, "outcome": outcome, "now": value}
 
 
 _AGO = re.compile(r"([1-9][0-9]{0,5})(min|m|h|d)")
-# The case, or the queue that it is about.
+# Error codes that mean that the case or its queue does not exist.
 _GONE = frozenset({"not_found", "queue_gone"})
 _MINUTES = {"min": 1, "m": 1, "h": 60, "d": 24 * 60}
 
@@ -75,18 +113,20 @@ def rollback(
     case_id: Annotated[str | None, typer.Argument(metavar="CASE", show_default=False)] = None,
     since: Annotated[
         str | None,
-        typer.Option(metavar="T", help="All that was applied since: 2h, 3d or an ISO time."),
+        typer.Option(metavar="T", help="All fixes since then: 2h, 3d or an ISO time."),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would happen.")
+    ] = False,
     yes: Yes = False,
 ) -> Exit:
-    """Undo a fix; a person's newer value is kept.
+    """Undo a fix. A person's newer value is kept.
 
-    Exits with 3 where a person's value was kept, whatever else was undone; with 4 where case or
-    queue is gone; with 1 where something was not done, as what is only printed.
+    Exits with 3 if a person's value was kept, whatever else was undone; with 4 if the case or the
+    queue does not exist; with 1 if something was not undone, such as a change that is only printed.
 
     Examples:
-      mendq rollback orders            # shows what is undone and asks
+      mendq rollback orders            # shows what would be undone and asks
       mendq rollback --since 2h --dry-run
     """
     if (case_id is None) == (since is None):
@@ -94,28 +134,28 @@ def rollback(
     moment = None if since is None else parse_moment(since, datetime.now(UTC))
     with call.out.show_waiting("looking at what would be undone"):
         if moment is None:
-            found = find(call.account, case_id or "")
-            require_whole_id(found[-1], case_id or "", yes=yes)
-            chosen: Histories = {found[-1].case_id: found}
+            history = find(call.account, case_id or "")
+            require_whole_id(history[-1], case_id or "", yes=yes)
+            chosen: Histories = {history[-1].case_id: history}
         else:
-            chosen = _written_since(call, moment)
-        preview = _previewed(call, chosen)
+            chosen = _find_written_since(call, moment)
+        preview = _preview(call, chosen)
     print_preview(call.out, preview, chosen)
-    undone = sum(bool(_undone(each)) for each in preview if not was_rolled_back(each))
+    undone = sum(bool(_list_undone(answer)) for answer in preview if not was_rolled_back(answer))
     if dry_run or not undone:
-        return _ended(call, preview, one=case_id is not None)
+        return _print_json(call, preview, is_one_case=case_id is not None)
     confirm(f"Undo {undone} of {format_count(len(preview), 'case')}?", yes=yes)
     with call.out.show_waiting("rolling back"):
-        done = [_ask(call, each, dry_run=False) for each in chosen]
-        name_later_cases(call.account, done)
-    print_answers(call.out, "Done", done, chosen)
-    return _ended(call, done, one=case_id is not None)
+        answers = [_ask(call, chosen_id, dry_run=False) for chosen_id in chosen]
+        name_later_cases(call.account, answers)
+    print_answers(call.out, "Done", answers, chosen)
+    return _print_json(call, answers, is_one_case=case_id is not None)
 
 
 def parse_moment(text: str, now: datetime) -> datetime:
-    """`2h`.
+    """Return the time of `2h`, `3d` or `30min` before `now`, or an ISO time.
 
-    `3d`, `30min`, or an ISO time, which is UTC unless it says otherwise; else Raise CommandError.
+    An ISO time without an offset is UTC. Raises CommandError if the text is neither.
     """
     try:
         if ago := _AGO.fullmatch(text):
@@ -127,59 +167,80 @@ def parse_moment(text: str, now: datetime) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _written_since(call: Invocation, since: datetime) -> Histories:
-    """The transitions of each case, in the order in which they are to be undone."""
-    every = group_by_case(call.account.open_store(OpenCases).all_transitions())
-    changed = {
-        case_id: [each.at for each in history if each.state is State.APPLIED and each.at >= since]
-        for case_id, history in every.items()
-        if history[-1].state is not State.ROLLED_BACK
-    }
-    written = [case_id for case_id, moments in changed.items() if moments]
-    newest_first = sorted(written, key=lambda each: changed[each][-1], reverse=True)
-    return {each: every[each] for each in newest_first}
+def _find_written_since(call: Invocation, since: datetime) -> Histories:
+    """Return the cases that applied a change since then, those with the newest change first.
+
+    Cases that were rolled back already are left out.
+    """
+    histories = group_by_case(call.account.open_store(OpenCases).all_transitions())
+    last_applied_at = dict[str, datetime]()
+    for case_id, history in histories.items():
+        if history[-1].state is State.ROLLED_BACK:
+            continue
+        for transition in history:
+            if transition.state is State.APPLIED and transition.at >= since:
+                last_applied_at[case_id] = transition.at
+    newest_first = sorted(
+        last_applied_at, key=lambda case_id: last_applied_at[case_id], reverse=True
+    )
+    return {case_id: histories[case_id] for case_id in newest_first}
 
 
-def _previewed(call: Invocation, chosen: Histories) -> list[Answer]:
-    """In their order, the newest first; what was kept for a later case names it."""
+def _preview(call: Invocation, chosen: Histories) -> list[Answer]:
+    """Return what a rollback of each case would do, in the given order, without doing it.
+
+    A value that is kept because a later case wrote it names that case.
+    """
     answers: list[Answer] = []
-    undone = defaultdict[str, list[Answer]](list)
+    undone_by_queue = defaultdict[str, list[Answer]](list)
     for case_id, history in chosen.items():
-        first = undone[history[-1].queue_arn]
-        answer = _once_undone(_ask(call, case_id, dry_run=True), history, first)
-        if _undone(answer) and not was_rolled_back(answer):
-            first.append(answer)
+        later_answers = undone_by_queue[history[-1].queue_arn]
+        answer = _after_later_cases(_ask(call, case_id, dry_run=True), history, later_answers)
+        if _list_undone(answer) and not was_rolled_back(answer):
+            later_answers.append(answer)
         answers.append(answer)
     name_later_cases(call.account, answers)
     return answers
 
 
 def _ask(call: Invocation, case_id: str, *, dry_run: bool) -> Answer:
+    """Invoke the rollback Lambda for one case. An error is returned in the form of `--json`."""
     event = {"case_id": case_id, "actor": call.account.identity, "dry_run": dry_run}
     answer = {"case_id": case_id, **call.account.invoke("RollbackFunction", event)}
     if "error" not in answer:
         return answer
-    word = str(answer["error"])
-    announced = error_document(word, str(answer.get("reason") or word))
-    left = {"attributes": answer["attributes"]} if "attributes" in answer else {}
-    return {"case_id": case_id, **announced, **left}
+    error_code = str(answer["error"])
+    message = str(answer.get("reason") or error_code)
+    error_answer: Answer = {"case_id": case_id, **error_document(error_code, message)}
+    if "attributes" in answer:
+        error_answer["attributes"] = answer["attributes"]
+    return error_answer
 
 
-def _undone(answer: Answer) -> list[Answer]:
-    return [each for each in answer.get("attributes", ()) if each["outcome"] == "undone"]
+def _list_undone(answer: Answer) -> list[Answer]:
+    """Return the attributes that the rollback undoes."""
+    return [
+        attribute for attribute in answer.get("attributes", ()) if attribute["outcome"] == "undone"
+    ]
 
 
-def _ended(call: Invocation, answers: list[Answer], *, one: bool) -> Exit:
-    call.out.print_json(answers[0] if one else answers)
-    errors = {each["error"]["code"] for each in answers if "error" in each}
+def _print_json(call: Invocation, answers: list[Answer], *, is_one_case: bool) -> Exit:
+    """Print the answers for scripts and return the exit code that they mean."""
+    call.out.print_json(answers[0] if is_one_case else answers)
+    errors = {answer["error"]["code"] for answer in answers if "error" in answer}
     if errors:
         return Exit.NOT_FOUND if errors <= _GONE else Exit.FAILED
-    attributes = [each for answer in answers for each in answer.get("attributes", ())]
-    retained = {
-        each.get("later_case") for each in attributes if each["outcome"] == UndoOutcome.THEIRS
+    attributes = [attribute for answer in answers for attribute in answer.get("attributes", ())]
+    # The cases whose values were kept; None stands for a value that a person set.
+    kept_for = {
+        attribute.get("later_case")
+        for attribute in attributes
+        if attribute["outcome"] == UndoOutcome.THEIRS
     }
-    undone = {each["case_id"] for each in answers if _undone(each)}
-    # A queue that stays is printed as well, and is not left undone.
-    if not all(map(is_permanent, list_printed_commands(attributes))) or retained - undone - {None}:
+    undone_cases = {answer["case_id"] for answer in answers if _list_undone(answer)}
+    kept_for_other_cases = kept_for - undone_cases - {None}
+    # The command for a queue that stays is printed too, but the queue is not left undone.
+    has_unfinished = not all(map(is_permanent, list_printed_commands(attributes)))
+    if has_unfinished or kept_for_other_cases:
         return Exit.FAILED
-    return Exit.OVERRIDDEN if None in retained else Exit.DONE
+    return Exit.OVERRIDDEN if None in kept_for else Exit.DONE
