@@ -13,5 +13,5 @@ from mendq.model.steps import Owner
 @entry(OwnerSettings)
 def handler(event: Event, call: Call[OwnerSettings]) -> Event:
     """Continue a case: `{"case_id", "queue_arn", "symptom"}`. Return the outcome."""
-    run = call.make_writing_context(FixContext, write=attach, whose=Owner.ATTACH_DLQ)
+    run = call.make_writing_context(FixContext, write=attach, writer=Owner.ATTACH_DLQ)
     return call.answer_case(event, continue_case(event, run))

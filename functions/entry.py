@@ -78,7 +78,7 @@ class Call(Struct, Generic[Settings], frozen=True):
         """Count and log the outcome of a case. Return it as the answer to the caller."""
         document, refused = outcome.document(), outcome.refusal is not None
         fixed = document["state"] == State.APPLIED
-        counts = {OwnMetric.AUTO_FIXES: fixed, OwnMetric.ESCALATIONS: outcome.escalated}
+        counts = {OwnMetric.AUTO_FIXES: fixed, OwnMetric.ESCALATIONS: outcome.is_escalation}
         self.count({**counts, OwnMetric.REFUSALS: refused})
         self.log.info("took up a case", request=event, **document)
         return document

@@ -59,7 +59,7 @@ def handle_case(event: Event, call: HealCall) -> Event:
 
 
 def _make_context(call: HealCall) -> FixContext:
-    return call.make_writing_context(FixContext, write=write, whose=Owner.HEAL)
+    return call.make_writing_context(FixContext, write=write, writer=Owner.HEAL)
 
 
 def _answer_batch(batch: BatchResult, call: HealCall) -> Event:

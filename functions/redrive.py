@@ -18,14 +18,14 @@ def handler(event: Event, call: Call[RedriveSettings]) -> Event:
     """
     write = RedriveStart(call.settings.consent).write
     outcome = redrive(
-        event, call.make_writing_context(RedriveRun, write=write, whose=Owner.REDRIVE)
+        event, call.make_writing_context(RedriveRun, write=write, writer=Owner.REDRIVE)
     )
     if not isinstance(outcome, TickOutcome):
         return call.answer_case(event, outcome)
     # Only while something goes on: a series of zeros costs money and says nothing here.
     redriven, quarantined = OwnMetric.REDRIVEN_MESSAGES, OwnMetric.QUARANTINED_MESSAGES
     call.count({redriven: outcome.redriven, quarantined: outcome.quarantined}, zeros=True)
-    call.count({OwnMetric.ESCALATIONS: outcome.escalated})
+    call.count({OwnMetric.ESCALATIONS: outcome.is_escalation})
     progress = outcome.progress.document() if outcome.progress else {}
     call.log.info("redrove a case", request=event, progress=progress, **outcome.document())
     return outcome.document()

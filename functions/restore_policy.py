@@ -16,5 +16,5 @@ def handler(event: Event, call: Call[OwnerSettings]) -> Event:
     """Continue a case: `{"case_id", "queue_arn", "symptom"}`. Return the outcome."""
     pins = Pins(call.clients.dynamodb, call.settings.case_table)
     write = PolicyWriter(pins, call.now).write
-    run = call.make_writing_context(FixContext, write=write, whose=Owner.RESTORE_POLICY)
+    run = call.make_writing_context(FixContext, write=write, writer=Owner.RESTORE_POLICY)
     return call.answer_case(event, check_restored_policy(continue_case(event, run), run))

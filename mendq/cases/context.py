@@ -157,7 +157,7 @@ class FixContext(WritingContext, frozen=True, kw_only=True, dict=True):
     """
 
     settings: OwnerSettings
-    whose: Owner
+    writer: Owner
 
     @cached_property
     def closed_calendars(self) -> str | None:

@@ -266,7 +266,7 @@ def _store_failures(case: Case, situation: Situation, run: FixContext) -> bool:
     calls must be delivered again.
     """
     symptom, view = situation.symptom, situation.view
-    failed_calls = Evidence.of(situation.fresh)
+    failed_calls = Evidence.of(situation.fresh_sightings)
     for _ in range(2):
         known = view.failures
         failures = merge_failures(case, known, failed_calls, run.settings.timing)

@@ -146,7 +146,7 @@ class BatchResult(Struct):
             OwnMetric.HEAL_ERRORS: len(self.faults),
             OwnMetric.AUTO_FIXES: by_symptom[OwnMetric.AUTO_FIXES].total(),
             OwnMetric.REFUSALS: refusals + len(self.ignored),
-            OwnMetric.ESCALATIONS: sum(outcome.escalated for outcome in self.outcomes.values()),
+            OwnMetric.ESCALATIONS: sum(outcome.is_escalation for outcome in self.outcomes.values()),
         }
 
     def fail(self, groups: Iterable[Group], error: Exception) -> None:
@@ -313,8 +313,8 @@ def _gather_situations(
     reserve_seconds = run.remaining_seconds() / 2
     showing = Counter(group.symptom.name for group in batch.groups)
     for group in _select_groups(batch, run):
-        alone = showing[group.symptom.name] == 1
-        gather = partial(_gather_or_decide, group, run, alone=alone)
+        is_only_group = showing[group.symptom.name] == 1
+        gather = partial(_gather_or_decide, group, run, is_only_group=is_only_group)
         situation = _attempt(gather, group, batch, run, reserve_seconds)
         if isinstance(situation, Situation):
             word = mass_symptom_key(group.symptom.name, situation.facts.tags)
@@ -355,9 +355,9 @@ def _select_groups(batch: BatchResult, run: FixContext) -> list[Group]:
     return groups_in_turn[:most]
 
 
-def _gather_or_decide(group: Group, run: FixContext, *, alone: bool) -> Situation | Outcome:
+def _gather_or_decide(group: Group, run: FixContext, *, is_only_group: bool) -> Situation | Outcome:
     """Return the situation if its queue must be read, else the outcome."""
-    situation = gather_history(group, run, alone=alone)
+    situation = gather_history(group, run, is_only_group=is_only_group)
     if isinstance(situation, Outcome):
         return situation
     decision = decide(situation)

@@ -5,15 +5,16 @@ Theory of operation
 
 `decide` is pure. It reads a `Situation` and returns one `Decision`. It calls neither AWS nor the
 case store, so the same situation leads to the same decision in the real run, after an approval, in
-the dry run and in the backtest. They differ in what they gather and in how they carry out the
-decision. `gather.py` declines some groups before `decide` is asked: not_managed, never_seen,
-queue_gone, queue_refuses_us, case_store_unreadable, and for a finding case_already_open,
-said_already, not_found and said_of_another. The dry run asks only for not_managed, not_found and
-said_of_another there. The backtest knows no cases, claims and freezes, and uses the default limits.
+the dry run and in the backtest. These callers differ only in how they gather the situation and in
+how they carry out the decision. The backtest knows no cases, claims and freezes, and uses the
+default limits.
 
-The caller asks in stages, because each stage costs more than the one before it. The situation holds
-what is known. If `decide` must know more, its answer says so (`NeedsFacts`, `NeedsReach`); the
-caller adds that to the situation and asks again.
+Not every group of failed calls, and not every finding of a scan, becomes a situation. The head of
+`gather.py` lists the reasons for which a group is declined before `decide` is asked.
+
+`decide` is asked in stages, because each stage costs more than the one before it. If it must know
+more, its answer says so (`NeedsFacts`, `NeedsReach`). `gather.py` (`gather_and_decide`) then adds
+the facts, or the number of queues, to the situation and asks again.
 
     stage                         known                          asked
     1. before the queue is read   case store, failed calls       BEFORE_READING
@@ -24,7 +25,7 @@ caller adds that to the situation and asks again.
 A case that waits (approved, or its last step did not help) goes through the same stages with other
 questions, because it was decided once already:
 
-    1. before the queue is read   case store, the mode           claimed_by_another; is it `heal`?
+    1. before the queue is read   case store, the mode           is it claimed? is it `heal`?
     2. after it was read          the queue's facts              the plan again, then the freeze
     3. after queues were counted  how many show the symptom      ABOUT_THE_PLAN
     4. after a refused write      why the write was refused      nothing more
@@ -42,15 +43,15 @@ The rules, each with its reason and what would be lost without it:
 
  3. A failed call is only a hint. It takes several distinct calls close together to believe it
     (`Evidence.is_sufficient`; DISTINCT_EVENTS and WITHIN_SECONDS in `mendq/model/evidence.py`), or
-    one measurement, which stands for hours of counting. Calls that do not suffice yet are kept,
+    one measurement, because a metric counts for hours. Calls that do not suffice yet are kept,
     because the next batch may complete them. Otherwise, one caller's mistake, or one record
     delivered twice, would change a production queue.
 
  4. Only calls from after the queue's last change count. What failed before says nothing about the
-    queue as it is now. If MOST_CHANGES changes (`situation.py`) within a day have each excused
-    failed calls, a person is told (`keeps_changing`), unless the queue is in `observe`. Otherwise,
-    Mendq would fix what was just fixed, or an automation that changes the queue every hour would
-    hide its faults.
+    queue as it is now. If the queue was changed MOST_CHANGES times (`situation.py`) within a day,
+    each time just after calls had failed, a person is notified (`keeps_changing`), unless the
+    queue is in `observe`. Otherwise, Mendq would fix what was just fixed, or an automation that
+    changes the queue every hour would hide its faults.
 
  5. A person's value wins. If the value that Mendq wrote last is gone, someone else set another one.
     Mendq says so once and leaves the attribute alone for SILENT_DAYS (`mendq/model/case.py`).
@@ -71,8 +72,8 @@ The rules, each with its reason and what would be lost without it:
     Otherwise, a tag could give one Lambda the rights of another.
 
  8. A fix that did not help, or was rolled back, is not repeated automatically. The next plan for
-    that queue is proposed, until a person approves one (`lowered_by`). The same holds if an earlier
-    change by Mendq may be the cause. Otherwise, Mendq would raise a value again and again.
+    that queue is proposed, until a person approves one (`lowering_case_id`). The same holds if an
+    earlier change by Mendq may be the cause. Otherwise, Mendq would raise a value again and again.
 
  9. What a person approved is what happens. A case that waits is planned again just before the
     write. If the plan is not exactly the one that was shown, the approval expires. It needs no new
@@ -93,9 +94,10 @@ The rules, each with its reason and what would be lost without it:
     would stop reading the notifications.
 
 12. An open case never hides new victims. If other callers begin to fail while a case of a symptom
-    that notifies anyway is open and escalated, people are told again, at most once in
-    NEW_CALLERS_EVERY (`situation.py`). Enough calls of these callers alone get past every refusal
-    of stage 1. Otherwise, a second team's outage would hide behind the first team's case.
+    that notifies anyway is open and escalated, people are notified again, at most once in
+    NEW_CALLERS_EVERY (`situation.py`). If enough calls of these callers have failed, no guardrail
+    of stage 1 stops the decision. Otherwise, a second team's outage would hide behind the first
+    team's case.
 
 13. The ground of a refusal decides whether people hear about it (`Ground`). A refusal by the
     queue's own facts is news about the queue. A freeze or a cooldown is about Mendq, and no news.
@@ -144,27 +146,27 @@ from mendq.notifications.text import moment
 
 # Asked in this order before the queue is read (rules 1 to 3).
 BEFORE_READING = (
-    guardrails.stale_or_future,
-    guardrails.too_little_evidence,
-    guardrails.case_already_open,
-    guardrails.claimed_by_another,
-    guardrails.frozen,
+    guardrails.refuse_if_stale_or_future,
+    guardrails.refuse_if_too_little_evidence,
+    guardrails.refuse_if_case_already_open,
+    guardrails.refuse_if_claimed,
+    guardrails.refuse_if_frozen,
 )
 
 # Asked in this order about a plan that would change the queue (rules 5 and 6).
 ABOUT_THE_PLAN = (
-    guardrails.overridden,
-    guardrails.out_of_bounds,
-    guardrails.too_soon,
-    guardrails.too_often,
-    guardrails.mass_symptom,
-    guardrails.too_little_time,
+    guardrails.refuse_if_overridden,
+    guardrails.refuse_if_out_of_bounds,
+    guardrails.refuse_if_too_soon,
+    guardrails.refuse_if_too_often,
+    guardrails.refuse_if_mass_symptom,
+    guardrails.refuse_if_too_little_time,
 )
 
 # The state in which a plan's case opens if heal does not write the plan itself (rule 7).
 OPENS_IN = {Mode.OBSERVE: State.OBSERVED, Mode.PROPOSE: State.PROPOSED, Mode.HEAL: State.APPROVED}
 
-# The codes of refusals that pass by themselves (rule 10).
+# The codes of reasons that pass without a person (rule 10).
 PASSING = frozenset({"too_soon", "mass_symptom", "frozen", "messages_are_taken"})
 
 ACTOR = "heal"
@@ -172,28 +174,28 @@ UNTIL = "; it can be approved until "
 
 
 class NeedsFacts(Struct, frozen=True):
-    """Nothing forbids to act so far. Read the queue and decide again."""
+    """Request to read the queue and to ask `decide` again: nothing forbids acting so far."""
 
 
 class NeedsReach(Struct, frozen=True):
-    """The decision depends on how many queues show the symptom. Count them and decide again."""
+    """Request to count the queues that show the symptom, and to ask `decide` again."""
 
 
 class Healthy(Struct, frozen=True):
-    """The queue has what it needs. Do nothing."""
+    """Decision to do nothing: the queue has what it needs."""
 
 
 class WriteFix(Struct, frozen=True):
-    """Write the plan's steps into the queue, then record `case`, the transition to `applied`."""
+    """Decision to write the plan's steps, then to record `case`, the transition to `applied`."""
 
     plan: Plan
     case: Case
 
 
 class RecordTransition(Struct, frozen=True):
-    """Open or move a case, and notify people. `refusal` says why nothing is changed, if it is so.
+    """Decision to open or move a case and to notify people. The queue is not changed.
 
-    The queue stays as it is.
+    `refusal` is the refusal that the log and the metrics show, or None if they show none.
     """
 
     case: Case
@@ -202,27 +204,27 @@ class RecordTransition(Struct, frozen=True):
 
 
 class Decline(Struct, frozen=True):
-    """Do nothing and record nothing. Only the log and the metrics show the refusal."""
+    """Decision to record nothing. Only the log and the metrics show the refusal."""
 
     refusal: Refusal
 
 
 class KeepEvidence(Struct, frozen=True):
-    """Do nothing yet. Keep the evidence, so that later failed calls can complete it."""
+    """Decision to keep the evidence, because later failed calls may complete it."""
 
     refusal: Refusal
     evidence: Evidence
 
 
 class NoteFailures(Struct, frozen=True):
-    """Note the new failed calls next to the open case: they tell whether its fix helps."""
+    """Decision to store the new failed calls next to the open case. They show if its fix helps."""
 
     refusal: Refusal
     open_case: Case
 
 
 class KeepWaiting(Struct, frozen=True):
-    """Leave the waiting case as it is, and note the reason next to it."""
+    """Decision not to move the waiting case, and to store the reason next to it."""
 
     refusal: Refusal
     waiting_case: Case
@@ -234,13 +236,13 @@ Decision = Unsettled | Healthy | WriteFix | Rejection | KeepWaiting
 
 
 class Ground(Enum):
-    """What a refusal is about; it decides who hears about the case (rule 13)."""
+    """Subject of a refusal, which decides if people hear about the case (rule 13)."""
 
-    # About Mendq: a freeze, a budget, a cooldown. People hear only what pages, or is overridden.
+    # A freeze, a budget or a cooldown. People hear only about an escalated or overridden case.
     MENDQ = "mendq"
-    # About the queue: people hear it as well, unless Mendq only observes the queue.
+    # The queue's own facts. People hear about the case, unless the queue is in mode `observe`.
     QUEUE = "queue"
-    # About many queues at once: one notification for all of them says it.
+    # A mass symptom. The case itself notifies nobody: one notification names all queues.
     MANY_QUEUES = "many_queues"
 
 
@@ -263,7 +265,7 @@ def decide(situation: Situation) -> Decision:
 
 
 def _decide_before_reading(situation: Situation) -> NeedsFacts | Rejection:
-    """Stage 1: may we act on what we heard?"""
+    """Stage 1: decide if the failed calls justify reading the queue."""
     refusal = first_refusal(BEFORE_READING, situation)
     if refusal is None or situation.must_report_new_callers:
         return NeedsFacts()
@@ -271,9 +273,9 @@ def _decide_before_reading(situation: Situation) -> NeedsFacts | Rejection:
 
 
 def _decide_about_queue(situation: Situation) -> Decision:
-    """Stages 2 and 3: does the queue show the symptom now, and may we change it?"""
+    """Stages 2 and 3: decide if the queue shows the symptom now, and if Mendq may change it."""
     if not situation.has_current_evidence:
-        refusal = guardrails.keeps_changing(situation)
+        refusal = guardrails.refuse_if_keeps_changing(situation)
         if refusal is not None:
             return _reject_for_queue(situation, refusal)
         reason = "most failed calls are from before the queue was last changed"
@@ -293,7 +295,7 @@ def _decide_about_queue(situation: Situation) -> Decision:
 def _decide_after_refused_write(
     situation: Situation, refused: RefusedWrite
 ) -> KeepEvidence | NoteFailures | Rejection:
-    """Stage 4: the write was refused, and the queue is as it was."""
+    """Stage 4: decide after a write was refused and the queue was not changed."""
     situation = _with_current_evidence(situation)
     if refused.refusal.case_state is None:
         return _keep_failed_calls(situation, refused.refusal)
@@ -301,12 +303,16 @@ def _decide_after_refused_write(
 
 
 def _with_current_evidence(situation: Situation) -> Situation:
-    """Return the situation without the evidence from before the queue's last change (rule 4)."""
+    """Return the situation with only the evidence since the queue's last change (rule 4)."""
     return structs.replace(situation, evidence=situation.current_evidence)
 
 
 def _make_plan(situation: Situation) -> Plan | Refusal:
-    """Ask the symptom for its plan. A queue that may be a DLQ or a source needs a person."""
+    """Return the symptom's plan, or a refusal.
+
+    If producers send to a queue that is also named as a DLQ, the plan needs a person: only a person
+    knows which of the two it is.
+    """
     if situation.symptom.plan is None:
         return Ignore("count_only", "it is only counted")
     facts = situation.facts
@@ -321,26 +327,29 @@ def _make_plan(situation: Situation) -> Plan | Refusal:
 
 
 def _act_on_plan(situation: Situation, plan: Plan) -> WriteFix | Rejection:
-    """Stage 3: ask the guardrails about the plan. Then the mode decides (rules 5 to 8)."""
+    """Stage 3: ask the guardrails about the plan, then follow the mode (rules 5 to 8)."""
     refusal = first_refusal(ABOUT_THE_PLAN, situation, plan)
     if refusal is not None:
         ground = Ground.QUEUE if refusal.code == "overridden" else Ground.MENDQ
         return _reject(situation, refusal, ground, plan.steps)
     plan = _lower_to_proposal(situation, plan)
     mode = min(situation.mode, plan.at_most)
-    if mode is Mode.HEAL and plan.steps[0].owner is situation.whose:
+    if mode is Mode.HEAL and plan.steps[0].owner is situation.writer:
         return WriteFix(plan, _open_case(situation, State.APPLIED, plan.reason, plan.steps))
     return _open_plan_case(situation, plan, mode)
 
 
 def _lower_to_proposal(situation: Situation, plan: Plan) -> Plan:
-    """Make the plan need a person if an earlier change by Mendq speaks against it (rule 8)."""
+    """Return the plan. It needs a person if an earlier change by Mendq failed (rule 8).
+
+    A failed change did not help, was rolled back, or may be the cause of the symptom.
+    """
     if situation.mode is not Mode.HEAL:
         return plan
     at_most = min(plan.at_most, Mode.PROPOSE)
-    if situation.lowered_by:
+    if situation.lowering_case_id:
         why = (
-            f"case {situation.lowered_by} did not help or was taken back, so a person has to "
+            f"case {situation.lowering_case_id} did not help or was taken back, so a person has to "
             "approve this one"
         )
         plan = replace(plan, reason=f"{plan.reason}; {why}", at_most=at_most)
@@ -351,7 +360,10 @@ def _lower_to_proposal(situation: Situation, plan: Plan) -> Plan:
 
 
 def _open_plan_case(situation: Situation, plan: Plan, mode: Mode) -> RecordTransition | Decline:
-    """Open the case of a plan that this run does not write: observed, proposed or approved."""
+    """Open the case of a plan that this run does not write.
+
+    The mode decides if the case opens as observed, proposed, or approved for another Lambda.
+    """
     state = OPENS_IN[mode]
     reason = plan.reason
     longest = longest_stay_in(state, situation.timing)
@@ -380,17 +392,17 @@ def _open_plan_case(situation: Situation, plan: Plan, mode: Mode) -> RecordTrans
 
 
 def _reject_for_queue(situation: Situation, refusal: Refusal) -> NeedsReach | Rejection:
-    """Reject the symptom for what the queue itself shows.
+    """Decide about a refusal whose reason is the queue itself.
 
-    If many queues show it, people get one notification for all of them (rule 6). The case records
-    the mass symptom as its reason, or `refusal` if the symptom `notifies_anyway`. In observe mode
-    that one notification is sent only for such a symptom, or if `refusal` escalates.
+    If many queues show the symptom, people get one notification for all of them (rule 6). The case
+    then records the mass symptom as its reason, or `refusal` if the symptom `notifies_anyway`. In
+    mode `observe` that notification is sent only for such a symptom, or if `refusal` escalates.
     """
     if refusal.case_state is None or not refusal.is_reported_in(situation.mode):
         return _reject(situation, refusal, Ground.MENDQ)
     if situation.reach is None:
         return NeedsReach()
-    mass = guardrails.mass_symptom(situation)
+    mass = guardrails.refuse_if_mass_symptom(situation)
     if mass is None:
         return _reject(situation, refusal, Ground.QUEUE)
     notifies_anyway = situation.symptom.notifies_anyway
@@ -402,7 +414,17 @@ def _reject_for_queue(situation: Situation, refusal: Refusal) -> NeedsReach | Re
 
 
 def _reject(situation: Situation, refusal: Refusal, ground: Ground, steps: Steps = ()) -> Rejection:
-    """Say no. Open a case if the refusal asks for one, evidence supports it, and none is open."""
+    """Decide what follows from a refusal.
+
+    Open a case if the refusal asks for one, the evidence suffices, and no case is open. Otherwise
+    keep the failed calls, or decline.
+
+    Args:
+        situation: The symptom and the queue.
+        refusal: The reason not to write.
+        ground: The subject of the refusal.
+        steps: The steps that were refused, if a plan was refused.
+    """
     refusal = refusal.as_recorded_in(situation.mode)
     if situation.must_report_new_callers and refusal.case_state is State.ESCALATED:
         return _report_new_callers(situation, refusal)
@@ -424,21 +446,21 @@ def _reject(situation: Situation, refusal: Refusal, ground: Ground, steps: Steps
 
 
 def _severity_by_ground(situation: Situation, case: Case, ground: Ground) -> Severity | None:
-    """Return how urgently people hear about a refused case. None if they do not (rule 13)."""
+    """Return the urgency of the case's notification. None if nobody is notified (rule 13)."""
     if ground is Ground.MANY_QUEUES:
         return None
     return severity_of(case, situation.mode, of_the_plan=ground is Ground.QUEUE)
 
 
 def _keep_failed_calls(situation: Situation, refusal: Refusal) -> KeepEvidence | NoteFailures:
-    """Keep the failed calls: next to the open case, or until later calls complete them."""
+    """Keep the failed calls next to the open case, or for a case that later calls may open."""
     if situation.open_case is not None:
         return NoteFailures(refusal, situation.open_case)
     return KeepEvidence(refusal, situation.evidence)
 
 
 def _report_new_callers(situation: Situation, refusal: Refusal) -> RecordTransition:
-    """Escalate the open case once more: it must not hide that other callers fail (rule 12)."""
+    """Escalate the open case once more, because other callers fail too (rule 12)."""
     open_case = situation.open_case
     assert open_case is not None  # noqa: S101 - callers are new to an open case
     case = open_case.move_to(
@@ -456,7 +478,7 @@ def _report_new_callers(situation: Situation, refusal: Refusal) -> RecordTransit
 
 
 def _decide_waiting_case(situation: Situation, case: Case) -> Decision:
-    """Decide about a case that was approved, or whose last step did not help (rules 9 and 10)."""
+    """Decide about a case that was approved, or whose last step did not help (rules 9, 10)."""
     if situation.refused_write is not None:
         return _keep_waiting_or_end(situation, case, situation.refused_write.refusal)
     if not situation.is_read:
@@ -464,7 +486,7 @@ def _decide_waiting_case(situation: Situation, case: Case) -> Decision:
     plan = _make_plan_again(situation, case)
     if isinstance(plan, Refusal):
         return KeepWaiting(plan, case) if plan.code in PASSING else _end(situation, case, plan)
-    refusal = guardrails.frozen(situation)
+    refusal = guardrails.refuse_if_frozen(situation)
     if refusal is None and situation.reach is None:
         return NeedsReach()
     if refusal is None:
@@ -473,7 +495,7 @@ def _decide_waiting_case(situation: Situation, case: Case) -> Decision:
         return _keep_waiting_or_end(situation, case, refusal)
     steps = _step_documents(plan.steps)
     applied = case.move_to(
-        State.APPLIED, plan.reason, situation.now, steps=steps, actor=situation.whose
+        State.APPLIED, plan.reason, situation.now, steps=steps, actor=situation.writer
     )
     return WriteFix(plan, applied)
 
@@ -481,7 +503,8 @@ def _decide_waiting_case(situation: Situation, case: Case) -> Decision:
 def _decide_waiting_case_before_reading(
     situation: Situation, case: Case
 ) -> NeedsFacts | KeepWaiting | RecordTransition:
-    refusal = guardrails.claimed_by_another(situation)
+    """Stage 1 of a waiting case: decide if Mendq may still change its queue."""
+    refusal = guardrails.refuse_if_claimed(situation)
     if refusal is not None:
         return KeepWaiting(refusal, case)
     if situation.mode is Mode.HEAL:
@@ -493,12 +516,16 @@ def _decide_waiting_case_before_reading(
 
 
 def is_approved_by_person(case: Case) -> bool:
-    """Return True if a person approved the case. If settings did, they are asked again."""
+    """Return True if a person, and not only the settings, approved the case."""
     return case.state is State.APPROVED and case.came_from is State.PROPOSED
 
 
 def _make_plan_again(situation: Situation, case: Case) -> Plan | Refusal:
-    """Return the plan that was approved, or a refusal if it would be another one (rule 9)."""
+    """Plan the waiting case again (rule 9).
+
+    Return a refusal if Mendq may not write the plan any more: the queue is another one or is
+    healthy, the plan is not the approved one, or it needs a person or another Lambda.
+    """
     plan = _make_plan(situation)
     if situation.facts.is_created_after(case.opened_at):
         plan = Refuse("another_queue", "there is another queue of that name by now")
@@ -512,7 +539,7 @@ def _make_plan_again(situation: Situation, case: Case) -> Plan | Refusal:
     if not is_approved_by_person(case) and plan.at_most is not Mode.HEAL:
         return Refuse("not_by_itself", "a person has to see this step first")
     owner = plan.steps[0].owner
-    if owner is not situation.whose:
+    if owner is not situation.writer:
         return Refuse("another_owner", f"{owner} would take the next step")
     return plan
 
@@ -520,6 +547,7 @@ def _make_plan_again(situation: Situation, case: Case) -> Plan | Refusal:
 def _keep_waiting_or_end(
     situation: Situation, case: Case, refusal: Refusal
 ) -> KeepWaiting | RecordTransition:
+    """Keep the case waiting if the reason passes without a person. Otherwise end it (rule 10)."""
     if refusal.is_retried or refusal.case_state is None or refusal.code in PASSING:
         return KeepWaiting(refusal, case)
     if refusal.case_state is State.OVERRIDDEN:
@@ -528,7 +556,7 @@ def _keep_waiting_or_end(
 
 
 def _end(situation: Situation, case: Case, refusal: Refusal) -> RecordTransition:
-    """Expire an approval. Escalate a fix that did not help, because a person decides about it."""
+    """End the wait: expire an approval, or escalate a fix that did not help."""
     if case.state is State.APPROVED:
         return _move(situation, case, State.EXPIRED, refusal)
     reason = f"{case.reason}, and Mendq has no further step: {refusal.reason}"
@@ -537,7 +565,7 @@ def _end(situation: Situation, case: Case, refusal: Refusal) -> RecordTransition
 
 def _move(situation: Situation, case: Case, state: State, refusal: Refusal) -> RecordTransition:
     moved = case.move_to(
-        state, refusal.reason, situation.now, actor=situation.whose, code=refusal.code
+        state, refusal.reason, situation.now, actor=situation.writer, code=refusal.code
     )
     severity = severity_of(moved, situation.mode, of_the_plan=True)
     notification = _make_notification(situation, moved, refusal, severity)
@@ -547,7 +575,10 @@ def _move(situation: Situation, case: Case, state: State, refusal: Refusal) -> R
 def _make_notification(
     situation: Situation, case: Case, refusal: Refusal, severity: Severity | None
 ) -> Notification:
-    """Return what people hear besides the case. An overridden attribute is left alone from now."""
+    """Return the notification about a case.
+
+    If the case is overridden, the notification also records that Mendq leaves its attributes alone.
+    """
     is_overridden = case.state is State.OVERRIDDEN
     changes = situation.records.records_if_overridden(case, situation.now) if is_overridden else {}
     return Notification(
@@ -558,7 +589,11 @@ def _make_notification(
 def _open_case(
     situation: Situation, state: State, reason: str, steps: Steps, code: str = ""
 ) -> Case:
-    """Return the first transition of a new case, with what its readers need in its evidence."""
+    """Return the first transition of a new case.
+
+    Its evidence also has the counts of messages, the needs of consumers and other details that are
+    shown to people.
+    """
     symptom, facts = situation.symptom.name, situation.facts
     case = start_case(
         state,
@@ -576,7 +611,7 @@ def _open_case(
     details = {
         "messages": count_affected_messages(symptom, facts),
         "needs": needs_document(symptom, facts),
-        LOWERED: situation.lowered_by,
+        LOWERED: situation.lowering_case_id,
         MADE_FOR: situation.made_for,
     }
     evidence |= {name: detail for name, detail in details.items() if detail}
@@ -584,7 +619,7 @@ def _open_case(
 
 
 def _name_own_change(situation: Situation, reason: str) -> str:
-    """Put a sentence about Mendq's own change before the reason, if it may be the cause."""
+    """Return the reason, after a sentence about Mendq's own change if that may be the cause."""
     change = situation.facts.own_change
     return reason if change is None else f"{describe_own_change(change, situation.now)}. {reason}"
 

@@ -1,4 +1,32 @@
-"""Gather what `decide` needs to know about one symptom of one queue."""
+"""Gather: read what `decide` must know about one symptom of one queue.
+
+`gather_history` makes a `Situation` of a group: of failed calls that point to one symptom of one
+queue, or of a scan's finding. `gather_and_decide` asks `decide` about it, and gathers more if
+`decide` needs more.
+
+Not every group becomes a situation. A situation must have a queue, its mode, and its history. So
+these groups are declined first, in this order, and `decide` is never asked:
+
+    code                    reason
+    queue_gone              The queue does not exist, and the symptom is about an existing queue.
+    never_seen              The queue does not exist, and neither a scan, a case nor a setting names
+                            it. Anyone can make calls fail on a name that they have made up.
+    not_managed             Neither settings nor tags give the queue a mode.
+    queue_refuses_us        The queue's policy keeps Mendq out, so its tags or facts are unknown.
+    case_store_unreadable   The case store holds something unreadable, so the history is unknown.
+
+A finding only says where to look. It becomes a situation when a measurement confirms it, because
+that measurement is the situation's evidence. CloudWatch bills each measurement, so the first two
+questions are asked before it. A finding is declined for these reasons, in this order:
+
+    case_already_open       The finding was noted next to its open case within the last day.
+    said_already            Its case would certainly be a repeat.
+    not_found               The measurement does not confirm the finding.
+    said_of_another         An open case of another queue already asks for the same missing queue.
+
+The last two rows of the first table are answers to errors, which any read can raise. The dry run
+declines only for not_managed, not_found and said_of_another.
+"""
 
 from __future__ import annotations
 
@@ -45,15 +73,20 @@ from mendq.model.queue import arn_of, parts_of
 from mendq.notifications.text import format_count
 
 Needs = Collection[Need]
-# A caller's clock may be ahead of ours by this much.
+# A failed call may be this far in the future, because a caller's clock may be ahead of ours.
 FUTURE_AFTER = timedelta(minutes=5)
 
 
 class Group(Struct, frozen=True, eq=False):
-    """The failed calls of one batch that point to one symptom of one queue.
+    """The failed calls of one batch that point to one symptom of one queue, or a scan's finding.
 
-    A scan's finding has no calls. `is_found` is true for it, and for calls that prove nothing by
-    themselves: then the queue is measured. `shared` names the queues that the finding is about too.
+    Attributes:
+        queue_arn: The queue.
+        symptom: The catalogue's entry.
+        calls: The failed calls. Empty for a finding.
+        is_found: True for a finding, and if all calls may be races and so prove nothing. Then the
+            queue is measured.
+        shared: For a finding, the other queues that it is about.
     """
 
     queue_arn: str
@@ -75,9 +108,10 @@ Gather = Callable[[Situation], Situation]
 def gather_and_decide(
     situation: Situation, *, count_queues: Gather, read_queue: Gather | None = None
 ) -> tuple[Decision, Situation]:
-    """Ask `decide`, gather what it needs, and ask again, until the decision is final.
+    """Ask `decide`. If it needs more facts, gather them and ask again, until the decision is final.
 
-    Every caller of `decide` uses this loop. They differ only in how they gather.
+    heal's batch, an approved case, the dry run and the backtest all use this loop. They differ only
+    in how they gather.
 
     Args:
         situation: The symptom and the queue to decide about.
@@ -99,37 +133,42 @@ def gather_and_decide(
     return decision, situation
 
 
-def gather_history(group: Group, run: FixContext, *, alone: bool) -> Situation | Outcome:
-    """Return what is known before the queue is read, or the reason why nothing is decided.
+def gather_history(group: Group, run: FixContext, *, is_only_group: bool) -> Situation | Outcome:
+    """Return the situation before the queue is read, or the outcome if the group is declined.
 
-    A write that a dead run left behind is finished first, whatever the queue's mode is now: people
-    must hear about it.
+    If a run died after it claimed a write, that write is settled first, whatever the queue's mode
+    is now, because people must hear about it.
 
     Args:
         group: The failed calls, or the finding.
         run: This invocation.
-        alone: True if no other group of the batch has this symptom. Then the same read of the case
-            store also returns which queues showed it in the last hour.
+        is_only_group: True if no other group of the batch has this symptom. Then the read of the
+            case store also returns the queues that showed the symptom in the last hour.
+
+    Returns:
+        The situation. For a finding, its facts were measured. If the group is declined, or if a
+        dead run's write was settled, the outcome.
 
     Raises:
         FactsUnavailable, CaseStoreUnavailable: The group must be delivered again.
     """
     try:
-        return _gather_history(group, run, alone=alone)
+        return _gather_history(group, run, is_only_group=is_only_group)
     except QueueRefusesUs as refused:
         return declined_outcome("queue_refuses_us", str(refused))
     except CaseStoreUnreadable as unreadable:
         return declined_outcome("case_store_unreadable", str(unreadable))
 
 
-def _gather_history(group: Group, run: FixContext, *, alone: bool) -> Situation | Outcome:
-    queue_arn, symptom = group.queue_arn, group.symptom
+def _gather_history(group: Group, run: FixContext, *, is_only_group: bool) -> Situation | Outcome:
+    queue_arn = group.queue_arn
+    symptom = group.symptom
     tags = _read_tags(group, run)
     if tags is None and symptom.needs:
         return declined_outcome("queue_gone", "the queue is gone")
-    word = mass_symptom_key(symptom.name, tags or {}) if alone else ""
+    symptom_word = mass_symptom_key(symptom.name, tags or {}) if is_only_group else ""
     view: CaseStoreView | Outcome
-    view = run.case_store.look(queue_arn, symptom.name, symptom.attributes, word)
+    view = run.case_store.look(queue_arn, symptom.name, symptom.attributes, symptom_word)
     if view.notification is not None:
         with suppress(NotificationNotSent):  # a queue is fixed even if people cannot be notified
             run.notifier.send_left_unsent(queue_arn, symptom.name, view.notification, view.case)
@@ -145,24 +184,27 @@ def _gather_history(group: Group, run: FixContext, *, alone: bool) -> Situation 
         return situation
     if group.is_found and (not group.calls or _take_measuring_turn(queue_arn, run)):
         return _look_for_finding(group, situation, run)
-    fresh = tuple(
-        Sighting.of(call)
-        for call in group.calls
-        if is_fresh(call, run.now) and not call.may_be_a_race
-    )
-    evidence = Evidence.of([*view.evidence.sightings, *fresh]).fresh(run.now)
-    return structs.replace(situation, evidence=evidence, fresh=fresh)
+    evident_calls = [
+        call for call in group.calls if is_fresh(call, run.now) and not call.may_be_a_race
+    ]
+    fresh_sightings = tuple(Sighting.of(call) for call in evident_calls)
+    evidence = Evidence.of([*view.evidence.sightings, *fresh_sightings]).fresh(run.now)
+    return structs.replace(situation, evidence=evidence, fresh_sightings=fresh_sightings)
 
 
 def is_fresh(call: FailedCall, now: datetime) -> bool:
-    """Return True if a failed call says something about the queue as it is now."""
+    """Return True if a failed call is not older than STALE_AFTER, and not in the far future."""
     return -FUTURE_AFTER <= now - call.event_time <= STALE_AFTER
 
 
 def _read_tags(group: Group, run: FixContext) -> Mapping[str, str] | None:
     """Return the queue's tags, or None if there is no such queue.
 
-    A queue that refuses Mendq has none, if settings name it and its symptom is only reported.
+    If the queue refuses the read, return no tags if its symptom is reported anyway and the settings
+    manage the queue without tags.
+
+    Raises:
+        QueueRefusesUs: The queue refuses the read in all other cases.
     """
     try:
         return tags_of(run.clients, group.queue_arn)
@@ -173,12 +215,16 @@ def _read_tags(group: Group, run: FixContext) -> Mapping[str, str] | None:
 
 
 def _was_seen(queue_arn: str, run: FixContext) -> bool:
-    """Return True if a scan or a case knows the queue. Anyone can make up a queue's name."""
+    """Return True if a scan or a case has recorded the queue."""
     return bool(run.baselines.of(queue_arn) or run.open_cases.list_newest_cases([queue_arn]))
 
 
 def _take_measuring_turn(queue_arn: str, run: FixContext) -> bool:
-    """Return True once an hour per queue. Each metric is billed, and anyone can make calls fail."""
+    """Return True at most once an hour per queue.
+
+    It limits how often failed calls lead to a measurement: metrics are billed, and anyone can make
+    calls fail.
+    """
     key = items.key(queue_arn, "measured")
     is_free = "attribute_not_exists(pk) OR expires_at <= :now"
     until = run.now + timedelta(hours=1)
@@ -189,12 +235,13 @@ def _take_measuring_turn(queue_arn: str, run: FixContext) -> bool:
 def make_managed_situation(
     group: Group, run: FixContext, tags: Mapping[str, str], view: CaseStoreView
 ) -> Situation | Outcome:
-    """Return the situation to decide about, or the refusal of a queue that is not managed.
+    """Return the situation without evidence, or an outcome if the queue is not managed.
 
-    The mode is the lowest one that settings, tags and autonomy allow. Evidence is added later. A
-    finding on a DLQ that Mendq made is reported even if only its source is managed.
+    Its mode is the lowest of those that settings, tags and autonomy allow. A finding about an
+    unmanaged DLQ that Mendq made is reported (mode `observe`) if the DLQ's source is managed.
     """
-    mode, made_for = find_mode(group.queue_arn, run, tags), ""
+    mode = find_mode(group.queue_arn, run, tags)
+    made_for = ""
     if mode is None and group.is_found:
         made_for = _find_made_for(group.queue_arn, tags, run)
         mode = Mode.OBSERVE if made_for else None
@@ -208,10 +255,21 @@ def make_managed_situation(
 def make_situation(
     symptom: Symptom, facts: Facts, mode: Mode, view: CaseStoreView, run: FixContext, **more: Any
 ) -> Situation:
-    """Return the situation before the queue is read. A closed change calendar freezes writes."""
-    limits, timing = run.settings.limits, run.settings.timing
+    """Return the situation before the queue is read.
+
+    The change calendars are read only if a write may follow. A closed one freezes changes.
+    """
     situation = Situation(
-        symptom, facts, mode, view, run.now, run.owner, run.whose, limits, timing, **more
+        symptom=symptom,
+        facts=facts,
+        mode=mode,
+        view=view,
+        now=run.now,
+        owner=run.owner,
+        writer=run.writer,
+        limits=run.settings.limits,
+        timing=run.settings.timing,
+        **more,
     )
     if view.frozen or not run.settings.freeze_calendars or not situation.writes:
         return situation
@@ -219,33 +277,41 @@ def make_situation(
 
 
 def _find_made_for(queue_arn: str, tags: Mapping[str, str], run: FixContext) -> str:
-    """Return the managed source that Mendq made this DLQ for, or an empty text."""
+    """Return the ARN of the managed source for which Mendq made this DLQ, or an empty text."""
     try:
         named_by = list_source_arns(run.clients, queue_arn)
     except QueueGone:
         return ""
-    made, consent = run.stored(MadeDlqs), run.settings.consent
-    return made.managed_source(queue_arn, tags, named_by, run.clients, consent)
+    made_dlqs = run.stored(MadeDlqs)
+    return made_dlqs.managed_source(queue_arn, tags, named_by, run.clients, run.settings.consent)
 
 
 def find_mode(queue_arn: str, run: FixContext, tags: Mapping[str, str]) -> Mode | None:
-    """Return the mode that settings and tags give a queue. None if it is not managed."""
+    """Return the mode that settings and tags give the queue, or None if it is not managed."""
     return run.settings.consent.mode_of(parts_of(queue_arn).name, tags)
 
 
 def find_autonomy(symptom: Symptom, run: FixContext, otherwise: Mode) -> Mode:
-    """Return how far settings, or else the catalogue, let the symptom's plans go."""
+    """Return the highest mode that settings, or else the catalogue, allow the symptom's plans.
+
+    Return `otherwise` if neither limits them.
+    """
     autonomy = run.settings.autonomy.get(symptom.name, symptom.autonomy)
     return otherwise if autonomy is None else autonomy
 
 
 def _look_for_finding(group: Group, situation: Situation, run: FixContext) -> Situation | Outcome:
-    """Measure the queue, unless the result would only repeat a recent case: metrics are billed."""
-    symptom, tags = group.symptom, situation.facts.tags
-    open_case, last_case = situation.open_case, situation.view.case
+    """Measure the queue of a finding. Return the situation, or the outcome if it is declined.
+
+    Metrics are billed, so the queue is not measured if the result would only repeat a recent case.
+    """
+    symptom = group.symptom
+    tags = situation.facts.tags
+    open_case = situation.open_case
+    last_case = situation.view.case
     if open_case is not None:
-        noted = [sighting.event_time for sighting in situation.view.failures.sightings]
-        if was_noted_lately(open_case, max(noted, default=None), run.now):
+        noted_times = [sighting.event_time for sighting in situation.view.failures.sightings]
+        if was_noted_lately(open_case, max(noted_times, default=None), run.now):
             reason = f"case {open_case.case_id} is {open_case.state}"
             return declined_outcome("case_already_open", reason)
     elif symptom.is_of_configuration and last_case is not None:
@@ -259,29 +325,35 @@ def _look_for_finding(group: Group, situation: Situation, run: FixContext) -> Si
 def confirm_finding(
     group: Group, situation: Situation, facts: Facts, run: FixContext
 ) -> Situation | Outcome:
-    """Return the situation if the queue shows the symptom now. A scan only says where to look.
+    """Return the situation with its evidence if `facts` confirm the finding, else an outcome.
 
     Raises:
-        CaseStoreUnavailable, CaseStoreUnreadable: The cases of the queues that share it.
+        CaseStoreUnavailable, CaseStoreUnreadable: The cases of the queues that share the finding
+            could not be read.
     """
     detection = group.symptom.detection
-    found = detection.detect(facts) if detection else None
-    if found is None:
+    fault = detection.detect(facts) if detection else None
+    if fault is None:
         return declined_outcome("not_found", "the queue does not show it, or not any more")
-    refusal = None if situation.open_case else _find_same_request(group, found.about, run)
+    refusal = None if situation.open_case else _find_same_request(group, fault.about, run)
     if refusal is not None:
         return Outcome(refusal=refusal)
-    fresh = (Sighting.from_scan(run.now),)
-    facts = replace(facts, found=name_other_queues(found.because, group.shared))
-    return structs.replace(situation, facts=facts, evidence=Evidence(fresh), fresh=fresh)
+    measurement = Sighting.from_scan(run.now)
+    facts = replace(facts, found=name_other_queues(fault.because, group.shared))
+    return structs.replace(
+        situation,
+        facts=facts,
+        evidence=Evidence((measurement,)),
+        fresh_sightings=(measurement,),
+    )
 
 
 def _find_same_request(group: Group, about: str, run: FixContext) -> Refusal | None:
     """Return a refusal if another queue's open case already asks people for the missing queue.
 
     Args:
-        group: The finding. Its `shared.open_at` names the queues whose cases may ask.
-        about: The ARN of the missing queue, empty if the finding is about none.
+        group: The finding. Its `shared.open_at` names the queues whose cases may ask for it.
+        about: The ARN of the missing queue, or an empty text if the finding is about none.
     """
     for queue_arn in group.shared.open_at if about else ():
         case = run.case_store.look(queue_arn, group.symptom.name, ()).case
@@ -294,7 +366,7 @@ def _find_same_request(group: Group, about: str, run: FixContext) -> Refusal | N
 
 
 def name_other_queues(because: str, shared: SharedFinding) -> str:
-    """Return the sentence of a finding, with some of the other queues that share it."""
+    """Return the finding's sentence, followed by the names of other queues that share it."""
     if not shared.others:
         return because
     names = ", ".join(parts_of(queue_arn).name for queue_arn in shared.others)
@@ -305,7 +377,7 @@ def name_other_queues(because: str, shared: SharedFinding) -> str:
 
 
 def make_reader(run: FixContext) -> FactsReader:
-    """Return the facts reader of this invocation, which asks the case store too."""
+    """Return a facts reader that reads from AWS and from the case store."""
     return FactsReader(
         run.clients,
         run.now,
@@ -318,7 +390,7 @@ def make_reader(run: FixContext) -> FactsReader:
 
 
 def gather_facts(run: FixContext, queue_arn: str, tags: Mapping[str, str], needs: Needs) -> Facts:
-    """Read the facts that `needs` names, and no more.
+    """Read the queue's attributes and the facts that `needs` names, and nothing else.
 
     Raises:
         FactsUnavailable, CaseStoreUnavailable, CaseStoreUnreadable: They could not be read.
@@ -332,16 +404,17 @@ def _gather_more(run: FixContext, facts: Facts, needs: Needs) -> Facts:
 
 
 def add_facts(situation: Situation, run: FixContext) -> Situation:
-    """Answer `NeedsFacts`: read the queue and return the situation with its facts.
+    """Answer `NeedsFacts`: read the queue, and return the situation with its facts.
 
-    If the queue was changed after the calls failed, only its attributes are read, and the change is
-    noted: it excuses these calls.
+    A measured queue was read before. If the queue was changed after most calls failed, only its
+    attributes are read, and the time of the change is stored.
 
     Raises:
         FactsUnavailable, CaseStoreUnavailable, QueueRefusesUs: The queue could not be read.
     """
     situation = structs.replace(situation, is_read=True)
-    symptom, facts = situation.symptom, situation.facts
+    symptom = situation.symptom
+    facts = situation.facts
     try:
         if not situation.is_found:
             # A missing queue may be the symptom itself. Then it needs no facts.
@@ -363,6 +436,10 @@ def add_facts(situation: Situation, run: FixContext) -> Situation:
 
 
 def _note_excusing_change(situation: Situation, run: FixContext) -> Situation:
+    """Store the time of the queue's last change, because the calls before it do not count.
+
+    Return the situation with all such changes of the last day. Store nothing if a case is open.
+    """
     facts = situation.facts
     if facts.modified_at is None or situation.open_case is not None:
         return situation
@@ -373,12 +450,12 @@ def _note_excusing_change(situation: Situation, run: FixContext) -> Situation:
 
 
 def add_own_change(situation: Situation, run: FixContext) -> Situation:
-    """Return the situation with Mendq's newest change that can have caused the symptom, if any.
+    """Return the situation with Mendq's newest change that may have caused the symptom, if any.
 
-    If the cases cannot be read, the finding is reported without a change.
+    Return the situation without a change if a case in the case store is unreadable.
 
     Raises:
-        CaseStoreUnavailable: The case store gives no answer.
+        CaseStoreUnavailable: The case store does not answer.
     """
     if not situation.facts.exists or not _may_have_own_change(situation):
         return situation
@@ -391,11 +468,12 @@ def add_own_change(situation: Situation, run: FixContext) -> Situation:
 
 
 def _may_have_own_change(situation: Situation) -> bool:
-    """Return False if no step causes the symptom, or if Mendq's records show no such write."""
+    """Return False if no kind of step causes the symptom, or if Mendq has made no such write."""
     symptom = situation.symptom.name
     if symptom not in CAUSED:
         return False
-    attributes, records = attributes_behind(symptom), situation.records
+    attributes = attributes_behind(symptom)
+    records = situation.records
     if attributes is None or not attributes <= records.attributes.keys():
         return True
     return any(records.record_of(attribute).writes for attribute in attributes)
@@ -409,7 +487,10 @@ def _find_own_change(symptom: str, facts: Facts, run: FixContext) -> OwnChange |
 
 
 def _list_queues_around(facts: Facts) -> list[str]:
-    """Return the queue, its sources and its own DLQ. A redrive is a case about the DLQ."""
+    """Return the ARNs of the queue, its sources and its own DLQ.
+
+    The DLQ belongs to them because the case of a redrive is about the DLQ.
+    """
     queue_arns = [facts.queue_arn, *facts.source_arns]
     dlq_arn = arn_of(facts.dlq_arn)
     if dlq_arn is not None:
@@ -418,13 +499,15 @@ def _list_queues_around(facts: Facts) -> list[str]:
 
 
 def add_reach(situation: Situation, spread: frozenset[str], run: FixContext) -> Situation:
-    """Answer `NeedsReach`: count `spread`, the queues that showed the symptom in the last hour.
+    """Answer `NeedsReach`: return the situation with the number of queues that show the symptom.
+
+    `spread` are the queues that showed it in the last hour.
 
     Raises:
         FactsUnavailable: The managed queues could not be listed.
     """
-    queue_arn, tags = situation.facts.queue_arn, situation.facts.tags
-    mode = find_mode(queue_arn, run, tags) or Mode.OBSERVE
+    queue_arn = situation.facts.queue_arn
+    mode = find_mode(queue_arn, run, situation.facts.tags) or Mode.OBSERVE
     reach = count_reach(spread, [queue_arn], run, mode)
     return situation.with_reach(reach, run.remaining_seconds())
 
@@ -432,14 +515,18 @@ def add_reach(situation: Situation, spread: frozenset[str], run: FixContext) -> 
 def count_reach(
     spread: frozenset[str], seen_now: Iterable[str], run: FixContext, mode: Mode = Mode.OBSERVE
 ) -> Reach:
-    """Count the managed queues among `spread`. A few need no listing: they are no mass symptom.
+    """Count the managed queues, and those of them that showed the symptom.
+
+    The managed queues are not listed if at most COINCIDENCE_QUEUES showed it, because so few are no
+    mass symptom.
 
     Args:
         spread: The queues that showed the symptom in the last hour.
-        seen_now: Queues that are managed, even if the listing does not show them yet.
+        seen_now: Managed queues that the list of queues may not contain yet.
         run: This invocation.
         mode: The mode of the queue to decide about.
     """
     if len(spread) <= COINCIDENCE_QUEUES:
         return Reach(spread)
-    return Reach.among(spread, {**dict.fromkeys(seen_now, mode), **run.managed_modes}, mode)
+    managed_modes = {**dict.fromkeys(seen_now, mode), **run.managed_modes}
+    return Reach.among(spread, managed_modes, mode)

@@ -1,7 +1,8 @@
-"""Every reason not to act, one function each. `decide` says in which order they are asked.
+"""Guardrails: the reasons not to act, one function each.
 
 A guardrail gets the situation, and the plan if there is one. It returns a refusal, or None if it
-has no objection. The type of the refusal says what follows: see `mendq.model.plan`.
+has no objection. The class of the refusal says what happens next (`mendq/model/plan.py`).
+`mendq/heal/decide.py` lists the order in which they are asked.
 """
 
 from __future__ import annotations
@@ -18,33 +19,34 @@ from mendq.model.steps import AttributeStep
 from mendq.notifications.configuration import summarize_value
 
 A_DAY = timedelta(hours=24)
-# A claim, two reads, a write and its record take at most this long together.
+# The longest time for a claim, two reads, a write and the record of that write.
 SECONDS_TO_WRITE = 15
-# A write that is already claimed, and its record, take at most this long.
+# The longest time for a write whose claim is already made, and the record of that write.
 SECONDS_TO_RECORD = 8
 # Up to this many queues may show a symptom at once before Mendq suspects a common cause.
 COINCIDENCE_QUEUES = 3
-# Up to this many drills in an hour are practice. With more, someone has tagged other queues.
+# Up to this many drills in an hour are fixed. If there are more, someone may have put the tag of
+# drills on real queues.
 MOST_DRILLS = 20
 
 
-def stale_or_future(situation: Situation) -> Refusal | None:
-    """Ignore calls that are too old, ahead of the clock, or no evidence of the symptom."""
-    if not situation.fresh:
+def refuse_if_stale_or_future(situation: Situation) -> Refusal | None:
+    """Ignore the group if no failed call is recent enough and evidence of the symptom."""
+    if not situation.fresh_sightings:
         reason = "every failed call is older than 60 minutes, ahead of the clock, or says nothing"
         return Ignore("stale_or_future", reason)
     return None
 
 
-def too_little_evidence(situation: Situation) -> Refusal | None:
-    """Ignore a symptom until enough distinct calls failed close together."""
+def refuse_if_too_little_evidence(situation: Situation) -> Refusal | None:
+    """Ignore the symptom until enough distinct calls have failed close together."""
     if not situation.evidence.is_sufficient:
         reason = f"fewer than {DISTINCT_EVENTS} distinct failed calls in {WITHIN_SECONDS} s"
         return Ignore("too_little_evidence", reason)
     return None
 
 
-def case_already_open(situation: Situation) -> Refusal | None:
+def refuse_if_case_already_open(situation: Situation) -> Refusal | None:
     """Open no second case for the same queue and symptom."""
     case = situation.open_case
     if case is not None:
@@ -52,24 +54,25 @@ def case_already_open(situation: Situation) -> Refusal | None:
     return None
 
 
-def claimed_by_another(situation: Situation) -> Refusal | None:
-    """Leave the queue to the run that holds a claim on one of its attributes."""
+def refuse_if_claimed(situation: Situation) -> Refusal | None:
+    """Leave the queue alone while another run holds a claim on one of its attributes."""
     if situation.view.is_held_by_another(situation.owner, situation.now):
         return Retry("claimed", "another run is at work on it")
     return None
 
 
-def frozen(situation: Situation) -> Refusal | None:
-    """Write nothing during a change freeze. What is only reported continues."""
+def refuse_if_frozen(situation: Situation) -> Refusal | None:
+    """Write nothing during a change freeze. Symptoms that are only reported are not refused."""
     if situation.writes and situation.view.frozen is not None:
         return Refuse("frozen", f"changes are frozen: {situation.view.frozen}")
     return None
 
 
-def keeps_changing(situation: Situation) -> Refusal | None:
-    """Escalate if changes of the queue have excused its failed calls again and again.
+def refuse_if_keeps_changing(situation: Situation) -> Refusal | None:
+    """Escalate if the queue was changed again and again, each time just after calls had failed.
 
-    Its failed calls do not show whether it still fails, so it pages only where Mendq may act.
+    Calls from before a change do not show if the queue still fails. So people hear about it only if
+    Mendq may act on the queue, and not in mode `observe`.
     """
     if not situation.keeps_changing:
         return None
@@ -81,8 +84,8 @@ def keeps_changing(situation: Situation) -> Refusal | None:
     return Escalate("keeps_changing", reason, silent_in_observe=True)
 
 
-def overridden(situation: Situation, plan: Plan) -> Refusal | None:
-    """Never overwrite a person's value: Mendq's was the last recorded one and is gone."""
+def refuse_if_overridden(situation: Situation, plan: Plan) -> Refusal | None:
+    """Leave an attribute alone if someone has replaced the value that Mendq wrote last."""
     for step in plan.steps:
         refusal = _overridden_step(situation, step)
         if refusal is not None:
@@ -114,8 +117,8 @@ def _overridden_step(situation: Situation, step: AttributeStep) -> Refusal | Non
     return None
 
 
-def out_of_bounds(_situation: Situation, plan: Plan) -> Refusal | None:
-    """Write no value that AWS does not allow."""
+def refuse_if_out_of_bounds(_situation: Situation, plan: Plan) -> Refusal | None:
+    """Write no value outside the limits of its attribute."""
     for step in plan.steps:
         fault = step.out_of_bounds()
         if fault:
@@ -123,8 +126,8 @@ def out_of_bounds(_situation: Situation, plan: Plan) -> Refusal | None:
     return None
 
 
-def too_soon(situation: Situation, plan: Plan) -> Refusal | None:
-    """Write no attribute twice within the cooldown: the first write may not have taken effect."""
+def refuse_if_too_soon(situation: Situation, plan: Plan) -> Refusal | None:
+    """Write no attribute twice within the cooldown, because a write needs time to take effect."""
     minutes = situation.timing.cooldown_minutes
     written, attribute = situation.most_written_since(plan, timedelta(minutes=minutes))
     if written:
@@ -132,8 +135,8 @@ def too_soon(situation: Situation, plan: Plan) -> Refusal | None:
     return None
 
 
-def too_often(situation: Situation, plan: Plan) -> Refusal | None:
-    """Stop once an attribute was written as often as a day allows: more writes do not help."""
+def refuse_if_too_often(situation: Situation, plan: Plan) -> Refusal | None:
+    """Write no attribute more often than a day allows, because more writes do not help."""
     most = situation.limits.writes_per_attribute_per_day
     written, attribute = situation.most_written_since(plan, A_DAY)
     if attribute and written >= most:
@@ -142,7 +145,7 @@ def too_often(situation: Situation, plan: Plan) -> Refusal | None:
     for step in plan.steps:
         own = step.most_a_day
         if own is not None and situation.written_since(step.attribute, A_DAY) >= own:
-            # A person has nothing to repair here: tomorrow Mendq may write it again.
+            # No escalation: a person has nothing to repair, because Mendq may write it tomorrow.
             times = "once" if own == 1 else f"{own} times"
             reason = f"{step.attribute} may be written {times} in 24 hours, and was"
             return Refuse("too_often", reason)
@@ -150,10 +153,11 @@ def too_often(situation: Situation, plan: Plan) -> Refusal | None:
 
 
 def why_many(reach: Reach, limits: Limits) -> str | None:
-    """Say why so many queues show a symptom that they must share a cause. None if they are few.
+    """Return the reason why the queues must share a cause, or None if only a few show the symptom.
 
-    Anyone who may tag queues can create managed ones. So queues that Mendq only observes do not
-    dilute the share of those that it writes to, and no share goes over the number in the settings.
+    Anyone who may tag queues can make more of them managed. Therefore the share is also computed
+    among only the queues of the same or a higher mode, and no share allows more queues than
+    `mass_symptom_queues` in the settings.
     """
     share, most = limits.mass_symptom_share, limits.mass_symptom_queues
     counts = (
@@ -166,10 +170,10 @@ def why_many(reach: Reach, limits: Limits) -> str | None:
     return None
 
 
-def mass_symptom(situation: Situation, _plan: Plan | None = None) -> Refusal | None:
-    """Write nothing if many queues show the symptom at once: the cause is not this queue.
+def refuse_if_mass_symptom(situation: Situation, _plan: Plan | None = None) -> Refusal | None:
+    """Write nothing if many queues show the symptom at once, because they must share a cause.
 
-    It is about what Mendq would write, so it is silent where Mendq only observes.
+    In mode `observe` the refusal is silent, because Mendq would write nothing anyway.
     """
     reach = situation.reach or Reach()
     if DRILL_TAG in situation.facts.tags:
@@ -183,8 +187,8 @@ def mass_symptom(situation: Situation, _plan: Plan | None = None) -> Refusal | N
     return Refuse("mass_symptom", reason, silent_in_observe=True) if many else None
 
 
-def too_little_time(situation: Situation, _plan: Plan) -> Refusal | None:
-    """Begin no write that this run may not have the time to record."""
+def refuse_if_too_little_time(situation: Situation, _plan: Plan) -> Refusal | None:
+    """Begin no write if too little time is left to record it."""
     if situation.remaining_seconds < SECONDS_TO_WRITE:
         reason = "too little of the Lambda's time is left to write and record"
         return Retry("too_little_time", reason)

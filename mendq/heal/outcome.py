@@ -17,7 +17,7 @@ class Outcome(Struct, frozen=True):
     refusal: Refusal | None = None
 
     @property
-    def escalated(self) -> bool:
+    def is_escalation(self) -> bool:
         """True if the case's new transition asks people for help."""
         return self.case is not None and self.case.state is State.ESCALATED
 

@@ -1,4 +1,4 @@
-"""Would this only repeat what people were told a short time ago?"""
+"""Repeats: has a case, or a finding of a scan, been reported a short time ago?"""
 
 from __future__ import annotations
 
@@ -10,28 +10,30 @@ from mendq.model.case import SILENT_DAYS, Case, State
 from mendq.model.lifecycle import WATCHED
 from mendq.model.limits import Mode
 
-# A scan runs every hour. Slightly less than a day, so that a finding is noted once a day.
+# How often a scan's finding is noted next to its open case: once a day. An hour less than a day,
+# because a scan runs every hour.
 NOTED_EVERY = timedelta(hours=23)
-# A finding that is still there after this time is reported again.
+# How long a fault in the configuration is not proposed again after its proposal expired.
 REMEMBERED = timedelta(days=30)
 
 
 def is_repeat(situation: Situation, case: Case) -> bool:
-    """Return True if the new `case` would only repeat what people were told recently.
+    """Return True if the new `case` says only what the last case of the queue and symptom said.
 
-    If calls failed, the same case is a repeat during the cooldown. A scan finds the same fault
-    every hour, so that is a repeat for a day. If a scan finds a fault and the plan is the same as
-    before, Mendq stays silent:
+    After failed calls, a case that says the same is a repeat during the cooldown. After a finding
+    of a scan, it is a repeat for a day, because a scan finds the same fault every hour. If a
+    finding leads to the same plan as the last case, the new case is also a repeat:
 
     - for a week after a person declined it;
-    - for a day after it expired, or for REMEMBERED if it is a proposal about the configuration,
-      which is not urgent;
-    - for a day after its escalated case was closed.
+    - for a day after it expired. A proposal about a fault in the configuration is not urgent, so
+      it is a repeat for REMEMBERED;
+    - for a day after an escalated case was closed.
     """
     last_case = situation.view.case
     if last_case is None:
         return False
-    is_same, age = last_case.is_repeated_by(case), situation.now - last_case.at
+    is_same = last_case.is_repeated_by(case)
+    age = situation.now - last_case.at
     if not situation.is_found:
         return is_same and age < timedelta(minutes=situation.timing.cooldown_minutes)
     if is_same:
@@ -43,9 +45,16 @@ def is_repeat(situation: Situation, case: Case) -> bool:
 def would_repeat_unread(
     last_case: Case | None, mode: Mode, now: datetime, modified_at: datetime | None
 ) -> bool:
-    """Return True if a fault in configuration would be a repeat, whatever CloudWatch shows.
+    """Return True if a case about a fault in the configuration would certainly be a repeat.
 
-    Its plan stays the same until someone changes the queue, so nothing needs to be measured.
+    This is known without reading the queue's metrics, because the plan stays the same until someone
+    changes the queue.
+
+    Args:
+        last_case: The newest case of the queue and symptom, or None if there is none.
+        mode: The mode of the queue.
+        now: The time of the run.
+        modified_at: The time of the queue's last change, or None if SQS does not name it.
     """
     if last_case is None or (modified_at is not None and modified_at > last_case.at):
         return False
@@ -55,16 +64,21 @@ def would_repeat_unread(
 
 
 def was_noted_lately(open_case: Case, noted_at: datetime | None, now: datetime) -> bool:
-    """Return True if it was noted within the day that a scan still finds the open case's fault.
+    """Return True if a finding was noted next to the open case within NOTED_EVERY.
 
-    A case whose fix is being verified is always looked at: each finding counts against the fix.
+    Return False for a case whose fix is being verified: each finding counts against the fix.
+
+    Args:
+        open_case: The open case of the finding's queue and symptom.
+        noted_at: The time of the newest finding that was noted, or None if there is none.
+        now: The time of the run.
     """
     is_watched = open_case.state in WATCHED
     return not is_watched and now - max(open_case.at, noted_at or open_case.at) < NOTED_EVERY
 
 
 def _silence_after(last_case: Case, of_configuration: bool) -> timedelta:
-    """Return how long Mendq stays silent after a case that ended like this one."""
+    """Return for how long the same plan is a repeat after `last_case`. Zero if it is none."""
     if last_case.state is State.DECLINED:
         return timedelta(days=SILENT_DAYS)
     if last_case.state is State.EXPIRED:

@@ -78,7 +78,7 @@ def check_restored_policy(outcome: Outcome, run: FixContext) -> Outcome:
         word = refusal.reason if refusal else "Access Analyzer finds what stands there not public"
         return Outcome(replace(case, reason=f"{case.reason}. {word}"))
     said = f"it was put back, and as it stands there {refusal.reason}"
-    moved = case.move_to(State.ESCALATED, said, run.just_now, actor=run.whose, code=refusal.code)
+    moved = case.move_to(State.ESCALATED, said, run.just_now, actor=run.writer, code=refusal.code)
     severity = severity_of(moved, Mode.HEAL, of_the_plan=True)
     notice = Notification(ACCESS_DENIED, Facts(case.queue_arn, attributes), severity)
     view = run.case_store.look(case.queue_arn, case.symptom, ACCESS_DENIED.attributes)

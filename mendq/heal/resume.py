@@ -74,8 +74,8 @@ def continue_case(request: Mapping[str, Any], run: FixContext) -> Outcome:
     case = recovered.case
     if case is None or case.case_id != case_id or case.state not in CALLING:
         return declined_outcome("moved_on", f"case {case_id} is not waiting for anybody")
-    if owner_of_case(case.steps) is not run.whose:
-        return declined_outcome("another_owner", f"case {case_id} is not {run.whose}'s to write")
+    if owner_of_case(case.steps) is not run.writer:
+        return declined_outcome("another_owner", f"case {case_id} is not {run.writer}'s to write")
     return _continue(case, symptom, recovered, run)
 
 

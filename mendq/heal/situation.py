@@ -1,9 +1,10 @@
-"""What is known when `decide` is asked about one symptom of one queue?"""
+"""Situation: which facts does `decide` know about one symptom of one queue?"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from functools import cached_property
 from math import inf
 
 from msgspec import Struct, field, structs
@@ -20,43 +21,47 @@ from mendq.model.steps import Owner
 
 # People hear about new callers of an open case at most once in this time.
 NEW_CALLERS_EVERY = timedelta(hours=1)
-# A queue is rarely deployed this often in a day; each of these changes excused failed calls.
+# If a queue was changed this often within a day, each time just after calls had failed, a person is
+# notified. People rarely deploy a queue that often.
 MOST_CHANGES = 6
 
 
 class RefusedWrite(Struct, frozen=True):
-    """A plan that was decided and could not be written, and the reason."""
+    """A plan that Mendq decided to write, and the reason why it was not written."""
 
     plan: Plan
     refusal: Refusal
 
 
-class Situation(Struct, frozen=True):
-    """The input of `decide`. What is known grows in stages, and each stage is visible here.
+class Situation(Struct, frozen=True, dict=True):
+    """The input of `decide`: everything that is known about one symptom of one queue.
 
-    Before the queue is read, `is_read` is false and `facts` hold only its ARN and tags. Until the
-    queues that show the symptom are counted, `reach` is None. After a write was refused,
-    `refused_write` says why.
+    It is filled in stages. Before the queue is read, `is_read` is False and `facts` holds only the
+    queue's ARN and tags. Before Mendq counts the queues that show the symptom, `reach` is None.
+    After a refused write, `refused_write` holds the plan and the reason.
 
     Attributes:
         symptom: The catalogue's entry.
-        facts: The queue's facts. No attributes if the queue was not read or does not exist.
-        mode: The lowest mode that settings, tags and the symptom's autonomy allow.
-        view: What the case store holds about the queue and the symptom.
+        facts: The queue's facts. Without attributes if the queue was not read or does not exist.
+        mode: The lowest of the modes that settings, tags and the symptom's autonomy allow.
+        view: The case store's records about the queue and the symptom.
         now: The time of the run.
-        owner: The token of this run. Claims carry it.
-        whose: The Lambda that this run belongs to. It writes only steps of that owner.
-        evidence: The fresh failed calls and those that the case store kept.
-        fresh: The failed calls of this batch that speak for the symptom, or the scan's measurement.
-        reach: How many queues show the symptom. None if they were not counted.
+        owner: The id of this invocation, which its claims in the case store carry.
+        writer: The Lambda of this run. It writes only the steps that it owns.
+        evidence: The new failed calls, together with earlier ones from the case store.
+        fresh_sightings: The failed calls of this batch that are evidence of the symptom, or the
+            measurement that confirmed a scan's finding.
+        reach: The number of queues that show the symptom. None if they were not counted.
         remaining_seconds: The Lambda's remaining time when the queues were counted.
-        waiting_case: The approved or ineffective case that this run continues. Such a case needs no
-            new evidence.
-        changes: Changes of the last day that each excused failed calls.
-        made_for: The managed source that Mendq made this DLQ for, if the DLQ itself is unmanaged.
+        waiting_case: The case that this run continues: it was approved, or its last step did not
+            help. Such a case needs no new evidence. None if the run continues no case.
+        changes: The times of changes within the last day that each came just after failed calls,
+            so that these calls did not count.
+        made_for: The ARN of the managed source for which Mendq made this DLQ, if the DLQ itself is
+            not managed. Otherwise empty.
         is_read: True if the queue's facts were gathered.
         is_gone: True if the queue of `waiting_case` does not exist any more.
-        refused_write: The plan of this run that could not be written.
+        refused_write: The plan of this run that could not be written, and the reason.
     """
 
     symptom: Symptom
@@ -65,11 +70,11 @@ class Situation(Struct, frozen=True):
     view: CaseStoreView
     now: datetime
     owner: str
-    whose: Owner
+    writer: Owner
     limits: Limits
     timing: Timing
     evidence: Evidence = field(default_factory=Evidence)
-    fresh: tuple[Sighting, ...] = ()
+    fresh_sightings: tuple[Sighting, ...] = ()
     reach: Reach | None = None
     remaining_seconds: float = inf
     waiting_case: Case | None = None
@@ -79,36 +84,35 @@ class Situation(Struct, frozen=True):
     is_gone: bool = False
     refused_write: RefusedWrite | None = None
 
-    @property
+    @cached_property
     def records(self) -> CaseStoreView:
-        """The case store's view of this queue, without records of an earlier queue of that name."""
-        return (
-            self.view.restrict_to_queue(self.facts.created_at) if self.facts.exists else self.view
-        )
+        """The case store's records, without those of an earlier queue with the same name."""
+        return self.view.restrict_to_queue(self.facts.created_at) if self.facts.exists else self.view
 
     @property
     def is_found(self) -> bool:
-        """True if a scan or a measurement points here, and not failed calls alone."""
-        return any(sighting.is_measured for sighting in self.fresh)
+        """True if a measurement shows the symptom, and not only failed calls."""
+        return any(sighting.is_measured for sighting in self.fresh_sightings)
 
     @property
     def writes(self) -> bool:
-        """True if a plan would be written. A change freeze stops only writes, not notifications."""
+        """True if a plan would be written. A change freeze stops nothing else."""
         if self.waiting_case is not None:
             return True
         return self.mode is Mode.HEAL and not self.symptom.notifies_anyway
 
-    @property
+    @cached_property
     def open_case(self) -> Case | None:
-        """The newest case of this queue and symptom, if it is still open."""
+        """The newest case of this queue and symptom, or None if it is not open."""
         case = self.view.case
         return case if case and case.is_open(self.now, self.timing) else None
 
     @property
-    def lowered_by(self) -> str:
-        """The id of the case whose change did not help or was rolled back, or an empty text.
+    def lowering_case_id(self) -> str:
+        """The id of an earlier case whose change did not help or was rolled back, or an empty text.
 
-        Only a person ends that, by approving a plan. A newer failed call does not.
+        While there is one, plans for the queue need a person. This ends when a person approves a
+        plan, or if the queue was made anew since the last case.
         """
         last_case = self.view.case
         if last_case is None or self.facts.is_created_after(last_case.at):
@@ -116,20 +120,23 @@ class Situation(Struct, frozen=True):
         did_not_help = last_case.case_id if last_case.state is State.INEFFECTIVE else ""
         return str(last_case.evidence.get(LOWERED, did_not_help))
 
-    @property
+    @cached_property
     def new_callers(self) -> Evidence:
         """Failed calls by principals that the open, escalated case does not mention yet."""
         case = self.open_case
         if case is None or not self.symptom.notifies_anyway or case.state is not State.ESCALATED:
             return Evidence()
         mentioned = set(case.evidence["principals"])
-        seen = Evidence.of([*self.view.failures.sightings, *self.fresh])
+        seen = Evidence.of([*self.view.failures.sightings, *self.fresh_sightings])
         new = [call for call in seen.calls if call.principal_arn not in mentioned]
         return Evidence(tuple(new))
 
-    @property
+    @cached_property
     def must_report_new_callers(self) -> bool:
-        """True if people must hear about new callers. At most once an hour, against floods."""
+        """True if people must be notified of new callers.
+
+        They are notified at most once in NEW_CALLERS_EVERY, so that new names cannot flood them.
+        """
         case = self.open_case
         if case is None or self.now - case.at < NEW_CALLERS_EVERY:
             return False
@@ -137,48 +144,51 @@ class Situation(Struct, frozen=True):
 
     @property
     def evidence_in_question(self) -> Evidence:
-        """The evidence to decide by. If people must hear about new callers, only theirs."""
+        """The evidence to decide by: only that of new callers if people must hear about them."""
         return self.new_callers if self.must_report_new_callers else self.evidence
 
-    @property
+    @cached_property
     def current_evidence(self) -> Evidence:
-        """The evidence from after the queue's last change has taken effect."""
+        """The evidence since the queue's last change took effect."""
         settled_at = self.facts.settled_at(
             self.timing.propagation_seconds,
             after_the_timeout=self.symptom.outlives_the_timeout,
         )
         return self.evidence_in_question.since(settled_at)
 
-    @property
+    @cached_property
     def has_current_evidence(self) -> bool:
-        """True if enough evidence speaks about the queue as it is now."""
+        """True if enough evidence is newer than the queue's last change."""
         return self.current_evidence.is_sufficient
 
     @property
     def keeps_changing(self) -> bool:
-        """True if MOST_CHANGES changes within a day have each excused failed calls."""
+        """True if at least MOST_CHANGES changes within a day each came just after failed calls."""
         return len(recent_changes(self.changes, self.now)) >= MOST_CHANGES
 
     @property
     def was_changed_since(self) -> bool:
-        """True if the queue was changed after the calls failed, and is not changed all the time."""
+        """True if the queue was changed after most calls failed, and it does not keep changing."""
         return not self.has_current_evidence and not self.keeps_changing
 
     def with_reach(self, reach: Reach, remaining_seconds: float) -> Situation:
-        """Return the situation once the queues that show the symptom are counted."""
+        """Return the situation with the number of queues that show the symptom."""
         return structs.replace(self, reach=reach, remaining_seconds=remaining_seconds)
 
     def most_written_since(self, plan: Plan, age: timedelta) -> tuple[int, str]:
-        """Return the plan's attribute that Mendq wrote most often within `age`: count and name."""
+        """Return how often Mendq wrote one attribute of the plan within `age`, and the attribute.
+
+        It is the attribute that was written most often. Return `(0, "")` for a plan without steps.
+        """
         counts = [(self.written_since(step.attribute, age), step.attribute) for step in plan.steps]
         return max(counts, default=(0, ""))
 
     def written_since(self, attribute: str, age: timedelta) -> int:
-        """Count Mendq's writes of an attribute within `age`."""
+        """Count how often Mendq wrote the attribute within the last `age`."""
         writes = self.records.record_of(attribute).writes
         return sum(self.now - write.at < age for write in writes)
 
 
 def recent_changes(changes: Iterable[datetime], now: datetime) -> set[datetime]:
-    """Return the distinct changes within CHANGES_REMEMBERED."""
+    """Return the distinct times of changes that are newer than CHANGES_REMEMBERED."""
     return {changed_at for changed_at in changes if now - changed_at < CHANGES_REMEMBERED}

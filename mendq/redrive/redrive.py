@@ -207,7 +207,7 @@ def end_case(progress: RedriveProgress, dlq: Facts, case_run: CaseRun) -> Case:
         State.VERIFIED if is_done else State.ESCALATED,
         progress.because,
         run.now,
-        actor=run.whose,
+        actor=run.writer,
         code="" if is_done else "redrive_halted",
     )
     next_command = ""

@@ -137,7 +137,7 @@ class Account:
             now=self.now,
             remaining_seconds=lambda: remaining_seconds,
             write=write,
-            whose=Owner.HEAL,
+            writer=Owner.HEAL,
         )
 
     def heal(self, bodies: dict[str, str], *, remaining_seconds: float = 60) -> BatchResult:

@@ -229,11 +229,11 @@ def situation(symptom: Symptom, facts: Facts, waiting_case: Case | None = None) 
         view=CaseStoreView(),
         now=AT,
         owner="me",
-        whose=Owner.ATTACH_DLQ,
+        writer=Owner.ATTACH_DLQ,
         limits=Limits(),
         timing=Timing(),
         evidence=Evidence(HEARD),
-        fresh=HEARD,
+        fresh_sightings=HEARD,
         waiting_case=waiting_case,
         is_read=True,
         reach=Reach(),
@@ -254,7 +254,7 @@ def test_fifo_queue_gets_a_dlq_only_after_a_person_agreed_whatever_the_mode(
     symptom: Symptom, facts: Facts, whose: Owner
 ) -> None:
 
-    decision = decide(structs.replace(situation(symptom, facts), whose=whose))
+    decision = decide(structs.replace(situation(symptom, facts), writer=whose))
     assert isinstance(decision, RecordTransition), "nothing is written"
     assert decision.case.state is State.PROPOSED
 

@@ -83,7 +83,7 @@ def run_of(symptom: str, account: Account) -> FixContext:
     }
     steps = BY_NAME[symptom].steps
     owner = steps[0].owner if steps else Owner.HEAL
-    return replace(run, write=ways.get(owner, run.write), whose=owner)
+    return replace(run, write=ways.get(owner, run.write), writer=owner)
 
 
 def say(account: Account, word: object, case_id: str, actor: str = ALICE) -> Document:

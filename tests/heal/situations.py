@@ -52,11 +52,11 @@ def situation(**over: Any) -> Situation:
         "view": CaseStoreView(),
         "now": NOW,
         "owner": "me",
-        "whose": Owner.HEAL,
+        "writer": Owner.HEAL,
         "limits": Limits(),
         "timing": Timing(),
         "evidence": evidence(1, 2, 3),
-        "fresh": evidence(1, 2, 3).sightings,
+        "fresh_sightings": evidence(1, 2, 3).sightings,
     }
     return Situation(**{**fields, **over})
 

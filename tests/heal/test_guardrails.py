@@ -51,15 +51,15 @@ def test_overridden_refuses_plan_if_a_person_owns_any_of_its_attributes() -> Non
     other = SetMessageRetention(345_600, 1_209_600)
     owned, _ = proposal(overridden_until=NOW + timedelta(seconds=1))
     for steps in ((STEP, other), (other, STEP)):
-        refusal = guardrails.overridden(owned, Plan(steps, "because"))
+        refusal = guardrails.refuse_if_overridden(owned, Plan(steps, "because"))
         assert code(refusal) == "overridden"
-    assert guardrails.overridden(owned, Plan((other,), "because")) is None
+    assert guardrails.refuse_if_overridden(owned, Plan((other,), "because")) is None
 
 
 def test_a_quiet_account_refuses_nothing() -> None:
     assert guardrails.first_refusal(BEFORE_READING, situation()) is None
     observed = situation(mode=Mode.OBSERVE, view=CaseStoreView(frozen="drill"))
-    assert guardrails.frozen(observed) is None
+    assert guardrails.refuse_if_frozen(observed) is None
     assert on_plan(proposal()) is None
 
 
@@ -76,9 +76,9 @@ def test_an_hour_back_and_five_minutes_ahead(age_seconds: float, fresh: bool) ->
     ("over", "expected"),
     [
         ({"view": CaseStoreView(frozen="drill")}, "frozen"),
-        ({"view": CaseStoreView(frozen="drill"), "fresh": ()}, "stale_or_future"),
+        ({"view": CaseStoreView(frozen="drill"), "fresh_sightings": ()}, "stale_or_future"),
         ({"view": CaseStoreView(frozen="drill", attributes={VISIBILITY: HELD_BY})}, "claimed"),
-        ({"fresh": ()}, "stale_or_future"),
+        ({"fresh_sightings": ()}, "stale_or_future"),
         ({"evidence": evidence(1, 2)}, "too_little_evidence"),
         ({"evidence": evidence(1, 2, 700)}, "too_little_evidence"),
         ({"view": CaseStoreView(case=case(State.APPLIED))}, "case_already_open"),
@@ -107,14 +107,14 @@ def test_a_case_that_ended_stops_nothing(state: State) -> None:
 def test_what_time_ends_has_ended_even_if_nobody_says_so(state: State, hours: int) -> None:
     almost = CaseStoreView(case=case(state, timedelta(hours=hours + 1, seconds=-1)))
     over = CaseStoreView(case=case(state, timedelta(hours=hours + 1)))
-    assert guardrails.case_already_open(situation(view=almost))
-    assert guardrails.case_already_open(situation(view=over)) is None
+    assert guardrails.refuse_if_case_already_open(situation(view=almost))
+    assert guardrails.refuse_if_case_already_open(situation(view=over)) is None
 
 
 @pytest.mark.parametrize("state", [State.ESCALATED, State.OVERRIDDEN])
 def test_what_a_person_has_to_end_time_does_not(state: State) -> None:
     view = CaseStoreView(case=case(state, timedelta(days=100)))
-    assert guardrails.case_already_open(situation(view=view))
+    assert guardrails.refuse_if_case_already_open(situation(view=view))
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_somebody_elses_claim_holds_until_it_runs_out(
 ) -> None:
     until = NOW + timedelta(seconds=seconds_left)
     record = AttributeRecord(claim_owner=owner, claim_until=until)
-    refusal = guardrails.claimed_by_another(
+    refusal = guardrails.refuse_if_claimed(
         situation(view=CaseStoreView(attributes={VISIBILITY: record}))
     )
     assert code(refusal) == expected
@@ -191,7 +191,7 @@ def test_queues_that_anybody_may_make_and_tag_dilute_no_mass_symptom(
     """Of a queue in heal mode, where so many in each mode show it."""
     modes = {f"{mode}-{n}": mode for mode, count in managed.items() for n in range(count)}
     spread = frozenset(f"{mode}-{n}" for mode, count in showing.items() for n in range(count))
-    refusal = guardrails.mass_symptom(situation(reach=Reach.among(spread, modes, HEAL)))
+    refusal = guardrails.refuse_if_mass_symptom(situation(reach=Reach.among(spread, modes, HEAL)))
     assert code(refusal) == ("mass_symptom" if expected else None)
     assert refusal is None or refusal.reason.startswith(f"{expected} show it within the hour")
 
@@ -207,7 +207,7 @@ def test_queues_that_have_left_are_none_of_many() -> None:
 def test_a_write_needs_time(seconds: float, expected: str | None) -> None:
     given, plan = proposal()
     given = structs.replace(given, remaining_seconds=seconds)
-    assert code(guardrails.too_little_time(given, plan)) == expected
+    assert code(guardrails.refuse_if_too_little_time(given, plan)) == expected
 
 
 def _hours_ago(*hours: float) -> tuple[datetime, ...]:
@@ -217,11 +217,11 @@ def _hours_ago(*hours: float) -> tuple[datetime, ...]:
 def test_the_sixth_change_of_a_day_pages() -> None:
     changes = _hours_ago(0, 1, 2, 3, 23, 23.9)
     assert len(changes) == MOST_CHANGES
-    refusal = guardrails.keeps_changing(situation(changes=changes))
+    refusal = guardrails.refuse_if_keeps_changing(situation(changes=changes))
     assert refusal is not None
     assert (refusal.code, refusal.case_state) == ("keeps_changing", State.ESCALATED)
     assert "6 times within 24 hours" in refusal.reason
     for few in (changes[1:], changes[:5] * 2, (*changes[:5], *_hours_ago(24))):
-        assert guardrails.keeps_changing(situation(changes=few)) is None, (
+        assert guardrails.refuse_if_keeps_changing(situation(changes=few)) is None, (
             "each counts once, and for a day"
         )

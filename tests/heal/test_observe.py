@@ -50,7 +50,11 @@ def _announced(facts: Facts, entry: Symptom) -> tuple[Case, Notification] | None
     found = (Sighting.from_scan(NOW),)
     decision = decide(
         read_situation(
-            symptom=entry, facts=facts, evidence=Evidence(found), fresh=found, mode=Mode.OBSERVE
+            symptom=entry,
+            facts=facts,
+            evidence=Evidence(found),
+            fresh_sightings=found,
+            mode=Mode.OBSERVE,
         )
     )
     if not isinstance(decision, RecordTransition):

@@ -23,7 +23,7 @@ def repeats(opens: Case, last: Case | None, after: timedelta, **over: Any) -> bo
 
 
 def found_again(last: Case | None, after: timedelta, opens: Case = PROPOSED) -> bool:
-    return repeats(opens, last, after, fresh=(Sighting.from_scan(NOW),))
+    return repeats(opens, last, after, fresh_sightings=(Sighting.from_scan(NOW),))
 
 
 def test_failed_calls_repeat_within_a_cooldown_what_is_found_within_a_day() -> None:

@@ -205,7 +205,7 @@ def _dlq_to_attach(account: Account) -> str:
 def _attach(account: Account, watched: Account, write: Callable[..., Any] = attach) -> Outcome:
     watched.now = account.now
     watched.deliveries += 100
-    run = replace(watched.run(), write=write, whose=Owner.ATTACH_DLQ)
+    run = replace(watched.run(), write=write, writer=Owner.ATTACH_DLQ)
     return continue_case(request_about(case_of(account)), run)
 
 

@@ -246,7 +246,7 @@ def run_of(
         now=context.now,
         remaining_seconds=lambda: remaining_seconds,
         write=RedriveStart(settings.consent).write,
-        whose=Owner.REDRIVE,
+        writer=Owner.REDRIVE,
     )
 
 

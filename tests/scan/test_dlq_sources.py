@@ -129,7 +129,9 @@ def test_what_may_be_a_dlq_too_is_changed_by_nobody_but_a_person() -> None:
     entry = VISIBILITY_TIMEOUT_TOO_SHORT
     facts = facts_of(entry, detected_by(entry)[0])
     seen = Evidence((Sighting.from_scan(AT),))
-    given = read_situation(symptom=entry, facts=facts, evidence=seen, fresh=seen.sightings, now=AT)
+    given = read_situation(
+        symptom=entry, facts=facts, evidence=seen, fresh_sightings=seen.sightings, now=AT
+    )
     written = decide(given)
     assert isinstance(written, WriteFix)
     believed = replace(facts, dlq_sources=sources(STRANGER))

@@ -200,7 +200,7 @@ class DryRun(Struct, frozen=True, dict=True):
             now=self.now,
             remaining_seconds=lambda: float("inf"),
             write=lambda *_: None,
-            whose=Owner.HEAL,
+            writer=Owner.HEAL,
         )
 
     @cached_property
