@@ -1,8 +1,11 @@
-"""Carry out a decision: claim, snapshot, read again, compare, write and record; or keep evidence.
+"""Carry out a decision: write a fix, record a case, or keep evidence.
 
-A DLQ is attached in an order in which a crash at any point is harmless: first the DLQ, complete in
-one call that may be repeated, then the one attribute of the queue that the case is about. A DLQ
-that was made and not attached is empty, and no queue names it.
+A fix is written in steps: claim the attributes, store a snapshot, read the queue again, compare,
+write, and record the case.
+
+A DLQ is attached in an order in which a crash at any point does no harm. First one call creates the
+complete DLQ; this call can be repeated. Then one call sets the attribute of the queue that the case
+is about. If the run dies between them, an empty DLQ is left that no queue names.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_CreateQueue.html
 """
 
@@ -52,7 +55,13 @@ from mendq.model.steps import AttributeStep
 
 
 def changed_meanwhile(facts: Facts, seen: Facts, steps: Sequence[AttributeStep]) -> Refusal | None:
-    """Return a refusal if the queue is not as it was `seen`, or is another queue of that name."""
+    """Return a refusal if the queue differs from `seen`, or is another queue of the same name.
+
+    Args:
+        facts: The queue now.
+        seen: The queue when the steps were planned.
+        steps: The steps. Only their attributes are compared.
+    """
     if facts.created_at != seen.created_at:
         reason = "the queue was deleted and made anew while Mendq looked"
         return Retry("changed_meanwhile", reason)
@@ -66,7 +75,7 @@ def changed_meanwhile(facts: Facts, seen: Facts, steps: Sequence[AttributeStep])
 
 
 def write(clients: Clients, facts: Facts, steps: Sequence[AttributeStep]) -> Refusal | None:
-    """Compare the queue with `facts`, then set the attributes of all steps in one call.
+    """Set the attributes of all steps in one call, if the queue is still as `facts` describe it.
 
     Args:
         clients: The clients of this invocation.
@@ -74,12 +83,12 @@ def write(clients: Clients, facts: Facts, steps: Sequence[AttributeStep]) -> Ref
         steps: The steps to write.
 
     Returns:
-        None if the steps were written. A refusal if the queue was changed meanwhile, or if SQS
-        refused for good: then nothing was written.
+        None if the steps were written. A refusal if nothing was written: the queue was changed
+        meanwhile, or SQS refused in a way that a repetition does not change.
 
     Raises:
         FactsUnavailable: The queue could not be read again.
-        StepFailed: SQS did not take the write, and may take it later.
+        StepFailed: The write failed, and may succeed later.
     """
     queue_arn = facts.queue_arn
     facts_now = replace(facts, attributes=attributes_of(clients, queue_arn))
@@ -99,10 +108,11 @@ def write(clients: Clients, facts: Facts, steps: Sequence[AttributeStep]) -> Ref
 
 
 def attach(clients: Clients, seen: Facts, steps: Sequence[AttributeStep]) -> Refusal | None:
-    """Make the DLQ, name it in the source, and let the source use it.
+    """Create the DLQ, and set the attributes that connect it with its source.
 
-    The queues must fit as they are now, whatever the plan was made for. A DLQ that was made before
-    a later step was refused stays: the same plan uses it again. Returns and raises as `write` does.
+    The queues are checked as they are now, and not only as they were when the steps were planned.
+    If the DLQ was made and a later step is refused, the DLQ stays, and the next plan uses it.
+    Arguments, return value and errors are those of `write`.
     """
     facts = replace(seen, attributes=attributes_of(clients, seen.queue_arn))
     to_make = [step for step in steps if step.is_permanent]
@@ -116,7 +126,10 @@ def attach(clients: Clients, seen: Facts, steps: Sequence[AttributeStep]) -> Ref
 
 
 def _make_dlq(clients: Clients, source: Facts, step: AttributeStep) -> Refusal | None:
-    """Make the DLQ. Refuse one that exists already and has a policy of its own."""
+    """Create the DLQ. Return a refusal if a queue of that name exists and is unfit.
+
+    A queue is unfit if its attributes differ, or if it has a policy of its own.
+    """
     dlq_arn = str(step.after)
     try:
         attributes = make_queue(clients, dlq_arn, attributes_of_dlq(source, dlq_arn))
@@ -142,15 +155,15 @@ def apply(  # noqa: PLR0913, PLR0917 - a fix needs each of them
         case: The transition to `applied` or `rolled_back`.
         steps: The steps to write.
         facts: The queue as it was when the steps were planned.
-        view: The case store as it was then.
-        symptom: The catalogue's entry, for notifications.
+        view: The case store's records as they were then.
+        symptom: The catalogue's entry, for the notification.
         context: This invocation.
 
     Returns:
-        The case as it was recorded, or a refusal: then nothing was written.
+        The case as it was recorded, or a refusal if nothing was written.
 
     Raises:
-        FactsUnavailable, CaseStoreUnavailable, StepFailed: It must be tried again.
+        FactsUnavailable, CaseStoreUnavailable, StepFailed: The caller must try again.
     """
     claim = Claim(case, context.owner, view, facts.modified_at)
     snapshot = {"attributes": dict(facts.attributes), "tags": dict(facts.tags)}
@@ -160,7 +173,8 @@ def apply(  # noqa: PLR0913, PLR0917 - a fix needs each of them
     if refusal:
         return refusal
     if context.remaining_seconds() < SECONDS_TO_RECORD:
-        # A run that was suspended after its claim must not wake up and write.
+        # Lambda may have suspended the run after its claim. It must not write when the claim has
+        # ended.
         reason = "too little of the Lambda's time is left to record a write"
         refusal = Retry("too_little_time", reason)
     else:
@@ -168,7 +182,8 @@ def apply(  # noqa: PLR0913, PLR0917 - a fix needs each of them
     if refusal:
         context.case_store.release(case, context.owner, view)
         return refusal
-    # Failed calls count against a change from its write on, not from the start of a long run.
+    # The case's time must be that of the write, and not of the start of a long run, because failed
+    # calls after that time count against the change.
     case = replace(case, at=context.just_now)
     changes = view.records_after(case, facts.created_at)
     return record_transition(case, view, Notification(symptom, facts, changes=changes), context)
@@ -204,6 +219,7 @@ def carry_out(decision: Decision, situation: Situation, run: FixContext) -> Outc
 
 
 def _write_fix(decision: WriteFix, situation: Situation, run: FixContext) -> Outcome:
+    """Write the fix. If the write is refused, decide again and carry that decision out."""
     plan = decision.plan
     case = apply(decision.case, plan.steps, situation.facts, situation.view, situation.symptom, run)
     if isinstance(case, Case):
@@ -213,67 +229,73 @@ def _write_fix(decision: WriteFix, situation: Situation, run: FixContext) -> Out
 
 
 def _keep_waiting(decision: KeepWaiting, situation: Situation, run: FixContext) -> Outcome:
-    """Note next to the waiting case why it waits, if that is new."""
-    refusal, noted = decision.refusal, situation.view.hold_up
-    since = noted.since if noted else run.now
+    """Store the reason for the wait next to the case, if it is a new reason."""
+    refusal = decision.refusal
+    stored_hold_up = situation.view.hold_up
+    since = stored_hold_up.since if stored_hold_up else run.now
     hold_up = HoldUp(since, refusal.code, refusal.reason)
-    if hold_up != noted:
+    if hold_up != stored_hold_up:
         run.open_cases.hold_up(decision.waiting_case, hold_up)
     return Outcome(refusal=refusal.as_kind(Ignore))
 
 
 def _keep_evidence(decision: KeepEvidence, situation: Situation, run: FixContext) -> Outcome:
-    """Store the evidence. Ask for the calls again if other runs have completed it meanwhile."""
+    """Store the evidence for later failed calls.
+
+    If other runs have stored enough evidence meanwhile, have the calls delivered again.
+    """
     evidence = _store_evidence(decision.evidence, situation, run)
     is_complete = evidence.is_sufficient and decision.refusal.code == "too_little_evidence"
-    return _ignored(decision.refusal, again=is_complete)
+    return _make_ignored_outcome(decision.refusal, again=is_complete)
 
 
 def _note_failures(decision: NoteFailures, situation: Situation, run: FixContext) -> Outcome:
+    """Store the failed calls next to the open case. If that fails, have them delivered again."""
     is_noted = _store_failures(decision.open_case, situation, run)
-    return _ignored(decision.refusal, again=not is_noted)
+    return _make_ignored_outcome(decision.refusal, again=not is_noted)
 
 
-def _ignored(refusal: Refusal, *, again: bool) -> Outcome:
-    """Return an outcome that opens no case. With `again` the same calls must be delivered again."""
+def _make_ignored_outcome(refusal: Refusal, *, again: bool) -> Outcome:
+    """Return an outcome that opens no case. `again` has the same calls delivered again."""
     ignored = refusal.as_kind(Ignore)
     return Outcome(refusal=ignored.as_kind(Retry) if again else ignored)
 
 
 def _store_evidence(evidence: Evidence, situation: Situation, run: FixContext) -> Evidence:
-    """Store the evidence and return all that is stored now, other runs' included.
+    """Store the evidence. Return all evidence that is stored now, also that of other runs.
 
-    A scan's finding is not stored: the next scan finds it again, or it is gone.
+    A measurement is not stored: the next scan finds the symptom again, or it is gone.
     """
     wanted = set(evidence.worth_keeping())
     stored = set(situation.view.evidence.sightings)
     if situation.is_found or wanted == stored:
         return evidence
-    kept = run.case_store.store_evidence(
+    stored_evidence = run.case_store.store_evidence(
         situation.facts.queue_arn,
         situation.symptom.name,
         add=sorted(wanted - stored),
         drop=sorted(stored - wanted),
         now=run.now,
     )
-    return kept.fresh(run.now)
+    return stored_evidence.fresh(run.now)
 
 
 def _store_failures(case: Case, situation: Situation, run: FixContext) -> bool:
-    """Store the newest failed calls next to the open case. They tell whether it was fixed.
+    """Store the newest failed calls next to the open case. They show if its fix helps.
 
-    Return False if the case has moved meanwhile, or if other runs came in between twice: then the
-    calls must be delivered again.
+    Return False if the case has moved meanwhile, or if other runs stored failed calls at the same
+    moment twice. Then the calls must be delivered again.
     """
-    symptom, view = situation.symptom, situation.view
+    symptom = situation.symptom
+    view = situation.view
     failed_calls = Evidence.of(situation.fresh_sightings)
     for _ in range(2):
-        known = view.failures
-        failures = merge_failures(case, known, failed_calls, run.settings.timing)
+        stored_failures = view.failures
+        failures = merge_failures(case, stored_failures, failed_calls, run.settings.timing)
         if failures is None:
             return True
         due_at = run.now if case.state in WATCHED and failures.is_sufficient else None
-        if run.open_cases.note_failures(case, known, failures, due_at):
+        if run.open_cases.note_failures(case, stored_failures, failures, due_at):
             return True
         view = run.case_store.look(case.queue_arn, symptom.name, symptom.attributes)
         if view.case is None or view.case.transition != case.transition:
@@ -281,29 +303,37 @@ def _store_failures(case: Case, situation: Situation, run: FixContext) -> bool:
     return False
 
 
+# How often failed calls are stored next to a case that has enough of them.
 NOTED_EVERY = timedelta(minutes=5)
 
 
 def merge_failures(
-    case: Case, known: Evidence, failed_calls: Evidence, timing: Timing
+    case: Case, stored_failures: Evidence, failed_calls: Evidence, timing: Timing
 ) -> Evidence | None:
-    """Return the failed calls to store next to a case. None if enough of them are stored already.
+    """Return the failed calls to store next to the case, or None if nothing must be stored.
 
-    The first calls are stored as they come, as many as a symptom needs. After that they are stored
-    every five minutes, so that a storm of failed calls makes only a few writes.
+    Calls are stored at once until they suffice as evidence. After that they are stored once in
+    NOTED_EVERY, so that a storm of failed calls causes only a few writes.
+
+    Args:
+        case: The open case.
+        stored_failures: The failed calls that are stored next to the case.
+        failed_calls: The failed calls of this batch. Those from before the case's last change took
+            effect are not stored.
+        timing: The settings about time.
     """
-    counted = failed_calls.since(counts_from(case, timing)).sightings
-    newest = _select_newest(case, Evidence.of([*known.sightings, *counted]))
-    if newest == known:
+    countable = failed_calls.since(counts_from(case, timing)).sightings
+    newest = _select_newest(case, Evidence.of([*stored_failures.sightings, *countable]))
+    if newest == stored_failures:
         return None
-    if not known.is_sufficient:
+    if not stored_failures.is_sufficient:
         return newest
-    later = newest.sightings[-1].event_time - known.sightings[-1].event_time
-    return newest if later >= NOTED_EVERY else None
+    age_difference = newest.sightings[-1].event_time - stored_failures.sightings[-1].event_time
+    return newest if age_difference >= NOTED_EVERY else None
 
 
 def _select_newest(case: Case, failures: Evidence) -> Evidence:
-    """Select the newest failed calls, and those of callers whom an escalated case does not name."""
+    """Select the newest failed calls, and calls by callers that an escalated case does not name."""
     new_callers: tuple[Sighting, ...] = ()
     if case.state is State.ESCALATED:
         principals = case.evidence["principals"]

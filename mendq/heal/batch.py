@@ -1,16 +1,17 @@
-"""Heal a batch: the one place that calls each step, from failed calls or findings to outcomes.
+"""Heal a batch of failed calls or findings: call each step, and collect the outcomes.
 
-The steps, in this order. `mendq.heal.decide` explains why.
+These are the steps, in this order. The head of `mendq/heal/decide.py` gives the reasons.
 
 1. Group the failed calls by queue and symptom (`group_failed_calls`).
-2. For each group, gather its history from the case store and decide before its queue is read.
-3. For all groups with the same symptom, read their queues, and note which queues show it.
-4. Decide each group by its queue's facts, and carry the decision out.
-5. Send one notification for many queues, if it is a mass symptom, and one for a flood of names.
+2. For each group, gather its history from the case store, and ask `decide` before reading the
+   queue. Most groups end here.
+3. Read the queues of all groups that are left, symptom by symptom, and note which queues show it.
+4. Decide about each queue by its facts, and carry the decision out.
+5. Send one notification for many queues if it is a mass symptom, and one for a flood of names.
 
-All queues of a symptom are noted before the first one is decided. Otherwise, the first queues of a
-mass symptom would be changed. A group that fails never stops the others: its messages are delivered
-again.
+All queues with a symptom are noted before Mendq decides about the first one. Otherwise, the first
+queues of a mass symptom would be changed. If a group fails, the others continue, and SQS delivers
+the failed group's messages again.
 """
 
 from __future__ import annotations
@@ -73,15 +74,15 @@ from mendq.probe.probe import EVENT_NAME, QUEUE_NAME
 from mendq.probe.send import ProbeRecord
 
 Answer = TypeVar("Answer")
-# Records that are no failed call of SQS are not faults of the batch.
+# Reasons for which a record is no failed call of SQS. It is skipped, and this is no error.
 NOT_OURS = frozenset({"not_failed", "not_sqs"})
-# Of the queue names in a batch that are not in the list of managed queues, this many are looked at.
-# It takes a second or two.
+# This many of the batch's queues are checked if they are not in the list of managed queues. That
+# takes one or two seconds.
 MOST_UNKNOWN = 50
-# A warm Lambda lists the managed queues at most once in this time.
+# How long a warm Lambda reuses its list of managed queues.
 LISTED_FOR = timedelta(minutes=5)
-# Messages that wait, or cannot be read, are no faults. Neither is a case that another run moved
-# first: runs that read the same burst do so.
+# Errors that are not faults of Mendq: messages that must wait or cannot be read, and cases that
+# another run moved first, as happens if two runs handle calls of the same minute.
 NO_FAULTS = (CaseMoved, ComeAgain, EventUnreadable)
 
 
@@ -89,16 +90,17 @@ class BatchResult(Struct):
     """The groups of a batch, and the outcome of each.
 
     Attributes:
-        groups: The ids of the messages of each group.
-        unreadable: The messages that are no readable event.
-        unknown_codes: The error codes that no symptom lists.
-        ignored: The reasons why calls with a symptom were ignored.
-        probes: Mendq's own failed calls, which count for nothing else.
-        aws_health: AWS's own events about its health.
-        failed_calls: How many failed calls were read.
+        groups: The groups, each with the ids of its messages.
+        unreadable: The messages that are no readable event, by message id.
+        unknown_codes: The error codes of failed calls that Mendq does not know.
+        ignored: The code of the reason for each failed call of a fixable symptom that was ignored.
+        probes: Mendq's own hourly failed calls, by message id. They count for nothing else.
+        aws_health: Events of AWS Health, by message id.
+        failed_calls: The number of failed calls in the batch, without probes.
         outcomes: The outcome of each group that was handled.
-        errors: The error of each message that must be delivered again.
-        left_out: By caller, how many queue names of a flood were not looked at.
+        errors: The error of each message that must be delivered again, by message id.
+        skipped_names: The number of queue names that were not checked because of a flood of names,
+            by the principal of the failed calls.
     """
 
     groups: dict[Group, list[str]] = field(default_factory=dict)
@@ -110,10 +112,10 @@ class BatchResult(Struct):
     failed_calls: int = 0
     outcomes: dict[Group, Outcome] = field(default_factory=dict)
     errors: dict[str, Exception] = field(default_factory=dict)
-    left_out: Counter[str] = field(default_factory=Counter)
+    skipped_names: Counter[str] = field(default_factory=Counter)
 
     def partial_failures(self) -> dict[str, list[dict[str, str]]]:
-        """The answer to Lambda's poller: the messages that must be delivered again.
+        """Return the answer that Lambda expects: the messages that SQS must deliver again.
 
         https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
         """
@@ -122,13 +124,14 @@ class BatchResult(Struct):
 
     @property
     def faults(self) -> list[Exception]:
-        """The errors that are faults, each once, however many messages it failed."""
-        once = {id(error): error for error in self.errors.values()}
-        return [error for error in once.values() if not isinstance(error, NO_FAULTS)]
+        """The errors that are faults. An error that failed several messages is listed once."""
+        distinct_errors = {id(error): error for error in self.errors.values()}.values()
+        return [error for error in distinct_errors if not isinstance(error, NO_FAULTS)]
 
     def counts_by_symptom(self) -> dict[OwnMetric, Counter[str]]:
-        """Count fixes and refusals by symptom."""
-        fixes, refusals = Counter[str](), Counter[str]()
+        """Return the number of fixes and of refusals, each by the symptom's name."""
+        fixes = Counter[str]()
+        refusals = Counter[str]()
         for group, outcome in self.outcomes.items():
             if outcome.case is not None and outcome.case.state is State.APPLIED:
                 fixes[group.symptom.name] += 1
@@ -137,7 +140,7 @@ class BatchResult(Struct):
         return {OwnMetric.AUTO_FIXES: fixes, OwnMetric.REFUSALS: refusals}
 
     def counts(self) -> dict[OwnMetric, int]:
-        """Return the value of each metric: the content of the batch, and its outcomes."""
+        """Return the values of the metrics about the batch and its outcomes."""
         by_symptom = self.counts_by_symptom()
         refusals = by_symptom[OwnMetric.REFUSALS].total()
         return {
@@ -150,12 +153,15 @@ class BatchResult(Struct):
         }
 
     def fail(self, groups: Iterable[Group], error: Exception) -> None:
-        """Have the messages of these groups delivered again."""
+        """Store the error for all messages of the groups, so that SQS delivers them again."""
         for group in groups:
             self.errors.update(dict.fromkeys(self.groups[group], error))
 
     def set_outcome(self, group: Group, outcome: Outcome) -> None:
-        """Store the outcome of a group. If its refusal passes soon, deliver its messages again."""
+        """Store the outcome of a group.
+
+        If its refusal passes soon (`again`), SQS delivers its messages again.
+        """
         self.outcomes[group] = outcome
         if outcome.refusal and outcome.refusal.is_retried:
             self.fail([group], ComeAgain(outcome.refusal.reason))
@@ -164,10 +170,10 @@ class BatchResult(Struct):
 def heal_failed_calls(bodies: Mapping[str, str], run: FixContext) -> BatchResult:
     """Heal the queues of a batch of failed calls. Never raise: the result keeps every error.
 
-    Mendq's own probe and AWS's health events are recorded. No other action is taken on them.
+    Mendq's own probe and events of AWS Health are only recorded.
 
     Args:
-        bodies: The messages of the intake queue by id.
+        bodies: The bodies of the intake queue's messages, by message id.
         run: This invocation.
     """
     batch = group_failed_calls(bodies, AccountAndRegion(run.settings.account, run.clients.region))
@@ -178,8 +184,8 @@ def heal_failed_calls(bodies: Mapping[str, str], run: FixContext) -> BatchResult
 def heal_findings(request: Mapping[str, Any], run: FixContext) -> BatchResult:
     """Heal the queues in which a scan found a symptom. Never raise: the result keeps every error.
 
-    A finding that names no queue or symptom of ours is left out. One that fails is not tried again:
-    the next scan finds it again, or it is gone.
+    A finding is skipped if it names no queue of this account and region, or no symptom that Mendq
+    can fix. A finding that fails is not tried again: the next scan finds it again, or it is gone.
 
     Args:
         request: `{"found": [{"queue_arn", "symptom"}, ...]}`.
@@ -198,10 +204,14 @@ def heal_findings(request: Mapping[str, Any], run: FixContext) -> BatchResult:
     return _heal_groups(batch, run)
 
 
-def group_failed_calls(bodies: Mapping[str, str], home: AccountAndRegion) -> BatchResult:
-    """Read the messages and group their calls by queue and symptom.
+def group_failed_calls(bodies: Mapping[str, str], here: AccountAndRegion) -> BatchResult:
+    """Read the messages and group their failed calls by queue and symptom.
 
-    An event that was delivered twice counts once. Nothing is raised.
+    An event that was delivered twice counts once. Never raise: the result keeps every error.
+
+    Args:
+        bodies: The bodies of the intake queue's messages, by message id.
+        here: The account and region that Mendq looks after.
     """
     batch = BatchResult()
     calls = defaultdict[tuple[str, Symptom], dict[str, FailedCall]](dict)
@@ -209,28 +219,30 @@ def group_failed_calls(bodies: Mapping[str, str], home: AccountAndRegion) -> Bat
     for message_id, record in bodies.items():
         call = read(record)
         if isinstance(call, Unreadable):
-            _note_unreadable(message_id, record, call, home, batch)
-        elif is_probe(call, home):
+            _note_unreadable(message_id, record, call, here, batch)
+        elif is_probe(call, here):
             batch.probes[message_id] = call
         else:
             batch.failed_calls += 1
-            symptom = _recognize_symptom(call, home, batch)
+            symptom = _recognize_symptom(call, here, batch)
             if symptom is not None and call.queue_arn is not None:
                 key = (call.queue_arn, symptom)
                 calls[key].setdefault(call.event_id, call)
                 message_ids[key].append(message_id)
     for key, by_event_id in calls.items():
-        prove_nothing = all(call.may_be_a_race for call in by_event_id.values())
-        group = Group(*key, tuple(by_event_id.values()), is_found=prove_nothing)
+        queue_arn, symptom = key
+        grouped_calls = tuple(by_event_id.values())
+        are_all_races = all(call.may_be_a_race for call in grouped_calls)
+        group = Group(queue_arn, symptom, grouped_calls, is_found=are_all_races)
         batch.groups[group] = message_ids[key]
     return batch
 
 
 def _note_unreadable(
-    message_id: str, record: str, unreadable: Unreadable, home: AccountAndRegion, batch: BatchResult
+    message_id: str, record: str, unreadable: Unreadable, here: AccountAndRegion, batch: BatchResult
 ) -> None:
-    """Note a message that is no failed call: an event of AWS Health, or an unreadable one."""
-    health_event = read_health(record, home.account, home.region)
+    """Add a message that is no failed call to the result: an AWS Health event, or an error."""
+    health_event = read_health(record, here.account, here.region)
     if health_event is not None:
         batch.aws_health[message_id] = health_event
     elif unreadable.reason not in NOT_OURS:
@@ -238,25 +250,27 @@ def _note_unreadable(
         batch.errors[message_id] = EventUnreadable(unreadable.reason)
 
 
-def is_probe(call: FailedCall, home: AccountAndRegion) -> bool:
-    """Return True for the call that the probe's role makes on the probe's queue.
+def is_probe(call: FailedCall, here: AccountAndRegion) -> bool:
+    """Return True if the call is Mendq's probe: its role makes one operation on its queue.
 
-    Another principal's call on that queue is no probe, and neither is another call of that role. A
-    record may leave the queue out.
+    CloudTrail's record may not name the queue. Then the role and the operation decide.
     """
-    if home.purpose_of(call.principal_arn) != PROBE or call.event_name != EVENT_NAME:
+    if here.purpose_of(call.principal_arn) != PROBE or call.event_name != EVENT_NAME:
         return False
-    return call.queue_arn in (None, arn_of_name(QUEUE_NAME, home.region, home.account))
+    return call.queue_arn in (None, arn_of_name(QUEUE_NAME, here.region, here.account))
 
 
 def _recognize_symptom(
-    call: FailedCall, home: AccountAndRegion, batch: BatchResult
+    call: FailedCall, here: AccountAndRegion, batch: BatchResult
 ) -> Symptom | None:
-    """Return the symptom that a call points to, or None if Mendq ignores the call."""
+    """Return the symptom that a call points to, or None if Mendq ignores the call.
+
+    The reason to ignore it, or an unknown error code, is added to the batch.
+    """
     if call.error_code not in KNOWN_CODES:
         batch.unknown_codes.append(call.raw_error_code)
     symptom = match(call)
-    why = why_ignored(call, symptom, home)
+    why = why_ignored(call, symptom, here)
     if call.may_be_a_race:
         symptom = TOO_SHORT
     if why in (None, "may_be_a_race"):
@@ -268,7 +282,8 @@ def _recognize_symptom(
 
 def _record_signals(batch: BatchResult, run: FixContext) -> None:
     """Record that the probe arrived and what AWS Health reports. Take no other action on either."""
-    probe_record, health_events = run.stored(ProbeRecord), run.stored(HealthEvents)
+    probe_record = run.stored(ProbeRecord)
+    health_events = run.stored(HealthEvents)
     notes = {
         message_id: partial(probe_record.note_seen, call)
         for message_id, call in batch.probes.items()
@@ -288,49 +303,53 @@ Situations = dict[Group, Situation]
 
 
 def _heal_groups(batch: BatchResult, run: FixContext) -> BatchResult:
-    for (symptom, word), situations in _gather_situations(batch, run).items():
+    """Heal the groups of the batch, symptom by symptom. Return the batch with their outcomes."""
+    for (symptom, symptom_key), situations in _gather_situations(batch, run).items():
         try:
-            _heal_alike(symptom, word, situations, batch, run)
+            _heal_symptom(symptom, symptom_key, situations, batch, run)
         except Exception as error:  # noqa: BLE001 - the messages come again, for the notification too
             batch.fail(situations, error)
-    if batch.left_out:
+    if batch.skipped_names:
         with suppress(CaseStoreUnavailable, CaseStoreUnreadable, NotificationNotSent):
-            _notify_flood(batch.left_out, run)
+            _notify_flood(batch.skipped_names, run)
     return batch
 
 
 def _gather_situations(
     batch: BatchResult, run: FixContext
 ) -> Mapping[tuple[Symptom, str], Situations]:
-    """Gather each group's history and decide what needs no read of the queue.
+    """Gather each group's history, and decide about the groups whose queue need not be read.
 
-    Half of the time is kept for the rest, so that what was gathered is decided too.
+    Half of the remaining time is reserved for the queues that must be read.
 
     Returns:
-        The groups whose queues must be read, by symptom and the word under which it is counted.
+        The situations whose queues must be read, by symptom and by the key under which the
+        case store counts its queues. Drills are counted under a key of their own.
     """
-    alike = defaultdict[tuple[Symptom, str], Situations](dict)
+    situations_by_symptom = defaultdict[tuple[Symptom, str], Situations](dict)
     reserve_seconds = run.remaining_seconds() / 2
-    showing = Counter(group.symptom.name for group in batch.groups)
+    groups_per_symptom = Counter(group.symptom.name for group in batch.groups)
     for group in _select_groups(batch, run):
-        is_only_group = showing[group.symptom.name] == 1
+        is_only_group = groups_per_symptom[group.symptom.name] == 1
         gather = partial(_gather_or_decide, group, run, is_only_group=is_only_group)
         situation = _attempt(gather, group, batch, run, reserve_seconds)
         if isinstance(situation, Situation):
-            word = mass_symptom_key(group.symptom.name, situation.facts.tags)
-            alike[group.symptom, word][group] = situation
+            symptom_key = mass_symptom_key(group.symptom.name, situation.facts.tags)
+            situations_by_symptom[group.symptom, symptom_key][group] = situation
         elif situation is not None:
             batch.set_outcome(group, situation)
-    return alike
+    return situations_by_symptom
 
 
 def _select_groups(batch: BatchResult, run: FixContext) -> list[Group]:
-    """Select the groups to look at: all of known queues, then MOST_UNKNOWN of other names.
+    """Select the groups to handle: those of known queues, and MOST_UNKNOWN of other names.
 
-    Of the other names, callers take turns. The rest is counted and not delivered again, which would
-    be a flood of its own: a caller that continues to fail gets a turn in a later batch.
+    The callers take turns with the other names, so that no caller displaces the others. The names
+    that are left are counted and skipped. SQS does not deliver them again, because that would be
+    another flood. A caller that continues to fail gets a turn in a later batch.
     """
-    groups, consent = list(batch.groups), run.settings.consent
+    groups = list(batch.groups)
+    consent = run.settings.consent
     if len(groups) <= MOST_UNKNOWN:
         return groups
     listing_turn = run.now.timestamp() // LISTED_FOR.total_seconds()
@@ -348,15 +367,15 @@ def _select_groups(batch: BatchResult, run: FixContext) -> list[Group]:
             turns_taken.update(group.callers)
             turns[group] = min(turns_taken[caller] for caller in group.callers)
     groups_in_turn = sorted(groups, key=turns.__getitem__)
-    known = sum(turn == 0 for turn in turns.values())
-    most = MOST_UNKNOWN + known
-    for group in groups_in_turn[most:]:
-        batch.left_out.update(group.callers)
-    return groups_in_turn[:most]
+    known_groups = sum(turn == 0 for turn in turns.values())
+    most_groups = MOST_UNKNOWN + known_groups
+    for group in groups_in_turn[most_groups:]:
+        batch.skipped_names.update(group.callers)
+    return groups_in_turn[:most_groups]
 
 
 def _gather_or_decide(group: Group, run: FixContext, *, is_only_group: bool) -> Situation | Outcome:
-    """Return the situation if its queue must be read, else the outcome."""
+    """Return the group's situation if its queue must be read, else the group's outcome."""
     situation = gather_history(group, run, is_only_group=is_only_group)
     if isinstance(situation, Outcome):
         return situation
@@ -366,23 +385,25 @@ def _gather_or_decide(group: Group, run: FixContext, *, is_only_group: bool) -> 
     return carry_out(decision, situation, run)
 
 
-def _heal_alike(
-    symptom: Symptom, word: str, situations: Situations, batch: BatchResult, run: FixContext
+def _heal_symptom(
+    symptom: Symptom, symptom_key: str, situations: Situations, batch: BatchResult, run: FixContext
 ) -> None:
-    """Read the queues that may show one symptom, count them, then decide each of them.
+    """Read the queues that may show one symptom, count them, then decide about each of them.
 
-    Queues that changed after their calls failed do not count. A fault in configuration is not
-    counted: many queues may have had it for long, and people hear about it a few queues a day.
+    A queue that was changed after its calls failed does not count. Findings of a fault in the
+    configuration do not count either, because many queues may have had it for long. The scan limits
+    how many of them it reports in a day.
     """
     read_situations = _read_queues(situations, batch, run)
     spread = frozenset[str]()
     if not (symptom.is_of_configuration and all(group.is_found for group in situations)):
-        changed = {
+        changed_groups = {
             group for group, situation in read_situations.items() if situation.was_changed_since
         }
-        queue_arns = [group.queue_arn for group in situations if group not in changed]
-        known = next(iter(situations.values())).view.spread
-        spread = run.case_store.note_spread(queue_arns, word, run.now, known)
+        queue_arns = [group.queue_arn for group in situations if group not in changed_groups]
+        # If the symptom has only one group, its history was read together with the spread.
+        stored_spread = next(iter(situations.values())).view.spread
+        spread = run.case_store.note_spread(queue_arns, symptom_key, run.now, stored_spread)
     for group, situation in read_situations.items():
         heal = partial(_heal_one, situation, spread, run)
         outcome = _attempt(heal, group, batch, run)
@@ -398,7 +419,10 @@ def _heal_alike(
 
 
 def _read_queues(situations: Situations, batch: BatchResult, run: FixContext) -> Situations:
-    """Read the queues that can be read. Half of the remaining time is kept for deciding them."""
+    """Return the situations with their queues' facts, of all queues that could be read.
+
+    Half of the remaining time is reserved for the decisions.
+    """
     read_situations = Situations()
     reserve_seconds = run.remaining_seconds() / 2
     for group, situation in situations.items():
@@ -412,6 +436,7 @@ def _read_queues(situations: Situations, batch: BatchResult, run: FixContext) ->
 
 
 def _read_queue(situation: Situation, run: FixContext) -> Situation | Outcome:
+    """Return the situation with the queue's facts, or an outcome if the queue refuses the read."""
     try:
         return add_facts(situation, run)
     except QueueRefusesUs as refused:
@@ -419,10 +444,15 @@ def _read_queue(situation: Situation, run: FixContext) -> Situation | Outcome:
 
 
 def _heal_one(situation: Situation, spread: frozenset[str], run: FixContext) -> Outcome:
-    """Decide by the queue's facts, and carry the decision out.
+    """Decide about a queue whose facts were read, and carry the decision out.
+
+    Args:
+        situation: The symptom and the queue, with its facts.
+        spread: The queues that showed the symptom in the last hour.
+        run: This invocation.
 
     Raises:
-        FactsUnavailable, CaseStoreUnavailable, StepFailed: The calls must be delivered again.
+        FactsUnavailable, CaseStoreUnavailable, StepFailed: The messages must be delivered again.
     """
     if len(spread) <= COINCIDENCE_QUEUES:
         situation = situation.with_reach(Reach(spread), run.remaining_seconds())
@@ -432,7 +462,10 @@ def _heal_one(situation: Situation, spread: frozenset[str], run: FixContext) -> 
 
 
 def _is_one_of_many(situation: Situation, outcome: Outcome | None) -> bool:
-    """Return True if people must hear about the group as one of many. A drill is never reported."""
+    """Return True if people must be notified of many queues because of this one.
+
+    They are never notified of drills.
+    """
     refusal = outcome.refusal if outcome else None
     if refusal is None or refusal.code != "mass_symptom":
         return False
@@ -446,9 +479,10 @@ def _attempt(
     run: FixContext,
     reserve_seconds: float = 0,
 ) -> Answer | None:
-    """Return the answer of `act`. None if it failed, or if too little time is left for it.
+    """Call `act` for one group, and return its answer.
 
-    Then the group's messages are delivered again.
+    Return None if it failed, or if less time is left than `reserve_seconds`. Then SQS delivers the
+    group's messages again.
     """
     if run.remaining_seconds() < max(SECONDS_TO_WRITE, reserve_seconds):
         batch.fail([group], ComeAgain("too little of the Lambda's time is left"))
@@ -467,19 +501,19 @@ def _notify_mass_symptom(
     own_changes: Sequence[OwnChange],
     run: FixContext,
 ) -> None:
-    """Page people once for all queues.
+    """Notify people once of all queues that show the symptom.
 
-    The list begins with one queue of each caller, so that a long list does not hide a caller.
+    The list of queues begins with one queue of each caller, so that a long list hides no caller.
 
     Args:
         symptom: The catalogue's entry.
         spread: The queues that showed it in the last hour.
-        groups: The groups of this batch.
+        groups: The groups of this batch that have the symptom.
         own_changes: Changes by Mendq that may have caused the symptom on some of the queues.
         run: This invocation.
 
     Raises:
-        CaseStoreUnavailable, NotificationNotSent: The calls must be delivered again.
+        CaseStoreUnavailable, NotificationNotSent: The messages must be delivered again.
     """
     queue_of_caller = {caller: group.queue_arn for group in groups for caller in group.callers}
     reach = count_reach(spread, [group.queue_arn for group in groups], run)
@@ -503,9 +537,17 @@ def _notify_mass_symptom(
     run.notifier.send_about_account(symptom.name, news, text)
 
 
-def _notify_flood(left_out: Counter[str], run: FixContext) -> None:
-    """Page people once a day for each caller. If that fails, the next such batch does it."""
+def _notify_flood(skipped_names: Counter[str], run: FixContext) -> None:
+    """Notify people of callers whose failed calls name many unknown queues.
+
+    They are notified once a day for each caller that leads the list. If this fails, the next batch
+    of such calls notifies them.
+
+    Args:
+        skipped_names: The number of skipped queue names by caller.
+        run: This invocation.
+    """
     where = notification.place(run.settings.account, run.clients.region)
-    most_first = left_out.most_common()
+    most_first = skipped_names.most_common()
     text = notification.describe_flood(most_first, run.now, where)
     run.notifier.send_about_account("flood", f"flood:{most_first[0][0]}", text)

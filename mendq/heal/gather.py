@@ -166,9 +166,9 @@ def _gather_history(group: Group, run: FixContext, *, is_only_group: bool) -> Si
     tags = _read_tags(group, run)
     if tags is None and symptom.needs:
         return declined_outcome("queue_gone", "the queue is gone")
-    symptom_word = mass_symptom_key(symptom.name, tags or {}) if is_only_group else ""
+    symptom_key = mass_symptom_key(symptom.name, tags or {}) if is_only_group else ""
     view: CaseStoreView | Outcome
-    view = run.case_store.look(queue_arn, symptom.name, symptom.attributes, symptom_word)
+    view = run.case_store.look(queue_arn, symptom.name, symptom.attributes, symptom_key)
     if view.notification is not None:
         with suppress(NotificationNotSent):  # a queue is fixed even if people cannot be notified
             run.notifier.send_left_unsent(queue_arn, symptom.name, view.notification, view.case)

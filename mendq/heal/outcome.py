@@ -1,4 +1,4 @@
-"""Outcome: what did a run do about one queue?"""
+"""Outcome: the result of a run for one queue."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ from mendq.model.plan import Ignore, Refusal
 
 
 class Outcome(Struct, frozen=True):
-    """The outcome for one queue: the case's new transition, or the reason why there is none."""
+    """Result of a run for one queue.
+
+    `case` is the new transition of the queue's case, or None if no transition was recorded.
+    `refusal` is the reason why nothing was written, if there is one. Both are None if the queue is
+    healthy.
+    """
 
     case: Case | None = None
     refusal: Refusal | None = None
@@ -34,5 +39,5 @@ class Outcome(Struct, frozen=True):
 
 
 def declined_outcome(code: str, reason: str) -> Outcome:
-    """Return an outcome for which nothing is recorded."""
+    """Return the outcome of a group about which nothing is recorded."""
     return Outcome(refusal=Ignore(code, reason))

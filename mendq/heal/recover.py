@@ -1,4 +1,9 @@
-"""Finish what a run that died had claimed: did its write reach the queue?"""
+"""Recover: finish a write that a run had claimed before it died.
+
+A run claims attributes, writes them, and records the case. If it dies in between, its claim stays
+in the case store. Another run then compares the queue with the claim, and records the write if it
+reached the queue.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +34,9 @@ from mendq.model.steps import CreateDlq, is_permanent, kind_of
 def read_written(
     clients: Clients, queue_arn: str, documents: Iterable[Mapping[str, str]]
 ) -> Mapping[str, str]:
-    """Return the queue's attributes, and the DLQ that these steps made, if it exists.
+    """Return the queue's attributes. Add the DLQ that the steps made, if it exists.
+
+    The DLQ's ARN is added under the attribute name of the step that made it.
 
     Raises:
         QueueGone: The queue itself does not exist.
@@ -43,16 +50,16 @@ def read_written(
     return attributes
 
 
-# Our clock and that of SQS may differ by this much.
+# The clocks of Mendq and of SQS may differ by this much.
 CLOCK_SKEW = timedelta(seconds=5)
 
 
 def recover(view: CaseStoreView, symptom: Symptom, run: FixContext) -> CaseStoreView | Outcome:
-    """Finish a claim that a dead run left, if there is one.
+    """Settle a claim that a dead run left, if there is one.
 
     Returns:
-        The view without the claim, or the outcome if the claimed write reached the queue. The claim
-        may belong to another symptom's case, which holds the same attributes.
+        The view without the claim if no write was recorded. Otherwise the outcome. It is empty if
+        the claim belongs to the case of another symptom that changes the same attributes.
     """
     if view.intent is None or view.is_held_by_another(run.owner, run.now):
         return view
@@ -63,18 +70,27 @@ def recover(view: CaseStoreView, symptom: Symptom, run: FixContext) -> CaseStore
 def settle_claim(
     view: CaseStoreView, intent: Case, symptom: Symptom, context: CaseContext
 ) -> Outcome | CaseStoreView:
-    """Record the claimed write if it reached the queue, or may have. Otherwise release the claim.
+    """Record the claimed write if it reached the queue or may have. Otherwise release the claim.
 
-    A value that may be Mendq's or a person's counts as overridden: people are told, and Mendq
-    leaves it alone.
+    If the value in the queue may be Mendq's or a person's, the case is recorded as overridden:
+    people are notified, and Mendq leaves the attribute alone for SILENT_DAYS.
+
+    Args:
+        view: The case store's records about the queue, with the claim.
+        intent: The transition that the dead run wanted to record.
+        symptom: The catalogue's entry for the intent.
+        context: This invocation.
 
     Returns:
         The recorded outcome, or the view without the claim.
+
+    Raises:
+        CaseStoreUnreadable: The intent has no step.
     """
     if not intent.steps:
         raise CaseStoreUnreadable(f"the intent of case {intent.case_id} has no step")
     facts = Facts(intent.queue_arn, {}, {})
-    with suppress(QueueGone):  # then no write can be there any more
+    with suppress(QueueGone):  # a queue that does not exist has no attributes
         attributes = read_written(context.clients, intent.queue_arn, intent.steps)
         facts = replace(facts, attributes=attributes)
     claim = LeftClaim(view, intent, facts)
@@ -83,7 +99,8 @@ def settle_claim(
         context.case_store.release(intent, owner, view)
         return view.without_claim(intent)
     case = replace(intent.place_after(view.case), at=claim.written_at(context.now))
-    changes, severity = claim.records_after(), None
+    changes = claim.records_after()
+    severity = None
     if not claim.has_landed():
         until = context.now + timedelta(days=SILENT_DAYS)
         reason = claim.why_overridden()
@@ -101,10 +118,14 @@ def settle_claim(
 def settle_any_claim(
     view: CaseStoreView, intent: Case, symptom: Symptom | None, context: CaseContext
 ) -> CaseStoreView | Outcome:
-    """Settle a claim that may belong to another symptom's case. Then that case is settled.
+    """Settle a claim that may belong to the case of another symptom.
+
+    Returns:
+        As `settle_claim`. If the claim belongs to another symptom and no write was recorded, an
+        empty outcome.
 
     Raises:
-        CaseStoreUnavailable: This Mendq does not know the claim's symptom.
+        CaseStoreUnavailable: This version of Mendq does not know the claim's symptom.
     """
     claimed_for = BY_NAME.get(intent.symptom)
     if claimed_for is None:
@@ -117,7 +138,10 @@ def settle_any_claim(
 
 
 class LeftClaim(Struct, frozen=True):
-    """A claim that a dead run left, and the queue as it is now."""
+    """A claim that a dead run left, together with the queue's present attributes.
+
+    `intent` is the transition that the dead run wanted to record.
+    """
 
     view: CaseStoreView
     intent: Case
@@ -125,50 +149,56 @@ class LeftClaim(Struct, frozen=True):
 
     @property
     def record(self) -> AttributeRecord:
-        """The record of the first attribute that the claim holds."""
+        """The case store's record of the first attribute that is claimed."""
         return self.view.record_of(self.intent.steps[0]["attribute"])
 
     @property
     def only_made_a_queue(self) -> bool:
-        """True if the claimed steps only make another queue.
+        """True if the claimed steps only create another queue.
 
-        Then the change time of the case's own queue does not show whether they were written.
+        Then the change time of the case's own queue does not show if they were written.
         """
         return all(is_permanent(step["attribute"]) for step in self.intent.steps)
 
     def value_now(self, step: Mapping[str, str]) -> str:
-        """Return the attribute's value now. SQS leaves out what was never set."""
-        kind, attributes = kind_of(step["attribute"]), self.facts.attributes
+        """Return the present value of the step's attribute, or its default if it was never set."""
+        kind = kind_of(step["attribute"])
+        attributes = self.facts.attributes
         value = kind.value_in(attributes) if kind else attributes.get(step["attribute"])
         return step["before"] if value is None else value
 
     def _has_values(self, which: str) -> bool:
-        """Return True if the queue has the `before` or `after` values of the steps that decide.
+        """Return True if the queue has the values `which` ("before" or "after") of its steps.
 
-        A queue that was made on the way to another step does not decide: it may be made twice.
+        A step that creates a queue is compared only if there is no other step: such a step may be
+        repeated, so it does not show if the others were written.
         """
-        set_after_it = [step for step in self.intent.steps if not is_permanent(step["attribute"])]
-        deciding = set_after_it or self.intent.steps
-        return all(self.value_now(step) == step[which] for step in deciding)
+        setting_steps = [step for step in self.intent.steps if not is_permanent(step["attribute"])]
+        compared_steps = setting_steps or self.intent.steps
+        return all(self.value_now(step) == step[which] for step in compared_steps)
 
     def cannot_have_landed(self) -> bool:
-        """Return True if it is another queue now, or was not changed since it was claimed."""
-        untouched = self.facts.modified_at == self.record.intent_modified_at
-        as_before = self._has_values("before") and (self.only_made_a_queue or untouched)
-        return as_before or self.facts.is_created_after(self.intent.at)
+        """Return True if the queue was not changed since the claim, or is another queue now."""
+        is_untouched = self.facts.modified_at == self.record.intent_modified_at
+        is_as_before = self._has_values("before") and (self.only_made_a_queue or is_untouched)
+        return is_as_before or self.facts.is_created_after(self.intent.at)
 
     def has_landed(self) -> bool:
-        """Return True if all steps are in the queue, and were written while the claim held."""
-        modified_at, until = self.facts.modified_at, self.record.claim_until
-        in_time = modified_at is None or until is None or modified_at <= until + CLOCK_SKEW
-        return self._has_values("after") and (self.only_made_a_queue or in_time)
+        """Return True if the queue has the values of all steps, written before the claim ended."""
+        modified_at = self.facts.modified_at
+        until = self.record.claim_until
+        was_in_time = modified_at is None or until is None or modified_at <= until + CLOCK_SKEW
+        return self._has_values("after") and (self.only_made_a_queue or was_in_time)
 
     def written_at(self, now: datetime) -> datetime:
-        """Return the latest time of the write. It came at most a minute after the claim."""
+        """Return the time of the queue's last change, but not before the claim or after `now`."""
         return max(self.intent.at, min(self.facts.modified_at or self.intent.at, now))
 
     def records_after(self) -> dict[str, AttributeRecord]:
-        """Return the records after the write. A rollback that may have failed forgets nothing."""
+        """Return the records of the attributes after the write.
+
+        If a rollback may have failed, the records stay as they were.
+        """
         if not self.intent.is_rollback or self.has_landed():
             return self.view.records_after(self.intent, self.facts.created_at)
         view = self.view.restrict_to_queue(self.facts.created_at)
@@ -176,7 +206,7 @@ class LeftClaim(Struct, frozen=True):
         return {attribute: view.record_of(attribute) for attribute in attributes}
 
     def why_overridden(self) -> str:
-        """Say which values the queue has in place of the claimed ones."""
+        """Return the reason of the overridden case: the values that the queue has instead."""
         values = ", ".join(
             f"{step['attribute']} is {self.value_now(step)} after Mendq set out to make it "
             f"{step['after']}"

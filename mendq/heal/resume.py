@@ -1,7 +1,8 @@
-"""Continue a case that waits for its owner: it was approved, or its last step did not help.
+"""Continue a case that waits for the Lambda that writes its next step.
 
-The facts are read anew and every guardrail is asked again. Only evidence is not asked for: the case
-was opened with it.
+The case was approved, or its last step did not help. The queue's facts are read again, and all
+guardrails about the plan are asked again. No new evidence is needed, because the case was opened
+with evidence.
 """
 
 from __future__ import annotations
@@ -41,14 +42,16 @@ from mendq.model.queue import arn_of
 
 
 def read_request(request: Mapping[str, Any]) -> tuple[Symptom, str, str]:
-    """Return the symptom, the queue's ARN and the case's id that a request names.
+    """Read a request. Return its symptom, the queue's ARN and the case's id.
 
     Raises:
-        CaseUnreadable: The request does not name a case of ours.
+        CaseUnreadable: The request lacks one of them, the symptom is not in the catalogue, or the
+            ARN is not that of a queue.
     """
     fields = request if isinstance(request, Mapping) else {}
     symptom = BY_NAME.get(str(fields.get("symptom")))
-    queue_arn, case_id = fields.get("queue_arn"), fields.get("case_id")
+    queue_arn = fields.get("queue_arn")
+    case_id = fields.get("case_id")
     if symptom is None or not isinstance(queue_arn, str) or not isinstance(case_id, str):
         raise CaseUnreadable(f"no case of ours: {request!s:.400}")
     if arn_of(queue_arn) is None:
@@ -57,12 +60,16 @@ def read_request(request: Mapping[str, Any]) -> tuple[Symptom, str, str]:
 
 
 def continue_case(request: Mapping[str, Any], run: FixContext) -> Outcome:
-    """Continue the case that `{"case_id", "queue_arn", "symptom"}` names.
+    """Continue a case, and return the outcome.
+
+    Args:
+        request: `{"case_id", "queue_arn", "symptom"}`.
+        run: This invocation.
 
     Raises:
-        CaseUnreadable: The request does not name a case of ours.
-        FactsUnavailable, CaseStoreUnavailable, StepFailed, NotificationNotSent: It must be tried
-            again.
+        CaseUnreadable: The request names no case (`read_request`).
+        FactsUnavailable, CaseStoreUnavailable, StepFailed, NotificationNotSent: The caller must
+            try again.
     """
     symptom, queue_arn, case_id = read_request(request)
     if not run.is_here(queue_arn):
@@ -80,6 +87,7 @@ def continue_case(request: Mapping[str, Any], run: FixContext) -> Outcome:
 
 
 def _continue(case: Case, symptom: Symptom, view: CaseStoreView, run: FixContext) -> Outcome:
+    """Decide about the waiting case, and carry the decision out."""
     tags = tags_of(run.clients, case.queue_arn)
     mode = _find_case_mode(case, symptom, tags, run)
     facts = Facts(case.queue_arn, {}, tags or {})
@@ -97,7 +105,11 @@ def _continue(case: Case, symptom: Symptom, view: CaseStoreView, run: FixContext
 def _find_case_mode(
     case: Case, symptom: Symptom, tags: Mapping[str, str] | None, run: FixContext
 ) -> Mode:
-    """Return how far the case may go. An approval raises it, but never for an unmanaged queue."""
+    """Return the mode for the case: HEAL if Mendq may write its next step.
+
+    A person's approval replaces the settings' autonomy for the symptom. The mode is OBSERVE if the
+    queue does not exist, is not managed, or is only observed.
+    """
     mode = find_mode(case.queue_arn, run, tags or {})
     if tags is None or mode is None or mode is Mode.OBSERVE:
         return Mode.OBSERVE
@@ -107,18 +119,21 @@ def _find_case_mode(
 
 
 def _add_facts(situation: Situation, case: Case, run: FixContext) -> Situation:
-    """Read the queue again. A scan's finding is detected again; the plan judges the result."""
-    symptom, tags, view = situation.symptom, situation.facts.tags, situation.view
+    """Return the situation with the queue's facts, read again.
+
+    If a scan found the symptom, its detection runs again, because the plan depends on its result.
+    """
+    symptom = situation.symptom
     detection = None if case.evidence["failed_calls"] else symptom.detection
     needs = symptom.every_need if detection else symptom.needs
-    facts = gather_facts(run, case.queue_arn, tags, needs)
+    facts = gather_facts(run, case.queue_arn, situation.facts.tags, needs)
     if detection:
-        found = detection.detect(facts)
-        facts = replace(facts, found=found.because if found else "")
+        fault = detection.detect(facts)
+        facts = replace(facts, found=fault.because if fault else "")
     if case.state is State.APPROVED and "refused_by" in case.evidence:
         facts = add_refusals(facts, case.evidence)
     else:
-        facts = view.add_facts_of_calls(facts, view.failures)
+        facts = situation.view.add_facts_of_calls(facts, situation.view.failures)
     return structs.replace(situation, facts=facts, is_read=True)
 
 
@@ -129,6 +144,6 @@ def _count_queues(situation: Situation, run: FixContext) -> Situation:
         CaseStoreUnavailable, FactsUnavailable: The queues could not be counted.
     """
     facts = situation.facts
-    symptom_word = mass_symptom_key(situation.symptom.name, facts.tags)
-    spread = run.case_store.note_spread([facts.queue_arn], symptom_word, run.now)
+    symptom_key = mass_symptom_key(situation.symptom.name, facts.tags)
+    spread = run.case_store.note_spread([facts.queue_arn], symptom_key, run.now)
     return add_reach(situation, spread, run)

@@ -111,7 +111,7 @@ def test_what_is_left_out_is_counted_and_said_once_a_day(account: Account) -> No
     flood = junk(account, names(A_FLOOD), "stranger", "other")
     healed = account.heal(flood)
     each = (A_FLOOD - MOST_UNKNOWN) // 2
-    assert healed.left_out == {role("stranger"): each, role("other"): each}
+    assert healed.skipped_names == {role("stranger"): each, role("other"): each}
     for _ in range(3):
         account.later(hours=2)
         account.heal(flood)
