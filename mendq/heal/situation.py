@@ -87,7 +87,9 @@ class Situation(Struct, frozen=True, dict=True):
     @cached_property
     def records(self) -> CaseStoreView:
         """The case store's records, without those of an earlier queue with the same name."""
-        return self.view.restrict_to_queue(self.facts.created_at) if self.facts.exists else self.view
+        return (
+            self.view.restrict_to_queue(self.facts.created_at) if self.facts.exists else self.view
+        )
 
     @property
     def is_found(self) -> bool:
