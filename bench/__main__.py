@@ -1,4 +1,7 @@
-"""What Mendq costs, in ratios taken in one run: `python -m bench`. Measures, and never judges."""
+"""Measure what Mendq costs, as ratios within one run: `python -m bench`.
+
+A goal that is missed is reported; nothing fails because of it.
+"""
 
 from __future__ import annotations
 
@@ -17,39 +20,42 @@ PARTS = ("handler", "nightly")
 
 
 def main(words: list[str]) -> int:
-    """Measure the parts, keep and show what was found."""
+    """Measure, store the measures, and print them with the goals. Return the exit code, 0."""
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
-    parser.add_argument("--only", nargs="*", choices=PARTS, help="instead of all parts")
-    parser.add_argument("--peers", action="store_true", help="DuckDB and Polars beside the job")
-    parser.add_argument("--keep", action="store_true", help="write docs/performance.md anew")
-    given = parser.parse_args(words)
+    parser.add_argument("--only", nargs="*", choices=PARTS, help="measure only these parts")
+    parser.add_argument(
+        "--peers", action="store_true", help="compare the nightly job with DuckDB and Polars"
+    )
+    parser.add_argument("--keep", action="store_true", help="rewrite docs/performance.md")
+    arguments = parser.parse_args(words)
     console = Console(width=None if sys.stdout.isatty() else 120)
-    parts = pages.read()
-    measures: dict[str, Callable[[Console], Iterator[Measure]]] = {
-        "handler": handler.measures,
-        "nightly": partial(nightly.measures, with_peers=given.peers),
+    parts = pages.load_parts()
+    take_measures: dict[str, Callable[[Console], Iterator[Measure]]] = {
+        "handler": handler.take_measures,
+        "nightly": partial(nightly.take_measures, with_peers=arguments.peers),
     }
-    for name in given.only or PARTS:
-        parts[name] = pages.part(_shown(measures[name](console), console))
-        pages.keep(parts)
-    every = pages.measures_of(parts)
-    rows = [each.row(every) for each in pages.GOALS if each.found(every) is not None]
+    for name in arguments.only or PARTS:
+        parts[name] = pages.make_part(_print_each(take_measures[name](console), console))
+        pages.store_parts(parts)
+    measures = pages.measures_of(parts)
+    rows = [goal.row(measures) for goal in pages.GOALS if goal.find_result(measures) is not None]
     title = "Goals: a machine that misses one is told so, and nothing fails"
-    console.print(_titled(title, ("goal", "asked", "measured", ""), rows))
+    console.print(_make_table(title, ("goal", "asked", "measured", ""), rows))
     console.print(f"measures: {pages.MEASURES}")
-    if given.keep:
-        pages.PAGE.write_text(pages.performance(parts))
+    if arguments.keep:
+        pages.PAGE.write_text(pages.make_page(parts))
         console.print(f"wrote {pages.PAGE}")
     return 0
 
 
-def _shown(measures: Iterator[Measure], console: Console) -> Iterator[Measure]:
-    for each in measures:
-        console.print(_titled(each.title, *pages.shown(each)))
-        yield each
+def _print_each(measures: Iterator[Measure], console: Console) -> Iterator[Measure]:
+    """Yield the same measures, and print each one as soon as it was taken."""
+    for measure in measures:
+        console.print(_make_table(measure.title, *pages.make_rows(measure)))
+        yield measure
 
 
-def _titled(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Markdown:
+def _make_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Markdown:
     return Markdown(f"### {title}\n\n{pages.markdown_table(headings, rows)}")
 
 

@@ -1,15 +1,15 @@
-"""A process that is measured as a whole: `heal [BATCH]`, or `client [QUEUE_URL]`, the floor.
+"""Run one cold start, in a process that is measured as a whole.
 
-`heal` imports the Lambda, makes its clients, and handles the batch where one is given; `client`
-makes a boto3 SQS client, and one call where a URL is given.
+- `heal` imports the Lambda and makes its clients. `heal BATCH` also handles the batch in this file.
+- `client` makes a boto3 SQS client, to compare with. `client QUEUE_URL` also calls SQS once.
 """
 
 import json
 import sys
 from pathlib import Path
 
-what, *arguments = sys.argv[1:]
-if what == "client":
+subject, *arguments = sys.argv[1:]
+if subject == "client":
     import boto3
 
     client = boto3.Session().client("sqs")
@@ -19,7 +19,7 @@ else:
     from functions.heal import handler
 
     class Context:
-        """What Lambda hands over."""
+        """The context that Lambda passes to a handler."""
 
         aws_request_id = "cold"
         function_name = "heal"
@@ -27,10 +27,10 @@ else:
         invoked_function_arn = "arn:aws:lambda:us-east-1:123456789012:function:heal"
 
         def get_remaining_time_in_millis(self) -> int:
-            """A minute."""
+            """Return one minute."""
             return 60_000
 
     for path in arguments:
         answer = handler(json.loads(Path(path).read_text()), Context())
         if answer["batchItemFailures"]:
-            sys.exit(f"the batch was not taken: {answer}")
+            sys.exit(f"heal did not accept all messages of the batch: {answer}")

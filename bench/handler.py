@@ -1,7 +1,7 @@
-"""What the heal Lambda costs: cold starts, warm fixes, storms of one queue.
+"""Measure the heal Lambda: cold starts, warm invocations, and storms of events about one queue.
 
-AWS is a plain MiniStack on the loopback interface, in a process of its own: its time is in every
-wall time here and in no CPU time; nothing of AWS's own latency is.
+AWS is an emulator, MiniStack, on the loopback interface and in a process of its own. Its time is in
+the wall times but not in the CPU times. AWS's own latency is in neither.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import boto3
 from msgspec.structs import replace
 from rich.console import Console
 
-from bench.rounds import ROOT, Cost, Measure, Way, measured, process_cost, take
+from bench.rounds import ROOT, Cost, Measure, Way, measure_call, measure_process, take_measure
 from infra.packaging.zips import LAMBDAS, copy
 from local_account.emulator_environment import emulator_environment, listen
 from local_account.where import endpoint_url
@@ -33,30 +33,43 @@ from mendq.aws.clients import Clients
 from tests.heal.conftest import ACCOUNT, REGION, Account, furnished
 from tests.prove.heal_lambda import BATCH_MESSAGES, HealLambda, envelope_of, heal_lambda
 
-COLD_ROUNDS, WARM_ROUNDS, STORM_ROUNDS = 11, 21, 5
+COLD_ROUNDS = 11
+WARM_ROUNDS = 21
+STORM_ROUNDS = 5
+# The numbers of events in the storms.
 STORMS = (10, 100, 1_000, 10_000)
-STARTS_WITHIN_SECONDS = 60
+START_TIMEOUT_SECONDS = 60
+# The number of failed calls that is enough evidence for heal.
 ENOUGH_EVENTS = 3
-# What the tag names needs 45 s: the short timeout is raised to them. The long one covers them, so
-# what fails on it even so is a person's to look at.
+# With this tag a queue needs a visibility timeout of FIXED seconds. Heal raises SHORT to that. LONG
+# is more than enough, so if calls fail even then, heal leaves the queue to a person.
 NEED_TAG = {"mendq:max-processing-seconds": "30"}
-SHORT, FIXED, LONG = "30", "45", "900"
-# The intake messages about a queue, by id.
-Bodies = Callable[[str], dict[str, str]]
+SHORT = "30"
+FIXED = "45"
+LONG = "900"
+# Returns the intake messages about a queue, by message id, given the queue's ARN.
+MakeBodies = Callable[[str], dict[str, str]]
+# Delivers intake messages, given by message id, to heal.
+Deliver = Callable[[dict[str, str]], Cost]
 
 
 @dataclass
 class Bench:
-    """A fresh queue for every go; the case store is emptied, or they would be one mass symptom."""
+    """Makes a new queue for each run, and measures heal on it.
 
-    folder: Path
+    The case store is emptied before each run. Otherwise heal would see one symptom on many queues
+    and suspect a common cause.
+    """
+
+    folder: Path  # a temporary folder
     account: Account
-    queues: int = 0
+    queues: int = 0  # the number of queues made so far
 
-    def queue(self, visibility: str = SHORT) -> str:
-        """Make one; its failed calls come two minutes later, when its settings have spread.
+    def make_queue(self, visibility: str = SHORT) -> str:
+        """Make a queue with this visibility timeout in seconds, and return its ARN.
 
-        A real clock takes them too: they are less than five minutes ahead of it.
+        Its failed calls will be two minutes later, because heal ignores calls made before a change
+        of the queue took effect. Heal accepts calls that are up to five minutes in the future.
         """
         clients, settings = self.account.clients, self.account.settings
         for owner, name in self.account.case_store_items():
@@ -65,143 +78,191 @@ class Bench:
         self.account.now = datetime.now(UTC).replace(microsecond=0) + timedelta(minutes=2)
         self.queues += 1
         name = f"bench-{self.queues}"
-        attributes, tags = {"VisibilityTimeout": visibility}, {"mendq": "heal", **NEED_TAG}
+        attributes = {"VisibilityTimeout": visibility}
+        tags = {"mendq": "heal", **NEED_TAG}
         clients.sqs.create_queue(QueueName=name, Attributes=attributes, tags=tags)  # type: ignore[arg-type]
         return f"arn:aws:sqs:{REGION}:{settings.account}:{name}"
 
-    def bodies(self, queue_arn: str, events: int = ENOUGH_EVENTS, **over: str) -> dict[str, str]:
-        """So many failed calls."""
-        template = envelope_of(self.account.record(queue_arn, "EVENT-ID", **over))
-        return {str(n): template.replace("EVENT-ID", f"{queue_arn}-{n}") for n in range(events)}
+    def make_bodies(
+        self, queue_arn: str, events: int = ENOUGH_EVENTS, **changes: str
+    ) -> dict[str, str]:
+        """Return intake messages with failed calls of a queue, by message id.
 
-    def bodies_from_before(self, queue_arn: str) -> dict[str, str]:
-        """What failed before the queue became what it is: by now there is nothing to fix."""
+        `changes` replace fields of their CloudTrail records.
+        """
+        template = envelope_of(self.account.record(queue_arn, "EVENT-ID", **changes))
+        bodies: dict[str, str] = {}
+        for number in range(events):
+            bodies[str(number)] = template.replace("EVENT-ID", f"{queue_arn}-{number}")
+        return bodies
+
+    def make_old_bodies(self, queue_arn: str) -> dict[str, str]:
+        """Return intake messages with calls that failed before the queue's last change.
+
+        Heal finds nothing to fix then.
+        """
         before = self.account.now - timedelta(minutes=10)
-        return self.bodies(queue_arn, eventTime=before.strftime("%Y-%m-%dT%H:%M:%SZ"))
+        return self.make_bodies(queue_arn, eventTime=before.strftime("%Y-%m-%dT%H:%M:%SZ"))
 
-    def on(
-        self, before: str, after: str, bodies_of: Bodies, deliver: Callable[[dict[str, str]], Cost]
+    def measure_queue(
+        self, before: str, after: str, make_bodies: MakeBodies, deliver: Deliver
     ) -> Cost:
-        """Deliver what fails on a queue; raise RuntimeError where it does not end as named."""
-        queue_arn = self.queue(before)
-        cost = deliver(bodies_of(queue_arn))
-        found = self.account.attributes(queue_arn)["VisibilityTimeout"]
-        if found != after:
-            raise RuntimeError(f"{queue_arn} stands at {found} s, not at {after} s")
+        """Return the cost of delivering failed calls of a new queue.
+
+        Args:
+            before: The queue's visibility timeout, in seconds.
+            after: The visibility timeout that heal must leave.
+            make_bodies: Makes the messages.
+            deliver: Delivers them.
+
+        Raises:
+            RuntimeError: if the queue has another visibility timeout afterwards.
+        """
+        queue_arn = self.make_queue(before)
+        cost = deliver(make_bodies(queue_arn))
+        timeout = self.account.attributes(queue_arn)["VisibilityTimeout"]
+        if timeout != after:
+            raise RuntimeError(f"{queue_arn} has a timeout of {timeout} s, not of {after} s")
         return cost
 
-    def process(self, *words: str, ours: Path = ROOT) -> Cost:
-        """Measure a cold process; where `ours` is given it is our own code, without bytecode.
+    def measure_cold(self, *words: str, sources: Path = ROOT) -> Cost:
+        """Return the cost of a process that runs bench/cold.py with these arguments.
 
-        Without `site`: an editable install's finder would be in every start, and in no Lambda.
+        If `sources` is a copy of Mendq's code, Python must compile it at each start. Python runs
+        without `site` (-S), because an editable installation would slow down each start there, and
+        a Lambda has none.
         """
-        paths = os.pathsep.join((str(ours), sysconfig.get_path("purelib")))
-        without = {"PYTHONDONTWRITEBYTECODE": "1" if ours != ROOT else "", "PYTHONPATH": paths}
-        cache = {"PYTHONPYCACHEPREFIX": str(self.folder)} if ours == ROOT else {}
-        environment = {**self.account.settings.to_environment(), **without, **cache}
-        return process_cost(["-S", str(ours / "bench" / "cold.py"), *words], environment)
+        paths = os.pathsep.join((str(sources), sysconfig.get_path("purelib")))
+        environment = {**self.account.settings.to_environment(), "PYTHONPATH": paths}
+        if sources == ROOT:
+            environment["PYTHONDONTWRITEBYTECODE"] = ""
+            environment["PYTHONPYCACHEPREFIX"] = str(self.folder)
+        else:
+            environment["PYTHONDONTWRITEBYTECODE"] = "1"
+        return measure_process(["-S", str(sources / "bench" / "cold.py"), *words], environment)
 
-    def cold(self, bodies: dict[str, str], ours: Path = ROOT) -> Cost:
-        """Handle one batch in a process of its own."""
+    def deliver_cold(self, bodies: dict[str, str], sources: Path = ROOT) -> Cost:
+        """Deliver one batch to heal in a new process, and return the cost of the process."""
         records = [{"messageId": name, "body": body} for name, body in bodies.items()]
         path = self.folder / "batch.json"
         path.write_text(json.dumps({"Records": records}))
-        return self.process("heal", str(path), ours=ours)
+        return self.measure_cold("heal", str(path), sources=sources)
 
 
-def measures(console: Console) -> Iterator[Measure]:
-    """Cold, warm, storms."""
-    with endpoint(), tempfile.TemporaryDirectory(prefix="mendq-bench-") as folder:
+def take_measures(console: Console) -> Iterator[Measure]:
+    """Measure cold starts, warm invocations and storms, and yield each measure."""
+    with start_emulator(), tempfile.TemporaryDirectory(prefix="mendq-bench-") as folder:
         bench = Bench(Path(folder), furnished(Clients(boto3.Session(region_name=REGION))))
         title = "Cold: a whole process, from start to end"
-        yield take(console, "cold", title, _cold_ways(bench), COLD_ROUNDS, floor=1)
+        yield take_measure(console, "cold", title, _make_cold_ways(bench), COLD_ROUNDS, floor=1)
         with heal_lambda(bench.account) as lambda_:
-            deliver = partial(_delivered, lambda_)
+            deliver = partial(_deliver_warm, lambda_)
             title = "Warm: one invocation, three events of one queue"
-            yield take(console, "warm", title, _warm_ways(bench, deliver), WARM_ROUNDS)
-            ways = [
-                Way(
-                    f"{size:,} events of one queue",
-                    partial(bench.on, SHORT, FIXED, partial(bench.bodies, events=size), deliver),
-                )
-                for size in STORMS
-            ]
+            warm_ways = _make_warm_ways(bench, deliver)
+            yield take_measure(console, "warm", title, warm_ways, WARM_ROUNDS)
+            storm_ways: list[Way] = []
+            for size in STORMS:
+                make_bodies = partial(bench.make_bodies, events=size)
+                run = partial(bench.measure_queue, SHORT, FIXED, make_bodies, deliver)
+                storm_ways.append(Way(f"{size:,} events of one queue", run))
             title = "Storms: batches of at most 1,000 events, warm"
-            yield take(console, "storm", title, ways, STORM_ROUNDS)
+            yield take_measure(console, "storm", title, storm_ways, STORM_ROUNDS)
 
 
-def _cold_ways(bench: Bench) -> list[Way]:
-    on, sources = partial(bench.on, deliver=bench.cold), bench.folder / "sources"
+def _make_cold_ways(bench: Bench) -> list[Way]:
+    sources = bench.folder / "sources"
     copy(sources, (*LAMBDAS.ours, "bench/cold.py"))
-    uncompiled = partial(bench.on, deliver=partial(bench.cold, ours=sources))
-    call = lambda: bench.process("client", bench.account.url(bench.queue()))  # noqa: E731
+    deliver_uncompiled = partial(bench.deliver_cold, sources=sources)
+    measure = partial(bench.measure_queue, deliver=bench.deliver_cold)
+
+    def call_sqs_once() -> Cost:
+        return bench.measure_cold("client", bench.account.url(bench.make_queue()))
+
     return [
-        Way("boto3 SQS client, no call", lambda: bench.process("client")),
-        Way("boto3 SQS client, one call", call),
-        Way("heal, imported", lambda: bench.process("heal")),
-        Way("heal, one healthy queue", lambda: on(SHORT, SHORT, bench.bodies_from_before)),
-        Way("heal, one fixed queue", lambda: on(SHORT, FIXED, bench.bodies)),
-        Way("heal, one queue for a person", lambda: on(LONG, LONG, bench.bodies)),
+        Way("boto3 SQS client, no call", partial(bench.measure_cold, "client")),
+        Way("boto3 SQS client, one call", call_sqs_once),
+        Way("heal, imported", partial(bench.measure_cold, "heal")),
+        Way("heal, one healthy queue", partial(measure, SHORT, SHORT, bench.make_old_bodies)),
+        Way("heal, one fixed queue", partial(measure, SHORT, FIXED, bench.make_bodies)),
+        Way("heal, one queue for a person", partial(measure, LONG, LONG, bench.make_bodies)),
         Way(
             "heal, one fixed queue, our own code without bytecode",
-            lambda: uncompiled(SHORT, FIXED, bench.bodies),
+            partial(bench.measure_queue, SHORT, FIXED, bench.make_bodies, deliver_uncompiled),
         ),
     ]
 
 
-def _warm_ways(bench: Bench, deliver: Callable[[dict[str, str]], Cost]) -> list[Way]:
-    on = partial(bench.on, deliver=deliver)
+def _make_warm_ways(bench: Bench, deliver: Deliver) -> list[Way]:
+    measure = partial(bench.measure_queue, deliver=deliver)
 
-    def case_is_open() -> Cost:
-        queue_arn = bench.queue()
-        deliver(bench.bodies(queue_arn))
-        return deliver(bench.bodies(queue_arn))
+    def deliver_to_open_case() -> Cost:
+        queue_arn = bench.make_queue()
+        deliver(bench.make_bodies(queue_arn))
+        return deliver(bench.make_bodies(queue_arn))
 
     return [
-        Way("fixed queue", lambda: on(SHORT, FIXED, bench.bodies)),
-        Way("healthy queue", lambda: on(SHORT, SHORT, bench.bodies_from_before)),
-        Way("queue whose case is open", case_is_open),
-        Way("queue for a person: refused and paged", lambda: on(LONG, LONG, bench.bodies)),
+        Way("fixed queue", partial(measure, SHORT, FIXED, bench.make_bodies)),
+        Way("healthy queue", partial(measure, SHORT, SHORT, bench.make_old_bodies)),
+        Way("queue whose case is open", deliver_to_open_case),
+        Way(
+            "queue for a person: refused and paged",
+            partial(measure, LONG, LONG, bench.make_bodies),
+        ),
     ]
 
 
-def _delivered(lambda_: HealLambda, bodies: dict[str, str]) -> Cost:
-    """Deliver as Lambda does: in batches of at most so many messages."""
-    messages, calls, again = list(bodies.items()), lambda_.calls.total, list[str]()
+def _deliver_warm(lambda_: HealLambda, bodies: dict[str, str]) -> Cost:
+    """Deliver messages to the running heal, in batches of at most BATCH_MESSAGES as Lambda does.
+
+    Raises:
+        RuntimeError: if heal does not accept a message.
+    """
+    messages = list(bodies.items())
+    calls_before = lambda_.calls.total
+    failures: list[str] = []
     firsts = range(0, len(messages), BATCH_MESSAGES)
     batches = [dict(messages[first : first + BATCH_MESSAGES]) for first in firsts]
 
-    def go() -> None:
+    def deliver_all() -> None:
         for batch in batches:
-            again.extend(lambda_.deliver(batch))
+            failures.extend(lambda_.deliver(batch))
 
-    cpu = time.process_time()
-    cost = measured(go)
-    cpu_ms = 1000 * (time.process_time() - cpu)
-    if again:
-        raise RuntimeError(f"{len(again)} messages were not taken")
-    return replace(cost, cpu_ms=cpu_ms, aws_calls=lambda_.calls.total - calls)
+    cpu_seconds_before = time.process_time()
+    cost = measure_call(deliver_all)
+    cpu_ms = 1000 * (time.process_time() - cpu_seconds_before)
+    if failures:
+        raise RuntimeError(f"heal did not accept {len(failures)} messages")
+    return replace(cost, cpu_ms=cpu_ms, aws_calls=lambda_.calls.total - calls_before)
 
 
 @contextmanager
-def endpoint() -> Iterator[str]:
-    """Its URL; this process and its children reach nothing else meanwhile."""
-    with listen(0) as taken:
-        port = int(taken.getsockname()[1])
+def start_emulator() -> Iterator[str]:
+    """Start MiniStack and yield its URL.
+
+    The environment of this process is changed so that boto3 calls only this URL, with made-up keys.
+    """
+    with listen(0) as listener:
+        port = int(listener.getsockname()[1])
     with tempfile.TemporaryDirectory(prefix="mendq-bench-") as scratch:
-        own = emulator_environment({**os.environ, "AUTH": "false"}, Path(scratch), port)
-        # Anybody of this machine may call it meanwhile: it runs no code.
-        own |= {"MINISTACK_ACCOUNT_ID": ACCOUNT, "LAMBDA_STRICT": "1"}
-        silent, url = subprocess.DEVNULL, endpoint_url(port)
-        command = [sys.executable, "-m", "ministack"]
-        process = subprocess.Popen(command, env=own, stdout=silent, stderr=silent)
+        environment = emulator_environment({**os.environ, "AUTH": "false"}, Path(scratch), port)
+        # Every process of this machine can call the emulator, so it must not run code.
+        environment |= {"MINISTACK_ACCOUNT_ID": ACCOUNT, "LAMBDA_STRICT": "1"}
+        url = endpoint_url(port)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "ministack"],
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         try:
             _wait_for(url, process)
             os.environ.pop("AWS_PROFILE", None)
-            keys = dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "test")
-            regions = dict.fromkeys(("AWS_REGION", "AWS_DEFAULT_REGION"), REGION)
-            files = ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE")
-            os.environ.update(keys | regions | dict.fromkeys(files, "/nonexistent"))
+            os.environ["AWS_ACCESS_KEY_ID"] = "test"
+            os.environ["AWS_SECRET_ACCESS_KEY"] = "test"  # noqa: S105 - the emulator takes any
+            os.environ["AWS_REGION"] = REGION
+            os.environ["AWS_DEFAULT_REGION"] = REGION
+            os.environ["AWS_CONFIG_FILE"] = "/nonexistent"
+            os.environ["AWS_SHARED_CREDENTIALS_FILE"] = "/nonexistent"
             os.environ["AWS_ENDPOINT_URL"] = url
             yield url
         finally:
@@ -210,8 +271,9 @@ def endpoint() -> Iterator[str]:
 
 
 def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
-    until = time.monotonic() + STARTS_WITHIN_SECONDS
-    while time.monotonic() < until and process.poll() is None:
+    """Wait until the emulator answers. Raise RuntimeError if it ends, or does not start in time."""
+    deadline = time.monotonic() + START_TIMEOUT_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
         try:
             urllib.request.urlopen(f"{url}/_ministack/health", timeout=1).close()  # noqa: S310
         except OSError:

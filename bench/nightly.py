@@ -1,8 +1,10 @@
-"""What the nightly job costs: reading against the limit, growth, small files, sessions, whole
-nightly runs.
+"""Measure the nightly job.
 
-Spark's rounds share one warm session of this process, two cores of it; only the whole nightly runs
-and the sessions' memory are processes of their own, from their start to their end.
+The measures: reading a trail, compared with the fastest possible reader; ten times the records;
+small files; finding bursts of failed calls; and whole nightly runs.
+
+Spark runs in this process on two cores, with one session for all rounds. Only whole nightly runs,
+and the memory for finding bursts, are measured as processes of their own.
 """
 
 from __future__ import annotations
@@ -31,18 +33,22 @@ from analytics.session import session
 from analytics.storage import open_root
 from analytics.trail import Reader, TrailReader, load_binary_files
 from bench import readers
-from bench.rounds import Cost, Measure, Way, measured, process_cost, take
-from bench.trail import DAY, Trail, trail
+from bench.rounds import Cost, Measure, Way, measure_call, measure_process, take_measure
+from bench.trail import DAY, MadeUpTrail, make_trail
 from mendq.nightly.verdict import FALLBACK, NATIVE
 
 # The last files of a day are published on the next.
 PUBLISHED = Days(DAY.date(), DAY.date() + timedelta(days=1))
 READERS = {"native": Reader(NATIVE), "standard library": Reader(FALLBACK)}
-# Failed calls of a key: so many, so far apart, then an hour's silence.
-KEYS, BURST_CALLS, APART_SECONDS, SILENCE_SECONDS = 2_000, 20, 10, 3_600
+# The made-up failed calls: each of KEYS queues has bursts of BURST_CALLS calls that are
+# APART_SECONDS apart, with SILENCE_SECONDS between bursts.
+KEYS = 2_000
+BURST_CALLS = 20
+APART_SECONDS = 10
+SILENCE_SECONDS = 3_600
 
 
-class Size(NamedTuple):
+class TrailSize(NamedTuple):
     """The size of a trail."""
 
     files: int
@@ -50,22 +56,30 @@ class Size(NamedTuple):
 
     @property
     def records(self) -> int:
-        """The number of records."""
+        """Number of records in all files."""
         return self.files * self.records_per_file
 
     @property
     def words(self) -> str:
-        """As a table has it."""
+        """The size in words, such as `2,000 files of 100`."""
         return f"{self.files:,} files of {self.records_per_file:,}"
 
 
-ONCE, TENFOLD = Size(20, 10_000), Size(200, 10_000)
-SMALL = Size(2_000, 100)
-FEWER, TINY = Size(2_000, 500), Size(100_000, 10)
-SESSIONS = (1_000_000, 10_000_000)
-ROUNDS, SLOW_ROUNDS, FEW_ROUNDS = 5, 3, 2
-# The same session as the nightly job's; what Spark costs whoever uses it at all.
-EMPTY = """
+ONCE = TrailSize(20, 10_000)
+TENFOLD = TrailSize(200, 10_000)
+# As many records as ONCE, in small files.
+SMALL = TrailSize(2_000, 100)
+# 1,000,000 records in small files, and in very small ones.
+MANY_SMALL = TrailSize(2_000, 500)
+MANY_TINY = TrailSize(100_000, 10)
+# The numbers of failed calls in which bursts are found.
+FAILED_CALLS = (1_000_000, 10_000_000)
+ROUNDS = 5
+SLOW_ROUNDS = 3
+FEW_ROUNDS = 2
+# A program that only starts the nightly job's Spark session, reads a file and writes a table: every
+# Spark job costs at least this.
+SPARK_ALONE = """
 import sys
 from analytics.session import session
 fields = "Records array<struct<eventSource: string, errorCode: string>>"
@@ -74,171 +88,270 @@ records.selectExpr("inline(Records)").write.parquet(sys.argv[2])
 """
 
 
-def measures(console: Console, *, with_peers: bool) -> Iterator[Measure]:
-    """Every measure of the nightly job, in the order of the page."""
-    with ExitStack() as opened:
-        limit, peers = opened.enter_context(readers.processes()), None
+class _Plan(NamedTuple):
+    """A measure before it is taken."""
+
+    name: str
+    title: str
+    rounds: int
+    ways: list[Way]
+
+    @property
+    def dropped(self) -> int:
+        """The number of rounds to drop. Single rounds and whole processes have no warm-up."""
+        if self.rounds == 1 or self.name == "nightly_runs":
+            return 0
+        return 1
+
+
+def take_measures(console: Console, *, with_peers: bool) -> Iterator[Measure]:
+    """Take all measures of the nightly job, in the order of the page.
+
+    If `with_peers`, DuckDB and Polars are installed and measured too.
+    """
+    with ExitStack() as stack:
+        limit = stack.enter_context(readers.start_processes())
+        peers: Executor | None = None
         if with_peers:
             readers.install_peers()
-            peers = opened.enter_context(readers.processes(peers=True))
+            peers = stack.enter_context(readers.start_processes(peers=True))
         spark = session()
-        opened.callback(spark.stop)
-        for name, title, rounds, ways in Nightly(spark, limit, peers).table():
-            # What is taken once, or starts its own process, has nothing to warm up.
-            dropped = 0 if rounds == 1 or name == "nightly_runs" else 1
-            yield take(console, name, title, ways, rounds, dropped=dropped)
+        stack.callback(spark.stop)
+        for plan in NightlyPlans(spark, limit, peers).list_plans():
+            yield take_measure(
+                console, plan.name, plan.title, plan.ways, plan.rounds, dropped=plan.dropped
+            )
 
 
 @dataclass
-class Nightly:
-    """The trails, the processes and the session that the ways share."""
+class NightlyPlans:
+    """The session and the processes that the measures of the nightly job share."""
 
     spark: SparkSession
-    limit: Executor
-    peers: Executor | None = None
+    limit: Executor  # the processes of the fastest possible reader
+    peers: Executor | None = None  # the process of DuckDB and Polars, if they are measured
 
-    def table(self) -> Iterator[tuple[str, str, int, list[Way]]]:
-        """(name, title, rounds, ways) of each measure."""
-        read = self._read
-        title = f"From gzip files to failed SQS calls, {ONCE.records:,} records"
-        limit = self._limit(ONCE, "limit: isal + msgspec in two processes")
-        ways = [limit, *(read(name, ONCE) for name in READERS)]
-        yield "ingest", title, ROUNDS, ways
-        ways = []
-        for size in (ONCE, TENFOLD):
-            ways += [self._limit(size, f"limit, {size.records:,}")]
-            ways += [read("native", size, f"native reader, {size.records:,}")]
-        made = trail(*TENFOLD)
-        hand = partial(hand_over, self.spark, made)
-        ways += [_reading(f"Spark hands the bytes to Python, {TENFOLD.records:,}", made, hand)]
-        yield "growth", "The same for ten times the records", SLOW_ROUNDS, ways
-        ways = [read("native", size, f"native reader, {size.words}") for size in (ONCE, SMALL)]
-        title = "The same records in small files and in large ones"
-        yield "files", title, SLOW_ROUNDS, ways
+    def list_plans(self) -> Iterator[_Plan]:
+        """Yield each measure. Its trails are made just before, if they do not exist yet."""
+        yield _Plan(
+            "ingest",
+            f"From gzip files to failed SQS calls, {ONCE.records:,} records",
+            ROUNDS,
+            [
+                self._make_limit(ONCE, "limit: isal + msgspec in two processes"),
+                *(self._make_reader(reader, ONCE, f"{reader} reader") for reader in READERS),
+            ],
+        )
+        yield _Plan(
+            "growth",
+            "The same for ten times the records",
+            SLOW_ROUNDS,
+            [
+                self._make_limit(ONCE, f"limit, {ONCE.records:,}"),
+                self._make_reader("native", ONCE, f"native reader, {ONCE.records:,}"),
+                self._make_limit(TENFOLD, f"limit, {TENFOLD.records:,}"),
+                self._make_reader("native", TENFOLD, f"native reader, {TENFOLD.records:,}"),
+                self._make_hand_over(TENFOLD),
+            ],
+        )
+        yield _Plan(
+            "files",
+            "The same records in small files and in large ones",
+            SLOW_ROUNDS,
+            [
+                self._make_reader("native", ONCE, f"native reader, {ONCE.words}"),
+                self._make_reader("native", SMALL, f"native reader, {SMALL.words}"),
+            ],
+        )
         if self.peers:
-            title = "One question, asked of others too: how many SQS calls failed?"
-            ways = [read("native", TENFOLD), *map(self._peer, readers.PEERS)]
-            yield "peers", title, FEW_ROUNDS, ways
-        ways = [
-            Way(f"{n:,} calls", partial(measured, partial(find_sessions, self.spark, n)))
-            for n in SESSIONS
-        ]
-        title = "Incidents from failed calls that are there already"
-        yield "sessions", title, FEW_ROUNDS, ways
-        ways = [
-            Way(f"{n:,} calls", partial(process_cost, ("-m", "bench.nightly", f"{n}")))
-            for n in SESSIONS
-        ]
-        yield "session memory", "The same, each in a process of its own", 1, ways
-        title = "Whole nightly runs: python -m analytics.job backfill of one day, from start to end"
-        ways = [self._empty(), *map(self._whole, (ONCE, TENFOLD))]
-        yield "nightly_runs", title, SLOW_ROUNDS, ways
-        title = "The same, once, of small files and of very small ones"
-        yield "small_runs", title, 1, [*map(self._whole, (FEWER, TINY))]
+            yield _Plan(
+                "peers",
+                "One question, asked of others too: how many SQS calls failed?",
+                FEW_ROUNDS,
+                [
+                    self._make_reader("native", TENFOLD, "native reader"),
+                    *(self._make_peer(self.peers, name) for name in readers.PEERS),
+                ],
+            )
+        yield _Plan(
+            "sessions",
+            "Incidents from failed calls that are there already",
+            FEW_ROUNDS,
+            [self._make_burst_finder(calls) for calls in FAILED_CALLS],
+        )
+        yield _Plan(
+            "session memory",
+            "The same, each in a process of its own",
+            1,
+            [_make_burst_process(calls) for calls in FAILED_CALLS],
+        )
+        yield _Plan(
+            "nightly_runs",
+            "Whole nightly runs: python -m analytics.job backfill of one day, from start to end",
+            SLOW_ROUNDS,
+            [_make_spark_alone(), _make_nightly_run(ONCE), _make_nightly_run(TENFOLD)],
+        )
+        yield _Plan(
+            "small_runs",
+            "The same, once, of small files and of very small ones",
+            1,
+            [_make_nightly_run(MANY_SMALL), _make_nightly_run(MANY_TINY)],
+        )
 
-    def _peer(self, name: str) -> Way:
-        made, peers = trail(*TENFOLD), self.peers
-        assert peers  # noqa: S101 - there are ways of theirs
+    def _make_limit(self, size: TrailSize, name: str) -> Way:
+        """Return the way of the fastest possible reader."""
+        trail = make_trail(*size)
+        files = trail.files()
 
-        def go() -> None:
-            found = peers.submit(readers.PEERS[name], made.files()).result()
-            _expect("failed calls", found, made.truth.failed_sqs_calls)
+        def count() -> None:
+            counts = readers.count_all(self.limit, files)
+            expected = (trail.truth.raw_bytes, trail.truth.failed_sqs_calls)
+            _require_equal("unpacked bytes, failed calls", counts, expected)
 
-        return _reading(name, made, go)
+        return _make_reading_way(name, trail, count)
 
-    def _limit(self, size: Size, name: str) -> Way:
-        made = trail(*size)
-        files, truth = made.files(), made.truth
+    def _make_reader(self, reader: str, size: TrailSize, name: str) -> Way:
+        """Return the way of one of the nightly job's readers."""
+        trail = make_trail(*size)
+        return _make_reading_way(name, trail, partial(read_trail, self.spark, trail, reader))
 
-        def go() -> None:
-            found, known = readers.read_all(self.limit, files), truth.failed_sqs_calls
-            _expect("inflated bytes, failed calls", found, (truth.raw_bytes, known))
+    def _make_hand_over(self, size: TrailSize) -> Way:
+        """Return the way in which Spark reads the bytes and Python only gets them."""
+        trail = make_trail(*size)
+        name = f"Spark hands the bytes to Python, {size.records:,}"
+        return _make_reading_way(name, trail, partial(hand_over, self.spark, trail))
 
-        return _reading(name, made, go)
+    def _make_peer(self, peers: Executor, name: str) -> Way:
+        """Return the way of DuckDB or Polars."""
+        trail = make_trail(*TENFOLD)
 
-    def _read(self, reader: str, size: Size, name: str = "") -> Way:
-        made = trail(*size)
-        read = partial(read_trail, self.spark, made, reader)
-        return _reading(name or f"{reader} reader", made, read)
+        def count() -> None:
+            failed = peers.submit(readers.PEERS[name], trail.files()).result()
+            _require_equal("failed calls", failed, trail.truth.failed_sqs_calls)
 
-    def _empty(self) -> Way:
-        made = trail(*ONCE)
+        return _make_reading_way(name, trail, count)
 
-        def empty() -> Cost:
-            with tempfile.TemporaryDirectory(prefix="mendq-bench-") as folder:
-                return process_cost(("-c", EMPTY, f"file:{made.files()[0]}", f"{folder}/out"))
-
-        return Way("Spark alone: one file read, one table written", empty)
-
-    def _whole(self, size: Size) -> Way:
-        made, day = trail(*size), f"{DAY:%Y-%m-%d}"
-
-        def whole() -> Cost:
-            with tempfile.TemporaryDirectory(prefix="mendq-bench-") as folder:
-                (Path(folder) / "cases").mkdir()
-                roots = {"trail": made.root, "cases": f"{folder}/cases", "out": f"{folder}/out"}
-                words = [each for name, root in roots.items() for each in (f"--{name}", str(root))]
-                job = ("-m", "analytics.job", "backfill", "--from", day, "--to", day)
-                cost = process_cost((*job, *words))
-                _expect("files written", len([*Path(folder).rglob(f"dt={day}/*.parquet")]), 3)
-                return _with_bytes(cost, made)
-
-        return Way(f"{size.records:,} records in {size.files:,} files", whole)
-
-
-def _reading(name: str, made: Trail, go: Callable[[], None]) -> Way:
-    return Way(name, lambda: _with_bytes(measured(go), made))
-
-
-def _with_bytes(cost: Cost, made: Trail) -> Cost:
-    return replace(cost, raw_bytes=made.truth.raw_bytes)
+    def _make_burst_finder(self, calls: int) -> Way:
+        """Return the way that finds bursts in made-up failed calls, in this process."""
+        find = partial(find_bursts, self.spark, calls)
+        return Way(f"{calls:,} calls", partial(measure_call, find))
 
 
-def _expect(what: str, found: object, expected: object) -> None:
-    if found != expected:
-        raise RuntimeError(f"{what} were {found}, not {expected}")
+def _make_burst_process(calls: int) -> Way:
+    """Return the way that finds bursts in a new process, whose memory is measured."""
+    command = ("-m", "bench.nightly", f"{calls}")
+    return Way(f"{calls:,} calls", partial(measure_process, command))
 
 
-def read_trail(spark: SparkSession, made: Trail, name: str) -> None:
-    """List, read and label as a nightly run does; raise RuntimeError where anything is missing."""
-    root = open_root(str(made.root), spark)
+def _make_spark_alone() -> Way:
+    """Return the way that runs SPARK_ALONE in a new process."""
+    trail = make_trail(*ONCE)
+
+    def run() -> Cost:
+        with tempfile.TemporaryDirectory(prefix="mendq-bench-") as folder:
+            file = f"file:{trail.files()[0]}"
+            return measure_process(("-c", SPARK_ALONE, file, f"{folder}/out"))
+
+    return Way("Spark alone: one file read, one table written", run)
+
+
+def _make_nightly_run(size: TrailSize) -> Way:
+    """Return the way that runs the nightly job for one day, in a new process and without cases."""
+    trail = make_trail(*size)
+    day = f"{DAY:%Y-%m-%d}"
+
+    def run() -> Cost:
+        with tempfile.TemporaryDirectory(prefix="mendq-bench-") as folder:
+            (Path(folder) / "cases").mkdir()
+            cost = measure_process(
+                (
+                    *("-m", "analytics.job", "backfill", "--from", day, "--to", day),
+                    *("--trail", str(trail.root)),
+                    *("--cases", f"{folder}/cases"),
+                    *("--out", f"{folder}/out"),
+                )
+            )
+            tables = list(Path(folder).rglob(f"dt={day}/*.parquet"))
+            _require_equal("files written", len(tables), 3)
+            return _add_bytes(cost, trail)
+
+    return Way(f"{size.records:,} records in {size.files:,} files", run)
+
+
+def _make_reading_way(name: str, trail: MadeUpTrail, read: Callable[[], None]) -> Way:
+    """Return a way that reads the whole trail, so that its cost has the trail's bytes."""
+
+    def run() -> Cost:
+        return _add_bytes(measure_call(read), trail)
+
+    return Way(name, run)
+
+
+def _add_bytes(cost: Cost, trail: MadeUpTrail) -> Cost:
+    return replace(cost, raw_bytes=trail.truth.raw_bytes)
+
+
+def _require_equal(what: str, result: object, expected: object) -> None:
+    """Raise RuntimeError if a result is wrong: a fast way must also be right."""
+    if result != expected:
+        raise RuntimeError(f"{what} were {result}, not {expected}")
+
+
+def read_trail(spark: SparkSession, trail: MadeUpTrail, name: str) -> None:
+    """List, read and label a trail as a nightly run does, with the reader of this name.
+
+    Raises:
+        RuntimeError: if failed calls or records are missing.
+    """
+    root = open_root(str(trail.root), spark)
     with root.staging() as stage, closing(TrailReader(spark, root, READERS[name], stage)) as reader:
         reader.read(PUBLISHED)
-        found = reader.load_readings().agg(sf.sum(sf.size("calls")), sf.sum("records")).collect()[0]
-    truth = made.truth
-    _expect("failed calls, records", tuple(found), (truth.failed_sqs_calls, truth.records))
+        sums = reader.load_readings().agg(sf.sum(sf.size("calls")), sf.sum("records")).collect()[0]
+    truth = trail.truth
+    _require_equal("failed calls, records", tuple(sums), (truth.failed_sqs_calls, truth.records))
 
 
-def hand_over(spark: SparkSession, made: Trail) -> None:
-    """Have Python count the bytes of the files that Spark has read for it."""
-    files = made.files()
-    handed = load_binary_files(spark, "file:", sorted({str(each.parent) for each in files}))
-    counted = handed.select("content").mapInArrow(_lengths, "bytes bigint")
-    found = counted.agg(sf.sum("bytes")).collect()[0][0]
-    _expect("bytes", found, sum(each.stat().st_size for each in files))
+def hand_over(spark: SparkSession, trail: MadeUpTrail) -> None:
+    """Let Spark read the files, and Python only count their bytes.
+
+    Raises:
+        RuntimeError: if bytes are missing.
+    """
+    files = trail.files()
+    folders = sorted({str(file.parent) for file in files})
+    contents = load_binary_files(spark, "file:", folders).select("content")
+    sizes = contents.mapInArrow(_measure_lengths, "bytes bigint")
+    total = sizes.agg(sf.sum("bytes")).collect()[0][0]
+    _require_equal("bytes", total, sum(file.stat().st_size for file in files))
 
 
-def _lengths(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for each in batches:
-        yield pa.record_batch([pc.binary_length(each.column(0)).cast("int64")], ["bytes"])
+def _measure_lengths(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield pa.record_batch([pc.binary_length(batch.column(0)).cast("int64")], ["bytes"])
 
 
-def find_sessions(spark: SparkSession, calls: int) -> None:
-    """Find the incidents of made-up calls; raise RuntimeError where they are not as many."""
-    counts = sf.count("*"), sf.sum("failed_calls")
-    found = group_into_bursts(failed_calls(spark, calls)).agg(*counts).collect()[0]
-    of_each_key = -(-(calls // KEYS) // BURST_CALLS)
-    _expect("incidents, calls", tuple(found), (KEYS * of_each_key, calls))
+def find_bursts(spark: SparkSession, calls: int) -> None:
+    """Find the bursts in this number of made-up failed calls.
+
+    Raises:
+        RuntimeError: if their number is wrong.
+    """
+    bursts = group_into_bursts(make_failed_calls(spark, calls))
+    counts = bursts.agg(sf.count("*"), sf.sum("failed_calls")).collect()[0]
+    bursts_of_a_queue = -(-(calls // KEYS) // BURST_CALLS)  # rounded up
+    _require_equal("incidents, calls", tuple(counts), (KEYS * bursts_of_a_queue, calls))
 
 
-def failed_calls(spark: SparkSession, calls: int) -> DataFrame:
-    """Calls that are computed where they are needed, so that no disk is measured."""
-    key, number = sf.col("id") % KEYS, sf.floor(sf.col("id") / KEYS)
-    burst, place = sf.floor(number / BURST_CALLS), number % BURST_CALLS
-    every = BURST_CALLS * APART_SECONDS + SILENCE_SECONDS
-    second = sf.lit(int(DAY.timestamp())) + burst * every + place * APART_SECONDS
+def make_failed_calls(spark: SparkSession, calls: int) -> DataFrame:
+    """Return made-up failed calls. Spark computes them when it needs them, so no disk is read."""
+    key = sf.col("id") % KEYS
+    number = sf.floor(sf.col("id") / KEYS)
+    burst = sf.floor(number / BURST_CALLS)
+    place = number % BURST_CALLS
+    burst_seconds = BURST_CALLS * APART_SECONDS + SILENCE_SECONDS
+    second = sf.lit(int(DAY.timestamp())) + burst * burst_seconds + place * APART_SECONDS
     scope = "arn:aws:sqs:us-east-1:123456789012"
-    same = {
+    constants = {
         "account": "123456789012",
         "region": "us-east-1",
         "symptom": "visibility_timeout_too_short",
@@ -249,11 +362,11 @@ def failed_calls(spark: SparkSession, calls: int) -> DataFrame:
         sf.concat(sf.lit("event-"), "id").alias("event_id"),
         sf.timestamp_seconds(second).alias("event_time"),
         sf.concat(sf.lit(f"{scope}:queue-"), key).alias("queue_arn"),
-        *(sf.lit(value).alias(name) for name, value in same.items()),
+        *(sf.lit(value).alias(name) for name, value in constants.items()),
         sf.lit(None).cast("string").alias("ignored"),
         sf.lit("false").cast("boolean").alias("is_own_look"),
     )
 
 
 if __name__ == "__main__":
-    find_sessions(session(), int(sys.argv[1]))
+    find_bursts(session(), int(sys.argv[1]))

@@ -1,7 +1,7 @@
-"""docs/performance.md, from what was measured.
+"""Store the measures, compare them with the goals, and write docs/performance.md.
 
-`make bench KEEP=1` writes it; the figures are those of one machine on one day, so that nothing
-checks them for staleness.
+`make bench KEEP=1` writes the page. Its figures are those of one machine on one day, so
+`make check` does not compare them with anything.
 """
 
 from __future__ import annotations
@@ -13,19 +13,32 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 from msgspec import Struct
 
 from bench.rounds import ROOT, Measure
 
-PAGE, TEXTS = ROOT / "docs" / "performance.md", ROOT / "bench" / "texts"
+PAGE = ROOT / "docs" / "performance.md"
+TEXTS = ROOT / "bench" / "texts"
 MEASURES = ROOT / "build" / "bench" / "measures.json"
 SCHEMA = 3
 
 
 class Goal(Struct, frozen=True, forbid_unknown_fields=True):
-    """A way of a measure, by itself or against another, takes at most or at least so much."""
+    """A limit on one figure of a measure, or on its ratio to another way's figure.
+
+    Args:
+        text: The goal in words.
+        measure: The name of the measure.
+        way: The way that the goal is about.
+        bound: The limit.
+        of: The figure: a field of `Cost`.
+        against: The other way, for a ratio. Empty for the figure alone.
+        is_least: True if the bound is a minimum, False if it is a maximum.
+        unit: The unit, with a space before it. ` x` for a ratio.
+    """
 
     text: str
     measure: str
@@ -38,53 +51,59 @@ class Goal(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def asked(self) -> str:
-        """The bound, as a table has it."""
-        return f"{'≥' if self.is_least else '≤'} {self.worded(self.bound)}"
+        """The bound for the table, such as `≤ 1.3 x`."""
+        sign = "≥" if self.is_least else "≤"
+        return f"{sign} {self.add_unit(self.bound)}"
 
-    def found(self, measures: Mapping[str, Measure]) -> float | None:
-        """Return what was measured; None where nothing was."""
+    def find_result(self, measures: Mapping[str, Measure]) -> float | None:
+        """Return the measured figure or ratio. Return None if it was not measured."""
         measure = measures.get(self.measure)
-        if measure is None or not {self.way, self.against or self.way} <= measure.costs.keys():
+        if measure is None or self.way not in measure.costs:
+            return None
+        if self.against and self.against not in measure.costs:
             return None
         if self.against:
             return measure.ratio(self.way, self.of, self.against)
         return measure.middle(self.way, self.of)
 
-    def verdict(self, found: float) -> str:
-        """Met, or missed."""
-        is_met = found >= self.bound if self.is_least else found <= self.bound
+    def verdict(self, result: float) -> str:
+        """Return `met` or `missed`."""
+        is_met = result >= self.bound if self.is_least else result <= self.bound
         return "met" if is_met else "missed"
 
-    def worded(self, amount: float) -> str:
-        """An amount with its unit."""
+    def add_unit(self, amount: float) -> str:
+        """Return an amount with its unit, as text."""
         return f"{amount:,.4g}{self.unit}" if amount < 1000 else f"{amount:,.0f}{self.unit}"
 
     def row(self, measures: Mapping[str, Measure]) -> tuple[str, str, str, str]:
-        """(goal, asked, measured, verdict)."""
-        found = self.found(measures)
-        if found is None:
+        """Return the row of the table of goals: goal, limit, result and verdict.
+
+        A ratio of wall times also shows the ratio of CPU times.
+        """
+        result = self.find_result(measures)
+        if result is None:
             return (self.text, self.asked, "not measured", "")
-        beside = ""
-        if self.against and self.of == "wall_ms":  # a ratio of times
-            cpu = msgspec.structs.replace(self, of="cpu_ms").found(measures)
-            beside = f" (CPU {self.worded(cpu or 0)})"
-        return (self.text, self.asked, self.worded(found) + beside, self.verdict(found))
+        shown_result = self.add_unit(result)
+        if self.against and self.of == "wall_ms":
+            cpu_ratio = msgspec.structs.replace(self, of="cpu_ms").find_result(measures)
+            shown_result += f" (CPU {self.add_unit(cpu_ratio or 0)})"
+        return (self.text, self.asked, shown_result, self.verdict(result))
 
 
 _GOALS = tomllib.loads((TEXTS / "goals.toml").read_text())["goals"]
 GOALS = msgspec.convert(_GOALS, list[Goal])
 
 
-class Part(Struct, frozen=True):
-    """The handler's or the nightly job's measures; `taken_at` and `machine` are for people."""
+class PartMeasures(Struct, frozen=True):
+    """The measures of the handler or of the nightly job."""
 
-    taken_at: str
-    machine: str
+    taken_at: str  # for people
+    machine: str  # for people: cores, processor, memory, system and Python
     measures: dict[str, Measure]
 
 
-def part(measures: Iterable[Measure]) -> Part:
-    """Measures with when and where they were taken."""
+def make_part(measures: Iterable[Measure]) -> PartMeasures:
+    """Return measures with the present time and this machine."""
     cpus = Path("/proc/cpuinfo").read_text().splitlines()
     models = [line.partition(":")[2].strip() for line in cpus if line.startswith("model name")]
     gigabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
@@ -93,73 +112,110 @@ def part(measures: Iterable[Measure]) -> Part:
         f"{platform.system()}, Python {platform.python_version()}"
     )
     now = datetime.now(UTC).isoformat(timespec="minutes").replace("+00:00", "Z")
-    return Part(now, machine, {each.name: each for each in measures})
+    return PartMeasures(now, machine, {measure.name: measure for measure in measures})
 
 
-def read(path: Path = MEASURES) -> dict[str, Part]:
-    """Return what was kept; nothing where there is no file, or one of another schema."""
-    document = json.loads(path.read_text()) if path.exists() else {}
-    is_ours = document.get("schema") == SCHEMA
-    return msgspec.convert(document["parts"], dict[str, Part]) if is_ours else {}
+def load_parts(path: Path = MEASURES) -> dict[str, PartMeasures]:
+    """Return the stored parts by name. Return none if the file is missing or of another schema."""
+    if not path.exists():
+        return {}
+    document = json.loads(path.read_text())
+    if document.get("schema") != SCHEMA:
+        return {}
+    return msgspec.convert(document["parts"], dict[str, PartMeasures])
 
 
-def keep(parts: Mapping[str, Part], path: Path = MEASURES) -> None:
-    """Keep each part as it was last taken."""
+def store_parts(parts: Mapping[str, PartMeasures], path: Path = MEASURES) -> None:
+    """Store the parts, so that a later run of only one part still shows the other."""
     path.parent.mkdir(parents=True, exist_ok=True)
     text = msgspec.json.encode({"schema": SCHEMA, "parts": dict(parts)})
     path.write_bytes(msgspec.json.format(text, indent=2) + b"\n")
 
 
-def lasting(milliseconds: float) -> str:
-    """`312 ms`, or `1.24 s` from a second on."""
+def duration_text(milliseconds: float) -> str:
+    """Return a duration as text: `31.2 ms`, `312 ms` or `1.24 s`."""
     if milliseconds < 100:
         return f"{milliseconds:.1f} ms"
-    return f"{milliseconds:.0f} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.2f} s"
+    if milliseconds < 1000:
+        return f"{milliseconds:.0f} ms"
+    return f"{milliseconds / 1000:.2f} s"
 
 
-def shown(measure: Measure) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """(headings, rows) of a measure, without the columns that are empty in every row."""
-    middle, ratio = measure.middle, measure.ratio
-    columns: Sequence[tuple[str, Callable[[str], float], Callable[[float], str]]] = (
-        ("wall", lambda way: middle(way, "wall_ms"), lasting),
-        ("ratio", lambda way: ratio(way, "wall_ms"), "{:.2f}".format),
-        ("CPU", lambda way: middle(way, "cpu_ms"), lasting),
-        ("ratio", lambda way: ratio(way, "cpu_ms"), "{:.2f}".format),
-        ("inflated", lambda way: middle(way, "raw_rate"), "{:,.0f} MB/s".format),
-        ("AWS calls", lambda way: middle(way, "aws_calls"), "{:g}".format),
-        ("peak memory", lambda way: middle(way, "peak_mb"), "{:,.0f} MB".format),
-    )
-    seen = [each for each in columns if any(each[1](way) for way in measure.costs)]
-    rows = [(way, *(said(of(way)) for _, of, said in seen)) for way in measure.costs]
-    return ("medians", *(each[0] for each in seen)), rows
+class _Column(NamedTuple):
+    """A column of figures in the table of a measure."""
+
+    heading: str
+    figure: str  # a field of `Cost`
+    to_text: Callable[[float], str]
+    is_ratio: bool = False  # the ratio to the floor's figure instead of the figure
+
+    def amount(self, measure: Measure, way: str) -> float:
+        """Return the column's figure for a way."""
+        if self.is_ratio:
+            return measure.ratio(way, self.figure)
+        return measure.middle(way, self.figure)
 
 
-def measures_of(parts: Mapping[str, Part]) -> dict[str, Measure]:
-    """All measures by name."""
-    return {name: each for part in parts.values() for name, each in part.measures.items()}
+_COLUMNS = (
+    _Column("wall", "wall_ms", duration_text),
+    _Column("ratio", "wall_ms", "{:.2f}".format, is_ratio=True),
+    _Column("CPU", "cpu_ms", duration_text),
+    _Column("ratio", "cpu_ms", "{:.2f}".format, is_ratio=True),
+    _Column("inflated", "raw_rate", "{:,.0f} MB/s".format),
+    _Column("AWS calls", "aws_calls", "{:g}".format),
+    _Column("peak memory", "peak_mb", "{:,.0f} MB".format),
+)
 
 
-def performance(parts: Mapping[str, Part]) -> str:
-    """The page."""
-    every = measures_of(parts)
-    goals = [each.row(every) for each in GOALS]
-    notes, said = tomllib.loads((TEXTS / "notes.toml").read_text()), dict[str, str]()
+def make_rows(measure: Measure) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return headings and rows of a measure's table, without columns in which all figures are 0."""
+    ways = list(measure.costs)
+    columns = [column for column in _COLUMNS if any(column.amount(measure, way) for way in ways)]
+    rows: list[tuple[str, ...]] = []
+    for way in ways:
+        figures = [column.to_text(column.amount(measure, way)) for column in columns]
+        rows.append((way, *figures))
+    return ("medians", *(column.heading for column in columns)), rows
 
-    def told(each: Measure) -> str:
-        parts = (f"### {each.title}", notes.get(each.name), markdown_table(*shown(each)))
-        return "\n\n".join(filter(None, parts))
 
+def measures_of(parts: Mapping[str, PartMeasures]) -> dict[str, Measure]:
+    """Return the measures of all parts by name."""
+    measures: dict[str, Measure] = {}
+    for part in parts.values():
+        measures.update(part.measures)
+    return measures
+
+
+def make_page(parts: Mapping[str, PartMeasures]) -> str:
+    """Return docs/performance.md. A part that is missing in `parts` is shown as not measured."""
+    measures = measures_of(parts)
+    notes = tomllib.loads((TEXTS / "notes.toml").read_text())
+    goals = [goal.row(measures) for goal in GOALS]
+    texts = {"goals": markdown_table(("goal", "asked", "measured", ""), goals)}
     for name in ("nightly", "handler"):
-        said |= {f"{name}_taken": "Not measured.", name: ""}
-        if taken := parts.get(name):
-            words = f"Taken {taken.taken_at} by `make bench` on {taken.machine}."
-            said |= {f"{name}_taken": words, name: "\n\n".join(map(told, taken.measures.values()))}
-    page = (TEXTS / "performance.md").read_text()
-    table = markdown_table(("goal", "asked", "measured", ""), goals)
-    return page.format(goals=table, **said)
+        part = parts.get(name)
+        if part is None:
+            texts[f"{name}_taken"] = "Not measured."
+            texts[name] = ""
+            continue
+        texts[f"{name}_taken"] = f"Taken {part.taken_at} by `make bench` on {part.machine}."
+        sections = [
+            _make_section(measure, notes.get(measure.name)) for measure in part.measures.values()
+        ]
+        texts[name] = "\n\n".join(sections)
+    return (TEXTS / "performance.md").read_text().format(**texts)
+
+
+def _make_section(measure: Measure, note: str | None) -> str:
+    """Return a measure's section of the page: title, note if there is one, and table."""
+    paragraphs = [f"### {measure.title}"]
+    if note:
+        paragraphs.append(note)
+    paragraphs.append(markdown_table(*make_rows(measure)))
+    return "\n\n".join(paragraphs)
 
 
 def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table whose first column is of words, and the others of figures."""
+    """Return a Markdown table. The first column is left-aligned, the others are right-aligned."""
     rule = ("---", *["---:"] * (len(headings) - 1))
     return "\n".join(f"| {' | '.join(row)} |" for row in (headings, rule, *rows))

@@ -1,8 +1,10 @@
-"""Ways to read a trail: the limit, ours, and others' in an installation of their own.
+"""Read a trail in other ways than Mendq, to compare with.
 
-The limit is as many processes as Spark has cores, and nothing but inflating and parsing: neither
-Spark nor rows nor labels, so that no reader in Python can be faster by much. The buffer is presized
-from the gzip trailer, the writer's own claim; these files keep it.
+The *limit* is the fastest reader that Python can have: as many processes as Spark has cores, which
+only unpack and parse. They use no Spark, make no rows and label nothing. They size their buffer by
+the gzip trailer, which a hostile file could fake; the files of the bench do not.
+
+The *peers* are Polars and DuckDB. They are installed in a folder of their own.
 """
 
 from __future__ import annotations
@@ -23,17 +25,20 @@ from isal import isal_zlib
 from bench.rounds import ROOT
 
 PROCESSES = 2
+# The window size for zlib that means gzip.
 GZIP_WINDOW = 31
-# Handing a file over takes longer than reading a small one.
+# The largest number of files that a process gets at once. Handing over a small file takes longer
+# than reading it.
 MAXIMUM_CHUNK = 64
 MAXIMUM_OBJECT_BYTES = 256 * 1024 * 1024
 SQS = "sqs.amazonaws.com"
+# The packages of the peers, and the folder in which they are installed.
 LOCK = ROOT / "bench" / "peers.txt"
-INSTALLED = ROOT / "build" / "bench" / "peers"
+PEERS_FOLDER = ROOT / "build" / "bench" / "peers"
 
 
-class Found(NamedTuple):
-    """What was seen in files."""
+class FileCounts(NamedTuple):
+    """The unpacked bytes of one or more files, and the failed SQS calls in them."""
 
     raw_bytes: int
     failed_sqs_calls: int
@@ -51,75 +56,84 @@ class _File(msgspec.Struct, gc=False):
 _decoder = msgspec.json.Decoder(_File)
 
 
-def parse(file: Path) -> Found:
-    """Decompress, and count the failed SQS calls by the two fields that tell."""
-    text = _inflated(file)
+def count_file(file: Path) -> FileCounts:
+    """Unpack a file and count its failed SQS calls, by event source and error code."""
+    text = _unpack(file)
     records = _decoder.decode(text).Records
-    failed = sum(each.errorCode is not None and each.eventSource == SQS for each in records)
-    return Found(len(text), failed)
+    failed = sum(record.errorCode is not None and record.eventSource == SQS for record in records)
+    return FileCounts(len(text), failed)
 
 
-def _inflated(file: Path) -> bytes:
+def _unpack(file: Path) -> bytes:
     content = file.read_bytes()
     size = int.from_bytes(content[-4:], "little")
     text: bytes = isal_zlib.decompress(content, GZIP_WINDOW, size)
     return text
 
 
-def processes(*, peers: bool = False) -> Executor:
-    """Processes that are there already; one for the peers, which finds their installation."""
+def start_processes(*, peers: bool = False) -> Executor:
+    """Start the processes of the limit. If `peers`, start one process with the peers' packages."""
     spawn = get_context("spawn")
     if not peers:
         return ProcessPoolExecutor(PROCESSES, spawn)
     os.environ["POLARS_MAX_THREADS"] = str(PROCESSES)
-    return ProcessPoolExecutor(1, spawn, _find_peers)
+    return ProcessPoolExecutor(1, spawn, _add_peers_to_path)
 
 
-def _find_peers() -> None:
-    """`sys.path.insert` itself would be sent with a copy of this process's path."""
-    sys.path.insert(0, str(INSTALLED))
+def _add_peers_to_path() -> None:
+    """Let this process import the peers' packages.
+
+    `sys.path.insert` as initializer would change a copy of the parent's path instead.
+    """
+    sys.path.insert(0, str(PEERS_FOLDER))
 
 
-def read_all(pool: Executor, files: Sequence[Path]) -> Found:
-    """Read files side by side."""
+def count_all(pool: Executor, files: Sequence[Path]) -> FileCounts:
+    """Count the failed SQS calls of all files in parallel processes."""
     chunk = max(1, min(MAXIMUM_CHUNK, len(files) // (8 * PROCESSES)))
-    return Found(*map(sum, zip(*pool.map(parse, files, chunksize=chunk), strict=True)))
+    raw_bytes = 0
+    failed_sqs_calls = 0
+    for counts in pool.map(count_file, files, chunksize=chunk):
+        raw_bytes += counts.raw_bytes
+        failed_sqs_calls += counts.failed_sqs_calls
+    return FileCounts(raw_bytes, failed_sqs_calls)
 
 
 def install_peers() -> None:
-    """Install what the lock names, each time the lock is another."""
-    mark = INSTALLED / "lock.txt"
-    if mark.exists() and mark.read_bytes() == LOCK.read_bytes():
+    """Install the peers' packages, unless those of the lock file are installed already."""
+    installed_lock = PEERS_FOLDER / "lock.txt"
+    if installed_lock.exists() and installed_lock.read_bytes() == LOCK.read_bytes():
         return
     uv = str(Path(sys.executable).with_name("uv"))
-    into = ("--python", sys.executable, "--target", str(INSTALLED), "--require-hashes")
-    subprocess.run([uv, "pip", "install", "--quiet", *into, "-r", str(LOCK)], check=True)
-    mark.write_bytes(LOCK.read_bytes())
+    options = ("--python", sys.executable, "--target", str(PEERS_FOLDER), "--require-hashes")
+    subprocess.run([uv, "pip", "install", "--quiet", *options, "-r", str(LOCK)], check=True)
+    installed_lock.write_bytes(LOCK.read_bytes())
 
 
-def by_duckdb(files: Sequence[Path]) -> int:
-    """Count failed SQS calls as DuckDB's documentation has it for one large object a file."""
-    question = """SELECT count(*) FROM (SELECT unnest(Records) AS record FROM read_json(
+def count_by_duckdb(files: Sequence[Path]) -> int:
+    """Count failed SQS calls with DuckDB, by the query its documentation has for such files."""
+    query = """SELECT count(*) FROM (SELECT unnest(Records) AS record FROM read_json(
         ?, maximum_object_size = ?,
         columns = {Records: 'STRUCT(eventSource VARCHAR, errorCode VARCHAR)[]'}))
         WHERE record.eventSource = ? AND record.errorCode IS NOT NULL"""
     with import_module("duckdb").connect(config={"threads": PROCESSES}) as connection:
-        given = [[str(each) for each in files], MAXIMUM_OBJECT_BYTES, SQS]
-        return int(connection.execute(question, given).fetchone()[0])
+        parameters = [[str(file) for file in files], MAXIMUM_OBJECT_BYTES, SQS]
+        return int(connection.execute(query, parameters).fetchone()[0])
 
 
-def by_polars(files: Sequence[Path]) -> int:
-    """Count failed SQS calls file by file; Polars inflates nothing itself: isal does."""
+def count_by_polars(files: Sequence[Path]) -> int:
+    """Count failed SQS calls with Polars, file by file. isal unpacks them, as Polars does not."""
     pl = import_module("polars")
     record = pl.Struct({"eventSource": pl.String, "errorCode": pl.String})
-    failed = (pl.col("eventSource") == SQS) & pl.col("errorCode").is_not_null()
+    is_failed_sqs_call = (pl.col("eventSource") == SQS) & pl.col("errorCode").is_not_null()
 
-    def failed_in(file: Path) -> int:
-        frame = pl.read_json(_inflated(file), schema={"Records": pl.List(record)})
-        return int(frame.explode("Records").unnest("Records").filter(failed).height)
+    def count_in(file: Path) -> int:
+        frame = pl.read_json(_unpack(file), schema={"Records": pl.List(record)})
+        records = frame.explode("Records").unnest("Records")
+        return int(records.filter(is_failed_sqs_call).height)
 
     with ThreadPoolExecutor(PROCESSES) as threads:
-        return sum(threads.map(failed_in, files))
+        return sum(threads.map(count_in, files))
 
 
-PEERS = {"Polars": by_polars, "DuckDB": by_duckdb}
+PEERS = {"Polars": count_by_polars, "DuckDB": count_by_duckdb}

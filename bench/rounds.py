@@ -1,4 +1,8 @@
-"""Interleaved rounds: every way once a round, the first round dropped, medians of the others."""
+"""Measure several ways to do one thing, in rounds.
+
+Each round runs every way once, so that a machine that slows down slows all of them. The first round
+only warms up and is dropped. Figures are medians of the other rounds.
+"""
 
 from __future__ import annotations
 
@@ -13,32 +17,41 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 from msgspec import Struct
 from rich.console import Console
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLE_SECONDS = 0.1
-_PAGE_BYTES, _TICKS = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 class Cost(Struct, frozen=True):
-    """What one go took and, where a go reads, how many bytes; 0 is what was not looked at."""
+    """What one run of a way cost. 0 means that a figure was not measured."""
 
     wall_ms: float
     cpu_ms: float
     aws_calls: float = 0
     peak_mb: float = 0
-    raw_bytes: float = 0
+    raw_bytes: float = 0  # unpacked bytes of the files that were read
 
     @property
     def raw_rate(self) -> float:
-        """MB a second, inflated."""
+        """Unpacked megabytes read per second."""
         return self.raw_bytes / self.wall_ms / 1000
 
 
 class Measure(Struct, frozen=True):
-    """The costs of several ways by their names; `floor` is the way that ratios are against."""
+    """The costs of several ways to do one thing.
+
+    Args:
+        name: The name, by which goals refer to the measure.
+        title: The title for people.
+        floor: The name of the way with which the others are compared.
+        costs: The costs of each way by its name, one for each round.
+    """
 
     name: str
     title: str
@@ -46,24 +59,30 @@ class Measure(Struct, frozen=True):
     costs: dict[str, list[Cost]]
 
     def middle(self, way: str, of: str) -> float:
-        """The median of one thing that a way costs."""
-        return float(median(getattr(each, of) for each in self.costs[way]))
+        """Return the median of one figure of a way. `of` is a field of `Cost`."""
+        return float(median(getattr(cost, of) for cost in self.costs[way]))
 
     def ratio(self, way: str, of: str, floor: str = "") -> float:
-        """The median of the ratios within each round; 0 where the floor costs nothing."""
-        floors = [getattr(each, of) for each in self.costs[floor or self.floor]]
-        costs = [getattr(each, of) for each in self.costs[way]]
-        return float(median(a / b if b else 0 for a, b in zip(costs, floors, strict=True)))
+        """Return the median of one figure's ratio to the floor's, taken within each round.
+
+        A ratio to 0 counts as 0. `floor` is the name of another way to compare with.
+        """
+        ratios: list[float] = []
+        for cost, floor_cost in zip(self.costs[way], self.costs[floor or self.floor], strict=True):
+            amount = getattr(cost, of)
+            floor_amount = getattr(floor_cost, of)
+            ratios.append(amount / floor_amount if floor_amount else 0)
+        return float(median(ratios))
 
 
 class Way(Struct, frozen=True):
-    """One thing that is measured; `go` prepares, then measures."""
+    """One way to do a thing. `run` prepares it, runs it and returns the cost of the run alone."""
 
     name: str
-    go: Callable[[], Cost]
+    run: Callable[[], Cost]
 
 
-def take(  # noqa: PLR0913 - a measure has as many sides
+def take_measure(  # noqa: PLR0913 - a measure has as many sides
     console: Console,
     name: str,
     title: str,
@@ -73,92 +92,156 @@ def take(  # noqa: PLR0913 - a measure has as many sides
     floor: int = 0,
     dropped: int = 1,
 ) -> Measure:
-    """Measure ways in turns; a machine that slows down slows all ways of a round.
+    """Run all ways in rounds and return their costs.
 
-    `floor` is the number of the way to compare with. A whole process has nothing to warm up: then
-    `dropped` is 0.
+    Args:
+        console: Shows the progress.
+        name: The name of the measure.
+        title: The title for people.
+        ways: The ways.
+        rounds: The number of rounds that count.
+        floor: The position of the way with which the others are compared.
+        dropped: The number of rounds before those that count. 0 for ways that start a whole
+            process, which has nothing to warm up.
     """
-    costs: dict[str, list[Cost]] = {each.name: [] for each in ways}
+    costs: dict[str, list[Cost]] = {way.name: [] for way in ways}
     with console.status(title) as status:
         for turn in range(1 - dropped, rounds + 1):
-            which = f"round {turn} of {rounds}" if turn > 0 else "a round to warm up, dropped"
-            for each in ways:
-                status.update(f"{name}: {which}: {each.name}")
-                cost = each.go()
-                costs[each.name] += [cost] if turn > 0 else []
+            is_counted = turn > 0
+            which = f"round {turn} of {rounds}" if is_counted else "a round to warm up, dropped"
+            for way in ways:
+                status.update(f"{name}: {which}: {way.name}")
+                cost = way.run()
+                if is_counted:
+                    costs[way.name].append(cost)
     console.print(f"measured {name}: {rounds} interleaved rounds of {len(ways)}")
     return Measure(name, title, ways[floor].name, costs)
 
 
-def process_cost(words: Sequence[str], environment: Mapping[str, str] | None = None) -> Cost:
-    """The cost of a Python process with all that it starts; raise RuntimeError where it fails."""
-    with tempfile.TemporaryFile() as said:
-        command, env = [sys.executable, *words], {**os.environ, **(environment or {})}
-        before, started = _children_seconds(), time.perf_counter()
-        process = subprocess.Popen(command, env=env, stdout=said, stderr=said, cwd=ROOT)
-        with sampled(process.pid) as peak:
+def measure_process(words: Sequence[str], environment: Mapping[str, str] | None = None) -> Cost:
+    """Run Python with these arguments, and return the cost of it and all processes it starts.
+
+    Args:
+        words: The arguments.
+        environment: Variables that are added to the environment.
+
+    Raises:
+        RuntimeError: with the end of the output, if the process fails.
+    """
+    with tempfile.TemporaryFile() as output:
+        command = [sys.executable, *words]
+        environment = {**os.environ, **(environment or {})}
+        seconds_before = _read_children_seconds()
+        started = time.perf_counter()
+        process = subprocess.Popen(command, env=environment, stdout=output, stderr=output, cwd=ROOT)
+        with sample_processes(process.pid) as peak:
             process.wait()
         wall_ms = 1000 * (time.perf_counter() - started)
         if process.returncode:
-            said.seek(0)
-            text = said.read().decode()[-2_000:]
+            output.seek(0)
+            text = output.read().decode()[-2_000:]
             raise RuntimeError(f"{' '.join(words)} ended with {process.returncode}:\n{text}")
-    # What ended unwaited for is in the samples alone, what was quick in the children's sum.
-    cpu = max(peak["seconds"], _children_seconds() - before)
-    return Cost(wall_ms, 1000 * cpu, peak_mb=peak["bytes"] / 1e6)
+    # The children's sum lacks processes that nobody waited for. The samples lack processes that
+    # ended between two samples. So the larger figure is closer.
+    cpu_seconds = max(peak.cpu_seconds, _read_children_seconds() - seconds_before)
+    return Cost(wall_ms, 1000 * cpu_seconds, peak_mb=peak.resident_bytes / 1e6)
 
 
-def _children_seconds() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+def _read_children_seconds() -> float:
+    """Return the CPU seconds of all processes that this one has started and waited for."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
-def measured(go: Callable[[], object]) -> Cost:
-    """What `go` takes here and in every process that this one started."""
-    before, started = tree(os.getpid())[0], time.perf_counter()
-    go()
+def measure_call(function: Callable[[], object]) -> Cost:
+    """Call a function and return its cost, here and in every process that this one has started."""
+    usage_before = read_process_tree(os.getpid())
+    started = time.perf_counter()
+    function()
     wall_ms = 1000 * (time.perf_counter() - started)
-    return Cost(wall_ms, 1000 * max(0.0, tree(os.getpid())[0] - before))
+    usage = read_process_tree(os.getpid())
+    cpu_seconds = max(0.0, usage.cpu_seconds - usage_before.cpu_seconds)
+    return Cost(wall_ms, 1000 * cpu_seconds)
+
+
+class Usage(NamedTuple):
+    """CPU seconds and resident memory of a process and of all processes that it started."""
+
+    cpu_seconds: float
+    resident_bytes: float
+
+
+class Peak:
+    """The highest CPU seconds and resident bytes in all samples."""
+
+    def __init__(self) -> None:
+        self.cpu_seconds = 0.0
+        self.resident_bytes = 0.0
+
+    def add(self, usage: Usage) -> None:
+        """Take a sample into account."""
+        self.cpu_seconds = max(self.cpu_seconds, usage.cpu_seconds)
+        self.resident_bytes = max(self.resident_bytes, usage.resident_bytes)
 
 
 @contextmanager
-def sampled(root: int) -> Iterator[dict[str, float]]:
-    """Sample a tree while the block runs; give the most `seconds` and `bytes` at any sample.
+def sample_processes(root: int) -> Iterator[Peak]:
+    """Sample the process `root` and its children every SAMPLE_SECONDS while the block runs.
 
-    Pages that its processes share count in each.
+    Memory pages that processes share count once for each of them.
     """
-    peak, ended = {"seconds": 0.0, "bytes": 0.0}, threading.Event()
+    peak = Peak()
+    is_over = threading.Event()
 
     def sample() -> None:
-        while not ended.wait(SAMPLE_SECONDS):
-            for name, found in zip(peak, tree(root), strict=True):
-                peak[name] = max(peak[name], found)
+        while not is_over.wait(SAMPLE_SECONDS):
+            peak.add(read_process_tree(root))
 
     thread = threading.Thread(target=sample, daemon=True)
     thread.start()
     try:
         yield peak
     finally:
-        ended.set()
+        is_over.set()
         thread.join()
 
 
-def tree(root: int) -> tuple[float, float]:
-    """CPU seconds and resident bytes of a process and of all that it started, from /proc.
+class _Process(NamedTuple):
+    """A running process, as /proc shows it."""
 
-    Whoever has ended counts in the one that waited for it.
+    parent: int
+    cpu_seconds: float
+    resident_bytes: float
+
+
+def read_process_tree(root: int) -> Usage:
+    """Return the usage of a process and of all processes that it started, from /proc.
+
+    The CPU time of a process that has ended counts for the process that waited for it.
     """
-    found: dict[int, tuple[int, float, float]] = {}
+    processes: dict[int, _Process] = {}
     for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            text = (folder / "stat").read_text()
-        except OSError:  # it ended meanwhile
-            continue
-        # The command's name may hold spaces and brackets; the third field comes after the last.
-        fields = text.rpartition(")")[2].split()
-        seconds = sum(map(int, fields[11:15])) / _TICKS
-        found[int(folder.name)] = int(fields[1]), seconds, int(fields[21]) * _PAGE_BYTES
-    pids = [root] if root in found else []
-    for pid in pids:  # grows while it is walked
-        pids += [each for each, (parent, _, _) in found.items() if parent == pid]
-    return sum(found[pid][1] for pid in pids), sum(found[pid][2] for pid in pids)
+        process = _read_process(folder)
+        if process:
+            processes[int(folder.name)] = process
+    pids = [root] if root in processes else []
+    for pid in pids:  # the list grows in the loop
+        pids.extend(child for child, process in processes.items() if process.parent == pid)
+    return Usage(
+        sum(processes[pid].cpu_seconds for pid in pids),
+        sum(processes[pid].resident_bytes for pid in pids),
+    )
+
+
+def _read_process(folder: Path) -> _Process | None:
+    """Return a process from its folder in /proc, or None if it has ended meanwhile."""
+    try:
+        text = (folder / "stat").read_text()
+    except OSError:
+        return None
+    # The second field is the command in brackets. It may contain spaces and brackets itself, so the
+    # third field begins after the last bracket.
+    fields = text.rpartition(")")[2].split()
+    # utime, stime, and both of the children that were waited for.
+    ticks = sum(int(field) for field in fields[11:15])
+    return _Process(int(fields[1]), ticks / _TICKS_PER_SECOND, int(fields[21]) * _PAGE_BYTES)
