@@ -34,7 +34,7 @@ from analytics.week_parts import (
     nearest_rank,
     time_text,
 )
-from mendq.catalogue.visibility.needed_timeout import spans_of
+from mendq.catalogue.visibility.needed_timeout import list_need_spans
 from mendq.model.case import WROTE, State
 from mendq.model.timeline import build_timeline
 
@@ -134,7 +134,7 @@ def make_pictures(timeline: CaseTimeline | None) -> dict[str, Any]:
         says = shorten(point.says, MAXIMUM_NAME_CHARACTERS)
         points.append({"at": time_text(point.at), "state": point.what, "says": says})
     spans: list[dict[str, Any]] = []
-    for name, seconds in spans_of(timeline.transitions):
+    for name, seconds in list_need_spans(timeline.transitions):
         spans.append({"what": shorten(name, MAXIMUM_NAME_CHARACTERS), "seconds": seconds})
     return {"timeline": points, "visibility": spans}
 

@@ -17,7 +17,7 @@ from mendq.cases.aws_health import HealthEvents, health_lines
 from mendq.cases.items import Key, notification_key
 from mendq.cases.transactions import NewTransition
 from mendq.cases.view import CaseStoreView
-from mendq.catalogue.visibility.needed_timeout import spans_of
+from mendq.catalogue.visibility.needed_timeout import list_need_spans
 from mendq.model.case import TRANSITION_EVENT, Case, Severity
 from mendq.model.lifecycle import VerificationEvidence, due_at
 from mendq.model.limits import DRILL_TAG, TEAM_TAG
@@ -203,7 +203,7 @@ def _notification_about(
         shown=symptom.shown_attributes,
         beside=symptom.extra_sections(facts),
         so_far=build_timeline(last_two, context.settings.timing),
-        spans=spans_of(last_two),
+        spans=list_need_spans(last_two),
         aws_health=() if symptom.is_of_configuration else aws_health(context, facts),
     )
     record = NotificationRecord.create(

@@ -175,14 +175,14 @@ def _too_short(symptom: Symptom, queue: Queue, found: DeclaredQueues) -> Iterato
     """
     known = tuple(each for each in queue.lambda_consumers if not each.unknown)
     facts = replace(queue, lambda_consumers=known)
-    needs = needed_timeout.named(facts)
+    needs = needed_timeout.list_named_needs(facts)
     if not needs:
         return
-    seconds, unmet = facts.visibility_seconds, needed_timeout.unmet(facts, needs)
+    seconds, unmet = facts.visibility_seconds, needed_timeout.list_unmet_needs(facts, needs)
     short = unmet or [each for each in needs if each.recommended_seconds > seconds]
     if not short:
         return
-    ceiling = needed_timeout.ceiling_seconds(facts, Limits())
+    ceiling = needed_timeout.read_ceiling_seconds(facts, Limits())
     longest = max(short, key=lambda each: each.least_seconds)
     ends = "ends before its consumers are done" if unmet else "leaves Lambda no room for retries"
     because = f"the visibility timeout of {seconds} s {ends}: {longest.because}"

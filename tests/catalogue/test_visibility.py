@@ -14,8 +14,8 @@ from mendq.catalogue.examples import queue as example
 from mendq.catalogue.visibility.needed_timeout import (
     MAX_PROCESSING_TAG,
     MAX_VISIBILITY_TAG,
+    list_need_spans,
     needs_document,
-    spans_of,
 )
 from mendq.catalogue.visibility.visibility_timeout_too_short import (
     VISIBILITY_TIMEOUT_TOO_SHORT as ENTRY,
@@ -196,7 +196,7 @@ NEEDS = [{"what": "Lambda p99", "seconds": 42.5}]
 def _spans(needs: Any, **step: Any) -> list[tuple[str, float]]:
     raised = {"attribute": "VisibilityTimeout", "before": "30", "after": "60", **step}
     written = replace(case(State.APPLIED), steps=(raised,), evidence={"needs": needs})
-    return spans_of([written])
+    return list_need_spans([written])
 
 
 def test_needs_are_compared_with_the_timeout_before_and_after() -> None:
@@ -215,4 +215,4 @@ def test_what_took_it_back_is_no_plan() -> None:
     back = {"attribute": "VisibilityTimeout", "before": "60", "after": "30"}
     applied = replace(case(State.APPLIED), evidence={"needs": NEEDS})
     undone = applied.move_to(State.ROLLED_BACK, "x", AT, steps=(back,))
-    assert spans_of([applied, undone])[1:] == [("timeout before", 30), ("timeout after", 45)]
+    assert list_need_spans([applied, undone])[1:] == [("timeout before", 30), ("timeout after", 45)]

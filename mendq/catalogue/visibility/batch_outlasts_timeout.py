@@ -1,4 +1,17 @@
-"""A full batch, worked one by one, would take longer than the visibility timeout; reported."""
+"""Symptom `batch_outlasts_timeout`: a full batch would take longer than the visibility timeout.
+
+The fault: today's batches are small, so the Lambda function finishes them in time. If more messages
+arrive, a batch becomes full. If the function works on them one by one, it is still at work when the
+visibility timeout ends, and messages are handled twice.
+
+How it shows: Lambda measures the duration of whole batches. The median duration divided by the mean
+number of messages per run gives the time for one message. Times the batch size, it is longer than
+the visibility timeout. Mendq calculates this only for a single function with at least 30 runs in
+the last hour, and not further than ten times the measured batch.
+
+What Mendq does: it reports the queue, with a batch size that fits, or with the function timeout and
+visibility timeout that a full batch needs. It changes nothing, because nothing has gone wrong yet.
+"""
 
 from __future__ import annotations
 
@@ -13,46 +26,64 @@ from mendq.catalogue.symptom import (
     QueueNearMiss,
     ReportedSymptom,
 )
-from mendq.catalogue.visibility.needed_timeout import ROOM, asked_for, with_room
-from mendq.model.facts import Facts, Need
+from mendq.catalogue.visibility.needed_timeout import ROOM, add_room, need_of_function
+from mendq.model.facts import Facts, LambdaConsumer, Need
 from mendq.model.metrics import Recent
 
-# Fewer runs say little of how long one message takes; and further than that nothing is projected.
-FEWEST_RUNS, FURTHEST = 30, 10
+# Fewer runs in the last hour say little about the time for one message.
+FEWEST_RUNS = 30
+# A full batch is at most this many times as large as the measured batches. A larger factor would be
+# a guess.
+FURTHEST = 10
 # Lambda ends every run after 15 minutes.
 LONGEST_RUN_SECONDS = 900
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    """Lambda times whole batches: what one message takes is known where few are in one."""
+    """Find a function whose full batch, worked one by one, would outlast the visibility timeout."""
     if facts.measurement is None or not is_suspect(facts):
         return None
-    (consumer,), current = facts.lambda_consumers, facts.visibility_seconds
+    consumer = facts.lambda_consumers[0]
+    current = facts.visibility_seconds
     limit = consumer.timeout_seconds
-    runs, p50_seconds = consumer.invocations, consumer.duration_p50_seconds or 0
-    batch, full = facts.measurement.recent.received / max(runs, 1), consumer.batch_size
+    runs = consumer.invocations
+    p50_seconds = consumer.duration_p50_seconds or 0
+    batch = facts.measurement.recent.received / max(runs, 1)
+    full = consumer.batch_size
+    # Less than one message per run means that other consumers or other events have it run too.
     if runs < FEWEST_RUNS or not 1 <= batch < full <= FURTHEST * batch:
         return None
-    each_seconds = p50_seconds / batch
-    if full * each_seconds <= current:
+    message_seconds = p50_seconds / batch
+    full_seconds = full * message_seconds
+    if full_seconds <= current:
         return None
-    longer = replace(consumer, timeout_seconds=with_room(full * each_seconds))
-    for_full = (
-        f"; for full batches the function needs {longer.timeout_seconds:,} s, and the visibility "
-        f"timeout {asked_for(longer).recommended_seconds:,} s"
-    )
+    fitting = max(1, int(min(current, limit) / (ROOM * message_seconds)))
     return DetectedFault(
         f"half of the last hour's runs of {consumer.name} ended within {p50_seconds:.1f} s, with "
         f"{batch:.1f} messages each. Worked one by one, a full batch of {full} takes about "
-        f"{full * each_seconds:,.0f} s: longer than the visibility timeout of {current:,} s, and "
+        f"{full_seconds:,.0f} s: longer than the visibility timeout of {current:,} s, and "
         f"the function may run {limit:,} s. A batch size of "
-        f"{max(1, int(min(current, limit) / (ROOM * each_seconds)))} keeps within both"
-        f"{for_full if longer.timeout_seconds <= LONGEST_RUN_SECONDS else ''}"
+        f"{fitting} keeps within both"
+        f"{_describe_need_of_full_batch(consumer, full_seconds)}"
+    )
+
+
+def _describe_need_of_full_batch(consumer: LambdaConsumer, full_seconds: float) -> str:
+    """Return the timeouts that a full batch needs; empty if Lambda does not allow such a run."""
+    longer = replace(consumer, timeout_seconds=add_room(full_seconds))
+    if longer.timeout_seconds > LONGEST_RUN_SECONDS:
+        return ""
+    return (
+        f"; for full batches the function needs {longer.timeout_seconds:,} s, and the visibility "
+        f"timeout {need_of_function(longer).recommended_seconds:,} s"
     )
 
 
 def is_suspect(facts: Facts) -> bool:
-    """One function, of several nobody knows who received what, that may run long enough."""
+    """Return True if one function reads the queue, with batches that may outlast the timeout.
+
+    If several functions read it, nobody knows which one received a message.
+    """
     if len(facts.lambda_consumers) != 1 or facts.visible + facts.in_flight == 0:
         return False
     consumer = facts.lambda_consumers[0]
@@ -61,7 +92,7 @@ def is_suspect(facts: Facts) -> bool:
 
 
 def _queue(received: int = 120, seconds: int = 60, **over: Any) -> Facts:
-    """A function that works 1.2 messages in 8 s; `over` that."""
+    """Return a queue whose function handles 1.2 messages in 8 s. `over` has other fields of it."""
     ran = {"batch_size": 10, "duration_p50_seconds": 8.0, "invocations": 100, **over}
     counts = {"recent": Recent(received), "ApproximateNumberOfMessages": 2}
     return standard(

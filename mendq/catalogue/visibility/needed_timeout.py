@@ -1,4 +1,22 @@
-"""Plans for a longer visibility timeout: what consumers need, and what speaks against it."""
+"""Plan the visibility timeout that a queue's consumers need.
+
+While a consumer works on a message, SQS hides it from other consumers for the visibility timeout.
+If the work takes longer, another consumer receives the message and it is handled twice. This file
+finds out how long the work may take and plans a timeout that covers it. The rules:
+
+1. Three sources name a need: the timeout of a Lambda function that reads the queue, the tag
+   `mendq:max-processing-seconds`, and the duration that consumers publish as a metric. The last one
+   counts only if the current timeout covers the other two. If none of them names a need, Mendq
+   guesses: half as much again as the current timeout.
+2. The goal is AWS's advice for Lambda (six times the function's timeout plus the batching window)
+   if the ceiling allows it. Otherwise it is the least that is needed, one and a half times the
+   work.
+3. No timeout goes over the ceiling: the tag `mendq:max-visibility-seconds`, or else the account's
+   limit. A plan covers the whole need or is refused, because a part of it would fix nothing.
+4. A consumer that fails needs no longer timeout: it would only slow the retries.
+5. A guess is made only after failed calls, never from metrics alone, and never goes far beyond a
+   value that a person chose.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +40,17 @@ MAX_VISIBILITY_TAG = MAX_VISIBILITY.key
 
 @dataclass(frozen=True)
 class VisibilityNeed:
-    """What consumers need, and why; from `enough_seconds` on the current timeout will do.
+    """A need for a visibility timeout, and its source.
 
-    `least_seconds` to go to where AWS's advice (0: none) is over the ceiling; `takes_seconds` is
-    what work is said to take, or `is_measured` to, 0 where nobody knows. `is_guess`: none is named.
+    Attributes:
+        least_seconds: The timeout to set if AWS's advice is over the ceiling.
+        enough_seconds: A current timeout of at least this value covers the need.
+        because: The source of the need, in words for people.
+        recommended_seconds: The timeout that AWS advises, 0 if there is no advice.
+        takes_seconds: How long the work takes, 0 if it is not known.
+        is_measured: True if `takes_seconds` was measured by Lambda. A tag's value is not.
+        is_guess: True if no source names a need.
+        at_most: The highest mode in which a plan for this need may be carried out.
     """
 
     least_seconds: int
@@ -37,86 +62,120 @@ class VisibilityNeed:
     is_guess: bool = False
     at_most: Mode = Mode.HEAL
 
-    def within(self, ceiling_seconds: int) -> int:
-        """What to go to: AWS's advice where the ceiling allows it."""
-        is_within = self.recommended_seconds <= ceiling_seconds
-        return max(self.least_seconds, self.recommended_seconds if is_within else 0)
+    def goal_within(self, ceiling_seconds: int) -> int:
+        """Return the timeout to set: AWS's advice if the ceiling allows it, else the least."""
+        if self.recommended_seconds > ceiling_seconds:
+            return self.least_seconds
+        return max(self.least_seconds, self.recommended_seconds)
 
 
-# So many times what work takes.
+# A timeout is this many times as long as the work takes.
 ROOM = 1.5
 
 
-def with_room(seconds: float) -> int:
-    """Half as much again as work takes."""
+def add_room(seconds: float) -> int:
+    """Return the timeout for work that takes `seconds`: half as much again, in whole seconds."""
     return ceil(ROOM * seconds)
 
 
 def advice_beyond(needs: Iterable[VisibilityNeed], seconds: int) -> str:
-    """AWS's advice as the end of a sentence, where it asks for more than `seconds`."""
-    recommended = max((each.recommended_seconds for each in needs), default=0)
+    """Return AWS's advice as the end of a sentence; empty if it is not above `seconds`."""
+    recommended = max((need.recommended_seconds for need in needs), default=0)
     return f"; AWS recommends {recommended:,} s" if recommended > seconds else ""
 
 
-def named(facts: Facts) -> list[VisibilityNeed]:
-    """What its Lambda consumers and its tag ask for; raises TagUnreadable.
+def list_named_needs(facts: Facts) -> list[VisibilityNeed]:
+    """Return the needs that the queue's Lambda functions and its tag name.
 
-    AWS asks for six times a function's timeout plus the window, so that Lambda can try a batch
-    again. Whatever else is named counts one and a half times, as that does over the ceiling.
-    https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+    AWS advises six times a function's timeout plus the batching window, so that Lambda can try a
+    batch again. A tag counts one and a half times, and so does a function if AWS's advice is over
+    the ceiling. https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+
+    Raises:
+        TagUnreadable: The tag's value is not a number of seconds.
     """
-    needs = [asked_for(each) for each in facts.lambda_consumers]
-    if (tagged := read_seconds_tag(facts.tags, MAX_PROCESSING_TAG)) is not None:
-        seconds, because = with_room(tagged), f"the tag {MAX_PROCESSING_TAG} says {tagged:,} s"
-        needs.append(VisibilityNeed(seconds, seconds, because, takes_seconds=tagged))
+    needs = [need_of_function(consumer) for consumer in facts.lambda_consumers]
+    tagged_seconds = read_seconds_tag(facts.tags, MAX_PROCESSING_TAG)
+    if tagged_seconds is not None:
+        seconds = add_room(tagged_seconds)
+        because = f"the tag {MAX_PROCESSING_TAG} says {tagged_seconds:,} s"
+        needs.append(VisibilityNeed(seconds, seconds, because, takes_seconds=tagged_seconds))
     return needs
 
 
-def asked_for(consumer: LambdaConsumer) -> VisibilityNeed:
-    """What one function asks for; a message waits for its batch before the function runs."""
-    timeout_seconds, window_seconds = consumer.timeout_seconds, consumer.batching_window_seconds
+def need_of_function(consumer: LambdaConsumer) -> VisibilityNeed:
+    """Return the need of one Lambda function.
+
+    The batching window counts too, because a message waits for its batch before the function runs.
+    """
+    timeout_seconds = consumer.timeout_seconds
+    window_seconds = consumer.batching_window_seconds
     p99_seconds = consumer.duration_p99_seconds
-    lasts = (
-        f"; in the last hour 1 of 100 runs took {p99_seconds:.1f} s or more" if p99_seconds else ""
+    because = (
+        f"its Lambda consumer may run {timeout_seconds:,} s "
+        f"and waits {window_seconds:,} s for a batch"
     )
+    takes_seconds = 0.0
+    if p99_seconds:
+        because += f"; in the last hour 1 of 100 runs took {p99_seconds:.1f} s or more"
+        takes_seconds = p99_seconds + window_seconds
     return VisibilityNeed(
-        least_seconds=with_room(timeout_seconds) + window_seconds,
+        least_seconds=add_room(timeout_seconds) + window_seconds,
         enough_seconds=timeout_seconds + window_seconds,
-        because=f"its Lambda consumer may run {timeout_seconds:,} s "
-        f"and waits {window_seconds:,} s for a batch{lasts}",
+        because=because,
         recommended_seconds=6 * timeout_seconds + window_seconds,
-        takes_seconds=p99_seconds + window_seconds if p99_seconds else 0,
+        takes_seconds=takes_seconds,
         is_measured=bool(p99_seconds),
     )
 
 
-def readable(facts: Facts) -> list[VisibilityNeed]:
-    """The same; nothing where a tag cannot be read."""
+def list_readable_needs(facts: Facts) -> list[VisibilityNeed]:
+    """Return the needs as `list_named_needs` does; none if a tag cannot be read."""
     try:
-        return named(facts)
+        return list_named_needs(facts)
     except TagUnreadable:
         return []
 
 
-def slowest(facts: Facts) -> tuple[float, str]:
-    """The longest p99 of its Lambda consumers, and whose; 0 where not all ran in the last hour."""
-    found = [(each.duration_p99_seconds or 0, each.name) for each in facts.lambda_consumers]
-    return max(found) if found and min(found)[0] else (0, "")
+def find_slowest_function(facts: Facts) -> tuple[float, str]:
+    """Return the longest p99 of a Lambda function's runs in seconds, and the function's name.
+
+    Return 0 and an empty name if no function reads the queue, or if one of them did not run in the
+    last hour.
+    """
+    durations = [
+        (consumer.duration_p99_seconds or 0, consumer.name) for consumer in facts.lambda_consumers
+    ]
+    if not durations or not min(durations)[0]:
+        return (0, "")
+    return max(durations)
 
 
-def to_advised(
-    facts: Facts, limits: Limits, step: type[SetVisibilityTimeout], *, shows: bool
+def plan_advised_timeout(
+    facts: Facts, limits: Limits, step: type[SetVisibilityTimeout], *, has_symptom: bool
 ) -> Plan | Refusal:
-    """A plan to go to what is advised, which a person agrees to: they know who else reads."""
+    """Plan the timeout that AWS advises or a tag names. A person must approve it.
+
+    Only a person knows if others read the queue too.
+
+    Args:
+        facts: The queue.
+        limits: The account's limits.
+        step: The class of the change.
+        has_symptom: True if the queue still has the symptom. Otherwise nothing is planned.
+    """
     try:
-        needs, ceiling = named(facts), ceiling_seconds(facts, limits)
+        needs = list_named_needs(facts)
+        ceiling = read_ceiling_seconds(facts, limits)
     except TagUnreadable as unreadable:
         return Refuse("tag_unreadable", str(unreadable))
-    current, need = facts.visibility_seconds, largest_unmet(facts, needs)
-    if not shows or need is None:
+    current = facts.visibility_seconds
+    need = find_largest_need(facts, needs)
+    if not has_symptom or need is None:
         return Ignore("need_already_met", f"the visibility timeout is {current:,} s by now")
     seconds = goal_seconds(facts, needs)
-    if (refusal := next(over_bounds(facts, need, seconds, ceiling), None)) is not None:
+    refusal = next(find_exceeded_bounds(facts, need, seconds, ceiling), None)
+    if refusal is not None:
         return refusal
     reason = (
         f"{facts.found}. {seconds:,} s are the most that AWS advises for its Lambda consumers or a "
@@ -125,72 +184,90 @@ def to_advised(
     return Plan((step(current, seconds),), reason, at_most=Mode.PROPOSE)
 
 
-def published(facts: Facts, needs: list[VisibilityNeed]) -> list[VisibilityNeed]:
-    """What its consumers publish of themselves, where nothing that is named is unmet: or none.
+def list_published_needs(facts: Facts, needs: list[VisibilityNeed]) -> list[VisibilityNeed]:
+    """Return the need that the queue's consumers publish as a metric; none if they publish nothing.
 
-    Whoever may put metrics into the account can publish it too: so no fix is written by it alone.
+    It counts only if the current timeout covers all of `needs`: a need that a function or a tag
+    names comes first. Anybody who may write metrics in the account can publish it, so Mendq makes
+    no change for it without a person.
     """
     p99_seconds = facts.measurement.processing_p99_seconds if facts.measurement else None
-    if p99_seconds is None or unmet(facts, needs):
+    if p99_seconds is None or list_unmet_needs(facts, needs):
         return []
-    seconds = with_room(p99_seconds)
+    seconds = add_room(p99_seconds)
     because = f"its consumers publish that a message takes up to {p99_seconds:,.1f} s (p99)"
     return [
         VisibilityNeed(seconds, seconds, because, takes_seconds=p99_seconds, at_most=Mode.PROPOSE)
     ]
 
 
-def ceiling_seconds(facts: Facts, limits: Limits) -> int:
-    """What no visibility timeout may go over: the queue's tag, else the account's; raises
-    TagUnreadable.
+def read_ceiling_seconds(facts: Facts, limits: Limits) -> int:
+    """Return the highest visibility timeout that Mendq may set: the queue's tag, else the
+    account's.
+
+    Raises:
+        TagUnreadable: The tag's value is not a number of seconds.
     """
     return read_seconds_tag(facts.tags, MAX_VISIBILITY_TAG) or limits.visibility_ceiling_seconds
 
 
-def largest_unmet(facts: Facts, needs: list[VisibilityNeed]) -> VisibilityNeed | None:
-    """A met one only where all are met; None where nothing names a need."""
-    return max(unmet(facts, needs) or needs, key=lambda need: need.least_seconds, default=None)
+def find_largest_need(facts: Facts, needs: list[VisibilityNeed]) -> VisibilityNeed | None:
+    """Return the largest need that the current timeout does not cover.
+
+    If the timeout covers all, return the largest of all. None if `needs` is empty.
+    """
+    candidates = list_unmet_needs(facts, needs) or needs
+    return max(candidates, key=lambda need: need.least_seconds, default=None)
 
 
 def goal_seconds(
     facts: Facts, needs: list[VisibilityNeed], ceiling_seconds: int = SetVisibilityTimeout.maximum
 ) -> int:
-    """What to go to, the one number of heal, scan and lint: it covers what is unmet, and what else
-    is named as far as the ceiling allows; without one, all that AWS advises. 0 where nothing is.
+    """Return the timeout to set, the same for heal, scan and lint; 0 if `needs` is empty.
+
+    It covers every need that the current timeout does not cover, even if that is over the ceiling
+    (the plan is refused then), and every other need that fits below the ceiling. Without a ceiling
+    it is all that AWS advises.
     """
-    wanted = {each: each.within(ceiling_seconds) for each in needs}
-    asked = (each for each in needs if wanted[each] <= ceiling_seconds)
-    return max((wanted[each] for each in (*unmet(facts, needs), *asked)), default=0)
+    goals = [need.goal_within(ceiling_seconds) for need in list_unmet_needs(facts, needs)]
+    for need in needs:
+        goal = need.goal_within(ceiling_seconds)
+        if goal <= ceiling_seconds:
+            goals.append(goal)
+    return max(goals, default=0)
 
 
-def unmet(facts: Facts, needs: list[VisibilityNeed]) -> list[VisibilityNeed]:
-    """Those that the current visibility timeout does not cover."""
+def list_unmet_needs(facts: Facts, needs: list[VisibilityNeed]) -> list[VisibilityNeed]:
+    """Return the needs that the current visibility timeout does not cover."""
     return [need for need in needs if facts.visibility_seconds < need.enough_seconds]
 
 
-def guess(facts: Facts) -> VisibilityNeed:
-    """Half as much again, for a queue whose consumers nothing is known of."""
-    seconds = max(facts.visibility_seconds + 1, with_room(facts.visibility_seconds))
+def guess_need(facts: Facts) -> VisibilityNeed:
+    """Return a guess for a queue with unknown consumers: half as much again as its timeout."""
+    seconds = max(facts.visibility_seconds + 1, add_room(facts.visibility_seconds))
     because = "nothing names what its consumers need, so half as much again"
     return VisibilityNeed(seconds, seconds, because, is_guess=True)
 
 
 def failing_consumer(facts: Facts) -> LambdaConsumer | None:
-    """The first Lambda consumer that fails rather than runs long."""
+    """Return the first Lambda function that fails in most runs and not by its timeout, or None."""
     return next((consumer for consumer in facts.lambda_consumers if consumer.is_failing_fast), None)
 
 
-# SQS refuses receives at about 120,000 messages in flight; half of that is our bound.
+# SQS refuses receives at about 120,000 messages in flight. Mendq plans for at most half of that.
 IN_FLIGHT_BOUND = 60_000
+# A guess may be at most this many times the timeout that a person chose last.
 GUESS_FACTOR = 4
 
 
-def against_any(facts: Facts, needs: list[VisibilityNeed]) -> Iterator[Refusal]:
-    """What speaks against any longer visibility timeout, the first of which is told."""
-    reader, current = facts.reader_visibility_seconds, facts.visibility_seconds
-    # A heartbeat asks for one as well, and comes too late where the queue's is below a need:
-    # ChangeMessageVisibility always carries a value.
-    if reader is not None and reader < current and not unmet(facts, needs):
+def find_objections(facts: Facts, needs: list[VisibilityNeed]) -> Iterator[Refusal]:
+    """Yield the refusals of any longer visibility timeout. The first of them counts."""
+    reader = facts.reader_visibility_seconds
+    current = facts.visibility_seconds
+    # Readers that set their own timeout do not use the queue's. But a heartbeat sets one too,
+    # because ChangeMessageVisibility always has a value. If the queue's timeout is below a need,
+    # that call comes too late, and the queue's timeout matters.
+    if reader is not None and reader < current and not list_unmet_needs(facts, needs):
         reason = (
             f"the readers set a shorter visibility timeout themselves ({reader:,} s): the queue's "
             "is not used"
@@ -202,14 +279,15 @@ def against_any(facts: Facts, needs: list[VisibilityNeed]) -> Iterator[Refusal]:
             "a longer visibility timeout would only slow its retries"
         )
         yield Refuse("consumer_failing", reason)
-    if facts.found and not unmet(facts, needs):
-        yield from _pages_of_a_race(facts, needs)
+    if facts.found and not list_unmet_needs(facts, needs):
+        yield from _escalate_race(facts, needs)
 
 
-def _pages_of_a_race(facts: Facts, needs: list[VisibilityNeed]) -> Iterator[Refusal]:
-    """No need above the visibility timeout is named: never a guess.
+def _escalate_race(facts: Facts, needs: list[VisibilityNeed]) -> Iterator[Refusal]:
+    """Yield refusals for a queue whose counts show a race, while no named need exceeds its timeout.
 
-    The counts may be those of consumers that fail and then delete twice.
+    People are notified, and Mendq makes no guess: consumers that fail first and delete twice in the
+    end cause the same counts.
     """
     measured = facts.measurement
     if measured is not None and measured.may_be_retries:
@@ -221,21 +299,23 @@ def _pages_of_a_race(facts: Facts, needs: list[VisibilityNeed]) -> Iterator[Refu
         )
         command = metric_command(facts.queue_arn, "NumberOfMessagesReceived", "Sum", measured)
         yield Escalate("race_or_retries", reason, command, silent_in_observe=True)
-    known = needs and f", although what is named is covered ({needs[0].because})"
+    named = ", and nothing names how long they need"
+    if needs:
+        named = f", although what is named is covered ({needs[0].because})"
     reason = (
         f"{facts.found}. Somebody holds messages longer than the visibility timeout of "
-        f"{facts.visibility_seconds:,} s{known or ', and nothing names how long they need'}: tag "
+        f"{facts.visibility_seconds:,} s{named}: tag "
         f"the queue {MAX_PROCESSING_TAG} with the longest that a message may take, in seconds"
     )
-    # SECONDS is the reader's to fill in; as it stands the tag would be refused as unreadable.
+    # The person replaces SECONDS. If it is left as it is, Mendq refuses the tag as unreadable.
     tag_it = tag_command(f"{MAX_PROCESSING_TAG}=SECONDS", facts.queue_arn)
     yield Escalate("race_without_named_need", reason, tag_it, silent_in_observe=True)
 
 
-def against(
+def find_objections_to(
     facts: Facts, need: VisibilityNeed, seconds: int, ceiling_seconds: int
 ) -> Iterator[Refusal]:
-    """What speaks against going to so many seconds for this need, the first of which is told."""
+    """Yield the refusals of a timeout of `seconds` for this need. The first of them counts."""
     current = facts.visibility_seconds
     if current >= need.enough_seconds:
         reason = f"the visibility timeout of {current:,} s already covers what is asked for "
@@ -249,24 +329,27 @@ def against(
             f"that a person chose; the tag {MAX_PROCESSING_TAG} would name the need"
         )
         yield Refuse("guess_too_far", reason)
-    yield from over_bounds(facts, need, seconds, ceiling_seconds)
+    yield from find_exceeded_bounds(facts, need, seconds, ceiling_seconds)
 
 
-def over_bounds(
+def find_exceeded_bounds(
     facts: Facts, need: VisibilityNeed, seconds: int, ceiling_seconds: int
 ) -> Iterator[Refusal]:
-    """Which bounds a longer visibility timeout would break, the first of which is told.
+    """Yield a refusal for each bound that a timeout of `seconds` would exceed. The first counts.
 
-    The whole of it or none: a part would fix nothing.
+    Nothing is yielded for a timeout that is not above the current one. Mendq never sets a smaller
+    value instead, because a part of the need would fix nothing.
     """
-    current, receives = facts.visibility_seconds, facts.max_receive_count or 1
+    current = facts.visibility_seconds
+    receives = facts.max_receive_count or 1
     if seconds <= current:
         return
     if seconds > ceiling_seconds:
         needs = f"{seconds:,} s are needed ({need.because})"
-        # No tag allows more than SQS takes.
-        can_be = seconds <= SetVisibilityTimeout.maximum
-        tag_it = tag_command(f"{MAX_VISIBILITY_TAG}={seconds}", facts.queue_arn) if can_be else ""
+        # A tag cannot allow more than SQS takes, so there is no command then.
+        tag_it = ""
+        if seconds <= SetVisibilityTimeout.maximum:
+            tag_it = tag_command(f"{MAX_VISIBILITY_TAG}={seconds}", facts.queue_arn)
         yield Refuse("over_ceiling", f"{needs}, over the ceiling of {ceiling_seconds:,} s", tag_it)
     if 2 * receives * seconds > facts.retention_seconds:
         reason = (
@@ -281,35 +364,40 @@ def over_bounds(
 
 
 def plan_needed_timeout(facts: Facts, limits: Limits) -> Plan | Refusal:
-    """Plan the longer visibility timeout that the queue's consumers need, from its facts alone.
+    """Plan the longer visibility timeout that the queue's consumers need.
 
-    If AWS's advice would hold too many messages for too long, plan the least that is needed. What
-    consumers publish counts only if it could be proposed: it must hide no race.
+    If AWS's advice exceeds a bound, plan the least that is needed. A need that consumers publish
+    counts only if nothing speaks against a plan for it. Otherwise it would hide that messages are
+    handled twice for another reason.
     """
     try:
-        ceiling = ceiling_seconds(facts, limits)
-        needs = named(facts)
+        ceiling = read_ceiling_seconds(facts, limits)
+        needs = list_named_needs(facts)
     except TagUnreadable as unreadable:
         return Refuse("tag_unreadable", str(unreadable))
-    for need in published(facts, needs):
-        if not any(against(facts, need, need.least_seconds, ceiling)):
+    for need in list_published_needs(facts, needs):
+        if not any(find_objections_to(facts, need, need.least_seconds, ceiling)):
             needs.append(need)
-    largest = largest_unmet(facts, needs) or guess(facts)
-    refusal = next(against_any(facts, needs), None)
+    largest = find_largest_need(facts, needs) or guess_need(facts)
+    refusal = next(find_objections(facts, needs), None)
     if refusal is not None:
         return refusal
     goal = goal_seconds(facts, needs, ceiling)
     for seconds in (goal or largest.least_seconds, largest.least_seconds):
-        refusal = next(against(facts, largest, seconds, ceiling), None)
+        refusal = next(find_objections_to(facts, largest, seconds, ceiling), None)
         if refusal is None:
-            return _raise_to(facts, largest, seconds, needs)
+            return _plan_raise(facts, largest, seconds, needs)
     assert refusal is not None  # noqa: S101 - otherwise the loop has returned a plan
     return refusal
 
 
-def _raise_to(
+def _plan_raise(
     facts: Facts, need: VisibilityNeed, seconds: int, needs: list[VisibilityNeed]
 ) -> Plan:
+    """Return the plan to set `seconds`.
+
+    If AWS advises more, the plan has that as a proposal too: a person may choose it.
+    """
     current = facts.visibility_seconds
     recommended = max((need.recommended_seconds for need in needs), default=0)
     because = "" if need.because in facts.found else f": {need.because}"
@@ -326,7 +414,7 @@ def _raise_to(
 
 
 def _is_sure(facts: Facts, need: VisibilityNeed) -> bool:
-    """Return False if messages only died, and only a tag says that work takes longer.
+    """Return False if messages only reached the DLQ, and only a tag says that work takes longer.
 
     The tag may be out of date, and a consumer that extends its messages needs no longer timeout.
     """
@@ -335,55 +423,82 @@ def _is_sure(facts: Facts, need: VisibilityNeed) -> bool:
     return need.is_measured or not only_died
 
 
-# What is said of any case is bounded where it is read.
-_MOST_NEEDS, _MOST_SECONDS = 5, 10**6
+# Limits on stored needs that are read back. Others may have written the stored object.
+_MOST_NEEDS = 5
+_MOST_SECONDS = 10**6
 
 
 def needs_document(symptom: str, facts: Facts) -> list[dict[str, Any]]:
-    """How long consumers of a queue with this symptom need, and what says so; of each the longest.
+    """Return how long the queue's consumers need, and the source of each number.
 
-    For a case's evidence: a picture of the case compares it with the visibility timeout.
+    A case stores it with its evidence. A picture of the case compares it with the visibility
+    timeout. Empty for every other symptom.
+
+    Returns:
+        Objects with `what` (the source) and `seconds`, one per source that names a need. If several
+        functions name one, the longest counts.
     """
     if symptom != "visibility_timeout_too_short":
         return []
-    tagged = (each.takes_seconds for each in readable(facts) if not each.recommended_seconds)
     consumers = facts.lambda_consumers
-    found: dict[str, Iterable[float | None]] = {
-        "Lambda p50": [each.duration_p50_seconds for each in consumers],
-        "Lambda p99": [each.duration_p99_seconds for each in consumers],
-        "Lambda timeout": [each.timeout_seconds for each in consumers],
+    tagged = [
+        need.takes_seconds for need in list_readable_needs(facts) if not need.recommended_seconds
+    ]
+    durations: dict[str, Iterable[float | None]] = {
+        "Lambda p50": [consumer.duration_p50_seconds for consumer in consumers],
+        "Lambda p99": [consumer.duration_p99_seconds for consumer in consumers],
+        "Lambda timeout": [consumer.timeout_seconds for consumer in consumers],
         f"tag {MAX_PROCESSING_TAG}": tagged,
-        "published p99": [each.takes_seconds for each in published(facts, [])],
+        "published p99": [need.takes_seconds for need in list_published_needs(facts, [])],
     }
-    longest = {what: max(filter(None, some), default=0) for what, some in found.items()}
-    return [{"what": what, "seconds": seconds} for what, seconds in longest.items() if seconds]
+    document: list[dict[str, Any]] = []
+    for what, seconds in durations.items():
+        longest = max(filter(None, seconds), default=0)
+        if longest:
+            document.append({"what": what, "seconds": longest})
+    return document
 
 
-def spans_of(transitions: Sequence[Case]) -> list[tuple[str, float]]:
-    """What consumers need, as the case's evidence has it, then the timeout before and after.
+def list_need_spans(transitions: Sequence[Case]) -> list[tuple[str, float]]:
+    """Return the needs of a case's evidence, then the timeout before and after its plan.
 
-    Empty where nothing names a need or no timeout was planned; of several the last plan counts.
+    Args:
+        transitions: The case's transitions, oldest first; at least one.
+
+    Returns:
+        Pairs of a name and a number of seconds. Empty if the evidence names no need or no timeout
+        was planned. If there are several plans, the last one counts.
     """
     needs = transitions[-1].evidence.get("needs")
-    named = [each for each in needs if isinstance(each, Mapping)] if isinstance(needs, list) else []
-    planned = [
-        each
-        for case in transitions
-        for each in case.steps
-        if each.get("attribute") == SetVisibilityTimeout.attribute and not case.is_rollback
-    ]
-    if not named or not planned:
+    if not isinstance(needs, list):
         return []
-    had = ((f"timeout {when}", planned[-1].get(when)) for when in ("before", "after"))
-    spans = [(str(each.get("what")), each.get("seconds")) for each in named[:_MOST_NEEDS]]
-    spans += [(what, _whole(text)) for what, text in had]
-    return [(what, each) for what, each in spans if _is_span(each)]
+    named_needs = [need for need in needs if isinstance(need, Mapping)]
+    timeout_steps: list[Mapping[str, Any]] = []
+    for case in transitions:
+        if not case.is_rollback:
+            timeout_steps += [
+                step
+                for step in case.steps
+                if step.get("attribute") == SetVisibilityTimeout.attribute
+            ]
+    if not named_needs or not timeout_steps:
+        return []
+    spans: list[tuple[str, Any]] = [
+        (str(need.get("what")), need.get("seconds")) for need in named_needs[:_MOST_NEEDS]
+    ]
+    last_step = timeout_steps[-1]
+    spans.append(("timeout before", _parse_seconds(last_step.get("before"))))
+    spans.append(("timeout after", _parse_seconds(last_step.get("after"))))
+    return [(name, seconds) for name, seconds in spans if _is_span(seconds)]
 
 
-def _whole(text: object) -> int | None:
-    is_one = isinstance(text, str) and text.isascii() and text.isdigit() and len(text) < 7
-    return int(str(text)) if is_one else None
+def _parse_seconds(text: object) -> int | None:
+    """Return the whole number of up to six digits in a text; None for everything else."""
+    if not isinstance(text, str) or len(text) >= 7:
+        return None
+    return int(text) if text.isascii() and text.isdigit() else None
 
 
 def _is_span(seconds: Any) -> TypeGuard[float]:
+    """Return True if it is a number of seconds that a picture can show. A boolean is not."""
     return type(seconds) in {int, float} and 0 < seconds <= _MOST_SECONDS

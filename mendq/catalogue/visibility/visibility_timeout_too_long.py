@@ -1,4 +1,19 @@
-"""Work takes seconds and the visibility timeout hours: what crashed waits for all of them."""
+"""Symptom `visibility_timeout_too_long`: a failed message waits for hours before the next try.
+
+The fault: the visibility timeout is far longer than the work. If a run crashes, its messages stay
+hidden until the timeout ends, so the retry comes hours late.
+
+How it shows: the timeout is more than 20 times the p99 duration of the queue's Lambda functions,
+more than twice what AWS advises, and more than 15 minutes. And crashes happen: runs fail, or a
+message is older than the timeout although the queue was empty at times.
+
+What Mendq changes: it proposes the timeout that AWS advises, or that a tag names. It never makes
+this change alone.
+
+Why a person decides: a shorter timeout can have messages handled twice if another reader needs
+longer, and only a person knows all readers. While the timeout is too short for a consumer, or
+consumers fail, this symptom gives way.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +34,10 @@ from mendq.catalogue.symptom import (
 )
 from mendq.catalogue.visibility.needed_timeout import (
     MAX_PROCESSING_TAG,
+    find_slowest_function,
     goal_seconds,
-    readable,
-    slowest,
-    to_advised,
+    list_readable_needs,
+    plan_advised_timeout,
 )
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
@@ -31,23 +46,28 @@ from mendq.model.steps import LowerVisibilityTimeout, SetVisibilityTimeout
 from mendq.model.tags import MAX_PROCESSING, MAX_VISIBILITY
 from mendq.notifications.text import format_count
 
+# The timeout is reported only above all three: this many seconds, this many times the p99 duration
+# of the find_slowest_function function, and this many times the advised timeout.
 LONG_SECONDS = 15 * 60
-# So many times what the slowest run takes, and what is advised.
-TIMES, TIMES_ADVISED = 20, 2
+TIMES_P99 = 20
+TIMES_ADVISED = 2
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    """A timeout far over p99, and messages that somebody received and did not finish.
+    """Find a timeout far above the p99 duration, on a queue with messages that crashed.
 
-    Where nothing waits at times, one that is older than the timeout had been received before it.
+    A message is taken for crashed if receives without a delete are counted and runs fail. The same
+    holds if no message waited at some moment, and one is older than the timeout: it was received
+    before that moment and has not been finished.
     """
-    measured, seconds = facts.measurement, facts.visibility_seconds
-    p99_seconds, name = slowest(facts)
-    if measured is None or not p99_seconds or seconds <= TIMES * p99_seconds:
+    measured = facts.measurement
+    seconds = facts.visibility_seconds
+    p99_seconds, name = find_slowest_function(facts)
+    if measured is None or not p99_seconds or seconds <= TIMES_P99 * p99_seconds:
         return None
     if facts.receives_only_dlq_messages or FIXED_FIRST & facts.open_symptoms or measured.has_race:
         return None
-    most_fail = max(each.error_share or 0 for each in facts.lambda_consumers)
+    most_fail = max(consumer.error_share or 0 for consumer in facts.lambda_consumers)
     oldest_seconds = measured.now.oldest_age_seconds
     had_been_received = oldest_seconds > seconds and not measured.least_visible
     crashed = measured.fruitless_receives and (most_fail or had_been_received)
@@ -63,27 +83,31 @@ def detect(facts: Facts) -> DetectedFault | None:
 
 
 def is_suspect(facts: Facts) -> bool:
-    """Twice what is advised and more; nobody knows that where a tag cannot be read."""
-    advised_seconds = goal_seconds(facts, readable(facts))
+    """Return True if the timeout is far above the advised one; False if a tag cannot be read."""
+    advised_seconds = goal_seconds(facts, list_readable_needs(facts))
     enough_seconds = max(LONG_SECONDS, TIMES_ADVISED * advised_seconds)
     is_known = bool(advised_seconds and facts.lambda_consumers)
     return is_known and facts.visibility_seconds > enough_seconds
 
 
 def plan(facts: Facts, limits: Limits) -> Plan | Refusal:
-    return to_advised(facts, limits, LowerVisibilityTimeout, shows=is_suspect(facts))
+    """Plan the timeout that AWS advises or a tag names, if the timeout is still far above it."""
+    return plan_advised_timeout(
+        facts, limits, LowerVisibilityTimeout, has_symptom=is_suspect(facts)
+    )
 
 
-_ran = partial(replace, FUNCTION, duration_p99_seconds=4.0)
+# Returns FUNCTION with other fields; its p99 duration is 4 s.
+_function = partial(replace, FUNCTION, duration_p99_seconds=4.0)
 
 
 def _queue(seconds: int = 14_400, *, fails: float = 0.01, **over: Any) -> Facts:
-    """A function that may run 30 s and fails now and then; `over` that."""
-    counts = {"received": 920, "deleted": 900, "lambda_consumers": (_ran(error_share=fails),)}
+    """Return a queue with this timeout, and a function that may run 30 s and sometimes fails."""
+    counts = {"received": 920, "deleted": 900, "lambda_consumers": (_function(error_share=fails),)}
     return standard(VisibilityTimeout=seconds, sent=900, **{**counts, **over})
 
 
-_OLD = {"fails": 0, "oldest_age_seconds_now": 20_000}
+_OLD_MESSAGE = {"fails": 0, "oldest_age_seconds_now": 20_000}
 _TO_185 = (LowerVisibilityTimeout(14_400, 185),)
 
 VISIBILITY_TIMEOUT_TOO_LONG = FixedSymptom(
@@ -101,18 +125,18 @@ VISIBILITY_TIMEOUT_TOO_LONG = FixedSymptom(
     tags=(MAX_PROCESSING, MAX_VISIBILITY),
     examples=lambda: (
         QueueExample("runs fail, and each is tried again after four hours", _queue(), _TO_185),
-        QueueExample("an instance died with what it had received", _queue(**_OLD), _TO_185),
+        QueueExample("an instance died with what it had received", _queue(**_OLD_MESSAGE), _TO_185),
         QueueNearMiss("nobody crashes", _queue(received=900)),
         QueueNearMiss("what was received is still at work", _queue(in_flight_now=20)),
-        QueueNearMiss("old messages of a backlog", _queue(**_OLD, least_visible=3)),
-        QueueNearMiss("the oldest is not through its timeout yet", _queue(20_000, **_OLD)),
+        QueueNearMiss("old messages of a backlog", _queue(**_OLD_MESSAGE, least_visible=3)),
+        QueueNearMiss("the oldest is not through its timeout yet", _queue(20_000, **_OLD_MESSAGE)),
         QueueNearMiss(
-            "runs are long", _queue(lambda_consumers=(_ran(duration_p99_seconds=720.0),))
+            "runs are long", _queue(lambda_consumers=(_function(duration_p99_seconds=720.0),))
         ),
         QueueNearMiss("nobody knows how long they are", _queue(lambda_consumers=(FUNCTION,))),
         QueueNearMiss("15 minutes", _queue(900)),
         QueueNearMiss(
-            "runs may be long", _queue(10_800, lambda_consumers=(_ran(timeout_seconds=900),))
+            "runs may be long", _queue(10_800, lambda_consumers=(_function(timeout_seconds=900),))
         ),
         QueueNearMiss(
             "a tag names half of it", vary(_queue(7_200), tags={MAX_PROCESSING_TAG: "2400"})

@@ -1,4 +1,23 @@
-"""Consumers hold messages longer than the visibility timeout, so others receive them again."""
+"""Symptom `visibility_timeout_too_short`: consumers need longer than the visibility timeout.
+
+The fault: SQS hides a received message for the visibility timeout. If the work takes longer, SQS
+returns the message to another consumer, and it is handled twice. With a DLQ, a good message can
+also use up its receives and end up there.
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
+
+How it shows: on a FIFO queue, a late DeleteMessage or ChangeMessageVisibility fails, and CloudTrail
+records it. On a standard queue a late delete succeeds (HTTP 200), so only metrics show the fault:
+more deletes than messages left the queue, or messages reach the DLQ although work is known to take
+longer than the timeout.
+
+What Mendq changes: it raises `VisibilityTimeout` to what `needed_timeout.py` plans: AWS's advice
+for a Lambda function, or one and a half times what a tag or the consumers name, or a guess.
+
+Why that is safe: a longer timeout loses nothing; it only delays the retry after a crash. The plan
+stays below a ceiling, below the retention period, and below the limit on messages in flight. A
+consumer that fails gets no longer timeout. Unless work was measured or named, a person approves the
+change.
+"""
 
 from __future__ import annotations
 
@@ -41,19 +60,21 @@ from mendq.model.steps import SetVisibilityTimeout
 from mendq.model.tags import MAX_PROCESSING, MAX_VISIBILITY
 from mendq.notifications.text import format_count, span
 
-_BY_HANDLE = frozenset({"DeleteMessage", "ChangeMessageVisibility"})
+# Calls that name a message by its receipt handle, which expires with the visibility timeout.
+_CALLS_WITH_HANDLE = frozenset({"DeleteMessage", "ChangeMessageVisibility"})
 
 
-def handle_has_expired(error_message: str) -> bool:
+def has_expired_handle(error_message: str) -> bool:
+    """Return True if SQS's message says that the receipt handle has expired."""
     return refusal_reason(error_message, "ReceiptHandle") == EXPIRED
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    """Messages that were handled twice, or died for want of time; a visibility timeout that is
-    short and harms nobody yet is not told of.
+    """Find messages that were handled twice, or that reached the DLQ because work takes longer.
 
-    DLQ messages arrive without being counted as sent, as do messages that are moved back; what a
-    consumer gives up is received again without a race.
+    A timeout that is short and has done no harm yet is not reported. The counts mislead in three
+    cases, and the result is None then: SQS does not count messages that it moves to a DLQ or back
+    as sent, and a consumer that fails receives its messages again without a race.
     """
     measured = facts.measurement
     if measured is None or facts.move_task_running or facts.receives_only_dlq_messages:
@@ -61,40 +82,52 @@ def detect(facts: Facts) -> DetectedFault | None:
     if visibility.failing_consumer(facts):
         return None
     if not measured.has_race:
-        return _dead_for_want_of_time(facts, measured)
+        return _detect_early_deaths(facts, measured)
     surplus = measured.surplus_deletes
-    came, dead = measured.deleted - surplus, _in_its_dlq(facts)
-    often = f" after {measured.received / came:.1f} receives each" if dead and came else ""
+    finished = measured.deleted - surplus
+    about_dlq = _describe_dlq(facts)
+    receives_each = ""
+    if about_dlq and finished:
+        receives_each = f" after {measured.received / finished:.1f} receives each"
     return DetectedFault(
-        f"in {span(measured.duration)} {format_count(came, 'message')} left{often} and "
+        f"in {span(measured.duration)} {format_count(finished, 'message')} left{receives_each} and "
         f"{format_count(measured.deleted, 'delete')} came, about {surplus:,} too many: messages "
-        f"were handled twice{dead}"
+        f"were handled twice{about_dlq}"
     )
 
 
-def _dead_for_want_of_time(facts: Facts, measured: Measurement) -> DetectedFault | None:
-    """Nobody deletes late, and messages die of receives that ended too soon.
+def _detect_early_deaths(facts: Facts, measured: Measurement) -> DetectedFault | None:
+    """Find messages that reached the DLQ because their receives ended before the work did.
 
-    They die of errors just so: what tells the two apart is work that is known to take longer, by
-    what Lambda measured rather than by a tag, which may be old, or by what consumers publish.
+    Messages that reach a DLQ because of errors cause the same counts. So the result is a fault only
+    if work is known to take longer than the timeout. Durations that Lambda measured come first. If
+    there are none, a tag counts, although it may be old. Durations that consumers publish count as
+    well.
     """
-    died, dead = measured.count_dead_messages(facts.max_receive_count or 0), _in_its_dlq(facts)
-    needs = visibility.readable(facts)
-    unmet = visibility.unmet(facts, [each for each in needs if each.is_measured] or needs)
-    known = [*unmet, *visibility.published(facts, needs)]
-    longest = max(known, key=lambda need: need.takes_seconds, default=None)
-    if not died or not dead or longest is None or longest.takes_seconds <= facts.visibility_seconds:
+    dead_messages = measured.count_dead_messages(facts.max_receive_count or 0)
+    about_dlq = _describe_dlq(facts)
+    needs = visibility.list_readable_needs(facts)
+    measured_needs = [need for need in needs if need.is_measured]
+    candidates = [
+        *visibility.list_unmet_needs(facts, measured_needs or needs),
+        *visibility.list_published_needs(facts, needs),
+    ]
+    longest = max(candidates, key=lambda need: need.takes_seconds, default=None)
+    if not dead_messages or not about_dlq or longest is None:
+        return None
+    if longest.takes_seconds <= facts.visibility_seconds:
         return None
     return DetectedFault(
-        f"in {span(measured.duration)} {format_count(died, 'message')} left without a "
-        f"delete after {measured.fruitless_receives / died:.1f} receives each, while "
-        f"{longest.because}{dead}"
+        f"in {span(measured.duration)} {format_count(dead_messages, 'message')} left without a "
+        f"delete after {measured.fruitless_receives / dead_messages:.1f} receives each, while "
+        f"{longest.because}{about_dlq}"
     )
 
 
-def _in_its_dlq(facts: Facts) -> str:
-    """What a sentence ends with where messages wait in its DLQ."""
-    dlq, receives = facts.dlq, facts.max_receive_count
+def _describe_dlq(facts: Facts) -> str:
+    """Return the end of a sentence about the messages in the queue's DLQ; empty if it has none."""
+    dlq = facts.dlq
+    receives = facts.max_receive_count
     if dlq is None or not dlq.visible or receives is None:
         return ""
     return (
@@ -105,40 +138,47 @@ def _in_its_dlq(facts: Facts) -> str:
 
 
 def is_suspect(facts: Facts) -> bool:
-    """Work that could race, messages that died, or a need that is not covered."""
-    has_dead = facts.dlq is not None and facts.dlq.visible > 0
-    if has_dead or facts.visible + facts.in_flight > 0:
+    """Return True if messages are in the queue or its DLQ, or a named need is not covered."""
+    has_dead_messages = facts.dlq is not None and facts.dlq.visible > 0
+    if has_dead_messages or facts.visible + facts.in_flight > 0:
         return True
-    return bool(visibility.unmet(facts, visibility.readable(facts)))
+    return bool(visibility.list_unmet_needs(facts, visibility.list_readable_needs(facts)))
 
 
 def _queue(seconds: int, tagged: int | None = None, **over: Any) -> Facts:
-    """A queue with that visibility timeout, and maybe a tag that says how long work takes."""
+    """Return a FIFO queue with this visibility timeout.
+
+    `tagged` is the value of the tag that says how long work takes; None for no tag.
+    """
     tags = {} if tagged is None else {MAX_PROCESSING_TAG: str(tagged)}
     return queue(tags, VisibilityTimeout=seconds, **over)
 
 
-def _counted(tagged: int | None = 40, **over: Any) -> Facts:
-    """A standard queue with a surplus of 200 deletes; `over` that."""
-    race = {"sent": 1_000, "received": 1_250, "deleted": 1_200, "dlq_sources": ()}
-    work = {"queue_arn": STANDARD_ARN, "ApproximateNumberOfMessagesNotVisible": 12}
-    return _queue(30, tagged, **{**race, **work, **over})
+def _handled_twice(tagged: int | None = 40, **over: Any) -> Facts:
+    """Return a standard queue with 200 more deletes than messages. `over` has other values."""
+    counts = {"sent": 1_000, "received": 1_250, "deleted": 1_200, "dlq_sources": ()}
+    in_work = {"queue_arn": STANDARD_ARN, "ApproximateNumberOfMessagesNotVisible": 12}
+    return _queue(30, tagged, **{**counts, **in_work, **over})
 
 
-def _dead(tagged: int | None = 40, **over: Any) -> Facts:
-    """A standard queue, empty now, of whose messages 300 died after three receives; `over` that."""
-    died = {"sent": 1_000, "received": 1_600, "deleted": 700}
+def _moved_to_dlq(tagged: int | None = 40, **over: Any) -> Facts:
+    """Return an empty standard queue of which 300 messages went to the DLQ after three receives."""
+    counts = {"sent": 1_000, "received": 1_600, "deleted": 700}
     dlq = QueueFacts(DLQ_ARN, {"ApproximateNumberOfMessages": "300"})
-    format_count = {"ApproximateNumberOfMessagesNotVisible": 0, "RedrivePolicy": _THREE, "dlq": dlq}
-    return _counted(tagged, **{**died, **format_count, **over})
+    values = {
+        "ApproximateNumberOfMessagesNotVisible": 0,
+        "RedrivePolicy": _AFTER_THREE_RECEIVES,
+        "dlq": dlq,
+    }
+    return _handled_twice(tagged, **{**counts, **values, **over})
 
 
-def _to(before: int, after: int) -> tuple[SetVisibilityTimeout]:
+def _steps(before: int, after: int) -> tuple[SetVisibilityTimeout]:
     return (SetVisibilityTimeout(before, after),)
 
 
-_THREE = Redrive(DLQ_ARN, 3).text
-_FED = _queue(30, lambda_consumers=(FUNCTION,))
+_AFTER_THREE_RECEIVES = Redrive(DLQ_ARN, 3).text
+_READ_BY_LAMBDA = _queue(30, lambda_consumers=(FUNCTION,))
 _PUBLISHED = {"processing_p99_seconds": 80.0}
 _TRIED_THRICE = {"received": 3_000, "deleted": 2_000}
 _LATE_EXTENSION = failed_call("ChangeMessageVisibility", "MessageNotInflight")
@@ -152,7 +192,7 @@ VISIBILITY_TIMEOUT_TOO_SHORT = FixedSymptom(
     aws_page=f"{SQS_GUIDE}/sqs-visibility-timeout.html",
     seen_as=(
         *seen_as_labelled("visibility_timeout_too_short"),
-        SeenAs(_BY_HANDLE, "InvalidParameterValue", handle_has_expired),
+        SeenAs(_CALLS_WITH_HANDLE, "InvalidParameterValue", has_expired_handle),
     ),
     is_evidence=lambda call: not call.may_be_a_race,
     needs=frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}),
@@ -166,24 +206,39 @@ VISIBILITY_TIMEOUT_TOO_SHORT = FixedSymptom(
     ),
     tags=(MAX_PROCESSING, MAX_VISIBILITY),
     examples=lambda: (
-        CallExample("a guess where nothing names the need", LATE_DELETE, _queue(30), _to(30, 45)),
         CallExample(
-            "half as much again as the tag says", _LATE_EXTENSION, _queue(2, 20), _to(2, 30)
+            "a guess where nothing names the need", LATE_DELETE, _queue(30), _steps(30, 45)
         ),
-        CallExample("a Lambda consumer's timeout and window", _LATE_EXTENSION, _FED, _to(30, 185)),
-        QueueExample("late deletes answer 200, and a tag says why", _counted(), _to(30, 60)),
-        QueueExample("nothing names the need", _counted(None), "race_without_named_need"),
+        CallExample(
+            "half as much again as the tag says", _LATE_EXTENSION, _queue(2, 20), _steps(2, 30)
+        ),
+        CallExample(
+            "a Lambda consumer's timeout and window",
+            _LATE_EXTENSION,
+            _READ_BY_LAMBDA,
+            _steps(30, 185),
+        ),
         QueueExample(
-            "consumers publish what they need", _counted(None, **_PUBLISHED), _to(30, 120)
+            "late deletes answer 200, and a tag says why", _handled_twice(), _steps(30, 60)
         ),
-        QueueExample("a race, or retries", _counted(None, **_TRIED_THRICE), "race_or_retries"),
-        QueueExample("all died of late deletes", _dead(received=3_000, deleted=3_000), _to(30, 60)),
-        QueueExample("messages died undeleted, and the tag names more time", _dead(), _to(30, 60)),
-        QueueExample("what is named is covered", _counted(20), "race_without_named_need"),
-        QueueNearMiss("a surplus that inexact counters explain", _counted(deleted=1_050)),
-        QueueNearMiss("one handle deleted twice", _counted(received=1_000)),
-        QueueNearMiss("DLQ messages arrive here, which nobody sent", as_dlq(_counted())),
-        QueueNearMiss("messages died, and nothing names more time", _dead(None)),
+        QueueExample("nothing names the need", _handled_twice(None), "race_without_named_need"),
+        QueueExample(
+            "consumers publish what they need", _handled_twice(None, **_PUBLISHED), _steps(30, 120)
+        ),
+        QueueExample(
+            "a race, or retries", _handled_twice(None, **_TRIED_THRICE), "race_or_retries"
+        ),
+        QueueExample(
+            "all died of late deletes", _moved_to_dlq(received=3_000, deleted=3_000), _steps(30, 60)
+        ),
+        QueueExample(
+            "messages died undeleted, and the tag names more time", _moved_to_dlq(), _steps(30, 60)
+        ),
+        QueueExample("what is named is covered", _handled_twice(20), "race_without_named_need"),
+        QueueNearMiss("a surplus that inexact counters explain", _handled_twice(deleted=1_050)),
+        QueueNearMiss("one handle deleted twice", _handled_twice(received=1_000)),
+        QueueNearMiss("DLQ messages arrive here, which nobody sent", as_dlq(_handled_twice())),
+        QueueNearMiss("messages died, and nothing names more time", _moved_to_dlq(None)),
         CallNearMiss("an extension after the consumer's own delete", AFTER_OWN_DELETE),
         RefusalExample(
             "a need over the ceiling is not met in part", _queue(30, 601), "over_ceiling"

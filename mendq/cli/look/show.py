@@ -12,7 +12,7 @@ from mendq.aws.errors import QueueGone
 from mendq.cases.baselines import Baselines
 from mendq.cases.table import CaseStore, OpenCases
 from mendq.cases.view import HoldUp
-from mendq.catalogue.visibility.needed_timeout import spans_of
+from mendq.catalogue.visibility.needed_timeout import list_need_spans
 from mendq.cli.account import Account
 from mendq.cli.commands import SHOWN, Kind, command
 from mendq.cli.invocation import Invocation
@@ -260,7 +260,7 @@ def _timeline(out: Output, whole: Whole) -> None:
         if each:
             out.say_unwrapped(f"by {each.actor}", indent=2)
             out.say_indented(with_code(each))
-    if spans := spans_of(whole.transitions):
+    if spans := list_need_spans(whole.transitions):
         out.say_heading("Time that consumers need, and have")
         out.say_labelled((what, "", bar) for what, bar in draw_bars(spans))
 
