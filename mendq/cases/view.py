@@ -100,7 +100,7 @@ class CaseStoreView(Struct, frozen=True):
             reader_visibility_seconds=evidence.reader_visibility_seconds(),
             principals=evidence.principals(),
             event_names=evidence.event_names(),
-            refused_by=evidence.refused_by(),
+            refused_by=evidence.refusing_policies(),
         )
 
     def steps_to_last_written(self, steps: Iterable[AttributeStep]) -> tuple[AttributeStep, ...]:

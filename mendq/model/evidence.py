@@ -272,7 +272,7 @@ class Evidence:
         names = {sighting.event_name for sighting in self.sightings if sighting.event_name}
         return tuple(sorted(names))
 
-    def refused_by(self) -> frozenset[RefusedBy]:
+    def refusing_policies(self) -> frozenset[RefusedBy]:
         """Return the policies that refused the calls."""
         policies = [sighting.refused_by for sighting in self.sightings]
         return frozenset(policy for policy in policies if policy is not None)
@@ -289,7 +289,7 @@ class Evidence:
             "principals": list(self.principals()),
             "requests": first_and_last([call.request() for call in calls]),
         }
-        refused = sorted(self.refused_by())
+        refused = sorted(self.refusing_policies())
         if refused:
             # After an approval, a case about callers is planned again from these.
             document["event_names"] = list(self.event_names())
