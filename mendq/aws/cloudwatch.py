@@ -17,9 +17,9 @@ from mendq.aws.clients import Clients
 from mendq.aws.errors import translate_aws_errors
 from mendq.model.facts import Facts, QueueFacts
 from mendq.model.metrics import (
-    KINDS,
-    LISTED,
+    LISTED_KINDS,
     LONGEST,
+    METRICS_BY_KIND,
     PERIOD,
     Measurement,
     Points,
@@ -168,8 +168,8 @@ def listed_kinds(clients: Clients, queue_name: str = "") -> Mapping[str, Sequenc
     found = defaultdict[str, list[str]](list)
     dimension: Any = {"Name": "QueueName"} | ({"Value": queue_name} if queue_name else {})
     with suppress(ClientError, BotoCoreError):
-        for kind in LISTED:
-            first = next(iter(KINDS[kind].values()))
+        for kind in LISTED_KINDS:
+            first = next(iter(METRICS_BY_KIND[kind].values()))
             pages = clients.cloudwatch.get_paginator("list_metrics").paginate(
                 Namespace=first.namespace,
                 MetricName=first.metric,

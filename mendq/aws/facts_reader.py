@@ -145,7 +145,7 @@ class FactsReader(Struct, frozen=True):
         shortest = timedelta(minutes=self.timing.measuring_minutes)
         settled_at = facts.settled_at(self.timing.propagation_seconds, after_the_timeout=True)
         is_new = settled_at == facts.created_at
-        window = Window.ending(self.now, settled_at, shortest, is_new=is_new)
+        window = Window.choose(self.now, settled_at, shortest, is_new=is_new)
         return window and replace(window, kinds=self._kinds(facts))
 
     def _kinds(self, facts: Facts) -> tuple[str, ...]:

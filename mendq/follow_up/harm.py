@@ -55,7 +55,7 @@ def _since(  # noqa: PLR0913
     begins_empty: bool = False,
     kinds: tuple[str, ...] = ("every queue",),
 ) -> Measurement | None:
-    window = Window.ending(now, written_at, SHORTEST, is_new=begins_empty)
+    window = Window.choose(now, written_at, SHORTEST, is_new=begins_empty)
     if window is None:
         return None
     windows = {queue_arn: Window(window.since, window.until, window.begins_empty, kinds=kinds)}

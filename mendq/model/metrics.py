@@ -1,4 +1,4 @@
-"""Metrics of a queue: what is asked of CloudWatch, over which window, and what that amounts to."""
+"""Metrics of a queue: what Mendq asks CloudWatch for, over which time, and the results."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from typing import NamedTuple
 Points = Sequence[tuple[datetime, float]]
 
 LONGEST = timedelta(hours=6)
-# CloudWatch has the datapoint of a minute a minute or two after it has ended.
+# CloudWatch has the datapoint of a minute one or two minutes after the minute has ended.
 CLOUDWATCH_LAG = timedelta(minutes=3)
-# SQS sends one datapoint a minute: longer periods would blur both ends of a backlog.
+# SQS sends one datapoint per minute. A longer period would blur both ends of a backlog.
 PERIOD = timedelta(minutes=1)
-# No window begins earlier before now.
+# No window begins longer ago than this.
 REACHES_BACK = LONGEST + CLOUDWATCH_LAG + PERIOD
 
 
 class QueueMetric(NamedTuple):
-    """A metric of one queue, which is billed by itself."""
+    """A metric of one queue, as GetMetricData reads it. CloudWatch bills each one separately."""
 
     metric: str
     statistic: str
@@ -31,8 +31,8 @@ class QueueMetric(NamedTuple):
     period_seconds: int = 60
 
 
-# By what a series is called here.
-KINDS: Mapping[str, Mapping[str, QueueMetric]] = {
+# The metrics by kind, and within a kind by the series name that Mendq uses.
+METRICS_BY_KIND: Mapping[str, Mapping[str, QueueMetric]] = {
     "every queue": {
         "sent": QueueMetric("NumberOfMessagesSent", "Sum"),
         "received": QueueMetric("NumberOfMessagesReceived", "Sum"),
@@ -47,7 +47,7 @@ KINDS: Mapping[str, Mapping[str, QueueMetric]] = {
         "received": QueueMetric("NumberOfMessagesReceived", "Sum"),
         "empty": QueueMetric("NumberOfEmptyReceives", "Sum"),
     },
-    # Sends that SQS dropped.
+    # Sends that SQS dropped as duplicates.
     "repeated sends": {"deduplicated": QueueMetric("NumberOfDeduplicatedSentMessages", "Sum")},
     "message groups": {
         "noisy": QueueMetric("ApproximateNumberOfNoisyGroups", "Maximum"),
@@ -56,22 +56,30 @@ KINDS: Mapping[str, Mapping[str, QueueMetric]] = {
     },
     "processing": {"processing": QueueMetric("ProcessingSeconds", "p99", "Mendq/Consumer", 3600)},
 }
-# Nothing else tells of these which queues have them: CloudWatch lists the first series of each.
-LISTED = ("message groups", "processing")
+# Only CloudWatch knows which queues have metrics of these kinds. To find them, Mendq lists the
+# first metric of each kind.
+LISTED_KINDS = ("message groups", "processing")
 
 
 def series_of(kinds: Iterable[str]) -> Mapping[str, QueueMetric]:
-    """What is asked about a queue that has these kinds of series."""
-    return {key: each for kind in kinds for key, each in KINDS[kind].items()}
+    """Return the metrics of these kinds, by the series name that Mendq uses."""
+    metrics: dict[str, QueueMetric] = {}
+    for kind in kinds:
+        metrics.update(METRICS_BY_KIND[kind])
+    return metrics
 
 
 @dataclass(frozen=True)
 class Window:
-    """From the first second of a minute up to, and not with, that of another.
+    """A time in whole minutes that is measured: from `since` up to, but not including, `until`.
 
-    `begins_empty`: the queue was made in the first minute, and is as it was made. `at_once`: the
-    running minute counts, and backlogs are measured after all that is counted. `kinds` of series
-    are asked for in it.
+    Attributes:
+        since: The first second of the first minute.
+        until: The first second of the minute after the last one.
+        begins_empty: True if the queue was created in the first minute and not changed since.
+        at_once: True if the running minute is included, so that backlogs are measured after all
+            counts. Only the local account answers so early.
+        kinds: The kinds of metrics to ask for, from METRICS_BY_KIND.
     """
 
     since: datetime
@@ -81,7 +89,7 @@ class Window:
     kinds: tuple[str, ...] = ("every queue",)
 
     @classmethod
-    def ending(
+    def choose(
         cls,
         now: datetime,
         settled_at: datetime | None,
@@ -89,12 +97,22 @@ class Window:
         *,
         is_new: bool = False,
     ) -> Window | None:
-        """The last hours in which the queue was as it is; None where they are too few to judge.
+        """Return the last hours, at most LONGEST, in which the queue's configuration did not
+        change.
 
-        Less than CLOUDWATCH_LAG is asked of the local account alone, which answers at once.
+        Args:
+            now: The present time.
+            settled_at: When the queue's last change had taken effect; None if it is not known.
+            shortest: The least time that is enough to judge a queue. Less than CLOUDWATCH_LAG is
+                only for the local account, whose CloudWatch has no lag.
+            is_new: True if the queue was never changed since it was created.
+
+        Returns:
+            None if the time is too short to judge.
         """
         at_once = shortest < CLOUDWATCH_LAG
-        # Whoever asks within a minute has its last backlog and all deletes before that.
+        # The end is in the future, so that the window contains the running minute with its last
+        # backlog and all deletes before that.
         until = _to_the_minute(now + (2 * PERIOD if at_once else -CLOUDWATCH_LAG))
         since = until - LONGEST
         begins_empty = is_new and settled_at is not None and settled_at > since
@@ -107,6 +125,7 @@ class Window:
 
     @property
     def series(self) -> Mapping[str, QueueMetric]:
+        """The metrics to ask for, by series name."""
         return series_of(self.kinds)
 
 
@@ -114,30 +133,42 @@ def _to_the_minute(moment: datetime) -> datetime:
     return moment.replace(second=0, microsecond=0)
 
 
-# A surplus within this is what counters that are not exact differ by.
+# SQS's counters are not exact. They may differ by this number of messages, or by this share of the
+# sends.
 SURPLUS_MESSAGES = 20
 SURPLUS_SHARE = 0.05
-# An oldest message that grew older by so much of the time is the one that was oldest before.
+# If the age of the oldest message grew by this share of the elapsed time, it is the same message.
 STANDS_STILL_SHARE = 0.9
-# So many of the receives that killing these messages takes have to be counted.
+# SQS moves a message to the DLQ after a number of receives. Messages that left count as moved only
+# if at least this share of those receives was counted.
 TRIED_SHARE = 0.9
-# From here on every message may be tried again, and be deleted twice with one handle.
+# With this number of receives and deletes per send or more, consumers may fail at first, receive
+# the message again and delete it twice in the end.
 TRIED_TWICE = 2
 DELETED_OFTEN = 1.5
-# What was deleted within it, somebody may still be deleting.
+# If messages were deleted within this time, consumers may still be working.
 LATELY = timedelta(minutes=15)
-# Deletes have stopped earlier if the pause since the last one is longer than this, and so many
-# times longer than any pause before.
-SHORTEST_PAUSE, TIMES_LONGEST_PAUSE = timedelta(minutes=3), 2
-# Length of the stretches by which one tells steady receives from a burst.
+# Deletes have stopped before that, if the pause since the last delete is longer than SHORTEST_PAUSE
+# and longer than TIMES_LONGEST_PAUSE times any pause before.
+SHORTEST_PAUSE = timedelta(minutes=3)
+TIMES_LONGEST_PAUSE = 2
+# The window is divided into parts of this length, to tell steady receives from short peaks.
 STRETCH = timedelta(minutes=30)
 
 
 @dataclass(frozen=True)
 class Gauges:
-    """How a queue stood at one moment; its backlog is what is visible, in flight or delayed.
+    """The state of a queue at one moment.
 
-    SQS counts noisy groups, and messages of all others as quiet, where standard queues have groups.
+    Attributes:
+        backlog: Messages that are visible, in flight or delayed.
+        visible: Messages that a consumer could receive.
+        in_flight: Messages that a consumer has received and not deleted.
+        oldest_age_seconds: Age of the oldest message.
+        groups_in_flight: Message groups with messages in flight; None if SQS did not report it.
+        noisy_groups: Message groups of a standard queue that SQS calls noisy.
+        quiet_visible: Visible messages of all other groups of a standard queue.
+        quiet_oldest_age_seconds: Age of the oldest of those messages.
     """
 
     backlog: int = 0
@@ -154,15 +185,15 @@ class Gauges:
 class Recent:
     """Counts about the end of a window.
 
-    `received` and `deduplicated` count receives of the last hour, and sends that SQS dropped as
-    duplicates; `deduplicated` is 0 if it was not read.
-
-    `standstill` covers the time since the present oldest message became the oldest, `before` the
-    time until then; both are None if it only just did. `fruitless_by_minute` are the receives less
-    the deletes in each minute of `standstill`.
-
-    `stretches` are the half hours of the window, oldest first; the first may be shorter. They go
-    back to the beginning of the window, or to a half hour without data in CloudWatch.
+    Attributes:
+        received: Receives of the last hour.
+        deduplicated: Sends of the last hour that SQS dropped as duplicates; 0 if that was not read.
+        standstill: The time since the present oldest message became the oldest; None if it only
+            just became the oldest.
+        before: The time until then; None too in that case.
+        fruitless_by_minute: The receives minus the deletes of each minute of `standstill`.
+        stretches: The half hours of the window, oldest first; the first may be shorter. They begin
+            with the window, or after the last half hour for which CloudWatch has no data.
     """
 
     received: int = 0
@@ -175,21 +206,35 @@ class Recent:
 
 @dataclass(frozen=True)
 class Measurement:
-    """One queue between `since` and `until`: sums of what was counted, and both ends of the rest.
+    """Metrics of one queue between two times: sums of the counts, and the gauges at both ends.
 
-    `until` is early enough that CloudWatch has the last minute; `since` is never before the queue
-    was last changed, so that what is measured speaks about the queue as it is now. `began_silent`:
-    CloudWatch had no value of the queue at first, and those of `before` are the first that there
-    are. `deleted_unsure`: so many of the deletes may have come after the last backlog was measured;
-    `deleted_lately` in the last minutes of all, `hours_with_deletes` in how many hours, counted
-    back from `until`, there were any. `processing_p99_seconds` is how long messages took in the
-    slowest hour, as their consumers publish it, None where none do.
+    A measurement only describes the queue's present configuration: `since` is never before the last
+    change of the queue. `until` is early enough that CloudWatch has the data of the last minute.
 
-    `fewest_messages` and `usual_messages` are the least and the median of the backlogs of all
-    minutes, None if there are no minutes to look at. `sent_since_delete` and
-    `received_since_delete` count what came after the minute of the last delete; 0 if nothing was
-    deleted. `pause` is how long nothing has been deleted since then, `longest_pause` the longest
-    such time between two deletes before.
+    Attributes:
+        since: Begin of the measured time.
+        until: End of the measured time.
+        sent: Sent messages.
+        received: Receives. A message that is received twice counts twice.
+        deleted: Deletes.
+        empty_receives: Receive calls that returned no message; 0 if that was not read.
+        before: The gauges at the beginning. If `began_silent`, the first ones that there are.
+        now: The gauges at the end.
+        least_visible: The smallest number of visible messages.
+        began_silent: True if CloudWatch had no data about the queue at first.
+        deleted_unsure: Deletes that may have come after the last backlog was measured.
+        deleted_lately: Deletes of the last 15 minutes.
+        hours_with_deletes: The number of hours with deletes, counted back from `until`.
+        recent: Counts about the end of the time.
+        processing_p99_seconds: How long messages took in the slowest hour, as their consumers
+            publish it; None if no consumer does.
+        fewest_messages: The smallest backlog of any minute; None if SQS reported no backlog.
+        usual_messages: The median of the backlogs of all minutes; None likewise.
+        sent_since_delete: Messages sent after the minute of the last delete; 0 if nothing was
+            deleted.
+        received_since_delete: Receives after the minute of the last delete; 0 likewise.
+        pause: The time since the last delete; 0 if nothing was deleted.
+        longest_pause: The longest time between two deletes.
     """
 
     since: datetime
@@ -216,81 +261,99 @@ class Measurement:
 
     @property
     def duration(self) -> timedelta:
+        """The length of the measured time."""
         return self.until - self.since
 
     @property
     def hours(self) -> float:
+        """The length of the measured time in hours."""
         return self.duration / timedelta(hours=1)
 
     @property
     def surplus_deletes(self) -> int:
-        """Deletes beyond the messages that went: each message is one delete, unless it was two."""
+        """Deletes beyond the number of messages that left. Each message needs one delete, so more
+        deletes mean that messages were deleted twice. Negative if messages left without a delete.
+        """
         deleted = self.deleted - self.deleted_unsure
         return deleted + (self.now.backlog - self.before.backlog) - self.sent
 
     @property
     def messages_arrived(self) -> int:
-        """Messages beyond those that were there and were sent: DLQ messages, on a queue of them.
+        """Messages that arrived without a send. In a DLQ these are messages that SQS moved there.
 
-        SQS reports a queue for as long as messages are in it, so that silence was an empty queue.
+        SQS reports a queue for as long as it contains messages. If it was silent at first, it was
+        empty.
         """
         return self.surplus_deletes + (self.before.backlog if self.began_silent else 0)
 
     @property
     def visible_growth(self) -> int:
-        """How many more are visible than at first; none were where nothing was reported."""
+        """The number of visible messages now, minus the number at the beginning. If SQS was silent
+        at the beginning, that number is 0.
+        """
         return self.now.visible - (0 if self.began_silent else self.before.visible)
 
     @property
     def counter_tolerance(self) -> float:
-        """So many messages may be nothing but counters that are not exact."""
+        """The number of messages by which SQS's inexact counters may differ."""
         return max(SURPLUS_MESSAGES, SURPLUS_SHARE * self.sent)
 
     @property
     def has_surplus(self) -> bool:
-        """Whether the surplus is more than inexact counters explain."""
+        """True if inexact counters cannot explain the surplus of deletes."""
         return self.surplus_deletes > self.counter_tolerance
 
     @property
     def has_race(self) -> bool:
-        """Whether messages were handled twice: received again, and deleted for each receive.
+        """True if messages were handled twice: received a second time, and deleted for each
+        receive.
 
-        Deletes beyond the receives are one receive that is deleted twice, which harms nobody. What
-        expires, is purged or goes to a DLQ lowers the backlog without a delete, so
-        it may hide a race and never makes one. A backlog that grew without being sent is no delete;
-        where every delete came too late and no message is gone yet, all of them are surplus.
+        More deletes than receives mean something else: one receive was deleted twice, which is
+        harmless. Messages that expire, are purged or move to a DLQ lower the backlog without a
+        delete. They may hide a race, but never look like one. A backlog that grew without sends is
+        not a surplus of deletes. If every delete came too late and no message has left yet, all
+        deletes are surplus.
         """
         twice_by_one = self.deleted > self.received + self.counter_tolerance
         return self.has_surplus and self.surplus_deletes <= self.deleted and not twice_by_one
 
     @property
     def may_be_retries(self) -> bool:
-        """Whether consumers that fail at first, and delete twice in the end, count the same."""
+        """True if the same counts can come from consumers that fail at first, and delete twice in
+        the end.
+        """
         return (
             self.received >= TRIED_TWICE * self.sent and self.deleted >= DELETED_OFTEN * self.sent
         )
 
     @property
     def fruitless_receives(self) -> int:
-        """Receives that ended in no delete; those of messages still in flight may yet."""
+        """Receives without a delete. Receives of messages in flight are left out, because a delete
+        may follow.
+        """
         return max(0, self.received - self.deleted - self.now.in_flight)
 
     @property
     def messages(self) -> int:
-        """Messages that consumers could finish: those waiting at the start and those sent since."""
+        """The number of messages that consumers could finish: the first backlog, and the sends
+        since.
+        """
         return self.before.backlog + self.sent
 
     @property
     def sent_minus_deleted(self) -> int:
-        """How many more messages were sent than deleted; negative if the backlog was worked off."""
+        """The number of sends minus the number of deletes; negative if consumers worked the backlog
+        off.
+        """
         return self.sent - self.deleted
 
     def receives_per_finished(self, *, is_fifo: bool = False) -> float | None:
-        """Upper bound on the mean receives per finished message; None if nothing was deleted.
+        """Return an upper bound for the mean number of receives per finished message.
 
-        The receives of messages that never finish are in this mean, because sums cannot tell them
-        apart. Receives after the last delete are not: no finished message needed them. A message
-        that was deleted twice counts once; a FIFO queue deletes none twice.
+        The mean includes receives of messages that never finish, because sums cannot tell them
+        apart. It leaves out receives after the last delete: no finished message needed them. A
+        message that was deleted twice counts once; in a FIFO queue that cannot happen. None if
+        nothing was deleted.
         """
         if self.deleted == 0:
             return None
@@ -300,10 +363,11 @@ class Measurement:
 
     @property
     def has_stopped_finishing(self) -> bool:
-        """True if messages came and were received since the last delete, and none was finished.
+        """True if messages were sent and received since the last delete, and none was finished.
 
-        While the last delete is only minutes ago, it says so only if consumers never paused for so
-        long before. It says nothing of a single message: that may be the one that comes back.
+        If the last delete is only minutes ago, this needs a pause that is longer than consumers
+        ever paused before. A single message is not enough: it may be the one that always comes
+        back.
         """
         if self.deleted == 0:
             return self.sent > 1 and self.received > self.now.in_flight
@@ -313,9 +377,10 @@ class Measurement:
         return has_paused and self.sent_since_delete > 1 and in_vain > 0
 
     def count_dead_messages(self, receives: int) -> int:
-        """How many left after so many receives each and no delete; 0 where the counts say no such.
+        """Return how many messages left after `receives` fruitless receives each, so that SQS moved
+        them to the DLQ. Return 0 if too few receives were counted for that.
 
-        What expires or is purged leaves without those receives.
+        Messages that expire or are purged leave without those receives.
         """
         left = -self.messages_arrived - self.deleted_unsure
         tried = self.fruitless_receives >= TRIED_SHARE * receives * left
@@ -323,180 +388,257 @@ class Measurement:
 
     @property
     def is_oldest_unchanged(self) -> bool:
-        """Whether one message was the oldest all the while."""
+        """True if one message was the oldest for the whole time."""
         grew_older_seconds = self.now.oldest_age_seconds - self.before.oldest_age_seconds
         return grew_older_seconds >= STANDS_STILL_SHARE * 3600 * self.hours
 
 
 BACKLOG = ("visible", "in_flight", "delayed")
-_GAUGED = (*BACKLOG, "age", *KINDS["FIFO"], *KINDS["message groups"])
-# A burst of sends may be in the first backlog or not: one of these minutes is quieter.
+# Series of values at one moment, not of counts.
+_GAUGES = (*BACKLOG, "age", *METRICS_BY_KIND["FIFO"], *METRICS_BY_KIND["message groups"])
+# Many sends at once may be in the first backlog or not. One of the first minutes is quieter, and is
+# a better start.
 FIRST_MINUTES = timedelta(minutes=5)
-# SQS may need so long to report a queue that nobody has used for hours.
+# SQS may take this long to report a queue again after hours without use.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
 SLOW_TO_BEGIN = timedelta(minutes=15)
-# No message is in flight for longer.
+# The longest visibility timeout: SQS keeps no message in flight for longer.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
 LONGEST_PROCESSING_SECONDS = 43_200
 _AN_HOUR = timedelta(hours=1)
+# Datapoints by the series names of METRICS_BY_KIND.
 Series = Mapping[str, Points]
 
 
 def summarize_series(
     series: Series, window: Window, *, is_part: bool = False
 ) -> Measurement | None:
-    """What the datapoints by key amount to; None where CloudWatch knows nothing of the queue.
+    """Summarize a queue's datapoints as one measurement.
 
-    Of what `is_part` of a window nobody asks what was lately.
+    A minute without a datapoint counts as 0. The first and the last backlog that CloudWatch has
+    stand for the two ends of the window, because SQS reports nothing about a queue that was unused
+    for hours. Counting begins after the first backlog, except if there is only one.
 
-    None too where a value is none that a queue can have: then the others are not believed either.
-    What consumers publish may be anybody's: a value that none can have costs itself.
+    Args:
+        series: Datapoints by series name, in any order. Those outside the window are left out.
+        window: The time to summarize.
+        is_part: True for a part of a longer window. Then `recent` is left empty.
 
-    A minute without a datapoint counts nothing; of a backlog the first and the last that there are
-    stand for its ends, because a queue that nobody uses for hours sends none; counting begins after
-    the first, but where that is the only one.
+    Returns:
+        None if CloudWatch has no data about the queue. Also None if a value cannot be right, such
+        as a negative one, because the other values cannot be trusted then either. An impossible
+        processing time is only left out itself, because anyone may publish that metric.
     """
-    points = defaultdict[str, Points](tuple)
-    for key, some in series.items():
-        points[key] = [each for each in sorted(some) if window.since <= each[0] < window.until]
-    points.pop("processing", None)
-    published = (value for _, value in series.get("processing", ()))
-    possible = [value for value in published if 0 < value <= LONGEST_PROCESSING_SECONDS]
-    values = [value for some in points.values() for _, value in some]
-    if not values or not all(isfinite(value) and value >= 0 for value in values):
+    points = _points_within(series, window)
+    if not _are_plausible(points):
         return None
     first, last, began_silent = _ends_of_backlog(points, window)
-    is_one, is_empty = first == last, window.begins_empty and first == window.since
-
-    def total(key: str, since: datetime) -> int:
-        return int(sum(value for at, value in points[key] if at >= since))
-
-    counted_since = window.since if is_one or is_empty else first + datetime.resolution
-    began = {key: [each for each in points[key] if each[0] >= first] for key in _GAUGED}
-    deleted_at = [at for at, value in points["deleted"] if value]
+    has_one_backlog = first == last
+    is_empty = window.begins_empty and first == window.since
+    # The count of the first minute may be in the first backlog already.
+    counted_since = first + datetime.resolution
+    if has_one_backlog or is_empty:
+        counted_since = window.since
+    began = {key: _points_from(points[key], first) for key in _GAUGES}
+    ended = {key: points[key][-1:] for key in _GAUGES}
+    deleted_at = [minute for minute, number in points["deleted"] if number]
     after_delete = deleted_at[-1] + datetime.resolution if deleted_at else window.until
     backlogs = _backlogs(points)
     return Measurement(
         since=window.since,
         until=window.until,
-        # After silence all of them: the queue was empty.
-        sent=total("sent", window.since if began_silent else first),
-        received=total("received", counted_since),
-        deleted=total("deleted", counted_since),
-        deleted_unsure=total("deleted", window.since if is_one else last),
-        deleted_lately=total("deleted", window.until - LATELY),
-        hours_with_deletes=len({(window.until - at) // _AN_HOUR for at in deleted_at}),
-        empty_receives=total("empty", counted_since),
+        # If SQS was silent at first, the queue was empty: every send counts.
+        sent=_total(points["sent"], window.since if began_silent else first),
+        received=_total(points["received"], counted_since),
+        deleted=_total(points["deleted"], counted_since),
+        deleted_unsure=_total(points["deleted"], window.since if has_one_backlog else last),
+        deleted_lately=_total(points["deleted"], window.until - LATELY),
+        hours_with_deletes=len({(window.until - minute) // _AN_HOUR for minute in deleted_at}),
+        empty_receives=_total(points["empty"], counted_since),
         before=Gauges() if is_empty else _gauges(began),
-        now=_gauges({key: points[key][-1:] for key in _GAUGED}),
-        least_visible=min((round(value) for _, value in points["visible"]), default=0),
+        now=_gauges(ended),
+        least_visible=min((round(number) for _, number in points["visible"]), default=0),
         began_silent=began_silent,
         recent=Recent() if is_part else _recent(points, window),
-        processing_p99_seconds=max(possible, default=None),
+        processing_p99_seconds=_slowest_processing(series),
         fewest_messages=min(backlogs, default=None),
         usual_messages=round(median(backlogs)) if backlogs else None,
-        sent_since_delete=total("sent", after_delete),
-        received_since_delete=total("received", max(after_delete, counted_since)),
-        pause=next(iter(_pauses([*deleted_at[-1:], window.until])), timedelta(0)),
+        sent_since_delete=_total(points["sent"], after_delete),
+        received_since_delete=_total(points["received"], max(after_delete, counted_since)),
+        pause=_pause_before(window.until, deleted_at),
         longest_pause=max(_pauses(deleted_at), default=timedelta(0)),
     )
 
 
+def _points_within(series: Series, window: Window) -> Series:
+    """Return the datapoints of the window in order, without processing times.
+
+    A series without datapoints is empty.
+    """
+    points = defaultdict[str, Points](tuple)
+    for key, unordered in series.items():
+        if key != "processing":
+            points[key] = [
+                point for point in sorted(unordered) if window.since <= point[0] < window.until
+            ]
+    return points
+
+
+def _are_plausible(points: Series) -> bool:
+    """Return True if there are values and each is one that a queue can have."""
+    numbers: list[float] = []
+    for series in points.values():
+        numbers += [number for _, number in series]
+    return bool(numbers) and all(isfinite(number) and number >= 0 for number in numbers)
+
+
+def _slowest_processing(series: Series) -> float | None:
+    """Return the longest possible processing time in seconds; None if consumers publish none."""
+    published_seconds = [seconds for _, seconds in series.get("processing", ())]
+    possible_seconds = [
+        seconds for seconds in published_seconds if 0 < seconds <= LONGEST_PROCESSING_SECONDS
+    ]
+    return max(possible_seconds, default=None)
+
+
+def _points_from(points: Points, since: datetime) -> Points:
+    """Return the datapoints from `since` on."""
+    return [point for point in points if point[0] >= since]
+
+
+def _total(points: Points, since: datetime, until: datetime | None = None) -> int:
+    """Return the sum of the values from `since` up to, but not including, `until`."""
+    total = 0.0
+    for minute, number in points:
+        if minute >= since and (until is None or minute < until):
+            total += number
+    return int(total)
+
+
 def _pauses(minutes: Sequence[datetime]) -> list[timedelta]:
-    """How long it took from the end of each minute to the next one."""
-    return [later - at - PERIOD for at, later in pairwise(minutes)]
+    """Return the time from the end of each minute to the beginning of the next one."""
+    return [later - minute - PERIOD for minute, later in pairwise(minutes)]
+
+
+def _pause_before(until: datetime, deleted_at: Sequence[datetime]) -> timedelta:
+    """Return the time from the minute of the last delete to `until`; 0 without a delete."""
+    if not deleted_at:
+        return timedelta(0)
+    return until - deleted_at[-1] - PERIOD
 
 
 def _backlogs(points: Series) -> list[int]:
-    """The backlog of each minute that SQS reported; a gauge that it left out counts 0."""
-    gauged = [dict(points[key]) for key in BACKLOG]
-    minutes = {at for values in gauged for at in values}
-    return [round(sum(values.get(at, 0) for values in gauged)) for at in sorted(minutes)]
+    """Return the backlog of each minute that SQS reported. A missing gauge counts as 0."""
+    backlogs = defaultdict[datetime, float](float)
+    for key in BACKLOG:
+        for minute, number in points[key]:
+            backlogs[minute] += number
+    return [round(backlogs[minute]) for minute in sorted(backlogs)]
 
 
 def _stretches(points: Series, window: Window) -> tuple[Measurement, ...]:
-    found = list[Measurement]()
+    """Measure each half hour of the window, oldest first. Stop at one without any data."""
+    stretches = list[Measurement]()
     until = window.until
     while until > window.since:
         since = max(window.since, until - STRETCH)
         stretch = summarize_series(points, Window(since, until), is_part=True)
         if stretch is None:
             break
-        # All of its minutes: what was sent in the first one may have been deleted in it.
-        sums = {
-            key: int(sum(value for at, value in points[key] if since <= at < until))
-            for key in ("sent", "received", "deleted")
-        }
-        found.append(
+        # Count all minutes: a message sent in the first minute may be deleted in that minute.
+        stretches.append(
             replace(
                 stretch,
-                sent=sums["sent"],
-                received=sums["received"],
-                deleted=sums["deleted"],
+                sent=_total(points["sent"], since, until),
+                received=_total(points["received"], since, until),
+                deleted=_total(points["deleted"], since, until),
             )
         )
         until = since
-    return tuple(reversed(found))
+    return tuple(reversed(stretches))
 
 
 def _recent(points: Series, window: Window) -> Recent:
-    # In the running minute the oldest message has not aged by a minute yet.
-    whole = window.until - 2 * PERIOD if window.at_once else window.until
-    began = _oldest_since([each for each in points["age"] if each[0] < whole])
-    hour = window.until - _AN_HOUR
-    received, dropped = (
-        int(sum(value for at, value in points[key] if at >= hour))
-        for key in ("received", "deduplicated")
+    """Return the counts about the end of the window."""
+    # In the running minute, the age of the oldest message has not grown by a minute yet.
+    ages_until = window.until - 2 * PERIOD if window.at_once else window.until
+    began = _oldest_since([point for point in points["age"] if point[0] < ages_until])
+    hour_ago = window.until - _AN_HOUR
+    recent = Recent(
+        received=_total(points["received"], hour_ago),
+        deduplicated=_total(points["deduplicated"], hour_ago),
+        stretches=_stretches(points, window),
     )
-    stretches = _stretches(points, window)
     if began is None:
-        return Recent(received, dropped, stretches=stretches)
-    counts = {key: dict(points[key]) for key in ("received", "deleted")}
-    minutes = (at for at, _ in points["age"] if at > began)
-    in_vain = (counts["received"].get(at, 0) - counts["deleted"].get(at, 0) for at in minutes)
-    parts = (Window(began, window.until), Window(window.since, began))
-    still, before = (summarize_series(points, each, is_part=True) for each in parts)
-    return Recent(received, dropped, still, before, tuple(map(int, in_vain)), stretches)
+        return recent
+    received = dict(points["received"])
+    deleted = dict(points["deleted"])
+    fruitless: list[int] = []
+    for minute, _ in points["age"]:
+        if minute > began:
+            fruitless.append(int(received.get(minute, 0) - deleted.get(minute, 0)))
+    return replace(
+        recent,
+        standstill=summarize_series(points, Window(began, window.until), is_part=True),
+        before=summarize_series(points, Window(window.since, began), is_part=True),
+        fruitless_by_minute=tuple(fruitless),
+    )
 
 
 def _oldest_since(ages: Points) -> datetime | None:
-    """Since when the oldest message was sent at one time, as near as SQS looks; None if new."""
+    """Return the first minute in which the present oldest message was the oldest.
+
+    Its age grows by a minute per minute, as exactly as SQS measures. None if it became the oldest
+    in the last minute, or if the queue is empty.
+    """
     if not ages or not ages[-1][1]:
         return None
-    last, age = ages[-1]
-    passed = {at: ((last - at).total_seconds(), age - before) for at, before in ages[:-1]}
-    same = (
-        at
-        for at, (seconds, older) in passed.items()
-        if abs(seconds - older) <= min(60, (1 - STANDS_STILL_SHARE) * seconds)
-    )
-    return next(same, None)
+    last, last_age = ages[-1]
+    for minute, age in ages[:-1]:
+        passed_seconds = (last - minute).total_seconds()
+        tolerance_seconds = min(60, (1 - STANDS_STILL_SHARE) * passed_seconds)
+        if abs(passed_seconds - (last_age - age)) <= tolerance_seconds:
+            return minute
+    return None
 
 
 def _ends_of_backlog(series: Series, window: Window) -> tuple[datetime, datetime, bool]:
-    """The first and the last minute of a backlog, and whether silence went before the first.
+    """Return the backlog's first and last minute, and True if SQS was silent before the first.
 
-    The first is where the fewest were sent, early on; both are `since` where there is none, and the
-    first where the queue was made then and SQS reported it at once: all that went on is counted.
+    The first is the minute with the fewest sends among the first ones. It is `window.since` if the
+    queue was made then and SQS reported it at once, so that everything is counted. Both are
+    `window.since` if there is no backlog at all.
     """
     since = window.since
-    gauged = sorted({at for key in BACKLOG for at, _ in series[key]})
-    if not gauged:
+    reported: set[datetime] = set()
+    for key in BACKLOG:
+        reported.update(minute for minute, _ in series[key])
+    if not reported:
         return since, since, False
-    earliest, last = gauged[0], gauged[-1]
+    minutes = sorted(reported)
+    earliest = minutes[0]
+    last = minutes[-1]
     if window.begins_empty and earliest - since <= PERIOD:
         return since, window.until if window.at_once else last, False
     if earliest - since > SLOW_TO_BEGIN:
         return earliest, last, True
     sent = dict(series["sent"])
-    early = [at for at in gauged if at < min(earliest + FIRST_MINUTES, last)] or [earliest]
-    return min(early, key=lambda at: (sent.get(at, 0.0), at)), last, False
+    first_minutes_end = min(earliest + FIRST_MINUTES, last)
+    early = [minute for minute in minutes if minute < first_minutes_end] or [earliest]
+    first = min(early, key=lambda minute: (sent.get(minute, 0.0), minute))
+    return first, last, False
 
 
 def _gauges(series: Series) -> Gauges:
-    """By the first datapoint of each; 0 where there is none."""
-    read = {key: round(points[0][1]) for key, points in series.items() if points}
-    backlog = sum(read.get(key, 0) for key in BACKLOG)
-    visible, in_flight, age = (read.get(key, 0) for key in ("visible", "in_flight", "age"))
-    of_groups = (read.get(key, 0) for key in KINDS["message groups"])
-    return Gauges(backlog, visible, in_flight, age, read.get("groups"), *of_groups)
+    """Return the gauges by the first datapoint of each series; 0 for a series without any."""
+    values = {key: round(points[0][1]) for key, points in series.items() if points}
+    return Gauges(
+        backlog=sum(values.get(key, 0) for key in BACKLOG),
+        visible=values.get("visible", 0),
+        in_flight=values.get("in_flight", 0),
+        oldest_age_seconds=values.get("age", 0),
+        groups_in_flight=values.get("groups"),
+        noisy_groups=values.get("noisy", 0),
+        quiet_visible=values.get("quiet", 0),
+        quiet_oldest_age_seconds=values.get("quiet_age", 0),
+    )

@@ -17,7 +17,7 @@ from mendq.aws.errors import FactsUnavailable
 from mendq.aws.facts_reader import FactsReader
 from mendq.model.facts import Facts, LambdaConsumer
 from mendq.model.limits import Consent, Mode, Timing
-from mendq.model.metrics import LISTED, Window, series_of
+from mendq.model.metrics import LISTED_KINDS, Window, series_of
 
 NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
 QUEUE = "arn:aws:sqs:us-east-1:123456789012:orders"
@@ -172,7 +172,7 @@ WRONG: list[dict[str, Any]] = [
 def test_what_cloudwatch_did_not_say_whole_says_nothing_of_its_queue_alone(
     pages: list[Answers], known: list[bool]
 ) -> None:
-    window = Window.ending(NOW, None, timedelta(hours=1))
+    window = Window.choose(NOW, None, timedelta(hours=1))
     assert window is not None
     with Stubber(CLIENTS.cloudwatch) as cloudwatch:
         for n, page in enumerate(pages):
@@ -193,7 +193,7 @@ def test_repeated_sends_are_asked_for_where_work_outlasts_their_interval(
     queue_arn: str, seconds: int, *, asked: bool
 ) -> None:
     with Stubber(CLIENTS.cloudwatch) as cloudwatch:
-        for _kind in LISTED:
+        for _kind in LISTED_KINDS:
             cloudwatch.add_response("list_metrics", {"Metrics": []})
         window = READER.window(Facts(queue_arn, {"VisibilityTimeout": str(seconds)}))
     assert window is not None

@@ -11,7 +11,7 @@ import pytest
 
 from local_account.cloudwatch import metrics_in
 from mendq.consumer import MOST_VALUES, ProcessingTimes, VisibilityHeartbeat
-from mendq.model.metrics import KINDS
+from mendq.model.metrics import METRICS_BY_KIND
 from tests.consumer.answers import Sqs, message
 from tests.consumer.test_heartbeat import Clock
 
@@ -51,7 +51,7 @@ def test_cloudwatch_reads_the_series_that_a_scan_asks_for(clock: Clock) -> None:
         times.add(seconds)
     times.publish()
     ((namespace, metric, dimensions, at, unit, _, values, *_),) = metrics_in(lines[0])
-    assert (metric, "p99", namespace, 3600) == KINDS["processing"]["processing"]
+    assert (metric, "p99", namespace, 3600) == METRICS_BY_KIND["processing"]["processing"]
     assert dimensions == {"QueueName": "orders.fifo"}, "one series a queue"
     assert (at, unit, values) == (clock.now, "Seconds", [0.25, 80.0])
 

@@ -221,16 +221,16 @@ def test_a_race_is_never_a_consumer_that_fails(
 
 
 def test_a_queue_is_measured_for_six_hours_and_never_over_a_change() -> None:
-    window, later = (Window.ending(NOW, at, HOUR) for at in (None, NOW - 2 * HOUR))
+    window, later = (Window.choose(NOW, at, HOUR) for at in (None, NOW - 2 * HOUR))
     assert window is not None
     assert (window.until - window.since, NOW - window.until >= CLOUDWATCH_LAG) == (LONGEST, True)
     assert later is not None
     assert later.since == (NOW - 2 * HOUR).replace(second=0) + MINUTE
-    new = Window.ending(NOW, NOW - 2 * HOUR, HOUR, is_new=True)
+    new = Window.choose(NOW, NOW - 2 * HOUR, HOUR, is_new=True)
     assert new == Window((NOW - 2 * HOUR).replace(second=0), later.until, begins_empty=True)
-    assert Window.ending(NOW, NOW - LONGEST - HOUR, HOUR, is_new=True) == window
+    assert Window.choose(NOW, NOW - LONGEST - HOUR, HOUR, is_new=True) == window
     for minutes in (-30, 0, 62):
-        assert Window.ending(NOW, NOW - minutes * MINUTE, HOUR) is None, "it says nothing yet"
+        assert Window.choose(NOW, NOW - minutes * MINUTE, HOUR) is None, "it says nothing yet"
 
 
 @given(
@@ -241,7 +241,7 @@ def test_a_window_lies_between_the_change_and_what_cloudwatch_has(
     changed: timedelta | None, shortest: timedelta
 ) -> None:
     settled_at = None if changed is None else NOW + changed
-    window = Window.ending(NOW, settled_at, shortest)
+    window = Window.choose(NOW, settled_at, shortest)
     if window is not None:
         assert window.until <= NOW - CLOUDWATCH_LAG
         assert settled_at is None or window.since >= settled_at

@@ -9,11 +9,11 @@ import pytest
 
 from mendq.catalogue.fifo.noisy_message_groups import NOISY_MESSAGE_GROUPS
 from mendq.catalogue.visibility.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
-from mendq.model.metrics import KINDS, LISTED, SURPLUS_MESSAGES, series_of
+from mendq.model.metrics import LISTED_KINDS, METRICS_BY_KIND, SURPLUS_MESSAGES, series_of
 from tests.scan.scanning import Scanning, an_hour_on
 
 STANDARD = len(series_of(["every queue", "receives"]))
-SERIES = series_of(LISTED)
+SERIES = series_of(LISTED_KINDS)
 
 
 def waiting(scanned: Scanning, name: str, **over: float) -> str:
@@ -69,7 +69,8 @@ def test_what_consumers_publish_is_proposed_and_never_written(
 ) -> None:
     """Anybody who may put metrics could have: what could not be proposed hides no race."""
     with_what_moto_has = SERIES["processing"]._replace(statistic="Maximum")
-    monkeypatch.setitem(cast("Any", KINDS), "processing", {"processing": with_what_moto_has})
+    in_moto = {"processing": with_what_moto_has}
+    monkeypatch.setitem(cast("Any", METRICS_BY_KIND), "processing", in_moto)
     queue = waiting(scanned, "orders")
     at = scanned.account.now - timedelta(minutes=40)
     scanned.count(queue, at - timedelta(minutes=20), visible=0)

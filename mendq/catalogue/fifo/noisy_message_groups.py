@@ -26,7 +26,7 @@ from mendq.catalogue.symptom import (
 )
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
-from mendq.model.metrics import KINDS, LATELY, SURPLUS_MESSAGES
+from mendq.model.metrics import LATELY, METRICS_BY_KIND, SURPLUS_MESSAGES
 from mendq.model.plan import Escalate, Refusal
 from mendq.notifications.commands import metric_command
 from mendq.notifications.text import format_count
@@ -68,7 +68,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         "consumers even for those, or the noisy group's messages hold them all. Let more run at "
         "once, or give that group a queue of its own; CloudWatch does not say which it is"
     )
-    age = KINDS["message groups"]["quiet_age"]
+    age = METRICS_BY_KIND["message groups"]["quiet_age"]
     command = metric_command(facts.queue_arn, age.metric, age.statistic, facts.measurement)
     return Escalate("quiet_groups_wait", reason, command)
 
