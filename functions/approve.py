@@ -10,11 +10,20 @@ from mendq.model.settings import OperatorSettings
 
 @entry(OperatorSettings)
 def handler(event: Event, call: Call[OperatorSettings]) -> Event:
-    """Act on `{"case_id", "decision", "actor"}`. Return the case, or `{"error", "reason"}`."""
-    context, owners = call.make_store_context(CaseContext), call.settings.owners
+    """Act on the operator's decision about a case.
+
+    Args:
+        event: `{"case_id", "decision", "actor"}`. `decision` is approve, decline or close.
+        call: This invocation.
+
+    Returns:
+        The case, or `{"error", "reason"}` if nothing was done.
+    """
+    context = call.make_store_context(CaseContext)
+    functions = call.settings.owners
     decision = event.get("decision")
     answer = answer_request(
-        event, lambda request: act_on_decision(request, decision, context, owners)
+        event, lambda request: act_on_decision(request, decision, context, functions)
     )
-    call.log.info("a person's word", request=event, answer=answer)
+    call.log.info("an operator decided about a case", request=event, answer=answer)
     return answer

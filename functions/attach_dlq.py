@@ -1,4 +1,4 @@
-"""Attach the DLQ that a case waits for, and answer its outcome."""
+"""Attach the DLQ of a case that waits for it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,13 @@ from mendq.model.steps import Owner
 
 @entry(OwnerSettings)
 def handler(event: Event, call: Call[OwnerSettings]) -> Event:
-    """Continue a case: `{"case_id", "queue_arn", "symptom"}`. Return the outcome."""
+    """Continue the case that `event` names: `{"case_id", "queue_arn", "symptom"}`.
+
+    Returns:
+        The outcome (`Outcome.document`).
+
+    Raises:
+        CaseUnreadable: The event names no symptom, queue and case.
+    """
     run = call.make_writing_context(FixContext, write=attach, writer=Owner.ATTACH_DLQ)
     return call.answer_case(event, continue_case(event, run))

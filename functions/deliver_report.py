@@ -1,4 +1,4 @@
-"""Deliver a week's report from its summary in the bucket: page, verdict and mails."""
+"""Make a week's report of its summary in the report bucket, and send it."""
 
 from __future__ import annotations
 
@@ -16,27 +16,39 @@ from mendq.report.links import Here
 from mendq.report.mail import Outgoing
 from mendq.report.summary import MOST_BYTES, read_under
 
-DELIVERED, NOT_DELIVERED = OwnMetric.REPORTS_DELIVERED, OwnMetric.REPORTS_NOT_DELIVERED
+DELIVERED = OwnMetric.REPORTS_DELIVERED
+NOT_DELIVERED = OwnMetric.REPORTS_NOT_DELIVERED
 
 
 @entry(DeliverReportSettings)
 def handler(event: Event, call: Call[DeliverReportSettings]) -> Event:
-    """Make the page anew for every summary; send each week that is over once to everybody.
+    """Write the report's page for a summary. If the week is over, send the report once.
 
-    Raises SummaryUnreadable, ReportNotDelivered, or what AWS raises, so that the event is tried
-    again and then parked; what was sent is not sent again.
+    Args:
+        event: An S3 event. Its object is the summary of a week.
+        call: This invocation.
+
+    Returns:
+        `{"week", "page", "sent_to"}`. `sent_to` is empty if nothing was sent.
+
+    Raises:
+        SummaryUnreadable, ReportNotDelivered, ClientError, BotoCoreError: Lambda tries the event
+            again, and then parks it. A recipient that got the report does not get it again.
     """
-    delivered, failed = False, True
+    is_delivered = False
+    has_failed = True
     try:
-        answer = _delivered(event, call)
-        delivered, failed = bool(answer["sent_to"]), False
+        answer = _deliver(event, call)
+        is_delivered = bool(answer["sent_to"])
+        has_failed = False
     finally:
-        call.count({DELIVERED: delivered, NOT_DELIVERED: failed}, zeros=True)
+        call.count({DELIVERED: is_delivered, NOT_DELIVERED: has_failed}, zeros=True)
     return answer
 
 
-def _delivered(event: Event, call: Call[DeliverReportSettings]) -> Event:
-    settings, clients = call.settings, call.clients
+def _deliver(event: Event, call: Call[DeliverReportSettings]) -> Event:
+    settings = call.settings
+    clients = call.clients
     key = event["detail"]["object"]["key"]
     bucket = ReportBucket(clients.s3, settings.report_bucket)
     summary = read_under(key, bucket.summary(key, MOST_BYTES + 1))
@@ -44,11 +56,12 @@ def _delivered(event: Event, call: Call[DeliverReportSettings]) -> Event:
     here = Here(clients.region, settings.account, alias, settings.docs_url or "")
     html = page(summary, here)
     place = f"s3://{bucket.name}/{bucket.put_page(summary.week, html)}"
-    call.log.info("made a page", week=summary.week, page=place)
+    call.log.info("wrote the report's page", week=summary.week, page=place)
     if not summary.not_seen.week_is_over:
         call.log.warning("sent nothing: the week is not over", page=place)
         return {"week": summary.week, "page": place, "sent_to": []}
-    clock, owner = partial(datetime.now, UTC), call.context.aws_request_id
+    clock = partial(datetime.now, UTC)
+    owner = call.context.aws_request_id
     marked = DeliveryClaims(clients.s3, bucket.name, summary.week, owner, clock)
     again = Redelivery(call.context.function_name, clients.region, key)
     report = Outgoing(summary, place, here, settings.sender or "", html)

@@ -1,4 +1,8 @@
-"""The one decorator of the Lambdas: settings, clients, clock, log, metrics (EMF) and errors."""
+"""The decorator of all Lambda handlers.
+
+It gives each handler its settings, AWS clients, clock, logger and metrics, and logs its errors.
+Metrics are written to the log in CloudWatch's embedded metric format (EMF).
+"""
 
 from __future__ import annotations
 
@@ -23,23 +27,28 @@ from mendq.model.json_text import to_json
 from mendq.model.names import NAMESPACE, OwnMetric
 from mendq.model.settings import LambdaSettings
 
-# A Lambda loads its own rooms, and not those of the others.
+# Not imported at run time, so that a Lambda loads only the packages that it uses itself.
 if TYPE_CHECKING:
     from mendq.heal.outcome import Outcome
 
 Settings = TypeVar("Settings", bound=LambdaSettings)
 Made = TypeVar("Made")
 Event = dict[str, Any]
-# Event fields are other people's text: one line stays one line, whatever stands in it.
+# Writes a log record as one line of JSON, whatever text an event field contains.
 to_line = partial(to_json, is_compact=True, default=str)
 
-# An anomaly band learns nothing from a series that is only there when something happens; any other
-# counter that is always there costs its month and is watched by no alarm.
+# The only counter that is also sent when it is zero. Its alarm learns the usual values, which needs
+# a value at all times. No other alarm needs that, and a metric costs money in every month in which
+# it is sent.
 COUNTED_AS_ZERO = OwnMetric.AUTO_FIXES
 
 
 class Call(Struct, Generic[Settings], frozen=True):
-    """One invocation: what every Lambda knows of it."""
+    """One invocation of a Lambda function.
+
+    `context` is the object that Lambda passes to each handler. `now` is the time at which the
+    invocation began.
+    """
 
     settings: Settings
     clients: Clients
@@ -49,43 +58,60 @@ class Call(Struct, Generic[Settings], frozen=True):
     now: datetime
 
     def remaining_seconds(self) -> float:
+        """Return the seconds until Lambda ends the invocation."""
         return self.context.get_remaining_time_in_millis() / 1000
 
     def make_store_context(self, kind: Callable[..., Made], **more: Any) -> Made:
-        """Return the context of an invocation that reads or moves cases."""
+        """Return a context for reading or moving cases.
+
+        Args:
+            kind: The class of the context.
+            more: Its further fields.
+        """
         owner = self.context.aws_request_id
         return kind(clients=self.clients, settings=self.settings, owner=owner, now=self.now, **more)
 
     def make_writing_context(self, kind: Callable[..., Made], **more: Any) -> Made:
-        """Return the context of an invocation that writes. It knows the time that is left."""
+        """Return a context for writing to queues. It knows the remaining time of the invocation.
+
+        Args:
+            kind: The class of the context.
+            more: Its further fields.
+        """
         clock = partial(datetime.now, UTC)
         return self.make_store_context(
             kind, remaining_seconds=self.remaining_seconds, clock=clock, **more
         )
 
     def count(self, counts: Mapping[OwnMetric, int], *, zeros: bool = False) -> None:
-        """Send what is not zero, and COUNTED_AS_ZERO; all of it with `zeros`."""
+        """Send the counts that are not zero, and COUNTED_AS_ZERO. With `zeros` send all of them."""
         for name, value in counts.items():
             if value or zeros or name == COUNTED_AS_ZERO:
                 self.measure(name, value, "Count")
 
     def measure(self, name: str, value: float, unit: Literal["Count", "Seconds"]) -> None:
-        """Send a value; CloudWatch takes no NaN and no Infinity, so these are left out."""
+        """Send a value of a metric. Skip NaN and infinity, which CloudWatch does not take."""
         if isfinite(value):
             self.metrics.add_metric(name, MetricUnit(unit), value)
 
     def answer_case(self, event: Event, outcome: Outcome) -> Event:
         """Count and log the outcome of a case. Return it as the answer to the caller."""
-        document, refused = outcome.document(), outcome.refusal is not None
-        fixed = document["state"] == State.APPLIED
-        counts = {OwnMetric.AUTO_FIXES: fixed, OwnMetric.ESCALATIONS: outcome.is_escalation}
-        self.count({**counts, OwnMetric.REFUSALS: refused})
-        self.log.info("took up a case", request=event, **document)
+        document = outcome.document()
+        counts = {
+            OwnMetric.AUTO_FIXES: document["state"] == State.APPLIED,
+            OwnMetric.ESCALATIONS: outcome.is_escalation,
+            OwnMetric.REFUSALS: outcome.refusal is not None,
+        }
+        self.count(counts)
+        self.log.info("continued a case", request=event, **document)
         return document
 
 
 def count_by_symptom(name: OwnMetric, counts: Mapping[str, int]) -> None:
-    """Never a dimension per queue: there may be thousands."""
+    """Send one count for each symptom, with the dimension `symptom`.
+
+    There is no dimension for the queue, because there may be thousands of queues.
+    """
     for symptom, value in counts.items():
         with single_metric(name, MetricUnit.Count, value, namespace=NAMESPACE) as metric:
             metric.add_dimension("symptom", symptom)
@@ -93,7 +119,10 @@ def count_by_symptom(name: OwnMetric, counts: Mapping[str, int]) -> None:
 
 @dataclass
 class Entry(Generic[Settings]):
-    """A handler as Lambda calls it; `cold_start` is done once for all invocations."""
+    """A handler that Lambda calls. Settings and clients are made once for all its invocations.
+
+    `act` is the function that the handler wraps: it gets the event and the `Call`.
+    """
 
     settings: type[Settings]
     act: Callable[[Any, Call[Settings]], Any]
@@ -107,11 +136,15 @@ class Entry(Generic[Settings]):
 
     @cached_property
     def cold_start(self) -> tuple[Settings, Clients]:
-        """Raises SettingsUnreadable."""
+        """The settings and AWS clients. They are made at the first invocation.
+
+        Raises:
+            SettingsUnreadable: An environment variable is missing or has a wrong value.
+        """
         return self.settings.from_environment(os.environ), Clients.for_lambda()
 
     def __call__(self, event: Any, context: Any) -> Any:
-        """Answer as `act` does; its error is logged with whom it is to blame on, and raised."""
+        """Return what `act` returns. Log an error that it raises, and raise the error again."""
         return self.logger.inject_lambda_context(self._answer)(event, context)
 
     def _answer(self, event: Any, context: LambdaContext) -> Any:
@@ -130,5 +163,8 @@ class Entry(Generic[Settings]):
 def entry(
     settings: type[Settings],
 ) -> Callable[[Callable[[Any, Call[Settings]], Any]], Entry[Settings]]:
-    """Make a Lambda's handler of a function of the event and the call."""
+    """Return a decorator that makes a Lambda handler of a function.
+
+    The function gets the event and the `Call`. `settings` is the Lambda's settings class.
+    """
     return partial(Entry, settings)

@@ -1,4 +1,4 @@
-"""Follow up the open cases that are due, each minute; send the gauges that alarms stand on."""
+"""Follow up the open cases that are due, once a minute, and send the metrics that alarms use."""
 
 from __future__ import annotations
 
@@ -14,47 +14,60 @@ from mendq.model.settings import FULL, FollowUpSettings
 
 @entry(FollowUpSettings)
 def handler(event: Event, call: Call[FollowUpSettings]) -> dict[str, int]:
-    """How many cases are open, were moved, and were handed to their owners.
+    """Follow up the due cases.
 
-    Raises CaseStoreUnavailable: then the next minute tries again. Cases are judged by the time
-    itself; only the local account may put it forward, by the `time` that the schedule stands for.
+    Args:
+        event: `{"time"}`, the scheduled time. In the local account it may be up to
+            `most_days_ahead` days ahead of the clock; then cases are followed up as of that time.
+            Otherwise the clock's time is used.
+        call: This invocation.
+
+    Returns:
+        The number of open cases, of cases that were moved, of cases whose owner was called, and of
+        errors.
+
+    Raises:
+        CaseStoreUnavailable: The open cases could not be listed. The next minute tries again.
     """
     scheduled_at = datetime.fromisoformat(event["time"]).astimezone(UTC)
     latest = call.now + timedelta(days=call.settings.most_days_ahead or 0)
     now = min(max(scheduled_at, call.now), latest)
-    at_present = call.make_store_context(ManagingContext, real_now=call.now)
-    context = structs.replace(at_present, now=now)
-    followed = follow_up(context, call.settings.owners, call.remaining_seconds)
-    emit(call, followed, now)
-    _log(call, followed)
+    context = structs.replace(call.make_store_context(ManagingContext, real_now=call.now), now=now)
+    result = follow_up(context, call.settings.owners, call.remaining_seconds)
+    emit(call, result, now)
+    _log(call, result)
     return {
-        "open": len(followed.open_cases),
-        "moved": len(followed.moved),
-        "called": len(followed.called),
-        "errors": len(followed.errors),
+        "open": len(result.open_cases),
+        "moved": len(result.moved),
+        "called": len(result.called),
+        "errors": len(result.errors),
     }
 
 
-def emit(call: Call[FollowUpSettings], followed: FollowUpResult, now: datetime) -> None:
-    """Gauges, a zero for the fixes that heal counts, what was moved and what could not be."""
-    gauges = followed.gauges(now, call.settings.limits)
+def emit(call: Call[FollowUpSettings], result: FollowUpResult, now: datetime) -> None:
+    """Send the metrics of this run.
+
+    The number of fixes is sent as zero, because heal counts them and its alarm needs a value at all
+    times.
+    """
+    gauges = result.gauges(now, call.settings.limits)
     call.count(gauges, zeros=call.settings.alarms == FULL)
-    call.count({COUNTED_AS_ZERO: 0, **followed.counts()})
-    for name, seconds in followed.seconds(now):
+    call.count({COUNTED_AS_ZERO: 0, **result.counts()})
+    for name, seconds in result.seconds(now):
         call.measure(name, seconds, "Seconds")
 
 
-def _log(call: Call[FollowUpSettings], followed: FollowUpResult) -> None:
-    """One line a case that moved, was handed over or could not be looked at."""
-    for case in followed.moved:
+def _log(call: Call[FollowUpSettings], result: FollowUpResult) -> None:
+    """Log one line for each case that was moved, whose owner was called, or that failed."""
+    for case in result.moved:
         call.log.info("moved a case", case=case.document())
-    for case in followed.called:
-        call.log.info("called heal with a case", case_id=case.case_id, state=case.state)
-    for left in followed.unknown:
+    for case in result.called:
+        call.log.info("called the owner of a case", case_id=case.case_id, state=case.state)
+    for unknown_case in result.unknown:
         call.log.warning(
             "a case of a symptom that another version of Mendq knows; `mendq close` ends it",
-            case_id=left.case_id,
-            symptom=left.symptom,
+            case_id=unknown_case.case_id,
+            symptom=unknown_case.symptom,
         )
-    for case_id, error in followed.errors.items():
-        call.log.error("a case could not be followed", case_id=case_id, exc_info=error)
+    for case_id, error in result.errors.items():
+        call.log.error("a case could not be followed up", case_id=case_id, exc_info=error)

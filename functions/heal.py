@@ -14,12 +14,13 @@ from mendq.model.settings import OwnerSettings
 from mendq.model.steps import Owner
 
 HealCall = Call[OwnerSettings]
+# A log line names at most this many error codes, or callers.
 MOST_CODES = 20
 
 
 @entry(OwnerSettings)
 def handler(event: Event, call: HealCall) -> Event:
-    """Hand the event to the handler of its kind, and return that handler's answer.
+    """Call the handler for this kind of event, and return its answer.
 
     Raises:
         CaseUnreadable: The event is of no kind that heal knows, or it names no case.
@@ -34,23 +35,38 @@ def handler(event: Event, call: HealCall) -> Event:
 
 
 def handle_failed_calls(event: Event, call: HealCall) -> Event:
-    """Heal the queues of a batch of failed calls from the intake queue.
+    """Heal the queues of a batch of failed calls.
+
+    Args:
+        event: Messages of the intake queue, as Lambda's poller passes them.
+        call: This invocation.
 
     Returns:
-        The messages that must be delivered again. A message that nobody can read ends in the
-        intake's DLQ.
+        The messages that SQS must deliver again. A message that Mendq cannot read ends in the
+        intake queue's DLQ.
     """
     bodies = {record["messageId"]: record["body"] for record in event["Records"]}
     return _answer_batch(heal_failed_calls(bodies, _make_context(call)), call)
 
 
 def handle_findings(event: Event, call: HealCall) -> Event:
-    """Heal the queues in which a scan found a symptom: `{"found": [{"queue_arn", "symptom"}]}`."""
+    """Heal the queues in which a scan found a symptom.
+
+    Args:
+        event: `{"found": [{"queue_arn", "symptom"}]}`.
+        call: This invocation.
+
+    Returns:
+        An answer for Lambda's poller. The scan does not use it.
+    """
     return _answer_batch(heal_findings(event, _make_context(call)), call)
 
 
 def handle_case(event: Event, call: HealCall) -> Event:
-    """Continue a case: `{"case_id", "queue_arn", "symptom"}`. Return the outcome.
+    """Continue the case that `event` names: `{"case_id", "queue_arn", "symptom"}`.
+
+    Returns:
+        The outcome (`Outcome.document`).
 
     Raises:
         CaseUnreadable: The event names no symptom, queue and case.
@@ -63,7 +79,7 @@ def _make_context(call: HealCall) -> FixContext:
 
 
 def _answer_batch(batch: BatchResult, call: HealCall) -> Event:
-    """Count and log the batch's outcomes. Return the messages that must be delivered again."""
+    """Count and log the batch's outcomes. Return the messages that SQS must deliver again."""
     call.count(batch.counts())
     for metric, counts in batch.counts_by_symptom().items():
         count_by_symptom(metric, counts)
@@ -72,9 +88,9 @@ def _answer_batch(batch: BatchResult, call: HealCall) -> Event:
 
 
 def _log(call: HealCall, batch: BatchResult) -> None:
-    """Write one line for each case, refusal or error, and one for all unreadable messages."""
+    """Log one line for each error, outcome and probe, and one for all unreadable messages."""
     for error in batch.faults:
-        call.log.error("a queue could not be fixed; its events come again", exc_info=error)
+        call.log.error("a queue could not be fixed; its events are delivered again", exc_info=error)
     for group, outcome in batch.outcomes.items():
         case, refusal = outcome.case, outcome.refusal
         call.log.info(
@@ -88,9 +104,11 @@ def _log(call: HealCall, batch: BatchResult) -> None:
     for probe in batch.probes.values():
         call.log.info("saw the probe", made_at=probe.event_time, spelled=probe.raw_error_code)
     if left_out := batch.skipped_names.most_common(MOST_CODES):
-        call.log.warning("queue names that nobody manages were left out", left_out=left_out)
+        call.log.warning("skipped queue names that are not managed", left_out=left_out)
     if codes := sorted(set(batch.unknown_codes)):
-        call.log.warning("error codes that nobody listed", codes=codes[:MOST_CODES], all=len(codes))
+        call.log.warning(
+            "error codes that Mendq does not know", codes=codes[:MOST_CODES], all=len(codes)
+        )
     if batch.unreadable:
         reasons = Counter(unreadable.reason for unreadable in batch.unreadable.values())
-        call.log.warning("events that cannot be read, on their way to parking", reasons=reasons)
+        call.log.warning("unreadable events, which end in the intake queue's DLQ", reasons=reasons)

@@ -1,4 +1,4 @@
-"""Make a failing call each hour that heal has to see, and page where it did not."""
+"""Make a failing call once an hour, and notify people if heal did not see earlier ones."""
 
 from __future__ import annotations
 
@@ -12,14 +12,22 @@ from mendq.probe.send import send_probe
 
 @entry(ProbeSettings)
 def handler(event: Event, call: Call[ProbeSettings]) -> dict[str, int | str]:
-    """`{"sent_at": .., "lost_in_a_row": ..}`; raises what `send_probe` raises, to be tried again.
+    """Send a probe: a call that fails, which shows if failed calls still reach heal.
 
-    The clock is the real one: heal notes by it when it saw the call. A `time` to come counts as
-    now: noted as it is, it would be later than every probe until then.
+    Args:
+        event: `{"time"}`, the scheduled time. A time in the future counts as now, because it would
+            be later than all probes until then.
+        call: This invocation.
+
+    Returns:
+        `{"sent_at", "lost_in_a_row"}`: the time of the call, and the number of probes before it
+        that heal did not see.
+
+    Raises what `send_probe` raises. Then Lambda tries again.
     """
     scheduled_at = min(datetime.fromisoformat(event["time"]).astimezone(UTC), call.now)
     probe = send_probe(call.clients, call.settings, scheduled_at, call.now)
     call.count({OwnMetric.PROBES_LOST: probe.lost_in_a_row}, zeros=True)
-    sent_at, lost = probe.sent_at.isoformat(), probe.lost_in_a_row
-    call.log.info("a probe is on its way", sent_at=sent_at, lost_in_a_row=lost)
-    return {"sent_at": sent_at, "lost_in_a_row": lost}
+    sent_at = probe.sent_at.isoformat()
+    call.log.info("sent a probe", sent_at=sent_at, lost_in_a_row=probe.lost_in_a_row)
+    return {"sent_at": sent_at, "lost_in_a_row": probe.lost_in_a_row}

@@ -12,9 +12,14 @@ from mendq.redrive.redrive import TickOutcome, redrive
 
 @entry(RedriveSettings)
 def handler(event: Event, call: Call[RedriveSettings]) -> Event:
-    """`{"case_id", "queue_arn", "symptom"}` in, with `"cancel": true` to stop it.
+    """Begin the redrive of a case, run one tick of it, or stop it.
 
-    The case's new state out, or why it did not move.
+    Args:
+        event: `{"case_id", "queue_arn", "symptom"}`, and `"cancel": true` to stop the redrive.
+        call: This invocation.
+
+    Returns:
+        The case's new state and the redrive's progress, or the reason why nothing was done.
     """
     write = RedriveStart(call.settings.consent).write
     outcome = redrive(
@@ -22,10 +27,14 @@ def handler(event: Event, call: Call[RedriveSettings]) -> Event:
     )
     if not isinstance(outcome, TickOutcome):
         return call.answer_case(event, outcome)
-    # Only while something goes on: a series of zeros costs money and says nothing here.
-    redriven, quarantined = OwnMetric.REDRIVEN_MESSAGES, OwnMetric.QUARANTINED_MESSAGES
-    call.count({redriven: outcome.redriven, quarantined: outcome.quarantined}, zeros=True)
+    # Zeros are sent only while a redrive runs, because each metric costs money in every month in
+    # which it is sent.
+    moved_messages = {
+        OwnMetric.REDRIVEN_MESSAGES: outcome.redriven,
+        OwnMetric.QUARANTINED_MESSAGES: outcome.quarantined,
+    }
+    call.count(moved_messages, zeros=True)
     call.count({OwnMetric.ESCALATIONS: outcome.is_escalation})
     progress = outcome.progress.document() if outcome.progress else {}
-    call.log.info("redrove a case", request=event, progress=progress, **outcome.document())
+    call.log.info("ran a tick of a redrive", request=event, progress=progress, **outcome.document())
     return outcome.document()

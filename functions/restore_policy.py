@@ -1,4 +1,4 @@
-"""Restore the pinned policy that a case waits for, and answer its outcome."""
+"""Restore the pinned policy of a case that waits for it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,14 @@ from mendq.model.steps import Owner
 
 @entry(OwnerSettings)
 def handler(event: Event, call: Call[OwnerSettings]) -> Event:
-    """Continue a case: `{"case_id", "queue_arn", "symptom"}`. Return the outcome."""
+    """Continue the case that `event` names: `{"case_id", "queue_arn", "symptom"}`.
+
+    Returns:
+        The outcome (`Outcome.document`).
+
+    Raises:
+        CaseUnreadable: The event names no symptom, queue and case.
+    """
     pins = Pins(call.clients.dynamodb, call.settings.case_table)
     write = PolicyWriter(pins, call.now).write
     run = call.make_writing_context(FixContext, write=write, writer=Owner.RESTORE_POLICY)

@@ -1,4 +1,4 @@
-"""Roll back what a case wrote into its queue. Keep what people wrote since."""
+"""Roll back a case at an operator's request."""
 
 from __future__ import annotations
 
@@ -12,14 +12,23 @@ from mendq.model.settings import OperatorSettings
 
 @entry(OperatorSettings)
 def handler(event: Event, call: Call[OperatorSettings]) -> Event:
-    """Roll back the case of `{"case_id", "actor", "dry_run"}`. Return each attribute's outcome.
+    """Write the values from before the case back into its queue.
 
-    `{"error", "reason"}` if nothing was done.
+    A value that a person has set since is kept.
+
+    Args:
+        event: `{"case_id", "actor", "dry_run"}`. Nothing is written unless `dry_run` is false.
+        call: This invocation.
+
+    Returns:
+        The case's state and the outcome of each attribute, or `{"error", "reason"}` if nothing was
+        done.
     """
-    context, owners = call.make_writing_context(WritingContext, write=write), call.settings.owners
-    dry_run = event.get("dry_run") is not False
+    context = call.make_writing_context(WritingContext, write=write)
+    functions = call.settings.owners
+    is_dry_run = event.get("dry_run") is not False
     answer = answer_request(
-        event, lambda request: rollback(request, context, dry_run=dry_run, functions=owners)
+        event, lambda request: rollback(request, context, dry_run=is_dry_run, functions=functions)
     )
-    call.log.info("asked to roll back", request=event, answer=answer)
+    call.log.info("an operator asked for a rollback", request=event, answer=answer)
     return answer

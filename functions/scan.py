@@ -1,4 +1,4 @@
-"""Scan what is left of the hour's round over the managed queues, every ten minutes."""
+"""Continue this hour's scan of the managed queues, every ten minutes."""
 
 from __future__ import annotations
 
@@ -12,24 +12,30 @@ from mendq.model.settings import ScanSettings
 from mendq.scan.hourly import ScanContext, scan_hourly
 from mendq.scan.reader import Paces
 
-# Where everything fails it fails alike; what was found stands in the case bucket whole.
+# The log names at most this many errors and findings. If everything fails, it fails for one reason.
+# All findings are in the case bucket.
 MOST_ERRORS = 20
 MOST_FINDINGS = 100
+# The counts of `ScanResult` that the answer and the log contain.
 COUNTS = ("gone", "unseen", "suspects", "measured", "metrics")
 
 
 @entry(ScanSettings)
 def handler(_event: Event, call: Call[ScanSettings]) -> dict[str, int]:
-    """What was looked at and found; zeros where the hour's round is done.
+    """Scan the queues that this hour's scan has not reached yet.
 
-    Raises CaseStoreUnavailable, FactsUnavailable or OwnerUnavailable: then the next scan tries
-    again.
+    Returns:
+        The number of scanned queues, of findings, of errors and so on. All are zero if this hour's
+        scan is complete.
+
+    Raises:
+        CaseStoreUnavailable, FactsUnavailable, OwnerUnavailable: The next run tries again.
     """
     context = call.make_store_context(
         ScanContext, remaining_seconds=call.remaining_seconds, paces=Paces()
     )
     scanned = scan_hourly(context) or ScanResult()
-    call.count({OwnMetric.SCAN_ERRORS: faults(scanned)})
+    call.count({OwnMetric.SCAN_ERRORS: count_faults(scanned)})
     for finding in islice(scanned.findings, MOST_FINDINGS):
         call.log.info("found a symptom", finding=finding.document())
     for queue_arn, error in islice(scanned.failed.items(), MOST_ERRORS):
@@ -45,11 +51,12 @@ def handler(_event: Event, call: Call[ScanSettings]) -> dict[str, int]:
     return totals
 
 
-def faults(scanned: ScanResult) -> int:
-    """Queues, names and prefixes that failed; a queue that keeps us out is none: its owner's word.
+def count_faults(scanned: ScanResult) -> int:
+    """Return the number of queues, names and prefixes that could not be scanned.
 
-    Counted it would ring an alarm for ever that is to tell of the next. Where all do it is told.
+    A queue whose policy refuses Mendq does not count, because its owner decided so. Otherwise the
+    alarm on scan errors would never end. If nothing could be scanned, such queues count too.
     """
     if scanned.is_blind:
         return len(scanned.failed)
-    return sum(not isinstance(each, QueueRefusesUs) for each in scanned.failed.values())
+    return sum(not isinstance(error, QueueRefusesUs) for error in scanned.failed.values())

@@ -1,4 +1,4 @@
-"""Start a run on EMR Serverless at the schedule's time: nightly, and once a week."""
+"""Start the nightly or the weekly job on EMR Serverless."""
 
 from __future__ import annotations
 
@@ -14,11 +14,17 @@ JOBS = {"nightly": nightly_job, "week": week_job}
 
 @entry(StartNightlySettings)
 def handler(event: Event, call: Call[StartNightlySettings]) -> dict[str, str]:
-    """`{"run": id}`, or `{"refused": why}` while one of its kind is active.
+    """Start a run of the job.
 
-    `{"job", "time", "time_zone"}` in: which job, the time the schedule stands for, not when it
-    arrived, and where people read the report.
-    Raises what AWS raises, so that the invocation is tried again.
+    Args:
+        event: `{"job", "time", "time_zone"}`: "nightly" or "week", the scheduled time, and the time
+            zone of the people who read the report.
+        call: This invocation.
+
+    Returns:
+        `{"run": id}`, or `{"refused": reason}` if a run of this job is active.
+
+    Raises what AWS raises. Then Lambda tries again.
     """
     settings = call.settings
     scheduled_at = datetime.fromisoformat(event["time"]).astimezone(UTC)

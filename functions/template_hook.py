@@ -1,4 +1,4 @@
-"""Answer CloudFormation before it makes or changes a queue or a policy of queues.
+"""Check a queue, or a policy of queues, before CloudFormation creates or changes it.
 
 https://docs.aws.amazon.com/cloudformation-cli/latest/hooks-userguide/lambda-hooks-create-lambda-function.html
 """
@@ -12,38 +12,43 @@ from mendq.lint.values import DeployTarget
 from mendq.model.settings import TemplateHookSettings
 from mendq.notifications.text import plain
 
-# What it looks at; of what is deleted no properties are proposed.
+# The hook checks at these points. Before a deletion, CloudFormation sends no properties to check.
 _POINTS = ("CREATE_PRE_PROVISION", "UPDATE_PRE_PROVISION")
 _MOST_TOKEN = 1_024
 
 
 @entry(TemplateHookSettings)
 def handler(event: Event, call: Call[TemplateHookSettings]) -> Event:
-    """The status that the hook asks for; FAILED with `NonCompliant` where something is found.
+    """Check the proposed resource. Never raise.
 
-    Whether that stops the deployment, the hook's own failure mode says. It does not raise: what it
-    cannot judge goes through, unless the hook stops deployments: then it is `InternalFailure`.
+    Returns:
+        The hook's status and a message. The status is FAILED with `NonCompliant` if the resource
+        shows a symptom. The hook's failure mode decides if that stops the deployment. A resource
+        that Mendq cannot check is a SUCCESS, or FAILED with `InternalFailure` if the hook stops
+        deployments.
     """
-    request, said = get_mapping(event, "requestData") or {}, get_mapping(event) or {}
-    token, settings = said.get("clientRequestToken"), call.settings
+    request = get_mapping(event, "requestData") or {}
+    hook_event = get_mapping(event) or {}
+    token = hook_event.get("clientRequestToken")
+    settings = call.settings
     answer = {"clientRequestToken": token[:_MOST_TOKEN] if isinstance(token, str) else ""}
-    target, code = request.get("targetName"), ""
-    if target not in TARGETS or said.get("actionInvocationPoint") not in _POINTS:
+    target = request.get("targetName")
+    code = ""
+    if target not in TARGETS or hook_event.get("actionInvocationPoint") not in _POINTS:
         return {**answer, "hookStatus": "SUCCESS", "message": "Mendq: nothing to judge"}
     properties = (get_mapping(request, "targetModel") or {}).get("resourceProperties")
-    where, name = (
-        DeployTarget(settings.account, call.clients.region),
-        request.get("targetLogicalId"),
-    )
+    deploy_target = DeployTarget(settings.account, call.clients.region)
+    name = request.get("targetLogicalId")
     try:
-        found = check_proposed(target, name, properties, where, settings.hook_ignores)
-        symptoms, message = [each.symptom for each in found.findings], found.message()
-        call.log.info("judged a proposed resource", resource=found.name, found=symptoms)
+        resource = check_proposed(target, name, properties, deploy_target, settings.hook_ignores)
+        message = resource.message()
+        symptoms = [finding.symptom for finding in resource.findings]
+        call.log.info("checked a proposed resource", resource=resource.name, found=symptoms)
         code = "NonCompliant" if symptoms else ""
     except Exception as error:
-        because = plain(error) if isinstance(error, NotATemplate) else type(error).__name__
-        call.log.exception("could not judge a proposed resource", target=target)
-        message = f"Mendq: could not be judged: {because}"
+        reason = plain(error) if isinstance(error, NotATemplate) else type(error).__name__
+        call.log.exception("could not check a proposed resource", target=target)
+        message = f"Mendq: could not be judged: {reason}"
         code = "InternalFailure" if settings.hook_fails else ""
     status = {"hookStatus": "FAILED", "errorCode": code} if code else {"hookStatus": "SUCCESS"}
     return {**answer, **status, "message": message}

@@ -1,4 +1,4 @@
-"""Watch a run of the nightly or weekly job end: count whether it failed, wrote, or left doubt."""
+"""Check a run of the nightly or weekly job when it has ended, and send metrics about it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,21 @@ from mendq.nightly.watch import share_tables, watch
 
 @entry(WatchNightlySettings)
 def handler(event: Event, call: Call[WatchNightlySettings]) -> dict[str, str]:
-    """`{"day": .., "verdict": ..}`, of a week `{"week": ..}`, or `{"ignored": why}` of other runs.
+    """Check a run that has ended.
 
-    Every figure is sent at the time at which the run ended: sent twice it is the same. A run that
-    is not fine is a warning. What it wrote is shared with the organization last: where that is
-    refused, the night stands. Raises what AWS raises, so that the event is tried again and then
-    parked.
+    Metrics carry the time at which the run ended, so that a repeated event sends the same values
+    again. A run with a problem is logged as a warning. The tables that the run wrote are shared
+    with the organization at the end: if that fails, the run's metrics were sent already.
+
+    Args:
+        event: EMR Serverless's event about the run's new state.
+        call: This invocation.
+
+    Returns:
+        `{"day", "verdict"}` for a nightly run, `{"week", "verdict"}` for a weekly run, and
+        `{"ignored": reason}` for other runs.
+
+    Raises what AWS raises. Then Lambda tries the event again, and parks it in the end.
     """
     seen = watch(call.clients, call.settings, event)
     if isinstance(seen, Refusal):
