@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from functions.scan import faults
+from functions.scan import count_faults
 from mendq.aws.errors import CaseStoreUnavailable, FactsUnavailable
 from mendq.catalogue.dlq.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
 from mendq.catalogue.symptom import DetectedFault, Detection, NotifiedSymptom
@@ -112,7 +112,7 @@ def test_scan_that_cannot_keep_baselines_counts_one_failure_and_tells_all_it_fou
     assert {name: type(error) for name, error in done.failed.items()} == {
         "baselines": CaseStoreUnavailable
     }
-    assert faults(done) == 1, "an alarm hears of it"
+    assert count_faults(done) == 1, "an alarm hears of it"
     assert scanned.findings()["failed"] == 1
     assert scanned.named() == [(dlq_arn, "dlq_retention_too_short")]
     assert not [sort for _, sort in items(scanned) if sort.startswith("baselines#")]
@@ -161,7 +161,7 @@ def test_scan_leaves_out_made_dlq_and_scans_the_others_if_the_case_store_is_busy
         orders: CaseStoreUnavailable,
         source: CaseStoreUnavailable,
     }
-    assert faults(done) == 2, "an alarm hears of it"
+    assert count_faults(done) == 2, "an alarm hears of it"
     assert done.queues_scanned == 3, "orders, orders-dlq and payments"
     assert scanned.named() == [(faulty_dlq, "dlq_retention_too_short")]
     available()

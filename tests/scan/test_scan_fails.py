@@ -6,7 +6,7 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 from msgspec import structs
 
-from functions.scan import faults
+from functions.scan import count_faults
 from mendq.aws.errors import FactsUnavailable, OwnerUnavailable
 from mendq.aws.queue import list_managed_queues
 from mendq.model.limits import Consent
@@ -28,14 +28,14 @@ def test_of_some_queues_the_round_says_so_and_a_queue_s_own_policy_rings_no_alar
     good, bad = scanned.account.queue("good"), scanned.account.queue("bad")
     let_in = denied(scanned, bad, words="a resource-based policy")
     done = scanned.done(SYMPTOMS)
-    assert (set(done.failed), done.is_blind, faults(done)) == ({bad}, False, 0)
+    assert (set(done.failed), done.is_blind, count_faults(done)) == ({bad}, False, 0)
     assert [each.queue_arn for each in done.findings] == [good]
     assert counts(scanned) == (2, 1, 1), "doctor knows"
     assert scanned.scan(SYMPTOMS) is None
     let_in()
     denied(scanned, bad)
     an_hour_on(scanned.account)
-    assert faults(scanned.done(SYMPTOMS)) == 1
+    assert count_faults(scanned.done(SYMPTOMS)) == 1
 
 
 def test_of_none_the_round_is_begun_again_until_one_is_seen(scanned: Scanning) -> None:
@@ -44,7 +44,7 @@ def test_of_none_the_round_is_begun_again_until_one_is_seen(scanned: Scanning) -
     let_in = denied(scanned)
     for _ in range(2):
         done = scanned.done(SYMPTOMS)
-        assert (set(done.failed), done.is_blind, faults(done)) == (queues, True, 2)
+        assert (set(done.failed), done.is_blind, count_faults(done)) == (queues, True, 2)
         assert counts(scanned) == (2, 2, 2), "each try is the round's first"
         assert scanned.announced == []
         scanned.account.later(minutes=10)
@@ -149,7 +149,7 @@ def test_scan_reports_queues_as_unseen_if_cloudwatch_does_not_answer(scanned: Sc
     assert set(done.failed) == queues
     found_by_attributes = {finding.queue_arn for finding in done.findings}
     assert found_by_attributes == queues, "what needs no metric is still found"
-    assert faults(done) == 2
+    assert count_faults(done) == 2
     let_through()
     an_hour_on(scanned.account)
     assert scanned.done().failed == {}
