@@ -18,7 +18,7 @@ from mendq.aws.dlqs import OVER, list_confirmed_sources, list_move_tasks
 from mendq.aws.errors import FactsUnavailable, QueueRefusesUs
 from mendq.aws.queue import attributes_if_there, attributes_of, tags_of
 from mendq.cases.context import FixContext
-from mendq.catalogue.dlq.redrive_causes import CAUSES, still_shows, why_not_between
+from mendq.catalogue.dlq.redrive_causes import CAUSES, find_redrive_objection, is_unresolved
 from mendq.heal.apply import changed_meanwhile, write
 from mendq.model.facts import Facts
 from mendq.model.limits import Consent
@@ -99,7 +99,7 @@ def read_situation(
     except (QueueRefusesUs, FactsUnavailable) as error:
         task_blocker = describe_read_error(error)
     if not misfit and not blocker.because:
-        misfit = why_not_between(dlq, source, source_arns, run.settings.consent) or ""
+        misfit = find_redrive_objection(dlq, source, source_arns, run.settings.consent) or ""
     deletes_per_second = measure_deletes_per_second(progress, run)
     deleted_since = count_deletes_in_soak(progress, run)
     frozen = frozen or run.closed_calendars or ""
@@ -167,7 +167,7 @@ def find_replaced_queue(progress: RedriveProgress, dlq: Facts, source: Facts) ->
 def find_returned_cause(progress: RedriveProgress, run: RedriveRun) -> str:
     """Return which case shows that the cause is back at the source. Empty if none does."""
     for case in run.open_cases.list_newest_cases([progress.source_arn]):
-        if case.symptom in CAUSES and still_shows(case):
+        if case.symptom in CAUSES and is_unresolved(case):
             return f"case {case.case_id} says that {case.symptom} shows at the source"
     return ""
 
@@ -234,7 +234,7 @@ class RedriveStart(Struct, frozen=True):
             return "the plan does not send messages back to one queue"
         source = read_queue(redrive_steps[0].after, clients)
         source_arns = list_confirmed_sources(clients, dlq, self.consent)
-        if misfit := why_not_between(dlq, source, source_arns, self.consent):
+        if misfit := find_redrive_objection(dlq, source, source_arns, self.consent):
             return misfit
         if move_task_runs(clients, dlq.queue_arn):
             return "a message movement task runs on it already"

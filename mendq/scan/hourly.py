@@ -86,7 +86,7 @@ from mendq.cases.seen_moves import SeenMoves
 from mendq.cases.spread import Reach
 from mendq.cases.table import OpenCase
 from mendq.catalogue import CATALOGUE
-from mendq.catalogue.dlq.time_left import most_urgent_first
+from mendq.catalogue.dlq.time_left import sort_by_urgency
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.guardrails import why_many
 from mendq.model.case import FINAL, State
@@ -246,7 +246,7 @@ def _deliver(
     modes = {queue.queue_arn: queue.mode for queue in managed}
     many = [name for name in by_name if _is_mass(by_name[name], announced, modes, context)]
     few = limit_mass_findings(announced, many)
-    urgent_first = most_urgent_first(few, lambda finding: finding.seconds_left)
+    urgent_first = sort_by_urgency(few, lambda finding: finding.seconds_left)
     paid = [
         finding
         for finding in urgent_first

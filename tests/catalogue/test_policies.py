@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from mendq.catalogue.access.access_denied import ACCESS_DENIED
 from mendq.catalogue.access.restore_policy import FINDINGS, grants, is_open_to_everybody
-from mendq.catalogue.dlq.redrive_causes import ARRIVING, LEAVING, keeps_out
+from mendq.catalogue.dlq.redrive_causes import ARRIVING, LEAVING, find_network_deny
 from mendq.catalogue.examples import AT, QUEUE_ARN, ROLE, STANDARD_ARN, queue
 from mendq.model.evidence import MESSAGE_TRAFFIC
 from mendq.model.facts import Facts
@@ -115,7 +115,7 @@ VPC = {"StringNotEquals": {"aws:SourceVpc": "vpc-0abc"}}
 def network_only(condition: dict[str, Any], **over: Any) -> str | None:
     """Why a statement with that condition keeps the redrive role out, None where it does not."""
     statement = {**DENY, "Principal": "*", "Action": "sqs:*", "Condition": condition, **over}
-    return keeps_out(json.dumps({"Statement": statement}), STANDARD_ARN, ARRIVING)
+    return find_network_deny(json.dumps({"Statement": statement}), STANDARD_ARN, ARRIVING)
 
 
 @pytest.mark.parametrize("condition", golden("statements")["keeps out"])
@@ -132,9 +132,9 @@ def test_what_excepts_it_or_is_no_such_statement_lets_it_in(
 
 def test_what_a_statement_excepts_or_cannot_be_read_keeps_it_out() -> None:
     excepting = without("Action", Effect="Deny", NotAction="sqs:GetQueueUrl", Condition=VPC)
-    assert keeps_out(policy(excepting), STANDARD_ARN, LEAVING)
-    assert keeps_out("", STANDARD_ARN, LEAVING) is None
-    assert keeps_out("{", STANDARD_ARN, LEAVING) == "its policy cannot be read"
+    assert find_network_deny(policy(excepting), STANDARD_ARN, LEAVING)
+    assert find_network_deny("", STANDARD_ARN, LEAVING) is None
+    assert find_network_deny("{", STANDARD_ARN, LEAVING) == "its policy cannot be read"
     assert f'"{"x" * 64}"' in str(network_only(VPC, Sid="x" * 300))
 
 

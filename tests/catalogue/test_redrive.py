@@ -15,18 +15,18 @@ from mendq.catalogue.dlq.dlq_messages_waiting import DLQ_MESSAGES_WAITING as ENT
 from mendq.catalogue.dlq.redrive_causes import (
     CAUSES,
     REDRIVE_TAG,
-    explained_by,
-    keys_needed,
-    redrive_is_off,
-    still_shows,
-    why_not_to_move,
+    describe_needed_grants,
+    find_cause_cases,
+    find_move_objection,
+    is_redrive_off,
+    is_unresolved,
 )
 from mendq.catalogue.dlq.redrive_plan import (
-    age_is_known,
-    explained,
-    first_against,
+    describe_deletes,
+    find_causes,
+    find_first_objection,
+    is_age_known,
     time_left,
-    who_takes,
 )
 from mendq.catalogue.examples import (
     A_DAY,
@@ -62,7 +62,7 @@ CLOSED = case("consumer_failing", State.ESCALATED, State.CLOSED, reason="rolled 
 
 def kind(*states: State, **over: Any) -> str:
     """What becomes of the cause of messages that came an hour before its case."""
-    found = explained_by([replace(case(TOO_SHORT, *states), **over)], BEFORE)
+    found = find_cause_cases([replace(case(TOO_SHORT, *states), **over)], BEFORE)
     (name,) = [each for each in ("proven", "said", "unfixed") if getattr(found, each)]
     return name
 
@@ -72,17 +72,17 @@ def test_what_has_become_of_a_cause(named: list[str], over: dict[str, Any], beca
     states = [State(each) for each in named]
     assert kind(*states, **over) == became
     open_states = set(State) - FINAL - {State.VERIFIED, State.WATCHING}
-    assert still_shows(case(TOO_SHORT, *states)) == (states[-1] in open_states)
+    assert is_unresolved(case(TOO_SHORT, *states)) == (states[-1] in open_states)
 
 
 def test_what_was_over_before_the_first_message_came_did_not_kill_it() -> None:
     over = [KMS, case("kms_denied", State.DECLINED)]
-    assert explained_by(over, AT).fixed == (KMS,)
-    assert explained_by(over, AT + timedelta(seconds=1)) == explained_by([], AT)
+    assert find_cause_cases(over, AT).fixed == (KMS,)
+    assert find_cause_cases(over, AT + timedelta(seconds=1)) == find_cause_cases([], AT)
     still_open = case("consumer_failing", State.ESCALATED)
-    assert explained_by([still_open], AT + timedelta(days=13)).unfixed == (still_open,)
+    assert find_cause_cases([still_open], AT + timedelta(days=13)).unfixed == (still_open,)
     others = [case("message_too_long", State.WATCHING), case("empty_receives", State.PROPOSED)]
-    assert explained_by(others, BEFORE) == explained_by([], BEFORE)
+    assert find_cause_cases(others, BEFORE) == find_cause_cases([], BEFORE)
 
 
 @pytest.mark.parametrize("cause", sorted(CAUSES))
@@ -99,8 +99,8 @@ def test_since_when_messages_wait_decides_what_explains_them(
     if after := over.pop("until_after_seconds", 0):
         over["until"] = AT + timedelta(seconds=after)
     facts = messages(replace(VISIBILITY, at=fixed_at), **over)
-    assert bool(explained(facts).fixed) is is_explained
-    if not age_is_known(facts):
+    assert bool(find_causes(facts).fixed) is is_explained
+    if not is_age_known(facts):
         assert time_left(facts).at_least == timedelta(0), "one may expire at once"
 
 
@@ -188,17 +188,17 @@ def test_what_could_not_end_before_they_expire_is_refused(per_second: float) -> 
 @pytest.mark.parametrize("entry", CATALOGUE, ids=lambda entry: entry.name)
 @pytest.mark.parametrize("state", [State.PROPOSED, State.APPLIED, State.ESCALATED])
 def test_any_open_case_of_the_source_holds_it_up(entry: Any, state: State) -> None:
-    against = first_against(messages(VISIBILITY, case(entry.name, state)))
+    against = find_first_objection(messages(VISIBILITY, case(entry.name, state)))
     assert against is not None
     assert against.code == "cause_first"
 
 
 def test_a_network_s_policy_of_the_dlq_is_refused_too() -> None:
     text = FOR_ONE_NETWORK.replace(STANDARD_ARN, "*").replace("sqs:SendMessage", "sqs:*")
-    against = first_against(messages(Policy=text))
+    against = find_first_objection(messages(Policy=text))
     assert against is not None
     assert '"ArnNotEquals": {"aws:PrincipalArn": "ROLE_ARN"}' in against.reason
-    assert first_against(messages()) is None
+    assert find_first_objection(messages()) is None
 
 
 def taken(*minutes_ago: int) -> str | None:
@@ -207,7 +207,7 @@ def taken(*minutes_ago: int) -> str | None:
     deleted = [(AT - timedelta(minutes=each), 5.0) for each in minutes_ago]
     window = Window(AT - timedelta(hours=6), AT)
     series = {"visible": always, "received": always, "deleted": deleted}
-    return who_takes(dlq(measurement=measured_in(series, window)))
+    return describe_deletes(dlq(measurement=measured_in(series, window)))
 
 
 def test_who_deletes_lately_or_hour_after_hour_is_at_work_on_them() -> None:
@@ -222,7 +222,7 @@ def test_who_deletes_lately_or_hour_after_hour_is_at_work_on_them() -> None:
     [("on", False), *((word, True) for word in ("OFF", "ON", " on", "false", "", "0", "onn"))],
 )
 def test_what_is_not_on_is_off(word: str, *, is_off: bool) -> None:
-    assert redrive_is_off({REDRIVE_TAG: word}) is is_off
+    assert is_redrive_off({REDRIVE_TAG: word}) is is_off
 
 
 @pytest.mark.parametrize(("tags", "name", "consent", "said"), golden("tables")["consents"])
@@ -231,7 +231,7 @@ def test_where_messages_may_be_moved(
 ) -> None:
     account, raised, queues = consent
     given = Consent([*Mode][account], [*Mode][raised], tuple(queues))
-    why = why_not_to_move(Facts(f"{STANDARD_ARN}-{name}", {}, tags), given)
+    why = find_move_objection(Facts(f"{STANDARD_ARN}-{name}", {}, tags), given)
     assert (said in why) if said and why else why is said
 
 
@@ -239,7 +239,7 @@ def test_where_messages_may_be_moved(
 def test_with_which_keys(of_dlq: str, of_source: str, needed: str) -> None:
     arns = {DLQ_ARN: of_dlq, STANDARD_ARN: of_source}
     queues = (QueueFacts(arn, {"KmsMasterKeyId": key}) for arn, key in arns.items())
-    said = keys_needed("Mendq", *queues).partition(": in the key's policy")[0]
+    said = describe_needed_grants("Mendq", *queues).partition(": in the key's policy")[0]
     assert said == (f"Mendq needs {needed}" if needed else "")
 
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from mendq.catalogue.dlq.time_left import (
     TimeLeft,
-    could_lose,
-    left_by_age,
-    left_of,
-    most_urgent_first,
-    takes,
+    can_expire_during,
+    estimate_duration,
+    sort_by_urgency,
+    time_left_by_age,
+    time_left_of_message,
 )
 from mendq.catalogue.examples import A_DAY, AT
 from mendq.model.limits import Bounds
@@ -34,14 +34,14 @@ def left(days: float, at_most_days: float | None = None) -> TimeLeft:
 def test_a_message_says_what_it_has_left_never_less_than_nothing_or_more_than_all(
     sent_days_ago: float, has: int
 ) -> None:
-    assert left_of(AT - timedelta(days=sent_days_ago), 4 * A_DAY, AT) == left(has)
+    assert time_left_of_message(AT - timedelta(days=sent_days_ago), 4 * A_DAY, AT) == left(has)
 
 
 def test_a_metric_counts_from_the_move_so_it_is_a_bound() -> None:
     """It may have been in its source for a second, or for as long as that keeps any."""
-    assert left_by_age(A_DAY, 14 * A_DAY, 4 * A_DAY, is_fifo=False) == left(9, 13)
-    assert left_by_age(5 * A_DAY, 4 * A_DAY, 4 * A_DAY, is_fifo=False) == left(0)
-    assert left_by_age(A_DAY, 4 * A_DAY, 4 * A_DAY, is_fifo=True) == left(3)
+    assert time_left_by_age(A_DAY, 14 * A_DAY, 4 * A_DAY, is_fifo=False) == left(9, 13)
+    assert time_left_by_age(5 * A_DAY, 4 * A_DAY, 4 * A_DAY, is_fifo=False) == left(0)
+    assert time_left_by_age(A_DAY, 4 * A_DAY, 4 * A_DAY, is_fifo=True) == left(3)
 
 
 @given(*(st.integers(60, 14 * A_DAY) for _ in range(4)))
@@ -49,23 +49,26 @@ def test_the_bound_holds_what_the_message_says(
     moved_ago: int, in_source: int, source_retained: int, retained: int
 ) -> None:
     in_source = min(in_source, source_retained)
-    exact = left_of(AT - timedelta(seconds=moved_ago + in_source), retained, AT)
-    bound = left_by_age(moved_ago, retained, source_retained, is_fifo=False)
+    exact = time_left_of_message(AT - timedelta(seconds=moved_ago + in_source), retained, AT)
+    bound = time_left_by_age(moved_ago, retained, source_retained, is_fifo=False)
     assert bound.at_least <= exact.at_least <= bound.at_most
 
 
 def test_each_stage_takes_its_minutes_and_its_soak() -> None:
     """5, then 20, then the 5 that are left, at one a second: a tick each."""
-    assert takes(30, 1, 10 * MINUTE, BOUNDS) == 3 * (10 * MINUTE + MINUTE)
-    assert takes(0, 1, 10 * MINUTE, BOUNDS) == timedelta(0)
-    assert takes(30, 0, 10 * MINUTE, BOUNDS) is None
+    assert estimate_duration(30, 1, 10 * MINUTE, BOUNDS) == 3 * (10 * MINUTE + MINUTE)
+    assert estimate_duration(0, 1, 10 * MINUTE, BOUNDS) == timedelta(0)
+    assert estimate_duration(30, 0, 10 * MINUTE, BOUNDS) is None
 
 
 @given(st.integers(1, 10**9), st.floats(1e-6, 500), st.integers(0, 14 * A_DAY))
 def test_it_takes_no_less_than_the_rate_lets_it_and_no_less_for_more(
     messages: int, rate: float, soak: int
 ) -> None:
-    one, more = (takes(n, rate, timedelta(seconds=soak), BOUNDS) for n in (messages, messages * 2))
+    one, more = (
+        estimate_duration(n, rate, timedelta(seconds=soak), BOUNDS)
+        for n in (messages, messages * 2)
+    )
     assert one is not None
     assert more is not None
     capped = min(messages / rate, timedelta.max.total_seconds() / 4)
@@ -77,13 +80,13 @@ def test_which_redrive_could_lose(
     left_days: float, lasts_days: float | None, *, loses: bool
 ) -> None:
     lasts = None if lasts_days is None else timedelta(days=lasts_days)
-    assert could_lose(left(left_days, 14), lasts) is loses
+    assert can_expire_during(left(left_days, 14), lasts) is loses
     assert left(left_days).is_urgent is (left_days < 3)
 
 
 def test_the_most_urgent_comes_first_and_what_has_no_end_last() -> None:
     items = [("b", None), ("c", 90.0), ("a", None), ("d", 0.0), ("e", 90.0)]
-    assert [name for name, _ in most_urgent_first(items, lambda item: item[1])] == list("dceba")
+    assert [name for name, _ in sort_by_urgency(items, lambda item: item[1])] == list("dceba")
 
 
 @pytest.mark.parametrize(("seconds", "words"), golden("tables")["spans"])

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from infra.queue_grants import WRITTEN_MODES
 from mendq.catalogue import CATALOGUE
-from mendq.catalogue.dlq.redrive_causes import REDRIVE_TAG, redrive_is_off
+from mendq.catalogue.dlq.redrive_causes import REDRIVE_TAG, is_redrive_off
 from mendq.catalogue.visibility.needed_timeout import MAX_PROCESSING_TAG, MAX_VISIBILITY_TAG
 from mendq.model.evidence import MESSAGE_ACTIONS
 from mendq.model.limits import MODE_TAG, MODES, Consent
@@ -138,7 +138,7 @@ def test_roles_may_write_the_queues_that_the_code_would_and_no_others(
     consent = Consent(MODES[mode], MODES[raised], tuple(NAMED))
     is_written = consent.mode_of(name, tags) in WRITTEN_MODES
     assert not is_written or raised != "observe" or consent.mode_of(name, {}) is not None
-    may_move = is_written and not redrive_is_off(tags)
+    may_move = is_written and not is_redrive_off(tags)
     for role, action, expected in (
         *((each, "sqs:SetQueueAttributes", is_written) for each in WRITERS if each != "Redrive"),
         *(("Redrive", each, may_move) for each in (*ACTIONS["SET"], *ACTIONS["TAKE"])),

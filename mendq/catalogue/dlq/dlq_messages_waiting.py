@@ -7,7 +7,7 @@ from typing import Any
 
 from mendq.catalogue.dlq.dlq_messages_arriving import is_suspect
 from mendq.catalogue.dlq.redrive_causes import REDRIVE_TAG
-from mendq.catalogue.dlq.redrive_plan import FIXED_FIRST, explained, send_back, time_left
+from mendq.catalogue.dlq.redrive_plan import FIXED_FIRST, find_causes, plan_redrive, time_left
 from mendq.catalogue.examples import (
     A_DAY,
     DLQ_ARN,
@@ -49,7 +49,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     when it is planned."""
     if facts.measurement is None or not facts.visible or not facts.dlq_sources:
         return None
-    fixed = explained(facts).fixed
+    fixed = find_causes(facts).fixed
     if not fixed:
         return None
     causes = name_first_few(
@@ -65,7 +65,7 @@ def detect(facts: Facts) -> DetectedFault | None:
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
-    return send_back(facts, facts.found or "messages wait, and what killed them is fixed")
+    return plan_redrive(facts, facts.found or "messages wait, and what killed them is fixed")
 
 
 _BACK = RedriveMessages(HELD, STANDARD_ARN)

@@ -1,4 +1,8 @@
-"""Why messages die, whether that is fixed, and whether they may be moved."""
+"""Find out why messages reached a DLQ, if that cause is fixed, and if Mendq may move the messages.
+
+The cases about the source tell the cause. A message moves only if both queues allow it: their mode,
+their tags and their policies.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ from mendq.model.queue import partition_of, parts_of, why_unfit_as_dlq
 from mendq.model.tags import ON, REDRIVE_PERMISSION
 from mendq.notifications.text import format_count
 
-# A case of these, at the source, says why its messages die.
+# A case of one of these symptoms about the source explains why its messages reached the DLQ.
 CAUSES = frozenset(
     {
         "visibility_timeout_too_short",
@@ -31,52 +35,75 @@ CAUSES = frozenset(
     }
 )
 
-# Proven fixed, though the case is not over yet.
+# In these states a fix is proven, although the case is not closed yet.
 PROVEN = frozenset({State.VERIFIED, State.WATCHING})
-_BY_ITSELF = "follow_up"
+# The actor of a case that Mendq itself closed.
+_FOLLOW_UP = "follow_up"
 
 
 @dataclass(frozen=True)
-class Explained:
-    """The cases that may explain messages, by what has become of the cause.
+class CauseCases:
+    """The cases that may explain why messages reached a DLQ, by the state of their cause.
 
-    `proven` fixed; `said`: a person closed it, or it merely stayed away; `unfixed`: it still
-    shows, or nobody fixed it.
+    Attributes:
+        proven: Cases whose fix is proven: Mendq has watched it.
+        unproven: Cases that are closed without a proof: a person closed them, or the symptom only
+            stayed away.
+        unfixed: Cases whose symptom still shows, or that nobody has fixed.
     """
 
     proven: tuple[Case, ...] = ()
-    said: tuple[Case, ...] = ()
+    unproven: tuple[Case, ...] = ()
     unfixed: tuple[Case, ...] = ()
 
     @property
     def fixed(self) -> tuple[Case, ...]:
-        return (*self.proven, *self.said)
+        """Cases whose cause is over, proven ones first."""
+        return (*self.proven, *self.unproven)
 
 
-def explained_by(cases: Iterable[Case], first_message_at: datetime) -> Explained:
-    """What explains messages of which the first came then, from the newest cases at their source.
+def find_cause_cases(cases: Iterable[Case], first_message_at: datetime) -> CauseCases:
+    """Return the cases that may explain why messages reached the DLQ.
 
-    What was over before the first of them died did not kill it.
+    A case that was over before the first message came did not cause it.
+
+    Args:
+        cases: The newest case of each symptom about the source.
+        first_message_at: The time when the first of the messages came.
     """
-    found: dict[str, list[Case]] = {"proven": [], "said": [], "unfixed": []}
+    proven: list[Case] = []
+    unproven: list[Case] = []
+    unfixed: list[Case] = []
     for case in cases:
-        if case.symptom in CAUSES and (still_shows(case) or case.at >= first_message_at):
-            found[_became(case)].append(case)
-    return Explained(**{name: tuple(each) for name, each in found.items()})
+        if case.symptom not in CAUSES:
+            continue
+        if not is_unresolved(case) and case.at < first_message_at:
+            continue
+        if _is_unfixed(case):
+            unfixed.append(case)
+        elif _is_proven(case):
+            proven.append(case)
+        else:
+            unproven.append(case)
+    return CauseCases(tuple(proven), tuple(unproven), tuple(unfixed))
 
 
-def still_shows(case: Case) -> bool:
-    """Whether it is open, and not only watched after it was proven fixed."""
+def is_unresolved(case: Case) -> bool:
+    """Return True if the case is open and its fix is not proven."""
     return not case.is_final and case.state not in PROVEN
 
 
-def _became(case: Case) -> str:
+def _is_unfixed(case: Case) -> bool:
+    """Return True if nobody fixed the cause. A queue that was deleted or released counts so too."""
     if case.state in PROVEN:
-        return "proven"
-    if case.state is not State.CLOSED or case.reason in (GONE, UNMANAGED):
-        return "unfixed"
-    watched = case.came_from is State.WATCHING and case.actor == _BY_ITSELF
-    return "proven" if watched else "said"
+        return False
+    return case.state is not State.CLOSED or case.reason in (GONE, UNMANAGED)
+
+
+def _is_proven(case: Case) -> bool:
+    """Return True if Mendq watches the fix, or watched it until it closed the case."""
+    was_watched = case.came_from is State.WATCHING and case.actor == _FOLLOW_UP
+    return case.state in PROVEN or was_watched
 
 
 REDRIVE_TAG = REDRIVE_PERMISSION.key
@@ -84,30 +111,40 @@ READ = "kms:Decrypt"
 SEND = "kms:GenerateDataKey"
 
 
-def redrive_is_off(tags: Mapping[str, str]) -> bool:
-    """Whether the tag forbids it; a word that is not `on` is `off`, as the role's IAM has it."""
+def is_redrive_off(tags: Mapping[str, str]) -> bool:
+    """Return True if the tag forbids to move messages: it has any value except `on`.
+
+    The IAM policy of Mendq's redrive role has the same condition.
+    """
     return tags.get(REDRIVE_TAG, ON) != ON
 
 
-def why_not_to_move(queue: Facts, consent: Consent) -> str | None:
-    """Why Mendq may not by itself move messages out of this queue or into it."""
+def find_move_objection(queue: Facts, consent: Consent) -> str | None:
+    """Return why Mendq may not move messages out of this queue or into it; None if it may."""
     mode = consent.mode_of(parts_of(queue.queue_arn).name, queue.tags)
     if mode is None:
         return f"{queue.queue_arn} is not managed"
     if mode is Mode.OBSERVE:
         return f"{queue.queue_arn} is only observed"
-    if redrive_is_off(queue.tags):
+    if is_redrive_off(queue.tags):
         return f"the tag {REDRIVE_TAG} of {queue.queue_arn} forbids it"
     return None
 
 
-def why_not_between(
+def find_redrive_objection(
     dlq: Facts, source: Facts, source_arns: Sequence[str], consent: Consent
 ) -> str | None:
-    """Why messages may not go from the one to the other; `source_arns` are those that name it."""
-    for each in (dlq, source):
-        if not each.exists:
-            return f"there is no queue {each.queue_arn} any more"
+    """Return why messages may not go back from the DLQ to the source; None if they may.
+
+    Args:
+        dlq: The queue that the messages leave.
+        source: The queue that they go to.
+        source_arns: The queues that name the DLQ.
+        consent: The queues that Mendq may act on.
+    """
+    for queue in (dlq, source):
+        if not queue.exists:
+            return f"there is no queue {queue.queue_arn} any more"
     if source.dlq_arn != dlq.queue_arn:
         return f"{source.queue_arn} does not name it as its DLQ any more"
     if set(source_arns) - {source.queue_arn}:
@@ -116,77 +153,109 @@ def why_not_between(
         return "it has a DLQ itself"
     return (
         why_unfit_as_dlq(source.queue_arn, dlq.queue_arn)
-        or why_not_to_move(dlq, consent)
-        or why_not_to_move(source, consent)
+        or find_move_objection(dlq, consent)
+        or find_move_objection(source, consent)
     )
 
 
-def keys_needed(who: str, dlq: QueueFacts, source: QueueFacts) -> str:
-    """What `who` moves messages has to be granted on which keys; empty where it is nothing.
+def describe_needed_grants(who: str, dlq: QueueFacts, source: QueueFacts) -> str:
+    """Say which grants on KMS keys `who` needs to move messages; empty if it needs none.
 
-    The key that AWS manages grants everybody of its account who may use the queue, and SQS's own
-    encryption asks nobody. A quarantine is encrypted as its source.
+    The key that AWS manages may be used by everybody of its account who may use the queue, and
+    SQS's own encryption needs no grant. A quarantine has the same encryption as its source, so it
+    needs no grant of its own.
     """
-    asked = defaultdict[str, list[str]](list)
+    arns_by_key = defaultdict[str, list[str]](list)
     for queue in (dlq, source):
         if queue.kms_key is not None and not is_aws_managed(queue.kms_key):
-            asked[queue.kms_key].append(queue.queue_arn)
-    needed = []
-    for key, arns in asked.items():
+            arns_by_key[queue.kms_key].append(queue.queue_arn)
+    grants = []
+    for key, arns in arns_by_key.items():
         actions = f"{READ} and {SEND}" if source.queue_arn in arns else READ
-        needed.append(f"{actions} on {key} ({', '.join(parts_of(arn).name for arn in arns)})")
+        names = ", ".join(parts_of(arn).name for arn in arns)
+        grants.append(f"{actions} on {key} ({names})")
+    if not grants:
+        return ""
     where = "in the key's policy, or in its own where that lets it"
-    return f"{who} needs {'; '.join(needed)}: {where}" if needed else ""
+    return f"{who} needs {'; '.join(grants)}: {where}"
 
 
-# What moves messages, of the queue that they leave and of the one that they go to.
+# The IAM actions for moving messages: on the queue that they leave, and on the queue that they go
+# to.
 LEAVING = actions_allowing(("DeleteMessage", "ReceiveMessage"))
 ARRIVING = actions_allowing(("SendMessage",))
 
+# The change to a policy that lets Mendq's redrive role in.
 REMEDY = (
     "except Mendq's redrive role by the further condition "
     '"ArnNotEquals": {"aws:PrincipalArn": "ROLE_ARN"}'
 )
 
-_NETWORK = frozenset({"aws:sourceip", "aws:sourcevpc", "aws:sourcevpce", "aws:vpcsourceip"})
+# Condition keys about the network from which a call comes.
+_NETWORK_KEYS = frozenset({"aws:sourceip", "aws:sourcevpc", "aws:sourcevpce", "aws:vpcsourceip"})
 _IF_EXISTS = "ifexists"
-_DIFFERS = frozenset({"arnnotequals", "arnnotlike", "stringnotequals", "stringnotlike"})
+# Operators that hold for a value other than the given one.
+_NOT_OPERATORS = frozenset({"arnnotequals", "arnnotlike", "stringnotequals", "stringnotlike"})
 
 
-def keeps_out(policy: str, queue_arn: str, actions: Sequence[str]) -> str | None:
-    """Why the redrive role may not do one of `actions` there, though others may; else None.
+def find_network_deny(policy: str, queue_arn: str, actions: Sequence[str]) -> str | None:
+    """Return why the queue's policy denies Mendq's redrive role because of its network, or None.
 
-    Total: a policy that cannot be read may say anything, so it keeps out.
+    Mendq assumes that its Lambda function calls from none of the networks that a policy names, so a
+    deny for every call from elsewhere hits it. A policy that cannot be read may have such a deny,
+    so it counts as one.
+
+    Args:
+        policy: The policy's text.
+        queue_arn: The queue.
+        actions: IAM actions that the role needs there.
     """
     statements = statements_of(policy)
     if statements is None:
         return "its policy cannot be read"
-    denying = next((e for e in statements if _is_for_a_network(e, queue_arn, actions)), None)
-    if denying is None:
-        return None
-    named = f' ("{denying.sid[:64]}")' if denying.sid else ""
-    return f"a statement of its policy{named} denies whoever does not come from one network"
+    for statement in statements:
+        if _denies_other_networks(statement, queue_arn, actions):
+            name = f' ("{statement.sid[:64]}")' if statement.sid else ""
+            return f"a statement of its policy{name} denies whoever does not come from one network"
+    return None
 
 
-def _is_for_a_network(statement: Statement, queue_arn: str, actions: Sequence[str]) -> bool:
+def _denies_other_networks(statement: Statement, queue_arn: str, actions: Sequence[str]) -> bool:
+    """Return True if it denies one of `actions` to callers from elsewhere, and to Mendq's role."""
     if statement.allows or not concerns(statement, actions, queue_arn):
         return False
-    # Of an operator over many values, the operator itself.
-    asked = [(how.rpartition(":")[2], key, what) for how, key, what in conditions_of(statement)]
-    networks = any(key in _NETWORK and _holds_elsewhere(how, what) for how, key, what in asked)
-    return networks and not any(_excepts_us(*condition, queue_arn) for condition in asked)
+    # A prefix such as `ForAnyValue:` is about keys with several values, and does not matter here.
+    conditions = [
+        (operator.rpartition(":")[2], key, values)
+        for operator, key, values in conditions_of(statement)
+    ]
+    is_about_network = any(
+        key in _NETWORK_KEYS and _holds_outside_network(operator, values)
+        for operator, key, values in conditions
+    )
+    excepts_role = any(
+        _excepts_redrive_role(operator, key, values, queue_arn)
+        for operator, key, values in conditions
+    )
+    return is_about_network and not excepts_role
 
 
-def _holds_elsewhere(how: str, what: frozenset[str]) -> bool:
-    """Whether a call from no network fulfils it: what is asked to differ does, or to be missing."""
-    is_missing = how == "null" and "true" in what
-    return "not" in how.removesuffix(_IF_EXISTS) or _IF_EXISTS in how or is_missing
+def _holds_outside_network(operator: str, values: frozenset[str]) -> bool:
+    """Return True if the condition holds for a call that comes from none of the named networks.
+
+    It does if the value must differ from the named ones, or may be missing.
+    """
+    must_be_missing = operator == "null" and "true" in values
+    must_differ = "not" in operator.removesuffix(_IF_EXISTS)
+    return must_differ or _IF_EXISTS in operator or must_be_missing
 
 
-def _excepts_us(how: str, key: str, what: frozenset[str], queue_arn: str) -> bool:
-    """Whether a call of the redrive role does not fulfil it, and so is not denied."""
+def _excepts_redrive_role(operator: str, key: str, values: frozenset[str], queue_arn: str) -> bool:
+    """Return True if the condition does not hold for Mendq's redrive role, so it is not denied."""
     queue = parts_of(queue_arn)
     role = f":iam::{queue.account}:role/{role_name(REDRIVE, queue.region)}"
-    arn = f"arn:{partition_of(queue.region)}{role}".lower()
-    is_about_roles = how.removesuffix(_IF_EXISTS) in _DIFFERS and key == "aws:principalarn"
-    return is_about_roles and any(fits(each, arn) for each in what)
+    role_arn = f"arn:{partition_of(queue.region)}{role}".lower()
+    is_about_roles = (
+        operator.removesuffix(_IF_EXISTS) in _NOT_OPERATORS and key == "aws:principalarn"
+    )
+    return is_about_roles and any(fits(pattern, role_arn) for pattern in values)

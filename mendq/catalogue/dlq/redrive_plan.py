@@ -1,4 +1,19 @@
-"""Plans to redrive DLQ messages, and what speaks against it."""
+"""Plan to send the messages of a DLQ back to their source, or say why they must stay.
+
+To "redrive" means to move messages from a DLQ back to the queue in which they failed. That helps
+only if the cause of the failure is fixed. The rules:
+
+1. A case about the source must explain the messages, and its cause must be fixed. If only a person
+   says so, or if nothing shows since when the messages wait, a person approves the redrive.
+2. The DLQ has exactly one source, and nothing else sends to it. Otherwise nobody knows which
+   messages are fixed.
+3. Nobody else works on the messages: no function reads the DLQ, nobody deletes messages, and no
+   message movement task runs.
+4. Both queues allow it: the source is managed by Mendq, no tag forbids it, and no policy denies
+   Mendq's role.
+5. If messages could expire before the redrive is over, the DLQ's retention is raised to 14 days
+   first. If even that is too short, nothing is planned.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +28,19 @@ from mendq.catalogue.dlq.redrive_causes import (
     PROVEN,
     REDRIVE_TAG,
     REMEDY,
-    Explained,
-    explained_by,
-    keeps_out,
-    keys_needed,
-    redrive_is_off,
-    still_shows,
+    CauseCases,
+    describe_needed_grants,
+    find_cause_cases,
+    find_network_deny,
+    is_redrive_off,
+    is_unresolved,
 )
-from mendq.catalogue.dlq.time_left import TimeLeft, could_lose, left_by_age, takes
+from mendq.catalogue.dlq.time_left import (
+    TimeLeft,
+    can_expire_during,
+    estimate_duration,
+    time_left_by_age,
+)
 from mendq.model.case import Case
 from mendq.model.facts import Facts, QueueFacts, SoleSource
 from mendq.model.limits import Bounds, Mode
@@ -32,72 +52,99 @@ from mendq.notifications.commands import redrive_preview
 from mendq.notifications.text import format_count, span
 
 _SEEN_FIRST = "a person has to see this first"
+# A time before every message.
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
-def explained(facts: Facts) -> Explained:
-    """What explains the messages that wait; where nobody knows since when they do, whatever may."""
+def find_causes(facts: Facts) -> CauseCases:
+    """Return the cases that may explain the DLQ's messages.
+
+    A case counts if it is still open, or changed last after the first message came. If the age of
+    the first message is not known, it is taken to be as old as the DLQ's retention allows. Without
+    any measurement, every case counts.
+    """
     measured = facts.measurement
     if measured is None:
-        return explained_by(facts.source_cases, _LONG_AGO)
-    if not age_is_known(facts):
+        return find_cause_cases(facts.source_cases, _LONG_AGO)
+    if not is_age_known(facts):
         longest = timedelta(seconds=facts.retention_seconds)
-        return explained_by(facts.source_cases, measured.until - longest)
-    # The last minute's value was measured within it.
+        return find_cause_cases(facts.source_cases, measured.until - longest)
+    # CloudWatch measured the age at some moment of the last minute.
     began_at = measured.until - PERIOD - timedelta(seconds=measured.now.oldest_age_seconds)
     if measured.least_visible and not measured.deleted:
-        # What was there all the while is no younger, whatever the metric leaves out.
+        # Messages were there all the time and none was deleted, so the first one came before. The
+        # age metric may leave it out.
         began_at = min(began_at, measured.since)
-    return explained_by(facts.source_cases, began_at)
+    return find_cause_cases(facts.source_cases, began_at)
 
 
 def time_left(facts: Facts) -> TimeLeft:
-    """Until the first message expires."""
+    """Return bounds on the time until the first message of the DLQ expires."""
     retained_seconds = facts.retention_seconds
-    if facts.measurement is None or not age_is_known(facts):
+    if facts.measurement is None or not is_age_known(facts):
         return TimeLeft(timedelta(0), timedelta(seconds=retained_seconds))
-    longest = max((each.retention_seconds for each in facts.dlq_sources or ()), default=0)
+    sources = facts.dlq_sources or ()
+    longest = max((source.retention_seconds for source in sources), default=0)
     age_seconds = facts.measurement.now.oldest_age_seconds
-    return left_by_age(age_seconds, retained_seconds, longest, is_fifo=facts.is_fifo)
+    return time_left_by_age(age_seconds, retained_seconds, longest, is_fifo=facts.is_fifo)
 
 
-def age_is_known(facts: Facts) -> bool:
-    """What lies there has an age; SQS leaves out of it what was received too often."""
+def is_age_known(facts: Facts) -> bool:
+    """Return True if the age metric shows a message.
+
+    SQS leaves messages that were received three times or more out of this metric, so it may be 0
+    although messages wait.
+    """
     return facts.measurement is not None and facts.measurement.now.oldest_age_seconds > 0
 
 
-# While one of them is open or found, messages would die again, or others with them.
+# While a case of one of these is open, messages that go back would fail again.
 FIXED_FIRST = CAUSES | {"dlq_messages_arriving"}
+# The bounds of a redrive as Mendq ships them.
 SHIPPED = Bounds()
 _AT_WORK = "may be at work on them, or send them back himself"
-# A person sends some back by hand, and is done; who deletes in so many hours comes again.
+# If messages were deleted in this many different hours, somebody works on the DLQ regularly. A
+# person who sent some messages back by hand deletes in fewer hours.
 VISITS = 3
 
 
-def send_back(facts: Facts, because: str) -> Plan | Refusal:
-    """All of them to where they died, and before that the longest retention where it is close."""
-    if (refusal := first_against(facts)) is not None:
+def plan_redrive(facts: Facts, because: str) -> Plan | Refusal:
+    """Plan to send all messages of the DLQ back to their source.
+
+    If they could expire during the redrive, the plan raises the DLQ's retention to SQS's maximum
+    first. A doubt about the cause makes a person's approval necessary.
+
+    Args:
+        facts: The DLQ.
+        because: The sentence with which the plan's reason begins.
+    """
+    refusal = find_first_objection(facts)
+    if refusal is not None:
         return refusal
-    (queue,), source = facts.dlq_sources or (), facts.sole_source
-    assert source is not None  # noqa: S101 - `first_against` speaks against the others
+    (queue,) = facts.dlq_sources or ()
+    source = facts.sole_source
+    assert source is not None  # noqa: S101 - `find_first_objection` refuses without one
     forecast = RedriveForecast(facts, queue, source)
-    if (refusal := forecast.too_slow()) is not None:
+    refusal = forecast.refuse_if_too_slow()
+    if refusal is not None:
         return refusal
     steps: list[AttributeStep] = [RedriveMessages(HELD, queue.queue_arn)]
-    retained, longest = facts.retention_seconds, SetMessageRetention.maximum
-    if could_lose(time_left(facts), forecast.lasts) and retained < longest:
+    retained = facts.retention_seconds
+    longest = SetMessageRetention.maximum
+    if can_expire_during(time_left(facts), forecast.duration) and retained < longest:
         steps.append(SetMessageRetention(retained, longest))
-    doubts = tuple(_doubts(facts, source))
-    reason = ". ".join((because, *doubts, *forecast.sentences(raised=len(steps) > 1)))
-    seen_first = Mode.PROPOSE if doubts else Mode.HEAL
-    return Plan(tuple(steps), reason, at_most=min(seen_first, source.mode or Mode.OBSERVE))
+    doubts = tuple(_list_doubts(facts, source))
+    sentences = forecast.list_sentences(is_retention_raised=len(steps) > 1)
+    reason = ". ".join((because, *doubts, *sentences))
+    highest = Mode.PROPOSE if doubts else Mode.HEAL
+    return Plan(tuple(steps), reason, at_most=min(highest, source.mode or Mode.OBSERVE))
 
 
-def _doubts(facts: Facts, source: SoleSource) -> Iterator[str]:
-    """What a person is to see first."""
-    if not age_is_known(facts):
+def _list_doubts(facts: Facts, source: SoleSource) -> Iterator[str]:
+    """Yield sentences about everything that a person must consider before the redrive."""
+    if not is_age_known(facts):
         yield f"Nobody has measured since when messages wait: {_SEEN_FIRST}"
-    for case in explained(facts).said:
+    for case in find_causes(facts).unproven:
         yield f"Nothing proves {case.symptom} fixed ({case.reason[:80]}): {_SEEN_FIRST}"
     if facts.is_fifo:
         yield (
@@ -108,8 +155,15 @@ def _doubts(facts: Facts, source: SoleSource) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class RedriveForecast:
-    """How a redrive would go, from the facts of both queues, the shipped bounds and the soak factor
-    of the account."""
+    """The pace and duration of a redrive that has not begun.
+
+    Calculated from both queues, Mendq's shipped bounds, and the account's soak factor.
+
+    Attributes:
+        facts: The DLQ.
+        queue: The source, with its attributes.
+        source: The source, with the rate of its deletes and the account's soak factor.
+    """
 
     facts: Facts
     queue: QueueFacts
@@ -117,6 +171,7 @@ class RedriveForecast:
 
     @property
     def soak(self) -> timedelta:
+        """The wait after each stage, in which a message that still fails comes back to the DLQ."""
         return replace(SHIPPED, soak_factor=self.source.soak_factor).soak_duration(
             receives=self.queue.max_receive_count or 1,
             needed_seconds=self.queue.visibility_seconds,
@@ -125,77 +180,86 @@ class RedriveForecast:
 
     @property
     def per_second(self) -> float:
-        """0 while nobody deletes a message there: then nothing goes back."""
+        """Messages that go back per second; 0 if the source's consumers delete none now."""
         least = SHIPPED.least_per_tick / SHIPPED.tick_seconds
         deletes = self.source.deletes_per_second
         return max(least, SHIPPED.rate_per_second(deletes)) if deletes > 0 else 0
 
     @property
-    def lasts(self) -> timedelta | None:
-        return takes(self.facts.visible, self.per_second, self.soak, SHIPPED)
+    def duration(self) -> timedelta | None:
+        """How long the redrive takes; None if it moves nothing."""
+        return estimate_duration(self.facts.visible, self.per_second, self.soak, SHIPPED)
 
-    def too_slow(self) -> Refusal | None:
-        """Refuse what could not end before messages expire, however long they can be kept."""
+    def refuse_if_too_slow(self) -> Refusal | None:
+        """Refuse a redrive that outlasts the messages even with 14 days of retention."""
         attributes = self.facts.attributes
         longest = {**attributes, "MessageRetentionPeriod": str(SetMessageRetention.maximum)}
-        left, lasts = time_left(replace(self.facts, attributes=longest)), self.lasts
-        if lasts is None or lasts <= left.at_most:
+        left = time_left(replace(self.facts, attributes=longest))
+        duration = self.duration
+        if duration is None or duration <= left.at_most:
             return None
         reason = (
-            f"{format_count(self.facts.visible, 'message')} would take {span(lasts)} at "
+            f"{format_count(self.facts.visible, 'message')} would take {span(duration)} at "
             f"{self.per_second:,.2f} a second, while {self.source.deletes_per_second:,.2f} are "
             f"deleted there, and the first expires {left}, kept for 14 days: choose which go, or "
             "send them faster, by hand"
         )
         return Refuse("redrive_too_slow", reason, redrive_preview(self.queue.queue_arn))
 
-    def sentences(self, *, raised: bool) -> Iterator[str]:
-        """Without a full stop."""
+    def list_sentences(self, *, is_retention_raised: bool) -> Iterator[str]:
+        """Yield sentences that explain the redrive to people, without a full stop."""
         name = parts_of(self.queue.queue_arn).name
         yield (
             f"They go back to {name}, {SHIPPED.canary} first and then {SHIPPED.growth} times "
-            f"as many after each soak of {span(self.soak)}; {self._pace()}. It halts when "
+            f"as many after each soak of {span(self.soak)}; {self._describe_pace()}. It halts when "
             f"{100 * SHIPPED.halt_share:.0f} % or {SHIPPED.halt_returned} of them have died again"
         )
-        if raised:
+        if is_retention_raised:
             yield "So that none expires on the way, they are kept for 14 days first"
         yield "What goes back is a new message with an id of its own"
-        if needed := keys_needed("Mendq's redrive role", self.facts, self.queue):
-            yield needed
+        grants = describe_needed_grants("Mendq's redrive role", self.facts, self.queue)
+        if grants:
+            yield grants
 
-    def _pace(self) -> str:
-        deletes, lasts = self.source.deletes_per_second, self.lasts
-        if lasts is None:
+    def _describe_pace(self) -> str:
+        deletes = self.source.deletes_per_second
+        duration = self.duration
+        if duration is None:
             return "nothing was deleted there in the last hour, and it waits until something is"
         return (
             f"at {100 * SHIPPED.rate_share:.0f} % of what is deleted there ({deletes:,.2f} a "
-            f"second) that takes about {span(lasts)}"
+            f"second) that takes about {span(duration)}"
         )
 
 
-def first_against(facts: Facts) -> Refusal | None:
-    """The first that speaks against it; None where nothing does: then it has a sole source."""
-    return next(_against(facts), None)
+def find_first_objection(facts: Facts) -> Refusal | None:
+    """Return the first reason against a redrive, or None. Then the DLQ has exactly one source."""
+    return next(_find_objections(facts), None)
 
 
-def _against(facts: Facts) -> Iterator[Refusal]:
+def _find_objections(facts: Facts) -> Iterator[Refusal]:
+    """Yield the refusals of a redrive. Only the first one counts, and it stops the checks."""
     if not facts.visible or not facts.dlq_sources:
         yield Ignore("need_already_met", "no DLQ message waits there any more")
-    yield from _of_its_queues(facts)
-    yield from _at_work(facts)
-    yield from _of_the_cause(facts)
-    # The mover would be denied, in the midst of the messages.
+    yield from _check_queues(facts)
+    yield from _check_other_work(facts)
+    yield from _check_cause(facts)
+    # Otherwise SQS would deny a call after some messages have been received or sent.
     (source,) = facts.dlq_sources or ()
     for queue, actions in ((facts, LEAVING), (source, ARRIVING)):
-        fault = keeps_out(queue.attributes.get("Policy", ""), queue.queue_arn, actions)
+        fault = find_network_deny(queue.attributes.get("Policy", ""), queue.queue_arn, actions)
         if fault is not None:
             reason = f"{queue.queue_arn}: {fault}, and so Mendq. To let it in: {REMEDY}"
             yield Refuse("network_only_policy", reason, redrive_preview(source.queue_arn))
 
 
-def _of_its_queues(facts: Facts) -> Iterator[Refusal]:
-    """A queue that nobody gave to Mendq is not sent to; the DLQ messages' own is asked before."""
-    sources, sole = facts.source_arns, facts.sole_source
+def _check_queues(facts: Facts) -> Iterator[Refusal]:
+    """Yield refusals because of the DLQ and its source: not one source, not managed, or forbidden.
+
+    That Mendq may act on the DLQ itself was checked before.
+    """
+    sources = facts.source_arns
+    sole = facts.sole_source
     if sole is None or sources != (sole.queue_arn,):
         others = (
             f"it takes the messages of {len(sources):,} queues"
@@ -206,11 +270,11 @@ def _of_its_queues(facts: Facts) -> Iterator[Refusal]:
             f"{others}, and which of these is fixed is a person's to say: one source's alone are "
             "sent back by hand"
         )
-        fixed = [each.queue_arn for each in explained(facts).fixed]
+        fixed = [case.queue_arn for case in find_causes(facts).fixed]
         yield Refuse("shared_dlq", reason, redrive_preview((fixed or sources)[0]))
         return
     for arn, tags in ((facts.queue_arn, facts.tags), (sole.queue_arn, sole.tags)):
-        if redrive_is_off(tags):
+        if is_redrive_off(tags):
             yield Ignore("redrive_off", f"the tag {REDRIVE_TAG} of {arn} forbids it")
     if sole.mode is None:
         reason = f"{sole.queue_arn}, where they would go, is not managed by Mendq"
@@ -223,40 +287,47 @@ def _of_its_queues(facts: Facts) -> Iterator[Refusal]:
         yield Ignore("messages_die_further", reason)
 
 
-def _at_work(facts: Facts) -> Iterator[Refusal]:
-    """Somebody else has them; an approval waits until that is over."""
+def _check_other_work(facts: Facts) -> Iterator[Refusal]:
+    """Yield refusals because somebody else works on the messages. An approval waits meanwhile."""
     if facts.lambda_consumers:
         reader = facts.lambda_consumers[0].function_arn
         yield Ignore("messages_are_read", f"{reader} reads it: whoever reads them {_AT_WORK}")
-    if (taken := who_takes(facts)) is not None:
-        yield Ignore("messages_are_taken", f"{taken}: whoever does that {_AT_WORK}")
+    deletes = describe_deletes(facts)
+    if deletes is not None:
+        yield Ignore("messages_are_taken", f"{deletes}: whoever does that {_AT_WORK}")
     if facts.move_task_running:
         reason = "a message movement task runs on it, or ran within the last 42 hours"
         yield Ignore("move_task_running", reason)
 
 
-def _of_the_cause(facts: Facts) -> Iterator[Refusal]:
-    """Nothing is held up by what is only watched after it was proven fixed."""
-    watched = {each.symptom for each in facts.source_cases if each.state in PROVEN}
-    known = sorted((facts.open_symptoms & FIXED_FIRST) - watched)
-    shown = [f"{each.symptom} at {_name(each)}" for each in facts.source_cases if still_shows(each)]
-    for cause in (*shown, *known):
+def _check_cause(facts: Facts) -> Iterator[Refusal]:
+    """Yield refusals because the cause is open, not fixed or not known, or because more messages
+    come.
+
+    A case that is only watched after its fix was proven is no objection.
+    """
+    watched = {case.symptom for case in facts.source_cases if case.state in PROVEN}
+    open_causes = [
+        f"{case.symptom} at {_name(case)}" for case in facts.source_cases if is_unresolved(case)
+    ]
+    open_causes += sorted((facts.open_symptoms & FIXED_FIRST) - watched)
+    for cause in open_causes:
         reason = f"{cause} is open: messages that go back now would die again"
         yield Ignore("cause_first", reason)
-    found = explained(facts)
-    for case in found.unfixed:
+    causes = find_causes(facts)
+    for case in causes.unfixed:
         reason = f"{case.symptom} at {_name(case)} is {case.state}, so nobody has fixed it"
         yield Ignore("cause_not_fixed", reason)
-    if not found.fixed:
+    if not causes.fixed:
         reason = "no case at its source explains these messages and is fixed"
         yield Ignore("no_fixed_cause", reason)
     measured = facts.measurement
-    # Only known where everything was fixed before the first that was measured.
-    if measured is None or any(each.at > measured.since for each in found.fixed):
+    # New messages prove another cause only if every cause was fixed before the measured time.
+    if measured is None or any(case.at > measured.since for case in causes.fixed):
         return
     if measured.visible_growth >= 1 and measured.messages_arrived >= 1:
-        risen = format_count(measured.visible_growth, "message")
-        reason = f"{risen} came since it was fixed: something else kills messages"
+        more = format_count(measured.visible_growth, "message")
+        reason = f"{more} came since it was fixed: something else kills messages"
         yield Ignore("messages_arrive", reason)
 
 
@@ -264,18 +335,20 @@ def _name(case: Case) -> str:
     return parts_of(case.queue_arn).name
 
 
-def who_takes(facts: Facts) -> str | None:
-    """What says that somebody deletes messages, now or again and again; None where nobody does."""
+def describe_deletes(facts: Facts) -> str | None:
+    """Say that somebody deletes messages from the DLQ, lately or regularly; None if nobody does."""
     measured = facts.measurement
     if measured is None:
         return None
     if measured.deleted_lately:
         minutes = LATELY.total_seconds() / 60
-        return f"{_deleted(measured.deleted_lately)} in the last {minutes:.0f} minutes"
+        return f"{_count_deleted(measured.deleted_lately)} in the last {minutes:.0f} minutes"
     if measured.hours_with_deletes >= VISITS:
-        return f"{_deleted(measured.deleted)} in {measured.hours_with_deletes} different hours"
+        return (
+            f"{_count_deleted(measured.deleted)} in {measured.hours_with_deletes} different hours"
+        )
     return None
 
 
-def _deleted(messages: int) -> str:
+def _count_deleted(messages: int) -> str:
     return format_count(messages, "message was", "messages were") + " deleted"

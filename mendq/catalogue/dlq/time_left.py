@@ -1,7 +1,8 @@
-"""How long the messages of a DLQ still have before SQS deletes them.
+"""Calculate how long the messages of a DLQ still have before SQS deletes them.
 
-A standard queue's message keeps the time at which its message was first sent; a FIFO queue's begins
-anew when it is moved.
+SQS deletes a message when it is older than the retention period of the queue that it is in. On a
+standard queue the age counts from the first send, also after the move to a DLQ. On a FIFO queue it
+begins anew with the move.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
 """
 
@@ -16,24 +17,25 @@ from typing import TypeVar
 from mendq.model.limits import Bounds
 from mendq.notifications.text import span
 
-# A redrive may take so much longer than it should.
+# A redrive may take this many times as long as estimated.
 SAFETY = 2
-# A person may take a day to approve it, and nobody a weekend to look.
+# With less time left than this, messages are urgent: a person may need a day to approve a plan, and
+# there may be a weekend before that.
 UNHURRIED = timedelta(days=3)
 _NOTHING = timedelta()
-Each = TypeVar("Each")
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
 class TimeLeft:
-    """Until the first message expires: no sooner than one, no later than the other."""
+    """Bounds on the time until the first message expires."""
 
     at_least: timedelta
     at_most: timedelta
 
     @property
     def is_urgent(self) -> bool:
-        """Whether a day of somebody's thinking and a weekend may be too long."""
+        """True if the messages may expire before people have had a day to decide and a weekend."""
         return self.at_least < UNHURRIED
 
     def __str__(self) -> str:
@@ -44,20 +46,33 @@ class TimeLeft:
         return f"in {span(self.at_least)} to {span(self.at_most)}"
 
 
-def left_of(sent_at: datetime, retained_seconds: int, now: datetime) -> TimeLeft:
-    """Of one message, exactly, by when SQS took it."""
+def time_left_of_message(sent_at: datetime, retained_seconds: int, now: datetime) -> TimeLeft:
+    """Return the time left to one message, exactly.
+
+    Args:
+        sent_at: The time from which SQS counts the message's age.
+        retained_seconds: The queue's retention period.
+        now: The present time.
+    """
     retained = timedelta(seconds=retained_seconds)
     left = min(max(sent_at + retained - now, _NOTHING), retained)
     return TimeLeft(left, left)
 
 
-def left_by_age(
+def time_left_by_age(
     age_seconds: float, retained_seconds: int, source_retained_seconds: int, *, is_fifo: bool
 ) -> TimeLeft:
-    """By ApproximateAgeOfOldestMessage, which on a DLQ counts from the move.
+    """Return bounds on the time left to a DLQ's oldest message, by its age metric.
 
-    So it is a bound: before the move a message may have been in the source for as long as that
-    keeps messages.
+    ApproximateAgeOfOldestMessage of a DLQ counts from the move to the DLQ. In a standard queue the
+    message may have been in the source before for as long as the source keeps messages, so the
+    metric gives only bounds. In a FIFO queue it is exact.
+
+    Args:
+        age_seconds: The metric's value.
+        retained_seconds: The DLQ's retention period.
+        source_retained_seconds: The longest retention period of a source.
+        is_fifo: True for a FIFO queue.
     """
     at_most = max(timedelta(seconds=retained_seconds - age_seconds), _NOTHING)
     if is_fifo:
@@ -65,31 +80,59 @@ def left_by_age(
     return TimeLeft(max(at_most - timedelta(seconds=source_retained_seconds), _NOTHING), at_most)
 
 
-def takes(messages: int, per_second: float, soak: timedelta, bounds: Bounds) -> timedelta | None:
-    """How long a redrive of so many takes, with a soak after each stage; None: for ever."""
+def estimate_duration(
+    messages: int, per_second: float, soak: timedelta, bounds: Bounds
+) -> timedelta | None:
+    """Estimate how long a redrive takes; None if it never ends, because nothing may go back.
+
+    A redrive sends a few messages (the canary), then a growing number in each stage, and waits for
+    the soak after each stage (`mendq/redrive/machine.py`).
+
+    Args:
+        messages: The messages that go back.
+        per_second: The rate at which they go back.
+        soak: The wait after each stage.
+        bounds: The sizes and times of the stages.
+    """
     if per_second <= 0:
         return None
-    tick, most = bounds.tick_seconds, max(1.0, per_second * bounds.stage_seconds)
-    left, size, seconds = float(messages), float(bounds.canary), 0.0
-    while left > 0 and size < most:
+    tick = bounds.tick_seconds
+    # No stage lasts longer than `stage_seconds`, so this is the largest stage.
+    largest = max(1.0, per_second * bounds.stage_seconds)
+    left = float(messages)
+    size = float(bounds.canary)
+    seconds = 0.0
+    while left > 0 and size < largest:
         seconds += tick * max(1, ceil(min(size, left) / per_second / tick))
         seconds += soak.total_seconds()
-        left, size = left - size, size * bounds.growth
+        left -= size
+        size *= bounds.growth
     if left > 0:
-        seconds += left / per_second + ceil(left / most) * (tick + soak.total_seconds())
+        stages = ceil(left / largest)
+        seconds += left / per_second + stages * (tick + soak.total_seconds())
+    # Limited, so that `SAFETY` times the result is still a timedelta.
     return timedelta(seconds=min(seconds, timedelta.max.total_seconds() / SAFETY / 2))
 
 
-def could_lose(left: TimeLeft, lasts: timedelta | None) -> bool:
-    """Whether messages might expire before a redrive that lasts so long has come to them.
+def can_expire_during(left: TimeLeft, duration: timedelta | None) -> bool:
+    """Return True if messages may expire before a redrive of this duration has sent them.
 
-    One that would last for ever moves nothing, and halts: then only haste decides.
+    The redrive may take `SAFETY` times as long, and people may need `UNHURRIED` before. If
+    `duration` is None the redrive moves nothing and halts, so only `UNHURRIED` decides.
     """
-    return left.at_least < max(SAFETY * (lasts or timedelta()), UNHURRIED)
+    return left.at_least < max(SAFETY * (duration or timedelta()), UNHURRIED)
 
 
-def most_urgent_first(
-    items: Iterable[Each], seconds_left: Callable[[Each], float | None]
-) -> list[Each]:
-    """Whatever expires first, at the front; what never does stays behind, in the order it had."""
-    return sorted(items, key=lambda item: inf if (left := seconds_left(item)) is None else left)
+def sort_by_urgency(
+    items: Iterable[Item], seconds_left: Callable[[Item], float | None]
+) -> list[Item]:
+    """Return the items with those first that expire first.
+
+    Items that never expire (`seconds_left` returns None) come last, in their present order.
+    """
+
+    def find_key(item: Item) -> float:
+        seconds = seconds_left(item)
+        return inf if seconds is None else seconds
+
+    return sorted(items, key=find_key)

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from mendq.cases.finding import Finding, ScanResult
 from mendq.catalogue import BY_NAME
-from mendq.catalogue.dlq.time_left import most_urgent_first
+from mendq.catalogue.dlq.time_left import sort_by_urgency
 from mendq.cli.account import Account
 from mendq.cli.commands import CASES, FACTS, FROZEN, MANAGED, Kind, command
 from mendq.cli.exit_codes import CommandError, Exit
@@ -261,7 +261,7 @@ def _block(out: Output, whose: str, symptom: str, found: str, comes_of_it: str) 
 def _by_symptom(would: Iterable[Finding]) -> dict[str, list[Finding]]:
     """In the catalogue's order, each with what is lost first; what is only reported stands last."""
     found: dict[str, list[Finding]] = defaultdict(list)
-    for each in most_urgent_first(would, lambda finding: finding.seconds_left):
+    for each in sort_by_urgency(would, lambda finding: finding.seconds_left):
         found[each.symptom].append(each)
     names = sorted((name for name in BY_NAME if name in found), key=_is_only_reported)
     return {name: found[name] for name in names}

@@ -11,7 +11,7 @@ from shlex import quote
 from msgspec import Struct, field
 from rich.text import Text
 
-from mendq.catalogue.dlq.time_left import left_of
+from mendq.catalogue.dlq.time_left import time_left_of_message
 from mendq.cli.output import Output, make_table
 from mendq.cli.redrive.route import Route
 from mendq.model.queue import parts_of
@@ -147,7 +147,7 @@ def print_preview(out: Output, tally: Tally, limit: int | None) -> None:
         out.say(f"{hidden:,} {words}, {seconds} after they were received as a rule", "yellow")
     if tally.oldest_at is not None:
         # In colour where there is no time to lose.
-        left = left_of(tally.oldest_at, route.messages.retention_seconds, tally.now)
+        left = time_left_of_message(tally.oldest_at, route.messages.retention_seconds, tally.now)
         words = f"expires {left}" if left.at_most else "may expire any moment"
         out.say(f"the oldest {words}", "yellow" if left.is_urgent else "dim")
     if chosen:

@@ -15,7 +15,7 @@ from rich.text import Text
 from mendq.aws.cloudwatch import build_query, queue_dimension, read_series
 from mendq.aws.errors import translate_aws_errors
 from mendq.aws.queue import list_queue_names
-from mendq.catalogue.dlq.time_left import UNHURRIED, most_urgent_first
+from mendq.catalogue.dlq.time_left import UNHURRIED, sort_by_urgency
 from mendq.cli.account import Account
 from mendq.cli.command_group import group
 from mendq.cli.commands import (
@@ -99,7 +99,7 @@ def list_(call: Invocation) -> None:
     """
     now = datetime.now(UTC)
     with call.out.show_waiting("looking for quarantines"):
-        found = most_urgent_first(
+        found = sort_by_urgency(
             _quarantines(call.account, now),
             lambda each: None if each.expires_by is None else each.expires_by.timestamp(),
         )

@@ -16,7 +16,7 @@ import typer
 from msgspec import structs
 
 from mendq.aws.queue import queue_url
-from mendq.catalogue.dlq.time_left import left_of
+from mendq.catalogue.dlq.time_left import time_left_of_message
 from mendq.cli.commands import CASE_STORE, CLAIM, DLQ, RETURNING, Kind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
@@ -101,7 +101,7 @@ class SendBack(Work, frozen=True):
             return
         going = self.choice.going(len(before.chosen))
         lasts = timedelta(seconds=going / rate)
-        left = left_of(oldest_at, self.route.messages.retention_seconds, self.now)
+        left = time_left_of_message(oldest_at, self.route.messages.retention_seconds, self.now)
         if lasts > left.at_most:
             line = f"{format_count(going, 'message')} at {rate:g} a second take {span(lasts)}"
             why = f"{line}, and the oldest expires {left}: raise --rate or choose fewer"

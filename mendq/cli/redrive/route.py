@@ -14,7 +14,12 @@ from msgspec import Struct
 from mendq.aws.dlqs import NO_TASKS, list_source_arns
 from mendq.aws.errors import FactsUnavailable, QueueRefusesUs, code_of
 from mendq.aws.queue import queue_url, tags_of
-from mendq.catalogue.dlq.redrive_causes import READ, REDRIVE_TAG, keys_needed, redrive_is_off
+from mendq.catalogue.dlq.redrive_causes import (
+    READ,
+    REDRIVE_TAG,
+    describe_needed_grants,
+    is_redrive_off,
+)
 from mendq.cli.account import Account
 from mendq.cli.commands import DLQ, RETURNING
 from mendq.cli.exit_codes import CommandError, Exit
@@ -91,7 +96,7 @@ def movable(account: Account, arn: str) -> Facts:
     if found is None:
         line = "of a source that was deleted, name the DLQ: `mendq redrive DLQ --to OTHER`"
         raise CommandError(f"there is no queue {arn}; {line}", Exit.NOT_FOUND)
-    if redrive_is_off(tags_of(account.clients, arn) or {}):
+    if is_redrive_off(tags_of(account.clients, arn) or {}):
         line = f"the tag {REDRIVE_TAG} of {found.name} forbids it: set it to on, or take it off"
         raise CommandError(line, error_code="redrive_off")
     return found
@@ -235,7 +240,7 @@ def require_idle(account: Account, dlq_arn: str) -> None:
 def remedy(code: str, message: str, route: Route) -> str:
     """What would let it through; empty where that is not known of this code (canonical)."""
     if code.startswith("Kms") or "kms:" in message:
-        return keys_needed("whoever redrives", route.messages, route.source) or (
+        return describe_needed_grants("whoever redrives", route.messages, route.source) or (
             f"whoever redrives needs {READ} on the key that the messages were encrypted with"
         )
     if code == "AccessDenied":
