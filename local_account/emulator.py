@@ -148,5 +148,5 @@ def stop_starting() -> None:
 
 def end_lambdas() -> None:
     """End every Lambda process and remove its folder. No new one can start afterwards."""
-    processes.refuse_more()
+    processes.refuse_new_processes()
     lambda_runtime.reset()

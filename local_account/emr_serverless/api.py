@@ -1,4 +1,4 @@
-"""The calls of EMR Serverless that start and watch job runs; any other is refused.
+"""EMR Serverless: the calls that start job runs and read their state. Other calls are refused.
 
 https://docs.aws.amazon.com/emr-serverless/latest/APIReference/API_Operations.html
 """
@@ -26,22 +26,29 @@ TYPE = "AWS::EMRServerless::Application"
 SERVICE = "emr-serverless"
 PRINCIPAL = "emr-serverless.amazonaws.com"
 PASS_ROLE = "iam:PassRole"  # noqa: S105  an action
-SUBMITTED, PENDING, SCHEDULED, RUNNING = "SUBMITTED", "PENDING", "SCHEDULED", "RUNNING"
-SUCCESS, FAILED = "SUCCESS", "FAILED"
+# The states of a job run.
+SUBMITTED = "SUBMITTED"
+PENDING = "PENDING"
+SCHEDULED = "SCHEDULED"
+RUNNING = "RUNNING"
+SUCCESS = "SUCCESS"
+FAILED = "FAILED"
 DETAILS_LENGTH = 256  # the model's String256
-_SHOWN = ("name", "jobDriver", "configurationOverrides")
+# Fields of StartJobRun's request that a job run's description repeats.
+_REPEATED = ("name", "jobDriver", "configurationOverrides")
 Answer = tuple[int, dict[str, str], bytes]
+# Emulated calls: the HTTP method, and whether the path names a run.
 _EMULATED = (("GET", False), ("GET", True), ("POST", False))
 _PATH = re.compile(r"/applications/(?P<application>[^/]+)/jobruns(?:/(?P<run>[^/]+))?/?")
 
 
-class Refused(Exception):
-    """An error answer: its code, status and sentence."""
+class ApiError(Exception):
+    """An error that the service answers. The arguments are code, HTTP status and message."""
 
 
 @dataclass
 class JobRun:
-    """One run of an application; `request` is StartJobRun's body."""
+    """A job run of an application. `request` is the body of the StartJobRun call."""
 
     application_arn: str
     request: Mapping[str, Any]
@@ -56,24 +63,27 @@ class JobRun:
 
     @property
     def names(self) -> dict[str, str]:
-        """What every message about it calls it."""
-        application, arn = self.application_arn.rpartition("/")[2], self.application_arn
-        named = {"jobRunId": self.id, "applicationId": application}
-        return named | {"arn": f"{arn}/jobruns/{self.id}"}
+        """The fields that identify the run in answers and events."""
+        return {
+            "jobRunId": self.id,
+            "applicationId": self.application_arn.rpartition("/")[2],
+            "arn": f"{self.application_arn}/jobruns/{self.id}",
+        }
 
     @property
     def place(self) -> tuple[str, str]:
-        """Its (account, region)."""
+        """The run's account and Region."""
         _, _, _, region, account, _ = self.application_arn.split(":", 5)
         return account, region
 
     def move(self, state: str, details: str = "") -> None:
-        """Put it into a state, and tell the bus of its account and region.
+        """Change the run's state, and put the event about it on the account's default bus.
 
         https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-eventbridge.html
         """
         detail = {**self.names, "state": state, "previousState": self.state}
-        self.state, self.details = state, details[:DETAILS_LENGTH]
+        self.state = state
+        self.details = details[:DETAILS_LENGTH]
         entry = {
             "Source": "aws.emr-serverless",
             "DetailType": "EMR Serverless Job Run State Change",
@@ -82,13 +92,17 @@ class JobRun:
         }
         put_entry(entry, *self.place)
 
-    def shown(self) -> dict[str, Any]:
-        """What Mendq reads of a JobRun and of a JobRunSummary, with what was asked for."""
+    def describe(self) -> dict[str, Any]:
+        """Return the fields of JobRun and JobRunSummary that Mendq reads.
+
+        The creation time also stands for the time of the last update.
+        """
         return {
-            **{name: self.request[name] for name in _SHOWN if name in self.request},
+            **{name: self.request[name] for name in _REPEATED if name in self.request},
             **self.names,
             "id": self.id,
-            **dict.fromkeys(("createdAt", "updatedAt"), self.created_at),
+            "createdAt": self.created_at,
+            "updatedAt": self.created_at,
             "executionRole": self.role_arn,
             "state": self.state,
             "stateDetails": self.details,
@@ -96,7 +110,7 @@ class JobRun:
 
 
 class EmrServerless:
-    """Every application and run of the account; `begin` gets every new run."""
+    """All applications and job runs of the account. `begin` is called with every new run."""
 
     def __init__(self, begin: Callable[[JobRun], None]) -> None:
         self._begin = begin
@@ -105,7 +119,7 @@ class EmrServerless:
         self._lock = threading.Lock()
 
     def install(self) -> None:
-        """Hook MiniStack, once per process: the calls, their permissions, the type."""
+        """Add the service's calls, permissions and resource type to MiniStack; once per process."""
         serve(SERVICE, SERVICE, self._handle)
         provisioners._RESOURCE_HANDLERS[TYPE] = {
             "create": lambda *_: self._put(f"00{secrets.token_hex(7)}"),
@@ -120,7 +134,9 @@ class EmrServerless:
             return _arn_of(path.rstrip("/").removesuffix("/jobruns"))
 
     def _put(self, identifier: str) -> tuple[str, dict[str, str]]:
-        self._applications[identifier] = arn = _arn_of(f"/applications/{identifier}")
+        """Create or update an application; return what CloudFormation's handlers return."""
+        arn = _arn_of(f"/applications/{identifier}")
+        self._applications[identifier] = arn
         return identifier, {"Arn": arn, "ApplicationId": identifier}  # Ref is the id, as on AWS
 
     async def _handle(
@@ -129,40 +145,48 @@ class EmrServerless:
         json_type = {"Content-Type": "application/json"}
         try:
             access_key = router.extract_access_key_id(headers, query)
-            answer = self._answered(method, path, access_key, body, query.get("states", []))
-        except Refused as refused:
-            code, status, message = refused.args
-            said = json.dumps({"message": message}).encode()
-            return status, {**json_type, "x-amzn-errortype": code}, said
+            answer = self._answer(method, path, access_key, body, query.get("states", []))
+        except ApiError as error:
+            code, status, message = error.args
+            content = json.dumps({"message": message}).encode()
+            return status, {**json_type, "x-amzn-errortype": code}, content
         return 200, json_type, json.dumps(answer).encode()
 
-    def _answered(
+    def _answer(
         self, method: str, path: str, access_key: str, body: bytes, states: list[str]
     ) -> dict[str, Any]:
-        found = _PATH.fullmatch(path)
-        if found is None or (method, bool(found["run"])) not in _EMULATED:
-            raise Refused("ValidationException", 400, f"{method} {path} is not emulated")
-        arn, run = self._applications.get(found["application"]), self._runs.get(found["run"])
-        if arn is None or (found["run"] and (run is None or run.application_arn != arn)):
-            raise Refused("ResourceNotFoundException", 404, f"{path} does not exist")
+        """Return the answer of a call. Raises ApiError if the call is refused."""
+        match = _PATH.fullmatch(path)
+        if match is None or (method, bool(match["run"])) not in _EMULATED:
+            raise ApiError("ValidationException", 400, f"{method} {path} is not emulated")
+        arn = self._applications.get(match["application"])
+        run = self._runs.get(match["run"])
+        has_run = run is not None and run.application_arn == arn
+        if arn is None or (match["run"] and not has_run):
+            raise ApiError("ResourceNotFoundException", 404, f"{path} does not exist")
         if run is not None:
-            return {"jobRun": run.shown()}
+            return {"jobRun": run.describe()}
         if method == "POST":
             return self._start(JobRun(arn, json.loads(body or b"{}")), access_key).names
-        runs = [each for each in self._runs.values() if each.application_arn == arn][::-1]
-        return {"jobRuns": [e.shown() for e in runs if not states or e.state in states]}
+        newest_first = reversed(list(self._runs.values()))
+        runs = [run for run in newest_first if run.application_arn == arn]
+        return {"jobRuns": [run.describe() for run in runs if not states or run.state in states]}
 
     def _start(self, run: JobRun, access_key: str) -> JobRun:
-        """Start it; whoever comes with the same token again gets the run that is there."""
-        _refuse_to_pass(access_key, run.role_arn)
+        """Start a run. If one with the same client token exists, return that one instead.
+
+        Raises ApiError if the caller may not pass the role, or if the run with the same token has
+        other parameters.
+        """
+        _check_pass_role(access_key, run.role_arn)
         token = (run.application_arn, run.request.get("clientToken"))
         with self._lock:
-            for each in self._runs.values():
-                if (each.application_arn, each.request.get("clientToken")) == token:
-                    if each.request == run.request:
-                        return each
-                    said = f"Client token {token[1]} was used with other parameters"
-                    raise Refused("ConflictException", 409, said)
+            for other in self._runs.values():
+                if (other.application_arn, other.request.get("clientToken")) == token:
+                    if other.request == run.request:
+                        return other
+                    text = f"Client token {token[1]} was used with other parameters"
+                    raise ApiError("ConflictException", 409, text)
             self._runs[run.id] = run
         run.move(SUBMITTED)
         self._begin(run)
@@ -173,11 +197,16 @@ def _arn_of(path: str) -> str:
     return f"arn:aws:{SERVICE}:{get_region()}:{get_account_id()}:{path}"
 
 
-def _refuse_to_pass(access_key: str, role_arn: str) -> None:
-    """https://docs.aws.amazon.com/IAM/latest/UserGuide/id_roles_use_passrole.html"""
-    named = {"iam:PassedToService": PRINCIPAL}
-    judged = (access_key, PASS_ROLE, "iam", get_region(), role_arn, named)
-    if ministack.app.AUTH and (denied := iam_evaluator.enforce(*judged)) is not None:
-        who = getattr(denied, "principal_arn", access_key)
-        said = f"User: {who} is not authorized to perform: {PASS_ROLE} on resource: {role_arn}"
-        raise Refused("AccessDeniedException", 403, said)
+def _check_pass_role(access_key: str, role_arn: str) -> None:
+    """Raise ApiError if the caller may not pass the role to EMR Serverless.
+
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/id_roles_use_passrole.html
+    """
+    if not ministack.app.AUTH:
+        return
+    service = {"iam:PassedToService": PRINCIPAL}
+    denial = iam_evaluator.enforce(access_key, PASS_ROLE, "iam", get_region(), role_arn, service)
+    if denial is not None:
+        caller = getattr(denial, "principal_arn", access_key)
+        text = f"User: {caller} is not authorized to perform: {PASS_ROLE} on resource: {role_arn}"
+        raise ApiError("AccessDeniedException", 403, text)

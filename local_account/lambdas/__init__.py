@@ -1,1 +1,1 @@
-"""Lambdas as AWS runs them, as far as MiniStack's warm processes allow."""
+"""Run Lambdas as AWS does, as far as MiniStack's warm processes allow."""
