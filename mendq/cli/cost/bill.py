@@ -54,7 +54,7 @@ class CostLine(Struct, frozen=True):
     what: str
     # How much of it, in words.
     quantity: str
-    # What is format_count or assumed, in words.
+    # What is counted or assumed, in words.
     because: str
     # Billed units by price.
     billed: Mapping[Price, float] = field(default_factory=dict)
@@ -149,7 +149,7 @@ def count_runs_a_month(expression: str) -> float:
         return MONTH_DAYS * 1_440 / (int(rate[1]) * _MINUTES[rate[2]])
     if cron := CRON.fullmatch(expression):
         return MONTH_DAYS / (7 if cron[3].isalpha() else 1)
-    raise NotPriced(f"the schedule {expression} cannot be format_count")
+    raise NotPriced(f"the schedule {expression} cannot be counted")
 
 
 def list_costs(stack: BilledStack) -> list[CostLine]:

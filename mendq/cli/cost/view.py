@@ -70,7 +70,7 @@ def _show_choices(out: Output, report: CostReport) -> None:
 
 
 def _show_queues(out: Output, report: CostReport) -> None:
-    """Print the queues whose calls cost most to log, and how these numbers were format_count."""
+    """Print the queues whose calls cost most to log, and how these numbers were counted."""
     out.say_heading("By queue: dollars a month at most")
     table = make_table("EVERY CALL", "NO RECEIVES", "RECEIVES IN VAIN", "QUEUE")
     by_price = sorted(
@@ -88,7 +88,7 @@ def _show_queues(out: Output, report: CostReport) -> None:
     if len(by_price) > _MOST_QUEUES:
         out.say(f"the dearest {_MOST_QUEUES} of {len(by_price):,}; --json has all", "dim")
     if silent := sum(not queue_calls.week_by_metric for queue_calls in by_price):
-        unused = f"SQS format_count nothing on {format_count(silent, 'queue')} in a week"
+        unused = f"SQS counted nothing on {format_count(silent, 'queue')} in a week"
         out.say(f"{unused}: they seem unused", "dim")
     for line in (
         "at most: a batch of ten is one call, and counts as ten here",
@@ -106,7 +106,7 @@ def _show_notes(out: Output, report: CostReport) -> None:
         if check.remedy:
             out.say_indented(f"-> {plain(check.remedy, 300)}")
     if report.has_more_queues:
-        first = f"the first {report.most_queues:,} were format_count, see --most"
+        first = f"the first {report.most_queues:,} were counted, see --most"
         out.say(f"there are more queues: {first}", "yellow")
     out.say(DATA_EVENT.noted, "dim")
     if report.account.region != REGION:
