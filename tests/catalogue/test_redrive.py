@@ -63,7 +63,7 @@ CLOSED = case("consumer_failing", State.ESCALATED, State.CLOSED, reason="rolled 
 def kind(*states: State, **over: Any) -> str:
     """What becomes of the cause of messages that came an hour before its case."""
     found = find_cause_cases([replace(case(TOO_SHORT, *states), **over)], BEFORE)
-    (name,) = [each for each in ("proven", "said", "unfixed") if getattr(found, each)]
+    (name,) = [each for each in ("proven", "unproven", "unfixed") if getattr(found, each)]
     return name
 
 
@@ -225,7 +225,7 @@ def test_what_is_not_on_is_off(word: str, *, is_off: bool) -> None:
     assert is_redrive_off({REDRIVE_TAG: word}) is is_off
 
 
-@pytest.mark.parametrize(("tags", "name", "consent", "said"), golden("tables")["consents"])
+@pytest.mark.parametrize(("tags", "name", "consent", "unproven"), golden("tables")["consents"])
 def test_where_messages_may_be_moved(
     tags: dict[str, str], name: str, consent: Any, said: str | None
 ) -> None:
