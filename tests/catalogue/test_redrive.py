@@ -225,7 +225,7 @@ def test_what_is_not_on_is_off(word: str, *, is_off: bool) -> None:
     assert is_redrive_off({REDRIVE_TAG: word}) is is_off
 
 
-@pytest.mark.parametrize(("tags", "name", "consent", "unproven"), golden("tables")["consents"])
+@pytest.mark.parametrize(("tags", "name", "consent", "said"), golden("tables")["consents"])
 def test_where_messages_may_be_moved(
     tags: dict[str, str], name: str, consent: Any, said: str | None
 ) -> None:
