@@ -1,9 +1,12 @@
-"""The figures of docs/cost.md and docs/stacksets.md, from the template and the price list."""
+"""Make the figures of docs/cost.md and docs/stacksets.md from the template and the price list.
+
+docs/derive.py inserts the result of each public function into the pages.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
-from itertools import groupby
 
 from docs.stack_outline import template
 from docs.tables import code, table
@@ -21,72 +24,102 @@ from mendq.model.prices import (
 )
 from tests.prove.scale import Month
 
-# Of a month and a quiet queue: Lambda's pollers, and at most three looks of the scan an hour.
+# The logged calls of a quiet queue in a month: each of Lambda's pollers receives three times a
+# minute, and the scan makes up to three calls an hour.
 QUIET_CALLS = (POLLERS * 3 * 60 + 3) * MONTH_HOURS
 _MILLION = 1e6
 
 
 def number(name: str, stacks: Sequence[BilledStack] = ()) -> str:
-    """One that stands in a sentence: of the stack as it ships, or of the one that costs least."""
-    whole, least = stacks or map(
-        BilledStack, (template(), template(alarms="essential", dashboard=False))
-    )
-    lines = bill.list_costs(whole)
-    with_dashboard, without_dashboard = with_and_without_dashboard(lines)
-    at_least = sum(each.dollars for each in bill.list_costs(least))
-    billed = (of for each in lines for of in each.billed.items())
-    found = {
+    """Return one figure for a sentence: an amount in dollars, or a count.
+
+    Args:
+        name: The name of the figure, as the mark in the page gives it.
+        stacks: The stack with default settings and the cheapest one. None given: they are
+            synthesized.
+
+    Raises:
+        KeyError: if there is no figure of this name.
+    """
+    if stacks:
+        default, cheapest = stacks
+    else:
+        default = BilledStack(template())
+        cheapest = BilledStack(template(alarms="essential", dashboard=False))
+    costs = bill.list_costs(default)
+    with_dashboard, without_dashboard = with_and_without_dashboard(costs)
+    least = sum(cost.dollars for cost in bill.list_costs(cheapest))
+    beyond_free_units = 0.0
+    for cost in costs:
+        for price, units in cost.billed.items():
+            beyond_free_units += price.beyond(units)
+    figures: dict[str, float] = {
         "with_dashboard": with_dashboard,
         "without_dashboard": without_dashboard,
         "dashboard": DASHBOARD_MONTH.dollars,
         "dashboards": DASHBOARD_MONTH.given,
-        "least": at_least,
-        # The first managed queue is a series more.
-        "watched": at_least + METRIC_MONTH.of(1) + DATA_EVENT.of(QUIET_CALLS),
+        "least": least,
+        # The first managed queue adds one metric series, and its quiet calls.
+        "watched": least + METRIC_MONTH.of(1) + DATA_EVENT.of(QUIET_CALLS),
         "quiet_calls": QUIET_CALLS,
-        "beyond": sum(price.beyond(units) for price, units in billed),
+        "beyond": beyond_free_units,
         "million": DATA_EVENT.of(_MILLION),
         "million_opted": OPT_IN_EVENT.of(_MILLION),
-    }[name]
-    return f"{found:,}" if isinstance(found, int) else format_dollars(found)
+    }
+    figure = figures[name]
+    return f"{figure:,}" if isinstance(figure, int) else format_dollars(figure)
 
 
-def many(stacks: str, queues: str) -> str:
-    """What so many stacks cost together while nothing fails, without and with their scans."""
-    ways = [Month(int(queues), alarms=each) for each in ("full", "essential")]
-    said = ("before the hourly scans", f"with those of {queues} managed queues in each")
-    sums = zip(said, ([e.idle() for e in ways], [e.dollars for e in ways]), strict=True)
-    rows = [(what, *(format_dollars(int(stacks) * each) for each in of)) for what, of in sums]
+def many_stacks(stacks: str, queues: str) -> str:
+    """Return a table of the monthly costs of many stacks while nothing fails.
+
+    One row is without the hourly scans, the other with the scans of `queues` queues in each stack.
+    """
+    months = [Month(int(queues), alarms=alarms) for alarms in ("full", "essential")]
+    number_of_stacks = int(stacks)
+    without_scans = [format_dollars(number_of_stacks * month.idle()) for month in months]
+    with_scans = [format_dollars(number_of_stacks * month.dollars) for month in months]
+    rows = [
+        ("before the hourly scans", *without_scans),
+        (f"with those of {queues} managed queues in each", *with_scans),
+    ]
     return table("a month|#without dashboards|#the same, `alarms`: essential", rows)
 
 
-def billed(stack: BilledStack | None = None) -> str:
-    """The stack as it ships; raise ValueError where nobody has said what a resource type costs."""
-    stack = stack or BilledStack(template())
-    lines = bill.list_costs(stack)
-    if unknown := bill.list_unpriced_types(stack):
-        raise ValueError(f"mendq/cli/cost/bill.py says nothing of {', '.join(unknown)}")
+def stack_bill(stack: BilledStack | None = None) -> str:
+    """Return a table of the monthly costs of a stack; by default, of the one with default settings.
+
+    Raises:
+        ValueError: if the stack has a resource type whose cost is not known.
+    """
+    if stack is None:
+        stack = BilledStack(template())
+    costs = bill.list_costs(stack)
+    unpriced_types = bill.list_unpriced_types(stack)
+    if unpriced_types:
+        raise ValueError(f"mendq/cli/cost/bill.py has no cost for {', '.join(unpriced_types)}")
     rows = [
-        (each.what, each.quantity, format_dollars(each.dollars), each.because) for each in lines
+        (cost.what, cost.quantity, format_dollars(cost.dollars), cost.because) for cost in costs
     ]
-    whole = ("**together**", "", f"**{format_dollars(sum(each.dollars for each in lines))}**", "")
-    return table("of what|how much|#dollars|because", [*rows, whole])
+    total = format_dollars(sum(cost.dollars for cost in costs))
+    rows.append(("**together**", "", f"**{total}**", ""))
+    return table("of what|how much|#dollars|because", rows)
 
 
-def free() -> str:
-    """The resource types of the stack that cost nothing while nothing fails, by the reason."""
-    by_reason = sorted(
-        bill.list_free_types(BilledStack(template())).items(), key=lambda each: each[1]
-    )
-    reasons = groupby(by_reason, key=lambda each: each[1])
-    return "\n".join(f"- {code(name for name, _ in types)}: {why}" for why, types in reasons)
+def free_types() -> str:
+    """Return a list of the stack's resource types that cost nothing while nothing fails."""
+    types_of_reason = defaultdict[str, list[str]](list)
+    for resource_type, reason in bill.list_free_types(BilledStack(template())).items():
+        types_of_reason[reason].append(resource_type)
+    lines = [f"- {code(types)}: {reason}" for reason, types in sorted(types_of_reason.items())]
+    return "\n".join(lines)
 
 
-def listed() -> str:
-    """The price list."""
-    rows = (
-        (f"[{each.unit}]({each.page})", each.words, f"{each.given:,}" if each.given else "-")
-        for each in ALL_PRICES
-    )
+def price_list() -> str:
+    """Return the price list as a table, with the region and the date of the prices."""
+    rows: list[tuple[str, str, str]] = []
+    for price in ALL_PRICES:
+        free_units = f"{price.given:,}" if price.given else "-"
+        rows.append((f"[{price.unit}]({price.page})", price.words, free_units))
     heads = "of what|price|given to each payer, a month"
     return f"Of {REGION}, noted {NOTED_ON}.\n\n{table(heads, rows)}"

@@ -1,8 +1,11 @@
-"""Writes what the documents derive from the code; with --check, fails where they are stale.
+"""Write the parts of the docs that are derived from the code: `python -m docs.derive`.
 
-`python -m docs.derive`. A mark names a function of this room, and words to ask it with:
-`<!-- derived: tables.policy look (make docs) -->`. What it says stands there up to the next
-`<!-- end -->`, whichever page it is.
+In a page, a derived part is between a mark and the next `<!-- end -->`. The mark names a public
+function of a module in MODULES, and its arguments:
+`<!-- derived: tables.policy look (make docs) -->`. docs/settings.md and the pictures are derived as
+whole files.
+
+With --check it writes nothing, and fails if a file is stale.
 """
 
 from __future__ import annotations
@@ -21,46 +24,58 @@ MARKED = re.compile(
     r"(?P<begin><!-- derived: (?P<name>[^>]+) \(make docs\) -->\n?).*?(?P<end><!-- end -->)",
     re.DOTALL,
 )
-PLACES = {"costs": costs, "scale": scale, "stack": stack, "tables": tables}
+MODULES = {"costs": costs, "scale": scale, "stack": stack, "tables": tables}
 
 
-def _said(name: str) -> str:
-    """What the function says; AttributeError or KeyError where there is none of that name."""
-    place, function, *words = re.split(r"[. ]", name)
-    return str(getattr(PLACES[place], function)(*words))
+def _call(name: str) -> str:
+    """Call the function that a mark names, such as `tables.policy look`, and return its result.
+
+    Raises:
+        KeyError: if there is no such module.
+        AttributeError: if the module has no such function.
+    """
+    module, function, *arguments = re.split(r"[. ]", name)
+    return str(getattr(MODULES[module], function)(*arguments))
 
 
-def derived(text: str) -> str:
-    """`text` with what stands between marks written anew."""
+def fill_marks(text: str) -> str:
+    """Return a page with all its derived parts written anew."""
 
-    def anew(found: re.Match[str]) -> str:
-        ending = "\n" if found["begin"].endswith("\n") else ""
-        return f"{found['begin']}{_said(found['name'])}{ending}{found['end']}"
+    def replace_part(part: re.Match[str]) -> str:
+        ending = "\n" if part["begin"].endswith("\n") else ""
+        return f"{part['begin']}{_call(part['name'])}{ending}{part['end']}"
 
-    return MARKED.sub(anew, text)
+    return MARKED.sub(replace_part, text)
 
 
-def documents() -> dict[Path, str]:
-    """Every page that has marks, and what it has to say; settings and pictures as a whole."""
-    pages = (ROOT / "README.md", *list_files("docs/*.md"))
-    texts = {path: path.read_text() for path in pages}
-    marked = {path: derived(text) for path, text in texts.items() if MARKED.search(text)}
-    svgs = pictures.drawn() | {"scale.svg": pictures.curves_in_one(scale.curves())}
-    drawn = {pictures.PICTURES / name: svg for name, svg in svgs.items()}
-    return {**marked, **drawn, ROOT / "docs" / "settings.md": page()}
+def make_documents() -> dict[Path, str]:
+    """Return the content of every file that is derived, wholly or in parts, by its path."""
+    documents: dict[Path, str] = {}
+    for path in (ROOT / "README.md", *list_files("docs/*.md")):
+        text = path.read_text()
+        if MARKED.search(text):
+            documents[path] = fill_marks(text)
+    for name, svg in pictures.draw_pictures().items():
+        documents[pictures.PICTURES / name] = svg
+    documents[pictures.PICTURES / "scale.svg"] = pictures.draw_curves(scale.curves())
+    documents[ROOT / "docs" / "settings.md"] = page()
+    return documents
 
 
 def main(arguments: list[str]) -> int:
-    """Return 0, or 1 where --check found a stale document."""
-    found = documents().items()
-    stale = {path: text for path, text in found if not path.exists() or path.read_text() != text}
-    for path, text in stale.items():
-        if "--check" in arguments:
+    """Write the stale files. With --check only print their names, and return 1 if there are any."""
+    must_only_check = "--check" in arguments
+    stale = 0
+    for path, text in make_documents().items():
+        if path.exists() and path.read_text() == text:
+            continue
+        stale += 1
+        if must_only_check:
             print(f"{path.relative_to(ROOT)} is stale: make docs", file=sys.stderr)
         else:
             path.write_text(text)
             print(f"wrote {path.relative_to(ROOT)}")
-    return int(bool(stale) and "--check" in arguments)
+    return 1 if stale and must_only_check else 0
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Pictures, each a file of its own in the colours of whoever looks: light or dark.
+"""Draw the pictures of the docs as SVG files, which follow the reader's light or dark theme.
 
-Those that explain a symptom are drawn as the report draws a case's; their numbers are made up.
+The pictures that explain a symptom have made-up numbers. They use the report's own drawing code.
 The curves of docs/scale.md are computed.
 """
 
@@ -17,7 +17,7 @@ from msgspec.structs import astuple
 
 from mendq.model.limits import Bounds
 from mendq.report import html_page
-from mendq.report.drawing import DARK, LIGHT, Bar, Lane, Lanes
+from mendq.report.drawing import DARK, LIGHT, Bar, Lane, Lanes, Look
 from tests.prove.scale import Curve
 
 _NOTE = "The numbers are made up."
@@ -25,20 +25,24 @@ PICTURES = Path(__file__).parent / "pictures"
 _TEMPLATES = Path(html_page.__file__).parent / "template"
 
 
-def drawn() -> dict[str, str]:
-    """The SVG documents by the names of their files."""
+def draw_pictures() -> dict[str, str]:
+    """Return the SVG documents of the pictures that explain symptoms, by file name."""
     colours = (_TEMPLATES / "page.css").read_text().partition("\n*")[0]
     style = f"{colours}\n{(_TEMPLATES / 'lanes.css').read_text()}".rstrip()
-    svg = html_page.template("lanes.svg.j2").module.svg  # type: ignore[attr-defined]
+    draw_lanes = html_page.template("lanes.svg.j2").module.svg  # type: ignore[attr-defined]
     pictures = {
-        "visibility": _visibility(),
-        "message-group": _message_group(),
-        "redrive": _redrive(),
+        "visibility.svg": _make_visibility(),
+        "message-group.svg": _make_message_group(),
+        "redrive.svg": _make_redrive(),
     }
-    return {f"{name}.svg": f"{str(svg(it, style)).strip()}\n" for name, it in pictures.items()}
+    documents: dict[str, str] = {}
+    for name, lanes in pictures.items():
+        documents[name] = f"{str(draw_lanes(lanes, style)).strip()}\n"
+    return documents
 
 
-def _visibility() -> Lanes:
+def _make_visibility() -> Lanes:
+    """Return the picture of a message that is handled twice. The numbers are seconds."""
     lanes = (
         Lane("Visibility timeout: hidden from others", (Bar(0, 30, "waits"),), "30 s"),
         Lane("Consumer A works past it", (Bar(0, 30), Bar(30, 45, "bad")), "45 s"),
@@ -50,27 +54,35 @@ def _visibility() -> Lanes:
     return Lanes("A message is handled twice", lanes, _NOTE, edge=30)
 
 
-def _message_group() -> Lanes:
-    fails = tuple(Bar(since + 1, since + 30, "bad") for since in (0, 30, 60))
-    goes_on = tuple(Bar(since, since + 9, "good") for since in range(0, 120, 10))
+def _make_message_group() -> Lanes:
+    """Return the picture of a FIFO queue's group that waits for a failing message, in seconds."""
+    failures = tuple(Bar(since + 1, since + 30, "bad") for since in (0, 30, 60))
+    successes = tuple(Bar(since, since + 9, "good") for since in range(0, 120, 10))
     lanes = (
-        Lane("Group A, message 1: received, fails", fails, "3 times 30 s"),
+        Lane("Group A, message 1: received, fails", failures, "3 times 30 s"),
         Lane("It moves to the DLQ", (Bar(90, 90, "bad"),), "at 90 s"),
-        Lane("Group A, messages 2 to 4: wait", (Bar(0, 90, "waits"), *goes_on[9:]), "90 s"),
-        Lane("Group B: nothing holds it up", goes_on),
+        Lane("Group A, messages 2 to 4: wait", (Bar(0, 90, "waits"), *successes[9:]), "90 s"),
+        Lane("Group B: nothing holds it up", successes),
     )
     return Lanes("A message holds up its group", lanes, _NOTE)
 
 
-def _redrive() -> Lanes:
-    return Lanes("A redrive sends more and more", tuple(_stages()), _NOTE)
+def _make_redrive() -> Lanes:
+    """Return the picture of a redrive, in seconds."""
+    return Lanes("A redrive sends more and more", tuple(_list_stages()), _NOTE)
 
 
-def _stages() -> Iterator[Lane]:
-    """Each stage as Mendq ships it, for a source of three receives of 30 s, at four a second."""
-    bounds, begins = Bounds(), 0.0
-    for n, name in enumerate(("Canary batch", "Nothing came back", "Nothing came back")):
-        messages = bounds.canary * bounds.growth**n
+def _list_stages() -> Iterator[Lane]:
+    """Yield the stages of a redrive with the default bounds.
+
+    The source has a visibility timeout of 30 s and a maxReceiveCount of 3. Four messages are sent a
+    second.
+    """
+    bounds = Bounds()
+    begins = 0.0
+    batches = ("Canary batch", "Nothing came back", "Nothing came back")
+    for position, name in enumerate(batches):
+        messages = bounds.canary * bounds.growth**position
         sent = begins + messages / 4
         soaked = sent + bounds.soak_factor * 3 * 30
         yield Lane(f"{name}: {messages} messages", (Bar(begins, sent),))
@@ -81,26 +93,37 @@ def _stages() -> Iterator[Lane]:
     yield Lane("Verified", (Bar(begins, begins, "good"),))
 
 
-def curves_in_one(curves: Iterable[Curve]) -> str:
-    """The SVG document that has one curve below the other: scale.json says how each looks."""
+def draw_curves(curves: Iterable[Curve]) -> str:
+    """Return an SVG document with the curves, one below the other.
+
+    pictures/scale.json is the Vega-Lite chart with the looks of one panel.
+    """
     chart = json.loads((PICTURES / "scale.json").read_text())
-    chart["vconcat"] = [_panel(each, deepcopy(chart["vconcat"])) for each in curves]
+    chart["vconcat"] = [_make_panel(curve, deepcopy(chart["vconcat"])) for curve in curves]
     svg: str = vl_convert.vegalite_to_svg(chart, allowed_base_urls=[])
-    looks = ((*astuple(each)[:5], each.series[0]) for each in (LIGHT, DARK))
-    dark = "".join(
-        f'[fill="{light}"]{{fill:{dark}}}[stroke="{light}"]{{stroke:{dark}}}'
-        for light, dark in zip(*looks, strict=True)
-    )
-    style = f"<style>@media screen and (prefers-color-scheme: dark){{{dark}}}</style>"
+    rules: list[str] = []
+    for light, dark in zip(_list_colours(LIGHT), _list_colours(DARK), strict=True):
+        rules.append(f'[fill="{light}"]{{fill:{dark}}}[stroke="{light}"]{{stroke:{dark}}}')
+    style = f"<style>@media screen and (prefers-color-scheme: dark){{{''.join(rules)}}}</style>"
     return f"{svg.replace('>', f'>{style}', 1).strip()}\n"
 
 
-def _panel(curve: Curve, panel: dict[str, Any]) -> dict[str, Any]:
-    """A line, a dot for each row of the table, and a rule where each mark is, named above."""
-    marks = dict(zip(("red", "dashed"), curve.marks.items(), strict=False))
-    points = [("line", each) for each in curve.points()] + [("dot", each) for each in curve.xs]
-    rows = [{"kind": kind, "x": x, "y": curve.dollars_at(x)} for kind, x in points]
-    rows += [{"kind": kind, "x": x} for kind, (_, x) in marks.items()]
-    named = [f"{kind}: {x:,.0f}, {words}" for kind, (words, x) in marks.items()]
+def _list_colours(look: Look) -> list[str]:
+    """Return the colours of the curves in the light or dark look of the report."""
+    return [*astuple(look)[:5], look.series[0]]
+
+
+def _make_panel(curve: Curve, panel: dict[str, Any]) -> dict[str, Any]:
+    """Return a Vega-Lite panel with a curve.
+
+    It has a line, a dot for each row of the curve's table, and a vertical rule at each mark. The
+    subtitle explains the rules.
+    """
+    rows = [{"kind": "line", "x": x, "y": curve.dollars_at(x)} for x in curve.points()]
+    rows.extend({"kind": "dot", "x": x, "y": curve.dollars_at(x)} for x in curve.xs)
+    subtitle: list[str] = []
+    for kind, (words, x) in zip(("red", "dashed"), curve.marks.items(), strict=False):
+        rows.append({"kind": kind, "x": x})
+        subtitle.append(f"{kind}: {x:,.0f}, {words}")
     panel["encoding"]["x"]["title"] = f"{curve.of} (log scale)"
-    return panel | {"data": {"values": rows}, "title": {"text": curve.title, "subtitle": named}}
+    return panel | {"data": {"values": rows}, "title": {"text": curve.title, "subtitle": subtitle}}

@@ -1,7 +1,8 @@
-"""The recording of `make demo` in the README: `python -m docs.recording` runs it and draws it.
+"""Record `make demo` and draw it as the animation in the README: `python -m docs.recording`.
 
-Waits are shortened, and nothing else is left out. The end stands there first, then it begins: who
-wants no motion, or draws the picture without it, sees the end. It is narrow, for phones.
+Waits are shortened; nothing else is left out. The picture first shows the end and then starts at
+the beginning, so that readers who turned animations off, and programs that draw only the first
+frame, see the end. It is narrow, for phones.
 """
 
 from __future__ import annotations
@@ -12,55 +13,85 @@ import sys
 import time
 from collections.abc import Sequence
 from html import escape
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from string import Template
 from textwrap import wrap
+from typing import NamedTuple
 
 PICTURE = Path(__file__).parent / "pictures" / "demo.svg"
+# The SVG around the lines, with placeholders.
 FRAME = PICTURE.with_name("recording.svg.txt")
-COLUMNS, ROWS = 64, 26
-LINE_PIXELS, CHARACTER_PIXELS = 18, 7.9
-SHORTEST_SECONDS, LONGEST_SECONDS, FASTER = 0.08, 1.5, 3
-Line = tuple[float, str]
+COLUMNS = 64
+ROWS = 26
+LINE_PIXELS = 18
+CHARACTER_PIXELS = 7.9
+# The waits between two lines are divided by SPEED and kept within these limits.
+SHORTEST_SECONDS = 0.08
+LONGEST_SECONDS = 1.5
+SPEED = 3
 
 
-def recorded() -> list[Line]:
-    """Each line with the seconds until it came; raises CalledProcessError where the demo fails."""
+class Line(NamedTuple):
+    """A line of output, and the seconds from the start until it was printed."""
+
+    at: float
+    text: str
+
+
+def record_demo() -> list[Line]:
+    """Run the demo and return its output, wrapped to COLUMNS.
+
+    Raises:
+        subprocess.CalledProcessError: if the demo fails.
+    """
     command = [sys.executable, "-u", "-m", "local_account.demo"]
     environment = {**os.environ, "COLUMNS": f"{COLUMNS}"}
-    begun = time.monotonic()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as run:
-        came = ((time.monotonic() - begun, line.rstrip()) for line in run.stdout or ())
-        said = ((at, line.replace(str(Path.cwd()), ".")) for at, line in came)
-        lines = [(at, part) for at, line in said for part in wrap(line, COLUMNS) or [""]]
-    if run.returncode:
-        raise subprocess.CalledProcessError(run.returncode, command)
-    return [(0.0, "$ make demo"), *lines]
+    lines = [Line(0.0, "$ make demo")]
+    started = time.monotonic()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as demo:
+        for output in demo.stdout or ():
+            at = time.monotonic() - started
+            text = output.rstrip().replace(str(Path.cwd()), ".")
+            lines.extend(Line(at, part) for part in wrap(text, COLUMNS) or [""])
+    if demo.returncode:
+        raise subprocess.CalledProcessError(demo.returncode, command)
+    return lines
 
 
-def drawn(lines: Sequence[Line]) -> str:
-    """An SVG document in which each line is hidden until it comes, and all scroll."""
-    waits = ((after - before) / FASTER for (before, _), (after, _) in pairwise(lines))
-    shortened = [min(max(each, SHORTEST_SECONDS), LONGEST_SECONDS) for each in waits]
-    shown_at = [sum(shortened[:n]) for n in range(len(lines))]
-    width, height = round(COLUMNS * CHARACTER_PIXELS) + 24, ROWS * LINE_PIXELS + 24
-    texts = "\n".join(
-        f'<text x="12" y="{(n + 1) * LINE_PIXELS + 6}" style="animation-duration:{at:.2f}s">'
-        f"{escape(text)}</text>"
-        for n, (at, (_, text)) in enumerate(zip(shown_at, lines, strict=True))
-    )
-    whole = shown_at[-1]
-    scrolls = "".join(
-        f"{100 * at / whole:.2f}%{{transform:translateY({-max(0, n + 1 - ROWS) * LINE_PIXELS}px)}}"
-        for n, at in enumerate(shown_at)
-    )
-    end = -max(0, len(lines) - ROWS) * LINE_PIXELS
+def draw(lines: Sequence[Line]) -> str:
+    """Return an SVG in which each line appears at its time, and older lines scroll up."""
+    shown_at = _shorten_waits(lines)
+    whole_seconds = shown_at[-1]
+    texts: list[str] = []
+    scrolls: list[str] = []
+    for position, (line, at) in enumerate(zip(lines, shown_at, strict=True)):
+        y = (position + 1) * LINE_PIXELS + 6
+        texts.append(
+            f'<text x="12" y="{y}" style="animation-duration:{at:.2f}s">{escape(line.text)}</text>'
+        )
+        offset = -max(0, position + 1 - ROWS) * LINE_PIXELS
+        percent = 100 * at / whole_seconds
+        scrolls.append(f"{percent:.2f}%{{transform:translateY({offset}px)}}")
     return Template(FRAME.read_text()).substitute(
-        width=width, height=height, end=end, seconds=f"{whole:.2f}", scrolls=scrolls, texts=texts
+        width=round(COLUMNS * CHARACTER_PIXELS) + 24,
+        height=ROWS * LINE_PIXELS + 24,
+        end=-max(0, len(lines) - ROWS) * LINE_PIXELS,
+        seconds=f"{whole_seconds:.2f}",
+        scrolls="".join(scrolls),
+        texts="\n".join(texts),
     )
+
+
+def _shorten_waits(lines: Sequence[Line]) -> list[float]:
+    """Return the seconds at which the picture shows each line."""
+    waits: list[float] = []
+    for before, after in pairwise(lines):
+        wait = (after.at - before.at) / SPEED
+        waits.append(min(max(wait, SHORTEST_SECONDS), LONGEST_SECONDS))
+    return list(accumulate(waits, initial=0.0))
 
 
 if __name__ == "__main__":
-    PICTURE.write_text(drawn(recorded()))
+    PICTURE.write_text(draw(record_demo()))
     print(f"written to {PICTURE.relative_to(Path.cwd())}")

@@ -1,6 +1,7 @@
-"""What MkDocs does beside mkdocs.yml: the root's pages are the site's too, and links lead there.
+"""Hooks for MkDocs: add the pages of the repository's root to the docs site, and fix links to them.
 
-It runs in the site's own environment, which has none of Mendq's packages.
+MkDocs calls the functions by their names. It runs in an environment of its own, without Mendq's
+packages. https://www.mkdocs.org/dev-guide/plugins/#events
 """
 
 from __future__ import annotations
@@ -15,35 +16,43 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[1]
-BESIDE = {
+# The pages of the repository's root, and their names on the site.
+ROOT_PAGES = {
     "README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
 }
-# What `make docs-site` has put into build/docs-site before.
-MADE = ("sample-report.html", "javascripts/iframe-worker.js", "javascripts/mermaid.min.js")
+# The files that `make docs-site` puts into build/docs-site before it starts MkDocs.
+PREPARED_FILES = (
+    "sample-report.html",
+    "javascripts/iframe-worker.js",
+    "javascripts/mermaid.min.js",
+)
 NOTE = """<main><p style="margin: 0 0 1.5rem">
 <strong>A sample: this week, its accounts and its queues are made up.</strong>
 <a href="index.html">The documents</a></p>"""
-_CELL = re.compile(r"(<td>(?:<a [^>]*>)?<code>)([\w.]+)(?=</code>)")
-_WORD = re.compile(r"(?<=[a-z])([_.]|(?=[A-Z]))")
+# A name in code at the beginning of a table cell.
+_NAME_IN_CELL = re.compile(r"(<td>(?:<a [^>]*>)?<code>)([\w.]+)(?=</code>)")
+# The places in a name after which a line may break: `_`, `.`, and before a capital letter.
+_WORD_END = re.compile(r"(?<=[a-z])([_.]|(?=[A-Z]))")
+# A Markdown link to a file: text, path and anchor.
 _LINK = re.compile(r"\[((?:[^][]|\[[^]]*\])*)\]\(([^)\s:#]+)(#[^)]*)?\)")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Name every runbook in the navigation, which mkdocs.yml does not."""
-    (section,) = [each["Runbooks"] for each in config.nav or () if "Runbooks" in each]
+    """Add every runbook to the navigation's section `Runbooks`, which mkdocs.yml leaves empty."""
+    (section,) = [entry["Runbooks"] for entry in config.nav or () if "Runbooks" in entry]
     pages = sorted((ROOT / "docs" / "runbooks").glob("[a-z]*.md"))
-    section += [f"runbooks/{each.name}" for each in pages]
+    section.extend(f"runbooks/{page.name}" for page in pages)
     return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages of the root, and what `make docs-site` has made or fetched."""
-    for name, uri in BESIDE.items():
+    """Add the root's pages, and the files that `make docs-site` has made or downloaded."""
+    for name, uri in ROOT_PAGES.items():
         files.append(File.generated(config, uri, content=(ROOT / name).read_text("utf-8")))
-    for uri in MADE:
+    for uri in PREPARED_FILES:
         text = (ROOT / "build" / "docs-site" / uri).read_text("utf-8")
         if uri.endswith(".html"):
             text = text.replace("<main>", NOTE, 1)
@@ -52,23 +61,34 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Page, files: Files, **_: object) -> str:
-    """Return the page with links that lead where the repository's do, and none out of the site."""
-    here = page.file.src_uri
-    source = {uri: name for name, uri in BESIDE.items()}.get(here, f"docs/{here}")
+    """Return the page with links that work on the site.
 
-    def anew(found: re.Match[str]) -> str:
-        text, path, anchor = found.groups("")
+    A link to a file of the repository that is not on the site becomes text.
+    """
+    page_uri = page.file.src_uri
+    source = f"docs/{page_uri}"
+    for name, uri in ROOT_PAGES.items():
+        if uri == page_uri:
+            source = name
+
+    def replace_link(link: re.Match[str]) -> str:
+        text, path, anchor = link.groups("")
         target = normpath(join(dirname(source), path))
-        uri = BESIDE.get(target, target.removeprefix("docs/"))
+        uri = ROOT_PAGES.get(target, target.removeprefix("docs/"))
         if files.get_file_from_path(uri):
-            return f"[{text}]({relpath(uri, dirname(here) or '.')}{anchor})"
+            return f"[{text}]({relpath(uri, dirname(page_uri) or '.')}{anchor})"
         if target.startswith("docs/"):
-            return found[0]
+            return link[0]  # a dead link: MkDocs reports it
         return f'<span title="{escape(target)}">{text}</span>'
 
-    return _LINK.sub(anew, re.sub(r'((?:src|srcset)=")docs/', r"\1", markdown))
+    with_pictures = re.sub(r'((?:src|srcset)=")docs/', r"\1", markdown)
+    return _LINK.sub(replace_link, with_pictures)
 
 
 def on_page_content(html: str, **_: object) -> str:
-    """Return the page with names in tables that may break between their words."""
-    return _CELL.sub(lambda name: name[1] + _WORD.sub(r"\1<wbr>", name[2]), html)
+    """Return the page with optional line breaks in long names in tables, between their words."""
+
+    def add_breaks(cell: re.Match[str]) -> str:
+        return cell[1] + _WORD_END.sub(r"\1<wbr>", cell[2])
+
+    return _NAME_IN_CELL.sub(add_breaks, html)

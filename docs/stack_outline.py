@@ -1,4 +1,6 @@
-"""What the synthesized template says of itself: who starts, feeds and tells whom, and may do what.
+"""Read from the synthesized template what starts each Lambda, and what each role may do.
+
+A *part* is a Lambda, or the nightly job on EMR Serverless.
 
 https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/template-reference.html
 """
@@ -15,57 +17,85 @@ from infra.settings.deployment import read
 from mendq.cli.cost.bill import CRON, RATE
 
 REGION = "us-east-1"
-FUNCTION, TOPIC, QUEUE = "AWS::Lambda::Function", "AWS::SNS::Topic", "AWS::SQS::Queue"
-JOB, TABLE, BUCKET = "AWS::EMRServerless::Application", "AWS::DynamoDB::Table", "AWS::S3::Bucket"
+FUNCTION = "AWS::Lambda::Function"
+TOPIC = "AWS::SNS::Topic"
+QUEUE = "AWS::SQS::Queue"
+JOB = "AWS::EMRServerless::Application"
+TABLE = "AWS::DynamoDB::Table"
+BUCKET = "AWS::S3::Bucket"
+# The resource types that a part may use.
+_USED_TYPES = frozenset({FUNCTION, JOB, QUEUE, TOPIC, TABLE, BUCKET})
 YOUR_QUEUES = "your queues"
 WRITES = "writes"
-# By how the names of actions begin.
+# A word for each action, by the beginning of the action's name. Other actions are WRITES.
 _VERBS = {
     "Publish": "tells",
-    **dict.fromkeys(("InvokeFunction", "StartJobRun"), "calls"),
-    **dict.fromkeys(("Get", "List", "Query", "BatchGet", "ConditionCheck"), "reads"),
-    **dict.fromkeys(("Scan", "Decrypt", "Lookup"), "reads"),
+    "InvokeFunction": "calls",
+    "StartJobRun": "calls",
+    "Get": "reads",
+    "List": "reads",
+    "Query": "reads",
+    "BatchGet": "reads",
+    "ConditionCheck": "reads",
+    "Scan": "reads",
+    "Decrypt": "reads",
+    "Lookup": "reads",
 }
-_IN_A_TEXT = re.compile(r"\$\{([A-Za-z0-9]+)(?:\.[A-Za-z0-9.]+)?\}")
-_PARKED = re.compile(r"(Dlq|Undelivered)[0-9A-F]{8}$")
+# The logical id in a placeholder of `Fn::Sub`, such as `${Queue.Arn}`.
+_PLACEHOLDER = re.compile(r"\$\{([A-Za-z0-9]+)(?:\.[A-Za-z0-9.]+)?\}")
+# The logical ids of queues for messages and events that could not be handled or delivered.
+_UNDELIVERED = re.compile(r"(Dlq|Undelivered)[0-9A-F]{8}$")
 _HASH = re.compile(r"[0-9A-F]{8}$")
+# The template's resources, by logical id.
 Resources = Mapping[str, Mapping[str, Any]]
-# What starts another, how, and the other by its logical id.
-Start = tuple[str, str, str]
+
+
+class Start(NamedTuple):
+    """One resource that starts another, or fills a queue that starts another."""
+
+    source: str  # a logical id, or `the clock`, or `EventBridge`
+    how: str  # the schedule or rule in words, or empty
+    target: str  # a logical id
 
 
 class Grant(NamedTuple):
-    """One statement that allows: its actions, and the resources of the template it is about."""
+    """One `Allow` statement of an IAM policy."""
 
     actions: frozenset[str]
-    on: frozenset[str]
+    on: frozenset[str]  # the logical ids of the template's resources that the statement names
 
     @property
     def is_of_your_queues(self) -> bool:
-        """Whether it is about queues that the template does not hold."""
-        return not self.on and any(each.startswith("sqs:") for each in self.actions)
+        """True if the statement is about SQS queues that are not in the template."""
+        return not self.on and any(action.startswith("sqs:") for action in self.actions)
 
     @property
     def verbs(self) -> set[str]:
-        """What it lets do; of a statement about queues that others own, to them alone."""
-        wanted = "sqs:" if self.is_of_your_queues else ""
-        return {verb_of(each) for each in self.actions if each.startswith(wanted)}
+        """Words for the actions, such as `reads`. For queues of others, only for SQS actions."""
+        prefix = "sqs:" if self.is_of_your_queues else ""
+        return {verb_of(action) for action in self.actions if action.startswith(prefix)}
 
 
 def verb_of(action: str) -> str:
-    """What an action does, in a word."""
+    """Return a word for an IAM action such as `sqs:GetQueueAttributes`: `reads`."""
     name = action.partition(":")[2]
-    return next((verb for start, verb in _VERBS.items() if name.startswith(start)), WRITES)
+    for beginning, verb in _VERBS.items():
+        if name.startswith(beginning):
+            return verb
+    return WRITES
 
 
-def resources() -> Resources:
-    """The resources of the template with `tagMayRaiseTo` at `heal`: everything may act."""
+def load_resources() -> Resources:
+    """Return the template's resources with the setting that lets Mendq do the most.
+
+    With `tagMayRaiseTo: heal` every role has all its rights.
+    """
     return dict(template(tagMayRaiseTo="heal")["Resources"])
 
 
 @cache
 def template(**settings: Any) -> Mapping[str, Any]:
-    """The template with these settings, synthesized once for all pages."""
+    """Return the template with these settings. Each one is synthesized only once."""
     require_node()
     from infra.synthesis import outline  # noqa: PLC0415 - the CDK: it starts Node
 
@@ -73,93 +103,128 @@ def template(**settings: Any) -> Mapping[str, Any]:
 
 
 def references(value: object) -> set[str]:
-    """The logical ids, and pseudo parameters, that `Ref`, `GetAtt` and `Sub` name."""
+    """Return the logical ids and pseudo parameters in a part of a template.
+
+    They are the names in `Ref`, `Fn::GetAtt` and `Fn::Sub`, at any depth.
+    """
+    names: set[str] = set()
     if isinstance(value, list):
-        return {found for each in value for found in references(each)}
-    if not isinstance(value, dict):
-        return set()
-    found = references(list(value.values())) | {*value.get("Fn::GetAtt", ())[:1]}
-    named = _IN_A_TEXT.findall(str(value.get("Fn::Sub", "")))
-    return found | {*named} | ({value["Ref"]} if "Ref" in value else set())
+        for element in value:
+            names.update(references(element))
+    elif isinstance(value, dict):
+        names.update(references(list(value.values())))
+        names.update(value.get("Fn::GetAtt", ())[:1])
+        names.update(_PLACEHOLDER.findall(str(value.get("Fn::Sub", ""))))
+        if "Ref" in value:
+            names.add(value["Ref"])
+    return names
 
 
-def started(template: Resources) -> Iterator[Start]:
-    """Who starts, fills or feeds what, beside what roles are granted, in the template's order."""
-    for each in template.values():
-        given, ways = each["Properties"], list[tuple[str, str, object]]()
-        if each["Type"] == "AWS::Scheduler::Schedule":
-            clock = when(given["ScheduleExpression"], given["ScheduleExpressionTimezone"])
-            ways = [("the clock", clock, given["Target"]["Arn"])]
-        elif each["Type"] == "AWS::Events::Rule":
-            rule = given["Description"]
-            ways = [("EventBridge", rule, target["Arn"]) for target in given["Targets"]]
-        elif each["Type"] == "AWS::Lambda::EventSourceMapping":
-            (queue,) = references(given["EventSourceArn"])
-            ways = [(queue, "", given["FunctionName"])]
-        for source, how, target in ways:
-            yield from ((source, how, it) for it in sorted(references(target) & template.keys()))
+def list_triggers(template: Resources) -> Iterator[Start]:
+    """Yield what schedules, rules and event source mappings start or fill, in template order.
+
+    Starts by a role's right to call another part are not among them; see `list_starts`.
+    """
+    for resource in template.values():
+        properties = resource["Properties"]
+        if resource["Type"] == "AWS::Scheduler::Schedule":
+            schedule = describe_schedule(
+                properties["ScheduleExpression"], properties["ScheduleExpressionTimezone"]
+            )
+            target = properties["Target"]["Arn"]
+            yield from _make_starts("the clock", schedule, target, template)
+        elif resource["Type"] == "AWS::Events::Rule":
+            for target in properties["Targets"]:
+                rule = properties["Description"]
+                yield from _make_starts("EventBridge", rule, target["Arn"], template)
+        elif resource["Type"] == "AWS::Lambda::EventSourceMapping":
+            (queue,) = references(properties["EventSourceArn"])
+            yield from _make_starts(queue, "", properties["FunctionName"], template)
 
 
-def granted_to(role: set[str], template: Resources) -> Iterator[Grant]:
-    """What the policies of a role allow; the role is named as the template names it."""
-    for each in template.values():
-        if each["Type"] == "AWS::IAM::Policy" and references(each["Properties"]["Roles"]) & role:
-            for statement in each["Properties"]["PolicyDocument"]["Statement"]:
-                if statement["Effect"] == "Allow":
-                    actions, on = statement["Action"], references(statement["Resource"])
-                    named = [actions] if isinstance(actions, str) else actions
-                    yield Grant(frozenset(named), frozenset(on & template.keys()))
+def _make_starts(source: str, how: str, target: object, template: Resources) -> Iterator[Start]:
+    """Yield a start for each resource that the template's value `target` refers to."""
+    for name in sorted(references(target) & template.keys()):
+        yield Start(source, how, name)
 
 
-def title(name: str, template: Resources) -> str:
-    """How people call a resource: `heal`, `the case bucket`, `the intake queue`."""
-    kind, given = template[name]["Type"], template[name]["Properties"]
+def list_grants(role: set[str], template: Resources) -> Iterator[Grant]:
+    """Yield what a role's policies allow. `role` has the role's logical id."""
+    for resource in template.values():
+        if resource["Type"] != "AWS::IAM::Policy":
+            continue
+        properties = resource["Properties"]
+        if not references(properties["Roles"]) & role:
+            continue
+        for statement in properties["PolicyDocument"]["Statement"]:
+            if statement["Effect"] == "Allow":
+                yield _read_grant(statement, template)
+
+
+def _read_grant(statement: Mapping[str, Any], template: Resources) -> Grant:
+    actions = statement["Action"]
+    if isinstance(actions, str):
+        actions = [actions]
+    on = references(statement["Resource"]) & template.keys()
+    return Grant(frozenset(actions), frozenset(on))
+
+
+def title_of(name: str, template: Resources) -> str:
+    """Return a resource's name for people: `heal`, `the case bucket`, `the intake queue`."""
+    kind = template[name]["Type"]
     if kind == FUNCTION:
-        return str(given["Handler"]).split(".")[-2]
+        return str(template[name]["Properties"]["Handler"]).split(".")[-2]
     if kind == JOB:
         return "the nightly job"
     words = re.findall(r"[A-Z][a-z]+", _HASH.sub("", name).removeprefix("Topics"))
     return f"the {' '.join(dict.fromkeys(word.lower() for word in words))}"
 
 
-def parts(template: Resources) -> Iterator[str]:
-    """The logical ids of what runs: the Lambdas and the job."""
-    yield from (name for name, each in template.items() if each["Type"] in {FUNCTION, JOB})
+def list_parts(template: Resources) -> list[str]:
+    """Return the logical ids of the Lambdas and of the nightly job."""
+    return [name for name, resource in template.items() if resource["Type"] in {FUNCTION, JOB}]
 
 
-def touched(name: str, template: Resources) -> dict[str, set[str]]:
-    """What a Lambda or the job may touch: the verbs by logical id, queues of others first.
+def find_access(name: str, template: Resources) -> dict[str, set[str]]:
+    """Return what a part may use, and how: words such as `reads` by logical id.
 
-    Left out are queues that things are parked in, and the one that it is fed by.
-
-    EMR Serverless gets a role with each run, not with the application.
+    YOUR_QUEUES stands for queues outside the template, and comes first. Left out are the queue that
+    feeds the part, and queues for what could not be handled or delivered.
     """
     role = references(template[name]["Properties"].get("Role"))
-    role = role or {each for each in template if each.startswith("NightlyRole")}
-    left_out = {each for each in template if _PARKED.search(each)}
-    left_out |= {each for each, _, fed in started(template) if fed == name}
-    found: dict[str, set[str]] = {}
-    for grant in granted_to(role, template):
+    if not role:
+        # EMR Serverless gets its role with each run, so the application names none.
+        role = {logical_id for logical_id in template if logical_id.startswith("NightlyRole")}
+    left_out = {logical_id for logical_id in template if _UNDELIVERED.search(logical_id)}
+    left_out |= {start.source for start in list_triggers(template) if start.target == name}
+    access: dict[str, set[str]] = {}
+    for grant in list_grants(role, template):
         if grant.is_of_your_queues:
-            found.setdefault(YOUR_QUEUES, set()).update(grant.verbs)
+            access.setdefault(YOUR_QUEUES, set()).update(grant.verbs)
         for target in sorted(grant.on - left_out):
-            if template[target]["Type"] in {FUNCTION, JOB, QUEUE, TOPIC, TABLE, BUCKET}:
-                found.setdefault(target, set()).update(grant.verbs)
-    return {key: found[key] for key in sorted(found, key=lambda each: each != YOUR_QUEUES)}
+            if template[target]["Type"] in _USED_TYPES:
+                access.setdefault(target, set()).update(grant.verbs)
+    if YOUR_QUEUES in access:
+        return {YOUR_QUEUES: access.pop(YOUR_QUEUES), **access}
+    return access
 
 
-def starts(template: Resources) -> Iterator[Start]:
-    """Each thing that starts a part or fills a queue that starts one."""
-    yield from started(template)
-    for name in parts(template):
-        for other, verbs in touched(name, template).items():
-            if "calls" in verbs and other in template:
-                yield name, "", other
+def list_starts(template: Resources) -> Iterator[Start]:
+    """Yield everything that starts a part, or fills a queue that starts one."""
+    yield from list_triggers(template)
+    for name in list_parts(template):
+        for target, verbs in find_access(name, template).items():
+            if "calls" in verbs and target in template:
+                yield Start(name, "", target)
 
 
-def when(expression: str, zone: str) -> str:
-    """The words for a schedule: `every 10 minutes`, `each day at 02:00 UTC`."""
-    if rate := RATE.fullmatch(expression):
+def describe_schedule(expression: str, zone: str) -> str:
+    """Return a schedule in words: `every 10 minutes`, `each day at 02:00 UTC`.
+
+    An expression of another form is returned unchanged.
+    """
+    rate = RATE.fullmatch(expression)
+    if rate:
         return f"every {rate[1]} {rate[2]}s" if rate[1] != "1" else f"every {rate[2]}"
     cron = CRON.fullmatch(expression)
     if cron is None:

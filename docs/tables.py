@@ -1,10 +1,13 @@
-"""The derived tables and state diagrams of the documents, each from the code that it is about."""
+"""Make the tables and state diagrams of the docs from the code that they are about.
+
+docs/derive.py inserts the result of each public function that returns a text into the pages.
+"""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path, PurePosixPath
 
@@ -16,7 +19,7 @@ from infra.alarms.alarm import AlarmDescription
 from infra.lambdas.rows import ROWS
 from mendq.aws.consumers import FIGURES
 from mendq.catalogue import BY_NAME, CATALOGUE, known_tags
-from mendq.catalogue.symptom import Detection
+from mendq.catalogue.symptom import Detection, Symptom
 from mendq.cli import permissions
 from mendq.cli.app import app
 from mendq.cli.command_group import list_examples
@@ -37,7 +40,7 @@ from mendq.redrive.progress import ENDED, Stage
 from mendq.scan.scan import OF_A_SUSPECT
 
 ROOT = Path(__file__).resolve().parents[1]
-# What a command is told about at more length, where that is no page of its own name.
+# The page about a command, if it is not `docs/COMMAND.md`.
 PAGES = {
     "alarms": "runbooks/alarm_missing.md",
     "policy": "runbooks/access_denied.md#a-known-good-policy",
@@ -47,46 +50,75 @@ PAGES = {
     "show": "reading-a-case.md#reading-mendq-show",
     "drill": "operate.md#now-and-then",
 }
-# One of each kind: a symptom may show on one of them alone.
-QUEUES = tuple(f"arn:aws:sqs:us-east-1:123456789012:orders{each}" for each in ("", ".fifo"))
+# A standard queue and a FIFO queue: some symptoms occur on only one of them.
+QUEUES = (
+    "arn:aws:sqs:us-east-1:123456789012:orders",
+    "arn:aws:sqs:us-east-1:123456789012:orders.fifo",
+)
 
 
 def table(heads: str, rows: Iterable[Iterable[object]]) -> str:
-    """Markdown: a line for each row below the heads; one that begins with # is right-aligned."""
-    titles = heads.split("|")
-    rules = ["---:" if each.startswith("#") else "---" for each in titles]
-    lines = [[each.lstrip("#") for each in titles], rules, *rows]
+    """Return a Markdown table.
+
+    Args:
+        heads: The headings, separated by `|`. A column whose heading begins with # is
+            right-aligned.
+        rows: The cells of each row.
+    """
+    headings: list[str] = []
+    rules: list[str] = []
+    for heading in heads.split("|"):
+        headings.append(heading.lstrip("#"))
+        rules.append("---:" if heading.startswith("#") else "---")
+    lines = [headings, rules, *rows]
     return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in lines)
 
 
 def code(words: Iterable[object]) -> str:
-    """Each as code, with commas."""
-    return ", ".join(f"`{each}`" for each in words)
+    """Return the words as Markdown code, separated by commas."""
+    return ", ".join(f"`{word}`" for word in words)
 
 
 def links(paths: Iterable[str], folder: str) -> str:
-    """A link to each page, once, from a page in `folder`."""
-    pages = map(PurePosixPath, dict.fromkeys(paths))
-    return ", ".join(f"[{each.stem}]({each.relative_to(folder)})" for each in pages)
+    """Return a Markdown link to each page, without duplicates.
+
+    Args:
+        paths: The pages, from the root of the repository.
+        folder: The folder of the page that has the links.
+    """
+    pages = [PurePosixPath(path) for path in dict.fromkeys(paths)]
+    return ", ".join(f"[{page.stem}]({page.relative_to(folder)})" for page in pages)
 
 
 def symptoms() -> str:
-    """The catalogue."""
-    rows = []
-    for each in CATALOGUE:
-        calls = "failed calls, *unconfirmed on AWS*" if each.is_unconfirmed else "failed calls"
-        found_by = [calls] * bool(each.seen_as) + ["the scan"] * bool(each.detection)
-        linked = f"[`{each.name}`]({each.runbook.removeprefix('docs/')})"
-        costs = ["data events"] * bool(each.seen_as)
-        costs += [_scanned(each.detection)] if each.detection else []
-        seen = (" · ".join(found_by), " · ".join(costs))
-        rows.append((linked, each.sentence, *seen, each.plan_in_words, each.ships_as))
+    """Return a table of all symptoms."""
+    rows: list[tuple[str, ...]] = []
+    for symptom in CATALOGUE:
+        found_by: list[str] = []
+        costs: list[str] = []
+        if symptom.seen_as:
+            confirmation = ", *unconfirmed on AWS*" if symptom.is_unconfirmed else ""
+            found_by.append(f"failed calls{confirmation}")
+            costs.append("data events")
+        if symptom.detection:
+            found_by.append("the scan")
+            costs.append(_describe_scan_costs(symptom.detection))
+        rows.append(
+            (
+                f"[`{symptom.name}`]({symptom.runbook.removeprefix('docs/')})",
+                symptom.sentence,
+                " · ".join(found_by),
+                " · ".join(costs),
+                symptom.plan_in_words,
+                symptom.ships_as,
+            )
+        )
     heads = "symptom|what goes wrong|found by|what it costs to see|what Mendq does|ships as"
     return table(heads, rows)
 
 
 def families() -> str:
-    """The symptoms of each family, which is the folder that an entry is in."""
+    """Return a table of the symptoms of each family. A family is a folder of the catalogue."""
     runbooks_of = defaultdict[str, list[str]](list)
     for symptom in CATALOGUE:
         (path,) = (ROOT / "mendq" / "catalogue").glob(f"*/{symptom.name}.py")
@@ -96,226 +128,265 @@ def families() -> str:
 
 
 def tags() -> str:
-    """The tags that Mendq reads on a queue."""
-    rows = []
+    """Return a table of the tags that Mendq reads on a queue."""
+    rows: list[tuple[str, ...]] = []
     for tag in known_tags().values():
-        readers = [symptom for symptom in CATALOGUE if tag.key in {t.key for t in symptom.tags}]
+        readers = [symptom for symptom in CATALOGUE if _has_tag(symptom, tag.key)]
         values = code(tag.words) if tag.words else tag.values
         read_by = links((symptom.runbook for symptom in readers), "docs") or "every symptom"
         rows.append((code([tag.key]), values, tag.meaning, read_by))
     return table("tag|value|what it does|read by", rows)
 
 
-def _scanned(detection: Detection) -> str:
-    """The kinds of call, and how many metrics of a queue that these make suspect."""
+def _has_tag(symptom: Symptom, key: str) -> bool:
+    """Return True if a symptom reads the tag with this key."""
+    return any(tag.key == key for tag in symptom.tags)
+
+
+def _describe_scan_costs(detection: Detection) -> str:
+    """Return what a scan asks AWS for a symptom: the kinds of calls, and the metrics of a queue.
+
+    Metrics are read only of queues that the calls make suspect.
+    """
     is_measured = Need.MEASUREMENTS in detection.needs
     needs = detection.needs | (OF_A_SUSPECT if is_measured else {Need.QUEUE})
     calls = format_count(len(scan_read_actions(needs)), "kind of call", "kinds of call")
     series = series_of(detection.reads or ["every queue"])
     metrics = len(series) * is_measured + (Need.SOLE_SOURCE in needs)
-    asked = f"{metrics} metrics and {len(FIGURES)} a function" if metrics else "no metric"
-    return f"{calls}, {asked}"
+    if not metrics:
+        return f"{calls}, no metric"
+    return f"{calls}, {metrics} metrics and {len(FIGURES)} a function"
 
 
 def runbooks() -> str:
-    """The runbooks by name: the symptoms' in the catalogue's order, then the alarms'."""
-    named = links((each.runbook for each in CATALOGUE), "docs/runbooks")
-    alarms = links((each.page for each in (*NOTIFIED, *WATCHED)), "docs/runbooks")
-    return f"Symptoms: {named}.\n\nAlarms: {alarms}."
+    """Return links to all runbooks: those of symptoms in the catalogue's order, then of alarms."""
+    of_symptoms = links((symptom.runbook for symptom in CATALOGUE), "docs/runbooks")
+    of_alarms = links((alarm.page for alarm in (*NOTIFIED, *WATCHED)), "docs/runbooks")
+    return f"Symptoms: {of_symptoms}.\n\nAlarms: {of_alarms}."
 
 
 def next_steps() -> str:
-    """What to do next by the code of a refusal or an escalation, and by the state of a case."""
-    states = ((str(each), BY_STATE[each]) for each in State if BY_STATE[each][0])
-    lines = ((name, *step) for name, step in (*sorted(BY_CODE.items()), *states))
-    shown = (f"`{name}`: {says} {code(_typed(command))}" for name, says, command in lines)
-    return "\n".join(f"- {each.strip()}" for each in shown)
+    """Return a list of what a person does next, for each code of a refusal and each case state."""
+    steps = sorted(BY_CODE.items())
+    for state in State:
+        if BY_STATE[state][0]:
+            steps.append((str(state), BY_STATE[state]))
+    lines: list[str] = []
+    for name, (sentence, command) in steps:
+        lines.append(f"- `{name}`: {sentence} {_command_text(command)}".rstrip())
+    return "\n".join(lines)
 
 
-def _typed(command: Command) -> list[str]:
-    """As it is printed for the queue that the pages speak of."""
-    if isinstance(command, str):
-        return [f"mendq {command} CASE"] * bool(command)
-    return [command(QUEUES[0])]
+def _command_text(command: Command) -> str:
+    """Return a next step's command as code, for the queue `orders`. Empty if there is none."""
+    if not isinstance(command, str):
+        return code([command(QUEUES[0])])
+    return code([f"mendq {command} CASE"]) if command else ""
 
 
-def linted() -> str:
-    """The rules of cfn-lint that `mendq lint` is."""
-    rows = ((code([each.id]), links([BY_NAME[each.shortdesc].runbook], "docs")) for each in RULES)
+def lint_rules() -> str:
+    """Return a table of the rules that `mendq lint` adds to cfn-lint."""
+    rows = [(code([rule.id]), links([BY_NAME[rule.shortdesc].runbook], "docs")) for rule in RULES]
     return table("rule|symptom", sorted(rows))
 
 
 def commands() -> str:
-    """Every command in the order of `mendq --help`."""
+    """Return a table of all commands in the order of `mendq --help`."""
     group = get_command(app)
     assert isinstance(group, TyperGroup)  # noqa: S101 - mendq is a group of commands
-
-    def rows() -> Iterator[tuple[str, str]]:
-        for name, command in group.commands.items():
-            typed = f"`mendq {' '.join((name, *_arguments(command)))}`"
-            said = " ".join((command.help or "").partition("\n\n")[0].split())
-            within = code(command.commands) if isinstance(command, TyperGroup) else ""
-            page = PAGES.get(name, f"{name}.md")
-            is_there = (ROOT / "docs" / page.partition("#")[0]).exists()
-            linked = f"[{typed}]({page})" if is_there else typed
-            yield linked, f"{said} ({within})" if within else said
-
-    return table("command|what it does", rows())
+    rows: list[tuple[str, str]] = []
+    for name, command in group.commands.items():
+        usage = f"`mendq {' '.join((name, *_list_arguments(command)))}`"
+        page = PAGES.get(name, f"{name}.md")
+        if (ROOT / "docs" / page.partition("#")[0]).exists():
+            usage = f"[{usage}]({page})"
+        summary = " ".join((command.help or "").partition("\n\n")[0].split())
+        if isinstance(command, TyperGroup):
+            summary = f"{summary} ({code(command.commands)})"
+        rows.append((usage, summary))
+    return table("command|what it does", rows)
 
 
 def examples() -> str:
-    """What every command's help shows to type, a paragraph a command."""
-    shown = ("\n".join(list_examples(each.run.__doc__)) for each in list_commands())
-    return "\n".join(("```sh", "\n\n".join(shown), "```"))
+    """Return a block of code with the examples from every command's help."""
+    paragraphs = ["\n".join(list_examples(command.run.__doc__)) for command in list_commands()]
+    return "\n".join(("```sh", "\n\n".join(paragraphs), "```"))
 
 
-def _arguments(command: object) -> Iterator[str]:
-    for each in command.params if isinstance(command, TyperCommand) else ():
-        if each.param_type_name == "argument":
-            name = (each.metavar or each.name or "").strip("{}[]").upper()
-            yield name if each.required else f"[{name}]"
+def _list_arguments(command: object) -> Iterator[str]:
+    """Yield the arguments of a command as its usage shows them, such as `QUEUE` or `[QUEUE]`."""
+    if not isinstance(command, TyperCommand):
+        return
+    for parameter in command.params:
+        if parameter.param_type_name == "argument":
+            name = (parameter.metavar or parameter.name or "").strip("{}[]").upper()
+            yield name if parameter.required else f"[{name}]"
 
 
-def hidden() -> str:
-    """What each choice of `mendq cost` shows of no queue, and what in part alone."""
+def blind_spots() -> str:
+    """Return a table of the symptoms that a trail does not show, by the calls that it logs.
 
-    def linked(names: Iterable[str]) -> str:
-        return links((f"docs/runbooks/{each}.md" for each in names), "docs") or "-"
-
-    shown = ((each.name, sort_symptoms_by_visibility(each, QUEUES)) for each in CHOICES)
-    rows = ((name, linked(what.blind), linked(what.in_part)) for name, what in shown)
+    The rows are the choices that `mendq cost` compares.
+    """
+    rows: list[tuple[str, str, str]] = []
+    for choice in CHOICES:
+        sorted_symptoms = sort_symptoms_by_visibility(choice, QUEUES)
+        not_shown = _link_symptoms(sorted_symptoms.blind)
+        rows.append((choice.name, not_shown, _link_symptoms(sorted_symptoms.in_part)))
     return table("a trail that logs|does not show|shows in part", rows)
 
 
-def diagram(arrows: Iterable[tuple[object, object, object]]) -> str:
-    """States and the ways between them, as GitHub draws them."""
-    lines = [f"    {a} --> {b}" + (f": {said}" if said else "") for a, b, said in arrows]
+def _link_symptoms(names: Iterable[str]) -> str:
+    return links([f"docs/runbooks/{name}.md" for name in names], "docs") or "-"
+
+
+def _make_diagram(arrows: Iterable[tuple[object, object, object]]) -> str:
+    """Return a Mermaid state diagram. An arrow is a state, the next one and a label."""
+    lines: list[str] = []
+    for state, next_state, label in arrows:
+        suffix = f": {label}" if label else ""
+        lines.append(f"    {state} --> {next_state}{suffix}")
     return "\n".join(["```mermaid", "stateDiagram-v2", *dict.fromkeys(lines), "```"])
 
 
 def states() -> str:
-    """The states of a case, without what may happen to nearly every one."""
-    drawn = [move for move in MANUAL_TRANSITIONS if not {*PROVING} <= {*move.out_of}]
-    by_people = [(one, move.into, move.who) for move in drawn for one in move.out_of or ("[*]",)]
-    by_time = [
-        (one, row.into, TransitionActor.FOLLOW_UP) for row in lifecycle.TABLE for one in row.out_of
-    ]
-    ends = [(state, "[*]", "") for state in State if state in FINAL]
-    return diagram([*by_people, *by_time, *ends])
+    """Return a diagram of a case's states.
+
+    Transitions that people can make from nearly every state are left out.
+    """
+    arrows: list[tuple[object, object, object]] = []
+    for manual in MANUAL_TRANSITIONS:
+        if not set(PROVING) <= set(manual.out_of):
+            beginnings = manual.out_of or ("[*]",)
+            arrows.extend((state, manual.into, manual.who) for state in beginnings)
+    for row in lifecycle.TABLE:
+        arrows.extend((state, row.into, TransitionActor.FOLLOW_UP) for state in row.out_of)
+    arrows.extend((state, "[*]", "") for state in State if state in FINAL)
+    return _make_diagram(arrows)
 
 
-def moves() -> str:
-    """What moves a case."""
-    by_people = [
-        (code(e.out_of) or "opens", f"`{e.into}`", e.who, "", e.because) for e in MANUAL_TRANSITIONS
-    ]
-    by_time = [
-        (code(row.out_of), f"`{row.into}`", TransitionActor.FOLLOW_UP, row.condition, row.because)
-        for row in lifecycle.TABLE
-    ]
-    return table("out of|into|who|when|because", [*by_people, *by_time])
+def transitions() -> str:
+    """Return a table of all transitions of a case: those of people, then those of follow_up."""
+    rows: list[tuple[object, ...]] = []
+    for manual in MANUAL_TRANSITIONS:
+        out_of = code(manual.out_of) or "opens"
+        rows.append((out_of, f"`{manual.into}`", manual.who, "", manual.because))
+    for row in lifecycle.TABLE:
+        actor = TransitionActor.FOLLOW_UP
+        rows.append((code(row.out_of), f"`{row.into}`", actor, row.condition, row.because))
+    return table("out of|into|who|when|because", rows)
 
 
-def stays() -> str:
-    """How long a case may stay in a state, with the default settings."""
-    rows = []
+def state_limits() -> str:
+    """Return a table of the longest stay of a case in each state, with the default settings."""
+    rows: list[tuple[str, str, str]] = []
     for state in State:
-        if limit := longest_stay_in(state, Timing()):
-            then = [row.into for row in lifecycle.TABLE if state in row.out_of][-1]
-            rows.append((f"`{state}`", f"{limit.total_seconds() / 3600:g} h", f"`{then}`"))
-    final = code(each for each in State if each in FINAL)
-    return f"{table('state|longest|then', rows)}\n\nFinal: {final}."
+        longest = longest_stay_in(state, Timing())
+        if longest:
+            next_states = [row.into for row in lifecycle.TABLE if state in row.out_of]
+            hours = f"{longest.total_seconds() / 3600:g} h"
+            rows.append((f"`{state}`", hours, f"`{next_states[-1]}`"))
+    final_states = code(state for state in State if state in FINAL)
+    return f"{table('state|longest|then', rows)}\n\nFinal: {final_states}."
 
 
 def stages() -> str:
-    """The stages of a redrive."""
-    changes = [
-        (stage, row.next_stage, "")
-        for row in machine.TABLE
-        for stage in row.stages
-        if row.next_stage not in {None, stage}
-    ]
-    ends = [(stage, "[*]", "") for stage in ENDED]
-    return diagram([("[*]", Stage.CANARY, ""), *changes, *ends])
+    """Return a diagram of the stages of a redrive."""
+    arrows: list[tuple[object, object, object]] = [("[*]", Stage.CANARY, "")]
+    for row in machine.TABLE:
+        changing = [stage for stage in row.stages if row.next_stage not in {None, stage}]
+        arrows.extend((stage, row.next_stage, "") for stage in changing)
+    arrows.extend((stage, "[*]", "") for stage in ENDED)
+    return _make_diagram(arrows)
 
 
 def stage_rows() -> str:
-    """What a redrive does at each tick."""
-    rows = []
+    """Return a table of what a redrive does in each stage."""
+    rows: list[tuple[object, ...]] = []
     for row in machine.TABLE:
         next_stage = f"`{row.next_stage}`" if row.next_stage else ""
         rows.append((code(row.stages), row.condition, row.action, next_stage))
     return table("at|when|it does|then", rows)
 
 
-def bounds() -> str:
-    """The bounds of a redrive, as shipped."""
-    return table("bound|as shipped", ((f"`{n}`", f"{v:,}") for n, v in asdict(Bounds()).items()))
+def redrive_bounds() -> str:
+    """Return a table of the bounds of a redrive with their default values."""
+    rows = [(f"`{name}`", f"{value:,}") for name, value in asdict(Bounds()).items()]
+    return table("bound|as shipped", rows)
 
 
-def alarms_that_reach_people() -> str:
-    """The alarms that notify people by themselves."""
-    rows = (_alarm(each, each.severity) for each in NOTIFIED)
+def notifying_alarms() -> str:
+    """Return a table of the alarms that notify people directly."""
+    rows = [_make_alarm_row(alarm, alarm.severity) for alarm in NOTIFIED]
     return table("alarm|topic|fires when|type first|read", rows)
 
 
 def essential_alarms() -> str:
-    """Those that the setting `alarms` keeps in any case."""
-    return ", ".join(
-        f"`{each.alarm_name()}`" for each in (*NOTIFIED, *WATCHED) if each.is_essential
+    """Return the names of the alarms that every value of the setting `alarms` keeps."""
+    essential = [alarm for alarm in (*NOTIFIED, *WATCHED) if alarm.is_essential]
+    return code(alarm.alarm_name() for alarm in essential)
+
+
+def watched_alarms() -> str:
+    """Return a table of the alarms that notify people only through one of `notifying_alarms`."""
+    rows = [_make_alarm_row(alarm) for alarm in dict.fromkeys(WATCHED)]
+    return table("alarm|fires when|type first|read", rows)
+
+
+def _make_alarm_row(alarm: AlarmDescription, *topic: object) -> tuple[object, ...]:
+    """Return the row of an alarm. `topic` is the SNS topic that it notifies, if it has one."""
+    return (
+        f"`{alarm.alarm_name()}`",
+        *topic,
+        alarm.when,
+        f"`{alarm.command}`",
+        links([alarm.page], "docs"),
     )
 
 
-def alarms_beneath() -> str:
-    """The alarms that those stand on."""
-    return table("alarm|fires when|type first|read", map(_alarm, dict.fromkeys(WATCHED)))
+def alarm_meanings() -> str:
+    """Return a table of what each notifying alarm means, with a link to its runbook.
 
-
-def _alarm(announced: AlarmDescription, *topic: object) -> tuple[object, ...]:
-    command, page = f"`{announced.command}`", links([announced.page], "docs")
-    return f"`{announced.alarm_name()}`", *topic, announced.when, command, page
-
-
-def when_woken() -> str:
-    """What each alarm that reaches people means to them, and the runbook by its first line."""
-    alike = defaultdict[tuple[str, str], list[str]](list)
-    for each in NOTIFIED:
-        alike[each.impact, each.page].append(each.alarm_name())
-    titles = {page: (ROOT / page).read_text().partition("\n")[0].strip("# ") for _, page in alike}
-    rows = (
-        (code(names), impact, f"[{titles[page]}]({page.removeprefix('docs/')})")
-        for (impact, page), names in alike.items()
-    )
+    Alarms with the same meaning and runbook share a row.
+    """
+    names_of = defaultdict[tuple[str, str], list[str]](list)
+    for alarm in NOTIFIED:
+        names_of[alarm.impact, alarm.page].append(alarm.alarm_name())
+    rows: list[tuple[str, str, str]] = []
+    for (impact, page), names in names_of.items():
+        title = (ROOT / page).read_text().partition("\n")[0].strip("# ")
+        rows.append((code(names), impact, f"[{title}]({page.removeprefix('docs/')})"))
     return table("you got|it means|go on with", rows)
 
 
 def lambdas() -> str:
-    """The Lambdas, as their parts of the stack are called."""
+    """Return the construct ids of the Lambdas, sorted."""
     return code(sorted(row.handler.construct for row in ROWS))
 
 
 def policy(name: str) -> str:
-    """One of the two IAM policies for people."""
+    """Return an IAM policy for operators as a block of JSON. `name` is look, steer or record."""
     return f"```json\n{json.dumps(getattr(permissions, f'make_{name}_policy')(), indent=2)}\n```"
 
 
 def commands_by_policy() -> str:
-    """Which of the policies each command needs."""
+    """Return a table of the policies, with the commands that need each of them."""
     on_messages = "look, and rights on the messages ([which](redrive.md#what-to-know-before))"
-    named: Mapping[str, Iterable[str]] = {
-        "look": LOOKING,
-        "look and steer": STEERING,
-        on_messages: MESSAGES,
-        "[record](record.md)": ("drill --record DIR",),
-        "none": OFFLINE,
-    }
-    return table("policy|commands", ((policy, code(given)) for policy, given in named.items()))
+    rows = [
+        ("look", code(LOOKING)),
+        ("look and steer", code(STEERING)),
+        (on_messages, code(MESSAGES)),
+        ("[record](record.md)", code(["drill --record DIR"])),
+        ("none", code(OFFLINE)),
+    ]
+    return table("policy|commands", rows)
 
 
 def rights() -> str:
-    """What each command asks of AWS."""
-    recording = [
-        each for one in permissions.make_record_policy()["Statement"] for each in one["Action"]
-    ]
-    asked = {**LOOKING, **STEERING, **MESSAGES, "drill --record DIR": recording}.items()
-    return table("command|asks", ((f"`mendq {name}`", code(sorted(of))) for name, of in asked))
+    """Return a table of the IAM actions that each command needs."""
+    recording_actions: list[str] = []
+    for statement in permissions.make_record_policy()["Statement"]:
+        recording_actions.extend(statement["Action"])
+    actions_of = {**LOOKING, **STEERING, **MESSAGES, "drill --record DIR": recording_actions}
+    rows = [(f"`mendq {name}`", code(sorted(actions))) for name, actions in actions_of.items()]
+    return table("command|asks", rows)

@@ -74,10 +74,10 @@ DELAY_TOO_LONG = ReportedSymptom(
 
 # What `make docs` does, for the two pages that the check reads.
 DERIVE_TWO_PAGES = """
-from docs.derive import ROOT, derived
+from docs.derive import ROOT, fill_marks
 for name in ("symptoms.md", "runbooks/README.md"):
     page = ROOT / "docs" / name
-    page.write_text(derived(page.read_text()))
+    page.write_text(fill_marks(page.read_text()))
 """
 
 WHOLE_RUNBOOK = """# delay_too_long: every message is delayed longer than the tag allows

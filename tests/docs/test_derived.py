@@ -34,7 +34,7 @@ def test_every_derived_part_stands_on_a_page() -> None:
 
 def _pieces() -> Iterator[str]:
     """The functions that say a piece of a page: they take a name, numbers or the stack alone."""
-    for place, module in derive.PLACES.items():
+    for place, module in derive.MODULES.items():
         for name, each in inspect.getmembers(module, inspect.isfunction):
             asked = inspect.signature(each)
             if (
@@ -67,7 +67,7 @@ def test_the_head_says_what_the_stack_costs_with_its_dashboard_and_without() -> 
     stack, least = (BilledStack(template_of(each).raw) for each in ("default", "existing trail"))
     names = ("with_dashboard", "without_dashboard", "least", "watched")
     said = [costs.number(each, [stack, least]) for each in names]
-    sums = re.search(r"\*\*together\*\* \|  \| \*\*(\S+)\*\* \|", costs.billed(stack))
+    sums = re.search(r"\*\*together\*\* \|  \| \*\*(\S+)\*\* \|", costs.stack_bill(stack))
     assert sums
     with_one, without, at_least, watched = (float(each.lstrip("$")) for each in said)
     assert with_one == pytest.approx(without + DASHBOARD_MONTH.dollars)
@@ -79,4 +79,4 @@ def test_the_head_says_what_the_stack_costs_with_its_dashboard_and_without() -> 
 def test_a_resource_that_nobody_priced_stops_it() -> None:
     unknown = BilledStack({"Resources": {"A": {"Type": "AWS::EC2::NatGateway"}}})
     with pytest.raises(ValueError, match="AWS::EC2::NatGateway"):
-        costs.billed(unknown)
+        costs.stack_bill(unknown)

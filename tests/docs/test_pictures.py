@@ -11,7 +11,7 @@ from docs import pictures
 from tests.prove import scale
 from tests.source_files import ROOT
 
-DRAWN = pictures.drawn()
+DRAWN = pictures.draw_pictures()
 SVG = "{http://www.w3.org/2000/svg}"
 # What Arial takes for each character of such a line, at 13 px.
 CHARACTER_PIXELS = 6.6
@@ -39,7 +39,7 @@ def test_a_picture_is_shown_in_a_runbook_below_its_why_and_says_so_in_words(name
     assert why.partition(f"](../pictures/{name})")[0].endswith("The numbers are made up.")
 
 
-CURVES = pictures.curves_in_one(scale.curves())
+CURVES = pictures.draw_curves(scale.curves())
 
 
 def test_every_colour_of_the_curves_is_another_in_the_dark() -> None:

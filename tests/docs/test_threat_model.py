@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from docs.stack_outline import granted_to
+from docs.stack_outline import list_grants
 from tests.infra.synthesized import template_of
 from tests.prove.__main__ import PROOFS
 from tests.source_files import ROOT
@@ -51,6 +51,6 @@ def test_every_proof_that_it_names_is_one() -> None:
 def test_no_role_may_do_what_nothing_here_needs(settings: str) -> None:
     resources = template_of(settings).raw["Resources"]
     roles = [name for name, each in resources.items() if each["Type"] == "AWS::IAM::Role"]
-    granted = {a for role in roles for each in granted_to({role}, resources) for a in each.actions}
+    granted = {a for role in roles for each in list_grants({role}, resources) for a in each.actions}
     assert "sqs:SetQueueAttributes" in granted
     assert sorted(each for each in granted if NEVER.fullmatch(each)) == []
