@@ -21,7 +21,9 @@ from mendq.model.steps import AttributeStep, RedriveMessages
 
 
 class State(StrEnum):
-    """The states of a case, as case bucket, case store and nightly job spell them."""
+    """The states of a case, spelled as the case bucket, the case store and the nightly job use
+    them.
+    """
 
     OBSERVED = "observed"
     REFUSED = "refused"
@@ -98,12 +100,13 @@ _DEFAULTS: Mapping[str, Any] = {"urgent": False, "next_step": {}}
 
 @dataclass(frozen=True, kw_only=True)
 class NotificationState:
-    """What people got to know about a transition, and what a person does next.
+    """Whether people were notified about a transition, and what a person can do next.
 
-    Args:
+    Attributes:
         notified: True if people were notified.
         urgent: True if the notification was urgent.
-        next_step: A sentence, a command and a runbook. Empty if an older version recorded it.
+        next_step: A sentence, a command and a runbook. Empty if an older version recorded the
+            transition.
     """
 
     notified: bool = False
@@ -113,22 +116,22 @@ class NotificationState:
 
 @dataclass(frozen=True)
 class Case(NotificationState):
-    """The newest transition of a case.
+    """A case, as its newest transition describes it.
 
-    Args:
+    Attributes:
         case_id: The case's name. It begins with the symptom.
         n: The number of the transition, from 1.
-        at: When it happened.
-        came_from: The state before, None if the case opened.
+        at: When the transition happened.
+        came_from: The state before; None if the transition opened the case.
         state: The state now.
         queue_arn: The queue.
         symptom: The symptom's name.
         reason: Why the case moved, for people.
-        evidence: The document of the failed calls, or of what a scan measured.
+        evidence: The document of the failed calls, or of a scan's measurement.
         steps: The documents of the plan's steps.
-        actor: Who moved it: a Lambda, or the ARN of a person.
-        code: The refusal's code, empty without one. The case store keeps it beside the document.
-        opened_at: When the case opened. The case store keeps it beside the document.
+        actor: Who moved the case: a Lambda, or the ARN of a person.
+        code: The refusal's code; empty without one. The case store keeps it next to the document.
+        opened_at: When the case opened. The case store keeps it next to the document.
     """
 
     case_id: str
@@ -146,7 +149,7 @@ class Case(NotificationState):
     opened_at: datetime | None = None
 
     def document(self) -> dict[str, Any]:
-        """Return the transition as the case bucket holds it.
+        """Return the transition as the case bucket stores it.
 
         The order of the keys must not change: the case store compares documents as text.
         """
@@ -176,7 +179,9 @@ class Case(NotificationState):
     def from_document(
         cls, document: Mapping[str, Any], code: str = "", opened_at: datetime | None = None
     ) -> Self:
-        """Read a document. Raise KeyError, TypeError or ValueError if it is not ours."""
+        """Read a stored document. Raise KeyError, TypeError or ValueError if Mendq did not write
+        it.
+        """
         document = {**_DEFAULTS, **document}
         for key in _DOCUMENT_KEYS:
             if key not in document:
@@ -213,7 +218,9 @@ class Case(NotificationState):
         )
 
     def key(self) -> str:
-        """Return the transition's key in the case bucket. Writing it twice changes nothing."""
+        """Return the transition's key in the case bucket. Writing the object twice changes
+        nothing.
+        """
         return f"cases/dt={self.at:%Y-%m-%d}/{self.transition}.json"
 
     @property
@@ -223,7 +230,7 @@ class Case(NotificationState):
 
     @property
     def callers(self) -> tuple[str, ...]:
-        """The principals whose calls failed. For a case that a scan found: the symptom."""
+        """The principals whose calls failed. If a scan found the case: the symptom's name."""
         principals = self.evidence.get("principals", ())
         return tuple(principal for principal in principals if principal) or (self.symptom,)
 
@@ -234,7 +241,9 @@ class Case(NotificationState):
 
     @property
     def is_redriving(self) -> bool:
-        """True for a redrive at work: its owner continues it each minute, however long it takes."""
+        """True if a redrive is running. Its owner continues it each minute until it ends, without a
+        time limit.
+        """
         if self.state is not State.APPLIED:
             return False
         return any(step["attribute"] == RedriveMessages.attribute for step in self.steps)
@@ -242,8 +251,9 @@ class Case(NotificationState):
     def is_open(self, now: datetime, timing: Timing) -> bool:
         """Return True if the case still keeps other cases of its queue and symptom from opening.
 
-        A state that ends by time counts as ended a while later, even if follow_up has not ended it.
-        Otherwise a follow-up that is down would keep a queue from being fixed for ever.
+        A state with a time limit counts as ended GRACE after its limit, even if follow_up has not
+        ended it. Otherwise a follow_up that is down would keep Mendq from fixing the queue for
+        ever.
         """
         if self.is_final:
             return False
@@ -251,7 +261,15 @@ class Case(NotificationState):
         return patience is None or now < self.at + patience + GRACE
 
     def move_to(self, to: State, reason: str, now: datetime, **over: Any) -> Case:
-        """Return the case with its next transition. `over` are other fields that change."""
+        """Return the case with a further transition.
+
+        Args:
+            to: The new state.
+            reason: Why the case moves, for people.
+            now: The time of the transition.
+            over: Further fields that change. Without `actor` it is follow_up; without `code` it is
+                empty.
+        """
         evidence = self._evidence_in(to, over.pop("evidence", self.evidence))
         code_and_actor = {"code": "", "actor": "follow_up", **over}
         return replace(
@@ -269,7 +287,7 @@ class Case(NotificationState):
         )
 
     def _evidence_in(self, to: State, evidence: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the evidence for the next state, with or without LOWERED.
+        """Return the evidence for the next state, with LOWERED added or removed.
 
         A change that did not help or was taken back adds it. A person's approval removes it.
         """
@@ -282,13 +300,13 @@ class Case(NotificationState):
         }
 
     def place_after(self, newest: Case | None) -> Case:
-        """Return the same transition behind the newest one, if the case has moved meanwhile."""
+        """Return this transition, renumbered to follow `newest` if the case has moved meanwhile."""
         if newest is None or newest.case_id != self.case_id or newest.n < self.n:
             return self
         return replace(self, n=newest.n + 1, came_from=newest.state, at=max(self.at, newest.at))
 
     def is_repeated_by(self, other: Case) -> bool:
-        """Return True if `other` would only repeat this case.
+        """Return True if `other` would tell people nothing new.
 
         Numbers in a reason change, and refusals alternate. Neither is news within a cooldown.
         """
@@ -298,17 +316,23 @@ class Case(NotificationState):
 
     @property
     def is_rollback(self) -> bool:
-        """True if the steps take back what the case wrote. No freeze and no budget stops that."""
+        """True if the steps take back what the case wrote. No freeze and no budget stops a
+        rollback.
+        """
         return self.state is State.ROLLED_BACK
 
     @property
     def news(self) -> str:
-        """The key of what a notification about the case says: its state and refusal code."""
+        """The key of what a notification would say, for recognizing repeats: the state and the
+        refusal code.
+        """
         return f"{self.state}:{self.code}"
 
 
 def _read_steps(steps: Any) -> tuple[Mapping[str, str], ...]:
-    """Return copies of the step documents. Raise TypeError or ValueError if one is not ours."""
+    """Return copies of the step documents. Raise TypeError or ValueError if Mendq did not write
+    them.
+    """
     documents = tuple({**step} for step in steps)
     if not all(isinstance(text, str) for step in documents for text in step.values()):
         raise TypeError("a step of its is no texts by name")
@@ -316,7 +340,9 @@ def _read_steps(steps: Any) -> tuple[Mapping[str, str], ...]:
 
 
 def _check_evidence(evidence: Any, at: datetime) -> None:
-    """Raise TypeError or ValueError if the evidence, or a time of the transition, is not ours."""
+    """Raise TypeError or ValueError if Mendq did not write the evidence, or if a time is
+    impossible.
+    """
     if not isinstance(evidence, Mapping):
         raise TypeError("its evidence is no mapping")
     failed_at = [evidence[name] for name in ("first_at", "last_at") if evidence.get(name)]
@@ -334,7 +360,9 @@ def _check_evidence(evidence: Any, at: datetime) -> None:
 
 
 class OpeningDetails(TypedDict):
-    """Why a case opened, who opened it, and the refusal's code if there is one."""
+    """The details that open a case: the reason, who opened it, and the refusal's code if there is
+    one.
+    """
 
     reason: str
     actor: str
@@ -354,8 +382,9 @@ def start_case(  # noqa: PLR0913 - each is one column of the transition
 ) -> Case:
     """Return the first transition of a new case.
 
-    Its name depends on the case before it. So two runs that open a case at the same time give it
-    the same name, and so does the second delivery after a run that died.
+    The case's name depends on the previous case of the queue and symptom. So two runs that open a
+    case at the same time give it the same name. The second delivery of the same events does so too,
+    if the first run died.
     """
     previous_id = previous.case_id if previous else ""
     digest = sha256(f"{queue_arn} {symptom} {previous_id} {now:%Y-%m-%d}".encode()).hexdigest()
@@ -375,7 +404,9 @@ def start_case(  # noqa: PLR0913 - each is one column of the transition
 
 
 def longest_stay_in(state: State, timing: Timing) -> timedelta | None:
-    """Return how long a case may stay in a state. None: until a person or the queue ends it."""
+    """Return how long a case may stay in a state. None if only a person or the end of the queue
+    ends it.
+    """
     hours = {
         State.PROPOSED: timing.proposal_hours,
         State.APPROVED: timing.proposal_hours,

@@ -1,4 +1,6 @@
-"""DLQs and quarantines: whose they are, what they are made with, and why one is unfit."""
+"""Rules for DLQs and quarantines: who owns them, which attributes they get, and why one is
+unfit.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,19 @@ def select_confirmed_sources(
     consent: Consent,
     tags_of: Callable[[str], Mapping[str, str]],
 ) -> tuple[str, ...]:
-    """Those of the queues that name `dlq` as their DLQ that are believed: any may name any other.
+    """Return those queues that use `dlq` as their DLQ with the owner's consent.
 
-    Believed is whom the DLQ's own RedriveAllowPolicy names, or what is managed itself: because
-    settings name it, or by its own tag, as far as tags may raise a queue. Anybody may make a queue
-    and tag it, so a tag says nothing of a queue in a higher mode than that, nor of one whose
-    policy names others or nobody. Whose tags say nothing is not asked for them.
+    Any queue may name any other queue as its DLQ, so the name alone proves nothing. A source is
+    confirmed if the DLQ's own RedriveAllowPolicy names it, or if Mendq manages the source: because
+    settings name it, or because of its own tag, as far as tags may raise a queue's mode. Anyone may
+    create a queue and tag it. So a tag confirms nothing if the DLQ has a higher mode than tags can
+    give, or if the DLQ's RedriveAllowPolicy names other queues or none.
+
+    Args:
+        named_by: The ARNs of queues whose RedrivePolicy names the DLQ.
+        dlq: The DLQ with its attributes and tags.
+        consent: The settings that say which queues Mendq manages.
+        tags_of: Reads a queue's tags. It is not called if tags cannot confirm the queue.
     """
     allowed = parse_redrive_allow_policy(dlq.attributes.get("RedriveAllowPolicy", ""))
     mode = consent.mode_of(dlq.name, dlq.tags) or Mode.OBSERVE
@@ -42,13 +51,14 @@ def select_confirmed_sources(
         return is_vouched_for and consent.mode_of(name, tags_of(arn)) is not None
 
     by_queue = allowed.sources if allowed and allowed.permission == "byQueue" else ()
-    return tuple(each for each in named_by if each in by_queue or is_managed(each))
+    return tuple(arn for arn in named_by if arn in by_queue or is_managed(arn))
 
 
 def retention_and_encryption(source: Facts) -> dict[str, str]:
-    """Messages are kept for 14 days and encrypted as the source's are.
+    """Return attributes that keep messages for 14 days and encrypt them as the source's messages
+    are.
 
-    Without a key SQS encrypts a new queue with its own.
+    Without a KMS key, SQS encrypts a new queue with a key of its own.
     """
     attributes = {"MessageRetentionPeriod": str(LONGEST_RETENTION_SECONDS)}
     if source.kms_key is not None:
@@ -57,9 +67,10 @@ def retention_and_encryption(source: Facts) -> dict[str, str]:
 
 
 def attributes_of_dlq(source: Facts, dlq_arn: str) -> dict[str, str]:
-    """What a DLQ is made with for this source.
+    """Return the attributes of a new DLQ for this source.
 
-    One that is made anew under a name that others may hold as well stays open to them.
+    A new DLQ allows only this source. But if the source already names `dlq_arn`, other queues may
+    use that name as well, so the new DLQ gets no RedriveAllowPolicy.
     """
     attributes = retention_and_encryption(source)
     if source.is_fifo:
@@ -75,12 +86,14 @@ LONGEST_BYTES = SetMaximumMessageSize.maximum
 
 
 def arn_of_quarantine(source_arn: str) -> str:
-    """The ARN of the quarantine of a queue; raises ValueError where `source_arn` is none."""
+    """Return the ARN of a queue's quarantine. Raise ValueError if `source_arn` is not the ARN of a
+    queue.
+    """
     return arn_with_suffix(source_arn, QUARANTINE_SUFFIX)
 
 
 def attributes_of_quarantine(source: Facts) -> dict[str, str]:
-    """What the quarantine of this source is made with."""
+    """Return the attributes of a new quarantine for this source."""
     attributes = retention_and_encryption(source)
     return attributes | {"FifoQueue": "true"} if source.is_fifo else attributes
 
@@ -88,9 +101,12 @@ def attributes_of_quarantine(source: Facts) -> dict[str, str]:
 def why_unfit_as_quarantine(
     source: Facts, attributes: Mapping[str, str], readers: Sequence[str] = ()
 ) -> str | None:
-    """Why a queue that is there under the name keeps no messages safe; None where it does.
+    """Return why an existing queue does not keep messages safe as a quarantine; None if it does.
 
-    `readers` are the Lambda functions that consume it.
+    Args:
+        source: The queue whose messages the quarantine takes.
+        attributes: The attributes of the existing queue.
+        readers: The ARNs of Lambda functions that consume it.
     """
     return next(_faults_of_quarantine(source, attributes, readers), None)
 
@@ -98,13 +114,15 @@ def why_unfit_as_quarantine(
 def _faults_of_quarantine(
     source: Facts, attributes: Mapping[str, str], readers: Sequence[str]
 ) -> Iterator[str]:
+    """Yield every reason why the queue does not keep messages safe."""
     if attributes.get("RedrivePolicy"):
         yield "it has a RedrivePolicy: its messages would leave it by being read"
     if readers:
         yield f"{function_name(readers[0])} consumes it: its messages would be handled unasked"
-    yield from _others_let_in(parts_of(source.queue_arn).account, attributes.get("Policy", ""))
-    if encrypted := _encrypted_otherwise(source, attributes):
-        yield encrypted
+    yield from _outsiders_let_in(parts_of(source.queue_arn).account, attributes.get("Policy", ""))
+    encryption_fault = _encryption_fault(source, attributes)
+    if encryption_fault:
+        yield encryption_fault
     if int(attributes.get("MessageRetentionPeriod", "0")) < LONGEST_RETENTION_SECONDS:
         yield f"it keeps messages for less than {LONGEST_RETENTION_SECONDS} seconds"
     if int(attributes.get("MaximumMessageSize", LONGEST_BYTES)) < LONGEST_BYTES:
@@ -113,34 +131,45 @@ def _faults_of_quarantine(
         yield "it has a DelaySeconds: whoever looks after messages would not see them"
 
 
-def _others_let_in(account: str, policy: str) -> Iterator[str]:
-    """Under whatever condition: people of the account look after it, and Mendq sends to it."""
+def _outsiders_let_in(account: str, policy: str) -> Iterator[str]:
+    """Yield who else than the account may use the queue by its policy, whatever the conditions.
+
+    People of the account look at the messages, and Mendq sends to the queue.
+    """
     statements = statements_of(policy)
     if statements is None:
         yield "its policy cannot be read, so it may let everybody in"
-    for each in (one for one in statements or () if one.allows):
-        if each.is_for_everybody or "Principal" in each.excepting:
+        return
+    for statement in statements:
+        if not statement.allows:
+            continue
+        if statement.is_for_everybody or "Principal" in statement.excepting:
             yield "its policy lets everybody in"
-        for kind, named in each.principals.items():
-            for principal in named:
-                if kind != "AWS" or not _is_of(principal, account):
+        for kind, principals in statement.principals.items():
+            for principal in principals:
+                if kind != "AWS" or not _belongs_to(principal, account):
                     yield f"its policy lets in {principal}, which is not of this account"
 
 
-def _is_of(principal: str, account: str) -> bool:
-    """An account, or a role, user or session of it."""
+def _belongs_to(principal: str, account: str) -> bool:
+    """Return True if the principal is the account, or one of its roles, users or sessions."""
     parts = principal.split(":")
     return principal == account or (len(parts) == 6 and parts[4] == account)
 
 
-def _encrypted_otherwise(source: Facts, attributes: Mapping[str, str]) -> str | None:
-    """Any key of the account does, but for one that AWS manages beside a key of the owner's."""
-    key, of_source = attributes.get("KmsMasterKeyId", ""), source.kms_key or ""
-    if is_of_another_account(source, key) and key != of_source:
+def _encryption_fault(source: Facts, attributes: Mapping[str, str]) -> str | None:
+    """Return why the encryption is weaker than the source's; None if it is not.
+
+    Any key of the account is good enough. The exception: the key that AWS manages is not enough if
+    the source has a key of its owner.
+    """
+    key = attributes.get("KmsMasterKeyId", "")
+    source_key = source.kms_key or ""
+    if is_of_another_account(source, key) and key != source_key:
         return f"its messages are encrypted with another account's key, {key}"
-    is_owners = bool(of_source) and not is_aws_managed(of_source)
-    if key and is_aws_managed(key) and is_owners:
+    has_owners_key = bool(source_key) and not is_aws_managed(source_key)
+    if key and is_aws_managed(key) and has_owners_key:
         return "its messages are encrypted with the key that AWS manages, the source's with its own"
-    if key or (not of_source and attributes.get("SqsManagedSseEnabled") == "true"):
+    if key or (not source_key and attributes.get("SqsManagedSseEnabled") == "true"):
         return None
     return "its messages are not encrypted as the source's are"

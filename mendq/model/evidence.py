@@ -39,7 +39,7 @@ RECEIVE_MESSAGE = "sqs:ReceiveMessage"
 
 
 def actions_allowing(event_names: Iterable[str]) -> tuple[str, ...]:
-    """Return the IAM actions that allow these calls, without calls that carry no messages."""
+    """Return the IAM actions that allow these calls. Calls that carry no messages are left out."""
     actions = {_GRANTED_BY[name] for name in event_names if name in _GRANTED_BY}
     return tuple(sorted(f"sqs:{action}" for action in actions))
 
@@ -49,7 +49,12 @@ MESSAGE_ACTIONS = actions_allowing(MESSAGE_TRAFFIC)
 
 
 def name_first_few(principals: Collection[str]) -> str:
-    """Name the first principals in a sentence, and say how many more there are."""
+    """Return the first names as part of a sentence, with the number of further ones.
+
+    Args:
+        principals: ARNs or other names. If there is none, the sentence says that CloudTrail names
+            no caller.
+    """
     more = len(principals) - _NAMED_AT_MOST
     first = [_shorten(principal) for principal in list(principals)[:_NAMED_AT_MOST]]
     names = ", ".join(first) or "a caller that CloudTrail does not name"
@@ -57,7 +62,7 @@ def name_first_few(principals: Collection[str]) -> str:
 
 
 def _shorten(principal: str) -> str:
-    """Return both ends of a long name. An IAM path may be 512 characters long."""
+    """Return a long name without its middle. An IAM path may have 512 characters."""
     if len(principal) <= _NAME_AT_MOST:
         return principal
     end = _NAME_AT_MOST // 2
@@ -65,12 +70,14 @@ def _shorten(principal: str) -> str:
 
 
 def is_role(principal: str) -> bool:
-    """Return True for the ARN of an IAM role; False for a session of one."""
+    """Return True if the ARN is that of an IAM role, and not of one of its sessions."""
     return IDENTITY.fullmatch(principal) is not None and ":role/" in principal
 
 
 def first_identity(principals: Iterable[str]) -> str | None:
-    """Return the first IAM role or user. Services and federated callers are neither."""
+    """Return the first IAM role or user; None if there is none. AWS services and federated callers
+    do not count.
+    """
     for principal in principals:
         if IDENTITY.fullmatch(principal):
             return principal
@@ -78,7 +85,7 @@ def first_identity(principals: Iterable[str]) -> str | None:
 
 
 def has_identity_outside(account: str, principals: Iterable[str]) -> bool:
-    """Return True if one of them is an IAM role or user of another account."""
+    """Return True if one of the principals is an IAM role or user of another account."""
     identities = [principal for principal in principals if IDENTITY.fullmatch(principal)]
     return any(identity.split(":")[4] != account for identity in identities)
 
@@ -86,7 +93,7 @@ def has_identity_outside(account: str, principals: Iterable[str]) -> bool:
 MAXIMUM_PRINCIPALS = 10
 MAXIMUM_RETAINED = 10
 MAXIMUM_MESSAGE = 300
-# A case keeps this many of the first requests that it stands on, and of the last.
+# A case keeps this number of its first requests, and of its last.
 REQUESTS_AT_EACH_END = 5
 # The fields of a request that a case keeps, besides its time and operation.
 _REQUEST_FIELDS = (
@@ -105,22 +112,23 @@ WITHIN_SECONDS = 600
 
 @dataclass(frozen=True, order=True)
 class Sighting:
-    """What the case store keeps of one failed call, or of one finding of a scan. Ordered by time.
+    """One piece of evidence in the case store: a failed call, or a finding of a scan. Ordered by
+    time.
 
-    Args:
-        event_time: When the call was made, or the scan.
+    Attributes:
+        event_time: When the call was made or the scan ran.
         event_id: CloudTrail's id of the event.
         request_id: AWS's id of the request, for AWS Support.
-        principal_arn: The caller, empty if CloudTrail does not name it.
-        event_name: The call.
+        principal_arn: The caller; empty if CloudTrail does not name it.
+        event_name: The call, such as `SendMessage`.
         requested_visibility_seconds: The visibility timeout that the call itself asked for.
-        refused_by: The policy that refused the call.
-        is_measured: True for what a scan found. One is enough as evidence, because a scan measures
+        refused_by: The policy that refused the call; None if none did.
+        is_measured: True for a finding of a scan. One is enough evidence, because a scan measures
             hours.
         error_code: The call's error code.
-        error_message: The call's error message. Another party wrote it.
-        source_ip: Where the call came from.
-        user_agent: The caller's program. Another party wrote it.
+        error_message: The call's error message. It may contain text of the caller.
+        source_ip: The address that the call came from.
+        user_agent: The caller's program. The caller wrote this text.
     """
 
     event_time: datetime
@@ -138,14 +146,16 @@ class Sighting:
 
     @classmethod
     def from_scan(cls, at: datetime) -> Self:
-        """Return the sighting of a scan. Two findings of the same second are one sighting."""
+        """Make the sighting of a scan's finding. Two findings of the same second are one
+        sighting.
+        """
         to_the_second = at.replace(microsecond=0)
         event_id = f"scan:{to_text(to_the_second)}"
         return cls(to_the_second, event_id, request_id="", principal_arn="", is_measured=True)
 
     @classmethod
     def of(cls, call: FailedCall) -> Self:
-        """Return the sighting of a failed call, its time to the millisecond."""
+        """Make the sighting of a failed call, with its time to the millisecond."""
         to_the_millisecond = call.event_time.microsecond // 1_000 * 1_000
         return cls(
             call.event_time.replace(microsecond=to_the_millisecond),
@@ -162,9 +172,9 @@ class Sighting:
         )
 
     def to_text(self) -> str:
-        """Return the text that the case store keeps, the fields as a JSON array.
+        """Return the text that the case store keeps: the fields as a JSON array.
 
-        The same call always gives the same text, so that a set of texts counts no event twice.
+        The same call always gives the same text, so that a set of texts counts each event once.
         """
         values = [
             int(self.event_time.timestamp() * 1000),
@@ -184,7 +194,7 @@ class Sighting:
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """Read a text of `to_text`. Raise ValueError or TypeError if it is not ours.
+        """Read a text that `to_text` wrote. Raise ValueError or TypeError for any other text.
 
         Older versions wrote fewer of the last fields.
         """
@@ -201,7 +211,9 @@ class Sighting:
         )
 
     def request(self) -> dict[str, str]:
-        """Return what AWS Support asks for and where the call came from, without empty fields."""
+        """Return the details that AWS Support asks for, and where the call came from. Empty fields
+        are left out.
+        """
         request = {"at": to_text(self.event_time), "operation": self.event_name}
         for name in _REQUEST_FIELDS:
             request[name] = getattr(self, name)
@@ -210,13 +222,15 @@ class Sighting:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Distinct sightings in the order of their time."""
+    """The evidence for a case: distinct sightings, ordered by time."""
 
     sightings: tuple[Sighting, ...] = ()
 
     @classmethod
     def of(cls, sightings: Iterable[Sighting]) -> Self:
-        """Keep one sighting for each event id, the earliest."""
+        """Make the evidence from sightings. If several have the same event id, the earliest is
+        kept.
+        """
         by_event: dict[str, Sighting] = {}
         for sighting in sorted(sightings):
             by_event.setdefault(sighting.event_id, sighting)
@@ -224,7 +238,9 @@ class Evidence:
 
     @property
     def is_sufficient(self) -> bool:
-        """True if enough distinct events lie within the window, or if a scan measured it."""
+        """True if DISTINCT_EVENTS events lie within WITHIN_SECONDS, or if a scan found the
+        symptom.
+        """
         if any(sighting.is_measured for sighting in self.sightings):
             return True
         times = [sighting.event_time for sighting in self.sightings]
@@ -235,40 +251,44 @@ class Evidence:
         )
 
     def since(self, moment: datetime | None) -> Evidence:
-        """Return what was seen from `moment` on, all of it if that is None."""
+        """Return the evidence from `moment` on, or all of it if `moment` is None."""
         if moment is None:
             return self
         return Evidence(tuple(seen for seen in self.sightings if seen.event_time >= moment))
 
     def fresh(self, now: datetime) -> Evidence:
-        """Return what is not stale. The case store keeps sightings longer than they count."""
+        """Return the evidence that is not older than STALE_AFTER. The case store keeps sightings
+        for longer.
+        """
         return self.since(now - STALE_AFTER)
 
     def worth_keeping(self) -> tuple[Sighting, ...]:
-        """Return the newest sightings: enough to complete a window, few enough to store."""
+        """Return the newest sightings, at most MAXIMUM_RETAINED: enough to complete the evidence
+        later.
+        """
         return self.sightings[-MAXIMUM_RETAINED:]
 
     def reader_visibility_seconds(self) -> int | None:
-        """Return the smallest visibility timeout, if every call itself asked for one.
+        """Return the smallest visibility timeout that the calls asked for; None unless every call
+        asked for one.
 
-        Return None if a call did not. A call that asks for 0 gives its message back, and counts as
-        one that did not ask.
+        A call that asks for 0 gives its message back. It counts as a call that did not ask.
         """
         asked_seconds = [call.requested_visibility_seconds or 0 for call in self.calls]
         return min(asked_seconds, default=0) or None
 
     def principals(self) -> tuple[str, ...]:
-        """Return the first callers by name, at most MAXIMUM_PRINCIPALS."""
+        """Return the callers in alphabetical order, at most MAXIMUM_PRINCIPALS."""
         callers = {sighting.principal_arn for sighting in self.sightings if sighting.principal_arn}
         return tuple(sorted(callers)[:MAXIMUM_PRINCIPALS])
 
     @property
     def calls(self) -> tuple[Sighting, ...]:
-        """The failed calls, without what a scan measured."""
+        """The failed calls, without findings of scans."""
         return tuple(sighting for sighting in self.sightings if not sighting.is_measured)
 
     def event_names(self) -> tuple[str, ...]:
-        """Return the names of the calls."""
+        """Return the names of the calls in alphabetical order."""
         names = {sighting.event_name for sighting in self.sightings if sighting.event_name}
         return tuple(sorted(names))
 
@@ -278,7 +298,9 @@ class Evidence:
         return frozenset(policy for policy in policies if policy is not None)
 
     def document(self) -> dict[str, object]:
-        """Return the evidence as transitions hold it. What a scan measured is no request."""
+        """Return the evidence as a case's transitions store it. A finding of a scan is not a
+        request.
+        """
         calls = self.calls
         document: dict[str, object] = {
             "failed_calls": len(calls),
@@ -297,7 +319,9 @@ class Evidence:
         return document
 
     def merge_into(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """Return an older evidence's document with what was seen since: a case's evidence grows."""
+        """Return an older evidence document, extended with this evidence. A case's evidence only
+        grows.
+        """
         if not self.sightings:
             return dict(document)
         newer = self.document()
@@ -320,12 +344,14 @@ class Evidence:
 
 
 def first_and_last(requests: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
-    """Return the first and the last requests, in their order."""
+    """Return the first and the last REQUESTS_AT_EACH_END requests, in their order."""
     first = requests[:REQUESTS_AT_EACH_END]
     later = requests[REQUESTS_AT_EACH_END:]
     return [*first, *later[-REQUESTS_AT_EACH_END:]]
 
 
 def to_text(moment: datetime) -> str:
-    """Return a time in UTC with milliseconds, as all of Mendq's documents have it."""
+    """Return a time in UTC with milliseconds, such as `2026-11-28T21:30:00.000Z`, as all Mendq
+    documents spell it.
+    """
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

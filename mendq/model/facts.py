@@ -1,4 +1,6 @@
-"""Facts about a queue as AWS reports them now, and the IAM actions that reading them takes."""
+"""Facts about a queue as AWS reports them now, and the IAM actions that Mendq needs to read
+them.
+"""
 
 from __future__ import annotations
 
@@ -20,20 +22,29 @@ AWS_MANAGED_ALIAS = "alias/aws/sqs"
 
 
 def is_aws_managed(key: str) -> bool:
+    """Return True if the KMS key is the one that AWS manages for SQS."""
     return key.endswith(AWS_MANAGED_ALIAS)
 
 
 def is_of_another_account(facts: Facts, key: str) -> bool:
-    """Known where the key is spelled as an ARN."""
+    """Return True if the KMS key belongs to another account. Only a key that is spelled as an ARN
+    shows its account.
+    """
     parts = key.split(":")
     return len(parts) == 6 and parts[4] != parts_of(facts.queue_arn).account
 
 
 @dataclass(frozen=True)
 class SoleSource:
-    """`mode` None where it is not managed; `deletes_per_second` of the last hour.
+    """The only queue that uses another queue as its DLQ.
 
-    `soak_factor` is the account's `timing.soakFactor`, by which its messages are waited for.
+    Attributes:
+        queue_arn: The source queue.
+        tags: The tags of the source queue.
+        mode: How far Mendq may go on the source queue; None if Mendq does not manage it.
+        deletes_per_second: Mean of the last hour.
+        soak_factor: The account's setting `timing.soakFactor`. A redrive multiplies its waiting
+            time with it.
     """
 
     queue_arn: str
@@ -44,30 +55,35 @@ class SoleSource:
 
 
 def parse_epoch_seconds(epoch_seconds: str | None) -> datetime | None:
-    """A time as SQS spells it in its attributes."""
+    """Return a time from an SQS attribute, which spells it in seconds since 1970; None if there is
+    none.
+    """
     return datetime.fromtimestamp(int(float(epoch_seconds)), UTC) if epoch_seconds else None
 
 
-# Within it SQS drops a FIFO message that is sent again.
+# SQS drops a FIFO message that is sent a second time within this interval.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/using-messagededuplicationid-property.html
 DEDUPLICATION_INTERVAL_SECONDS = 300
-# A consumer that fails in half of its runs fails; near its timeout it runs long instead.
+# A consumer fails if at least this share of its runs ends with an error, unless its runs take
+# nearly as long as its timeout: then it is slow, and the timeout is the error.
 FAILING_SHARE = 0.5
 RUNS_LONG_SHARE = 0.9
-# Of a mapping that sets none.
+# The batch size of a mapping that does not set one.
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-parameters.html
 BATCH_SIZE = 10
 
 
 def function_name(function_arn: str) -> str:
-    """The function's own name, which its metrics and its log bear, whatever version is meant."""
+    """Return the name from a Lambda function's ARN, without its version or alias. Metrics and logs
+    use this name.
+    """
     parts = function_arn.split(":")
     return parts[6] if len(parts) > 6 else function_arn
 
 
 @dataclass(frozen=True)
 class ReadAction:
-    """An IAM action that looking takes, and what it is asked of."""
+    """An IAM action that a read needs, and the kind of resource that it names."""
 
     iam_action: str
     resource: Literal["queue", "function", "any"]
@@ -77,7 +93,7 @@ _TAGS = ReadAction("sqs:ListQueueTags", "queue")
 QUEUE_READS = (ReadAction("sqs:GetQueueAttributes", "queue"), _TAGS)
 _METRICS = ReadAction("cloudwatch:GetMetricData", "any")
 _ALARMS = ReadAction("cloudwatch:DescribeAlarms", "any")
-# Which queues have series that not every queue has.
+# Finds the queues that have optional metrics.
 _LISTED_METRICS = ReadAction("cloudwatch:ListMetrics", "any")
 _LAST_CHANGE = ReadAction("cloudtrail:LookupEvents", "any")
 
@@ -89,9 +105,10 @@ _SOURCES = ReadAction("sqs:ListDeadLetterSourceQueues", "queue")
 
 
 class Need(Enum):
-    """What an entry of the catalogue asks to be gathered: fields of Facts, and what reading takes.
+    """Facts that a symptom needs. A value holds the fields of `Facts` that are read, and the IAM
+    actions for that.
 
-    Fields that no need names come from failed calls or from the case store.
+    Fields of `Facts` that no need lists come from failed calls or from the case store.
     """
 
     QUEUE = ("attributes",), QUEUE_READS
@@ -103,7 +120,7 @@ class Need(Enum):
     MOVE_TASKS = ("move_task_running",), (_MOVE_TASKS,)
     DLQ_SOURCES = ("dlq_sources", "unconfirmed_sources"), (_SOURCES, *QUEUE_READS)
     DLQ_NAMESAKE = ("dlq_namesake",), QUEUE_READS
-    # Of the case store, which every Lambda that asks for it may read.
+    # Read from the case store, which needs no further IAM action.
     OPEN_CASES = ("open_symptoms",), ()
     SOURCE_CASES = ("source_cases",), ()
     APPROVED_SOURCES = ("approved_sources",), ()
@@ -111,18 +128,33 @@ class Need(Enum):
     PIN = ("pin",), (_LAST_CHANGE,)
 
     def __init__(self, answers: tuple[str, ...], reads: tuple[ReadAction, ...]) -> None:
-        self.answers, self.reads = answers, reads
+        self.answers = answers
+        self.reads = reads
 
 
 @dataclass(frozen=True)
 class LambdaConsumer:
-    """A function that an enabled event source mapping feeds from the queue.
+    """A Lambda function that receives from the queue through an enabled event source mapping.
 
-    Durations, shares and `invocations` are those of the last hour. A duration is that of a whole
-    invocation, which handles a batch. `mapping_id`, `batch_size` and `maximum_concurrency` belong
-    to the mapping; `maximum_concurrency` is None if the mapping sets none. `reserved_concurrency`
-    is None if it was not read or the function has none. `modified_at` is when the mapping was last
-    changed, or None if Lambda does not say.
+    Figures are of the last hour. A duration is that of a whole invocation, which handles a batch.
+
+    Attributes:
+        function_arn: The function.
+        timeout_seconds: The function's timeout.
+        batching_window_seconds: How long Lambda collects messages for a batch.
+        duration_p99_seconds: The 99th percentile of the durations; None if it was not read or never
+            ran.
+        error_share: Failed invocations divided by all; None likewise.
+        throttled_share: Throttled requests divided by all requests; None likewise.
+        duration_p50_seconds: The median of the durations; None likewise.
+        invocations: The number of invocations.
+        mapping_id: The event source mapping.
+        batch_size: The most messages in a batch, as the mapping sets it.
+        reports_item_failures: True if the function reports which messages of a batch failed.
+        maximum_concurrency: The mapping's limit; None if it sets none.
+        reserved_concurrency: The function's reserved concurrency; None if it was not read or there
+            is none.
+        modified_at: When the mapping was last changed; None if Lambda does not report it.
     """
 
     function_arn: str
@@ -142,16 +174,17 @@ class LambdaConsumer:
 
     @property
     def name(self) -> str:
+        """The function's name."""
         return function_name(self.function_arn)
 
     @property
     def is_near_timeout(self) -> bool:
-        """Whether runs last nearly as long as they may."""
+        """True if the slowest runs take nearly as long as the function's timeout."""
         return (self.duration_p99_seconds or 0) >= RUNS_LONG_SHARE * self.timeout_seconds
 
     @property
     def is_failing_fast(self) -> bool:
-        """Whether it fails rather than runs long: a longer visibility timeout would only slow its
+        """True if the function fails early. A longer visibility timeout would only slow its
         retries.
         """
         return (self.error_share or 0) >= FAILING_SHARE and not self.is_near_timeout
@@ -159,13 +192,18 @@ class LambdaConsumer:
 
 @dataclass(frozen=True)
 class QueueFacts:
-    """A queue as SQS describes it, in its spelling; both mappings are empty where there is none.
+    """A queue as SQS describes it, and what its failed calls show.
 
-    And what its failed calls said of themselves, where anybody asked: who called, what, which
-    policy refused.
-    `reader_visibility_seconds` is the visibility timeout that the readers themselves asked for in
-    every failed call, None unless all of them did. `alarmed` are the metrics of the queue that an
-    alarm watches, None where nobody asked.
+    Attributes:
+        queue_arn: The queue.
+        attributes: The queue's attributes, spelled as SQS does; empty if there is no such queue.
+        tags: The queue's tags; empty if there is no such queue or they were not read.
+        reader_visibility_seconds: The visibility timeout that the failed calls themselves asked
+            for; None unless every failed call asked for one.
+        principals: The callers of the failed calls.
+        event_names: The failed calls by name, such as `SendMessage`.
+        refused_by: The policies that refused the failed calls.
+        alarmed: The queue's metrics that an alarm watches; None if alarms were not read.
     """
 
     queue_arn: str
@@ -179,77 +217,98 @@ class QueueFacts:
 
     @property
     def exists(self) -> bool:
+        """True if there is such a queue."""
         return bool(self.attributes)
 
     @property
     def name(self) -> str:
+        """The queue's name."""
         return parts_of(self.queue_arn).name
 
     @property
     def is_fifo(self) -> bool:
+        """True if it is a FIFO queue."""
         return self.queue_arn.endswith(".fifo")
 
     @property
     def visibility_seconds(self) -> int:
+        """The visibility timeout."""
         return number_in(self.attributes, "VisibilityTimeout")
 
     @property
     def can_outlast_deduplication(self) -> bool:
-        """Whether a message may be at work for longer than SQS knows a repeated send by its id."""
+        """True if a message may be in flight for longer than SQS recognizes a repeated send by its
+        id.
+        """
         return self.is_fifo and self.visibility_seconds > DEDUPLICATION_INTERVAL_SECONDS
 
     @property
     def kms_key(self) -> str | None:
-        """None where the queue is not encrypted with a KMS key."""
+        """The KMS key of the queue; None if it is not encrypted with one."""
         return self.attributes.get("KmsMasterKeyId") or None
 
     @property
     def dlq_arn(self) -> str | None:
-        """None where no RedrivePolicy names one; it may be any text of a person's."""
+        """The DLQ that the RedrivePolicy names; None if it names none. A person may have set any
+        text.
+        """
         redrive = parse_json_object(self.attributes.get("RedrivePolicy")) or {}
         named = redrive.get("deadLetterTargetArn")
         return named if isinstance(named, str) else None
 
     @property
     def retention_seconds(self) -> int:
+        """The retention period."""
         return number_in(self.attributes, "MessageRetentionPeriod")
 
     @property
     def maximum_message_bytes(self) -> int:
+        """The longest message that the queue accepts."""
         return number_in(self.attributes, "MaximumMessageSize")
 
     @property
     def visible(self) -> int:
+        """The approximate number of visible messages."""
         return int(self.attributes.get("ApproximateNumberOfMessages", "0"))
 
     @property
     def in_flight(self) -> int:
+        """The approximate number of messages in flight."""
         return int(self.attributes.get("ApproximateNumberOfMessagesNotVisible", "0"))
 
     @property
     def max_receive_count(self) -> int | None:
-        """None where no RedrivePolicy counts."""
+        """The number of receives after which SQS moves a message to the DLQ; None without a valid
+        one.
+        """
         redrive = parse_redrive_policy(self.attributes.get("RedrivePolicy", ""))
         return redrive.max_receive_count if redrive and redrive.max_receive_count > 0 else None
 
     @property
     def modified_at(self) -> datetime | None:
-        """When the queue was last changed, by anybody, to the second."""
+        """When the queue was last changed, by any caller, to the second; None if SQS does not
+        report it.
+        """
         return parse_epoch_seconds(self.attributes.get("LastModifiedTimestamp"))
 
     @property
     def created_at(self) -> datetime | None:
+        """When the queue was created; None if SQS does not report it."""
         return parse_epoch_seconds(self.attributes.get("CreatedTimestamp"))
 
     def is_created_after(self, moment: datetime | None) -> bool:
-        """Whether it is another queue than the one of its name at that moment."""
+        """Return True if the queue was created after that moment, so an earlier queue had the same
+        name.
+        """
         return bool(self.created_at and moment and self.created_at > moment)
 
     def settled_at(self, propagation_seconds: int, *, after_the_timeout: bool) -> datetime | None:
-        """From when on a failed call speaks about the queue as it is now.
+        """Return when failed calls begin to describe the queue's present configuration.
 
-        A change takes `propagation_seconds` to arrive, and messages in flight keep the visibility
-        timeout they were received with; a queue that was never changed has always been as it is.
+        A change takes `propagation_seconds` to reach all of SQS. With `after_the_timeout` the
+        visibility timeout is added, because messages in flight keep the timeout that they were
+        received with. A queue that was never changed is settled from its creation on. None if SQS
+        reports no times.
         """
         if self.modified_at is None or self.modified_at == self.created_at:
             return self.created_at
@@ -259,22 +318,29 @@ class QueueFacts:
 
 @dataclass(frozen=True)
 class Facts(QueueFacts):
-    """A queue and what was gathered about it.
+    """A queue, and everything that was read about its surroundings.
 
-    `person_visibility_seconds` is the visibility timeout that a person chose last (ours are not
-    counted), `stopped_consumers` are the functions behind disabled mappings, `measurement` is
-    None where nobody asked or CloudWatch knew nothing, `move_task_running` whether a redrive moves
-    messages into or out of it, `dlq_sources` the queues that name it as their DLQ and are believed
-    (`select_confirmed_sources` in `mendq/model/dlq.py`), None where nobody asked,
-    `unconfirmed_sources`
-    those that are not, `approved_sources` those that a person approved a plan for, `dlq_namesake`
-    what stands under the name that Mendq would give to a DLQ of this one, None where nobody asked,
-    `open_symptoms` what cases are open about this queue and, of a DLQ, about its sources;
-    `source_cases` are the newest cases about those, one of each symptom, over or not, `sole_source`
-    is the only one, None where there are more or none; `found` is what a scan found, in a sentence,
-    and empty where failed calls speak. `pin` is the policy that a person called good, if one did.
-    `own_change` is the newest change by Mendq that can have caused the symptom in question; None if
-    no change can, or if it was not checked.
+    Attributes:
+        lambda_consumers: The functions that receive from it.
+        dlq: The queue that its RedrivePolicy names; None if there is none or it was not read.
+        person_visibility_seconds: The visibility timeout that a person set last. Mendq's own writes
+            do not count.
+        stopped_consumers: The ARNs of functions whose event source mapping is disabled.
+        measurement: Its metrics; None if they were not read or CloudWatch has no data.
+        move_task_running: True if a redrive moves messages into or out of it.
+        dlq_sources: The confirmed queues that name it as their DLQ (`select_confirmed_sources` in
+            `mendq/model/dlq.py`); None if they were not read.
+        unconfirmed_sources: The ARNs of the other queues that name it as their DLQ.
+        approved_sources: The ARNs of sources for which a person approved a plan.
+        dlq_namesake: The queue that has the name which Mendq would give to a new DLQ of this queue;
+            None if it was not read.
+        open_symptoms: The symptoms with an open case about this queue or about its sources.
+        source_cases: The newest case of each symptom about its sources, open or ended.
+        sole_source: Its only source; None if it has none or several.
+        found: A scan's finding as a sentence; empty if failed calls are the evidence.
+        pin: The policy that a person pinned as good, if there is one.
+        own_change: The newest change by Mendq that can have caused the symptom in question; None if
+            no change can, or if it was not checked.
     """
 
     lambda_consumers: tuple[LambdaConsumer, ...] = ()
@@ -296,18 +362,20 @@ class Facts(QueueFacts):
 
     @property
     def source_arns(self) -> tuple[str, ...]:
-        """The queues whose DLQ messages come here, as far as anybody asked."""
-        return tuple(each.queue_arn for each in self.dlq_sources or ())
+        """The ARNs of the sources whose DLQ it is, as far as they were read."""
+        return tuple(source.queue_arn for source in self.dlq_sources or ())
 
     @property
     def is_short_polled(self) -> bool:
-        """Whether SQS answers its readers at once; Lambda polls long by itself."""
+        """True if a receive returns at once when the queue is empty. Lambda always waits (long
+        polling).
+        """
         waits = number_in(self.attributes, "ReceiveMessageWaitTimeSeconds") > 0
         return not waits and not self.lambda_consumers
 
     @property
     def is_sent_to(self) -> bool:
-        """Whether producers send here; what SQS moves to a DLQ is not counted as sent.
+        """True if producers send to it. SQS does not count a move to a DLQ as a send.
 
         https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
         """
@@ -315,7 +383,7 @@ class Facts(QueueFacts):
 
     @property
     def receives_only_dlq_messages(self) -> bool:
-        """Whether another queue's DLQ messages alone come here, or nobody could tell."""
+        """True if it only receives other queues' DLQ messages, or if its sources were not read."""
         return self.dlq_sources is None or bool(self.dlq_sources and not self.is_sent_to)
 
 
@@ -326,42 +394,47 @@ _OF_A_DLQ = frozenset({"dlq_messages_arriving", "dlq_messages_waiting"})
 
 
 def count_affected_messages(symptom: str, facts: Facts) -> dict[str, int]:
-    """How many messages a symptom has hit, as far as the facts tell; what they do not is left out.
+    """Return how many messages a symptom has affected, by kind of effect, without zeros.
 
-    A delete too many is a message that was handled twice, which is an estimate.
+    Only effects that the facts can show are counted: `delayed`, `dead` (moved to a DLQ) and
+    `handled_twice`. The last one is an estimate from surplus deletes.
     """
-    found = {
+    numbers = {
         "delayed": facts.visible if symptom in _DELAYING else 0,
         "dead": facts.visible if symptom in _OF_A_DLQ else 0,
     }
-    if symptom == "visibility_timeout_too_short" and (measured := facts.measurement):
-        found["handled_twice"] = measured.surplus_deletes if measured.has_race else 0
-        found["dead"] = measured.count_dead_messages(facts.max_receive_count or 0)
-    return {name: messages for name, messages in found.items() if messages > 0}
+    measurement = facts.measurement
+    if symptom == "visibility_timeout_too_short" and measurement is not None:
+        numbers["handled_twice"] = measurement.surplus_deletes if measurement.has_race else 0
+        numbers["dead"] = measurement.count_dead_messages(facts.max_receive_count or 0)
+    return {effect: messages for effect, messages in numbers.items() if messages > 0}
 
 
-# Counting the managed queues, for the stop at a mass symptom; and who changed one last, for a page.
+# To count the managed queues, which decides if a symptom is a mass symptom, and to tell people in a
+# notification who changed a queue last.
 ACCOUNT_READS = (
     ReadAction("tag:GetResources", "any"),
     ReadAction("sqs:ListQueues", "any"),
     _LAST_CHANGE,
 )
 
-# Whether messages were deleted since, and what a page shows.
+# To see if messages were deleted since a fix, and to tell people who changed the queue last.
 FOLLOW_UP_READS = (*QUEUE_READS, _METRICS, _LAST_CHANGE)
 
-# What AWS makes of a policy before it is written; they take no narrower resource.
+# To let AWS check a policy before Mendq writes it. The action cannot be limited to one resource.
 POLICY_CHECKS = (ReadAction("access-analyzer:CheckNoPublicAccess", "any"),)
 
-# What stands there now, and what a page shows of a write that came between.
+# To read the present value, and to tell people about a write in between.
 ROLLBACK_READS = (*QUEUE_READS, _LAST_CHANGE)
 
 
 def read_actions(needs: Iterable[Need]) -> frozenset[ReadAction]:
-    """The IAM actions that gathering these facts takes, and looking at the account."""
+    """Return the IAM actions that reading these facts needs, and reading the account."""
     return frozenset(ACCOUNT_READS).union(*(need.reads for need in needs))
 
 
 def scan_read_actions(needs: Iterable[Need]) -> frozenset[ReadAction]:
-    """The same where nobody is paged."""
+    """Return the IAM actions that a scan needs to read these facts. It notifies nobody, so it never
+    reads who changed a queue.
+    """
     return read_actions(needs) - {_LAST_CHANGE}

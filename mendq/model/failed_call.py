@@ -1,6 +1,4 @@
-"""A failed SQS call as CloudTrail records it: canonical error code, message, queue and
-principal.
-"""
+"""A failed SQS call as CloudTrail records it, with canonical error code, queue and caller."""
 
 from __future__ import annotations
 
@@ -19,8 +17,8 @@ QUERY_PREFIX = "AWS.SimpleQueueService."
 EXCEPTION_SUFFIX = "Exception"
 
 
-# What a code of SQS means by itself; where the message, the call or the queue can make it another
-# symptom, that symptom's entry stands before this one in the catalogue.
+# The symptom that each error code shows, if nothing else is known. If the message, the call or the
+# queue can make it another symptom, that symptom's entry comes first in the catalogue.
 CODES: Mapping[str, tuple[str, ...]] = {
     "queue_missing": ("NonExistentQueue",),
     "empty_receives": ("RequestThrottled", "Throttling"),
@@ -42,7 +40,7 @@ CODES: Mapping[str, tuple[str, ...]] = {
     ),
 }
 KNOWN_CODES = frozenset(code for codes in CODES.values() for code in codes)
-# The JSON protocol's or KMS's name where it is another word.
+# Names that AWS's JSON protocol or KMS uses in place of the canonical ones.
 _OTHER_NAMES = {
     "QueueDoesNotExist": "NonExistentQueue",
     "QueueNameExists": "QueueAlreadyExists",
@@ -53,13 +51,15 @@ _OTHER_NAMES = {
 
 
 def canonical_code(raw_error_code: str) -> str:
-    """The canonical code of any spelling; a code that nobody listed keeps its bare name."""
+    """Return the canonical error code for any of AWS's spellings. An unknown code keeps its bare
+    name.
+    """
     bare = raw_error_code.rpartition("#")[2]
     bare = bare.removeprefix(QUERY_PREFIX).removesuffix(EXCEPTION_SUFFIX)
     return _OTHER_NAMES.get(bare, bare)
 
 
-# CloudTrail cuts a message here, and what is left at the end may be the caller's text.
+# CloudTrail cuts a message at this length. The end that is left may be the caller's text.
 # https://docs.aws.amazon.com/awscloudtrail/latest/userguide/cloudtrail-event-reference-record-contents.html
 _CUT_AT_BYTES = 1_024
 
@@ -67,7 +67,7 @@ _VALUE_FOR = re.compile(
     r" for parameter ([A-Za-z]{1,40}) is invalid\. Reason: ([^\x00-\x1f]{1,400})\Z"
 )
 
-# These two hold nothing of the caller's, so the whole message is SQS's word.
+# This message and NO_DEDUPLICATION_ID contain no text of the caller, so the whole message is SQS's.
 _SHORTER_THAN = re.compile(
     r"One or more parameters are invalid\. Reason: "
     r"Message must be shorter than ([1-9][0-9]{0,8}) bytes\."
@@ -82,34 +82,38 @@ NO_DEDUPLICATION_ID = (
 
 
 def may_be_cut(error_message: str) -> bool:
-    """Whether CloudTrail may have cut it: then its end says nothing."""
+    """Return True if CloudTrail may have cut the message. Then its end proves nothing."""
     return len(error_message.encode()) >= _CUT_AT_BYTES
 
 
 def refusal_reason(error_message: str, parameter: str) -> str | None:
-    """SQS's reason for refusing `parameter`; None where the message has another form or is cut."""
+    """Return SQS's reason for refusing `parameter`; None if the message has another form or may be
+    cut.
+    """
     if not error_message.startswith("Value ") or may_be_cut(error_message):
         return None
     start = error_message.rfind(" for parameter ")
-    found = _VALUE_FOR.match(error_message, start) if start >= 0 else None
-    if not found or found.group(1) != parameter or "Reason: " in found.group(2):
+    if start < 0:
         return None
-    return found.group(2)
+    match = _VALUE_FOR.match(error_message, start)
+    if not match or match.group(1) != parameter or "Reason: " in match.group(2):
+        return None
+    return match.group(2)
 
 
 def size_limit_bytes(error_message: str) -> int | None:
-    """The limit that a message was too long for; None where SQS says something else."""
-    found = _SHORTER_THAN.fullmatch(error_message)
-    return int(found.group(1)) if found else None
+    """Return the limit that a message exceeded; None if SQS refused the call for another reason."""
+    match = _SHORTER_THAN.fullmatch(error_message)
+    return int(match.group(1)) if match else None
 
 
 def asks_for_deduplication_id(error_message: str) -> bool:
-    """Whether SQS could not tell a FIFO message from its duplicate."""
+    """Return True if SQS refused a FIFO message because it has no deduplication id."""
     return error_message == NO_DEDUPLICATION_ID
 
 
-# No part that a caller fills in may hold a space, so no caller's sentence is taken for IAM's. Newer
-# messages end with the policy's ARN:
+# No part that a caller can fill in may contain a space, so that no caller's sentence is mistaken
+# for IAM's. Newer messages end with the policy's ARN:
 # https://aws.amazon.com/blogs/security/enhanced-access-denied-error-messages-with-policy-arns/
 _REFUSAL = re.compile(
     r"User: (?P<caller>\S{1,512}) is not authorized to perform: \S{1,100}"
@@ -124,9 +128,11 @@ _DENIED = "AccessDenied"
 
 
 class RefusedBy(StrEnum):
-    """The policies that IAM names, and whether they deny or only do not allow where that matters.
+    """The policy that refused a call, as IAM names it, for use in a sentence.
 
-    An organization's, a boundary, a session's and an endpoint's policy bound what others grant.
+    It distinguishes an explicit deny from a missing allow where the remedies differ. Policies of an
+    organization, permissions boundaries, session policies and endpoint policies only limit what
+    other policies allow.
     """
 
     RESOURCE_POLICY_DENIES = "an explicit deny in the queue's policy"
@@ -140,50 +146,83 @@ class RefusedBy(StrEnum):
     NOT_SAID = "IAM does not say which"
 
 
-# Where it denies, and where it only does not allow.
+# By the name in IAM's message: the policy for an explicit deny, and the one for a missing allow.
 _NAMED = {
     "resource-based policy": (RefusedBy.RESOURCE_POLICY_DENIES, RefusedBy.NO_RESOURCE_POLICY),
     "identity-based policy": (RefusedBy.IDENTITY_POLICY_DENIES, RefusedBy.IDENTITY_POLICY),
-    "service control policy": (RefusedBy.ABOVE_THE_ACCOUNT,) * 2,
-    "resource control policy": (RefusedBy.ABOVE_THE_ACCOUNT,) * 2,
-    "permissions boundary": (RefusedBy.PERMISSIONS_BOUNDARY,) * 2,
-    "session policy": (RefusedBy.SESSION_POLICY,) * 2,
-    # So spelled in AWS's own example.
-    "sessions policy": (RefusedBy.SESSION_POLICY,) * 2,
-    "VPC endpoint policy": (RefusedBy.VPC_ENDPOINT_POLICY,) * 2,
+    "service control policy": (RefusedBy.ABOVE_THE_ACCOUNT, RefusedBy.ABOVE_THE_ACCOUNT),
+    "resource control policy": (RefusedBy.ABOVE_THE_ACCOUNT, RefusedBy.ABOVE_THE_ACCOUNT),
+    "permissions boundary": (RefusedBy.PERMISSIONS_BOUNDARY, RefusedBy.PERMISSIONS_BOUNDARY),
+    "session policy": (RefusedBy.SESSION_POLICY, RefusedBy.SESSION_POLICY),
+    # AWS's own example spells it this way.
+    "sessions policy": (RefusedBy.SESSION_POLICY, RefusedBy.SESSION_POLICY),
+    "VPC endpoint policy": (RefusedBy.VPC_ENDPOINT_POLICY, RefusedBy.VPC_ENDPOINT_POLICY),
 }
 
 
+_NOT_SAID = (RefusedBy.NOT_SAID, RefusedBy.NOT_SAID)
+
+
 def refusing_policy(error_code: str, error_message: str) -> RefusedBy | None:
-    """The policy behind an access denial (canonical code); None where the call is none."""
+    """Return the policy that refused a call; None if the call was not refused for missing access.
+
+    Args:
+        error_code: The canonical error code.
+        error_message: AWS's message.
+    """
     if error_code == "VpceAccessDenied":
         return RefusedBy.VPC_ENDPOINT_POLICY
     if error_code != _DENIED:
         return None
-    found = _refusal(error_message)
-    if found is None:
+    refusal = _refusal(error_message)
+    if refusal is None:
         return RefusedBy.NOT_SAID
-    name = found["silent"] or found["denies"].rpartition(_THROUGH)[2]
-    return _NAMED.get(name, (RefusedBy.NOT_SAID,) * 2)[bool(found["silent"])]
+    if refusal["silent"]:
+        _, without_allow = _NAMED.get(refusal["silent"], _NOT_SAID)
+        return without_allow
+    denying, _ = _NAMED.get(refusal["denies"].rpartition(_THROUGH)[2], _NOT_SAID)
+    return denying
 
 
 def _refusal(error_message: str) -> re.Match[str] | None:
+    """Return the parts of IAM's refusal message; None if the message has another form or may be
+    cut.
+    """
     return None if may_be_cut(error_message) else _REFUSAL.fullmatch(error_message)
 
 
-# CloudTrail's own bound on one event.
+# CloudTrail's own limit for one event.
 MAXIMUM_BYTES = 262_144
 MAXIMUM_TEXT = 2_048
 MAXIMUM_CODE = 128
 MAXIMUM_PRINCIPAL = 256
-# As much of it as names the SDK and, on Lambda, where it ran.
+# Long enough for the SDK's name and, on Lambda, the runtime.
 MAXIMUM_USER_AGENT = 200
 Record = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class FailedCall:
-    """One SQS call that failed; times are aware and in UTC, absent texts are empty."""
+    """One SQS call that failed.
+
+    Attributes:
+        event_id: CloudTrail's id of the event.
+        event_time: When the call was made, in UTC.
+        event_name: The call, such as `SendMessage`.
+        error_code: The canonical error code.
+        raw_error_code: The error code as AWS spelled it.
+        error_message: AWS's message; empty if there is none. It may contain text of the caller.
+        queue_arn: The queue; None if the call names no valid queue.
+        account: The account whose trail recorded the call. It normally owns the queue.
+        region: The region of the call.
+        principal_arn: The ARN of the caller's role or user, else the AWS service or the principal
+            id; empty if the record names none.
+        session_created_at: When the caller's session began; None if the record does not say.
+        request_id: AWS's id of the request.
+        source_ip: The caller's address; empty if the record names none.
+        user_agent: The caller's program. The caller wrote this text.
+        requested_visibility_seconds: The visibility timeout that the call asked for; None if none.
+    """
 
     event_id: str
     event_time: datetime
@@ -215,15 +254,17 @@ class FailedCall:
 
 @dataclass(frozen=True)
 class Unreadable:
-    """Why a record is no failed call of SQS; `not_failed` and `not_sqs` are no faults."""
+    """The reason why a record is not a failed SQS call. `not_failed` and `not_sqs` are normal, not
+    faults.
+    """
 
     reason: str
 
 
 def read(record: object) -> FailedCall | Unreadable:
-    """Read an EventBridge envelope or a bare CloudTrail record, as a mapping or as bytes of JSON.
+    """Read an EventBridge envelope or a bare CloudTrail record, as a mapping or as JSON.
 
-    Total: whatever comes in, a FailedCall or an Unreadable comes out and nothing is raised.
+    Never raises: any input gives a FailedCall or an Unreadable.
     """
     try:
         return _read(record)
@@ -232,7 +273,7 @@ def read(record: object) -> FailedCall | Unreadable:
 
 
 def _read(record: object) -> FailedCall | Unreadable:
-    parsed = _parsed(record)
+    parsed = _parse(record)
     if isinstance(parsed, Unreadable):
         return parsed
     envelope, detail = parsed
@@ -257,7 +298,7 @@ def _failed_call(
     region = _text(detail, "awsRegion", 32) or _text(envelope, "region", 32)
     queue_arn = _queue_arn(detail, region)
     error_code = canonical_code(raw_error_code)
-    arn = _text(identity, "arn") or _stranger(detail, identity, error_code)
+    arn = _text(identity, "arn") or _caller_from_refusal(detail, identity, error_code)
     principal_arn = encodable(principal_of(identity, arn)[:MAXIMUM_PRINCIPAL])
     return FailedCall(
         event_id=_text(detail, "eventID", 128),
@@ -278,8 +319,8 @@ def _failed_call(
     )
 
 
-def _parsed(record: object) -> tuple[Record, Record] | Unreadable:
-    """(envelope, record): the envelope is empty around a bare record."""
+def _parse(record: object) -> tuple[Record, Record] | Unreadable:
+    """Return the envelope and the record in it. The envelope is empty if the record is bare."""
     if isinstance(record, bytes | bytearray | str):
         if len(record) > MAXIMUM_BYTES:
             return Unreadable("too_large")
@@ -293,14 +334,16 @@ def _parsed(record: object) -> tuple[Record, Record] | Unreadable:
 
 
 def _queue_arn(detail: Record, region: str) -> str | None:
-    """From resources, else the queue's URL, else its name, else the refusal's own words."""
+    """Return the queue from the record's resources, else from its URL, its name or IAM's
+    message.
+    """
     resources = detail.get("resources")
-    for each in resources if isinstance(resources, list) else []:
-        arn = queue.arn_of(mapping_in(each).get("ARN"))
+    for resource in resources if isinstance(resources, list) else []:
+        arn = queue.arn_of(mapping_in(resource).get("ARN"))
         if arn:
             return arn
     parameters = mapping_in(detail.get("requestParameters"))
-    # GetQueueUrl may ask for a queue of another account.
+    # GetQueueUrl may name a queue of another account.
     owner = parameters.get("queueOwnerAWSAccountId") or detail.get("recipientAccountId")
     return (
         queue.arn_of_url(parameters.get("queueUrl"), region)
@@ -318,37 +361,47 @@ def _account(envelope: Record, detail: Record, identity: Record, queue_arn: str 
     )
 
 
-def _stranger(detail: Record, identity: Record, error_code: str) -> str:
-    """Of another account's callers a record may hold no ARN; where IAM refused them, it says who.
+def _caller_from_refusal(detail: Record, identity: Record, error_code: str) -> str:
+    """Return the caller's ARN from IAM's message if another account called; else an empty text.
+
+    CloudTrail may record no ARN for callers of another account.
 
     https://docs.aws.amazon.com/awscloudtrail/latest/userguide/cloudtrail-event-reference-user-identity.html
     """
     refusal = _refusal(_text(detail, "errorMessage")) if error_code == _DENIED else None
-    arn = refusal["caller"] if refusal else ""
-    account = "".join(arn.split(":")[4:5])
-    is_its = account and account == _text(identity, "accountId", 12)
-    return arn if is_its and account != _text(detail, "recipientAccountId", 12) else ""
+    if refusal is None:
+        return ""
+    arn = refusal["caller"]
+    caller_account = "".join(arn.split(":")[4:5])
+    is_callers = caller_account and caller_account == _text(identity, "accountId", 12)
+    is_outside = caller_account != _text(detail, "recipientAccountId", 12)
+    return arn if is_callers and is_outside else ""
 
 
 def principal_of(identity: Record, arn: str) -> str:
-    """The role, not its session: the session's name is the caller's text, in an id as in an ARN."""
+    """Return the ARN of the caller's role or user, else the AWS service, else the principal id.
+
+    A session's name is left out, because the caller chose that text.
+    """
     session = mapping_in(identity.get("sessionContext"))
-    named = _text(mapping_in(session.get("sessionIssuer")), "arn") or arn
-    whose = role_arn(named) or _text(identity, "invokedBy")
-    return whose or _text(identity, "principalId").partition(":")[0]
+    issuer_arn = _text(mapping_in(session.get("sessionIssuer")), "arn") or arn
+    role_or_service = role_arn(issuer_arn) or _text(identity, "invokedBy")
+    return role_or_service or _text(identity, "principalId").partition(":")[0]
 
 
 def role_arn(arn: str) -> str:
-    """The ARN that IAM has for a role, whether `arn` is that or a session's; any other as it is.
+    """Return the role's IAM ARN for the ARN of a role or of one of its sessions; any other ARN
+    unchanged.
 
-    But for a federated user's, whose name is the caller's text: that is left out.
+    The name of a federated user is removed, because the caller chose that text.
 
-    AWS's one published record of an SQS data event spells a session's issuer as an assumed role,
-    records of management events as IAM does. A session's ARN has lost its role's path.
+    AWS's only published record of an SQS data event spells a session's issuer as an assumed role,
+    but records of management events spell it as IAM does. A session's ARN does not contain the
+    role's path.
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/logging-using-cloudtrail.html
     """
-    head, of_a_session, name = arn.partition(":assumed-role/")
-    if not of_a_session:
+    head, session_marker, name = arn.partition(":assumed-role/")
+    if not session_marker:
         before, federated, _ = arn.partition(":federated-user/")
         return before + federated
     return f"{head.replace(':sts:', ':iam:')}:role/{name.partition('/')[0]}"
@@ -362,7 +415,7 @@ def _requested_visibility(detail: Record) -> int | None:
 
 
 def mapping_in(value: object) -> Record:
-    """`value`, empty where it is none."""
+    """Return `value` if it is a mapping, else an empty one."""
     return value if isinstance(value, Mapping) else {}
 
 
@@ -372,12 +425,16 @@ def _text(mapping: Record, key: str, maximum: int = MAXIMUM_TEXT) -> str:
 
 
 def encodable(text: str) -> str:
-    """`text` with lone surrogates replaced: JSON can spell them and no file or table takes them."""
+    """Return `text` with lone surrogates replaced. JSON can spell them, but files and tables cannot
+    store them.
+    """
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _time(value: object) -> datetime | None:
-    """Both `Z` and `+0000` occur in records; a time of no zone is nobody's."""
+    """Return a time in UTC; None if it is unreadable or has no time zone. Records use both `Z` and
+    `+0000`.
+    """
     if not isinstance(value, str) or len(value) > 40:
         return None
     with suppress(ValueError):

@@ -38,13 +38,13 @@ def to_json(
     try:
         return write(document, default)
     except ValueError:
-        # What `default` returns may hold NaN as well.
+        # The values that `default` returns may contain NaN as well.
         finite = None if default is None else lambda value: without_nan(default(value))
         return write(without_nan(document), finite)
 
 
 def without_nan(value: Any) -> Any:
-    """Return the value with None for every NaN and Infinity, at any depth."""
+    """Return a copy of the value with None for every NaN and Infinity, at any depth."""
     if isinstance(value, float):
         return value if isfinite(value) else None
     if isinstance(value, dict):
@@ -55,12 +55,14 @@ def without_nan(value: Any) -> Any:
 
 
 def refuse_constant(word: str) -> None:
-    """Raise ValueError for NaN, Infinity and -Infinity, as `parse_constant` of `json.loads`."""
+    """Raise ValueError for NaN, Infinity and -Infinity. For `parse_constant` of `json.loads`."""
     raise ValueError(f"{word} is no JSON")
 
 
 def finite_float(digits: str) -> float:
-    """Raise ValueError for a number that no double holds, as `parse_float` of `json.loads`."""
+    """Return the number. Raise ValueError if it is too large for a double. For `parse_float` of
+    `json.loads`.
+    """
     number = float(digits)
     if not isfinite(number):
         raise ValueError("a number beyond 1.8e308 is none that JSON's readers agree on")

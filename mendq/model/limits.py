@@ -1,4 +1,7 @@
-"""Modes, tags and limits: how far Mendq may go on a queue."""
+"""Modes, tags and limits: how far Mendq may go on a queue.
+
+Each limit of `Limits` and `Timing` has its description below it. docs/settings.md shows these.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,12 @@ from typing import Annotated
 
 from mendq.model.queue import is_quarantine
 
-# What is empty says nothing.
-
 
 @total_ordering
 class Mode(Enum):
-    """The order matters: the lowest of several modes is the one that holds."""
+    """How far Mendq may go on a queue. The order is from least to most; of several modes the lowest
+    holds.
+    """
 
     OBSERVE = "observe"
     PROPOSE = "propose"
@@ -31,9 +34,9 @@ class Mode(Enum):
         return ascending.index(self) < ascending.index(other)
 
 
-# As settings and tags spell them; nothing else is one, upper case among it.
-MODES = {each.value: each for each in Mode}
-# CloudFormation's own tags, which people cannot set; ListQueueTags gives them like any other.
+# The modes as settings and tags spell them. Any other spelling, such as upper case, is not a mode.
+MODES = {mode.value: mode for mode in Mode}
+# CloudFormation's own tags, which people cannot set. ListQueueTags returns them like any other tag.
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-properties-resource-tags.html
 _STACK = "aws:cloudformation:stack-name"
 _RESOURCE = "aws:cloudformation:logical-id"
@@ -41,47 +44,65 @@ _MOST = 255
 
 
 class TagUnreadable(Exception):
-    """A tag of ours holds no number of seconds; names the tag and the remedy."""
+    """One of Mendq's tags is not a number of seconds. The message names the tag and the remedy."""
 
 
 def read_seconds_tag(tags: Mapping[str, str], key: str) -> int | None:
-    """The seconds a tag names; None where it is absent. Raises TagUnreadable."""
+    """Return the number of seconds in a tag; None if the tag is absent. Raise TagUnreadable if it
+    is not a whole number from 1 to 43200.
+    """
     text = tags.get(key)
     if text is None:
         return None
-    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:6]) <= 43_200 and len(text) < 6):
+    is_number = text.isascii() and text.isdecimal() and len(text) < 6
+    if not is_number or not 1 <= int(text) <= 43_200:
         raise TagUnreadable(f"the tag {key} must be a whole number from 1 to 43200: {text[:40]!r}")
     return int(text)
 
 
 def cloudformation_resource(tags: Mapping[str, str]) -> dict[str, str]:
-    """`stack` and `resource`, its logical id: each where a CloudFormation stack owns the queue."""
-    named = {"stack": tags.get(_STACK), "resource": tags.get(_RESOURCE)}
-    return {name: text[:_MOST] for name, text in named.items() if text and named["stack"]}
+    """Return `stack` and `resource` (the logical id) if a CloudFormation stack owns the queue; else
+    empty.
+    """
+    stack = tags.get(_STACK)
+    if not stack:
+        return {}
+    owner = {"stack": stack[:_MOST]}
+    resource = tags.get(_RESOURCE)
+    if resource:
+        owner["resource"] = resource[:_MOST]
+    return owner
 
 
 MODE_TAG = "mendq"
 OFF = "off"
-# Names the team whose topic a queue's notifications reach beside the usual one.
+# Names a team. The team's topic gets the queue's notifications too.
 TEAM_TAG = "mendq:notify"
-# On the queue of a drill, whose failing calls say nothing about other queues.
+# Marks the queue of a drill. Its failing calls prove nothing about other queues.
 DRILL_TAG = "mendq:drill"
-# What a drill calls its queue unless it is told another name: logs tell no tags.
+# The default name of a drill's queue begins so. Logs show names and no tags.
 DRILL_QUEUE = "mendq-drill-"
 
 
 def mass_symptom_key(symptom: str, tags: Mapping[str, str]) -> str:
-    """Under which word a queue's symptom counts as one of many.
+    """Return the name under which a queue counts towards a mass symptom.
 
-    Drills count among themselves: they stop nobody else's queue, and a tag set on every queue
-    frees none of them from being counted.
+    Drills count separately. They cannot make a symptom of other queues a mass symptom, and a drill
+    tag on every queue does not exempt those queues from being counted.
     """
     return f"drill#{symptom}" if DRILL_TAG in tags else symptom
 
 
 @dataclass(frozen=True)
 class Consent:
-    """What the account's settings allow; empty `queues` manage nothing."""
+    """The queues that the account's settings let Mendq manage, and how far it may go on them.
+
+    Attributes:
+        mode: The mode of queues that `queues` names.
+        tag_may_raise_to: The highest mode that a queue's own tag can give.
+        queues: Names, or prefixes that end with `*`. Empty: only tags make a queue managed.
+        teams: The teams that have a topic.
+    """
 
     mode: Mode = Mode.OBSERVE
     tag_may_raise_to: Mode = Mode.OBSERVE
@@ -89,51 +110,63 @@ class Consent:
     teams: tuple[str, ...] = ()
 
     def without_team_tag(self, tags: Mapping[str, str]) -> dict[str, str]:
-        """The tags without the one that names a team of the settings."""
-        known = tags.get(TEAM_TAG) in self.teams
-        return {key: text for key, text in tags.items() if key != TEAM_TAG or not known}
+        """Return the tags, without the team tag if it names a team of the settings."""
+        is_known_team = tags.get(TEAM_TAG) in self.teams
+        return {key: text for key, text in tags.items() if key != TEAM_TAG or not is_known_team}
 
     def mode_of(self, queue_name: str, tags: Mapping[str, str]) -> Mode | None:
-        """The queue's mode; None: not managed.
+        """Return the queue's mode; None if Mendq does not manage the queue.
 
-        A queue that is named begins at the account's mode, every other at the lowest: from there
-        its tag lowers freely and raises only as far as the setting lets it, as the roles' IAM does.
-        A tag that cannot be read manages the queue in the lowest mode. A quarantine is nobody's to
-        fix, whatever names or tags it: messages go in, and people alone take them out.
+        A queue that settings name starts in the account's mode, any other queue in the lowest one.
+        From there its tag may lower the mode freely, and raise it at most to `tag_may_raise_to`;
+        the IAM policies of the roles have the same limit. A tag with an unknown value gives the
+        lowest mode. A quarantine is never managed, whatever names or tags it: only people take
+        messages out of it.
         """
         if is_quarantine(queue_name):
             return None
-        begins = self.mode if self.names(queue_name) else None
+        mode_by_name = self.mode if self.names(queue_name) else None
         tag = tags.get(MODE_TAG)
-        if tag is None or tag == OFF:
-            return begins if tag is None else None
+        if tag is None:
+            return mode_by_name
+        if tag == OFF:
+            return None
         wanted = MODES.get(tag, Mode.OBSERVE)
-        return min(wanted, max(begins or Mode.OBSERVE, self.tag_may_raise_to))
+        return min(wanted, max(mode_by_name or Mode.OBSERVE, self.tag_may_raise_to))
 
     def why(self, queue_name: str, tags: Mapping[str, str]) -> str:
-        """Why `mode_of` says what it does, in words."""
-        pattern = next((each for each in self.queues if _fits(queue_name, each)), "")
-        named = f"settings name it ({pattern}): {self.mode}" if pattern else "no setting names it"
-        tag, mode = tags.get(MODE_TAG), self.mode_of(queue_name, tags)
+        """Return the reason for the result of `mode_of`, in words."""
+        fitting = [pattern for pattern in self.queues if _fits(queue_name, pattern)]
+        named = "no setting names it"
+        if fitting:
+            named = f"settings name it ({fitting[0]}): {self.mode}"
+        tag = tags.get(MODE_TAG)
+        mode = self.mode_of(queue_name, tags)
         wanted = MODES.get(tag or "", Mode.OBSERVE)
         if tag is None:
             return named
         if mode is not None and wanted > mode:
             cap = f"tagMayRaiseTo ({self.tag_may_raise_to}) caps it at {mode}"
             return f"{named}; its tag says {wanted}, and {cap}"
-        means = "" if tag in (OFF, *MODES) else f" nothing that Mendq knows, so {mode}"
-        return f"{named}; its tag says{means or f' {tag}'}"
+        if tag in (OFF, *MODES):
+            return f"{named}; its tag says {tag}"
+        return f"{named}; its tag says nothing that Mendq knows, so {mode}"
 
     def has_exact_name(self, queue_name: str) -> bool:
-        """A start of names and a `*` also fits queues that never were."""
+        """Return True if settings name exactly this queue. A prefix with `*` also fits queues that
+        never existed.
+        """
         return queue_name in self.queues
 
     def names(self, queue_name: str) -> bool:
+        """Return True if settings name the queue or a prefix of its name."""
         return any(_fits(queue_name, pattern) for pattern in self.queues)
 
 
 def _fits(queue_name: str, pattern: str) -> bool:
-    """A bare `*` fits nothing: every queue of an account is managed by saying so on each."""
+    """Return True if the name is the pattern or begins with its prefix. A bare `*` fits no queue:
+    managing all queues takes a tag on each.
+    """
     prefix = pattern.removesuffix("*")
     return queue_name == pattern or (prefix not in ("", pattern) and queue_name.startswith(prefix))
 
@@ -143,46 +176,47 @@ LOWEST_SOAK_FACTOR = 1.2
 
 @dataclass(frozen=True)
 class Range:
-    """Where a number of the settings may lie; the local account alone may go below `floor`."""
+    """The values that a setting may have. Only the local account may go below `floor`."""
 
     least: float
     most: float
     floor: float = 0
 
     def begins(self, *, floors: bool = True) -> float:
-        """The lowest number; `floors` says whether the floor holds."""
+        """Return the lowest allowed value. `floors` is False only for the local account."""
         return max(self.least, self.floor) if floors else self.least
 
 
-# What stands below a field is told to whoever sets it, in docs/settings.md.
 @dataclass(frozen=True)
 class Limits:
-    """How much may be changed."""
+    """Limits on what Mendq may change."""
 
     writes_per_minute: Annotated[int, Range(1, 100)] = 10
     """The most writes to queues in a minute, over the whole account."""
     writes_per_attribute_per_day: Annotated[int, Range(1, 24)] = 3
     """The most writes to one attribute of one queue in 24 hours."""
     mass_symptom_share: Annotated[float, Range(0, 1)] = 0.05
-    """Where more than this share of the managed queues, or of those on which Mendq may go at
-    least as far, show a symptom in an hour, its cause lies elsewhere, and nothing is written."""
+    """If more than this share of the managed queues, or of those on which Mendq may go at least as
+    far, show a symptom in an hour, they share a cause, and nothing is written."""
     mass_symptom_queues: Annotated[int, Range(3, 10_000)] = 20
-    """The same where more queues than this show it, however many are managed: so many notifications
-    are sent in an hour, and nobody would read more."""
+    """The same if more queues than this show it, however many are managed. So many notifications
+    are sent in an hour; nobody would read more."""
     visibility_ceiling_seconds: Annotated[int, Range(30, 43_200)] = 900
     """The longest visibility timeout that a fix may set."""
     scan_metrics_per_day: Annotated[int, Range(0, 1_000_000)] = 20_000
-    """The most metrics that looking for symptoms may ask for in a day."""
+    """The most metrics that the hourly scan may read in a day."""
 
 
 @dataclass(frozen=True)
 class Timing:
-    """How long Mendq waits. Only the local account may go below these ranges, and says so."""
+    """How long Mendq waits. Only the local account may go below these ranges, and its settings say
+    so.
+    """
 
     propagation_seconds: Annotated[int, Range(0, 900, 60)] = 60
     """How long a change takes to reach all of SQS; AWS says up to 60 seconds."""
     watch_hours: Annotated[int, Range(0, 336, 24)] = 48
-    """How long a verified fix is watched; a day has its own rhythm."""
+    """How long a verified fix is watched; traffic changes over a day."""
     proposal_hours: Annotated[int, Range(0, 168, 1)] = 24
     """How long a proposal waits; a person needs time to see it."""
     soak_factor: Annotated[float, Range(0, 10, LOWEST_SOAK_FACTOR)] = LOWEST_SOAK_FACTOR
@@ -192,17 +226,31 @@ class Timing:
     probe_minutes: Annotated[int, Range(1, 1_440, 20)] = 60
     """The time between two probes; one that is not seen within 20 minutes counts as lost."""
     measuring_minutes: Annotated[int, Range(1, 360, 60)] = 60
-    """How long a queue must have been as it is before what is measured of it says anything."""
+    """How long a queue must have been unchanged before its metrics are used."""
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """The shipped values; only the local account sets others, and says so.
+    """The limits of a redrive, with their shipped values. Only the local account sets others.
 
-    `halt_returned` and `halt_share` of what was moved: at either, whichever is reached first.
-    `least_per_tick`: a queue that little is sent to shows little of what its consumers can do.
-    `mover_per_tick`: what is received, sent and deleted within one invocation, ten at a time.
-    `patience_seconds`: how long it waits for somebody to handle messages.
+    Attributes:
+        canary: Messages in the first stage.
+        growth: Factor by which a stage may be larger than the one before.
+        halt_returned: The redrive stops if this number of messages came back.
+        halt_share: It also stops if this share of the moved messages came back.
+        rate_share: Messages per second that are sent, as a share of what the consumers delete.
+        least_per_tick: The fewest messages that a tick sends. Fewer would show little about the
+            consumers.
+        mover_per_tick: The most messages that one invocation receives, sends and deletes, ten at a
+            time.
+        census: The most messages that are counted.
+        soak_factor: Factor on the time in which a poison message comes back.
+        least_soak_seconds: The shortest wait for messages that come back.
+        tick_seconds: Time between two ticks.
+        stage_seconds: The longest duration of a stage.
+        patience_seconds: How long the redrive waits for consumers to handle messages.
+        measuring_seconds: The time over which deletes are measured.
+        measuring_first_seconds: The same before the first stage.
     """
 
     canary: int = 5
@@ -222,22 +270,24 @@ class Bounds:
     measuring_first_seconds: int = 3_600
 
     def halt_threshold(self, moved: int) -> int:
-        """So many that came back stop it, once so many were moved."""
-        # 0.05 * 100 is a little more than 5 in floating point.
+        """Return the number of returned messages that stops the redrive, after `moved` messages
+        were sent.
+        """
+        # In floating point, 0.05 * 100 is a little more than 5, which `ceil` would round up to 6.
         share = ceil(round(self.halt_share * moved, 6))
         return min(self.halt_returned, max(1, share))
 
     def rate_per_second(self, deletes_per_second: float) -> float:
-        """How fast messages may go back to a queue whose consumers delete so many."""
+        """Return how many messages per second may go back to a queue with this rate of deletes."""
         return min(self.rate_share * deletes_per_second, self.mover_per_tick / self.tick_seconds)
 
     def soak_duration(
         self, *, receives: int, needed_seconds: int, delay_seconds: int, drain_seconds: float = 0
     ) -> timedelta:
-        """How long a poison message may take until it is back.
+        """Return how long a poison message may take to come back.
 
-        It waits behind what stood in the queue before it, is received so often, and each time
-        held for a whole visibility timeout.
+        It waits behind the messages that were in the queue before, is received `receives` times,
+        and is in flight for a whole visibility timeout each time.
         """
         factor = max(self.soak_factor, LOWEST_SOAK_FACTOR)
         seconds = factor * receives * needed_seconds + delay_seconds + drain_seconds
