@@ -1,1 +1,1 @@
-"""The catalogue's checks of configuration on a template; nothing here asks AWS."""
+"""Check of templates for faulty queues, with the catalogue's checks. It makes no AWS call."""

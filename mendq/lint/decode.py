@@ -1,7 +1,7 @@
-"""The template in some bytes, decoded by cfn-lint.
+"""Decoder of templates: YAML or JSON with cfn-lint's loader, or a Terraform plan.
 
-What may be anybody's is measured before it is decoded: bytes, nesting, nodes, keys. Aliases are
-refused, as CloudFormation refuses them.
+A template may come from anyone, so bytes, nesting, nodes and keys are counted before it is decoded.
+YAML aliases are refused, as CloudFormation refuses them.
 https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/template-formats.html
 """
 
@@ -16,7 +16,7 @@ import yaml
 from cfnlint.decode.cfn_yaml import CfnFullLoader, CfnParseError, NodeConstructor, multi_constructor
 
 from mendq.lint.template import (
-    A_BYTE_READ,
+    BYTES_PER_STEP,
     MOST_BYTES,
     MOST_NESTED,
     NotATemplate,
@@ -25,43 +25,55 @@ from mendq.lint.template import (
 )
 from mendq.lint.terraform import is_plan, read_plan
 
-A_NODE_READ, KEYS_COMPARED_A_STEP = 16, 32
+# Steps of work (see `WorkBudget`) for a node, and comparisons of two keys for one step.
+STEPS_PER_NODE = 16
+KEY_COMPARISONS_PER_STEP = 32
 
-# What JSON escapes and YAML does not: a slash, and a character as two surrogates.
-_OF_JSON = re.compile(r"\\(?:(/)|u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|.)", re.IGNORECASE)
-_OF_YAML = "tag:yaml.org,2002:"
-_TAG = re.compile(rf"{_OF_YAML}(str|int|bool|float|null|seq|map)|![A-Z][A-Za-z0-9:]{{0,63}}")
+# Escapes that JSON has and YAML has not: a slash, and a character as two surrogates.
+_JSON_ESCAPE = re.compile(r"\\(?:(/)|u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|.)", re.IGNORECASE)
+_YAML_TAG = "tag:yaml.org,2002:"
+_TAG = re.compile(rf"{_YAML_TAG}(str|int|bool|float|null|seq|map)|![A-Z][A-Za-z0-9:]{{0,63}}")
 
 
 class _Loader(CfnFullLoader):  # type: ignore[misc]
-    """cfn-lint's, with scalars as they are written: `012` stays an account's digits."""
+    """cfn-lint's loader with scalars as texts: `012` stays the digits of an account ID."""
 
-    def boolean(self, node: Any) -> Any:
+    def construct_boolean(self, node: Any) -> Any:
+        """Return `true` or `false` as text, also for other spellings such as `yes`."""
         text = self.construct_yaml_str(node)
         is_true = self.bool_values.get(text.lower())
         return text if is_true is None else str(is_true).lower()
 
 
 _Loader.add_multi_constructor("!", multi_constructor)
-_Loader.add_constructor(f"{_OF_YAML}bool", _Loader.boolean)
+_Loader.add_constructor(f"{_YAML_TAG}bool", _Loader.construct_boolean)
 for _kind in ("int", "float", "timestamp"):
-    _Loader.add_constructor(f"{_OF_YAML}{_kind}", NodeConstructor.construct_yaml_str)
+    _Loader.add_constructor(f"{_YAML_TAG}{_kind}", NodeConstructor.construct_yaml_str)
 
 
 class YamlTemplate(Template):
-    """One whose nodes know their lines; what is to be written is YAML."""
+    """A template whose nodes know their lines, and whose new lines are YAML."""
 
-    def written(self, name: str, document: Any) -> tuple[str, ...]:
-        """As YAML; of a name that may be anybody's, what CloudFormation takes."""
-        plain = "".join(each for each in name if each.isascii() and each.isalnum())
-        # The decoder's own types, which PyYAML does not write, are JSON as well.
-        said = json.loads(json.dumps(document))
-        written = {plain: said} if name else [said]
-        return tuple(yaml.safe_dump(written, sort_keys=False, width=inf).splitlines())
+    def render(self, name: str, document: Any) -> tuple[str, ...]:
+        """Return the YAML of a property or a resource, or of a list item without a name.
+
+        Characters of the name that CloudFormation does not take are left out, because the name may
+        come from anyone.
+        """
+        safe_name = "".join(
+            character for character in name if character.isascii() and character.isalnum()
+        )
+        # PyYAML cannot write the decoder's own types. JSON turns them into plain ones.
+        plain_document = json.loads(json.dumps(document))
+        node = {safe_name: plain_document} if name else [plain_document]
+        return tuple(yaml.safe_dump(node, sort_keys=False, width=inf).splitlines())
 
 
 def read_template(content: bytes, work: WorkBudget | None = None) -> Template:
-    """The template in some bytes, or the plan; raises NotATemplate."""
+    """Decode a CloudFormation template or a Terraform plan.
+
+    Raises NotATemplate if the bytes are neither, or if they take more work than `work` allows.
+    """
     work = work or WorkBudget()
     if content.startswith(b"PK\x03\x04"):
         raise NotATemplate("a saved plan is no text: give what `terraform show -json` says of it")
@@ -69,46 +81,57 @@ def read_template(content: bytes, work: WorkBudget | None = None) -> Template:
         return read_plan(content, work)
     if len(content) > MOST_BYTES:
         raise NotATemplate(f"longer than {MOST_BYTES:,} bytes; CloudFormation takes 1 MB")
-    work.take(len(content) // A_BYTE_READ)
+    work.take(len(content) // BYTES_PER_STEP)
     try:
         text = content.decode("utf-8-sig")
         try:
-            return YamlTemplate(_decoded(text, work), work)
+            return YamlTemplate(_decode(text, work), work)
         except yaml.YAMLError:
             if not text.lstrip().startswith("{"):
                 raise
-        return YamlTemplate(_decoded(_OF_JSON.sub(_as_yaml, text), work), work)
+        return YamlTemplate(_decode(_JSON_ESCAPE.sub(_to_yaml_escape, text), work), work)
     except UnicodeDecodeError as error:
         raise NotATemplate(f"no UTF-8 at byte {error.start:,}") from error
     except (yaml.YAMLError, UnicodeEncodeError) as error:
-        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None)
         where = f"line {mark.line + 1}: " if mark else ""
-        raise NotATemplate(f"{where}no YAML: {_short(problem or str(error))}") from error
+        raise NotATemplate(f"{where}no YAML: {_shorten(problem or str(error))}") from error
 
 
-def _as_yaml(escaped: re.Match[str]) -> str:
-    slash, high, low = escaped.groups()
-    if high:
-        return f"\\U{0x10000 + (int(high, 16) - 0xD800) * 0x400 + int(low, 16) - 0xDC00:08x}"
-    return slash or escaped.group()
+def _to_yaml_escape(match: re.Match[str]) -> str:
+    """Return an escape of JSON as YAML takes it. Escapes that both know stay unchanged."""
+    slash, high_surrogate, low_surrogate = match.groups()
+    if high_surrogate:
+        high = int(high_surrogate, 16) - 0xD800
+        low = int(low_surrogate, 16) - 0xDC00
+        return f"\\U{0x10000 + high * 0x400 + low:08x}"
+    return slash or match.group()
 
 
-def _decoded(text: str, work: WorkBudget) -> Any:
-    """Raise YAMLError where it is none, NotATemplate where it is more than anybody writes."""
+def _decode(text: str, work: WorkBudget) -> Any:
+    """Return the nodes of a text. Raises YAMLError if it is no YAML.
+
+    Raises NotATemplate if it is empty, too large, or not allowed in a template.
+    """
     _measure(text, work)
     try:
-        found = _Loader(text, None).get_single_data()
+        root = _Loader(text, None).get_single_data()
     except CfnParseError as error:
         first = error.matches[0]
-        raise NotATemplate(f"line {first.linenumber}: {_short(first.message)}") from error
-    if found is None:
+        raise NotATemplate(f"line {first.linenumber}: {_shorten(first.message)}") from error
+    if root is None:
         raise NotATemplate("it is empty")
-    return found
+    return root
 
 
 def _measure(text: str, work: WorkBudget) -> None:
-    """Count every node before anything is made of it."""
-    nodes_in = [0]
+    """Raise NotATemplate if a text is too large or not allowed in a template.
+
+    It counts every node before any object is made of it.
+    """
+    # Number of nodes in each open collection, the innermost last.
+    node_counts = [0]
     for event in yaml.parse(text, Loader=yaml.CSafeLoader):
         where = f"line {event.start_mark.line + 1}: "
         tag = getattr(event, "tag", None)
@@ -117,18 +140,19 @@ def _measure(text: str, work: WorkBudget) -> None:
         if isinstance(event, yaml.AliasEvent):
             raise NotATemplate(f"{where}*{event.anchor[:64]}: CloudFormation takes no YAML aliases")
         if isinstance(event, yaml.NodeEvent):
-            work.take(A_NODE_READ)
-            nodes_in[-1] += 1
+            work.take(STEPS_PER_NODE)
+            node_counts[-1] += 1
         if isinstance(event, yaml.CollectionStartEvent):
-            nodes_in.append(0)
-            if len(nodes_in) > MOST_NESTED + 1:
+            node_counts.append(0)
+            if len(node_counts) > MOST_NESTED + 1:
                 raise NotATemplate(f"{where}nested more than {MOST_NESTED} deep")
         elif isinstance(event, yaml.CollectionEndEvent):
-            nodes = nodes_in.pop()
+            nodes = node_counts.pop()
             if isinstance(event, yaml.MappingEndEvent):
-                # cfn-lint compares each key with each before it.
-                work.take((nodes // 2) ** 2 // KEYS_COMPARED_A_STEP)
+                # cfn-lint compares each key with every earlier key of the mapping.
+                work.take((nodes // 2) ** 2 // KEY_COMPARISONS_PER_STEP)
 
 
-def _short(text: str) -> str:
+def _shorten(text: str) -> str:
+    """Return at most 200 characters of a text, as one line."""
     return " ".join(text.split())[:200]

@@ -1,7 +1,8 @@
-"""The lines of a template that would say what Mendq set on a queue; nothing is edited.
+"""Patch of a template for `mendq patch`: the lines that set what Mendq set on a queue.
 
-A text is changed in memory and read again: unless that says exactly what it is to say, and all the
-rest as before, no line is offered and a person writes it.
+No file is written. The text is changed in memory and parsed again. A line is offered only if the
+template then says exactly the wanted value and everything else as before. Otherwise a person must
+write the line.
 https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-sqs-queue.html
 """
 
@@ -21,257 +22,370 @@ from mendq.lint.decode import read_template
 from mendq.lint.files import TemplateSource, list_sources
 from mendq.lint.queues import POLICY, DeclaredQueues
 from mendq.lint.template import NotATemplate, to_list
-from mendq.lint.terraform import TerraformPlan, literal_of
+from mendq.lint.terraform import TerraformPlan, to_hcl_literal
 from mendq.lint.values import DeployTarget
 from mendq.model.queue import parts_of
 from mendq.model.steps import CreateDlq
 from mendq.notifications.configuration import differences
 
-HOLDS, NO_LINE = "the template holds it already", "it has no line of its own: set it by hand"
+# Notes on a change.
+HOLDS = "the template holds it already"
+NO_LINE = "it has no line of its own: set it by hand"
 MADE = "Mendq made this queue: declare it beside the other, or import it"
 _NO_LINES = "a plan has no lines: name the .tf file for them"
 _NO_POLICY = "the template has no policy that is this queue's alone: write one"
-_MOST_LINE, _MOST_NAMES = 1_000, 5
-T = TypeVar("T")
+# A diff with a longer line, in characters, is not shown.
+_MOST_LINE_CHARACTERS = 1_000
+# Names that an error lists.
+_MOST_NAMES = 5
+Candidate = TypeVar("Candidate")
 
 
 class NotThere(Exception):
-    """No resource of the template is the queue, as far as it tells."""
+    """The template declares no resource that is known to be the queue."""
 
 
 class SeveralFit(Exception):
-    """More than one may be."""
+    """Several resources of the template may be the queue."""
 
 
 @dataclass(frozen=True)
 class WantedValues:
-    """What a template is to say of a queue; `stack` and `resource` by its tags, `named` by hand."""
+    """Values that a template should set on one queue."""
 
     queue_arn: str
+    # Values by attribute, in the form in which SQS returns them.
     values: Mapping[str, str]
+    # Stack and logical ID in the tags that CloudFormation sets on a queue. None without the tag.
     stack: str | None = None
     resource: str | None = None
+    # Logical ID or address that the operator gave with --resource. Empty if not given.
     named: str = ""
 
 
 @dataclass(frozen=True)
 class Change:
-    """One property: where it is or would be set, what it says and what it is to say."""
+    """Change of one property of a template."""
 
     file: str
+    # Logical ID or address of the queue.
     resource: str
+    # How the queue was found: `its ARN`, `its tags`, `its name` or `--resource`.
     found_by: str
+    # Path or address of the property.
     path: str
+    # Line in the unchanged file, from 1. None if it is not known.
     line: int | None
+    # Value in the template. None if it is not set or not known.
     old: str | None
     new: str
+    # Why there is no line to change. Empty if there is one.
     note: str = ""
 
     @property
     def is_left_to_people(self) -> bool:
+        """True if a person must write the line."""
         return self.note in (NO_LINE, _NO_POLICY)
 
 
 class PatchResult(NamedTuple):
-    """What is to change, and as a unified diff as far as lines alone say it."""
+    """The changes, and those of them that have a line as a unified diff."""
 
     changes: list[Change]
     diff: list[str]
 
 
+class _Match(NamedTuple):
+    """A queue of a template that may be the wanted one."""
+
+    # How sure it is: 0 is the surest.
+    rank: int
+    found_by: str
+    source: TemplateSource
+    declared: DeclaredQueues
+    arn: str
+
+    @property
+    def logical_id(self) -> str:
+        return self.declared.names.queues[self.arn]
+
+
 class _Edit(NamedTuple):
-    """A text as it would be, the line that changes, from 1, and what stands there."""
+    """A changed text."""
 
     text: str
+    # Line that is changed or inserted, from 1.
     line: int
+    # Source text of the replaced value. None if it is inserted.
     old: str | None
 
 
 def make_patch(argument: str, wanted: WantedValues) -> PatchResult:
-    """Raise NotThere, SeveralFit, NotATemplate, OSError."""
-    fits, every = list[tuple[int, str, TemplateSource, DeclaredQueues, str]](), list[str]()
+    """Return the changes that make a template agree with the wanted values.
+
+    Args:
+        argument: A template, a plan, a cdk.out folder, or `-` for standard input.
+        wanted: The queue and its values.
+
+    Raises:
+        NotThere: No declared resource is known to be the queue.
+        SeveralFit: Several resources may be the queue.
+        NotATemplate: An input cannot be read as a template.
+        OSError: A file cannot be read.
+    """
+    matches = list[_Match]()
+    logical_ids = list[str]()
     for source in list_sources(argument):
         try:
             template = read_template(source.content)
-            found = DeclaredQueues(template, replace(source.environment, **template.where))
+            declared = DeclaredQueues(template, replace(source.target, **template.deploy_target))
         except NotATemplate as error:
             raise NotATemplate(f"{source.file}: {error}") from error
-        fits += [(*how, source, found, arn) for arn, how in _fits(found, source, wanted)]
-        every += found.names.queues.values()
-    surest = [each for each in fits if each[0] == min(one[0] for one in fits)]
-    names = [f"{found.names.queues[arn]} ({source.file})" for *_, source, found, arn in surest]
-    _, how, source, found, arn = only(surest, names, every, argument, wanted)
-    template, name = found.template, found.names.queues[arn]
-    why = _NO_LINES if isinstance(template, TerraformPlan) else ""
-    if Path(argument).is_dir():
-        path = template.resources[name].construct
-        why = f"cdk synth writes this file: set it in the app, at the construct {path or name}"
-    text = "" if why else source.content.decode("utf-8-sig")
-    changes, after = list[Change](), text
+        matches += _find_matches(declared, source, wanted)
+        logical_ids += declared.names.queues.values()
+    surest_rank = min((match.rank for match in matches), default=0)
+    surest = [match for match in matches if match.rank == surest_rank]
+    names = [f"{match.logical_id} ({match.source.file})" for match in surest]
+    match = choose_only(surest, names, logical_ids, argument, wanted)
+    why_no_lines = _explain_no_lines(match, argument)
+    original = "" if why_no_lines else match.source.content.decode("utf-8-sig")
+    changes = list[Change]()
+    text = original
     for attribute, value in wanted.values.items():
-        change, after = _in_template((text, after), found, arn, attribute, value)
-        changes.append(replace(change, file=source.file, found_by=how, note=change.note or why))
-    return PatchResult(changes, difference(source.file, text, after))
+        change, text = _set_attribute(original, text, match, attribute, value)
+        note = change.note or why_no_lines
+        changes.append(replace(change, file=match.source.file, found_by=match.found_by, note=note))
+    return PatchResult(changes, make_diff(match.source.file, original, text))
 
 
-def only(
-    fits: Sequence[T],
-    names: Sequence[str],
-    every: Sequence[str],
+def _explain_no_lines(match: _Match, argument: str) -> str:
+    """Return why no line of this source can be changed. Empty if lines can be changed."""
+    if Path(argument).is_dir():
+        construct = match.declared.template.resources[match.logical_id].construct
+        place = construct or match.logical_id
+        return f"cdk synth writes this file: set it in the app, at the construct {place}"
+    return _NO_LINES if isinstance(match.declared.template, TerraformPlan) else ""
+
+
+def choose_only(
+    candidates: Sequence[Candidate],
+    candidate_names: Sequence[str],
+    all_names: Sequence[str],
     argument: str,
     wanted: WantedValues,
-) -> T:
-    """The one that fits; raises NotThere or SeveralFit, which name what there is."""
-    if len(fits) == 1:
-        return fits[0]
-    name, which = parts_of(wanted.queue_arn).name, "say which by --resource"
-    shown = ", ".join((names or every)[:_MOST_NAMES])
-    if fits:
-        raise SeveralFit(f"{argument}: {len(fits)} queues may be {name}, {which}: {shown}")
-    there = f"{which} if it is one of: {shown}" if every else "it declares none"
+) -> Candidate:
+    """Return the only candidate.
+
+    Raises NotThere if there is none, and SeveralFit if there are several. The error lists the names
+    that the operator can choose from.
+    """
+    if len(candidates) == 1:
+        return candidates[0]
+    name = parts_of(wanted.queue_arn).name
+    ask = "say which by --resource"
+    shown = ", ".join((candidate_names or all_names)[:_MOST_NAMES])
+    if candidates:
+        raise SeveralFit(f"{argument}: {len(candidates)} queues may be {name}, {ask}: {shown}")
+    there = f"{ask} if it is one of: {shown}" if all_names else "it declares none"
     raise NotThere(f"{argument}: no queue is known to be {wanted.named or name}; {there}")
 
 
-def _fits(
-    found: DeclaredQueues, source: TemplateSource, wanted: WantedValues
-) -> Iterator[tuple[str, tuple[int, str]]]:
-    """The queues of a template that may be it, with how sure that is, and by what."""
-    there, any_, where = parts_of(wanted.queue_arn), DeployTarget(), source.environment
-    is_there = where.account in (any_.account, there.account)
-    if not (is_there and where.region in (any_.region, there.region)):
+def _find_matches(
+    declared: DeclaredQueues, source: TemplateSource, wanted: WantedValues
+) -> Iterator[_Match]:
+    """Yield the queues of a template that may be the wanted one, with how sure that is.
+
+    A template for another account or region yields none.
+    """
+    parts = parts_of(wanted.queue_arn)
+    unknown_target = DeployTarget()
+    is_account = source.target.account in (unknown_target.account, parts.account)
+    is_region = source.target.region in (unknown_target.region, parts.region)
+    if not (is_account and is_region):
         return
-    arns = getattr(found.template, "arns", {})
-    for arn, name in found.names.queues.items():
-        own = found.template.resources[name].properties.get("QueueName")
-        by_tags = name == wanted.resource and source.stack in ("", wanted.stack)
+    # Addresses by ARN, which only a Terraform plan knows.
+    addresses: Mapping[str, str] = getattr(declared.template, "arns", {})
+    for arn, logical_id in declared.names.queues.items():
         if wanted.named:
-            ways = {"--resource": name == wanted.named}
-        else:
-            ways = {"its ARN": arns.get(wanted.queue_arn) == name, "its tags": by_tags}
-            # A name is worth nothing where the ARN is known and is another's.
-            is_named = found.names.known_text(own) == there.name
-            ways["its name"] = is_named and name not in arns.values()
-        yield from [(arn, way) for way in enumerate(ways) if ways[way[1]]][:1]
+            if logical_id == wanted.named:
+                yield _Match(0, "--resource", source, declared, arn)
+        elif addresses.get(wanted.queue_arn) == logical_id:
+            yield _Match(0, "its ARN", source, declared, arn)
+        elif logical_id == wanted.resource and source.stack in ("", wanted.stack):
+            yield _Match(1, "its tags", source, declared, arn)
+        elif logical_id not in addresses.values():
+            # The name decides only if the ARN is not known: a known ARN is another queue's.
+            name_node = declared.template.resources[logical_id].properties.get("QueueName")
+            if declared.names.text_or_empty(name_node) == parts.name:
+                yield _Match(2, "its name", source, declared, arn)
 
 
-def _in_template(
-    texts: tuple[str, str], found: DeclaredQueues, arn: str, attribute: str, value: str
+def _set_attribute(
+    original: str, text: str, match: _Match, attribute: str, value: str
 ) -> tuple[Change, str]:
-    """What would change of the first text, and the second after it; without them only where."""
-    text = texts[1]
-    template, queue, document = found.template, found.queues[arn], document_of(value)
-    name, policy = queue.resource.logical_id, queue.policy if attribute == POLICY else None
-    keys = ["Resources", name, "Properties", attribute]
-    if policy is not None:
-        keys[1], keys[3] = policy.logical_id, "PolicyDocument"
-    is_set = policy is not None or attribute in queue.resource.properties
-    known = dict.get(queue.attributes, attribute) if is_set else None
-    old = known if isinstance(known, str) else None
-    new = literal_of(document) if isinstance(template, TerraformPlan) else json.dumps(document)
-    change = Change("", name, "", *template.place(*keys), old, new)
+    """Set one attribute of the queue.
+
+    Args:
+        original: The file's text before all changes. The change's line and old value are of this
+            text. Empty if lines cannot be changed.
+        text: The file's text after the earlier changes.
+        match: The queue.
+        attribute: The attribute to set.
+        value: Its value, as SQS returns it.
+
+    Returns:
+        The change, and the text after it. If no line can be changed, the change has a note and the
+        text is returned unchanged.
+    """
+    template = match.declared.template
+    queue = match.declared.queues[match.arn]
+    policy = queue.policy if attribute == POLICY else None
+    logical_id = queue.resource.logical_id
+    if policy is None:
+        keys = ["Resources", logical_id, "Properties", attribute]
+        is_set = attribute in queue.resource.properties
+    else:
+        keys = ["Resources", policy.logical_id, "Properties", "PolicyDocument"]
+        is_set = True
+    # `dict.get` does not raise NotKnown for an attribute of unknown value.
+    old_value = dict.get(queue.attributes, attribute) if is_set else None
+    old = old_value if isinstance(old_value, str) else None
+    document = parse_value(value)
+    is_plan = isinstance(template, TerraformPlan)
+    new = to_hcl_literal(document) if is_plan else json.dumps(document)
+    change = Change("", logical_id, "", *template.find_place(*keys), old, new)
     if attribute == CreateDlq.attribute:
         return replace(change, path=attribute, line=None, new=value, note=MADE), text
     if old is not None and not differences({attribute: old}, {attribute: value}):
         return replace(change, note=HOLDS), text
-    if attribute == POLICY and len(to_list(policy and policy.properties.get("Queues"))) != 1:
-        return replace(change, note=_NO_POLICY), text
-    edit = _edited(text, keys, document) if text else None
-    if edit and _says(text, edit.text, keys, document):
-        first = _edited(texts[0], keys, document) or edit
-        return replace(change, line=first.line, old=first.old), edit.text
-    return replace(change, note=NO_LINE if text else ""), text
+    if attribute == POLICY:
+        policy_queues = to_list(policy and policy.properties.get("Queues"))
+        if len(policy_queues) != 1:
+            return replace(change, note=_NO_POLICY), text
+    if not text:
+        return change, text
+    edit = _edit_yaml(text, keys, document)
+    if edit is None or not _says_exactly(text, edit.text, keys, document):
+        return replace(change, note=NO_LINE), text
+    first_edit = _edit_yaml(original, keys, document) or edit
+    return replace(change, line=first_edit.line, old=first_edit.old), edit.text
 
 
-def document_of(text: str) -> Any:
-    """A number, a truth or a document as itself; anything else is text."""
+def parse_value(text: str) -> Any:
+    """Return a whole number, a boolean or a JSON object in a text as such, and others as text."""
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except ValueError:
         return text
-    return found if isinstance(found, int | dict) else text
+    return document if isinstance(document, int | dict) else text
 
 
-def _edited(text: str, keys: Sequence[str], document: Any) -> _Edit | None:
-    """The text with the document below the keys; None where its shape is another one."""
+def _edit_yaml(text: str, keys: Sequence[str], document: Any) -> _Edit | None:
+    """Return the YAML or JSON text with the document below the keys.
+
+    None if the text cannot be parsed, or if there is no mapping into which a key can be inserted.
+    """
     if "\r" in text.replace("\r\n", ""):
         return None
     try:
         node = yaml.compose(text, Loader=yaml.CSafeLoader)
     except yaml.YAMLError:
         return None
-    starts = [0, *(found.end() for found in re.finditer("\n", text))]
+    line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
 
-    def at(mark: Any) -> int:
-        return int(starts[mark.line] + mark.column)
+    def offset(mark: Any) -> int:
+        return int(line_starts[mark.line] + mark.column)
 
     key: Any = None
-    missing, pairs = list(keys), list[Any]()
-    while missing:
+    pairs = list[Any]()
+    missing_keys = list(keys)
+    while missing_keys:
         pairs = node.value if isinstance(node, yaml.MappingNode) else []
-        below = next((each for each in pairs if each[0].value == missing[0]), None)
-        if below is None:
+        pair = next((pair for pair in pairs if pair[0].value == missing_keys[0]), None)
+        if pair is None:
             break
-        key, node = below
-        del missing[0]
-    else:
-        start, end = at(key.start_mark), len(text[: at(_last(node).end_mark)].rstrip())
-        new = f"{text[start : at(key.end_mark)]}: {json.dumps(document)}"
-        old = text[at(node.start_mark) : end]
-        return _Edit(text[:start] + new + text[end:], key.start_mark.line + 1, old)
+        key, node = pair
+        del missing_keys[0]
+    if not missing_keys:
+        # All keys exist: replace the value of the last one.
+        begin = offset(key.start_mark)
+        end = len(text[: offset(_last_node(node).end_mark)].rstrip())
+        old = text[offset(node.start_mark) : end]
+        replacement = f"{text[begin : offset(key.end_mark)]}: {json.dumps(document)}"
+        return _Edit(text[:begin] + replacement + text[end:], key.start_mark.line + 1, old)
     if not pairs:
         return None
-    for each in reversed(missing[1:]):
-        document = {each: document}
-    first = at(pairs[0][0].start_mark)
-    before = text[text.rfind("\n", 0, first) + 1 : first]
-    behind = " " if before.strip() else f"\n{before}"
-    new = json.dumps(missing[0]) if text[first] == '"' else missing[0]
-    new += f": {json.dumps(document)}{',' * bool(node.flow_style)}{behind}"
-    return _Edit(text[:first] + new + text[first:], pairs[0][0].start_mark.line + 1, None)
+    # Insert the first missing key before the first key of the mapping that must contain it.
+    for missing_key in reversed(missing_keys[1:]):
+        document = {missing_key: document}
+    first_mark = pairs[0][0].start_mark
+    begin = offset(first_mark)
+    indentation = text[text.rfind("\n", 0, begin) + 1 : begin]
+    has_own_line = not indentation.strip()
+    insertion = json.dumps(missing_keys[0]) if text[begin] == '"' else missing_keys[0]
+    insertion += f": {json.dumps(document)}"
+    if node.flow_style:
+        insertion += ","
+    insertion += f"\n{indentation}" if has_own_line else " "
+    return _Edit(text[:begin] + insertion + text[begin:], first_mark.line + 1, None)
 
 
-def _last(node: Any) -> Any:
-    """Where a value ends: a block of others where its last one does."""
+def _last_node(node: Any) -> Any:
+    """Return the node at which a value ends: of a block, the last node inside it."""
     while isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         node = node.value[-1][1] if isinstance(node, yaml.MappingNode) else node.value[-1]
     return node
 
 
-def _says(before: str, after: str, keys: Sequence[str], document: Any) -> bool:
-    """Whether the second says what the first does, and the document below the keys."""
+def _says_exactly(before: str, after: str, keys: Sequence[str], document: Any) -> bool:
+    """Return True if the changed template equals the old one with the document below the keys."""
     try:
-        was, is_now = (
-            json.loads(json.dumps(read_template(each.encode()).root)) for each in (before, after)
-        )
+        expected = json.loads(json.dumps(read_template(before.encode()).root))
+        actual = json.loads(json.dumps(read_template(after.encode()).root))
     except NotATemplate:
         return False
-    node = was
-    for each in keys[:-1]:
-        node = node.setdefault(each, {})
-    wanted = read_template(json.dumps({"Resources": {"it": document}}).encode()).root
-    node[keys[-1]] = wanted["Resources"]["it"]
-    # As text, because Python holds `true` and `1` for equal.
-    was_text, now_text = (json.dumps(each, sort_keys=True) for each in (was, is_now))
-    return was_text == now_text
+    node = expected
+    for key in keys[:-1]:
+        node = node.setdefault(key, {})
+    # Decode the document like a template, in which scalars are texts.
+    decoded = read_template(json.dumps({"Resources": {"it": document}}).encode()).root
+    node[keys[-1]] = decoded["Resources"]["it"]
+    # Compare as text, because `true` and `1` are equal in Python.
+    return json.dumps(expected, sort_keys=True) == json.dumps(actual, sort_keys=True)
 
 
 def _is_work_tree(git: Path) -> bool:
+    """Return True if `.git` is a file, as in an additional work tree of git."""
     return git.is_file() and git.read_bytes().startswith(b"gitdir: ")
 
 
-def difference(file: str, before: str, after: str) -> list[str]:
-    """For `git apply` in the work tree that the file lies in, else in this folder or its own.
+def make_diff(file: str, before: str, after: str) -> list[str]:
+    """Return a unified diff for `git apply`.
 
-    Empty where nothing changes, or a line is longer than anybody reads.
+    Its paths are relative to the git work tree that contains the file. Without a work tree they are
+    relative to the current folder if it contains the file, else to the file's own folder. Empty if
+    nothing changes, or if the diff has a line that is too long to read.
     """
-    path, here = Path(file).resolve(), Path.cwd()
-    # A folder's as git makes it, or a work tree's, whose `.git` is a file.
-    roots = [e for e in path.parents if (e / ".git/HEAD").is_file() or _is_work_tree(e / ".git")]
-    root = roots[0] if roots else here if here in path.parents else path.parent
+    path = Path(file).resolve()
+    current_folder = Path.cwd()
+    work_trees = [
+        folder
+        for folder in path.parents
+        if (folder / ".git/HEAD").is_file() or _is_work_tree(folder / ".git")
+    ]
+    if work_trees:
+        root = work_trees[0]
+    elif current_folder in path.parents:
+        root = current_folder
+    else:
+        root = path.parent
     name = path.relative_to(root).as_posix()
-    was, is_now = (re.split("\r?\n", each.removesuffix("\n")) for each in (before, after))
-    made = list(unified_diff(was, is_now, f"a/{name}", f"b/{name}", lineterm=""))
-    # At a tab or the end of a line git ends a name, and would look for another file.
-    is_shown = made and name.isprintable() and all(len(each) <= _MOST_LINE for each in made)
-    # Without its first line git looks for the path below the folder that it is called in.
-    return [f"diff --git a/{name} b/{name}", *made] if is_shown else []
+    old_lines = re.split("\r?\n", before.removesuffix("\n"))
+    new_lines = re.split("\r?\n", after.removesuffix("\n"))
+    lines = list(unified_diff(old_lines, new_lines, f"a/{name}", f"b/{name}", lineterm=""))
+    is_readable = all(len(line) <= _MOST_LINE_CHARACTERS for line in lines)
+    # For git a name ends at a tab or a line's end, so it would look for another file.
+    if not lines or not name.isprintable() or not is_readable:
+        return []
+    # Without this first line git looks for the path below the current folder.
+    return [f"diff --git a/{name} b/{name}", *lines]

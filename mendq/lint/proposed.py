@@ -1,8 +1,9 @@
-"""A queue, or a policy of queues, that CloudFormation is about to make or change, by itself.
+"""Check of one queue, or one policy of queues, that CloudFormation is about to create or change.
 
-What else is in its stack is not known here. Of a queue these are its policy, its DLQ, what reads it
-and what names it as a DLQ; of a policy the queues' own attributes. Only what the properties tell is
-judged. What is in them is anybody's text: measured before it is looked at, and shown as plain text.
+CloudFormation's hook passes only the properties of that resource, and nothing else of its stack. So
+a queue's policy, DLQ, consumers and sources are not known here, and for a policy not the queues'
+attributes. Only what the properties show is checked. Their texts may come from anyone. Therefore
+their size is limited before they are read, and they are shown as plain text.
 https://docs.aws.amazon.com/cloudformation-cli/latest/hooks-userguide/lambda-hooks-create-lambda-function.html
 """
 
@@ -16,95 +17,133 @@ from typing import Any
 
 from mendq.lint.judging import CHECKED_SYMPTOMS, LintFinding, lint
 from mendq.lint.queues import POLICIES, POLICY
-from mendq.lint.template import NotATemplate, Template, WorkBudget, scalars_as_text, to_list
+from mendq.lint.template import NotATemplate, Template, WorkBudget, scalars_to_text, to_list
 from mendq.lint.values import QUEUE, DeployTarget
 from mendq.model.facts import Need
 from mendq.model.queue import arn_of_url, parts_of
 from mendq.notifications.text import Section, body, format_count, plain
 
+# Resource types that can be checked.
 TARGETS = (QUEUE, *POLICIES)
 # About half a second of a whole processor, and far more than a queue with a policy takes.
 MOST_STEPS = 500_000
 # CloudFormation cuts a message after 4,096 characters.
-MOST_MESSAGE, _MOST_LINE = 4_000, 900
-_NAME = re.compile(r"[A-Za-z0-9]{1,255}")
-_NOT_KNOWN, _KEY = {"Fn::ImportValue": "another resource"}, "KmsMasterKeyId"
-_OF_OTHERS = {Need.LAMBDA_CONSUMERS, Need.DLQ_SOURCES}
-# Symptoms that other resources than the queue may bring about.
-_ELSEWHERE = {each.name for each in CHECKED_SYMPTOMS if _OF_OTHERS & each.every_need}
+MOST_MESSAGE = 4_000
+_MOST_LINE_CHARACTERS = 900
+_LOGICAL_ID = re.compile(r"[A-Za-z0-9]{1,255}")
+# A value that lint cannot resolve, in place of one that is not known.
+_NOT_KNOWN = {"Fn::ImportValue": "another resource"}
+_KEY = "KmsMasterKeyId"
+_NEEDS_FROM_OTHERS = {Need.LAMBDA_CONSUMERS, Need.DLQ_SOURCES}
+# Symptoms that depend on other resources than the queue.
+_UNDECIDABLE = {
+    symptom.name for symptom in CHECKED_SYMPTOMS if _NEEDS_FROM_OTHERS & symptom.every_need
+}
 
 
 @dataclass(frozen=True)
 class ProposedCheck:
-    """What the properties show; `undecided` are the symptoms of which they tell too little."""
+    """Result of the check of one resource."""
 
     name: str
     findings: Sequence[LintFinding]
+    # Symptoms that the properties alone cannot decide.
     undecided: Sequence[str]
 
     def message(self) -> str:
-        """For whoever deploys: each symptom with its reason, the lines to write and its runbook."""
-        left = f"; not decided: {', '.join(self.undecided)}" if self.undecided else ""
-        said = f"Mendq: {format_count(len(self.findings), 'finding')} in {self.name}{left}"
-        found = [Section(f"{each.severity} {each.symptom}", _lines(each)) for each in self.findings]
-        return body((said,), found, MOST_MESSAGE).strip()
+        """Return the message for the person who deploys.
+
+        It has each symptom with its reason, the lines to write and the runbook.
+        """
+        undecided = f"; not decided: {', '.join(self.undecided)}" if self.undecided else ""
+        count = format_count(len(self.findings), "finding")
+        sections = [
+            Section(f"{finding.severity} {finding.symptom}", _list_lines(finding))
+            for finding in self.findings
+        ]
+        opening = f"Mendq: {count} in {self.name}{undecided}"
+        return body((opening,), sections, MOST_MESSAGE).strip()
 
 
 def check_proposed(
-    target: str,
+    target_type: str,
     name: object,
     properties: object,
-    where: DeployTarget,
+    target: DeployTarget,
     ignored: Collection[str] = (),
 ) -> ProposedCheck:
-    """The target as it would be, one of TARGETS, without the symptoms that are `ignored`.
+    """Check a resource as it would be.
 
-    Raises NotATemplate where the properties are none, or more than anybody writes.
+    Args:
+        target_type: Its type, one of TARGETS.
+        name: Its logical ID. Another name is used if this is none.
+        properties: Its properties.
+        target: Account and region.
+        ignored: Names of symptoms that are not reported.
+
+    Raises:
+        NotATemplate: The properties are no mapping, or far too large.
     """
     work = WorkBudget(MOST_STEPS)
-    own = name if isinstance(name, str) and _NAME.fullmatch(name) else "Resource"
-    given = scalars_as_text(properties, work)
-    if not isinstance(given, dict):
+    own_id = name if isinstance(name, str) and _LOGICAL_ID.fullmatch(name) else "Resource"
+    own_properties = scalars_to_text(properties, work)
+    if not isinstance(own_properties, dict):
         raise NotATemplate("its properties are no mapping")
-    queues, undecided = dict[str, str](), set[str]()
-    if target == QUEUE:
-        given[POLICY], undecided = _NOT_KNOWN, {*_ELSEWHERE}
+    arns = dict[str, str]()
+    undecided = set[str]()
+    if target_type == QUEUE:
+        own_properties[POLICY] = _NOT_KNOWN
+        undecided = {*_UNDECIDABLE}
     else:
-        queues = _queues_of(given, own, POLICIES[target], where)
-    resources = {own: {"Type": target, "Properties": given}}
-    for stand_in, arn in queues.items():
-        name = {"QueueName": parts_of(arn).name} if arn else {}
-        resources[stand_in] = {"Type": QUEUE, "Properties": {**name, _KEY: _NOT_KNOWN}}
-    linted = lint(Template({"Resources": resources}, work), "", where, ignored)
-    # One of each: a policy says the same of every queue of its.
-    found = {
-        each.symptom: _with_arn(each, queues)
-        for each in reversed(linted.findings)
-        if f"{each.path}.".startswith(f"Resources.{own}.")
-    }
-    undecided.update(symptom for each in linted.not_judged for symptom in each.symptoms)
-    return ProposedCheck(own, [*reversed(found.values())], sorted(undecided - {*found, *ignored}))
+        arns = _replace_queues(own_properties, own_id, POLICIES[target_type], target)
+    resources = {own_id: {"Type": target_type, "Properties": own_properties}}
+    for stand_in, arn in arns.items():
+        stand_in_properties: dict[str, Any] = {_KEY: _NOT_KNOWN}
+        if arn:
+            stand_in_properties = {"QueueName": parts_of(arn).name, _KEY: _NOT_KNOWN}
+        resources[stand_in] = {"Type": QUEUE, "Properties": stand_in_properties}
+    result = lint(Template({"Resources": resources}, work), "", target, ignored)
+    # A policy has the same finding for each of its queues: keep the first of each symptom.
+    findings = dict[str, LintFinding]()
+    for finding in reversed(result.findings):
+        if f"{finding.path}.".startswith(f"Resources.{own_id}."):
+            findings[finding.symptom] = _write_out_arn(finding, arns)
+    for place in result.not_judged:
+        undecided.update(place.symptoms)
+    not_decided = sorted(undecided - {*findings, *ignored})
+    return ProposedCheck(own_id, [*reversed(findings.values())], not_decided)
 
 
-def _queues_of(given: Any, own: str, named_in: str, where: DeployTarget) -> dict[str, str]:
-    """What stands in for the queues of a policy, with their ARNs; one is empty if any is unknown.
+def _replace_queues(
+    properties: Any, policy_id: str, property_name: str, target: DeployTarget
+) -> dict[str, str]:
+    """Return the queues that a policy names: a logical ID for each, with its ARN.
 
-    Which queues the policy is about is then not known either.
+    If the ARN of any of them is not known, the policy's property is replaced by an unknown value,
+    and the result is one queue with an empty ARN.
     """
-    arns = [arn_of_url(each, where.region) or "" for each in to_list(given.get(named_in))]
+    urls = to_list(properties.get(property_name))
+    arns = [arn_of_url(url, target.region) or "" for url in urls]
     if not arns or not all(arns):
-        given[named_in], arns = _NOT_KNOWN, [""]
-    return {f"{own}Of{number}": arn for number, arn in enumerate(arns)}
+        properties[property_name] = _NOT_KNOWN
+        arns = [""]
+    return {f"{policy_id}Of{number}": arn for number, arn in enumerate(arns)}
 
 
-def _with_arn(finding: LintFinding, queues: dict[str, str]) -> LintFinding:
-    """Lines that name a queue of another resource by its ARN, which is known."""
-    arn = queues.get(finding.resource)
-    named = json.dumps({"Fn::GetAtt": [finding.resource, "Arn"]})
-    lines = (each.replace(named, json.dumps(arn)) if arn else each for each in finding.remedy)
-    return replace(finding, remedy=tuple(lines))
+def _write_out_arn(finding: LintFinding, arns: dict[str, str]) -> LintFinding:
+    """Return the finding with the queue's ARN in its remedy, in place of a reference.
+
+    The queue is a resource of another stack, which the policy's template cannot refer to.
+    """
+    arn = arns.get(finding.resource)
+    if not arn:
+        return finding
+    reference = json.dumps({"Fn::GetAtt": [finding.resource, "Arn"]})
+    lines = tuple(line.replace(reference, json.dumps(arn)) for line in finding.remedy)
+    return replace(finding, remedy=lines)
 
 
-def _lines(finding: LintFinding) -> tuple[str, ...]:
-    said = (f"{finding.because}.", *finding.remedy, f"runbook: {finding.runbook}")
-    return tuple(plain(each, _MOST_LINE) for each in said)
+def _list_lines(finding: LintFinding) -> tuple[str, ...]:
+    """Return the lines of the message about one finding."""
+    lines = (f"{finding.because}.", *finding.remedy, f"runbook: {finding.runbook}")
+    return tuple(plain(line, _MOST_LINE_CHARACTERS) for line in lines)

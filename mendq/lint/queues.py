@@ -1,6 +1,6 @@
-"""The queues of a template as the catalogue's checks see queues.
+"""Queues of a template, in the form in which the catalogue checks queues.
 
-One mapping of CloudFormation's resources to the facts that the catalogue judges.
+It maps CloudFormation's resources to the facts that the catalogue's checks read.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mendq.lint.template import Place, Template, TemplateResource, get_mapping, to_list
-from mendq.lint.values import DeployTarget, Names, NotKnown
+from mendq.lint.values import DeployTarget, NotKnown, ResourceNames
 from mendq.model.facts import Facts, LambdaConsumer, QueueFacts
 from mendq.model.limits import TEAM_TAG
 from mendq.model.policy import EVERYBODY, statements_of
@@ -20,105 +20,128 @@ from mendq.model.queue import DEFAULTS, arn_of, arn_of_url, parse_redrive_policy
 from mendq.notifications.change_lines import NUMBER
 
 MAPPING = "AWS::Lambda::EventSourceMapping"
+# Resource types of queue policies, each with the property that names the queues.
 POLICIES = {"AWS::SQS::QueuePolicy": "Queues", "AWS::SQS::QueueInlinePolicy": "Queue"}
-REDRIVE, POLICY = "RedrivePolicy", "Policy"
-TARGET, COUNT = "deadLetterTargetArn", "maxReceiveCount"
-# Of a grant to somebody who is named, no check asks to whom exactly, by way of what, and on what.
-_OF_A_GRANT = ("Principal", "Resource", "Condition")
-# SQS answers with these, set or not, and checks rely on that.
-_ALWAYS_THERE = ("VisibilityTimeout", "MessageRetentionPeriod")
+# Attributes of a queue.
+REDRIVE = "RedrivePolicy"
+POLICY = "Policy"
+# Keys of a redrive policy.
+TARGET = "deadLetterTargetArn"
+COUNT = "maxReceiveCount"
+# In a grant to a named principal, no check asks who exactly it is, under which condition it may act
+# and on which resource.
+_UNCHECKED_KEYS_OF_GRANT = ("Principal", "Resource", "Condition")
+# SQS returns these attributes even if they were never set, and checks rely on that.
+_ALWAYS_RETURNED = ("VisibilityTimeout", "MessageRetentionPeriod")
 _BOOLEANS = frozenset({"SqsManagedSseEnabled", "FifoQueue", "ContentBasedDeduplication"})
-# In place of a text that is not known.
-_ANY = "not-known"
+# Placeholder for a text that is not known.
+_PLACEHOLDER = "not-known"
 
 
 class Attributes(dict[str, Any]):
-    """Attributes as SQS spells them; `read` collects what was asked.
+    """Attributes of a queue as SQS spells them. Reading an unknown one raises NotKnown.
 
-    Reading one that is not known raises NotKnown: no check can take it for what is not set.
+    So no check can take an attribute that is not known for one that is not set.
     """
 
-    def __init__(self, said: Mapping[str, str | NotKnown]) -> None:
-        super().__init__(said)
-        self.read: list[str] = []
+    def __init__(self, attributes: Mapping[str, str | NotKnown]) -> None:
+        super().__init__(attributes)
+        # Names of the attributes that were read, in their order.
+        self.names_read: list[str] = []
 
     def __getitem__(self, name: str) -> str:
-        self.read.append(name)
-        found = super().__getitem__(name)
-        if isinstance(found, NotKnown):
-            raise NotKnown(found.because, name)
-        return str(found)
+        self.names_read.append(name)
+        value = super().__getitem__(name)
+        if isinstance(value, NotKnown):
+            raise NotKnown(value.because, name)
+        return str(value)
 
     def get(self, name: str, default: Any = None) -> Any:
-        self.read.append(name)
+        self.names_read.append(name)
         return self[name] if name in self.keys() else default
 
 
 @dataclass(frozen=True, kw_only=True)
 class Consumer(LambdaConsumer):
-    """A mapping's function; `unknown` says why its times are not known, which are then 0."""
+    """A function that consumes a queue, with the event source mapping that connects them."""
 
     mapping: TemplateResource
+    # Why the function's times are not known. They are 0 then. Empty if they are known.
     unknown: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Queue(Facts):
-    """One queue as it is declared; what is not known raises NotKnown where it is read."""
+    """Facts about a queue that a template declares. Reading an unknown one raises NotKnown."""
 
     resource: TemplateResource
     attributes: Attributes
+    # The resource that sets the queue's policy. None if the template has none.
     policy: TemplateResource | None
     lambda_consumers: tuple[Consumer, ...]
 
     @property
     def max_receive_count(self) -> int | None:
-        """Raise NotKnown where it is not known, and a function reads the queue."""
-        if f'"{_ANY}"' in self.attributes.get(REDRIVE, "") and self.lambda_consumers:
+        """Raises NotKnown if the count is not known and a function consumes the queue."""
+        if f'"{_PLACEHOLDER}"' in self.attributes.get(REDRIVE, "") and self.lambda_consumers:
             raise NotKnown(f"{COUNT}: known when it is deployed", REDRIVE)
         return super().max_receive_count
 
 
 class DeclaredQueues:
-    """A template's queues by ARN; of what is `astray` nobody knows which queue it is about."""
+    """All queues of a template by ARN, with their policies, consumers, DLQs and sources."""
 
-    def __init__(self, template: Template, environment: DeployTarget) -> None:
+    def __init__(self, template: Template, target: DeployTarget) -> None:
         self.template = template
-        self.names = Names(template, environment)
-        self.astray = self.names.untyped
-        self._stray_policy: NotKnown | None = None
+        self.names = ResourceNames(template, target)
+        # Resources of which it is not known to which queue they belong, by logical ID.
+        self.unassigned = self.names.untyped
+        # Set if it is not known which queue a policy belongs to: then it may be any.
+        self._unassigned_policy: NotKnown | None = None
         self._consumers = defaultdict[str, list[Consumer]](list)
+        # The policy resource of each queue, and its text.
         self._policies: dict[str, tuple[TemplateResource, str | NotKnown]] = {}
-        for each in template.of_type(MAPPING, *POLICIES):
+        for resource in template.list_resources(MAPPING, *POLICIES):
             try:
-                (self._take_mapping if each.type == MAPPING else self._take_policy)(each)
+                if resource.type == MAPPING:
+                    self._add_mapping(resource)
+                else:
+                    self._add_policy(resource)
             except NotKnown as unknown:
-                self.astray[each.logical_id] = unknown
-                if each.type in POLICIES:
-                    why = f"whose policy {each.logical_id} is: {unknown.because}"
-                    self._stray_policy = NotKnown(why)
-        self._attributes = {arn: self._attributes_of(arn) for arn in self.names.queues}
+                self.unassigned[resource.logical_id] = unknown
+                if resource.type in POLICIES:
+                    why = f"whose policy {resource.logical_id} is: {unknown.because}"
+                    self._unassigned_policy = NotKnown(why)
+        self._attributes = {arn: self._make_attributes(arn) for arn in self.names.queues}
         sources = defaultdict[Any, list[QueueFacts]](list)
         for arn, attributes in self._attributes.items():
-            sources[self._dlq_arn(arn)].append(QueueFacts(arn, attributes))
-        self.queues = {arn: self._queue(arn, sources[arn]) for arn in self.names.queues}
+            sources[self._find_dlq_arn(arn)].append(QueueFacts(arn, attributes))
+        self.queues = {arn: self._make_queue(arn, sources[arn]) for arn in self.names.queues}
 
-    def _take_mapping(self, mapping: TemplateResource) -> None:
-        values, given = self.names, mapping.properties
-        source = values.text(given.get("EventSourceArn"))
+    def _add_mapping(self, mapping: TemplateResource) -> None:
+        """Add the mapping's function to the consumers of its queue, if the mapping is enabled.
+
+        Raises NotKnown if it may read a queue that the template does not declare, or if a condition
+        decides whether there is a mapping.
+        """
+        properties = mapping.properties
+        source = self.names.resolve_text(properties.get("EventSourceArn"))
         if source not in self.names.queues:
             if source and source.split(":")[2:3] == ["sqs"]:
                 raise NotKnown("it reads a queue that the template does not declare")
-        elif values.text(given.get("Enabled")) != "false":
-            if "Condition" in mapping.written:
-                raise NotKnown(f"a condition decides whether it reads {self.names.queues[source]}")
-            self._consumers[source].append(self._consumer(mapping))
+            return
+        if self.names.resolve_text(properties.get("Enabled")) == "false":
+            return
+        if "Condition" in mapping.definition:
+            raise NotKnown(f"a condition decides whether it reads {self.names.queues[source]}")
+        self._consumers[source].append(self._make_consumer(mapping))
 
-    def _consumer(self, mapping: TemplateResource) -> Consumer:
+    def _make_consumer(self, mapping: TemplateResource) -> Consumer:
+        """Return the function of a mapping with its timeout and its batching window."""
         arn = "a function of another stack"
         try:
-            arn = self.names.text(mapping.properties.get("FunctionName")) or "a function"
-            logical_id = self.names.function_named(arn) or ""
+            arn = self.names.resolve_text(mapping.properties.get("FunctionName")) or "a function"
+            logical_id = self.names.find_function(arn) or ""
             arn = self.names.known.get(f"{logical_id}.Arn", arn)
             timeout = self._seconds(self.template.resources.get(logical_id), "Timeout", 3)
             window = self._seconds(mapping, "MaximumBatchingWindowInSeconds", 0)
@@ -127,25 +150,29 @@ class DeclaredQueues:
         return Consumer(arn, timeout, window, mapping=mapping)
 
     def _seconds(self, resource: TemplateResource | None, name: str, default: int) -> int:
-        """The default where it is not set; of functions it is in their page.
+        """Return a property in seconds, or `default` if it is not set.
 
+        Raises NotKnown if the resource is None or the value is not known. The default timeout of a
+        function is in
         https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-lambda-function.html
         """
         if resource is None:
             raise NotKnown("the template does not declare its function")
-        text = self.names.text(resource.properties.get(name)) or str(default)
+        text = self.names.resolve_text(resource.properties.get(name)) or str(default)
         if not NUMBER.fullmatch(text):
             raise NotKnown("it is no whole number")
         return int(text)
 
-    def _take_policy(self, policy: TemplateResource) -> None:
-        """Keep the policy of each queue that it names; SQS keeps one.
+    def _add_policy(self, policy: TemplateResource) -> None:
+        """Record the policy of each queue that it names. Raises NotKnown if these are not known.
 
+        SQS keeps one policy per queue, so a queue that two resources name has an unknown policy.
         https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-sqs-queuepolicy.html
         """
         text = self._policy_text(policy)
-        urls = to_list(self.names.of(policy.properties.get(POLICIES[policy.type])))
-        for arn in dict.fromkeys(arn_of_url(each, self.names.environment.region) for each in urls):
+        urls = to_list(self.names.resolve(policy.properties.get(POLICIES[policy.type])))
+        region = self.names.target.region
+        for arn in dict.fromkeys(arn_of_url(url, region) for url in urls):
             if arn in self._policies:
                 both = f"{self._policies[arn][0].logical_id} and {policy.logical_id}"
                 text = NotKnown(f"{both} both set it, and SQS keeps one")
@@ -153,107 +180,149 @@ class DeclaredQueues:
                 self._policies[arn] = policy, text
 
     def _policy_text(self, policy: TemplateResource) -> str | NotKnown:
-        if "Condition" in policy.written:
+        """Return the policy's JSON text, or why it is not known."""
+        if "Condition" in policy.definition:
             return NotKnown("a condition decides whether it has this policy")
         document = policy.properties.get("PolicyDocument")
         try:
-            statements = (get_mapping(document) or {}).get("Statement")
-            made = [self._statement(each) for each in to_list(statements)]
-            found = self.names.of(document, _ANY if made else None)
+            declared_statements = (get_mapping(document) or {}).get("Statement")
+            statements = [self._resolve_statement(node) for node in to_list(declared_statements)]
+            resolved = self.names.resolve(document, _PLACEHOLDER if statements else None)
         except NotKnown as because:
             return because
-        found = {**found, "Statement": made} if isinstance(statements, list) else found
-        text = json.dumps(found) if isinstance(found, dict | list) else found or ""
-        return NotKnown("no policy that SQS would take") if statements_of(text) is None else text
+        if isinstance(declared_statements, list):
+            resolved = {**resolved, "Statement": statements}
+        text = json.dumps(resolved) if isinstance(resolved, dict | list) else resolved or ""
+        if statements_of(text) is None:
+            return NotKnown("no policy that SQS would take")
+        return text
 
-    def _statement(self, statement: Any) -> Any:
-        """In a grant to somebody who is named, a word stands for each text that is not known."""
-        found = self.names.of(statement, _ANY)
-        is_a_grant = isinstance(found, dict) and _is_a_grant_to_somebody(found)
-        return found if is_a_grant else self.names.of(statement)
+    def _resolve_statement(self, statement: Any) -> Any:
+        """Return a statement with known values.
 
-    def _attributes_of(self, arn: str) -> Attributes:
-        """Every property as the attribute of its name; what SQS would not take is not known."""
-        made: dict[str, str | NotKnown] = {name: str(DEFAULTS[name]) for name in _ALWAYS_THERE}
+        In a grant to named principals, a placeholder stands for each text that is not known.
+        Otherwise an unknown text raises NotKnown.
+        """
+        resolved = self.names.resolve(statement, _PLACEHOLDER)
+        if isinstance(resolved, dict) and _is_grant_to_named_principals(resolved):
+            return resolved
+        return self.names.resolve(statement)
+
+    def _make_attributes(self, arn: str) -> Attributes:
+        """Return every property of a queue as an attribute. What SQS would refuse is not known."""
+        attributes: dict[str, str | NotKnown] = {
+            name: str(DEFAULTS[name]) for name in _ALWAYS_RETURNED
+        }
         for name, node in self._resource(arn).properties.items():
             try:
-                found = self.names.of(node)
-                made |= {} if found is None else {name: _spelled(name, found)}
-            except NotKnown as because:
+                value = self.names.resolve(node)
+                if value is not None:
+                    attributes[name] = _spell(name, value)
+            except NotKnown as unknown:
+                attributes[name] = unknown
                 target = self._target_of(node) if name == REDRIVE else ""
-                made[name] = json.dumps({TARGET: target, COUNT: _ANY}) if target else because
+                if target:
+                    attributes[name] = json.dumps({TARGET: target, COUNT: _PLACEHOLDER})
         if arn in self._policies:
-            made[POLICY] = self._policies[arn][1]
-        elif self._stray_policy is not None:
-            made[POLICY] = self._stray_policy
-        return Attributes(made)
+            _, attributes[POLICY] = self._policies[arn]
+        elif self._unassigned_policy is not None:
+            attributes[POLICY] = self._unassigned_policy
+        return Attributes(attributes)
 
     def _target_of(self, node: Any) -> str:
-        """Of a redrive policy whose count is a function; else, or if it is not known, empty."""
-        redrive = get_mapping(node) or {}
-        has_function = isinstance(redrive.get(COUNT), dict)
-        return self.names.known_text(redrive.get(TARGET)) if has_function else ""
+        """Return the DLQ's ARN of a redrive policy of which only `maxReceiveCount` is not known.
 
-    def _dlq_arn(self, arn: str) -> str | None:
+        Empty if the count is not a function, or if the ARN is not known either.
+        """
+        redrive = get_mapping(node) or {}
+        if not isinstance(redrive.get(COUNT), dict):
+            return ""
+        return self.names.text_or_empty(redrive.get(TARGET))
+
+    def _find_dlq_arn(self, arn: str) -> str | None:
+        """Return the ARN of a queue's DLQ. None if it has none or it is not known."""
         try:
             return arn_of(QueueFacts(arn, self._attributes[arn]).dlq_arn)
         except NotKnown:
             return None
 
-    def _queue(self, arn: str, sources: Sequence[QueueFacts]) -> Queue:
-        resource, dlq_arn = self._resource(arn), self._dlq_arn(arn)
-        is_here = dlq_arn in self.names.queues
+    def _make_queue(self, arn: str, sources: Sequence[QueueFacts]) -> Queue:
+        resource = self._resource(arn)
+        dlq_arn = self._find_dlq_arn(arn)
+        dlq = None
+        if dlq_arn and dlq_arn in self.names.queues:
+            dlq = QueueFacts(dlq_arn, self._attributes[dlq_arn])
+        policy, _ = self._policies.get(arn, (None, None))
         return Queue(
             queue_arn=arn,
             attributes=self._attributes[arn],
-            tags=self._tags(resource),
+            tags=self._known_tags(resource),
             lambda_consumers=tuple(self._consumers[arn]),
-            dlq=QueueFacts(dlq_arn, self._attributes[dlq_arn]) if dlq_arn and is_here else None,
+            dlq=dlq,
             dlq_sources=tuple(sources),
             resource=resource,
-            policy=self._policies.get(arn, (None,))[0],
+            policy=policy,
         )
 
     def _resource(self, arn: str) -> TemplateResource:
         return self.template.resources[self.names.queues[arn]]
 
-    def _tags(self, resource: TemplateResource) -> dict[str, str]:
-        """Those that are known."""
-        tags = [each for each in to_list(resource.properties.get("Tags")) if isinstance(each, dict)]
-        text = self.names.known_text
-        every = {text(each.get("Key")): text(each.get("Value")) for each in tags}
-        return {key: said for key, said in every.items() if key != TEAM_TAG}
+    def _known_tags(self, resource: TemplateResource) -> dict[str, str]:
+        """Return the tags of a queue as far as their keys and values are known.
 
-    def place(self, queue: Queue, attributes: Sequence[str]) -> Place:
-        """The place of the first of the attributes that the template sets, else the queue's."""
-        for each in attributes:
-            if each == POLICY and queue.policy is not None:
-                return self.place_of(queue.policy, "Properties", "PolicyDocument")
-            if each in queue.resource.properties:
-                return self.place_of(queue.resource, "Properties", each)
-        return self.place_of(queue.resource)
+        The team's tag is left out, because only the deployed settings know which teams there are.
+        """
+        tags = dict[str, str]()
+        for tag in to_list(resource.properties.get("Tags")):
+            if isinstance(tag, dict):
+                key = self.names.text_or_empty(tag.get("Key"))
+                tags[key] = self.names.text_or_empty(tag.get("Value"))
+        tags.pop(TEAM_TAG, None)
+        return tags
 
-    def place_of(self, resource: TemplateResource, *keys: str | int) -> Place:
-        return self.template.place("Resources", resource.logical_id, *keys)
+    def find_place(self, queue: Queue, attributes: Sequence[str]) -> Place:
+        """Return the place of the first of these attributes that the template sets.
+
+        If it sets none of them, return the queue's own place.
+        """
+        for attribute in attributes:
+            if attribute == POLICY and queue.policy is not None:
+                return self.find_place_in(queue.policy, "Properties", "PolicyDocument")
+            if attribute in queue.resource.properties:
+                return self.find_place_in(queue.resource, "Properties", attribute)
+        return self.find_place_in(queue.resource)
+
+    def find_place_in(self, resource: TemplateResource, *keys: str | int) -> Place:
+        """Return the place below these keys of a resource."""
+        return self.template.find_place("Resources", resource.logical_id, *keys)
 
 
-def _is_a_grant_to_somebody(statement: Mapping[str, Any]) -> bool:
-    """Whether all that is not known of it is what no check asks: who exactly, by whom, on what."""
-    asked = {name: each for name, each in statement.items() if name not in _OF_A_GRANT}
+def _is_grant_to_named_principals(statement: Mapping[str, Any]) -> bool:
+    """Return True if the statement allows something to named principals and its rest is known.
+
+    What is not known of it may only be what no check asks: which account or role exactly, under
+    which condition, and on which resource.
+    """
     principal = statement.get("Principal")
     if statement.get("Effect") != "Allow" or not isinstance(principal, dict):
         return False
-    named = [one for each in principal.values() for one in to_list(each)]
-    is_known = _ANY not in json.dumps([asked, principal.get("Service")])
-    return is_known and principal.keys() <= {"AWS", "Service"} and EVERYBODY not in named
+    checked = {
+        name: value for name, value in statement.items() if name not in _UNCHECKED_KEYS_OF_GRANT
+    }
+    is_known = _PLACEHOLDER not in json.dumps([checked, principal.get("Service")])
+    is_open = any(EVERYBODY in to_list(names) for names in principal.values())
+    return is_known and principal.keys() <= {"AWS", "Service"} and not is_open
 
 
-def _spelled(name: str, found: Any) -> str:
-    text = found if isinstance(found, str) else json.dumps(found)
+def _spell(name: str, value: Any) -> str:
+    """Return a property's value as SQS spells it. Raises NotKnown if SQS would refuse it."""
+    text = value if isinstance(value, str) else json.dumps(value)
     if name in DEFAULTS and not NUMBER.fullmatch(text):
         raise NotKnown("it is no whole number")
-    if name in _BOOLEANS and text.lower() not in ("true", "false"):
-        raise NotKnown("it is neither true nor false")
+    if name in _BOOLEANS:
+        text = text.lower()
+        if text not in ("true", "false"):
+            raise NotKnown("it is neither true nor false")
     if name == REDRIVE and text not in ("", "{}") and parse_redrive_policy(text) is None:
         raise NotKnown("no redrive policy that SQS would take")
-    return text.lower() if name in _BOOLEANS else text
+    return text

@@ -1,8 +1,13 @@
-"""The lines of a template that fix a finding, from the catalogue's own plans where it has them."""
+"""Lines of a template that fix a finding.
+
+For most symptoms they come from the catalogue's plan, the one that heal would carry out. The others
+have a function here.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from mendq.catalogue.access.policy_is_public import POLICY_IS_PUBLIC
 from mendq.catalogue.access.tls_not_enforced import TLS_NOT_ENFORCED
@@ -26,80 +31,118 @@ Lines = tuple[str, ...]
 Remedy = Callable[[Queue, DeclaredQueues], Lines]
 
 
-def remedy_of(symptom: Symptom, queue: Queue, found: DeclaredQueues) -> Lines:
-    """Empty where no line of the template would fix it, or what it takes is not known."""
+def find_remedy(symptom: Symptom, queue: Queue, declared: DeclaredQueues) -> Lines:
+    """Return the lines that fix a symptom of a queue.
+
+    Empty if no line of the template would fix it, or if a value that it depends on is not known.
+    """
     try:
-        if own := _OWN.get(symptom.name):
-            return own(queue, found)
+        if make_lines := _REMEDIES.get(symptom.name):
+            return make_lines(queue, declared)
         plan = symptom.plan(queue, Limits()) if symptom.plan else None
     except NotKnown:
         return ()
-    steps = plan.steps if isinstance(plan, Plan) else ()
-    return tuple(line for e in steps for line in found.template.written(e.attribute, e.after))
+    if not isinstance(plan, Plan):
+        return ()
+    lines = list[str]()
+    for step in plan.steps:
+        lines += declared.template.render(step.attribute, step.after)
+    return tuple(lines)
 
 
-def _new_dlq(queue: Queue, found: DeclaredQueues) -> Lines:
-    """Without a RedriveAllowPolicy: each of the two would have to be made before the other."""
+def _add_dlq(queue: Queue, declared: DeclaredQueues) -> Lines:
+    """Return a new DLQ and the redrive policy that names it.
+
+    The DLQ has no RedriveAllowPolicy: it would have to name the source, and CloudFormation cannot
+    create two resources that name each other.
+    """
     logical_id = f"{queue.resource.logical_id}Dlq"
-    while logical_id in found.template.resources:
+    while logical_id in declared.template.resources:
         logical_id += "2"
-    written = queue.resource.properties
-    properties = {
-        name: written[name] for name in _AS_ITS_SOURCE if written.get(name) not in (None, "false")
+    source_properties = queue.resource.properties
+    dlq_properties = {
+        name: source_properties[name]
+        for name in _COPIED_TO_DLQ
+        if source_properties.get(name) not in (None, "false")
     }
-    properties["MessageRetentionPeriod"] = LONGEST_RETENTION_SECONDS
+    dlq_properties["MessageRetentionPeriod"] = LONGEST_RETENTION_SECONDS
     target = {"Fn::GetAtt": [logical_id, "Arn"]}
     redrive = {TARGET: target, COUNT: MAX_RECEIVE_COUNT}
-    dlq = found.template.written(logical_id, {"Type": QUEUE, "Properties": properties})
-    return dlq + found.template.written(REDRIVE, redrive)
+    dlq = declared.template.render(logical_id, {"Type": QUEUE, "Properties": dlq_properties})
+    return dlq + declared.template.render(REDRIVE, redrive)
 
 
-def _denying_statement(queue: Queue, found: DeclaredQueues) -> Lines:
-    """For the policy that it has, whose other statements let people in, or a policy of its own."""
-    own = queue.resource.logical_id
+def _deny_without_tls(queue: Queue, declared: DeclaredQueues) -> Lines:
+    """Return a statement that denies calls without TLS.
+
+    If the template sets the queue's policy, the statement belongs into that policy, whose other
+    statements stay. Otherwise it is returned inside a new policy.
+    """
+    logical_id = queue.resource.logical_id
     denial = {
         "Effect": "Deny",
         "Principal": "*",
         "Action": "sqs:*",
-        "Resource": {"Fn::GetAtt": [own, "Arn"]},
+        "Resource": {"Fn::GetAtt": [logical_id, "Arn"]},
         "Condition": {"Bool": {"aws:SecureTransport": "false"}},
     }
     if queue.policy is not None:
-        to = f"# add to the Statement of {plain(queue.policy.logical_id)}"
-        return to, *found.template.written("", denial)
+        comment = f"# add to the Statement of {plain(queue.policy.logical_id)}"
+        return comment, *declared.template.render("", denial)
     document = {"Version": "2012-10-17", "Statement": [denial]}
-    properties = {"Queues": [{"Ref": own}], "PolicyDocument": document}
+    properties = {"Queues": [{"Ref": logical_id}], "PolicyDocument": document}
     policy = {"Type": "AWS::SQS::QueuePolicy", "Properties": properties}
-    return found.template.written(f"{own}Policy", policy)
+    return declared.template.render(f"{logical_id}Policy", policy)
 
 
-def _sets(attribute: str, value: object) -> Remedy:
-    return lambda _, found: found.template.written(attribute, value)
+@dataclass(frozen=True)
+class _SetProperty:
+    """A remedy that sets one property to a fixed value."""
+
+    name: str
+    value: object
+
+    def __call__(self, _queue: Queue, declared: DeclaredQueues) -> Lines:
+        return declared.template.render(self.name, self.value)
 
 
-def _said(words: str, attribute: str) -> Remedy:
-    """What a person has to decide, about an attribute."""
-    return lambda _, found: (f"# {words.format(found.template.named(attribute))}",)
+@dataclass(frozen=True)
+class _Comment:
+    """A remedy that a person must decide: a comment about one attribute, which `{}` stands for."""
+
+    words: str
+    attribute: str
+
+    def __call__(self, _queue: Queue, declared: DeclaredQueues) -> Lines:
+        attribute = declared.template.spell_attribute(self.attribute)
+        return (f"# {self.words.format(attribute)}",)
 
 
-_AS_ITS_SOURCE = ("KmsMasterKeyId", "FifoQueue", "ContentBasedDeduplication")
-_WITHOUT_KEY = _said("leave {} out", "KmsMasterKeyId")
-_OWN_KEYS = _sets("SqsManagedSseEnabled", True)
-_OWN: Mapping[str, Remedy] = {
-    DLQ_MISSING.name: _new_dlq,
-    TLS_NOT_ENFORCED.name: _denying_statement,
-    # By an ARN that is written out: a source depends on its DLQ, which cannot depend on it too.
-    DLQ_SOURCE_NOT_ALLOWED.name: _said(
+def _use_sqs_keys(queue: Queue, declared: DeclaredQueues) -> Lines:
+    """Replace the KMS key by SQS's own keys."""
+    return _WITHOUT_KEY(queue, declared) + _SQS_OWNED_KEYS(queue, declared)
+
+
+_COPIED_TO_DLQ = ("KmsMasterKeyId", "FifoQueue", "ContentBasedDeduplication")
+_WITHOUT_KEY = _Comment("leave {} out", "KmsMasterKeyId")
+_SQS_OWNED_KEYS = _SetProperty("SqsManagedSseEnabled", True)
+# Remedies that do not come from the catalogue's plan, by symptom.
+_REMEDIES: Mapping[str, Remedy] = {
+    DLQ_MISSING.name: _add_dlq,
+    TLS_NOT_ENFORCED.name: _deny_without_tls,
+    # The source's ARN must be written out. A reference would make the DLQ depend on the source, and
+    # the source depends on the DLQ already.
+    DLQ_SOURCE_NOT_ALLOWED.name: _Comment(
         "leave {} out, or let the source in by an ARN that is written out",
         DLQ_SOURCE_NOT_ALLOWED.shown_attributes[0],
     ),
-    NOT_ENCRYPTED.name: _OWN_KEYS,
-    POLICY_IS_PUBLIC.name: _said(
+    NOT_ENCRYPTED.name: _SQS_OWNED_KEYS,
+    POLICY_IS_PUBLIC.name: _Comment(
         "name who may, or narrow it: aws:SourceArn, aws:PrincipalOrgID", REDRIVE
     ),
-    SERVICE_CANNOT_USE_KEY.name: lambda *of: _WITHOUT_KEY(*of) + _OWN_KEYS(*of),
-    MAX_RECEIVE_COUNT_TOO_LOW.name: _sets(COUNT, MAX_RECEIVE_COUNT),
-    REDRIVE_CYCLE.name: _said("leave {} out of the last of them", REDRIVE),
-    DLQ_TYPE_MISMATCH.name: _said("name a queue of its own type in {}", REDRIVE),
-    TAG_NOT_UNDERSTOOD.name: _said("correct the tag, or leave it out", REDRIVE),
+    SERVICE_CANNOT_USE_KEY.name: _use_sqs_keys,
+    MAX_RECEIVE_COUNT_TOO_LOW.name: _SetProperty(COUNT, MAX_RECEIVE_COUNT),
+    REDRIVE_CYCLE.name: _Comment("leave {} out of the last of them", REDRIVE),
+    DLQ_TYPE_MISMATCH.name: _Comment("name a queue of its own type in {}", REDRIVE),
+    TAG_NOT_UNDERSTOOD.name: _Comment("correct the tag, or leave it out", REDRIVE),
 }

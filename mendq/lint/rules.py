@@ -1,7 +1,8 @@
-"""The catalogue's checks as rules of cfn-lint itself: `cfn-lint -a mendq.lint.rules -t TEMPLATE`.
+"""The catalogue's checks as rules for cfn-lint: `cfn-lint -a mendq.lint.rules -t TEMPLATE`.
 
-cfn-lint leaves the numbers from 9000 to rules of others, and numbers the lines of a file of custom
-rules from there. A symptom's number is made of its name, so that none moves when one is added.
+cfn-lint reserves the numbers from 9000 for additional rules, and numbers the lines of a file of
+custom rules from there on. A symptom's number is computed from its name, so that no number changes
+when a symptom is added.
 https://github.com/aws-cloudformation/cfn-lint/blob/main/docs/rules.md
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 from zlib import crc32
 
 from cfnlint.rules import CloudFormationLintRule, RuleMatch
@@ -22,65 +23,99 @@ from mendq.lint.template import NotATemplate, Template
 from mendq.lint.values import DeployTarget
 from mendq.notifications.text import visible
 
-# Places of which nothing can be said: cfn-lint shows them with `-c I`.
-NOT_JUDGED, NO_TEMPLATE = "I9500", "W9500"
-_FIRST, _NUMBERS = 9501, 499
-_MOST_SAID = 1_000
-Said = tuple[str, str, str]
+# IDs of the rules for what could not be checked. cfn-lint shows I9500 only with `-c I`.
+NOT_JUDGED = "I9500"
+NO_TEMPLATE = "W9500"
+_FIRST_NUMBER = 9501
+_NUMBERS = 499
+_MOST_MESSAGE_CHARACTERS = 1_000
+
+
+class _Message(NamedTuple):
+    """One message for cfn-lint."""
+
+    rule_id: str
+    # Keys from the top of the template, joined by dots.
+    path: str
+    text: str
 
 
 def rule_id(symptom: str, severity: LintSeverity) -> str:
-    """The ID of what is said of a symptom: E or W, and a number that its name gives."""
-    return f"{severity.value[0].upper()}{_FIRST + crc32(symptom.encode()) % _NUMBERS}"
+    """Return the ID of a symptom's rule: E or W, and a number that is computed from its name."""
+    return f"{severity.value[0].upper()}{_FIRST_NUMBER + crc32(symptom.encode()) % _NUMBERS}"
 
 
 class _Rule(CloudFormationLintRule):  # type: ignore[misc] # cfn-lint has no types
-    """Says what `mendq lint` says; cfn-lint passes over it, as it has no ID."""
+    """A rule that reports what `mendq lint` reports. cfn-lint skips this class: it has no ID."""
 
     tags = ("mendq", "sqs")
 
     def match(self, cfn: Any) -> list[RuleMatch]:
-        found = (each for each in _judged(cfn) if each[0] == self.id)
-        return [RuleMatch(path.split("."), visible(says, _MOST_SAID)) for _, path, says in found]
+        """Return the messages of this rule."""
+        return [
+            RuleMatch(message.path.split("."), visible(message.text, _MOST_MESSAGE_CHARACTERS))
+            for message in _check_template(cfn)
+            if message.rule_id == self.id
+        ]
 
 
 @lru_cache(maxsize=1)
-def _judged(cfn: Any) -> tuple[Said, ...]:
-    """Of a template the rule, the path and what is said; each rule asks for it."""
-    return tuple(_said(json.dumps(cfn.template, default=str).encode()))
+def _check_template(cfn: Any) -> tuple[_Message, ...]:
+    """Return the messages of all rules. Every rule asks for the same template, so it is cached."""
+    return tuple(_list_messages(json.dumps(cfn.template, default=str).encode()))
 
 
-def _said(content: bytes) -> Iterator[Said]:
+def _list_messages(content: bytes) -> Iterator[_Message]:
+    """Check a template and yield the messages about it."""
     try:
-        # A message is one line, and so is what this one writes.
-        judged = lint(Template(read_template(content).root), "", DeployTarget())
+        # A message is one line. `Template` renders a remedy as one line of YAML.
+        result = lint(Template(read_template(content).root), "", DeployTarget())
     except NotATemplate as error:
-        yield NO_TEMPLATE, "Resources", f"not judged at all: {error}"
+        yield _Message(NO_TEMPLATE, "Resources", f"not judged at all: {error}")
         return
-    for each in judged.findings:
-        remedy = f"; remedy: {'; '.join(each.remedy)}" if each.remedy else ""
-        says = f"{each.symptom}: {each.because}{remedy}; see {each.runbook}"
-        yield rule_id(each.symptom, each.severity), each.path, says
-    for place in judged.not_judged:
-        yield NOT_JUDGED, place.path, f"not judged: {place.because}"
+    for finding in result.findings:
+        remedy = f"; remedy: {'; '.join(finding.remedy)}" if finding.remedy else ""
+        text = f"{finding.symptom}: {finding.because}{remedy}; see {finding.runbook}"
+        yield _Message(rule_id(finding.symptom, finding.severity), finding.path, text)
+    for place in result.not_judged:
+        yield _Message(NOT_JUDGED, place.path, f"not judged: {place.because}")
 
 
-def _made(symptom: Symptom, severity: LintSeverity) -> type[_Rule]:
-    of = {"shortdesc": symptom.name, "source_url": symptom.aws_page}
-    of |= {"id": rule_id(symptom.name, severity), "description": symptom.sentence}
-    return type(of["id"], (_Rule,), of)
+def _make_rule(symptom: Symptom, severity: LintSeverity) -> type[_Rule]:
+    """Make the class of one symptom's rule."""
+    name = rule_id(symptom.name, severity)
+    attributes = {
+        "id": name,
+        "shortdesc": symptom.name,
+        "description": symptom.sentence,
+        "source_url": symptom.aws_page,
+    }
+    return type(name, (_Rule,), attributes)
 
 
-RULES = tuple(_made(each, how) for each in CHECKED_SYMPTOMS for how in list_severities(each))
-# cfn-lint takes the classes that a module names.
-globals().update({each.id: each for each in RULES})
+def _make_rules() -> Iterator[type[_Rule]]:
+    """Yield a rule for each severity that a symptom can have."""
+    for symptom in CHECKED_SYMPTOMS:
+        for severity in list_severities(symptom):
+            yield _make_rule(symptom, severity)
+
+
+RULES = tuple(_make_rules())
+# cfn-lint takes the classes in a module's namespace.
+globals().update({rule.id: rule for rule in RULES})
 
 
 class UncheckedPlaceRule(_Rule):
-    id, shortdesc = NOT_JUDGED, "not judged"
+    """The rule for a place that could not be checked."""
+
+    id = NOT_JUDGED
+    shortdesc = "not judged"
     description = "Mendq cannot say from the template how this is."
 
 
 class UncheckedTemplateRule(_Rule):
-    id, shortdesc = NO_TEMPLATE, "not judged at all"
+    """The rule for a template that could not be checked at all."""
+
+    id = NO_TEMPLATE
+    shortdesc = "not judged at all"
     description = "Mendq takes no template as large or as costly as this one."

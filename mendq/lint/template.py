@@ -1,4 +1,7 @@
-"""A CloudFormation template as text, lists and mappings with lines, whatever decoded it."""
+"""A decoded CloudFormation template: mappings, lists and texts that know their lines.
+
+It does not matter which decoder made it. Every scalar is a text, as in CloudFormation.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +12,25 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-# CloudFormation takes a template of at most 1 MB, and 500 resources.
+# CloudFormation takes a template of at most 1 MB, and 500 resources. Lint takes larger ones.
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
 MOST_BYTES = 4 * 1024 * 1024
 MOST_NESTED = 80
 MOST_RESOURCES = 2_000
-# A step is about a microsecond of one core: one for each character that is worked out.
+# Limit of work for one template. A step takes about a microsecond of one core; each character of a
+# value that is resolved is one step.
 MOST_STEPS = 8_000_000
-A_BYTE_READ = 16
+# Bytes that are read for one step.
+BYTES_PER_STEP = 16
 
 
 class NotATemplate(Exception):
-    """Input that cannot be judged at all; the message is one line."""
+    """Input that cannot be checked at all. The message is one line."""
 
 
 @dataclass
 class WorkBudget:
-    """Steps left for a template: counted, so machines agree."""
+    """Steps of work left for a template. Steps are counted, so that every machine stops equally."""
 
     left: int = MOST_STEPS
 
@@ -33,7 +38,7 @@ class WorkBudget:
         self.most = self.left
 
     def take(self, steps: int) -> None:
-        """Raise NotATemplate where `steps` is more than is left."""
+        """Use up `steps`. Raises NotATemplate if fewer are left."""
         self.left -= steps
         if self.left < 0:
             again = "and what repeats itself counts each time"
@@ -41,7 +46,7 @@ class WorkBudget:
 
 
 class Place(NamedTuple):
-    """Where in a template something stands; `line` None where nobody knows."""
+    """A place in a template: the path of keys to it, and its line if the decoder knows it."""
 
     path: str
     line: int | None
@@ -49,40 +54,41 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class TemplateResource:
-    """One resource as it is written."""
+    """One resource as the template declares it."""
 
     logical_id: str
-    written: Mapping[str, Any]
+    definition: Mapping[str, Any]
 
     @property
     def type(self) -> str:
-        found = self.written.get("Type")
-        return found if isinstance(found, str) else ""
+        type_name = self.definition.get("Type")
+        return type_name if isinstance(type_name, str) else ""
 
     @property
     def properties(self) -> Mapping[str, Any]:
-        return get_mapping(self.written, "Properties") or {}
+        return get_mapping(self.definition, "Properties") or {}
 
     @property
     def construct(self) -> str:
-        """Where it stands in the CDK app that made the template; empty where none did."""
-        return str((get_mapping(self.written, "Metadata") or {}).get("aws:cdk:path", ""))
+        """Path of the construct in the CDK app that made the template. Empty without a CDK app."""
+        return str((get_mapping(self.definition, "Metadata") or {}).get("aws:cdk:path", ""))
 
     @cached_property
-    def ignored(self) -> frozenset[str]:
-        """The symptoms that `Metadata: {mendq: {ignore: [..]}}` names."""
-        named = to_list((get_mapping(self.written, "Metadata", "mendq") or {}).get("ignore"))
-        return frozenset(each for each in named if each and isinstance(each, str))
+    def ignored_symptoms(self) -> frozenset[str]:
+        """Names in the list `Metadata: {mendq: {ignore: [...]}}`."""
+        metadata = get_mapping(self.definition, "Metadata", "mendq") or {}
+        names = to_list(metadata.get("ignore"))
+        return frozenset(name for name in names if name and isinstance(name, str))
 
 
 @dataclass(frozen=True)
 class Template:
-    """A decoded template; raises NotATemplate where there is nothing to judge."""
+    """A decoded template. The constructor raises NotATemplate if it has no resources to check."""
 
     root: Any
     work: WorkBudget = field(default_factory=WorkBudget)
-    # Its account and region, where it says them itself.
-    where: Mapping[str, str] = field(default_factory=dict)
+    # Account and region of the deployment, if the template itself contains them.
+    deploy_target: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         resources = self.root.get("Resources") if isinstance(self.root, dict) else None
@@ -93,72 +99,94 @@ class Template:
 
     @cached_property
     def resources(self) -> Mapping[str, TemplateResource]:
+        """Resources by logical ID."""
         return {
-            name: TemplateResource(name, each if isinstance(each, dict) else {})
-            for name, each in self.section("Resources").items()
+            logical_id: TemplateResource(
+                logical_id, definition if isinstance(definition, dict) else {}
+            )
+            for logical_id, definition in self.get_section("Resources").items()
         }
 
-    def section(self, name: str) -> Mapping[str, Any]:
+    def get_section(self, name: str) -> Mapping[str, Any]:
+        """Return a top-level mapping such as `Parameters`. Empty if there is none."""
         return get_mapping(self.root, name) or {}
 
-    def of_type(self, *types: str) -> Iterator[TemplateResource]:
-        return (each for each in self.resources.values() if each.type in types)
+    def list_resources(self, *types: str) -> Iterator[TemplateResource]:
+        """Yield the resources of these types."""
+        return (resource for resource in self.resources.values() if resource.type in types)
 
-    def named(self, attribute: str) -> str:
-        """A queue's attribute as the template spells it."""
+    def spell_attribute(self, attribute: str) -> str:
+        """Return the name that the template's language has for a queue's attribute."""
         return attribute
 
-    def written(self, name: str, document: Any) -> tuple[str, ...]:
-        """A property, a resource or, without a name, one of a list; one line of flow YAML here."""
+    def render(self, name: str, document: Any) -> tuple[str, ...]:
+        """Return the lines that declare a property or a resource, or a list item without a name.
+
+        In this class it is one line of flow YAML, with the value as JSON.
+        """
         return (f"{name}: {json.dumps(document)}" if name else f"- {json.dumps(document)}",)
 
-    def place(self, *keys: str | int) -> Place:
-        """The place of the keys from the top, or of as many as lead anywhere."""
-        found, line = self.root, _line(self.root)
+    def find_place(self, *keys: str | int) -> Place:
+        """Return the place below these keys, from the top of the template.
+
+        If a key is missing, the line is that of the last key that exists.
+        """
+        node = self.root
+        line = _line_of(self.root)
         for key in keys:
-            if isinstance(found, dict) and key in found:
-                own = next(each for each in found if each == key)
-                line, found = _line(own) or _line(found), found[key]
-            elif isinstance(found, list) and isinstance(key, int):
-                found = found[key]
-                line = _line(found) or line
+            if isinstance(node, dict) and key in node:
+                # The key in the mapping knows its line; the key that was passed does not.
+                own_key = next(candidate for candidate in node if candidate == key)
+                line = _line_of(own_key) or _line_of(node)
+                node = node[key]
+            elif isinstance(node, list) and isinstance(key, int):
+                node = node[key]
+                line = _line_of(node) or line
             else:
                 break
         return Place(".".join(map(str, keys)), line)
 
 
-def get_mapping(found: Any, *keys: str) -> Any:
-    """The mapping under the keys, one after the other; None where there is none."""
+def get_mapping(node: Any, *keys: str) -> Any:
+    """Return the mapping below the keys, one below the other. None if there is no mapping."""
     for key in keys:
-        found = found.get(key) if isinstance(found, dict) else None
-    return found if isinstance(found, dict) else None
+        node = node.get(key) if isinstance(node, dict) else None
+    return node if isinstance(node, dict) else None
 
 
-def to_list(found: Any) -> list[Any]:
-    """A list as it is, nothing as an empty one, anything else as a list of it alone."""
-    if found is None:
+def to_list(node: Any) -> list[Any]:
+    """Return a list unchanged, an empty list for None, and any other value as a list of one."""
+    if node is None:
         return []
-    return found if isinstance(found, list) else [found]
+    return node if isinstance(node, list) else [node]
 
 
-def scalars_as_text(
+def scalars_to_text(
     value: Any, work: WorkBudget, known: Mapping[str, Any] = MappingProxyType({}), depth: int = 0
 ) -> Any:
-    """A value of JSON as a template's decoder gives it; `known` takes the place of its texts."""
+    """Return a JSON value in the form of a decoded template: every number and boolean as text.
+
+    Args:
+        value: The JSON value.
+        work: Raises NotATemplate if the value is too large for what is left.
+        known: Values that replace texts equal to their keys.
+        depth: Mappings and lists around the value. Raises NotATemplate above MOST_NESTED.
+    """
     if depth > MOST_NESTED:
         raise NotATemplate(f"a value nested more than {MOST_NESTED} deep")
     if isinstance(value, dict):
         work.take(1 + len(value))
-        return {k: scalars_as_text(each, work, known, depth + 1) for k, each in value.items()}
+        return {key: scalars_to_text(item, work, known, depth + 1) for key, item in value.items()}
     if isinstance(value, list):
         work.take(1 + len(value))
-        return [scalars_as_text(each, work, known, depth + 1) for each in value]
+        return [scalars_to_text(item, work, known, depth + 1) for item in value]
     if isinstance(value, str):
-        work.take(1 + len(value) // A_BYTE_READ)
+        work.take(1 + len(value) // BYTES_PER_STEP)
         return known.get(value, value)
     return value if value is None else json.dumps(value)
 
 
-def _line(node: Any) -> int | None:
+def _line_of(node: Any) -> int | None:
+    """Return the line of a decoded node, from 1. None if the decoder did not mark it."""
     mark = getattr(node, "start_mark", None)
     return mark.line + 1 if mark is not None else None

@@ -1,8 +1,8 @@
-"""What a value of a template comes to as far as the template alone tells.
+"""Values of a template, as far as the template alone determines them.
 
-What has no name or ARN before it is deployed gets one that meets no real one. cfn-lint's own
-resolvers yield every value that might be, and grow without a bound; a check needs the one that is,
-and each character is counted.
+Something that has no name or ARN before its deployment gets one that equals no real one. cfn-lint's
+own resolvers yield every possible value and may run without a limit. A check needs the one value
+that applies, and here each character of the result counts against the template's work budget.
 https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/intrinsic-function-reference.html
 https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/pseudo-parameter-reference.html
 """
@@ -18,17 +18,20 @@ from typing import Any
 from mendq.lint.template import Template, TemplateResource, get_mapping, to_list
 from mendq.model.queue import FIFO, arn_of_name, partition_of, public_url
 
-QUEUE, FUNCTION = "AWS::SQS::Queue", "AWS::Lambda::Function"
-_ACCOUNT, _REGION = "000000000000", "any-region"
-# Each is said as often as something turns on it.
-_MOST_OF_A_REASON = 600
-# No name holds a brace, and a scan that looked beyond one would begin anew at each.
-_IN_SUB = re.compile(r"\$\{(?:([^{}]{1,512})\})?")
+QUEUE = "AWS::SQS::Queue"
+FUNCTION = "AWS::Lambda::Function"
+# Account and region of an unknown deployment. No real one has these names.
+_ANY_ACCOUNT = "000000000000"
+_ANY_REGION = "any-region"
+# A reason is repeated for everything that depends on the unknown value, so it must stay short.
+_MOST_REASON_CHARACTERS = 600
+# A name contains no brace. Without that rule a search would start again at every brace.
+_SUB_VARIABLE = re.compile(r"\$\{(?:([^{}]{1,512})\})?")
 _WORD = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ARN = re.compile(
     r"arn:[a-z-]+:[a-z0-9-]+:[a-z0-9-]*:[0-9]*:[A-Za-z0-9_:/-]*[A-Za-z0-9_/-](?:\.fifo)?"
 )
-_WHY = {
+_WHY_UNKNOWN = {
     "Fn::ImportValue": "imported from another stack",
     "Fn::If": "a condition decides it",
     "Fn::Transform": "a macro writes it",
@@ -36,148 +39,172 @@ _WHY = {
 
 
 class NotKnown(Exception):
-    """A value that the template alone does not tell, and why; `attribute` is what was read."""
+    """A value that the template alone does not determine."""
 
     def __init__(self, because: str, attribute: str = "") -> None:
-        most = _MOST_OF_A_REASON
+        most = _MOST_REASON_CHARACTERS
+        # Why the value is not known.
         self.because = because if len(because) <= most else f"{because[: most - 3]}..."
+        # The queue attribute that was read. Empty if the value is no attribute of a queue.
         self.attribute = attribute
         super().__init__(self.because)
 
 
 @dataclass
 class Values:
-    """Works values out from what is `known` by name (`Orders`, `Orders.Arn`, `AWS::Region`).
+    """Resolver of the intrinsic functions of a template.
 
-    `defaults` collects the parameters whose default was taken. Every question raises NotATemplate
-    where it takes more work than is left.
+    Every method raises NotATemplate if it takes more work than the template's budget has left.
     """
 
     template: Template
+    # Values of references by name, such as `Orders`, `Orders.Arn` and `AWS::Region`.
     known: dict[str, str]
+    # Parameters whose default was used, with the default.
     defaults: dict[str, str] = field(default_factory=dict)
 
-    def of(self, node: Any, otherwise: str | None = None) -> Any:
-        """Text, list, mapping, or None where nothing is set; raises NotKnown.
+    def resolve(self, node: Any, otherwise: str | None = None) -> Any:
+        """Return the text, list or mapping that a node of the template resolves to.
 
-        With `otherwise`, that word takes the place of each function whose value is not known.
+        None means that nothing is set. Raises NotKnown if the template does not determine the
+        value. With `otherwise`, this text replaces each function of unknown value instead.
         """
         self.template.work.take(1 + len(node or ""))
         if isinstance(node, list):
-            every = [self.of(each, otherwise) for each in node]
-            return [each for each in every if each is not None]
+            items = [self.resolve(item, otherwise) for item in node]
+            return [item for item in items if item is not None]
         if not isinstance(node, dict):
             return node
         name = next(iter(node), "")
         if len(node) == 1 and (name == "Ref" or name.startswith("Fn::")):
             try:
-                return self._called(name, node[name])
+                return self._resolve_function(name, node[name])
             except NotKnown:
                 if otherwise is None:
                     raise
                 return otherwise
         self.template.work.take(sum(map(len, node)))
-        found = {key: self.of(each, otherwise) for key, each in node.items()}
-        return {key: each for key, each in found.items() if each is not None}
+        resolved = {key: self.resolve(value, otherwise) for key, value in node.items()}
+        return {key: value for key, value in resolved.items() if value is not None}
 
-    def text(self, node: Any) -> str | None:
-        """Raise NotKnown also where it comes to something else than a text."""
-        found = self.of(node)
-        if found is not None and not isinstance(found, str):
+    def resolve_text(self, node: Any) -> str | None:
+        """Return the text that a node resolves to, or None if nothing is set.
+
+        Raises NotKnown if the value is not known or is not a text.
+        """
+        value = self.resolve(node)
+        if value is not None and not isinstance(value, str):
             raise NotKnown("it is no text")
-        return found
+        return value
 
-    def known_text(self, node: Any) -> str:
-        """Empty where nothing is set, or nobody knows it."""
+    def text_or_empty(self, node: Any) -> str:
+        """Return the text that a node resolves to. Empty if nothing is set or it is not known."""
         try:
-            return self.text(node) or ""
+            return self.resolve_text(node) or ""
         except NotKnown:
             return ""
 
-    def _called(self, name: str, given: Any) -> Any:
-        match name, given:
+    def _resolve_function(self, name: str, argument: Any) -> Any:
+        """Return the value of `Ref` or of an intrinsic function."""
+        match name, argument:
             case "Ref", str():
-                return self._referred(given)
+                return self._resolve_reference(argument)
             case "Fn::GetAtt", [str(), str()]:
-                return self._referred(".".join(given))
+                return self._resolve_reference(".".join(argument))
             case "Fn::Sub", str():
-                return self._substituted(given, {})
-            case "Fn::Sub", [str() as text, dict() as own]:
-                return self._substituted(text, own)
-            case "Fn::Join", [str() as by, joined]:
-                return self._joined(by, self.of(joined))
+                return self._resolve_sub(argument, {})
+            case "Fn::Sub", [str() as text, dict() as variables]:
+                return self._resolve_sub(text, variables)
+            case "Fn::Join", [str() as delimiter, parts]:
+                return self._resolve_join(delimiter, self.resolve(parts))
             case "Fn::FindInMap", [_, _, _]:
-                return self._found_in_map(given)
-        raise NotKnown(f"{name}: {_WHY.get(name, 'known when it is deployed')}")
+                return self._resolve_find_in_map(argument)
+        raise NotKnown(f"{name}: {_WHY_UNKNOWN.get(name, 'known when it is deployed')}")
 
-    def _referred(self, name: str) -> Any:
-        found: Any = self.known.get(name)
+    def _resolve_reference(self, name: str) -> Any:
+        """Return the value of a resource, an attribute, a pseudo parameter or a parameter."""
+        value: Any = self.known.get(name)
         if name == "AWS::NoValue":
             return None
-        if found is None and name in self.template.section("Parameters"):
-            found = self._default_of(name)
-        if found is None:
+        if value is None and name in self.template.get_section("Parameters"):
+            value = self._default_of_parameter(name)
+        if value is None:
             raise NotKnown(f"{name}: known when it is deployed")
-        self.template.work.take(1 + sum(map(len, to_list(found))))
-        return found
+        self.template.work.take(1 + sum(map(len, to_list(value))))
+        return value
 
-    def _default_of(self, name: str) -> Any:
-        parameter = get_mapping(self.template.section("Parameters"), name) or {}
-        kind, default = str(parameter.get("Type") or "String"), parameter.get("Default")
+    def _default_of_parameter(self, name: str) -> Any:
+        """Return a parameter's default, a text or a list of texts, and note that it was used.
+
+        Raises NotKnown if it has none, or if the value is a secret or the name of an SSM parameter.
+        """
+        parameter = get_mapping(self.template.get_section("Parameters"), name) or {}
+        kind = str(parameter.get("Type") or "String")
+        default = parameter.get("Default")
         if not isinstance(default, str):
             raise NotKnown(f"the parameter {name} has no default")
         if kind.startswith("AWS::SSM::Parameter::") or parameter.get("NoEcho") == "true":
             raise NotKnown(f"the parameter {name}: its value is not in the template")
         self.defaults[name] = default
         is_list = kind.startswith("List<") or kind == "CommaDelimitedList"
-        return [each.strip() for each in default.split(",")] if is_list else default
+        return [item.strip() for item in default.split(",")] if is_list else default
 
-    def _substituted(self, text: str, own: Mapping[str, Any]) -> str:
-        """Each name is worked out once, and counts each time."""
-        pieces = dict[str, Any]()
+    def _resolve_sub(self, text: str, variables: Mapping[str, Any]) -> str:
+        """Return the value of `Fn::Sub`.
 
-        def piece(found: re.Match[str]) -> str:
-            name = found.group(1) or ""
+        A name is resolved once, but each time it is used counts as work.
+        """
+        values = dict[str, Any]()
+
+        def replace_variable(match: re.Match[str]) -> str:
+            name = match.group(1) or ""
             if name.startswith("!"):
                 return f"${{{name[1:]}}}"
-            if name not in pieces:
-                pieces[name] = self.of(own[name]) if name in own else self._referred(name)
-            if not isinstance(pieces[name], str):
+            if name not in values:
+                values[name] = (
+                    self.resolve(variables[name])
+                    if name in variables
+                    else self._resolve_reference(name)
+                )
+            if not isinstance(values[name], str):
                 raise NotKnown(f"{name}: it is no text")
-            self.template.work.take(1 + len(pieces[name]))
-            return str(pieces[name])
+            self.template.work.take(1 + len(values[name]))
+            return str(values[name])
 
         self.template.work.take(1 + len(text))
-        return _IN_SUB.sub(piece, text)
+        return _SUB_VARIABLE.sub(replace_variable, text)
 
-    def _joined(self, by: str, parts: Any) -> str:
-        if not isinstance(parts, list) or not all(isinstance(each, str) for each in parts):
+    def _resolve_join(self, delimiter: str, parts: Any) -> str:
+        if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
             raise NotKnown("Fn::Join: it is no list of texts")
-        self.template.work.take(sum(len(by) + len(each) for each in parts))
-        return by.join(parts)
+        self.template.work.take(sum(len(delimiter) + len(part) for part in parts))
+        return delimiter.join(parts)
 
-    def _found_in_map(self, given: list[Any]) -> Any:
-        """A text or a list of texts: CloudFormation takes no functions in a mapping.
+    def _resolve_find_in_map(self, argument: list[Any]) -> Any:
+        """Return a text or a list of texts of the section `Mappings`, which takes no functions.
 
         https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/mappings-section-structure.html
         """
-        found: Any = self.template.section("Mappings")
-        for key in [self.of(each) for each in given]:
-            found = found.get(key) if isinstance(found, dict) and isinstance(key, str) else None
-        if not to_list(found) or not all(isinstance(each, str) for each in to_list(found)):
+        value: Any = self.template.get_section("Mappings")
+        keys = [self.resolve(key) for key in argument]
+        for key in keys:
+            value = value.get(key) if isinstance(value, dict) and isinstance(key, str) else None
+        items = to_list(value)
+        if not items or not all(isinstance(item, str) for item in items):
             raise NotKnown("Fn::FindInMap: it is neither a text nor a list of texts")
-        return self.of(found)
+        return self.resolve(value)
 
 
 @dataclass(frozen=True)
 class DeployTarget:
-    """Where a template would be deployed, as far as somebody said."""
+    """Account and region in which a template would be deployed, as far as they are known."""
 
-    account: str = _ACCOUNT
-    region: str = _REGION
+    account: str = _ANY_ACCOUNT
+    region: str = _ANY_REGION
 
     @property
     def pseudo_parameters(self) -> dict[str, str]:
+        """Values of pseudo parameters such as `AWS::Region`."""
         suffix = "amazonaws.com.cn" if self.region.startswith("cn-") else "amazonaws.com"
         return {
             "AWS::AccountId": self.account,
@@ -187,73 +214,99 @@ class DeployTarget:
             "AWS::URLSuffix": suffix,
         }
 
-    def arn(self, service: str, rest: str) -> str:
-        return f"arn:{partition_of(self.region)}:{service}:{self.region}:{self.account}:{rest}"
+    def make_arn(self, service: str, resource: str) -> str:
+        return f"arn:{partition_of(self.region)}:{service}:{self.region}:{self.account}:{resource}"
 
 
-class Names(Values):
-    """Values by what resources are called; `queues` are logical ids by ARN.
+class ResourceNames(Values):
+    """Resolver that also knows the names and ARNs of the template's own resources."""
 
-    `untyped` says of a queue why nobody knows whether it is FIFO: it has no name here.
-    """
-
-    def __init__(self, template: Template, environment: DeployTarget) -> None:
-        super().__init__(template, environment.pseudo_parameters)
-        self.environment = environment
+    def __init__(self, template: Template, target: DeployTarget) -> None:
+        super().__init__(template, target.pseudo_parameters)
+        self.target = target
+        # Logical IDs of the queues by ARN.
         self.queues: dict[str, str] = {}
+        # Queues without an ARN, by logical ID: the template does not determine if they are FIFO.
         self.untyped: dict[str, NotKnown] = {}
+        # Logical IDs of the functions by name.
         self._functions: dict[str, str] = {}
-        for number, each in enumerate(template.resources.values()):
-            if each.type == QUEUE:
-                self._name_queue(each)
-            elif each.type.startswith("AWS::"):
-                self._name_other(each, f"resource-{number}")
-        for each in template.of_type("AWS::Lambda::Version", "AWS::Lambda::Alias"):
-            name = self.known_text(each.properties.get("FunctionName"))
-            if function := self.function_named(name):
-                # A version or an alias is its function's, as far as a queue is concerned.
-                own, arn = each.logical_id, f"{self.known[f'{function}.Arn']}:{len(self.known)}"
-                self.known |= dict.fromkeys((own, f"{own}.AliasArn", f"{own}.FunctionArn"), arn)
+        for number, resource in enumerate(template.resources.values()):
+            if resource.type == QUEUE:
+                self._name_queue(resource)
+            elif resource.type.startswith("AWS::"):
+                self._name_other(resource, f"resource-{number}")
+        for resource in template.list_resources("AWS::Lambda::Version", "AWS::Lambda::Alias"):
+            self._name_as_function(resource)
+
+    def _name_as_function(self, resource: TemplateResource) -> None:
+        """Give a version or an alias an ARN of its function: for a queue it is that function."""
+        function = self.find_function(self.text_or_empty(resource.properties.get("FunctionName")))
+        if not function:
+            return
+        arn = f"{self.known[f'{function}.Arn']}:{len(self.known)}"
+        logical_id = resource.logical_id
+        self.known[logical_id] = arn
+        self.known[f"{logical_id}.AliasArn"] = arn
+        self.known[f"{logical_id}.FunctionArn"] = arn
 
     def _name_queue(self, resource: TemplateResource) -> None:
+        """Record name, URL and ARN of a queue. Its name is made up if the template has none."""
         logical_id = resource.logical_id
-        name = self.known_text(resource.properties.get("QueueName"))
+        name = self.text_or_empty(resource.properties.get("QueueName"))
         try:
-            is_fifo = self.of(resource.properties.get("FifoQueue")) == "true"
+            is_fifo = self.resolve(resource.properties.get("FifoQueue")) == "true"
         except NotKnown as unknown:
             self.untyped[logical_id] = unknown
             return
         ending = FIFO if is_fifo or name.endswith(FIFO) else ""
         name = name.removesuffix(FIFO) + ending
-        arn = arn_of_name(name, self.environment.region, self.environment.account)
+        arn = arn_of_name(name, self.target.region, self.target.account)
         if arn is None or arn in self.queues:
             name = f"unnamed-{len(self.queues)}{ending}"
-            arn = self.environment.arn("sqs", name)
+            arn = self.target.make_arn("sqs", name)
         self.queues[arn] = logical_id
-        self.known |= {logical_id: public_url(arn), f"{logical_id}.Arn": arn}
+        self.known[logical_id] = public_url(arn)
+        self.known[f"{logical_id}.Arn"] = arn
         self.known[f"{logical_id}.QueueName"] = name
 
     def _name_other(self, resource: TemplateResource, name: str) -> None:
-        """A name that nothing else has: no check of a queue asks which, only whose it is."""
-        logical_id, arn = resource.logical_id, self.environment.arn("other", name)
+        """Record a unique name and ARN of another resource.
+
+        The checks of a queue do not ask for the real name, only which resource has it. A function
+        gets the name that the template gives it.
+        """
+        logical_id = resource.logical_id
+        arn = self.target.make_arn("other", name)
         if resource.type == FUNCTION:
-            own = self.known_text(resource.properties.get("FunctionName"))
-            name = own if _WORD.fullmatch(own) and own not in self._functions else name
+            function_name = self.text_or_empty(resource.properties.get("FunctionName"))
+            if _WORD.fullmatch(function_name) and function_name not in self._functions:
+                name = function_name
             self._functions[name] = logical_id
-            arn = self.environment.arn("lambda", f"function:{name}")
-        self.known |= {logical_id: name, f"{logical_id}.Arn": arn}
+            arn = self.target.make_arn("lambda", f"function:{name}")
+        self.known[logical_id] = name
+        self.known[f"{logical_id}.Arn"] = arn
 
-    def function_named(self, text: str) -> str | None:
-        """The logical id of the function that a name or an ARN is about, if one is declared."""
-        return self._functions.get(text.rpartition(":function:")[2].partition(":")[0])
+    def find_function(self, name_or_arn: str) -> str | None:
+        """Return the logical ID of the function with this name or ARN. None if none is declared."""
+        _, _, name = name_or_arn.rpartition(":function:")
+        return self._functions.get(name.partition(":")[0])
 
-    def shown(self, sentence: str) -> str:
-        """The sentence with logical ids for what the template itself declares."""
-        said = _ARN.sub(lambda found: self._owners.get(found.group(), found.group()), sentence)
-        return said.replace(f":{_REGION}:{_ACCOUNT}:", ":${AWS::Region}:${AWS::AccountId}:")
+    def use_logical_ids(self, sentence: str) -> str:
+        """Return the sentence with logical IDs in place of ARNs that the template declares."""
+
+        def replace_arn(match: re.Match[str]) -> str:
+            return self._logical_ids_by_value.get(match.group(), match.group())
+
+        text = _ARN.sub(replace_arn, sentence)
+        return text.replace(f":{_ANY_REGION}:{_ANY_ACCOUNT}:", ":${AWS::Region}:${AWS::AccountId}:")
 
     @cached_property
-    def _owners(self) -> Mapping[str, str]:
-        own = ((text, name) for name, text in self.known.items() if "::" not in name)
-        there = self.template.resources
-        return {text: e if e in there else e.rpartition(".")[0] for text, e in own}
+    def _logical_ids_by_value(self) -> Mapping[str, str]:
+        """Logical ID by the name, URL or ARN that the resource has."""
+        logical_ids = dict[str, str]()
+        for name, value in self.known.items():
+            is_pseudo_parameter = "::" in name
+            if not is_pseudo_parameter:
+                is_resource = name in self.template.resources
+                logical_ids[value] = name if is_resource else name.rpartition(".")[0]
+        return logical_ids

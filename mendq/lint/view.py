@@ -1,4 +1,4 @@
-"""The findings of `mendq lint` as documents: JSON, SARIF and GitHub annotations."""
+"""Results of `mendq lint` for programs: JSON, SARIF and GitHub annotations."""
 
 from __future__ import annotations
 
@@ -12,68 +12,84 @@ from mendq.lint.judging import LintFinding, LintResult
 from mendq.notifications.text import visible
 
 SCHEMA = 1
-_MOST_ANNOTATION = 1_000
+# Longest line of an annotation, in characters.
+_MOST_ANNOTATION_CHARACTERS = 1_000
 _SARIF = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas"
 
 
 def document(templates: Sequence[LintResult]) -> dict[str, Any]:
-    """The command's answer to a script."""
-    counted_by = ("findings", "ignored", "not_judged")
+    """Return the results as `mendq lint --json` prints them."""
     return {
         "schema": SCHEMA,
-        **{name: sum(len(getattr(each, name)) for each in templates) for name in counted_by},
-        "templates": [asdict(each) for each in templates],
+        "findings": sum(len(template.findings) for template in templates),
+        "ignored": sum(len(template.ignored) for template in templates),
+        "not_judged": sum(len(template.not_judged) for template in templates),
+        "templates": [asdict(template) for template in templates],
     }
 
 
 def sarif(templates: Sequence[LintResult]) -> dict[str, Any]:
-    """The findings as SARIF 2.1.0, which code scanning takes.
+    """Return the findings as SARIF 2.1.0, which GitHub's code scanning reads.
 
     https://docs.github.com/en/code-security/reference/code-scanning/sarif-files/sarif-support
     """
-    found = _findings(templates)
+    findings = _list_findings(templates)
+    names = sorted({finding.symptom for _, finding in findings})
     rules = [
-        {"id": each.name, "shortDescription": {"text": each.sentence}, "helpUri": each.aws_page}
-        for each in (BY_NAME[name] for name in sorted({one.symptom for _, one in found}))
+        {
+            "id": name,
+            "shortDescription": {"text": BY_NAME[name].sentence},
+            "helpUri": BY_NAME[name].aws_page,
+        }
+        for name in names
     ]
-    driver = {"name": "mendq", "rules": rules}
-    run = {"tool": {"driver": driver}, "results": [_sarif_result(*each) for each in found]}
+    run = {
+        "tool": {"driver": {"name": "mendq", "rules": rules}},
+        "results": [_make_sarif_result(file, finding) for file, finding in findings],
+    }
     return {"$schema": f"{_SARIF}/sarif-schema-2.1.0.json", "version": "2.1.0", "runs": [run]}
 
 
-def _sarif_result(file: str, one: LintFinding) -> Mapping[str, Any]:
-    region = {"region": {"startLine": one.line}} if one.line else {}
-    where = {"artifactLocation": {"uri": Path(file).as_posix()}, **region}
-    said = "\n".join((f"{one.construct or one.resource}: {one.because}.", *one.remedy, one.runbook))
+def _make_sarif_result(file: str, finding: LintFinding) -> Mapping[str, Any]:
+    region = {"region": {"startLine": finding.line}} if finding.line else {}
+    location = {"artifactLocation": {"uri": Path(file).as_posix()}, **region}
+    first_line = f"{finding.construct or finding.resource}: {finding.because}."
     return {
-        "ruleId": one.symptom,
-        "level": one.severity.value,
-        "message": {"text": said},
-        "locations": [{"physicalLocation": where}],
+        "ruleId": finding.symptom,
+        "level": finding.severity.value,
+        "message": {"text": "\n".join((first_line, *finding.remedy, finding.runbook))},
+        "locations": [{"physicalLocation": location}],
     }
 
 
 def github_lines(templates: Sequence[LintResult]) -> Iterator[str]:
-    """GitHub's workflow commands, which put a finding beside its line.
+    """Yield workflow commands of GitHub, which show each finding next to its line.
 
     https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands
     """
-    for file, one in _findings(templates):
-        line = f",line={one.line}" if one.line else ""
-        where = f"file={_property(file)}{line},title={_property(one.symptom)}"
-        lines = (f"{one.construct or one.resource}: {one.because}", *one.remedy, one.runbook)
-        yield f"::{one.severity.value} {where}::{'%0A'.join(map(_escaped, lines))}"
+    for file, finding in _list_findings(templates):
+        line = f",line={finding.line}" if finding.line else ""
+        place = f"file={_escape_property(file)}{line},title={_escape_property(finding.symptom)}"
+        first_line = f"{finding.construct or finding.resource}: {finding.because}"
+        lines = (first_line, *finding.remedy, finding.runbook)
+        yield f"::{finding.severity.value} {place}::{'%0A'.join(map(_escape_data, lines))}"
 
 
-def _findings(templates: Sequence[LintResult]) -> list[tuple[str, LintFinding]]:
-    return [(each.file, one) for each in templates for one in each.findings]
+def _list_findings(templates: Sequence[LintResult]) -> list[tuple[str, LintFinding]]:
+    """Return each finding with its template's file."""
+    findings = list[tuple[str, LintFinding]]()
+    for template in templates:
+        for finding in template.findings:
+            findings.append((template.file, finding))
+    return findings
 
 
-def _escaped(text: str) -> str:
-    """Its indentation stays: a remedy is YAML."""
+def _escape_data(text: str) -> str:
+    """Escape the message of a workflow command. Its indentation stays, because a remedy is YAML."""
     indentation = " " * (len(text) - len(text.lstrip(" ")))
-    return indentation + visible(text, _MOST_ANNOTATION).replace("%", "%25")
+    return indentation + visible(text, _MOST_ANNOTATION_CHARACTERS).replace("%", "%25")
 
 
-def _property(text: str) -> str:
-    return _escaped(text).replace(":", "%3A").replace(",", "%2C")
+def _escape_property(text: str) -> str:
+    """Escape a property of a workflow command, such as its file."""
+    return _escape_data(text).replace(":", "%3A").replace(",", "%2C")

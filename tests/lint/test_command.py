@@ -96,7 +96,7 @@ def test_a_policy_that_is_there_gets_a_statement_more_and_is_never_replaced(
     """Set in its place, the denial alone would take away what it grants."""
     text = WITH_A_POLICY[named]
     if form == "cfn-lint":
-        said = " ".join(says for _, _, says in rules._said(text.encode()))
+        said = " ".join(says for _, _, says in rules._list_messages(text.encode()))
     else:
         said = _lint("-", "--format", form, given=text).stdout.replace('\\"', '"')
     assert f"# add to the Statement of {named}" in said

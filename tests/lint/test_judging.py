@@ -54,8 +54,8 @@ def _text(title: str) -> str:
     """The case as a template, with TLS seen to where the case does not."""
     resources = CASES[title]["resources"]
     found = read_template(f"{SECTIONS}{_indented(resources)}".encode())
-    if not list(found.of_type("AWS::SQS::QueuePolicy")) and "as_it_is" not in CASES[title]:
-        resources += "".join(TLS.format(each.logical_id) for each in found.of_type(QUEUE))
+    if not list(found.list_resources("AWS::SQS::QueuePolicy")) and "as_it_is" not in CASES[title]:
+        resources += "".join(TLS.format(each.logical_id) for each in found.list_resources(QUEUE))
     return f"{SECTIONS}{_indented(resources)}"
 
 

@@ -32,7 +32,7 @@ def _read(text: str) -> Template:
 def _comes_to(value: Any) -> Any:
     sections = {"Parameters": PARAMETERS, "Mappings": {"Visibilities": {"prod": IN_MAP}}}
     template = read_template(json.dumps({**sections, "Resources": {}, "value": value}).encode())
-    return Values(template, KNOWN).of(template.root["value"])
+    return Values(template, KNOWN).resolve(template.root["value"])
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_json_has_lines_however_it_is_indented(indent: int | str | None) -> None
     document = {"Resources": {}, "a": {"b": ["x", {"c": True}], "d": None, "e": 1.5}}
     template = read_template(json.dumps(document, indent=indent).encode())
     assert template.root["a"] == {"b": ["x", {"c": "true"}], "d": None, "e": "1.5"}
-    assert template.place("a", "e").line == (1 if indent is None else 11)
+    assert template.find_place("a", "e").line == (1 if indent is None else 11)
 
 
 @given(st.binary(max_size=200) | st.text(alphabet="{}[]:,-&*!?<>|'\"ab \n\t#%@\\/", max_size=80))

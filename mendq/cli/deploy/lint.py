@@ -95,7 +95,7 @@ def _lint_argument(argument: str, ignored: Collection[str]) -> list[LintResult]:
     try:
         for source in files.list_sources(argument):
             place = f"{source.file}: "
-            result = judge(read_template(source.content), source.file, source.environment, ignored)
+            result = judge(read_template(source.content), source.file, source.target, ignored)
             results.append(result)
             place = ""
     except NotATemplate as error:
