@@ -1,4 +1,4 @@
-"""What Mendq did to one attribute of one queue, and who may change it now."""
+"""Attribute record: what did Mendq write to one attribute of one queue, and who may write now?"""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from msgspec import Struct, structs
 
 from mendq.model.case import Case
 
-# Budgets look back a day. The last write is kept however old it is.
+# Older writes are dropped when a new one is added. The newest write is always kept. Limits on
+# writes count those of the last day.
 REMEMBERED = timedelta(hours=48)
 
 
 class AttributeWrite(Struct, frozen=True, array_like=True):
-    """One write by Mendq. The case store holds it as a list."""
+    """One write by Mendq: when, and the attribute's value before and after it.
+
+    The case store holds it as a JSON list.
+    """
 
     at: datetime
     before: str
@@ -21,21 +25,22 @@ class AttributeWrite(Struct, frozen=True, array_like=True):
 
 
 class AttributeRecord(Struct, frozen=True):
-    """The history of one attribute of one queue, and the claim on it.
+    """Mendq's writes to one attribute of one queue, and the claim on the attribute.
 
-    A person's later change starts it again, and so does another queue of the same name.
+    The record starts anew if a person changes the attribute, or if the queue is deleted and created
+    again under the same name.
 
     Args:
-        person_value: The value from before the first of `writes`.
+        person_value: The value that a person had chosen before the first of `writes`.
         writes: The writes by Mendq, oldest first.
         overridden_until: Until when Mendq leaves a person's value alone.
         owes_a_notification: True if a person has rolled the attribute back, and people were not
             notified since that the symptom shows again.
-        claim_owner: The invocation that holds a claim on the attribute.
+        claim_owner: The token of the invocation that holds a claim on the attribute.
         claim_until: When the claim ends.
-        intent: The case that the claim was taken for and that is not recorded yet.
-        intent_modified_at: When the queue had been changed before the claim.
-        queue_created_at: When the queue was made.
+        intent: The transition that the claim was taken for. None once it is recorded.
+        intent_modified_at: When the queue had last been changed before the claim.
+        queue_created_at: When the queue was created.
     """
 
     person_value: str | None = None
@@ -54,13 +59,16 @@ class AttributeRecord(Struct, frozen=True):
         return self.writes[-1].after if self.writes else None
 
     def person_value_behind(self, current: str) -> str:
-        """Return the value that a person chose last, if the queue has the value `current` now."""
+        """Return the value that a person chose last.
+
+        `current` is the attribute's value now. If Mendq did not write it, a person did.
+        """
         if self.person_value is not None and current == self.last_written:
             return self.person_value
         return current
 
     def after_writing(self, before: str, after: str, now: datetime) -> AttributeRecord:
-        """Return the record after one more write by Mendq. The claim has ended."""
+        """Return the record after one more write by Mendq. It holds no claim any more."""
         recent = tuple(write for write in self.writes if now - write.at < REMEMBERED)
         return AttributeRecord(
             person_value=self.person_value_behind(before),
@@ -69,7 +77,10 @@ class AttributeRecord(Struct, frozen=True):
         )
 
     def after_going_back_to(self, value: str) -> AttributeRecord:
-        """Return the record after a rollback to `value`: every later write is forgotten."""
+        """Return the record after a rollback to `value`, without the writes after that value.
+
+        If no write had that value, no write is left and the value is a person's.
+        """
         retained = self.writes
         while retained and retained[-1].after != value:
             retained = retained[:-1]
@@ -80,13 +91,13 @@ class AttributeRecord(Struct, frozen=True):
         )
 
     def restrict_to_queue(self, created_at: datetime | None) -> AttributeRecord:
-        """Return the record of the queue that was made then, an empty one if this is another."""
+        """Return the record if it is about the queue created at this time, else an empty one."""
         if self.queue_created_at not in (None, created_at):
             return AttributeRecord(queue_created_at=created_at)
         return structs.replace(self, queue_created_at=created_at)
 
     def is_held_by_another(self, owner: str, now: datetime) -> bool:
-        """Return True if another invocation's claim has not ended."""
+        """Return True if another invocation than `owner` holds a claim that has not expired."""
         if self.claim_owner in (None, owner) or self.claim_until is None:
             return False
         return now < self.claim_until

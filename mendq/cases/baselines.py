@@ -1,4 +1,7 @@
-"""The configurations that queues had when a scan found nothing wrong with them."""
+"""Baselines: configurations that a queue had while a scan found nothing wrong with it.
+
+Notifications and `mendq history` compare the queue with them.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,10 @@ from mendq.cases import items
 from mendq.cases.transactions import Table
 from mendq.notifications.configuration import Baseline
 
-# A scan stores an unchanged configuration again, so only those of queues that are gone expire.
+# The scan stores an unchanged configuration again once a year. So only the baselines of deleted
+# queues expire.
 BASELINES_LAST = timedelta(days=400)
-# About fifty baselines of a usual queue. An item holds 400 KB.
+# Enough for about fifty baselines of a usual queue. DynamoDB allows 400 KB in one item.
 MOST_BASELINE_BYTES = 100_000
 
 
@@ -24,7 +28,7 @@ class Baselines(Table, frozen=True):
     def of(self, queue_arn: str) -> tuple[Baseline, ...]:
         """Return a queue's baselines, newest first, at most one of a day.
 
-        Return none if the item cannot be read.
+        Return an empty tuple if Mendq cannot read the item.
         """
         item = self.get(_baselines_key(queue_arn))
         with suppress(CaseStoreUnreadable), items.reading(f"the baselines of {queue_arn}"):
@@ -35,13 +39,14 @@ class Baselines(Table, frozen=True):
         return ()
 
     def put(self, queue_arn: str, configuration: Mapping[str, str], now: datetime) -> None:
-        """Store a queue's configuration if it differs from the newest baseline.
+        """Store a queue's configuration as its newest baseline if it differs from the last one.
 
-        The oldest baselines make room for it.
+        It replaces a baseline of the same day. Baselines are kept up to MOST_BASELINE_BYTES; the
+        oldest are dropped first. In any case the item expires later than before.
         """
         baselines = [*self.of(queue_arn)]
         if not baselines or baselines[0].attributes != configuration:
-            earlier = [known for known in baselines if known.at.date() != now.date()]
+            earlier = [baseline for baseline in baselines if baseline.at.date() != now.date()]
             baselines = [Baseline(now, configuration), *earlier]
         text = items.as_json(baselines)
         while len(text) > MOST_BASELINE_BYTES and len(baselines) > 1:

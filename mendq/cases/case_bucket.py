@@ -1,4 +1,4 @@
-"""The case bucket: transitions and the findings of each scan, one JSON object each."""
+"""Write to the case bucket: one JSON object per transition, and one per hour for the scan."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 class CaseBucket(Struct, frozen=True):
-    """The case bucket. Writing an object twice leaves one. Methods raise botocore's errors."""
+    """The S3 bucket with a copy of every transition and of the findings of each scan.
+
+    Writing an object again replaces it. Methods raise botocore's errors.
+    """
 
     client: S3Client
     name: str

@@ -1,4 +1,9 @@
-"""What a scan finds, round by round: an hour's look at every managed queue."""
+"""Findings of the hourly scan: the values, the object in the case bucket, and the calls of heal.
+
+The scan looks at every managed queue once per hour. One hour may take several runs; `ScanResult`
+holds the result of one run or of several. Its `document` is stored in the case bucket, and heal is
+called with `make_request`.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +21,11 @@ from mendq.model.evidence import to_text
 from mendq.model.queue import ARN
 
 SCHEMA = 1
-# What heal can look at and decide in the time that it has.
+# heal can decide about this many findings in the time that one invocation has.
 MOST_IN_A_CALL = 20
+# A finding names this many other queues; further ones are only counted.
 FEW_OTHERS = 3
+# Characters of the reason why a queue could not be looked at.
 _MOST_WHY = 300
 
 
@@ -26,9 +33,13 @@ _Arn = Annotated[str, Meta(pattern=rf"\A{ARN.pattern}\Z")]
 
 
 class SharedFinding(Struct, frozen=True, omit_defaults=True):
-    """The queues that a finding speaks for as well, `more` beyond those named here.
+    """Other queues that name the same missing queue as a finding.
 
-    `open_at` are the queues whose open case may ask for the same.
+    Args:
+        others: The first FEW_OTHERS of them.
+        more: How many there are besides `others`.
+        open_at: Other queues with an open case of the symptom. heal checks whether one of these
+            cases asks people for the missing queue already.
     """
 
     others: Annotated[tuple[_Arn, ...], Meta(max_length=FEW_OTHERS)] = ()
@@ -37,8 +48,9 @@ class SharedFinding(Struct, frozen=True, omit_defaults=True):
 
 
 class FindingReference(SharedFinding, frozen=True, omit_defaults=True, kw_only=True):
-    """What heal is told of a finding: where to look, for whom else, and nothing of what was seen
-    there.
+    """A finding as the scan passes it to heal: the queue and the symptom to look at.
+
+    It has no measurements: heal reads the queue itself.
     """
 
     queue_arn: str
@@ -47,12 +59,18 @@ class FindingReference(SharedFinding, frozen=True, omit_defaults=True, kw_only=T
 
 @dataclass(frozen=True, order=True)
 class Finding:
-    """A symptom that one queue shows without a failed call, in a sentence with its numbers.
+    """A symptom that the scan found on one queue. Findings are equal by queue and symptom.
 
-    `sources` are the queues whose DLQ messages it is known to take; `about` is another queue that
-    is missing, of which the symptom speaks, and `others` are the queues of findings that say the
-    same of it; `open_at` are queues with an open case of the symptom. `seconds_left` is how soon
-    something is lost at the earliest, None where nothing is.
+    Args:
+        queue_arn: The queue that shows the symptom.
+        symptom: The symptom's name.
+        because: A sentence for people, with the measured numbers.
+        sources: The queues that are known to have this queue as their DLQ. If a missing queue is
+            the fault, also the other queues that name it.
+        about: The missing queue that the finding is about. Empty for most symptoms.
+        others: The other queues that name the missing queue.
+        open_at: Other queues that have an open case of the symptom. Empty if no queue is missing.
+        seconds_left: The earliest time until a message is lost. None if no message is.
     """
 
     queue_arn: str
@@ -66,31 +84,52 @@ class Finding:
 
     @property
     def reference(self) -> FindingReference:
-        more = max(0, len(self.others) - FEW_OTHERS)
-        shared = self.others[:FEW_OTHERS], more, self.open_at[:MOST_IN_A_CALL]
-        return FindingReference(*shared, queue_arn=self.queue_arn, symptom=self.symptom)
+        """The finding as heal is called with it."""
+        return FindingReference(
+            others=self.others[:FEW_OTHERS],
+            more=max(0, len(self.others) - FEW_OTHERS),
+            open_at=self.open_at[:MOST_IN_A_CALL],
+            queue_arn=self.queue_arn,
+            symptom=self.symptom,
+        )
 
     @property
     def topic(self) -> str:
-        """What a page about it is about: of two faults of a queue people are told twice."""
+        """The key that tells a notification about this finding from others: queue and symptom."""
         return f"{self.queue_arn} {self.symptom}"
 
     def document(self) -> dict[str, Any]:
-        found = {"queue_arn": self.queue_arn, "symptom": self.symptom, "because": self.because}
-        left = {} if self.seconds_left is None else {"seconds_left": int(self.seconds_left)}
-        return {**found, **left}
+        """Return the finding as the case bucket holds it."""
+        document: dict[str, Any] = {
+            "queue_arn": self.queue_arn,
+            "symptom": self.symptom,
+            "because": self.because,
+        }
+        if self.seconds_left is not None:
+            document["seconds_left"] = int(self.seconds_left)
+        return document
 
 
 @dataclass(frozen=True)
 class ScanResult:
-    """How far a scan has come: numbers of queues, what was found, and where looking failed.
+    """The result of a scan up to some queue.
 
-    `after` is the name of the last queue that was looked at; `failed` says by queue why one could
-    not be, or not wholly, and by name or prefix of the settings why it could not be listed; `gone`
-    counts those that are no more, `unseen` those of which nothing could be seen; `skipped` are
-    suspects that were not measured, for the budget; `unsettled` those that were made or changed too
-    lately to be. `looked_at` holds the configuration of those at
-    which all was looked that may be wrong, `queues` how the measured ones stood.
+    Args:
+        queues_scanned: The number of queues that the scan has reached.
+        gone: How many of them were deleted since they were listed.
+        unseen: How many of them could not be read at all.
+        suspects: How many may show a symptom that only measuring can confirm.
+        measured: How many suspects were measured.
+        metrics: The number of metrics that were read from CloudWatch, which bills them.
+        after: The name of the last queue that the scan has reached. The next run continues there.
+        findings: The symptoms that were found.
+        failed: Why a queue could not be fully checked, by queue ARN; or why queues could not be
+            listed, by the name or prefix in the settings.
+        looked_at: The configuration of each queue of which everything that may be wrong was
+            checked, by ARN.
+        skipped: The ARNs of suspects that were not measured, because the budget was spent.
+        unsettled: The ARNs of queues that were created or changed too recently to be measured.
+        queues: The measured numbers of each measured queue, by ARN.
     """
 
     queues_scanned: int = 0
@@ -109,20 +148,22 @@ class ScanResult:
 
     @property
     def is_blind(self) -> bool:
-        """Whether there were queues, and nothing could be seen of any."""
+        """True if there were queues, and none of them could be read."""
         return self.unseen > 0 and self.unseen + self.gone == self.queues_scanned
 
     def document(self, at: datetime) -> dict[str, Any]:
-        """As the case bucket holds a round."""
+        """Return the result as the case bucket holds it, with the time `at`."""
+        numbers = {name: getattr(self, name) for name in _NUMBERS}
+        reasons = {name: str(error)[:_MOST_WHY] for name, error in self.failed.items()}
         return {
             "schema": SCHEMA,
             "at": to_text(at),
-            **{name: getattr(self, name) for name in _NUMBERS},
+            **numbers,
             "skipped_for_budget": len(self.skipped),
             "failed": len(self.failed),
-            "not_looked_at": {each: str(why)[:_MOST_WHY] for each, why in self.failed.items()},
+            "not_looked_at": reasons,
             "skipped": sorted(self.skipped),
-            "findings": [each.document() for each in sorted(self.findings)],
+            "findings": [finding.document() for finding in sorted(self.findings)],
             "queues": self.queues,
         }
 
@@ -133,18 +174,23 @@ _NUMBERS = ("queues_scanned", "gone", "unseen", "suspects", "measured")
 def add_managed_queues(
     document: Mapping[str, Any], queue_arns: Iterable[str], *, whole: bool
 ) -> dict[str, Any]:
-    """A round's document with the queues that were managed then; `whole` where all were listed."""
+    """Return an hour's document with the queues that are managed.
+
+    `whole` is True if all managed queues could be listed.
+    """
     return {**document, "managed": sorted(queue_arns), "managed_whole": whole}
 
 
 def merge_documents(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
-    """The document of a round that took two scans; a finding of both is one, the later's."""
-    found = {
-        (each["queue_arn"], each["symptom"]): each
-        for document in (earlier, now)
-        for each in document["findings"]
-    }
-    # A version before wrote fewer of them.
+    """Return the document of an hour that took two runs.
+
+    If both runs found a symptom on a queue, the later finding is kept. Missing keys of `earlier`
+    count as 0 or empty, because an older version of Mendq may have written it.
+    """
+    findings: dict[tuple[str, str], Mapping[str, Any]] = {}
+    for document in (earlier, now):
+        for finding in document["findings"]:
+            findings[finding["queue_arn"], finding["symptom"]] = finding
     count_names = (*_NUMBERS, "skipped_for_budget", "failed")
     counts = {name: earlier.get(name, 0) + now[name] for name in count_names}
     return {
@@ -152,30 +198,34 @@ def merge_documents(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> dict[
         **counts,
         "not_looked_at": {**earlier.get("not_looked_at", {}), **now["not_looked_at"]},
         "skipped": sorted({*earlier.get("skipped", ()), *now["skipped"]}),
-        "findings": [found[each] for each in sorted(found)],
+        "findings": [findings[queue_and_symptom] for queue_and_symptom in sorted(findings)],
         "queues": {**earlier.get("queues", {}), **now["queues"]},
     }
 
 
 def start_of_hour(now: datetime) -> datetime:
-    """The hour that a moment's scan belongs to."""
+    """Return the start of the hour of `now`. All scan runs of one hour make one scan."""
     return now.replace(minute=0, second=0, microsecond=0)
 
 
 def findings_key(hour: datetime) -> str:
-    """A round's place in the case bucket."""
+    """Return the S3 key of an hour's document in the case bucket."""
     return f"findings/dt={hour:%Y-%m-%d}/{hour:%H}.json"
 
 
 def scan_order_key(queue_arn: str, hour: datetime) -> str:
-    """Sorted by this, other queues come first each hour: a budget skips not always the same."""
+    """Return a sort key that orders queues differently in each hour.
+
+    So the queues that are skipped when the budget is spent are not the same in each hour.
+    """
     return sha256(f"{to_text(hour)} {queue_arn}".encode()).hexdigest()
 
 
 def metrics_allowed_until(metrics_per_day: int, now: datetime) -> int:
-    """How many of the day's metrics may have been asked for by the end of this hour.
+    """Return how many of the day's metrics may have been read by the end of this hour (UTC).
 
-    Without it the first round of a day would take them all, and the others see nothing.
+    Otherwise the first scan of the day could use all of them, and later scans would measure
+    nothing.
     """
     return metrics_per_day * (now.hour + 1) // 24
 
@@ -183,69 +233,89 @@ def metrics_allowed_until(metrics_per_day: int, now: datetime) -> int:
 def find_waiting(
     findings: Sequence[Finding], gives_way_to: Mapping[str, frozenset[str]]
 ) -> dict[Finding, str]:
-    """Return the findings of a round that must wait, each with the symptom that goes first.
+    """Return the findings that must wait, each with the symptom that is handled before it.
 
-    `gives_way_to` says by symptom which others go first, on the queue or one of its sources.
+    Args:
+        findings: All findings of a scan.
+        gives_way_to: For each symptom, the symptoms that are handled before it if they show on the
+            same queue or on one of its sources.
     """
-    shown: dict[str, set[str]] = defaultdict(set)
-    for each in findings:
-        shown[each.queue_arn].add(each.symptom)
-    waits = dict[Finding, str]()
-    for each in findings:
-        others = {name for arn in (each.queue_arn, *each.sources) for name in shown.get(arn, ())}
-        first = others & gives_way_to.get(each.symptom, frozenset())
+    symptoms_of_queue: dict[str, set[str]] = defaultdict(set)
+    for finding in findings:
+        symptoms_of_queue[finding.queue_arn].add(finding.symptom)
+    waiting: dict[Finding, str] = {}
+    for finding in findings:
+        symptoms: set[str] = set()
+        for queue_arn in (finding.queue_arn, *finding.sources):
+            symptoms |= symptoms_of_queue.get(queue_arn, set())
+        first = symptoms & gives_way_to.get(finding.symptom, frozenset())
         if first:
-            waits[each] = min(first)
-    return waits
+            waiting[finding] = min(first)
+    return waiting
 
 
 def limit_mass_findings(
     findings: Iterable[Finding], mass_symptoms: Iterable[str]
 ) -> Iterator[Finding]:
-    """A mass symptom's as many as one call holds: they are one page, and nothing is changed."""
-    mass, taken = frozenset(mass_symptoms), Counter[str]()
-    for each in sorted(findings):
-        taken[each.symptom] += each.symptom in mass
-        if taken[each.symptom] <= MOST_IN_A_CALL:
-            yield each
+    """Yield the findings in order, of each mass symptom only the first MOST_IN_A_CALL.
+
+    A mass symptom gives one notification and no change, so further queues would add nothing.
+    """
+    mass = frozenset(mass_symptoms)
+    counts = Counter[str]()
+    for finding in sorted(findings):
+        if finding.symptom in mass:
+            counts[finding.symptom] += 1
+        if counts[finding.symptom] <= MOST_IN_A_CALL:
+            yield finding
 
 
 def group_into_calls(findings: Iterable[Finding]) -> Iterator[tuple[Finding, ...]]:
-    """What heal is called with; one symptom to a call, so that it sees how far it has spread."""
+    """Yield the findings for each call of heal: at most MOST_IN_A_CALL, all of one symptom.
+
+    With one symptom per call, heal sees how many queues show it.
+    """
     by_symptom: dict[str, list[Finding]] = defaultdict(list)
-    for each in findings:
-        by_symptom[each.symptom].append(each)
-    for found in by_symptom.values():
-        for first in range(0, len(found), MOST_IN_A_CALL):
-            yield tuple(found[first : first + MOST_IN_A_CALL])
+    for finding in findings:
+        by_symptom[finding.symptom].append(finding)
+    for same_symptom in by_symptom.values():
+        for first in range(0, len(same_symptom), MOST_IN_A_CALL):
+            yield tuple(same_symptom[first : first + MOST_IN_A_CALL])
 
 
 def make_request(findings: Sequence[Finding]) -> bytes:
-    """What heal is called with."""
-    return json.encode({"found": [each.reference for each in findings]})
+    """Return the JSON payload that the scan invokes heal with. `read_references` reads it."""
+    return json.encode({"found": [finding.reference for finding in findings]})
 
 
 def read_references(request: Mapping[str, Any]) -> list[FindingReference]:
-    """The entries that are such, by queue and symptom once, in order; total."""
-    found, once = request.get("found"), dict[tuple[str, str], FindingReference]()
-    for each in found if isinstance(found, list) else []:
+    """Return the findings in a request to heal, at most MOST_IN_A_CALL.
+
+    Entries that are no findings are left out, and so are repeated ones. Never raises.
+    """
+    entries = request.get("found")
+    if not isinstance(entries, list):
+        return []
+    references: dict[tuple[str, str], FindingReference] = {}
+    for entry in entries:
         with suppress(ValidationError):
-            named = convert(each, FindingReference)
-            once[named.queue_arn, named.symptom] = named
-    return [*once.values()][:MOST_IN_A_CALL]
+            reference = convert(entry, FindingReference)
+            references[reference.queue_arn, reference.symptom] = reference
+    return list(references.values())[:MOST_IN_A_CALL]
 
 
-def merge_results(one: ScanResult, other: ScanResult) -> ScanResult:
-    """Two stretches of a scan as one."""
-    counts = (*_NUMBERS, "metrics")
+def merge_results(earlier: ScanResult, later: ScanResult) -> ScanResult:
+    """Return the results of two parts of a scan as one result."""
+    count_names = (*_NUMBERS, "metrics")
+    counts = {name: getattr(earlier, name) + getattr(later, name) for name in count_names}
     return replace(
-        other,
-        after=other.after or one.after,
-        findings=(*one.findings, *other.findings),
-        failed={**one.failed, **other.failed},
-        looked_at={**one.looked_at, **other.looked_at},
-        skipped=(*one.skipped, *other.skipped),
-        unsettled=(*one.unsettled, *other.unsettled),
-        queues={**one.queues, **other.queues},
-        **{name: getattr(one, name) + getattr(other, name) for name in counts},
+        later,
+        after=later.after or earlier.after,
+        findings=(*earlier.findings, *later.findings),
+        failed={**earlier.failed, **later.failed},
+        looked_at={**earlier.looked_at, **later.looked_at},
+        skipped=(*earlier.skipped, *later.skipped),
+        unsettled=(*earlier.unsettled, *later.unsettled),
+        queues={**earlier.queues, **later.queues},
+        **counts,
     )

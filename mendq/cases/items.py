@@ -1,9 +1,13 @@
-"""How the case store's items look: their keys, and the way to values and back."""
+"""Keys of the case store's items, and the conversion of values to items and back.
+
+The table in the docstring of `mendq/cases/table.py` lists all keys. Functions that read an item
+raise any of DECODE_ERRORS if Mendq cannot read it: call them within `reading`.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -17,15 +21,23 @@ from mendq.model.case import Case, Severity
 from mendq.model.evidence import Evidence, Sighting, to_text
 from mendq.notifications.sent import NotificationRecord
 
+# The partition of the items that are about the account.
 ACCOUNT = "account"
-# In the freeze's item: each freeze as `AT BY REASON`, so that one adds to another.
-FREEZES, NO_REASON = "freezes", "no reason given"
-# What values of any kind may raise where a reader of ours expects another.
+# The attribute of the freeze's item with the set of freezes. Each is a text `AT BY REASON`, so that
+# a second freeze adds a text and does not replace the first.
+FREEZES = "freezes"
+NO_REASON = "no reason given"
+# The errors that decoding an item may raise if its values are not those that Mendq writes.
 DECODE_ERRORS = (
-    *(ArithmeticError, AttributeError, LookupError, OSError, RecursionError),
-    *(TypeError, ValueError),
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    OSError,
+    RecursionError,
+    TypeError,
+    ValueError,
 )
-# What stands in a page's item until it is sent.
+# The texts in a notification's item. They are removed when it is sent.
 NOTIFICATION_TEXTS = ("subject", "body", "news", "about", "team")
 Record = TypeVar("Record")
 Item = Mapping[str, Any]
@@ -34,7 +46,7 @@ Key = dict[str, dict[str, str]]
 
 @contextmanager
 def reading(what: str) -> Iterator[None]:
-    """Turn whatever an item that is none of ours raises into CaseStoreUnreadable."""
+    """Turn the errors of decoding an item into CaseStoreUnreadable. `what` names the item."""
     try:
         yield
     except DECODE_ERRORS as error:
@@ -42,44 +54,65 @@ def reading(what: str) -> Iterator[None]:
 
 
 def key(partition: str, sort: str) -> Key:
+    """Return the key of an item, in the form that DynamoDB takes."""
     return {"pk": {"S": partition}, "sk": {"S": sort}}
 
 
 def transition_key(case_id: str, n: int) -> Key:
+    """Return the key of a case's transition number `n`."""
     return key(f"case#{case_id}", f"{n:06}")
 
 
 def freeze_key() -> Key:
+    """Return the key of the item that holds all freezes. The item exists only during a freeze."""
     return key(ACCOUNT, "freeze")
 
 
 def case_key(queue_arn: str, symptom: str) -> Key:
+    """Return the key of the newest case of a symptom on a queue."""
     return key(queue_arn, f"case#{symptom}")
 
 
 def evidence_key(queue_arn: str, symptom: str) -> Key:
+    """Return the key of the failed calls that may open a case."""
     return key(queue_arn, f"evidence#{symptom}")
 
 
-def notification_key(queue_arn: str, symptom: str) -> Key:
-    """Of a mass symptom, `queue_arn` is `ACCOUNT`."""
-    return key(queue_arn, f"page#{symptom}")
+def notification_key(partition: str, symptom: str) -> Key:
+    """Return the key of the newest notification about a symptom.
+
+    `partition` is the queue's ARN. It is `ACCOUNT` for a notification about the account, such as
+    one about a mass symptom.
+    """
+    return key(partition, f"page#{symptom}")
 
 
 def notifications_key(severity: Severity, now: datetime) -> Key:
+    """Return the key of the hour's budget of notifications of a severity."""
     return key(ACCOUNT, f"pages#{severity}#{now:%Y-%m-%dT%H}")
 
 
 def attribute_key(queue_arn: str, attribute: str) -> Key:
+    """Return the key of the record of Mendq's writes to one attribute."""
     return key(queue_arn, f"attribute#{attribute}")
 
 
 def snapshot_key(case: Case) -> Key:
+    """Return the key of the queue's configuration from before this transition."""
     return key(case.queue_arn, f"snapshot#{case.case_id}#{case.n}")
 
 
+def spread_key(word: str) -> Key:
+    """Return the key of the queues that show a symptom, or whatever else `word` stands for."""
+    return key(ACCOUNT, f"spread#{word}")
+
+
 def to_attribute_value(value: Any) -> Mapping[str, Any]:
-    """A value as DynamoDB has it; what is in its form already stays as it is."""
+    """Return a value in DynamoDB's form, such as {"N": "5"}.
+
+    Times become whole seconds since 1970. Any other iterable of texts becomes a string set. A
+    mapping is returned unchanged, because it is in DynamoDB's form already.
+    """
     if isinstance(value, Mapping):
         return value
     if isinstance(value, datetime):
@@ -88,56 +121,75 @@ def to_attribute_value(value: Any) -> Mapping[str, Any]:
         return {"BOOL": value}
     if isinstance(value, int):
         return {"N": str(value)}
-    return {"S": value} if isinstance(value, str) else {"SS": sorted(value)}
+    if isinstance(value, str):
+        return {"S": value}
+    return {"SS": sorted(value)}
 
 
 def fields(**values: Any) -> dict[str, Any]:
-    """Attributes of an item; what is None has none."""
+    """Return attributes for an item. A value that is None gets no attribute."""
     return {name: to_attribute_value(value) for name, value in values.items() if value is not None}
 
 
 def as_json(value: Any) -> str:
-    """A value of ours in one attribute."""
+    """Return a value as JSON text for one attribute. `json_in` reads it back."""
     plain = msgspec.to_builtins(value, builtin_types=(datetime,))
     return json.dumps(plain, default=to_text, sort_keys=True)
 
 
 def read_moment(number: Mapping[str, str]) -> datetime:
+    """Read a time from seconds since 1970 in DynamoDB's form."""
     return datetime.fromtimestamp(int(number["N"]), UTC)
 
 
 def text_in(item: Item, name: str, otherwise: str = "") -> str:
+    """Return the text of an attribute, or `otherwise` if the item does not have it."""
     return str(item.get(name, {}).get("S", otherwise))
 
 
 def texts_in(item: Item, name: str) -> list[str]:
+    """Return the texts of a string set, or no texts if the item does not have it."""
     return list(item.get(name, {}).get("SS", []))
 
 
 def json_in(item: Item, name: str, kind: Any, otherwise: str = "null") -> Any:
-    """The value of that kind in one attribute, as `as_json` writes it."""
+    """Return the value of type `kind` that `as_json` wrote into an attribute.
+
+    `otherwise` is the JSON text to read if the item does not have the attribute.
+    """
     return msgspec.json.decode(text_in(item, name, otherwise), type=kind)
 
 
-# By the type that a field is declared with.
-_READ_AS: Mapping[str, Callable[[Any], Any]] = {
-    "bool": lambda attribute: attribute["BOOL"],
-    "datetime": read_moment,
-    "int": lambda attribute: int(attribute["N"]),
-    "str": lambda attribute: attribute["S"],
-}
+def _read_attribute(attribute: Mapping[str, Any], declared_type: str) -> Any:
+    """Read an attribute by the type that its field is declared with."""
+    match declared_type.removesuffix(" | None"):
+        case "bool":
+            return attribute["BOOL"]
+        case "datetime":
+            return read_moment(attribute)
+        case "int":
+            return int(attribute["N"])
+        case "str":
+            return attribute["S"]
+    raise KeyError(declared_type)
 
 
 def record_in(kind: type[Record], item: Item, **given: Any) -> Record:
-    """A record whose fields the attributes are named after; those `given` were read otherwise."""
+    """Build a record of class `kind` from the item's attributes with the names of its fields.
+
+    `given` are values of fields that the caller has read in another way.
+    """
     for name, declared in kind.__annotations__.items():
         if name in item and name not in given:
-            given[name] = _READ_AS[str(declared).removesuffix(" | None")](item[name])
+            given[name] = _read_attribute(item[name], str(declared))
     return kind(**given)
 
 
 class Freeze(msgspec.Struct, frozen=True):
-    """`by` and `at` are empty where somebody put the item there without `mendq`."""
+    """One freeze of all changes: why, by whom and since when.
+
+    `by` and `at` are empty if a person wrote the item without using `mendq freeze`.
+    """
 
     reason: str
     by: str = ""
@@ -149,54 +201,66 @@ class Freeze(msgspec.Struct, frozen=True):
 
 
 def read_freezes(item: Item) -> list[Freeze]:
-    """All that hold, in their order: whatever an item says, it freezes."""
-    said = (f"{each}  ".split(" ", 2) for each in sorted(texts_in(item, FREEZES)))
-    freezes = [Freeze(reason.strip(), by, at) for at, by, reason in said]
+    """Return all freezes in the freeze's item, the oldest first.
+
+    An item that exists freezes all changes, whatever it contains. So if it has no text in FREEZES,
+    return one freeze with the text of its attribute `reason`, or with NO_REASON.
+    """
+    freezes: list[Freeze] = []
+    for text in sorted(texts_in(item, FREEZES)):
+        # Two spaces make three parts of any text, also of one that Mendq did not write.
+        at, by, reason = f"{text}  ".split(" ", 2)
+        freezes.append(Freeze(reason.strip(), by, at))
     if item and ("reason" in item or not freezes):
         freezes.append(Freeze(text_in(item, "reason") or NO_REASON))
     return freezes
 
 
-def spread_key(word: str) -> Key:
-    return key(ACCOUNT, f"spread#{word}")
-
-
 def look_keys(
     queue_arn: str, symptom: str, attributes: Sequence[str], spread: str
 ) -> tuple[Key, ...]:
-    """The items that `view_of` takes, in its order; `spread` where that is looked at too."""
-    return (
+    """Return the keys of the items that `read_view` reads, in its order.
+
+    `spread` is the word of `spread_key`; if it is empty, the spread's item is left out.
+    """
+    keys = [
         freeze_key(),
         case_key(queue_arn, symptom),
         evidence_key(queue_arn, symptom),
         notification_key(queue_arn, symptom),
-        *(attribute_key(queue_arn, each) for each in attributes),
-        *([spread_key(spread)] if spread else []),
-    )
+    ]
+    keys.extend(attribute_key(queue_arn, attribute) for attribute in attributes)
+    if spread:
+        keys.append(spread_key(spread))
+    return tuple(keys)
 
 
 def read_view(items: Sequence[Item], attributes: Sequence[str]) -> CaseStoreView:
-    """The view that the items of `look_keys`, each possibly empty, give; read within `reading`."""
-    freeze, case, evidence, notification, *others = items
-    records, spread = others[: len(attributes)], others[len(attributes) :]
+    """Return the view that the items of `look_keys` give. An item that does not exist is empty."""
+    freeze_item, case, evidence, notification, *others = items
+    records = others[: len(attributes)]
+    spread = others[len(attributes) :]
+    failures = json_in(case, "failures", list[str], "[]")
+    freeze_reasons = [freeze.reason for freeze in read_freezes(freeze_item)]
     return CaseStoreView(
-        frozen="; ".join(each.reason for each in read_freezes(freeze)) if freeze else None,
+        frozen="; ".join(freeze_reasons) if freeze_item else None,
         case=read_case(case),
         hold_up=json_in(case, "held_up", HoldUp | None),
-        failures=Evidence.of(map(Sighting.from_text, json_in(case, "failures", list[str], "[]"))),
+        failures=Evidence.of(Sighting.from_text(text) for text in failures),
         evidence=read_evidence(evidence),
         attributes=dict(zip(attributes, map(read_attribute_record, records), strict=True)),
         notification=read_notification(notification),
-        spread=next(iter(spread), None),
+        spread=spread[0] if spread else None,
     )
 
 
 def read_evidence(item: Item) -> Evidence:
-    return Evidence.of(map(Sighting.from_text, texts_in(item, "sightings")))
+    """Return the failed calls in an evidence item."""
+    return Evidence.of(Sighting.from_text(text) for text in texts_in(item, "sightings"))
 
 
 def read_case(item: Item) -> Case | None:
-    """The case in an item that holds a transition."""
+    """Return the case in an item that holds a transition, or None if the item holds none."""
     if "document" not in item:
         return None
     document = json.loads(item["document"]["S"])
@@ -205,18 +269,24 @@ def read_case(item: Item) -> Case | None:
 
 
 def failures_text(failures: Evidence) -> str:
-    return json.dumps([each.to_text() for each in failures.sightings])
+    """Return failed calls as JSON text for the case's item."""
+    return json.dumps([sighting.to_text() for sighting in failures.sightings])
 
 
-def notification_fields(page: NotificationRecord) -> dict[str, Any]:
-    """A page's item without its key."""
-    texts = {each: getattr(page, each) for each in NOTIFICATION_TEXTS} if page.body else {}
-    since = (page.since or page.at) if page.body else None
-    said = as_json(page.announced)
-    return fields(at=page.at, urgent=page.urgent, announced=said, since=since, **texts)
+def notification_fields(record: NotificationRecord) -> dict[str, Any]:
+    """Return the attributes of a notification's item, without its key.
+
+    After it was sent, its texts and the time of its first sending are left out.
+    """
+    unsent: dict[str, Any] = {}
+    if record.body:
+        unsent = {name: getattr(record, name) for name in NOTIFICATION_TEXTS}
+        unsent["since"] = record.since or record.at
+    return fields(at=record.at, urgent=record.urgent, announced=as_json(record.announced), **unsent)
 
 
 def read_notification(item: Item) -> NotificationRecord | None:
+    """Return the record in a notification's item, or None if the item does not exist."""
     if not item:
         return None
     announced = json_in(item, "announced", dict[str, datetime])
@@ -224,7 +294,10 @@ def read_notification(item: Item) -> NotificationRecord | None:
 
 
 def record_fields(record: AttributeRecord) -> dict[str, Any]:
-    """An attribute's item without its key; the claim on it has ended."""
+    """Return the attributes of an attribute record's item, without its key.
+
+    The claim is left out: storing these fields ends it.
+    """
     return fields(
         writes=as_json(record.writes),
         person_value=record.person_value,
@@ -235,7 +308,7 @@ def record_fields(record: AttributeRecord) -> dict[str, Any]:
 
 
 def read_attribute_record(item: Item) -> AttributeRecord:
-    """Return the record in an attribute's item, which may be empty; read within `reading`."""
+    """Return the record in an attribute's item; an empty record if the item does not exist."""
     writes = json_in(item, "writes", tuple[AttributeWrite, ...], "[]")
     intent = read_case({"document": item["intent"]}) if "intent" in item else None
     return record_in(AttributeRecord, item, writes=writes, intent=intent)

@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 
 class MadeDlqs(Table, frozen=True):
-    """DLQs that Mendq made, as the case store records them.
+    """The DLQs that Mendq made, read from the records of its writes in the case store.
 
     Methods raise CaseStoreUnavailable, or CaseStoreUnreadable if an item cannot be read.
     """
 
     def is_made(self, source_arn: str, dlq_arn: str) -> bool:
         """Return True if Mendq made this DLQ for that source and has not rolled it back."""
-        found = self.get(items.attribute_key(source_arn, CreateDlq.attribute))
+        item = self.get(items.attribute_key(source_arn, CreateDlq.attribute))
         with items.reading(f"the DLQ that was made for {source_arn}"):
-            return items.read_attribute_record(found).last_written == dlq_arn
+            return items.read_attribute_record(item).last_written == dlq_arn
 
     def managed_source(
         self,
@@ -41,14 +41,26 @@ class MadeDlqs(Table, frozen=True):
     ) -> str:
         """Return a managed source that Mendq made the DLQ for, or an empty text.
 
-        Mendq scans such a DLQ with its source, in observe mode, unless its own tag is `off`.
-        Raises FactsUnavailable if the tags of a source cannot be read.
+        Mendq scans such a DLQ together with its source, in observe mode. It does not if the DLQ's
+        own `mendq` tag is `off`; then the text is empty too.
+
+        Args:
+            dlq_arn: The DLQ.
+            tags: The DLQ's own tags.
+            source_arns: The queues that have this DLQ.
+            clients: The clients that read the tags of the sources.
+            consent: The settings that say which queues are managed.
+
+        Raises:
+            FactsUnavailable: The tags of a source cannot be read.
         """
         if tags.get(MODE_TAG) == OFF:
             return ""
-        for arn in source_arns:
-            if self.is_made(arn, dlq_arn):
-                mode = consent.mode_of(parts_of(arn).name, tags_if_readable(clients, arn))
+        for source_arn in source_arns:
+            if self.is_made(source_arn, dlq_arn):
+                mode = consent.mode_of(
+                    parts_of(source_arn).name, tags_if_readable(clients, source_arn)
+                )
                 if mode is not None:
-                    return arn
+                    return source_arn
         return ""

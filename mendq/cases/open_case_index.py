@@ -1,4 +1,4 @@
-"""The names of the case store's index: open cases, and transitions that are not filed yet.
+"""Names of the case store's index of open cases and of transitions that are not filed yet.
 
 An item is in the index while it has the attributes `PARTITION` and `SORT`. A case has them while it
 is open, and until its last notification is sent. A transition has them until it is in the case
@@ -7,10 +7,13 @@ bucket and its event is on the bus.
 
 from __future__ import annotations
 
+# The name of the index.
 OPEN_CASES = "open_cases"
+# The attributes that are the index's partition key and its sort key.
 PARTITION = "open"
 SORT = "due_at"
+# The other attributes of an item that the index holds.
 INCLUDED = ("case_id", "symptom", "state", "opened_at")
-# The values of PARTITION: of a case, and of a transition.
+# The values of PARTITION for a case and for a transition.
 EVERY_CASE = "case"
 UNFILED = "transition"

@@ -31,17 +31,18 @@ from mendq.notifications.text import link_runbooks, plain
 
 
 class Notifier(Table, frozen=True):
-    """The outbox of notifications, in the case store. All methods raise CaseStoreUnavailable.
+    """Sends notifications. Each one is stored in the case store until it is sent.
 
-    The `partition` of a notification is the queue's ARN, or `ACCOUNT`.
+    The `partition` of a notification is the queue's ARN, or `ACCOUNT` if it is about the account.
+    All methods raise CaseStoreUnavailable.
 
     Args:
         clients: The clients of the invocation.
-        topic_arns: The topic of each severity.
+        topic_arns: The ARN of the SNS topic of each severity.
         now: The time of the invocation.
-        teams: The topics of the teams that a queue's tag may name.
-        chat: The severities that chat shows.
-        docs_url: Where runbooks are read.
+        teams: The ARN of the SNS topic of each team that a queue's tag may name.
+        chat: The severities whose topics send to chat.
+        docs_url: The address of the runbooks, with `*` for the page. None for the repository's.
     """
 
     clients: Clients
@@ -60,8 +61,18 @@ class Notifier(Table, frozen=True):
     ) -> bool:
         """Publish a stored notification, then note that it was sent.
 
-        Return False if the hour has had its notifications: it stays stored, and is held back.
-        Raises NotificationNotSent if SNS or EventBridge did not take it: it stays stored as well.
+        Args:
+            partition: The queue's ARN, or `ACCOUNT`.
+            symptom: The symptom's name, or another subject.
+            notification: The stored notification.
+            case: The case that it is about. Its callers count against the hour's budget.
+
+        Returns:
+            False if no notification of this hour's budget is left. Then it stays stored.
+
+        Raises:
+            EventNotPut: People have the notification, but its event could not be put on the bus.
+            NotificationNotSent: SNS or EventBridge did not take it. It stays stored.
         """
         severity = Severity.URGENT if notification.urgent else Severity.INFO
         hour = items.notifications_key(severity, self.now)
@@ -73,7 +84,7 @@ class Notifier(Table, frozen=True):
         except EventNotPut:
             raise
         except NotificationNotSent:
-            # If this fails too, the hour has one notification less, and the error is raised anyway.
+            # If this fails too, this hour can send one notification less. Raise the error anyway.
             with suppress(CaseStoreUnavailable):
                 self._return_to_budget(hour, callers)
             raise
@@ -89,8 +100,11 @@ class Notifier(Table, frozen=True):
     ) -> Announcement:
         """Send or drop a notification that another run has stored and left unsent.
 
-        Return what is left to do: HELD_BACK if the hour has had its notifications, BEING_SENT if
-        another run may be sending it. `case` is the case as it is now, None if there is none.
+        `case` is the case as it is now, None if there is none.
+
+        Returns:
+            HELD_BACK if no notification of this hour's budget is left. BEING_SENT if another run
+            may be sending it at this moment. Any other value: nothing is left to do.
         """
         announcement = Announcements(notification, self.now).decide_stored(case)
         if notification is None:
@@ -113,13 +127,19 @@ class Notifier(Table, frozen=True):
         text: NotificationText,
         pause: timedelta = ACCOUNT_NEWS_PAUSE,
     ) -> None:
-        """Send urgent news about the account, or the notification that was left unsent.
+        """Send urgent news about the account, or the notification about it that was left unsent.
 
-        The hour's budget does not limit it. `symptom` is a symptom or another subject: each has its
-        own news. At least `pause` lies between two different news.
+        The hour's budget does not limit it.
+
+        Args:
+            symptom: A symptom's name, or another subject. Each subject has its own news.
+            news: The key of the news. The same key is announced once within 24 hours.
+            text: The notification's subject and text.
+            pause: The least time between two different news of a subject.
 
         Raises:
-            CaseStoreUnreadable: The stored notification is not ours.
+            CaseStoreUnreadable: Mendq cannot read the stored notification.
+            EventNotPut: People have the notification, but its event could not be put on the bus.
             NotificationNotSent: SNS or EventBridge did not take it.
         """
         key = items.notification_key(ACCOUNT, symptom)
@@ -141,9 +161,10 @@ class Notifier(Table, frozen=True):
     def put(
         self, key: items.Key, record: NotificationRecord, last: NotificationRecord | None
     ) -> bool:
-        """Store a notification for this run to send.
+        """Store a notification that this run will send.
 
-        Return False if another run has stored one after `last`.
+        Return False, with nothing stored, if another run has stored one since `last`. `last` is the
+        stored notification that this run has read, None if there was none.
         """
         token = uuid4().hex
         item = {**key, **items.notification_fields(record), **items.fields(taken_by=token)}
@@ -154,10 +175,10 @@ class Notifier(Table, frozen=True):
     def take(
         self, partition: str, symptom: str, notification: NotificationRecord
     ) -> NotificationRecord | None:
-        """Take over a notification that was left unsent, for this run to send.
+        """Take over a notification that another run left unsent, so that this run sends it.
 
-        Return None if another run has taken it. The token is this call's own, so a call that is
-        repeated after a lost answer finds that it has taken it.
+        Return None if another run has taken it over. Each call has its own token: if DynamoDB's
+        answer is lost and the SDK repeats the call, the second try still succeeds.
         """
         is_taken = self.change(
             items.notification_key(partition, symptom),
@@ -172,7 +193,7 @@ class Notifier(Table, frozen=True):
     def _take_from_budget(
         self, hour: items.Key, notification: NotificationRecord, callers: Sequence[str]
     ) -> bool:
-        """Take one of the hour's notifications. Return False if none is left for these callers."""
+        """Take one notification of the hour's budget. Return False if `callers` have none left."""
         budget = HourlyBudget.of(notification)
         named_callers = {f"c{number}": caller for number, caller in enumerate(callers)}
         all_had_one = " AND ".join(f"contains(callers, :{name})" for name in named_callers)
@@ -188,17 +209,17 @@ class Notifier(Table, frozen=True):
         )
 
     def _return_to_budget(self, hour: items.Key, callers: Sequence[str]) -> None:
-        """Give one of the hour's notifications back, because it was not sent."""
+        """Return a notification to the hour's budget, because it was not sent."""
         update = "ADD pages :less DELETE callers :callers"
         self.change(hour, update, "pages > :none", less=-1, none=0, callers=callers)
 
     def _publish(
         self, severity: Severity, partition: str, symptom: str, notification: NotificationRecord
     ) -> None:
-        """Put an event of the notification on the bus, then publish it to SNS.
+        """Put an event of the notification on the bus, then publish the notification to SNS.
 
-        If the event cannot be put, people get the notification anyway, once: it is noted that they
-        have it, and later runs only put the event.
+        If the event cannot be put, SNS gets the notification anyway. It is noted that people have
+        it, so that later runs only put the event.
 
         Raises:
             EventNotPut: People have it; the event could not be put.
@@ -213,7 +234,8 @@ class Notifier(Table, frozen=True):
                     raise
                 self._publish_to_team_and_all(severity, event, notification.team)
                 delivered = replace(notification, announced=notification.mark_sent().announced)
-                with suppress(CaseStoreUnavailable):  # then people get it once more
+                # If this cannot be noted, people get the notification a second time.
+                with suppress(CaseStoreUnavailable):
                     self._end(partition, symptom, notification, delivered)
                 raise EventNotPut(str(error)) from error
             if not notification.is_delivered:
@@ -224,11 +246,13 @@ class Notifier(Table, frozen=True):
     def _event(
         self, severity: Severity, partition: str, symptom: str, notification: NotificationRecord
     ) -> dict[str, Any]:
-        """Return the detail of the event.
+        """Return the detail of the notification's event.
 
         `dedup_key` is the case's id. Without a case it is the account, the region and the symptom.
         """
-        *_, region, account, _ = self.topic_arns[severity].split(":")
+        topic_parts = self.topic_arns[severity].split(":")
+        region = topic_parts[3]
+        account = topic_parts[4]
         case_id = notification.case_id
         return {
             "schema": 1,
@@ -246,9 +270,9 @@ class Notifier(Table, frozen=True):
     def _publish_to_team_and_all(
         self, severity: Severity, event: Mapping[str, Any], team: str
     ) -> None:
-        """Publish to the topic of the queue's team, if settings have it, then to everybody's topic.
+        """Publish to the topic of the queue's team, if it has one, then to the severity's topic.
 
-        If the team's topic does not take it, everybody's notification says so: it does not wait.
+        If the team's topic does not take it, a line in the second notification says so.
         """
         if topic_arn := self.teams.get(team):
             try:
@@ -259,6 +283,7 @@ class Notifier(Table, frozen=True):
         self._publish_to(self.topic_arns[severity], severity, event)
 
     def _publish_to(self, topic_arn: str, severity: Severity, event: Mapping[str, Any]) -> None:
+        """Publish the text of a notification's event to one topic."""
         message = for_sns(event, chat=severity in self.chat)
         self.clients.sns.publish(TopicArn=topic_arn, **message)
 

@@ -1,4 +1,9 @@
-"""What people said of a queue: a pin of its policy, and for which sources a DLQ may be changed."""
+"""Two decisions of people that the case store keeps for a queue.
+
+- A pin: the queue policy that a person declared right with `mendq policy pin`. Mendq may restore
+  it.
+- Approved sources: the source queues for which a person approved a plan about a DLQ.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ import json
 from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.json import decode
@@ -24,24 +29,27 @@ if TYPE_CHECKING:
     from mendq.cases.context import StoreContext
 
 
-# Times of others are nobody's, and times are added to them.
+# Mendq adds time spans to the times of a pin. Outside these years, that could raise an error.
 _YEARS = range(2000, 9000)
 
-# What `with_pins` answers.
+# The facts that `with_pins` reads.
 OF_PEOPLE = frozenset({Need.APPROVED_SOURCES, Need.PIN})
 
 
 def read_pin(text: str) -> Pin:
-    """Raise ValueError where the text is none of ours."""
+    """Read a pin from its JSON text. Raise ValueError if Mendq did not write the text."""
     pin = decode(text, type=Pin)
     for at in (pin.pinned_at, pin.queue_created_at, pin.queue_modified_at):
         if at.tzinfo is None or at.year not in _YEARS:
-            raise ValueError("no moment of which it is known when it was")
+            raise ValueError("a time of the pin has no time zone or an impossible year")
     return pin
 
 
 class UnreadablePin(Struct, frozen=True):
-    """What stands where a queue's pin would, and is none of ours; nothing is put back by it."""
+    """A stored pin that Mendq cannot read. Mendq never restores a policy from it.
+
+    `item` is the pin's item in the case store, `why` the error of reading it.
+    """
 
     queue_arn: str
     item: items.Item
@@ -49,17 +57,21 @@ class UnreadablePin(Struct, frozen=True):
 
 
 class Pins(Table, frozen=True):
-    """All methods raise CaseStoreUnavailable."""
+    """The pins and approved sources in the case store. All methods raise CaseStoreUnavailable."""
 
     def of(self, queue_arn: str) -> Pin | None:
-        """The queue's pin, good or not. Raises CaseStoreUnreadable for one that is none of ours."""
-        found = self.look(queue_arn)
-        if isinstance(found, UnreadablePin):
-            raise CaseStoreUnreadable(f"the pin of {queue_arn}: {found.why}")
-        return found
+        """Return the queue's pin, or None if it has none. The pin may be out of date.
+
+        Raises:
+            CaseStoreUnreadable: Mendq cannot read the pin.
+        """
+        pin = self.look(queue_arn)
+        if isinstance(pin, UnreadablePin):
+            raise CaseStoreUnreadable(f"the pin of {queue_arn}: {pin.why}")
+        return pin
 
     def look(self, queue_arn: str) -> Pin | UnreadablePin | None:
-        """The same, for whoever can do something about one that is none of ours."""
+        """Return the queue's pin like `of`, but return an unreadable pin instead of raising."""
         item = self.get(_key(queue_arn))
         if not item:
             return None
@@ -70,51 +82,70 @@ class Pins(Table, frozen=True):
             return UnreadablePin(queue_arn, item, repr(error))
 
     def last_generation(self, queue_arn: str) -> int:
-        """The number of the newest pin, also of one that was taken away; 0 where there was none.
+        """Return the number of the queue's newest pin, even if it was removed. 0 if it had none.
 
-        Raises CaseStoreUnreadable.
+        Raises:
+            CaseStoreUnreadable: Mendq cannot read the number.
         """
         item = self.get(_key(queue_arn))
         with items.reading(f"the pin of {queue_arn}"):
             return int(item.get("generation", {"N": "0"})["N"])
 
     def put(self, pin: Pin) -> bool:
-        """Keep it in place of the one before; False where another was pinned meanwhile."""
+        """Store a pin in place of the last one.
+
+        Return False, with nothing changed, if another pin was stored since `pin.generation` was
+        chosen.
+        """
         text = json.dumps(pin.document(), sort_keys=True)
         item = {**_key(pin.queue_arn), **items.fields(pin=text, generation=pin.generation)}
         unmoved = "attribute_not_exists(pk) OR generation = :before OR pin = :mine"
         return self.put_item(item, unmoved, before=pin.generation - 1, mine=text)
 
-    def remove(self, found: Pin | UnreadablePin) -> bool:
-        """Take it away; False where something else stands there by now.
+    def remove(self, pin: Pin | UnreadablePin) -> bool:
+        """Remove a pin. Return False, with nothing changed, if the stored pin is another one.
 
-        Its number stays taken where it can be read, and else is lost with it.
+        The item keeps the pin's number, so that no later pin gets the same one. If the number
+        cannot be read, it becomes 0.
         """
-        if isinstance(found, Pin):
-            stood = items.fields(generation=found.generation)
+        stored: dict[str, Any]
+        if isinstance(pin, Pin):
+            stored = items.fields(generation=pin.generation)
         else:
-            stood = {name: found.item.get(name) for name in ("pin", "generation")}
-        number = (stood["generation"] or {}).get("N", "")
+            stored = {name: pin.item.get(name) for name in ("pin", "generation")}
+        number = (stored["generation"] or {}).get("N", "")
         retained = {"generation": {"N": number if number.isdecimal() else "0"}}
-        unchanged = " AND ".join(
-            f"{name} = :{name}" if there else f"attribute_not_exists({name})"
-            for name, there in stood.items()
-        )
-        values = {name: there for name, there in stood.items() if there}
-        return self.put_item({**_key(found.queue_arn), **retained}, unchanged, **values)
+        conditions: list[str] = []
+        values: dict[str, Any] = {}
+        for name, value in stored.items():
+            if value:
+                conditions.append(f"{name} = :{name}")
+                values[name] = value
+            else:
+                conditions.append(f"attribute_not_exists({name})")
+        item = {**_key(pin.queue_arn), **retained}
+        return self.put_item(item, " AND ".join(conditions), **values)
 
     def approved_sources(self, dlq_arn: str) -> frozenset[str]:
-        """The sources that a person has once approved a plan about this DLQ for."""
+        """Return the source queues for which a person once approved a plan about this DLQ."""
         return frozenset(items.texts_in(self.get(_approved_key(dlq_arn)), "sources"))
 
     def approve_source(self, dlq_arn: str, source_arn: str) -> None:
+        """Note that a person approved a plan about this DLQ for this source queue."""
         self.change(_approved_key(dlq_arn), "ADD sources :one", one=[source_arn])
 
     def revoke_source(self, dlq_arn: str, source_arn: str) -> bool:
-        """Ask again from now on; False where nothing was approved for it."""
-        update, known = "DELETE sources :one", "contains(sources, :source)"
-        key = _approved_key(dlq_arn)
-        return self.change(key, update, known, one=[source_arn], source=source_arn)
+        """Forget the approval for a source queue: the next plan needs a person again.
+
+        Return False if there was no approval for it.
+        """
+        return self.change(
+            _approved_key(dlq_arn),
+            "DELETE sources :one",
+            "contains(sources, :source)",
+            one=[source_arn],
+            source=source_arn,
+        )
 
 
 def _key(queue_arn: str) -> items.Key:
@@ -126,17 +157,21 @@ def _approved_key(dlq_arn: str) -> items.Key:
 
 
 def with_pins(context: StoreContext, facts: Facts, needs: Collection[Need]) -> Facts:
-    """The facts with what people said of the queue, where `needs` names it.
+    """Add to the facts the queue's approved sources and its pin, if `needs` contains them.
 
-    Raises CaseStoreUnavailable.
+    Raises:
+        CaseStoreUnavailable: The case store does not answer.
     """
     pins = context.stored(Pins)
     if Need.APPROVED_SOURCES in needs:
         facts = replace(facts, approved_sources=pins.approved_sources(facts.queue_arn))
-    return _with_pin(context, pins, facts) if Need.PIN in needs else facts
+    if Need.PIN in needs:
+        facts = _with_pin(context, pins, facts)
+    return facts
 
 
 def _with_pin(context: StoreContext, pins: Pins, facts: Facts) -> Facts:
+    """Add the queue's pin to the facts, and whether it may be restored."""
     try:
         pin = pins.of(facts.queue_arn)
     except CaseStoreUnreadable:
@@ -147,12 +182,15 @@ def _with_pin(context: StoreContext, pins: Pins, facts: Facts) -> Facts:
 
 
 def look_at(pin: Pin, clients: Clients, facts: Facts, now: datetime) -> CheckedPin:
-    """Whether it may be restored into the queue as it is. Never raises."""
+    """Return the pin, with the reason if it may not be restored into the queue now.
+
+    CloudTrail is asked for changes of the queue only if the queue has another policy than the pin.
+    Never raises.
+    """
     doubt = doubt_without_history(pin, facts.queue_arn, facts.created_at, now)
     if doubt is not None:
         return CheckedPin(pin, doubt)
     if RestorePolicy.value_in(facts.attributes) == pin.policy:
         return CheckedPin(pin)
-    return check_pin(
-        pin, list_changes_since(clients, facts.queue_arn, pin.since), facts.modified_at, now
-    )
+    changes = list_changes_since(clients, facts.queue_arn, pin.since)
+    return check_pin(pin, changes, facts.modified_at, now)

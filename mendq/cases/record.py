@@ -22,7 +22,6 @@ from mendq.model.case import TRANSITION_EVENT, Case, Severity
 from mendq.model.lifecycle import VerificationEvidence, due_at
 from mendq.model.limits import DRILL_TAG, TEAM_TAG
 from mendq.model.timeline import build_timeline
-from mendq.notifications import notification
 from mendq.notifications.announcements import (
     RETRY_HELD_BACK_AFTER,
     Announcement,
@@ -34,6 +33,7 @@ from mendq.notifications.announcements import (
     pause_between_sums,
 )
 from mendq.notifications.next_steps import next_step
+from mendq.notifications.notification import CaseDetails, describe_case, describe_held_back
 from mendq.notifications.sent import NotificationRecord
 from mendq.notifications.text import moment
 
@@ -44,19 +44,20 @@ if TYPE_CHECKING:
 
 
 class Notification(Struct, frozen=True):
-    """What a notification says about a queue's case, in addition to the case itself.
+    """Content of a notification about a case, besides the case itself.
 
     Args:
         symptom: The case's symptom. None if this version of Mendq does not know it; then `severity`
             must be None as well.
-        facts: The queue's facts.
+        facts: The queue's facts. They may be empty if there is no notification.
         severity: How urgent the notification is. None if the transition is only recorded and
             nobody is notified: this is the only way to say so.
         next_command: The command that a person types first.
         first: Commands or sentences to show before the plan.
-        beyond: What a person may do beyond the plan.
-        changes: The records of attributes to store with the transition.
-        news: Tells it from other news with the same state and refusal code.
+        beyond: Commands or sentences to show after the plan: more that a person may do.
+        changes: The records of attributes to store with the transition, by attribute name. They are
+            stored even if nobody is notified.
+        news: Distinguishes this news from other news with the same state and refusal code.
     """
 
     symptom: Symptom | None
@@ -74,24 +75,28 @@ class Notification(Struct, frozen=True):
 
 
 def record_transition(
-    case: Case, seen: CaseStoreView, notice: Notification, context: CaseContext, owner: str = ""
+    case: Case,
+    seen: CaseStoreView,
+    notification: Notification,
+    context: CaseContext,
+    owner: str = "",
 ) -> Case:
     """Record a transition and notify people. Return the case as it was recorded.
 
     Args:
         case: The case with its new transition.
-        seen: What the transition was decided on. Nothing is recorded if the case store differs.
-        notice: What there is to say about it.
+        seen: The view that the transition was decided on.
+        notification: The content of the notification, and how urgent it is.
         context: The invocation.
-        owner: Whose claim ends with the transition; by default, the invocation's own.
+        owner: The token whose claim ends with the transition. By default, the invocation's own.
 
     Raises:
-        CaseMoved: Another run has moved the case.
+        CaseMoved: Another run has moved the case since. Nothing was recorded.
         CaseStoreUnavailable: The case store does not answer.
-        NotificationNotSent: It was recorded, and SNS did not take the notification.
+        NotificationNotSent: The transition was recorded, but SNS did not take the notification.
     """
-    case = replace(case, next_step=next_step(case, notice.next_command))
-    stored = _notification_to_store(case, seen, notice, context)
+    case = replace(case, next_step=next_step(case, notification.next_command))
+    stored = _notification_to_store(case, seen, notification, context)
     announced = replace(
         case, notified=stored is not None, urgent=stored is not None and stored.urgent
     )
@@ -101,13 +106,14 @@ def record_transition(
         seen=seen,
         owner=owner or context.owner,
         written_by=context.owner,
-        changes=notice.changes,
+        changes=notification.changes,
         due_at=first_look_at(announced, lifecycle_due_at),
         notification=stored,
         claims_now=context.real_now,
     )
     context.case_store.record(entry)
-    with suppress(BotoCoreError, ClientError):  # follow_up puts it there later, and the event
+    # If this fails, follow_up puts the transition there later. It also sends the event.
+    with suppress(BotoCoreError, ClientError):
         context.case_bucket.put(announced.key(), announced.document())
     if stored is not None:
         is_sent = context.notifier.send(case.queue_arn, case.symptom, stored, announced)
@@ -117,10 +123,19 @@ def record_transition(
 
 
 def file_transition(case: Case, key: Key, context: CaseContext) -> None:
-    """Put the transition into the case bucket and an event of it on the bus, then mark it as filed.
+    """Copy a transition to the case bucket, put an event of it on the bus, and mark it as filed.
 
-    Filing twice changes nothing. `key` is the transition's item in the case store. Raises the error
-    of the bucket or the bus, CaseStoreUnavailable, or the error of a transition that is not ours.
+    Filing again replaces the object with the same content and sends the event again.
+
+    Args:
+        case: The transition.
+        key: The key of the transition's item in the case store.
+        context: The invocation.
+
+    Raises:
+        ClientError, BotoCoreError: S3 or EventBridge did not take it.
+        CaseStoreUnavailable: The case store does not answer.
+        ValueError: The transition names no queue ARN.
     """
     document = case.document()
     context.case_bucket.put(case.key(), document)
@@ -129,15 +144,15 @@ def file_transition(case: Case, key: Key, context: CaseContext) -> None:
 
 
 def report_wait(
-    case: Case, seen: CaseStoreView, notice: Notification, context: CaseContext
+    case: Case, seen: CaseStoreView, notification: Notification, context: CaseContext
 ) -> None:
     """Notify people once that a case waits for its next step, and why.
 
-    Raises CaseStoreUnavailable or NotificationNotSent.
+    Does nothing if the case does not wait. Raises CaseStoreUnavailable or NotificationNotSent.
     """
     if seen.hold_up is None:
         return
-    news = news_of_wait(case, notice.severity)
+    news = news_of_wait(case, notification.severity)
     if (
         Announcements(seen.notification, context.now).decide_news(news)
         is not Announcement.ANNOUNCE_NOW
@@ -145,61 +160,61 @@ def report_wait(
         return
     why = f"it waits since {moment(seen.hold_up.since)}: {seen.hold_up.reason}"
     waiting = replace(case, reason=f"{case.reason}; {why}")
-    record = _notification_about(waiting, seen, notice, news, context)
+    record = _notification_about(waiting, seen, notification, news, context)
     key = notification_key(case.queue_arn, case.symptom)
     if context.notifier.put(key, record, seen.notification):
         context.notifier.send(case.queue_arn, case.symptom, record, case)
 
 
 def hold_back_notification(case: Case, context: CaseContext) -> None:
-    """Try the case's notification again later, and notify people whose notifications wait.
+    """Try the case's notification again later, and send the sum of notifications that wait.
 
-    The callers of this case come first in the list, so that each sum names others even if many
-    wait.
+    The sum is one notification that names the callers whose notifications wait. The callers of this
+    case come first in it, so that each sum names others if too many wait.
     """
     context.open_cases.postpone(case, context.now + RETRY_HELD_BACK_AFTER)
     all_callers = context.case_store.note_spread(case.callers, "held_back", context.now)
     own_callers_first = dict.fromkeys((*case.callers, *sorted(all_callers)))
-    text = notification.describe_held_back(
-        own_callers_first, context.settings.account, context.clients.region
-    )
+    text = describe_held_back(own_callers_first, context.settings.account, context.clients.region)
     news = f"{context.now:%Y-%m-%dT%H:%M}"
     context.notifier.send_about_account("held_back", news, text, pause_between_sums(case))
 
 
 def _notification_to_store(
-    case: Case, seen: CaseStoreView, notice: Notification, context: CaseContext
+    case: Case, seen: CaseStoreView, notification: Notification, context: CaseContext
 ) -> NotificationRecord | None:
-    """Return the notification of a transition, None if there is nothing to announce."""
-    is_drill = DRILL_TAG in notice.facts.tags
-    news = news_of_transition(case, notice.severity, distinction=notice.news, is_drill=is_drill)
+    """Return the notification to store with a transition; None if there is nothing to announce."""
+    is_drill = DRILL_TAG in notification.facts.tags
+    news = news_of_transition(
+        case, notification.severity, distinction=notification.news, is_drill=is_drill
+    )
     if (
         Announcements(seen.notification, context.now).decide_news(news)
         is not Announcement.ANNOUNCE_NOW
     ):
         return None
-    return _notification_about(case, seen, notice, news, context)
+    return _notification_about(case, seen, notification, news, context)
 
 
 def _notification_about(
-    case: Case, seen: CaseStoreView, notice: Notification, news: News, context: CaseContext
+    case: Case, seen: CaseStoreView, notification: Notification, news: News, context: CaseContext
 ) -> NotificationRecord:
-    """Write the notification, ready to be stored."""
-    symptom = notice.symptom
+    """Return the record of a notification about a case, with its text."""
+    symptom = notification.symptom
     assert symptom is not None  # noqa: S101 - Notification refuses a severity without a symptom
-    facts = notice.facts
-    # Earlier transitions of the case are not read for a notification.
+    facts = notification.facts
+    # The timeline needs the transition before this one. Earlier ones are not read for it.
     last_two = [case]
     if seen.case is not None and seen.case.case_id == case.case_id:
         last_two = [seen.case, case]
-    details = notification.CaseDetails(
+    details = CaseDetails(
         sentence=symptom.sentence,
         facts=facts,
         last_change=context.recent_changes.last_of(case.queue_arn),
         baselines=context.baselines.of(case.queue_arn),
-        next_command=notice.next_command,
-        first=notice.first,
-        beyond=notice.beyond,
+        next_command=notification.next_command,
+        first=notification.first,
+        beyond=notification.beyond,
         shown=symptom.shown_attributes,
         beside=symptom.extra_sections(facts),
         so_far=build_timeline(last_two, context.settings.timing),
@@ -209,8 +224,8 @@ def _notification_about(
     record = NotificationRecord.create(
         seen.notification,
         news.key,
-        notification.describe_case(replace(case, notified=True), details),
-        urgent=notice.severity is Severity.URGENT,
+        describe_case(replace(case, notified=True), details),
+        urgent=notification.severity is Severity.URGENT,
         at=context.now,
         about=case.transition,
     )
@@ -218,9 +233,9 @@ def _notification_about(
 
 
 def aws_health(context: CaseContext, facts: Facts | None = None) -> Sequence[str]:
-    """Return lines about open events of AWS Health, for one queue or for many.
+    """Return lines about open events of AWS Health. `facts` is None for many queues.
 
-    Return none if the events cannot be read: a notification is sent without them.
+    Return no lines if the events cannot be read: the notification is then sent without them.
     """
     with suppress(CaseStoreUnavailable, CaseStoreUnreadable):
         events = context.stored(HealthEvents)

@@ -1,4 +1,9 @@
-"""The queues that scans saw messages being moved into."""
+"""Queues that are the named destination of a message movement task, as the hourly scan saw them.
+
+Such a queue receives messages that came from other queues. SQS lists the tasks only for the queue
+that the messages leave, so the destination's own facts do not show them:
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ListMessageMoveTasks.html
+"""
 
 from __future__ import annotations
 
@@ -11,21 +16,31 @@ from mendq.cases.transactions import Table
 from mendq.model.evidence import to_text
 
 BETWEEN_SCANS = timedelta(hours=1)
+# An item expires this long after its last change.
 RETAINED = timedelta(days=1)
 
 
 class SeenMoves(Table, frozen=True):
-    """The moves in the case store, one item for each hour. Methods raise CaseStoreUnavailable."""
+    """Destinations of message movement tasks, one item of the case store for each hour.
+
+    Methods raise CaseStoreUnavailable.
+    """
 
     def note(self, queue_arns: Iterable[str], now: datetime) -> None:
-        """Add queues to what this hour's scan has seen."""
+        """Add destination queues to the item of the hour of `now`."""
         self.change_set(_moves_key(now), "into_queues", now + RETAINED, (), sorted(queue_arns))
 
     def into(self, now: datetime) -> frozenset[str]:
-        """Return the queues that this hour's scan and the last hour's saw."""
-        hours = [self.get(_moves_key(hour)) for hour in (now, now - BETWEEN_SCANS)]
+        """Return the destination queues stored in the hour of `now` and in the hour before.
+
+        Raises CaseStoreUnreadable if Mendq cannot read one of the two items.
+        """
+        hourly_items = [self.get(_moves_key(hour)) for hour in (now, now - BETWEEN_SCANS)]
+        queue_arns: set[str] = set()
         with items.reading("the moves that a scan saw"):
-            return frozenset(arn for item in hours for arn in items.texts_in(item, "into_queues"))
+            for item in hourly_items:
+                queue_arns.update(items.texts_in(item, "into_queues"))
+        return frozenset(queue_arns)
 
 
 def _moves_key(now: datetime) -> items.Key:

@@ -1,4 +1,7 @@
-"""How many queues show a symptom at the same time, and how many of them are managed."""
+"""Count the queues that show a symptom at the same time, and those of them that are managed.
+
+If many queues show a symptom at once, Mendq suspects a common cause and fixes none of them.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,17 @@ from msgspec import Struct
 
 from mendq.model.limits import Mode
 
+# A queue counts as showing the symptom for this long after it was noted.
 WINDOW = timedelta(hours=1)
+# Times are rounded down to this, so that repeated notes are one note.
 SLOT = timedelta(minutes=10)
-# An item of the case store holds 400 KB. This many queues are a mass symptom in any account.
+# At most this many queues are noted: DynamoDB allows 400 KB in one item, and this many queues are
+# a mass symptom in any account.
 MOST_QUEUES = 2_000
 
 
 class Spread(Struct, frozen=True):
-    """The notes of which queue showed a symptom when.
+    """Notes that queues showed one symptom.
 
     A note is a time, rounded down to ten minutes so that repeats are one note, and a queue's ARN.
     """
@@ -27,9 +33,9 @@ class Spread(Struct, frozen=True):
 
     @classmethod
     def from_texts(cls, texts: Iterable[str]) -> Self:
-        """Read the notes of the case store.
+        """Read the notes from the texts in the case store.
 
-        Leave out what cannot be read, because one bad note must not stop an account.
+        A text that cannot be read is left out: one bad note must not stop all fixes of an account.
         """
         notes = set[tuple[datetime, str]]()
         for text in texts:
@@ -40,12 +46,12 @@ class Spread(Struct, frozen=True):
         return cls(frozenset(notes))
 
     def queues(self, now: datetime) -> frozenset[str]:
-        """Return the queues that showed it in the last hour, rounded up to ten minutes."""
+        """Return the queues that showed the symptom in the last hour (up to 70 minutes)."""
         oldest = _slot_of(now) - WINDOW
         return frozenset(queue_arn for slot, queue_arn in self.notes if slot >= oldest)
 
     def notes_to_add(self, queue_arns: Iterable[str], now: datetime) -> list[str]:
-        """Return the notes to add for these queues, as many as there is room for.
+        """Return the notes to add for these queues, at most up to MOST_QUEUES notes in all.
 
         A queue that keeps failing is noted again every other slot. Otherwise the notes of a lasting
         mass symptom would all expire together, and few queues would seem to show it.
@@ -57,7 +63,7 @@ class Spread(Struct, frozen=True):
         return [f"{slot.isoformat()} {queue_arn}" for queue_arn in to_note]
 
     def outdated_notes(self, now: datetime) -> list[str]:
-        """Return the notes to remove: too old, or noted again since."""
+        """Return the notes to remove: those that are too old, and those with a newer one."""
         oldest = _slot_of(now) - WINDOW
         newest = {queue_arn: slot for slot, queue_arn in sorted(self.notes)}
         return [
@@ -77,9 +83,10 @@ class Reach(Struct, frozen=True):
 
     Args:
         queue_arns: The queues that show it.
-        managed_queues: The number of managed queues, 0 if they were not counted.
-        alike: How many of `queue_arns` Mendq may change as far as the queue in question.
-        managed_alike: How many of the managed queues that is true for.
+        managed_queues: The number of managed queues. 0 if they were not counted.
+        alike: The number of `queue_arns` on which Mendq may do at least as much as on the queue in
+            question.
+        managed_alike: The number of managed queues on which it may do at least as much.
     """
 
     queue_arns: frozenset[str] = frozenset()
@@ -91,9 +98,14 @@ class Reach(Struct, frozen=True):
     def among(
         cls, spread: frozenset[str], managed: Mapping[str, Mode], mode: Mode = Mode.OBSERVE
     ) -> Self:
-        """Count the queues of `spread` among the `managed` ones, for a queue in `mode`.
+        """Count the queues of `spread` that are managed, for a queue in question.
 
-        Queues that are gone or not managed any more do not count.
+        Queues that were deleted or are not managed any more do not count.
+
+        Args:
+            spread: The queues that show the symptom.
+            managed: The mode of each managed queue, by ARN.
+            mode: The mode of the queue in question.
         """
         shown = spread & managed.keys()
         alike = {queue_arn for queue_arn, theirs in managed.items() if theirs >= mode}

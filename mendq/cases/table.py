@@ -1,14 +1,21 @@
-"""The case store: what Mendq remembers about each queue, and which run may change it now.
+"""The case store: Mendq's memory about each queue, and the claims on changing a queue.
 
 Several Lambdas work on the same queues at the same time. Each may get an event twice, lose the
 answer to a call, sleep for a minute, or die between two calls. SQS has no conditional write, so
 this DynamoDB table is where the runs agree. It answers two questions about one symptom on one
-queue: what is known, and may this run go on?
+queue: what happened so far, and may this run continue?
 
-A case is one symptom on one queue. It moves by numbered transitions. A change of a queue goes
-look, decide, claim, write to the queue, record; this package does the look, the claim and the
-record. A claim is the right to change some attributes of one queue for 120 seconds, counted from
-the start of the run.
+A case is one symptom on one queue. It moves by numbered transitions. A change of a queue takes
+five steps:
+
+- look: read everything that is stored about the symptom on the queue;
+- decide what to do;
+- claim: take the right to change some attributes of the queue, for 120 seconds from the start of
+  the run;
+- write to the queue;
+- record: store the transition that the case has made.
+
+This package does the look, the claim and the record.
 
     partition   sort key               expires after  content
     queue ARN   case#SYMPTOM           never          the newest case as it is now, its claim
@@ -17,7 +24,7 @@ the start of the run.
     queue ARN   evidence#SYMPTOM       2 hours        failed calls that may open a case
     queue ARN   changes#SYMPTOM        1 day          changes that explain failed calls
     queue ARN   page#SYMPTOM           never          the newest notification, its text until sent
-    queue ARN   measured               1 hour         failed calls had the queue measured
+    queue ARN   measured               1 hour         the queue was measured for failed calls
     queue ARN   redrive                never          a DLQ's redrive: progress, claim, key
     queue ARN   baselines              400 days       configurations that were healthy
     queue ARN   pin                    never          the queue policy that a person pinned
@@ -30,7 +37,7 @@ the start of the run.
     account     pages#SEVERITY#HOUR    2 hours        the budget of notifications per hour
     account     scan                   never          the position of the hourly scan, its claim
     account     metrics#DAY            2 days         metrics that the scan has read
-    account     said_of_configuration  30 days        faults that people were told of
+    account     said_of_configuration  30 days        configuration faults already notified
     account     baselines#SHARD        never          digests of the stored baselines
     account     moves#HOUR             1 day          queues that messages are moved into
     account     aws_health             7 days         events of AWS Health
@@ -40,8 +47,8 @@ the start of the run.
 go through many cases: follow-up, scan, command line. `transactions.py` has the conditions,
 `items.py` the keys and the format of items, `view.py` the result of a look.
 
-Each write of an item that expires begins its time anew. Items about redrives, scans, pins,
-baselines, AWS Health and the probe are read and written in those modules, not here.
+Each write of an item that expires makes it expire later. Items about redrives, scans, pins,
+baselines, AWS Health and the probe are read and written in those modules, not in this one.
 
 Rules:
 
@@ -58,24 +65,24 @@ Rules:
    then sends it again. The conditions of a claim and of a record therefore also accept the run's
    own token. Otherwise a run would mistake its own claim for another run's, and lock itself out.
 
-4. A claim is all or nothing. One transaction holds every attribute that the fix changes and the
+4. A claim is all or nothing. One transaction claims every attribute that the fix changes and the
    case, stores the snapshot, spends one of the account's writes per minute, and checks that there
    is no freeze. So a freeze set between look and claim still stops the write (one set after the
    claim stops the next), and no write is made that cannot be undone. The first condition that fails
-   gives the refusal's code. A rollback only takes the holds: neither a freeze nor a spent budget
-   may keep a person from undoing a change.
+   gives the refusal's code. A rollback only claims the attributes and the case: neither a freeze
+   nor a spent budget may keep a person from undoing a change.
 
-5. A snapshot is written once per transition. A run that claims again after a crash keeps the
-   snapshot that is there: a new one would hold Mendq's own value, and a rollback would do nothing.
+5. A snapshot is written once per transition. A run that claims again after a crash keeps the stored
+   snapshot: a new one would hold Mendq's own value, and a rollback would do nothing.
 
 6. A claim ends by `record`, by `release` if nothing was written to the queue, or 120 seconds after
    the start of the run that took it (`Claim.until`). That is longer than a Lambda that writes may
    run. `release` also deletes the snapshot: nothing was written that could be undone, and the next
-   claim must store the queue as it is then. The claim stores the intent: the transition
-   that the run is about to make. If the run dies, the next one finds the intent and sees on the
-   queue whether the write was made. A claimed case becomes due when its claim expires, so follow-up
-   looks even if no event comes. The first case of a symptom on a queue has no item to hold yet; the
-   event that would open it comes again.
+   claim must store the queue as it is then. The claim stores the intent: the transition that the
+   run is about to make. If the run dies, the next one finds the intent and sees on the queue
+   whether the write was made. A claimed case becomes due when its claim expires, so follow-up looks
+   even if no event comes. The first case of a symptom on a queue has no item yet that could be
+   claimed; if its run dies, the event that would open it comes again.
 
 7. A record is all or nothing. One transaction moves the case, adds the transition, ends the claims
    and the evidence, and stores the notification. A run that dies right after it has lost nothing:
@@ -86,21 +93,22 @@ Rules:
    moment. So a method that postpones, annotates or closes a case first checks that the case is
    still at the same transition, and changes nothing if it is not. `postpone_unread` cannot do that,
    because it knows a case only from the index; it checks that the due time is still the one listed.
-   A case is never postponed past the end of a claim on it: follow-up must look then whether
-   the claim's run has died.
+   A case is never postponed past the end of a claim on it: follow-up must look then whether the
+   claim's run has died.
 
-9. An item that Mendq cannot read is not guessed at. A method about one case or queue raises
-   CaseStoreUnreadable, since the item may be the one that counts. The list of open cases leaves it
-   out, so that one bad item does not hide the others.
+9. Mendq does not guess the content of an item that it cannot read. A method about one case or queue
+   raises CaseStoreUnreadable, since that item may decide. The list of open cases leaves it out, so
+   that one bad item does not hide the others.
 
 10. No answer, no change. If DynamoDB does not answer, or refuses, the method raises
     CaseStoreUnavailable, and callers then change nothing. A conflict with another transaction is
-    tried 4 times in all, with short random pauses. A failed condition is an answer: no second try.
+    tried 4 times in all, with short random pauses. A failed condition is an answer, so it is not
+    tried again.
 
 11. Items stay small, and what is temporary expires. Evidence and spread are sets, so a repeated
-    event adds nothing; old entries go before new ones come. They expire after 2 hours, transitions
-    after 400 days. Cases, attribute records and snapshots do not expire: a person may roll back
-    much later.
+    event adds nothing; old entries are removed before new ones are added. They expire after 2
+    hours, transitions after 400 days. Cases, attribute records and snapshots do not expire: a
+    person may roll back much later.
 
 The case store decides nothing and calls no other service. A claim keeps out other runs of Mendq,
 not people: the caller reads the queue once more after claiming it.
@@ -137,12 +145,12 @@ from mendq.model.case import FINAL, Case, State
 from mendq.model.evidence import Evidence, Sighting, to_text
 from mendq.model.plan import Refusal, Retry
 
-# Evidence and spread count for one hour. The second hour is a margin (rule 11).
+# Evidence and notes of spread count for one hour. The second hour is a margin (rule 11).
 RETAINED = timedelta(hours=2)
 
 
 class CaseStore(Table, frozen=True):
-    """The case store for a run that decides about one symptom on one queue.
+    """The operations of a run that decides about one symptom on one queue.
 
     Raises:
         CaseStoreUnavailable: by every method (rule 10).
@@ -151,13 +159,14 @@ class CaseStore(Table, frozen=True):
     def look(
         self, queue_arn: str, symptom: str, attributes: Sequence[str], spread: str = ""
     ) -> CaseStoreView:
-        """Return everything that decides about a symptom on a queue, as of one moment (rule 1).
+        """Return everything stored about a symptom on a queue, as of one moment (rule 1).
 
         Args:
             queue_arn: The queue.
             symptom: The symptom's name.
-            attributes: The queue attributes whose records are needed.
-            spread: The word under which the symptom's spread is noted. Empty: do not read it.
+            attributes: The names of the queue attributes whose records are needed.
+            spread: The word under which the queues that show the symptom are noted. If it is empty,
+                they are not read.
 
         Raises:
             CaseStoreUnreadable: if Mendq cannot read one of the items.
@@ -167,8 +176,8 @@ class CaseStore(Table, frozen=True):
         with case_store_errors():
             answer = retry_conflicts(lambda: self.client.transact_get_items(TransactItems=gets))
         with items.reading(f"an item about {queue_arn}"):
-            found = [response.get("Item", {}) for response in answer["Responses"]]
-            return items.read_view(found, attributes)
+            found_items = [response.get("Item", {}) for response in answer["Responses"]]
+            return items.read_view(found_items, attributes)
 
     def store_evidence(
         self,
@@ -179,9 +188,16 @@ class CaseStore(Table, frozen=True):
         drop: Sequence[Sighting],
         now: datetime,
     ) -> Evidence:
-        """Store evidence for a case that is not open yet, and return all evidence stored now.
+        """Store failed calls for a case that is not open yet, and return all that are stored now.
 
-        The result includes evidence that other runs stored meanwhile.
+        The result includes failed calls that other runs stored meanwhile.
+
+        Args:
+            queue_arn: The queue.
+            symptom: The symptom's name.
+            add: The failed calls to add.
+            drop: The failed calls to remove, because they do not count any more.
+            now: The time of the run. The evidence expires RETAINED after it.
 
         Raises:
             CaseStoreUnreadable: if Mendq cannot read the stored evidence.
@@ -200,9 +216,9 @@ class CaseStore(Table, frozen=True):
 
         Args:
             queue_arns: The queues that show it now.
-            symptom: The symptom's name, or another word under which spread is noted.
+            symptom: The symptom's name, or another word under which queues are noted.
             now: The time of the note.
-            known: The spread's item, if a look has just read it.
+            known: The item that holds the notes, if `look` has just read it.
 
         Raises:
             CaseStoreUnreadable: if Mendq cannot read the stored spread.
@@ -221,7 +237,7 @@ class CaseStore(Table, frozen=True):
     def note_change(
         self, queue_arn: str, symptom: str, changed_at: datetime, now: datetime
     ) -> list[datetime]:
-        """Note a change of the queue that explains failed calls, and return the last day's changes.
+        """Note a change of the queue that explains failed calls; return the noted ones of a day.
 
         Raises:
             CaseStoreUnreadable: if Mendq cannot read the stored changes.
@@ -240,6 +256,11 @@ class CaseStore(Table, frozen=True):
     ) -> Refusal | None:
         """Take a claim with its snapshot and one write of the budget, or nothing (rules 2 to 6).
 
+        Args:
+            claim: The claim to take.
+            snapshot: The queue's configuration before the write, as JSON values.
+            writes_per_minute: How many writes to queues the account may make in a minute.
+
         Returns:
             None if the claim is taken; otherwise the refusal of the first condition that failed.
         """
@@ -252,7 +273,12 @@ class CaseStore(Table, frozen=True):
     def release(self, intent: Case, owner: str, seen: CaseStoreView) -> None:
         """End a claim under which nothing was written to the queue, and delete its snapshot.
 
-        Nothing happens if the claim is not the `owner`'s any more.
+        Nothing happens if `owner` does not hold the claim any more.
+
+        Args:
+            intent: The transition that the claim was taken for.
+            owner: The token of the run that took the claim.
+            seen: The view that the claim was taken on.
         """
         self.transact(writes.release_parts(intent, owner, seen))
 
@@ -267,9 +293,11 @@ class CaseStore(Table, frozen=True):
 
 
 class OpenCase(Struct, frozen=True):
-    """An entry of the index: an open case, or one whose end may not be announced yet (rule 8).
+    """A case as the index lists it: open, or ended and perhaps not announced yet (rule 8).
 
-    `key` is the key of the case's item.
+    Args:
+        key: The key of the case's item.
+        due_at: When follow-up must look at the case.
     """
 
     key: items.Key
@@ -282,7 +310,7 @@ class OpenCase(Struct, frozen=True):
 
 
 class OpenCases(Table, frozen=True):
-    """The case store for a run that goes through many cases.
+    """The operations of a run that goes through many cases.
 
     Raises:
         CaseStoreUnavailable: by every method (rule 10).
@@ -304,7 +332,7 @@ class OpenCases(Table, frozen=True):
         return [case for case in cases if case is not None]
 
     def list_unfiled_transitions(self, now: datetime) -> list[items.Key]:
-        """Return the keys of transitions that should be in the case bucket by now, and are not."""
+        """Return the keys of transitions that must be put into the case bucket now."""
         request = expression_parameters(
             {"unfiled": open_case_index.UNFILED, "now": now},
             KeyConditionExpression=f"#{PARTITION} = :unfiled AND {SORT} <= :now",
@@ -331,7 +359,7 @@ class OpenCases(Table, frozen=True):
         return next(cases_in([self.get(key)]), None)
 
     def all_transitions(self) -> Iterator[Case]:
-        """Return every stored transition in no particular order. This reads the whole table.
+        """Yield every stored transition in no particular order. This reads the whole table.
 
         Raises:
             CaseStoreUnreadable: if Mendq cannot read one of them.
@@ -377,12 +405,12 @@ class OpenCases(Table, frozen=True):
     def note_failures(
         self, case: Case, known: Evidence, now_known: Evidence, due_at: datetime | None
     ) -> bool:
-        """Store newer failed calls with an open case.
+        """Store newer failed calls in the item of an open case.
 
         Args:
-            case: The case as it was looked at.
-            known: The failed calls that the look returned.
-            now_known: The failed calls to store instead.
+            case: The case as `look` returned it.
+            known: The failed calls that `look` returned.
+            now_known: The failed calls to store in their place.
             due_at: When follow-up must look at the case, or None to leave that as it is.
 
         Returns:
@@ -398,11 +426,11 @@ class OpenCases(Table, frozen=True):
         return self._change_unmoved(case, change, unchanged, **values, known=known_text)
 
     def hold_up(self, case: Case, hold_up: HoldUp) -> None:
-        """Store with a case why it waits. Nothing happens if the case has moved."""
+        """Store in a case's item why its next write waits. Do nothing if the case has moved."""
         self._change_unmoved(case, "SET held_up = :held_up", held_up=items.as_json(hold_up))
 
     def postpone(self, case: Case, until: datetime) -> None:
-        """Make a case due at `until`.
+        """Let follow-up look at a case next at `until`.
 
         Nothing happens if the case has moved, or if a claim on it ends earlier (rule 8).
         """
@@ -410,12 +438,15 @@ class OpenCases(Table, frozen=True):
         self._change_unmoved(case, f"SET {SORT} = :due", unclaimed, due=until)
 
     def postpone_unread(self, listed: OpenCase, until: datetime) -> None:
-        """Make an unreadable case due at `until`, if its due time is still the one listed."""
+        """Let follow-up look at an unreadable case next at `until`.
+
+        Nothing happens if the case's due time is not the listed one any more.
+        """
         as_listed = f"{SORT} = :due"
         self.change(listed.key, f"SET {SORT} = :until", as_listed, until=until, due=listed.due_at)
 
     def mark_announced(self, case: Case, now: datetime) -> None:
-        """Take an ended case off the index after people were notified.
+        """Remove an ended case from the index after people were notified.
 
         Nothing happens if the case has moved, or if a claim on it has not expired yet.
         """
@@ -423,7 +454,7 @@ class OpenCases(Table, frozen=True):
         self._change_unmoved(case, f"REMOVE #{PARTITION}, {SORT}", unclaimed, now=now)
 
     def mark_filed(self, key: items.Key) -> None:
-        """Take a transition off the index after it was put into the case bucket."""
+        """Remove a transition from the index after it was put into the case bucket."""
         self.change(key, f"REMOVE #{PARTITION}, {SORT}", f"attribute_exists({SORT})")
 
     def postpone_filing(self, key: items.Key, until: datetime) -> None:
@@ -441,10 +472,11 @@ class OpenCases(Table, frozen=True):
         return self.change(key, change, conditions, **values, case=case.case_id, n=case.n)
 
     def _query_index(self, request: Mapping[str, Any]) -> Iterator[Item]:
+        """Yield the items that the index lists. It may lag behind the table by a moment."""
         return self.read_pages("query", {**request, "IndexName": open_case_index.OPEN_CASES})
 
     def _query_cases(self, queue_arn: str, condition: str = "") -> Iterator[Item]:
-        """Return the case items of a queue, or only those that meet a condition."""
+        """Yield the case items of a queue, or only those that meet a condition."""
         prefix = items.case_key(queue_arn, "")
         request = expression_parameters(
             {"queue": prefix["pk"], "case": prefix["sk"]},
@@ -454,13 +486,13 @@ class OpenCases(Table, frozen=True):
         return self.read_pages("query", {**request, "ConsistentRead": True})
 
 
-def cases_in(found: Iterable[Item]) -> Iterator[Case]:
-    """Return the cases in items of the case store; items without a transition are left out.
+def cases_in(case_items: Iterable[Item]) -> Iterator[Case]:
+    """Yield the cases in items of the case store. Items without a transition are left out.
 
     Raises:
         CaseStoreUnreadable: if Mendq cannot read a transition.
     """
-    for item in found:
+    for item in case_items:
         with items.reading(f"a transition in {item.get('pk')}"):
             case = items.read_case(item)
         if case is not None:
@@ -468,7 +500,7 @@ def cases_in(found: Iterable[Item]) -> Iterator[Case]:
 
 
 def _open_case_of(item: Item) -> OpenCase | None:
-    """Return the index's entry, or None if Mendq cannot read it (rule 9)."""
+    """Read an item of the index. Return None if Mendq cannot read it (rule 9)."""
     with suppress(CaseStoreUnreadable), items.reading("an open case"):
         queue_arn = item["pk"]["S"]
         key = items.key(queue_arn, item["sk"]["S"])

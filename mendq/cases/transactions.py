@@ -28,14 +28,19 @@ from mendq.notifications.sent import NotificationRecord
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+# DynamoDB's error code for a transaction of which no part was written.
 CANCELLED = "TransactionCanceledException"
-# The answer to one item's write while a transaction is at that item; nothing was written.
+# DynamoDB's error code for a single write to an item that a transaction is writing. Nothing was
+# written.
 # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateItem.html
 CONFLICT = "TransactionConflictException"
+# How often a call is made in all while others write the same item (rule 10).
 TRIES = 4
+# The mean pause after the first try. It doubles after each further try.
 FIRST_PAUSE_SECONDS = 0.05
 _NAME = re.compile(r"#(\w+)")
 Answer = TypeVar("Answer")
+# One part of a transaction: DynamoDB's verb, such as "Put", and its parameters.
 Part = dict[str, Any]
 
 
@@ -49,11 +54,12 @@ def case_store_errors() -> Iterator[None]:
 
 
 def expression_parameters(values: Mapping[str, Any], **expressions: str) -> dict[str, Any]:
-    """Return the parameters of a request with its expressions; empty ones are left out.
+    """Return the parameters of a DynamoDB request for its expressions. Empty ones are left out.
 
     Args:
         values: The value behind each `:name` of the expressions.
-        expressions: DynamoDB's expressions. `#name` in them is the attribute called `name`.
+        expressions: DynamoDB's expressions, by parameter name, such as UpdateExpression. `#name` in
+            them is the attribute called `name`.
     """
     parameters: dict[str, Any] = {name: text for name, text in expressions.items() if text}
     names = _NAME.findall(" ".join(expressions.values()))
@@ -78,13 +84,13 @@ class Table(Struct, frozen=True):
     table: str
 
     def get(self, key: Key) -> Item:
-        """Return the current item, or an empty one if there is no such key."""
+        """Return the item with this key; an empty one if there is none. The read is consistent."""
         with case_store_errors():
             answer = self.client.get_item(TableName=self.table, Key=key, ConsistentRead=True)
         return answer.get("Item", {})
 
     def read_pages(self, operation: str, request: Mapping[str, Any]) -> Iterator[Item]:
-        """Return the items on all pages of a `query` or `scan`."""
+        """Yield the items on all pages of a `query` or `scan`."""
         with case_store_errors():
             pages: Any = self.client.get_paginator(operation)  # type: ignore[call-overload]
             for page in pages.paginate(TableName=self.table, **request):
@@ -111,14 +117,14 @@ class Table(Struct, frozen=True):
     def change_set(
         self, key: Key, name: str, until: datetime, drop: Sequence[str], add: Sequence[str]
     ) -> Item:
-        """Drop texts from a set in an item, then add others, and return the item (rule 11).
+        """Remove texts from a string set of an item, then add others, and return the item.
 
-        Return an empty item if there was nothing to drop and nothing to add.
+        Return an empty item if there was nothing to remove and nothing to add (rule 11).
 
         Args:
-            key: The item.
+            key: The item's key.
             name: The attribute that holds the set.
-            until: When the item expires.
+            until: The time after which the item expires.
             drop: The texts to remove.
             add: The texts to add.
         """
@@ -164,7 +170,7 @@ Stored = TypeVar("Stored", bound=Table)
 
 
 def retry_conflicts(call: Callable[[], Answer]) -> Answer:
-    """Make a call, up to TRIES times while another transaction is at the same item (rule 10)."""
+    """Make a call, up to TRIES times while another transaction writes the same item (rule 10)."""
     for attempt in range(TRIES - 1):
         try:
             return call()
@@ -176,7 +182,7 @@ def retry_conflicts(call: Callable[[], Answer]) -> Answer:
 
 
 def _is_conflict(error: ClientError) -> bool:
-    """Return True if another transaction was at an item, and no condition failed as well."""
+    """Return True if a write failed only because another transaction was writing an item."""
     if code_of(error) == CONFLICT:
         return True
     codes = {reason.get("Code") for reason in _reasons(error)}
@@ -186,10 +192,10 @@ def _is_conflict(error: ClientError) -> bool:
 
 
 def failed_condition(error: ClientError) -> int:
-    """Return the index of the first condition that failed in a cancelled transaction.
+    """Return the index of the first part whose condition failed in a cancelled transaction.
 
     Raises:
-        CaseStoreUnavailable: if no condition failed: DynamoDB cancelled it for another reason.
+        CaseStoreUnavailable: if DynamoDB cancelled the transaction for another reason.
     """
     reasons = _reasons(error)
     for index, reason in enumerate(reasons):
@@ -203,23 +209,26 @@ def _reasons(error: ClientError) -> list[dict[str, Any]]:
     return [dict(reason) for reason in error.response.get("CancellationReasons", [])]
 
 
+# Transitions expire after this many days.
 TRANSITION_DAYS = 400
-# No claim, or this owner's.
+# The condition that an item has no claim, or only one of this owner.
 _UNCLAIMED = "attribute_not_exists(claim_owner) OR claim_owner = :owner"
 
 
 class NewTransition(Struct, frozen=True):
-    """A transition, and everything that is recorded with it (rule 7).
+    """A transition of a case, and everything that is recorded together with it (rule 7).
 
     Attributes:
         case: The case after the transition.
-        seen: The look that the transition was decided on.
+        seen: The view that the transition was decided on.
         owner: The token of the claim that ends with it. A run may end a dead run's claim.
         written_by: The token of the run that records it.
-        changes: The new records of queue attributes.
-        due_at: When follow-up must look at the case. None for one that ended without notification.
+        changes: The new records of queue attributes, by attribute name.
+        due_at: When follow-up must look at the case next. None if it need not: the case has ended,
+            and people are not notified.
         notification: The notification to send, if people must be notified.
-        claims_now: The time by which others' claims expire, if the case's own clock is ahead.
+        claims_now: The time with which other runs' claims are compared. By default, the time of the
+            transition.
     """
 
     case: Case
@@ -233,19 +242,19 @@ class NewTransition(Struct, frozen=True):
 
 
 def record_parts(new: NewTransition) -> list[Part]:
-    """Return the parts of a record (rule 7).
+    """Return the parts of the transaction that records a transition (rule 7).
 
-    The claims end because the new items of case and attributes have no claim in them.
+    The claims end because the new items of case and attributes contain no claim.
     """
     case = new.case
     claims_now = new.claims_now or case.at
     case_key = items.case_key(case.queue_arn, case.symptom)
-    unmoved = _unmoved_from(new.seen, case, new.written_by, new.owner, claims_now)
+    unmoved = _unmoved_values(new.seen, case, new.written_by, new.owner, claims_now)
     transition = items.fields(
         document=json.dumps(case.document()),
         opened_at=case.opened_at or case.at,
         expires_at=case.at + timedelta(days=TRANSITION_DAYS),
-        **_indexed(open_case_index.UNFILED, case.at),
+        **_index_attributes(open_case_index.UNFILED, case.at),
     )
     parts: list[Part] = [
         _put(case_key, _case_fields(new), _UNMOVED, **unmoved),
@@ -262,23 +271,24 @@ def record_parts(new: NewTransition) -> list[Part]:
 
 
 def _put(key: Key, attributes: Item, condition: str = "", **values: Any) -> Part:
+    """Return a part that puts an item, if the condition holds."""
     conditions = expression_parameters(values, ConditionExpression=condition)
     return {"Put": {"Item": {**key, **attributes}, **conditions}}
 
 
-def _indexed(partition: str, due_at: datetime | None) -> dict[str, Any]:
-    """Return the attributes that put an item on the index, or none if it is never due (rule 8)."""
+def _index_attributes(partition: str, due_at: datetime | None) -> dict[str, Any]:
+    """Return the attributes that list an item on the index; none if `due_at` is None (rule 8)."""
     if due_at is None:
         return {}
     return {open_case_index.PARTITION: partition, open_case_index.SORT: due_at}
 
 
 def _case_fields(new: NewTransition) -> dict[str, Any]:
-    """Return the attributes of the case's item."""
+    """Return the attributes of the case's item, without its key."""
     case = new.case
     failures = None
     if case.state is State.INEFFECTIVE:
-        # The next step is decided on the same failed calls.
+        # The next step is decided on the same failed calls, so the case keeps them.
         failures = items.failures_text(new.seen.failures)
     return items.fields(
         case_id=case.case_id,
@@ -290,12 +300,13 @@ def _case_fields(new: NewTransition) -> dict[str, Any]:
         written_by=new.written_by,
         opened_at=case.opened_at or case.at,
         failures=failures,
-        **_indexed(open_case_index.EVERY_CASE, new.due_at),
+        **_index_attributes(open_case_index.EVERY_CASE, new.due_at),
     )
 
 
-# The case is where the look saw it, and no other run holds a claim on it (rule 2). Or there is no
-# case yet. Or this run has written this very transition and lost the answer (rule 3).
+# The condition of a claim and of a record. One of these holds: the case is still at the transition
+# that the look returned, and no other run holds a claim on it (rule 2); or there is no case yet; or
+# this run has written the same transition before and lost the answer (rule 3).
 _UNMOVED = (
     "attribute_not_exists(pk) "
     "OR (document = :mine AND written_by = :me) OR (case_id = :previous AND n = :at_n "
@@ -304,10 +315,13 @@ _UNMOVED = (
 )
 
 
-def _unmoved_from(
+def _unmoved_values(
     seen: CaseStoreView, to: Case, written_by: str, owner: str, claims_now: datetime
 ) -> dict[str, Any]:
-    """Return the values of the condition _UNMOVED, for a case as `seen` that moves to `to`."""
+    """Return the values of the condition _UNMOVED.
+
+    `seen` is the view that the transition `to` was decided on.
+    """
     previous = seen.case
     return {
         "owner": owner,
@@ -320,7 +334,8 @@ def _unmoved_from(
     }
 
 
-# Longer than a Lambda that writes may run, shorter than the intake queue tries again (rule 6).
+# Longer than a Lambda that writes may run, and shorter than the time after which the intake queue
+# delivers an event again (rule 6).
 CLAIM_SECONDS = 120
 
 
@@ -330,7 +345,7 @@ class Claim(Struct, frozen=True):
     Attributes:
         intent: The transition that the run is about to make.
         owner: The run's own token.
-        seen: The look that the transition was decided on.
+        seen: The view that the transition was decided on.
         modified_at: When the queue had last been changed before.
     """
 
@@ -341,11 +356,12 @@ class Claim(Struct, frozen=True):
 
     @property
     def until(self) -> datetime:
+        """The time at which the claim expires."""
         return self.intent.at + timedelta(seconds=CLAIM_SECONDS)
 
 
 class ClaimPart(NamedTuple):
-    """A part of a claim's transaction, and the refusal if its condition fails: code and reason."""
+    """One part of a claim's transaction, with code and reason of the refusal if it fails."""
 
     part: Part
     code: str
@@ -355,7 +371,10 @@ class ClaimPart(NamedTuple):
 def claim_parts(
     claim: Claim, snapshot: Mapping[str, Any], writes_per_minute: int
 ) -> list[ClaimPart]:
-    """Return the parts of a claim (rule 4). A rollback takes only the holds."""
+    """Return the parts of a claim's transaction (rule 4).
+
+    A rollback claims only the attributes and the case: no snapshot, no budget, no freeze.
+    """
     parts: list[ClaimPart] = []
     for step in claim.intent.steps:
         hold = _hold(claim, step["attribute"])
@@ -374,7 +393,10 @@ def claim_parts(
 
 
 def release_parts(intent: Case, owner: str, seen: CaseStoreView) -> list[Part]:
-    """Return the parts that end a claim under which nothing was written, with its snapshot."""
+    """Return the parts that end a claim under which nothing was written.
+
+    They also delete its snapshot (rule 6).
+    """
     ended = "REMOVE claim_owner, claim_until"
     parts: list[Part] = [
         _update(
@@ -393,6 +415,7 @@ def release_parts(intent: Case, owner: str, seen: CaseStoreView) -> list[Part]:
 
 
 def _update(key: Key, update: str, condition: str = "", **values: Any) -> Part:
+    """Return a part that updates an item, if the condition holds."""
     expressions = expression_parameters(
         values, UpdateExpression=update, ConditionExpression=condition
     )
@@ -400,13 +423,14 @@ def _update(key: Key, update: str, condition: str = "", **values: Any) -> Part:
 
 
 def _hold_case(claim: Claim) -> Part:
-    """Return the part that holds the case and makes it due when the claim expires (rule 6).
+    """Return the part that claims the case and makes it due when the claim expires (rule 6).
 
-    Before the first case there is no item to hold; then only check that there is still none.
+    Before the first case there is no item to claim. Then the part only checks that there is still
+    none.
     """
     intent = claim.intent
     key = items.case_key(intent.queue_arn, intent.symptom)
-    unmoved = _unmoved_from(claim.seen, intent, claim.owner, claim.owner, intent.at)
+    unmoved = _unmoved_values(claim.seen, intent, claim.owner, claim.owner, intent.at)
     if claim.seen.case is None:
         condition = expression_parameters(unmoved, ConditionExpression=_UNMOVED)
         return {"ConditionCheck": {"Key": key, **condition}}
@@ -420,10 +444,10 @@ def _hold_case(claim: Claim) -> Part:
 
 
 def _hold(claim: Claim, attribute: str) -> Part:
-    """Return the part that holds one attribute.
+    """Return the part that claims one attribute.
 
-    It must be free, or its claim expired or this run's own (rule 3), and no other run may have
-    written to it since the look (rule 2).
+    It takes the claim only if there is none, or it has expired, or it is this run's own (rule 3),
+    and if no other run has written to the attribute since the look (rule 2).
     """
     now = claim.intent.at
     return _update(
@@ -443,7 +467,7 @@ def _hold(claim: Claim, attribute: str) -> Part:
 
 
 def _keep_snapshot(claim: Claim, snapshot: Mapping[str, Any]) -> Part:
-    """Return the part that stores the snapshot unless there is one (rule 5)."""
+    """Return the part that stores the snapshot, unless one is stored already (rule 5)."""
     return _update(
         items.snapshot_key(claim.intent),
         "SET configuration = if_not_exists(configuration, :configuration)",
@@ -452,6 +476,7 @@ def _keep_snapshot(claim: Claim, snapshot: Mapping[str, Any]) -> Part:
 
 
 def _spend_a_write(now: datetime, writes_per_minute: int) -> Part:
+    """Return the part that takes one write from the account's budget of this minute."""
     return _update(
         items.key(items.ACCOUNT, f"writes#{now:%Y-%m-%dT%H:%M}"),
         "ADD writes :one SET expires_at = :expires",
@@ -463,5 +488,6 @@ def _spend_a_write(now: datetime, writes_per_minute: int) -> Part:
 
 
 def _not_frozen() -> Part:
+    """Return the part that checks that changes are not frozen."""
     unfrozen = {"ConditionExpression": "attribute_not_exists(pk)"}
     return {"ConditionCheck": {"Key": items.freeze_key(), **unfrozen}}

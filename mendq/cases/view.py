@@ -1,6 +1,6 @@
-"""Case store view: what is stored about one symptom of one queue at one moment?
+"""Case store view: which data are stored about one symptom of one queue at one moment?
 
-`CaseStore.look` returns it. `mendq.model.case` defines the case itself, and
+`CaseStore.look` returns the view. `mendq.model.case` defines the case itself, and
 `mendq.cases.attribute_record` the history of one attribute.
 """
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from mendq.model.facts import Facts
     from mendq.notifications.sent import NotificationRecord
 
-# How long a change that excuses failed calls is remembered.
+# The case store keeps a change of the queue for this long, because it explains failed calls.
 CHANGES_REMEMBERED = timedelta(days=1)
 
 
 class HoldUp(Struct, frozen=True, array_like=True):
-    """Why the owner of a case's next write has not made it: its last reason, and since when.
+    """A write that waits: the newest reason of the Lambda that must make it, and since when.
 
-    It is stored with the case until the case moves.
+    It is stored with the case until the case's next transition.
     """
 
     since: datetime
@@ -39,7 +39,7 @@ class HoldUp(Struct, frozen=True, array_like=True):
 
 
 def add_refusals(facts: Facts, evidence: Mapping[str, Any]) -> Facts:
-    """Add to the facts, from a case's evidence, which callers a policy refused, and which calls."""
+    """Add the refused callers, their calls and the refusing policies, from a case's evidence."""
     return replace(
         facts,
         principals=tuple(evidence["principals"]),
@@ -49,17 +49,19 @@ def add_refusals(facts: Facts, evidence: Mapping[str, Any]) -> Facts:
 
 
 class CaseStoreView(Struct, frozen=True):
-    """What the case store knows. What is not there is None or empty.
+    """All data that the case store has about one symptom of one queue, as of one moment.
+
+    A field is None or empty if the case store has nothing for it.
 
     Args:
-        frozen: Why changes are frozen.
-        case: The newest case.
+        frozen: The reasons why changes are frozen. None if they are not.
+        case: The newest case of the symptom, open or ended.
         hold_up: Why the case waits for its next write.
         failures: The newest failed calls since the open case's last transition.
         evidence: The failed calls that are stored for a case that is not open yet.
         attributes: The record of each attribute that was asked for.
         notification: The newest notification about the symptom.
-        spread: The item that says how far the symptom has spread, None if it was not asked for.
+        spread: The item with the queues that show the symptom. None if it was not asked for.
     """
 
     frozen: str | None = None
@@ -72,22 +74,25 @@ class CaseStoreView(Struct, frozen=True):
     spread: Mapping[str, Any] | None = None
 
     def record_of(self, attribute: str) -> AttributeRecord:
-        """Return the record of an attribute, an empty one if there is none."""
+        """Return the record of an attribute. It is empty if the attribute has none."""
         return self.attributes.get(attribute, AttributeRecord())
 
     def restrict_to_queue(self, created_at: datetime | None) -> CaseStoreView:
-        """Return what is known about the queue made then, not about another of the same name."""
+        """Return the view with only the records of the queue that was created at this time.
+
+        Records of a deleted queue of the same name become empty.
+        """
         records = {
             name: record.restrict_to_queue(created_at) for name, record in self.attributes.items()
         }
         return structs.replace(self, attributes=records)
 
     def add_facts_of_calls(self, facts: Facts, evidence: Evidence) -> Facts:
-        """Return the facts with what only failed calls and the case store know.
+        """Add facts that the queue itself does not show.
 
-        The failed calls know the callers, the policies that refused them, and the visibility
-        timeout that they asked for. The case store knows the visibility timeout that a person chose
-        last.
+        From the failed calls come the callers, the policies that refused them, and the visibility
+        timeout that the calls asked for. From the case store comes the visibility timeout that a
+        person chose last.
         """
         visibility = SetVisibilityTimeout.attribute
         persons_timeout: int | None = None
@@ -104,10 +109,14 @@ class CaseStoreView(Struct, frozen=True):
         )
 
     def steps_to_last_written(self, steps: Iterable[AttributeStep]) -> tuple[AttributeStep, ...]:
-        """Return the steps, but to the values that Mendq wrote last, if it wrote any."""
+        """Return the steps with the value that Mendq wrote last as each step's `after`.
+
+        A step of an attribute that Mendq never wrote stays the same.
+        """
         return tuple(self._step_to_last_written(step) for step in steps)
 
     def _step_to_last_written(self, step: AttributeStep) -> AttributeStep:
+        """Return one step with the value that Mendq wrote last, in the type of the step."""
         written = self.record_of(step.attribute).last_written
         if written is None:
             return step
@@ -115,37 +124,43 @@ class CaseStoreView(Struct, frozen=True):
         return replace(step, after=value_type(written))
 
     def records_if_overridden(self, case: Case, now: datetime) -> dict[str, AttributeRecord]:
-        """Return the records of an overridden case: a person's value, left alone for a week."""
+        """Return the records for a case that becomes overridden.
+
+        They say that Mendq leaves the attributes that the case changes alone for SILENT_DAYS.
+        """
         until = now + timedelta(days=SILENT_DAYS)
         return self._records(case, overridden_until=until, person_value=None)
 
     def records_after_reminder(self, case: Case) -> dict[str, AttributeRecord]:
-        """Return the records after people know that the symptom shows again since a rollback."""
+        """Return the records after people were told that the symptom is back after a rollback."""
         return self._records(case, owes_a_notification=False)
 
     def without_claim(self, intent: Case) -> CaseStoreView:
-        """Return the view without the claim that was taken for this case."""
-        free = self._records(intent, claim_owner=None, claim_until=None, intent=None)
-        return structs.replace(self, attributes={**self.attributes, **free})
+        """Return the view after the claim that was taken for this case has ended."""
+        unclaimed = self._records(intent, claim_owner=None, claim_until=None, intent=None)
+        return structs.replace(self, attributes={**self.attributes, **unclaimed})
 
     def _records(self, case: Case, **changed: Any) -> dict[str, AttributeRecord]:
-        """Return the records of the attributes that the case's steps change, with other fields."""
+        """Return the records of the attributes that the case changes, with `changed` fields."""
         names = [step["attribute"] for step in case.steps]
         return {name: structs.replace(self.record_of(name), **changed) for name in names}
 
     def records_after(self, case: Case, created_at: datetime | None) -> dict[str, AttributeRecord]:
-        """Return the records after the steps of a fix or a rollback were written to that queue.
+        """Return the records to store after a case's steps were written to the queue.
 
-        A rollback keeps a queue that Mendq made. A person who attaches it again overrules nobody.
+        `created_at` is when the queue was created: records of an older queue of the same name do
+        not count. After a rollback, Mendq leaves the attributes alone for SILENT_DAYS. A queue that
+        Mendq made stays after a rollback, and its record forgets the write: if a person attaches
+        the queue again, that does not count as overruling Mendq.
         """
-        known = self.restrict_to_queue(created_at)
+        of_this_queue = self.restrict_to_queue(created_at)
         records: dict[str, AttributeRecord] = {}
         if case.is_rollback:
-            for name, record in known.attributes.items():
+            for name, record in of_this_queue.attributes.items():
                 if is_permanent(name):
                     records[name] = record.after_going_back_to("")
         for step in case.steps:
-            record = known.record_of(step["attribute"])
+            record = of_this_queue.record_of(step["attribute"])
             if case.is_rollback:
                 until = case.at + timedelta(days=SILENT_DAYS)
                 record = structs.replace(
@@ -160,12 +175,12 @@ class CaseStoreView(Struct, frozen=True):
 
     @property
     def intent(self) -> Case | None:
-        """The case of a claim that was taken and whose write is not recorded yet."""
+        """The transition for which a run claimed attributes, if it is not recorded yet."""
         for record in self.attributes.values():
             if record.intent is not None:
                 return record.intent
         return None
 
     def is_held_by_another(self, owner: str, now: datetime) -> bool:
-        """Return True if another invocation's claim on one of the attributes has not ended."""
+        """Return True if another invocation than `owner` holds a claim on one of the attributes."""
         return any(record.is_held_by_another(owner, now) for record in self.attributes.values())
