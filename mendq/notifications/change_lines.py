@@ -1,4 +1,7 @@
-"""A change to a queue in words: steps, commands, CloudFormation and Terraform lines."""
+"""Lines about a change of a queue: its steps, how to make or undo it, and template lines.
+
+Template lines are for the owner of the queue's CloudFormation template or Terraform code.
+"""
 
 from __future__ import annotations
 
@@ -21,32 +24,49 @@ from mendq.notifications.commands import (
 from mendq.notifications.configuration import NOT_SET, as_json, differences
 from mendq.notifications.text import Section, command_line, exact_json, first_of, plain, value
 
+# The most steps that are shown; further ones are counted.
 _MOST_STEPS = 4
+# The documents of a case's steps, with the keys `attribute`, `before` and `after`.
 Steps = Sequence[Mapping[str, str]]
 RETENTION = "MessageRetentionPeriod"
-# Of a command that puts back a shorter one.
+# Shown below a command that shortens the retention period.
 DELETES = "this deletes the messages that are older"
 
+# A case that comes from one of these states has written its change to the queue.
 _TRIED = frozenset(
     {State.APPLIED, State.UNVERIFIED, State.VERIFIED, State.WATCHING, State.INEFFECTIVE}
 )
 
+# Attributes whose values are seconds.
 _SECONDS = re.compile(r"VisibilityTimeout|MessageRetentionPeriod|[A-Za-z]{1,64}Seconds")
 
 
 def with_unit(attribute: str, text: str, most: int = 300) -> str:
-    """An attribute's value in at most `most` characters: its unit, or compact JSON, with it."""
+    """Return an attribute's value for people, in at most `most` characters.
+
+    Seconds get their unit, and a policy becomes compact JSON.
+    """
     if not (NUMBER.fullmatch(text) and _SECONDS.fullmatch(attribute)):
         return as_json(attribute, text, most) or value(text, most)
     days, rest = divmod(int(text), 86_400)
-    return f"{text} s ({days} d)" if days and not rest else f"{text} s"
+    if days and not rest:
+        return f"{text} s ({days} d)"
+    return f"{text} s"
 
 
 def change(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
-    """What was changed or would be, and the command for it where a person may want it."""
+    """Return lines about the change that a case made or would make.
+
+    If Mendq did not make it, the lines also have the commands with which a person can.
+
+    Args:
+        case: The case.
+        attributes: The queue's attributes as they are now.
+    """
     if not case.steps:
         return ("none was made, so there is nothing to undo",)
-    steps = first_of((line for each in case.steps for line in step_lines(each)), _MOST_STEPS)
+    all_lines = [line for step in case.steps for line in step_lines(step)]
+    steps = first_of(all_lines, _MOST_STEPS)
     manual = commands(case.queue_arn, case.steps, attributes)
     if case.came_from in _TRIED:
         return ("made by Mendq:", *steps)
@@ -59,92 +79,128 @@ def change(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def commands(queue_arn: str, steps: Steps, attributes: Mapping[str, str]) -> Iterator[str]:
-    """What a person would run in place of Mendq: first the queue that is made, then the rest."""
+    """Yield the commands with which a person makes the change instead of Mendq.
+
+    The order is: create queues, send messages back, set attributes.
+    """
     source = Facts(queue_arn, attributes, {})
-    for made in _made(steps):
-        yield command_line(create_queue_command(made, attributes_of_dlq(source, made)))
-    yield from map(command_line, map(redrive_preview, _sent_back(steps)))
-    if values := _values(steps, "after"):
+    for created_arn in _created_queues(steps):
+        created_attributes = attributes_of_dlq(source, created_arn)
+        yield command_line(create_queue_command(created_arn, created_attributes))
+    for destination_arn in _redrive_destinations(steps):
+        yield command_line(redrive_preview(destination_arn))
+    values = _attribute_values(steps, "after")
+    if values:
         yield command_line(set_command(queue_arn, values))
 
 
 def step_lines(step: Mapping[str, str]) -> tuple[str, ...]:
-    """A step as people read it: both values; of a policy, what goes and what comes."""
-    name, before, after = step["attribute"], step["before"], step["after"]
-    if name == "Policy" and (lines := differences({name: before}, {name: after})):
-        return lines
-    shown = (with_unit(name, each) if each else NOT_SET for each in (before, after))
-    return (f"{plain(name, 64)}: {' -> '.join(shown)}",)
+    """Return lines about one step: the value before and after, or each difference of a policy."""
+    name = step["attribute"]
+    before = step["before"]
+    after = step["after"]
+    if name == "Policy":
+        lines = differences({name: before}, {name: after})
+        if lines:
+            return lines
+    shown_before = with_unit(name, before) if before else NOT_SET
+    shown_after = with_unit(name, after) if after else NOT_SET
+    return (f"{plain(name, 64)}: {shown_before} -> {shown_after}",)
 
 
-def _values(steps: Steps, which: str) -> dict[str, str]:
-    """Of the attributes that the queue itself has."""
-    return {each["attribute"]: each[which] for each in steps if _has_value(each)}
+def _attribute_values(steps: Steps, which: str) -> dict[str, str]:
+    """Return the values `before` or `after` of the steps that set attributes of the queue."""
+    return {step["attribute"]: step[which] for step in steps if _sets_attribute(step)}
 
 
-def _made(steps: Steps) -> tuple[str, ...]:
-    return tuple(each["after"] for each in steps if _is_made(each))
+def _created_queues(steps: Steps) -> tuple[str, ...]:
+    """Return the ARNs of the queues that the steps create."""
+    return tuple(step["after"] for step in steps if _creates_queue(step))
 
 
-def _is_made(step: Mapping[str, str]) -> bool:
-    """Whether it makes another queue."""
+def _creates_queue(step: Mapping[str, str]) -> bool:
+    """Return True if the step creates another queue."""
     return step["attribute"] == CreateDlq.attribute and arn_of(step["after"]) is not None
 
 
-def _sent_back(steps: Steps) -> tuple[str, ...]:
-    """The queues that messages go back to."""
-    of_messages = (each for each in steps if not has_value_in_queue(each["attribute"]))
-    return tuple(each["after"] for each in of_messages if arn_of(each["after"]) is not None)
+def _redrive_destinations(steps: Steps) -> tuple[str, ...]:
+    """Return the ARNs of the queues to which the steps send DLQ messages back."""
+    return tuple(
+        step["after"]
+        for step in steps
+        if not has_value_in_queue(step["attribute"]) and arn_of(step["after"]) is not None
+    )
 
 
-def _has_value(step: Mapping[str, str]) -> bool:
-    """Whether an attribute of the queue itself holds it."""
-    return has_value_in_queue(step["attribute"]) and not _is_made(step)
+def _sets_attribute(step: Mapping[str, str]) -> bool:
+    """Return True if the step sets an attribute of the queue itself."""
+    return has_value_in_queue(step["attribute"]) and not _creates_queue(step)
 
 
 def undo(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
-    """The command that undoes it, if there is anything; somebody else's value is kept."""
-    made, rollback = case.came_from in _TRIED, mendq_command("rollback", case)
-    if not case.steps or not (made or case.state is State.PROPOSED):
+    """Return lines with the commands that undo a case's change; none if nothing can be undone.
+
+    An attribute that someone else has set since is not undone, and a line says so.
+
+    Args:
+        case: The case.
+        attributes: The queue's attributes as they are now. Empty if they could not be read.
+    """
+    is_made = case.came_from in _TRIED
+    if not case.steps or not (is_made or case.state is State.PROPOSED):
         return ()
-    if made and not attributes:
+    if is_made and not attributes:
         return ("the queue's attributes are not known now: look before you undo",)
-    theirs = [
-        name
-        for name, ours in _values(case.steps, "after").items()
-        if made and differences({name: ours}, {name: attributes.get(name, "")})
+    overruled: list[str] = []
+    for name, ours in _attribute_values(case.steps, "after").items():
+        if is_made and differences({name: ours}, {name: attributes.get(name, "")}):
+            overruled.append(name)
+    overruled_lines = [
+        f"{plain(name, 64)} holds another value now: not undone" for name in overruled
     ]
-    lines = [f"{plain(each, 64)} holds another value now: not undone" for each in theirs]
-    lines = [*first_of(lines, _MOST_STEPS)]
+    lines = list(first_of(overruled_lines, _MOST_STEPS))
+    rollback = mendq_command("rollback", case)
     undone = {
-        name: text for name, text in _values(case.steps, "before").items() if name not in theirs
+        name: text
+        for name, text in _attribute_values(case.steps, "before").items()
+        if name not in overruled
     }
     if undone:
-        lines += [*([] if made else ["once the change is made:"]), rollback, "or by hand:"]
-        lines.append(command_line(set_command(case.queue_arn, undone)))
-    lines += [DELETES] * (RETENTION in undone)
-    for each in _made(case.steps):
+        if not is_made:
+            lines.append("once the change is made:")
+        by_hand = command_line(set_command(case.queue_arn, undone))
+        lines.extend([rollback, "or by hand:", by_hand])
+    if RETENTION in undone:
+        lines.append(DELETES)
+    for created_arn in _created_queues(case.steps):
         lines.append("the queue that was made is kept; once it is empty and nobody names it:")
-        lines.append(command_line(delete_queue_command(each)))
-    for _ in _sent_back(case.steps):
-        lines += ["messages that went back stay there; what stops the others:", rollback]
+        lines.append(command_line(delete_queue_command(created_arn)))
+    for _ in _redrive_destinations(case.steps):
+        lines.extend(["messages that went back stay there; what stops the others:", rollback])
     return tuple(lines)
 
 
 def template(case: Case, facts: Facts) -> tuple[Section, ...]:
-    """Both values as the owner of the queue would write them; of what is overridden alone."""
+    """Return a section with template lines of both values, if a case is about an overridden value.
+
+    Otherwise return no section. The two values are Mendq's and the one that someone else has set.
+    """
     if State.OVERRIDDEN not in (case.state, case.code):
         return ()
-    owner_of = cloudformation_resource(facts.tags)
-    stack, resource = (owner_of.get(each) for each in ("stack", "resource"))
-    of_stack = f"CloudFormation stack {value(stack, 128)}" if stack else "no CloudFormation stack"
+    deployer = cloudformation_resource(facts.tags)
+    stack = deployer.get("stack")
+    resource = deployer.get("resource")
+    owner = f"CloudFormation stack {value(stack, 128)}" if stack else "no CloudFormation stack"
+    if resource:
+        owner = f"{owner}, {value(resource, 255)}"
     lines = [
-        f"owner by its tags: {of_stack}" + (f", {value(resource, 255)}" if resource else ""),
+        f"owner by its tags: {owner}",
         "put the value you want there: `terraform apply` brings back its own; CloudFormation does",
         "when that property changes in its template, or by a drift-aware change set",
         f"Mendq leaves these settings alone for {SILENT_DAYS} days",
     ]
-    for step in [each for each in case.steps if _has_value(each)][:_MOST_STEPS]:
+    attribute_steps = [step for step in case.steps if _sets_attribute(step)]
+    for step in attribute_steps[:_MOST_STEPS]:
         name = step["attribute"]
         theirs = facts.attributes.get(name, "") if facts.attributes else step["before"]
         lines += template_lines("Mendq's", name, step["after"])
@@ -152,11 +208,12 @@ def template(case: Case, facts: Facts) -> tuple[Section, ...]:
     return (Section("TEMPLATE", tuple(lines)),)
 
 
+# The most characters of a value in a template line, and of a value that is parsed for it.
 _MOST_VALUE = 400
 _MOST_READ = 1_000
 
-# CloudFormation's property bears the attribute's own name, Terraform's argument the same in its own
-# case, but for these.
+# CloudFormation's property has the attribute's name. Terraform's argument has the same name in
+# snake case, except for these.
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-sqs-queue.html
 # https://registry.terraform.io/providers/hashicorp/aws/latest/docs/resources/sqs_queue
 _TERRAFORM: dict[str, str] = {
@@ -174,34 +231,42 @@ NUMBER = re.compile(r"0|[1-9][0-9]{0,11}")
 
 
 def terraform_name(attribute: str) -> str:
-    """The argument of Terraform's `aws_sqs_queue` for a queue attribute."""
+    """Return the name of the argument of Terraform's `aws_sqs_queue` for a queue attribute."""
     return _TERRAFORM.get(attribute) or _NEXT_WORD.sub("_", plain(attribute, 64)).lower()
 
 
 def template_lines(whose: str, attribute: str, text: str) -> tuple[str, str]:
-    """Both languages' lines, after whose value it is; they say it where there is none to write."""
-    none = "(too long for a page)" if text else f"({NOT_SET}: leave it out)"
-    written = _written(text) or none
-    escaped = written.replace("${", "$${").replace("%{", "%%{")
+    """Return the line for CloudFormation and the line for Terraform that set an attribute.
+
+    Each line begins with `whose` value it is. If the value is empty or too long, the line says so.
+    """
+    literal = _write_literal(text)
+    if not literal:
+        literal = "(too long for a page)" if text else f"({NOT_SET}: leave it out)"
+    escaped = literal.replace("${", "$${").replace("%{", "%%{")
     encoded = f"jsonencode({escaped})" if escaped.startswith("{") else escaped
     return (
-        f"{whose}, CloudFormation: {_property(attribute)}: {written}",
+        f"{whose}, CloudFormation: {_property(attribute)}: {literal}",
         f"{whose}, Terraform: {terraform_name(attribute)} = {encoded}",
     )
 
 
 def _property(attribute: str) -> str:
-    # A queue's policy is a resource of its own in CloudFormation.
-    of_policy = "PolicyDocument (AWS::SQS::QueuePolicy)"
-    return of_policy if attribute == "Policy" else plain(attribute, 64)
+    """Return CloudFormation's name for a queue attribute."""
+    # In CloudFormation, a queue's policy is a resource of its own.
+    if attribute == "Policy":
+        return "PolicyDocument (AWS::SQS::QueuePolicy)"
+    return plain(attribute, 64)
 
 
-def _written(text: str) -> str:
-    """As YAML and HCL both read it: number, true or false, document, text.
+def _write_literal(text: str) -> str:
+    """Return a value as YAML and HCL both read it: a number, true, false, JSON, or a quoted text.
 
-    Empty where nothing is set or it is too long.
+    Return an empty text if the value is empty or too long.
     """
     if NUMBER.fullmatch(text) or text in ("true", "false"):
         return text
-    written = exact_json(parse_json_object(text) or text) if 0 < len(text) <= _MOST_READ else ""
-    return written if len(written) <= _MOST_VALUE else ""
+    if not 0 < len(text) <= _MOST_READ:
+        return ""
+    literal = exact_json(parse_json_object(text) or text)
+    return literal if len(literal) <= _MOST_VALUE else ""

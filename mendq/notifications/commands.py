@@ -1,5 +1,6 @@
-"""Commands printed for people: `mendq` and `aws`, to look at a queue, change it or undo a
-change.
+"""Commands that Mendq prints for people: `mendq` and `aws` commands about a queue or a case.
+
+Functions with a `queue_arn` raise ValueError if the text is no ARN of a queue.
 """
 
 from __future__ import annotations
@@ -17,51 +18,54 @@ from mendq.notifications.text import Section, command_line, exact_json
 
 
 def aws_command(operation: str, queue_arn: str, options: str = "") -> str:
-    """An `aws` command in the queue's region; raises ValueError where `queue_arn` is none."""
+    """Return an `aws` command in the queue's region."""
     return f"aws {operation} --region {parts_of(queue_arn).region} {options}".rstrip()
 
 
 def _sqs(operation: str, queue_arn: str, queue_url: str = "") -> str:
+    """Return an `aws sqs` command about one queue. By default its URL follows from the ARN."""
     url = quote(queue_url or public_url(queue_arn))
     return aws_command(f"sqs {operation}", queue_arn, f"--queue-url {url}")
 
 
 def get_attributes(queue_arn: str, *names: str) -> str:
-    """What SQS says of the queue, all of it by default; raises ValueError where there is none."""
-    said = " ".join(names or ("All",))
-    return f"{_sqs('get-queue-attributes', queue_arn)} --attribute-names {said}"
+    """Return the `aws` command that shows attributes of a queue. Without `names` it shows all."""
+    attribute_names = " ".join(names or ("All",))
+    return f"{_sqs('get-queue-attributes', queue_arn)} --attribute-names {attribute_names}"
 
 
 def consumers_of(queue_arn: str) -> str:
-    """Which functions read the queue; raises ValueError where `queue_arn` is none."""
+    """Return the `aws` command that lists the Lambda functions that consume a queue."""
     options = f"--event-source-arn {quote(queue_arn)}"
     return aws_command("lambda list-event-source-mappings", queue_arn, options)
 
 
 def mendq_on(command: str, queue_arn: str) -> str:
-    """The operator's own command, `{queue}` in it named; raises ValueError as the others."""
+    """Return a `mendq` command in the queue's region. The queue's name replaces `{queue}` in it."""
     queue = parts_of(queue_arn)
     return f"mendq {command.format(queue=queue.name)} --region {queue.region}"
 
 
-# Which of a source's messages a person would send back, and what lies in its DLQ, by group.
+# The command that shows which DLQ messages would go back to a source queue.
 redrive_preview = partial(mendq_on, "redrive {queue} --all --dry-run")
+# The command that shows the messages of a DLQ, or of a source's DLQ.
 messages_of = partial(mendq_on, "dlq {queue}")
-# Send back all DLQ messages of a FIFO queue, except the first message of each group.
+# The command that sends back all DLQ messages of a FIFO queue, except the first of each group.
 leaving_first = partial(mendq_on, "redrive {queue} --all --leave-first")
 
 
 def tag_command(tag: str, queue_arn: str) -> str:
-    """The `aws` command that tags a queue; `tag` is ours, so it is not quoted."""
+    """Return the `aws` command that tags a queue. `tag` is Mendq's own text and is not quoted."""
     return f"{_sqs('tag-queue', queue_arn)} --tags {tag}"
 
 
 def metric_command(
     queue_arn: str, metric: str, statistic: str, measured: Measurement | None
 ) -> str:
-    """The `aws` command that shows a metric of the queue as it was measured; empty if it was not.
+    """Return the `aws` command that shows a queue's metric in the time of a measurement.
 
-    Metric and statistic are words of ours, so neither is quoted.
+    Return an empty text if `measured` is None. `metric` and `statistic` are Mendq's own texts, so
+    they are not quoted.
     """
     if measured is None:
         return ""
@@ -82,68 +86,87 @@ _WORD = re.compile(r"[A-Za-z0-9]{1,64}")
 
 
 def set_command(queue_arn: str, values: Mapping[str, str], queue_url: str = "") -> str:
-    """The `aws` command that sets attributes; raises ValueError where `queue_arn` is none.
+    """Return the `aws` command that sets attributes of a queue.
 
-    JSON escapes keep every value exact and every character visible. `queue_url` is for a queue that
-    has another one than AWS would give it. A policy is quoted twice, for the shell and as the CLI's
-    JSON, whose short form splits at commas:
+    JSON escapes keep every value exact and every character visible. A policy is quoted twice, for
+    the shell and as JSON, because the short form of the AWS CLI splits at commas:
     https://docs.aws.amazon.com/cli/latest/userguide/cli-usage-shorthand.html
+
+    Args:
+        queue_arn: The queue.
+        values: The new value of each attribute.
+        queue_url: The queue's URL, if it is not the one that AWS gives to this ARN.
     """
-    words = all(_WORD.fullmatch(each) for pair in values.items() for each in pair)
-    shorthand = ",".join(f"{name}={text}" for name, text in values.items())
-    given = shorthand if words else exact_json(dict(values))
-    return f"{_sqs('set-queue-attributes', queue_arn, queue_url)} --attributes {quote(given)}"
+    texts = [*values.keys(), *values.values()]
+    if all(_WORD.fullmatch(text) for text in texts):
+        attributes = ",".join(f"{name}={text}" for name, text in values.items())
+    else:
+        attributes = exact_json(dict(values))
+    return f"{_sqs('set-queue-attributes', queue_arn, queue_url)} --attributes {quote(attributes)}"
 
 
 def create_queue_command(queue_arn: str, attributes: Mapping[str, str]) -> str:
-    """The `aws` command that makes a queue; raises ValueError where `queue_arn` is none."""
-    name, given = parts_of(queue_arn).name, quote(exact_json(dict(attributes)))
-    return aws_command("sqs create-queue", queue_arn, f"--queue-name {name} --attributes {given}")
+    """Return the `aws` command that creates a queue with these attributes."""
+    options = f"--queue-name {parts_of(queue_arn).name}"
+    options += f" --attributes {quote(exact_json(dict(attributes)))}"
+    return aws_command("sqs create-queue", queue_arn, options)
 
 
 def delete_queue_command(queue_arn: str) -> str:
-    """The `aws` command that deletes a queue with all that is in it; ValueError for no queue."""
+    """Return the `aws` command that deletes a queue with all its messages."""
     return _sqs("delete-queue", queue_arn)
 
 
 def mendq_command(verb: str, case: Case) -> str:
-    """The operator's own command for a case, where its queue is."""
+    """Return the `mendq` command for a case, in the region of its queue. `verb` is the command."""
     region = parts_of(case.queue_arn).region
     return command_line(f"mendq {verb} {quote(case.case_id)} --region {region}")
 
 
 def quotas_command(service_code: str, queue_arn: str, named: str = "") -> str:
-    """The `aws` command that lists a service's quotas in the queue's region.
+    """Return the `aws` command that lists a service's quotas in the queue's region.
 
-    With `named` only those whose names hold it. Both words are ours, so neither is quoted.
+    With `named`, it lists only the quotas whose names contain that text. Both texts are Mendq's
+    own, so they are not quoted.
     """
-    chosen = f"[?contains(QuotaName, '{named}')]" if named else "[]"
-    shown = f'--query "Quotas{chosen}.[QuotaName, QuotaCode, Value, Adjustable]" --output table'
-    options = f"--service-code {service_code} {shown}"
+    selection = f"[?contains(QuotaName, '{named}')]" if named else "[]"
+    query = f"Quotas{selection}.[QuotaName, QuotaCode, Value, Adjustable]"
+    options = f'--service-code {service_code} --query "{query}" --output table'
     return aws_command("service-quotas list-service-quotas", queue_arn, options)
 
 
 def quota(queue_arn: str, named: str, default: str, service: str, code: str = "") -> Section:
-    """A quota that was hit: AWS's documented default, the account's own value, and more of it.
+    """Return a section about a quota that was hit: its default, and commands to read and raise it.
 
-    Mendq may not read the account's own. Without a `code` all of the service are listed.
+    Mendq may not read the account's own value, so a command shows it.
+
+    Args:
+        queue_arn: The queue.
+        named: The quota's name.
+        default: The default value by AWS's documentation.
+        service: The service's code in Service Quotas.
+        code: The quota's code. Without it, the command lists all quotas of the service.
     """
-    of = f"--service-code {service} --quota-code {code or 'QUOTA_CODE'}"
-    read = aws_command("service-quotas get-service-quota", queue_arn, of)
+    options = f"--service-code {service} --quota-code {code or 'QUOTA_CODE'}"
+    read = aws_command("service-quotas get-service-quota", queue_arn, options)
     ask = "service-quotas request-service-quota-increase"
     lines = (
         f"{named}: {default} by AWS's documentation; this account's own value is in:",
         read if code else quotas_command(service, queue_arn),
         "to ask for more; what is not adjustable there takes a case with AWS Support:",
-        aws_command(ask, queue_arn, f"{of} --desired-value VALUE"),
+        aws_command(ask, queue_arn, f"{options} --desired-value VALUE"),
     )
     return Section("QUOTA", lines, cut=False)
 
 
-# How the name of every alarm of Mendq's begins: others of the account may not publish here.
+# Each alarm of Mendq has a name that begins with this. Other alarms of the account may not publish
+# to Mendq's topics.
 ALARM_PREFIX = "mendq-"
-FIRES, FIRST, RUNBOOK = "Fires: ", "First, in account ", "Runbook: "
-# What Mendq's own doctor sees of most causes.
+# The beginnings of the lines in an alarm's description.
+FIRES = "Fires: "
+FIRST = "First, in account "
+RUNBOOK = "Runbook: "
+# The first command for most alarms: it shows most causes.
 DOCTOR = "mendq doctor"
 
 _WORDS = re.compile(
@@ -155,11 +178,24 @@ _WORDS = re.compile(
 
 
 def format_alarm_description(impact: str, when: str, account: str, command: str, page: str) -> str:
-    """What CloudWatch sends to people with an alarm."""
+    """Return the description of an alarm, which CloudWatch sends to people with it.
+
+    Args:
+        impact: The alarm's meaning for people.
+        when: When the alarm fires.
+        account: The account in which to type the command.
+        command: The command to type first.
+        page: The path or the address of the runbook.
+    """
     return f"{impact}\n{FIRES}{when}.\n{FIRST}{account}: {command}\n{RUNBOOK}{page}"
 
 
 def parse_alarm_description(description: str) -> tuple[str, str, str] | None:
-    """When it fires, what to type first and its runbook; None where it is not of our wording."""
-    found = _WORDS.search(description)
-    return (found["when"], found["command"], found["page"]) if found else None
+    """Read when an alarm fires, its first command and its runbook, from the alarm's description.
+
+    Return None if `format_alarm_description` did not write the description.
+    """
+    match = _WORDS.search(description)
+    if match is None:
+        return None
+    return match["when"], match["command"], match["page"]

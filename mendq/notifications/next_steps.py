@@ -1,4 +1,4 @@
-"""What a person does next about a case: one sentence, one command and one page for each code."""
+"""The next step of a person for a case: a sentence, a command and a runbook, by refusal code."""
 
 from __future__ import annotations
 
@@ -22,20 +22,29 @@ from mendq.notifications.commands import (
 )
 from mendq.notifications.text import command_line, plain
 
-# A word is the operator's command for the case, a function makes one for the queue.
+# A text is the `mendq` command for the case, such as "show". A function returns the command for the
+# queue with this ARN. An empty text: no command.
 Command = str | Callable[[str], str]
-_SHOW, _APPROVE, _REPORT = "show", "approve", "support-bundle"
-_LOOK, _MAPPINGS, _PREVIEW, _MESSAGES = get_attributes, consumers_of, redrive_preview, messages_of
-_QUOTAS, _KMS_QUOTAS = partial(quotas_command, "sqs"), partial(quotas_command, "kms")
-_HISTORY, _PIN = partial(mendq_on, "history {queue}"), partial(mendq_on, "policy show {queue}")
-_THAW, _OPEN = partial(mendq_on, "thaw"), partial(mendq_on, "cases --open")
+_SHOW = "show"
+_APPROVE = "approve"
+_REPORT = "support-bundle"
+_LOOK = get_attributes
+_MAPPINGS = consumers_of
+_PREVIEW = redrive_preview
+_MESSAGES = messages_of
+_QUOTAS = partial(quotas_command, "sqs")
+_KMS_QUOTAS = partial(quotas_command, "kms")
+_HISTORY = partial(mendq_on, "history {queue}")
+_PIN = partial(mendq_on, "policy show {queue}")
+_THAW = partial(mendq_on, "thaw")
+_OPEN = partial(mendq_on, "cases --open")
 _PROCESSING = partial(tag_command, f"{MAX_PROCESSING.key}=SECONDS")
 _CEILING = partial(tag_command, f"{MAX_VISIBILITY.key}=SECONDS")
 _PROPOSE = partial(tag_command, "mendq=propose")
 _WAIT = "Wait: Mendq looks again by itself."
 
-# By the code of a refusal, an escalation or an override: the sentence, and the command where the
-# refusal itself names none.
+# The sentence and the command for each code of a refusal, an escalation or an override. The command
+# is used if the refusal itself names none.
 BY_CODE: Mapping[str, tuple[str, Command]] = {
     # About any case.
     "another_owner": ("Wait for the Lambda that owns the next step, or approve it anew.", _SHOW),
@@ -114,7 +123,8 @@ BY_CODE: Mapping[str, tuple[str, Command]] = {
     "session_policy_refuses": ("Let the caller's session policy allow the call.", _LOOK),
     "vpc_endpoint_refuses": ("Let the VPC endpoint's policy allow the call.", _LOOK),
 }  # fmt: skip
-# Where no code says more; what is over needs nobody.
+# The sentence and the command for each state, if the code has none. A case that has ended needs no
+# step.
 BY_STATE: Mapping[State, tuple[str, Command]] = {
     State.OBSERVED: ("Raise the queue's mode if Mendq is to do this.", _PROPOSE),
     State.REFUSED: ("Look at the case.", _SHOW),
@@ -129,61 +139,76 @@ BY_STATE: Mapping[State, tuple[str, Command]] = {
 
 
 def with_code(case: Case) -> str:
-    """Why the case is as it is, after the code of what was refused, where there is one."""
-    said = "Not changed" if case.state is State.REFUSED else case.state.capitalize()
-    return f"{said} ({case.code}): {case.reason}" if case.code else case.reason
+    """Return the case's reason, after its state and refusal code if it has a code."""
+    if not case.code:
+        return case.reason
+    state = "Not changed" if case.state is State.REFUSED else case.state.capitalize()
+    return f"{state} ({case.code}): {case.reason}"
 
 
 def runbook_of(symptom: str) -> str:
-    """The page of a symptom."""
+    """Return the path of a symptom's runbook."""
     return f"docs/runbooks/{symptom}.md"
 
 
 def next_step(case: Case, command: str = "") -> dict[str, str]:
-    """The sentence, the command and the page.
+    """Return the next step for a case, with the keys `sentence`, `command` and `runbook`.
 
-    `command` is what the refusal itself asks for; a proposal is to be approved first of all.
+    `command` is the command that the refusal itself names, empty if it names none. For a proposal,
+    the command to approve it comes first.
     """
-    asked = "" if case.state is State.PROPOSED else command
     sentence, usual = BY_CODE.get(case.code) or BY_STATE[case.state]
-    if not asked and usual:
-        asked = mendq_command(usual, case) if isinstance(usual, str) else usual(case.queue_arn)
+    to_type = "" if case.state is State.PROPOSED else command
+    if not to_type and usual:
+        to_type = mendq_command(usual, case) if isinstance(usual, str) else usual(case.queue_arn)
     return {
         "sentence": sentence,
-        "command": asked and command_line(asked),
+        "command": command_line(to_type) if to_type else "",
         "runbook": runbook_of(case.symptom),
     }
 
 
 def command_without_case(refusal: Refusal, queue_arn: str) -> str:
-    """What to run about a queue that has no case; empty where only a case has a command."""
+    """Return the command for a refusal about a queue that has no case.
+
+    Return an empty text if the code only has a command about a case.
+    """
+    if refusal.next_command:
+        return command_line(refusal.next_command)
     _, usual = BY_CODE.get(refusal.code, ("", ""))
-    asked = refusal.next_command or ("" if isinstance(usual, str) else usual(queue_arn))
-    return asked and command_line(asked)
+    if isinstance(usual, str):
+        return ""
+    return command_line(usual(queue_arn))
 
 
-# What waits until a person says that it is over.
+# A case in these states stays open until a person closes it, or the symptom stays away.
 _SETTLED_BY_A_PERSON = frozenset({State.ESCALATED, State.OVERRIDDEN})
-# Told of where the owner of the write does not take it up, or has not.
+# A notification about a case in these states says that Mendq's own next write is late.
 _WAITED_FOR_MENDQ = frozenset({State.APPROVED, State.INEFFECTIVE, State.EXPIRED})
 
 
 def next_lines(case: Case, command: str) -> tuple[str, ...]:
-    """What to do next, with its command first; then where to read on, and what the case is called.
+    """Return the lines about the next step: sentence, commands, runbook, and the case's name.
 
-    `command` is what the refusal itself asks for, if it does.
+    `command` is the command that the refusal itself names, empty if it names none.
     """
-    arn, step = parts_of(case.queue_arn), next_step(case, command)
-    return (
-        *filter(None, (step["sentence"], step["command"])),
-        *(_beside(case, command) if step["command"] else ()),
-        f"runbook: {plain(step['runbook'])}",
-        f"case: {plain(case.case_id, 80)} in {plain(arn.account, 12)} {plain(arn.region, 32)}",
-    )
+    queue = parts_of(case.queue_arn)
+    step = next_step(case, command)
+    lines: list[str] = []
+    if step["sentence"]:
+        lines.append(step["sentence"])
+    # A step without a command is about a deleted queue, so further commands would fail.
+    if step["command"]:
+        lines.append(step["command"])
+        lines.extend(_more_commands(case, command))
+    lines.append(f"runbook: {plain(step['runbook'])}")
+    where = f"{plain(queue.account, 12)} {plain(queue.region, 32)}"
+    lines.append(f"case: {plain(case.case_id, 80)} in {where}")
+    return tuple(lines)
 
 
-def _beside(case: Case, command: str) -> tuple[str, ...]:
-    """The commands beside the first; where there is none, there is no queue to look at."""
+def _more_commands(case: Case, command: str) -> tuple[str, ...]:
+    """Return lines with further commands, besides the one of the next step."""
     look = get_attributes(case.queue_arn)
     if case.state is State.PROPOSED:
         hours = NOTIFIED_AGAIN_AFTER // timedelta(hours=1)

@@ -1,4 +1,4 @@
-"""Name a change by Mendq as a possible cause of a fault, in one sentence with its rollback."""
+"""Sentences that name a change by Mendq as a possible cause of a fault, with its rollback."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ from mendq.notifications.text import command_line, format_count, span
 
 
 def rollback_command(change: OwnChange) -> str:
-    """Return the rollback command. For some changes it only prints how to undo them by hand."""
+    """Return the command that takes the change back.
+
+    For changes that Mendq cannot undo, the command prints how a person can.
+    """
     region = parts_of(change.queue_arn).region
     return command_line(f"mendq rollback {quote(change.case_id)} --region {region}")
 
 
 def describe_own_change(change: OwnChange, now: datetime) -> str:
-    """Return a sentence that names Mendq's change and its effect, and the rollback command.
+    """Return a sentence with Mendq's change, its age, its effect and the rollback command.
 
-    A finding begins with it. It has no full stop at its end.
+    A finding begins with this sentence. It has no full stop at its end.
     """
     ago = span(max(now - change.written_at, timedelta()))
     return (
@@ -31,14 +34,18 @@ def describe_own_change(change: OwnChange, now: datetime) -> str:
 
 
 def say_what_shows(change: OwnChange, shown: str, now: datetime) -> str:
-    """The change, and what shows that it may do harm; without a full stop."""
+    """Return sentences with Mendq's change and the sign that it may do harm.
+
+    `shown` is the sign, such as a number that rose. The last sentence has no full stop.
+    """
     return f"{describe_own_change(change, now)}. Since then {shown}"
 
 
 def say_what_arrived(change: OwnChange, shown: str, now: datetime) -> str:
-    """The sentences about messages that moved to a DLQ since a change; without a full stop.
+    """Return sentences about messages that moved to a DLQ since Mendq's change.
 
-    That bad messages move there is what a DLQ is for, so people decide what these are.
+    A DLQ exists for bad messages, so a person must decide whether these are bad. `shown` is the
+    measured number of messages. The last sentence has no full stop.
     """
     look = messages_of(change.queue_arn)
     region = parts_of(change.queue_arn).region
@@ -51,9 +58,9 @@ def say_what_arrived(change: OwnChange, shown: str, now: datetime) -> str:
 
 
 def describe_own_changes(changes: Sequence[OwnChange], now: datetime) -> tuple[str, ...]:
-    """Return the line about Mendq's own changes for a page about many queues; empty if none.
+    """Return the line about Mendq's own changes for a notification about many queues.
 
-    It names the newest change in full and counts the others.
+    It describes the newest change and counts the others. Return no line if there are no changes.
     """
     if not changes:
         return ()

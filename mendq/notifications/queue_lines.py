@@ -1,4 +1,7 @@
-"""A queue in words: what failed, how it is configured, what has changed and by whom."""
+"""Lines about a queue for notifications: failed calls, configuration, changes, the timeline.
+
+Every text that another party may have written goes through `plain` or `value`.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,18 @@ from mendq.notifications.change_lines import with_unit
 from mendq.notifications.configuration import NOT_SET, Baseline, differences, select_configuration
 from mendq.notifications.text import first_of, moment, plain, span, value
 
+# The most lines, names and addresses that are shown; further ones are counted.
 _MOST_LINES = 20
 _MOST_NAMED = 5
 _MOST_FROM = 2
+# The most characters of an attribute's value.
 _MOST_SHOWN = 1_000
-# As long as `applied: MessageRetentionPeriod 345600 -> 1209600`: the numbers are what counts.
+# The most characters of a point of the timeline: enough for the two numbers in
+# `applied: MessageRetentionPeriod 345600 -> 1209600`.
 _MOST_OF_A_POINT = 50
+# The width of the longest bar, in characters.
 _MOST_BAR = 24
-# So long a change is still the first thing to look at.
+# Older changes are not shown as a possible cause if nothing else has changed.
 CHANGED_LATELY = timedelta(days=7)
 
 _FACTS = (
@@ -34,110 +41,165 @@ _FACTS = (
 
 
 def evidence_lines(evidence: Mapping[str, Any], event_names: Iterable[str]) -> tuple[str, ...]:
-    """Which calls failed, from when to when, and whose."""
+    """Return lines about the failed calls: which, how many, from when to when, and by whom.
+
+    Args:
+        evidence: The document of a case's evidence.
+        event_names: More names of failed calls, besides those in the evidence.
+    """
     if not evidence.get("failed_calls"):
         return ("no failed call: the queue's own settings or metrics show it",)
-    known = {each.get("operation") for each in evidence.get("requests", ())}
-    names = sorted({*filter(None, known), *event_names})
-    calls = ", ".join(first_of((value(each, 64) for each in names), _MOST_NAMED))
-    principals = (f"by {value(each)}" for each in evidence.get("principals", ()))
+    operations = {request.get("operation") for request in evidence.get("requests", ())}
+    names = sorted({*filter(None, operations), *event_names})
+    calls = ", ".join(first_of((value(name, 64) for name in names), _MOST_NAMED))
+    principals = (f"by {value(principal)}" for principal in evidence.get("principals", ()))
+    count = f"{plain(evidence['failed_calls'], 12)} failed calls"
     return (
-        f"{plain(evidence['failed_calls'], 12)} failed calls" + (f": {calls}" if calls else ""),
-        f"from {_sighting(evidence, 'first')}",
-        f"to   {_sighting(evidence, 'last')}",
+        f"{count}: {calls}" if calls else count,
+        f"from {_describe_call(evidence, 'first')}",
+        f"to   {_describe_call(evidence, 'last')}",
         *first_of(principals, _MOST_NAMED),
-        *_came_from(evidence),
+        *_origin_lines(evidence),
     )
 
 
-def _came_from(evidence: Mapping[str, Any]) -> Iterator[str]:
+def _origin_lines(evidence: Mapping[str, Any]) -> Iterator[str]:
+    """Yield lines with the addresses and the programs from which the failed calls came."""
+    requests = evidence.get("requests", ())
     for name, words in (("source_ip", "from address"), ("user_agent", "with")):
-        said = {each[name]: None for each in evidence.get("requests", ()) if name in each}
-        yield from first_of((f"{words} {value(each)}" for each in said), _MOST_FROM)
+        origins = dict.fromkeys(request[name] for request in requests if name in request)
+        yield from first_of((f"{words} {value(origin)}" for origin in origins), _MOST_FROM)
 
 
-def _sighting(evidence: Mapping[str, Any], which: str) -> str:
-    at, request_id = evidence.get(f"{which}_at"), evidence.get(f"{which}_request_id")
-    return f"{_read_moment(at)}, request {value(request_id, 64)}"
+def _describe_call(evidence: Mapping[str, Any], which: str) -> str:
+    """Return time and request id of the `first` or the `last` failed call."""
+    request_id = value(evidence.get(f"{which}_request_id"), 64)
+    return f"{_read_moment(evidence.get(f'{which}_at'))}, request {request_id}"
 
 
 def facts_lines(
     steps: Iterable[Mapping[str, str]], facts: Facts, shown: tuple[str, ...]
 ) -> tuple[str, ...]:
-    attributes, tags = facts.attributes, facts.tags
+    """Return lines with the queue's attributes and its Mendq tags as they are now.
+
+    Args:
+        steps: The documents of a case's steps. The attributes that they change are shown.
+        facts: The queue's facts. They have no attributes if the queue was deleted.
+        shown: Names of attributes that are shown even if they are not set.
+    """
+    attributes = facts.attributes
+    tags = facts.tags
     if not attributes:
         return ("the queue is gone, or its attributes could not be read",)
-    names = dict.fromkeys((*shown, *(each["attribute"] for each in steps), *_FACTS))
-    lines = [
-        f"{plain(name, 64)}: {_standing(attributes.get(name), name)}"
-        for name in names
-        if attributes.get(name) or name in shown
-    ]
-    ours = sorted(key for key in tags if key == "mendq" or key.startswith("mendq:"))
-    tagged = (f"tag {value(key, 64)} = {value(tags[key], 64)}" for key in ours)
-    lines = lines or ["nothing of what matters here is set"]
-    return (*first_of(lines, _MOST_LINES), *first_of(tagged, _MOST_NAMED))
+    names = dict.fromkeys((*shown, *(step["attribute"] for step in steps), *_FACTS))
+    lines: list[str] = []
+    for name in names:
+        text = attributes.get(name)
+        if text:
+            lines.append(f"{plain(name, 64)}: {with_unit(name, text, _MOST_SHOWN)}")
+        elif name in shown:
+            lines.append(f"{plain(name, 64)}: {NOT_SET}")
+    if not lines:
+        lines = ["nothing of what matters here is set"]
+    mendq_tags = sorted(key for key in tags if key == "mendq" or key.startswith("mendq:"))
+    tag_lines = (f"tag {value(key, 64)} = {value(tags[key], 64)}" for key in mendq_tags)
+    return (*first_of(lines, _MOST_LINES), *first_of(tag_lines, _MOST_NAMED))
 
 
-def _standing(text: str | None, name: str) -> str:
-    return with_unit(name, text, _MOST_SHOWN) if text else NOT_SET
-
-
-# How what is no attribute of the queue is named in a baseline.
-BESIDE = TAG, CONSUMER = "tag ", "consumer "
+# A baseline also holds tags and consumers. Their names begin with these, so that they differ from
+# the names of attributes.
+TAG = "tag "
+CONSUMER = "consumer "
+BESIDE = (TAG, CONSUMER)
 
 
 def describe_configuration(facts: Facts) -> dict[str, str]:
-    """What somebody chose of a queue, its tags and its consumers; empty where it is gone.
+    """Return the queue's configuration with its tags and its consumers, as a baseline stores it.
 
-    CloudFormation's own tags are left out, which no person sets.
+    Tags of CloudFormation (`aws:...`) are left out, because no person sets them. Return an empty
+    configuration if the queue was deleted.
     """
     if not facts.exists:
         return {}
-    tags = {f"{TAG}{key}": text or '""' for key, text in facts.tags.items() if key[:4] != "aws:"}
-    consumers = {f"{CONSUMER}{function_name(each)}": "stopped" for each in facts.stopped_consumers}
-    for each in facts.lambda_consumers:
-        window = f", batching window {each.batching_window_seconds} s"
-        consumers[f"{CONSUMER}{each.name}"] = f"timeout {each.timeout_seconds} s{window}"
-    return select_configuration({**facts.attributes, **tags, **consumers})
+    configuration = dict(facts.attributes)
+    for key, text in facts.tags.items():
+        if not key.startswith("aws:"):
+            configuration[f"{TAG}{key}"] = text or '""'
+    for function_arn in facts.stopped_consumers:
+        configuration[f"{CONSUMER}{function_name(function_arn)}"] = "stopped"
+    for consumer in facts.lambda_consumers:
+        window = f"batching window {consumer.batching_window_seconds} s"
+        timeout = f"timeout {consumer.timeout_seconds} s"
+        configuration[f"{CONSUMER}{consumer.name}"] = f"{timeout}, {window}"
+    return select_configuration(configuration)
 
 
 def baseline_lines(baselines: Sequence[Baseline], facts: Facts, now: datetime) -> Iterator[str]:
-    """What differs from how a scan found it well, `baselines` newest first; all where it is gone.
+    """Yield lines with the differences between the queue and its newest baseline.
 
-    Where it stands as the newest, and that is young, what was before is said too. Tags and
-    consumers are compared where `facts` shows any: they may not have been asked for.
+    If there are none and the newest baseline is at most a week old, the one before it is compared
+    as well. If the queue was deleted, everything that it had is a difference.
+
+    Args:
+        baselines: The queue's baselines, newest first.
+        facts: The queue's facts. Tags and consumers are compared only if the facts have some,
+            because they may not have been read.
+        now: The time of the notification.
     """
-    read = {TAG: facts.tags, CONSUMER: facts.lambda_consumers or facts.stopped_consumers}
-    unread = tuple(prefix for prefix, some in read.items() if facts.exists and not some)
-    of = ", ".join(["attributes", *(f"{each.strip()}s" for each in read if each not in unread)])
-    for each in baselines[:2]:
-        then = {name: it for name, it in each.attributes.items() if not name.startswith(unread)}
-        found = first_of(differences(then, describe_configuration(facts)), _MOST_LINES)
-        changed = f"changed since, of its {of}:" if found else f"nothing changed since of its {of}"
-        yield f"a scan found it well at {moment(each.at)}; {changed}"
-        yield from found
-        if found or now - each.at > CHANGED_LATELY:
+    compared = ["attributes"]
+    not_compared: list[str] = []
+    for prefix, has_some in (
+        (TAG, bool(facts.tags)),
+        (CONSUMER, bool(facts.lambda_consumers or facts.stopped_consumers)),
+    ):
+        if facts.exists and not has_some:
+            not_compared.append(prefix)
+        else:
+            compared.append(f"{prefix.strip()}s")
+    names = ", ".join(compared)
+    for baseline in baselines[:2]:
+        then = {
+            name: text
+            for name, text in baseline.attributes.items()
+            if not name.startswith(tuple(not_compared))
+        }
+        lines = first_of(differences(then, describe_configuration(facts)), _MOST_LINES)
+        found_well = f"a scan found it well at {moment(baseline.at)}"
+        if lines:
+            yield f"{found_well}; changed since, of its {names}:"
+        else:
+            yield f"{found_well}; nothing changed since of its {names}"
+        yield from lines
+        if lines or now - baseline.at > CHANGED_LATELY:
             return
 
 
 def changed_last_lines(last_change: QueueChange | str | None) -> tuple[str, ...]:
+    """Return lines about who changed the queue last, when, and which attributes.
+
+    `last_change` is None if CloudTrail has no change, and the reason if it could not be asked.
+    """
     if last_change is None:
         return ("nobody in the 90 days that CloudTrail keeps; it may lag by minutes",)
     if isinstance(last_change, str):
         return (f"not known: {plain(last_change, 300)}",)
-    before = (f"before: {change_line(e)} by {value(e.principal_arn)}" for e in last_change.earlier)
-    return (value(last_change.principal_arn), change_line(last_change), *before)
+    earlier_lines = [
+        f"before: {change_line(change)} by {value(change.principal_arn)}"
+        for change in last_change.earlier
+    ]
+    return (value(last_change.principal_arn), change_line(last_change), *earlier_lines)
 
 
 def change_line(change: QueueChange) -> str:
-    """What was called and when, and the attributes that it set."""
-    names = ", ".join(first_of((value(each, 64) for each in change.attributes), _MOST_NAMED))
-    called = f"{value(change.event_name, 64)} at {moment(change.at)}"
-    return called + (f": {names}" if names else "")
+    """Return a line about one change: the call, its time, and the attributes that it set."""
+    attributes = (value(attribute, 64) for attribute in change.attributes)
+    names = ", ".join(first_of(attributes, _MOST_NAMED))
+    call = f"{value(change.event_name, 64)} at {moment(change.at)}"
+    return f"{call}: {names}" if names else call
 
 
 def _read_moment(text: object) -> str:
+    """Return a time of the evidence for people, or the text itself if it is no time."""
     try:
         return moment(datetime.fromisoformat(str(text)))
     except (ValueError, OverflowError):
@@ -147,24 +209,31 @@ def _read_moment(text: object) -> str:
 def timeline_lines(
     points: Sequence[TimelinePoint], most: int = _MOST_OF_A_POINT
 ) -> list[tuple[str, str]]:
-    """A case's time line: when (UTC) and how long after the first, and what happened then.
+    """Return a case's timeline: for each point, its time and the words about it.
 
-    That is cut after `most` characters.
+    The time is in UTC, with the time since the first point. The words are cut at `most` characters.
     """
-    after = [f"+{span(each.at - points[0].at)}" for each in points]
-    width = max(map(len, after))
-    words = (f"{each.words}: {each.says}" if each.says else each.words for each in points)
-    return [
-        (f"{each.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}  {late:>{width}}", plain(said, most))
-        for each, late, said in zip(points, after, words, strict=True)
-    ]
+    delays = [f"+{span(point.at - points[0].at)}" for point in points]
+    width = max(len(delay) for delay in delays)
+    lines: list[tuple[str, str]] = []
+    for point, delay in zip(points, delays, strict=True):
+        at = f"{point.at.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+        words = f"{point.words}: {point.says}" if point.says else point.words
+        lines.append((f"{at}  {delay:>{width}}", plain(words, most)))
+    return lines
 
 
 def draw_bars(spans: Sequence[tuple[str, float]]) -> list[tuple[str, str]]:
-    """How long consumers need, by what says so, and what they have: a bar beside each."""
-    width = min(64, max((len(what) for what, _ in spans), default=0))
-    longest = max((seconds for _, seconds in spans), default=0)
-    return [
-        (f"{plain(what, 64):{width}}", f"{it:>7,g} s {'=' * round(_MOST_BAR * it / longest)}")
-        for what, it in spans
-    ]
+    """Return a bar of text for each time span, with its name on the left.
+
+    `spans` are names with seconds: the time that consumers need, and the time that they have.
+    """
+    if not spans:
+        return []
+    width = min(64, max(len(name) for name, _ in spans))
+    longest = max(seconds for _, seconds in spans)
+    bars: list[tuple[str, str]] = []
+    for name, seconds in spans:
+        bar = "=" * round(_MOST_BAR * seconds / longest)
+        bars.append((f"{plain(name, 64):{width}}", f"{seconds:>7,g} s {bar}"))
+    return bars
