@@ -36,21 +36,21 @@ from mendq.model.plan import Ignore, Refusal, Retry, owner_of_case
 from mendq.notifications.text import plain
 
 Document = dict[str, Any]
-# How often a request is tried if other runs move the case meanwhile.
+# How often a request is tried if other runs move the case at the same time.
 TRIES = 3
 LONGEST_CASE_ID = 200
 NOBODY = "an operator who gave no name"
-# What an operator may decide about a case.
+# The decisions of an operator about a case, each with the transition that it causes.
 DECISIONS: Mapping[str, ManualTransition] = MappingProxyType(
     {"approve": lifecycle.APPROVE, "decline": lifecycle.DECLINE, "close": lifecycle.CLOSE}
 )
 
 
 class OperatorRequest(Struct, frozen=True):
-    """A request about one case.
+    """An operator's request about one case.
 
-    `actor` is the name that the caller gives itself, without control characters. Mendq does not
-    check it: IAM decides who may call.
+    `actor` is the name that the caller states, without control characters. Mendq does not check it,
+    because IAM decides who may call.
     """
 
     case_id: str
@@ -59,17 +59,19 @@ class OperatorRequest(Struct, frozen=True):
     @classmethod
     def of(cls, event: Mapping[str, Any]) -> OperatorRequest | Refusal:
         """Read the request. Return a refusal if the event names no case."""
-        case_id, actor = event.get("case_id"), event.get("actor")
+        case_id = event.get("case_id")
+        actor = event.get("actor")
         if not isinstance(case_id, str) or not 0 < len(case_id) <= LONGEST_CASE_ID:
             return Ignore("bad_request", 'give "case_id", the id of a case, as a text')
         name = plain(actor) if isinstance(actor, str) else ""
         return cls(case_id, name or NOBODY)
 
 
-class AskedCase(Struct, frozen=True):
-    """The case of a request, as the case store holds it.
+class RequestedCase(Struct, frozen=True):
+    """The case that a request names, as the case store holds it.
 
-    `symptom` is None if another version of Mendq opened the case, which knows more symptoms.
+    `history` has all transitions, the oldest first. `symptom` is None if this version of Mendq does
+    not know it, because another version opened the case.
     """
 
     history: Sequence[Case]
@@ -78,19 +80,21 @@ class AskedCase(Struct, frozen=True):
 
     @property
     def newest(self) -> Case:
-        """The newest transition."""
+        """The newest transition of the case."""
         return self.history[-1]
 
-    @property
-    def unknown(self) -> Refusal:
-        """The refusal if this Mendq does not know the symptom."""
+    def refuse_unknown_symptom(self) -> Refusal:
+        """Return the refusal for a case whose symptom this version of Mendq does not know."""
         name = plain(self.newest.symptom)
         reason = f"this Mendq knows no symptom {name}: `mendq close` ends its case"
         return Ignore("unknown_symptom", reason)
 
 
-def look_up_case(request: OperatorRequest, context: CaseContext) -> AskedCase | Refusal:
-    """Return the case, with all attributes that its owner may be writing."""
+def look_up_case(request: OperatorRequest, context: CaseContext) -> RequestedCase | Refusal:
+    """Load the case that the request names. Return a refusal if there is none.
+
+    Its view has the records of all attributes that the case may change.
+    """
     history = context.open_cases.transitions(request.case_id)
     if not history:
         case_id = plain(request.case_id)
@@ -102,11 +106,11 @@ def look_up_case(request: OperatorRequest, context: CaseContext) -> AskedCase | 
     attributes = {step["attribute"] for case in history for step in case.steps}
     attributes.update(symptom.attributes if symptom else ())
     view = context.case_store.look(newest.queue_arn, newest.symptom, sorted(attributes))
-    return AskedCase(history, view, symptom)
+    return RequestedCase(history, view, symptom)
 
 
 def retry_if_moved(act: Callable[[], Document | Refusal]) -> Document | Refusal:
-    """Act, and try again if another run moved the case meanwhile."""
+    """Call `act`. Call it again, up to TRIES times, if another run moved the case meanwhile."""
     answer: Document | Refusal = {}
     for _ in range(TRIES):
         try:
@@ -118,6 +122,7 @@ def retry_if_moved(act: Callable[[], Document | Refusal]) -> Document | Refusal:
     return answer
 
 
+# Errors that a later request may not meet again.
 _UNAVAILABLE = (
     *(BotoCoreError, ClientError, FactsUnavailable),
     *(CaseStoreUnavailable, NotificationNotSent, StepFailed),
@@ -127,9 +132,9 @@ _UNAVAILABLE = (
 def answer_request(
     event: Mapping[str, Any], act: Callable[[OperatorRequest], Document | Refusal]
 ) -> Document:
-    """Read the request, act, and return the answer for the operator.
+    """Read the request, call `act`, and return the answer for the operator.
 
-    What AWS or the queue's owner refuses is an answer, and never an exception.
+    An error of AWS, of the case store or of the queue's policy is an answer too, and no exception.
     """
     request = OperatorRequest.of(event)
     if isinstance(request, Refusal):
@@ -149,7 +154,7 @@ def answer_request(
 
 
 def refusal_document(refusal: Refusal) -> Document:
-    """Return a refusal as the operator gets it."""
+    """Return the refusal as the JSON that the operator gets."""
     return {"error": refusal.code, "reason": refusal.reason}
 
 
@@ -159,6 +164,12 @@ def act_on_decision(
     """Approve, decline or close the case, as the operator decided.
 
     If an approved case that still waits is approved again, its owner is called again.
+
+    Args:
+        request: The case, and the operator's name.
+        decision: One of DECISIONS. Anything else is refused.
+        context: This invocation.
+        functions: The name of each owner's Lambda function.
 
     Returns:
         `{"case_id", "state", "reason", "steps", "by"}`, or the reason why nothing was done.
@@ -174,27 +185,28 @@ def act_on_decision(
 def _act_once(
     request: OperatorRequest, decision: str, context: CaseContext, functions: Functions
 ) -> Document | Refusal:
-    asked = look_up_case(request, context)
-    if isinstance(asked, Refusal):
-        return asked
-    earlier_answer = find_earlier_answer(decision, asked.history)
+    requested = look_up_case(request, context)
+    if isinstance(requested, Refusal):
+        return requested
+    earlier_answer = find_earlier_answer(decision, requested.history)
     if earlier_answer is not None:
         return earlier_answer
-    move, case = DECISIONS[decision], asked.newest
-    if asked.symptom is None and decision == "approve":
-        return asked.unknown
-    if asked.symptom is None and decision == "close":
-        # Close a case even if this Mendq does not know its symptom: the catalogue is not asked.
+    move = DECISIONS[decision]
+    case = requested.newest
+    if requested.symptom is None and decision == "approve":
+        return requested.refuse_unknown_symptom()
+    if requested.symptom is None and decision == "close":
+        # A case can be closed even if this version of Mendq does not know its symptom.
         move = lifecycle.CLOSE_UNKNOWN
     refusal = _check_move(case, decision, move, context)
     if refusal is None and case.state is not move.into:
-        refusal = _check_claim(asked, context)
+        refusal = _check_claim(requested, context)
     if refusal is not None:
         return refusal
     if case.state is not move.into:
         moved = case.move_to(move.into, move.because, context.now, actor=request.actor)
         notification = Notification(None, Facts(case.queue_arn, {}, {}))
-        case = record_transition(moved, asked.view, notification, context)
+        case = record_transition(moved, requested.view, notification, context)
     if decision != "approve":
         return {**Outcome(case).document(), "by": case.actor}
     source_arn = case.evidence.get("source")
@@ -204,11 +216,13 @@ def _act_once(
 
 
 def find_earlier_answer(decision: str, history: Sequence[Case]) -> Document | None:
-    """Return the answer to a decision that was made before, and by whom. None if it was not.
+    """Return the answer if the same decision was made before, with the name of who made it.
 
-    An approval that still waits may be repeated: then its owner is called again.
+    Return None if it was not, or if the case is approved and still waits: then its owner must be
+    called again.
     """
-    into, newest = DECISIONS[decision].into, history[-1]
+    into = DECISIONS[decision].into
+    newest = history[-1]
     earlier = next((case for case in history if case.state is into), None)
     if earlier is None or newest.state is State.APPROVED:
         return None
@@ -218,7 +232,7 @@ def find_earlier_answer(decision: str, history: Sequence[Case]) -> Document | No
 def _check_move(
     case: Case, decision: str, move: ManualTransition, context: CaseContext
 ) -> Refusal | None:
-    """Refuse a decision that the case's state does not allow, or that comes too late."""
+    """Return a refusal if the case's state does not allow the decision, or if it comes too late."""
     is_repeated = decision == "approve" and case.state is State.APPROVED
     if case.state not in move.out_of and not is_repeated:
         takes = f"to {decision} takes a case that is {' or '.join(move.out_of)}"
@@ -232,23 +246,27 @@ def _check_move(
     return None
 
 
-def _check_claim(asked: AskedCase, context: CaseContext) -> Refusal | None:
-    """Refuse while a run writes, or while a dead run's write is not recorded yet.
+def _check_claim(requested: RequestedCase, context: CaseContext) -> Refusal | None:
+    """Return a refusal while a run writes, or while a dead run's write is not recorded yet.
 
-    If this Mendq does not know the symptom, no run will record it.
+    A dead run's write is ignored if this version of Mendq does not know the symptom, because then
+    no run can record it.
     """
-    view = asked.view
-    unsettled = view.intent is not None and asked.symptom is not None
-    if unsettled or view.is_held_by_another(context.owner, context.now):
+    view = requested.view
+    is_unsettled = view.intent is not None and requested.symptom is not None
+    if is_unsettled or view.is_held_by_another(context.owner, context.now):
         reason = "a run is at work on this queue, or died there; ask again in two minutes"
         return Retry("claimed", reason)
-    if view.case is None or view.case.transition != asked.newest.transition:
+    if view.case is None or view.case.transition != requested.newest.transition:
         return Retry("claimed", "another run has just moved the case; ask again")
     return None
 
 
 def _ask_owner_to_write(case: Case, context: CaseContext, functions: Functions) -> Document:
-    """Return the outcome of the approved case. It stays approved if its owner cannot write now."""
+    """Have the owner of the step write it, and return the case's outcome.
+
+    If the owner cannot be called now, the case stays approved.
+    """
     try:
         answer = ask_owner(context.clients, functions, case)
     except OwnerUnavailable as error:

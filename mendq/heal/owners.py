@@ -17,7 +17,7 @@ from mendq.model.steps import Owner
 if TYPE_CHECKING:
     from mypy_boto3_lambda import LambdaClient
 
-# The name of each owner's function.
+# The name of the Lambda function of each owner.
 Functions = Mapping[Owner, str]
 
 
@@ -27,7 +27,9 @@ def request_about(case: Case) -> dict[str, str]:
 
 
 def call_owner(clients: Clients, functions: Functions, case: Case) -> None:
-    """Call the owner asynchronously. The outcome is recorded in the case.
+    """Call the owner of the case's next write, and do not wait.
+
+    The owner records the outcome in the case.
 
     Raises:
         OwnerUnavailable: The owner could not be called.
@@ -38,9 +40,12 @@ def call_owner(clients: Clients, functions: Functions, case: Case) -> None:
 def ask_owner(
     clients: Clients, functions: Functions, case: Case, **more: bool
 ) -> Mapping[str, Any]:
-    """Call the owner, wait, and return its answer about the case.
+    """Call the owner of the case's next write, wait, and return its answer.
 
     Args:
+        clients: The clients of this invocation.
+        functions: The name of each owner's Lambda function.
+        case: The case to continue.
         more: Fields to add to the event, such as `cancel`.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Restore a pinned policy: check it with Access Analyzer, compare, then write."""
+"""Restore a pinned policy: compare it with the pin, check it with Access Analyzer, then write."""
 
 from __future__ import annotations
 
@@ -27,20 +27,22 @@ from mendq.model.policy import doubt_without_history
 from mendq.model.steps import AttributeStep, RestorePolicy
 from mendq.notifications.announcements import severity_of
 
+# Access Analyzer's answer for a policy that gives no public access.
 PASSED = "PASS"
-# What Access Analyzer says of a text that it cannot take: an answer, and the same each time.
+# Access Analyzer's errors for a text that it can never check. A repetition does not change them.
 _NOT_TAKEN = frozenset(
     {"InvalidParameterException", "UnprocessableEntityException", "ValidationException"}
 )
+# A policy that gives nobody access.
 NOBODY = '{"Version": "2012-10-17", "Statement": []}'
 _MOST_REASONS = 3
 
 
 def refusal_to_write(clients: Clients, policy: str) -> Refusal | None:
-    """Return a refusal unless Access Analyzer says that the policy gives no public access.
+    """Return a refusal unless Access Analyzer finds that the policy gives no public access.
 
-    It fails closed: every answer except PASS refuses. If Access Analyzer gives Mendq no answer, the
-    refusal passes: a person's approval waits for it until it expires.
+    Every answer except PASS is a refusal. If Access Analyzer does not answer, the refusal is a
+    `Retry`, so an approved case waits, until its approval expires.
     """
     try:
         answer = clients.access_analyzer.check_no_public_access(
@@ -52,7 +54,7 @@ def refusal_to_write(clients: Clients, policy: str) -> Refusal | None:
             return Escalate("access_not_checked", reason)
         return Retry("access_not_checked", reason)
     if answer.get("result") != PASSED:
-        reason = f"the policy does not pass CheckNoPublicAccess: {_said(answer)}"
+        reason = f"the policy does not pass CheckNoPublicAccess: {_join_reasons(answer)}"
         return Escalate("access_check_failed", reason)
     return None
 
@@ -60,7 +62,8 @@ def refusal_to_write(clients: Clients, policy: str) -> Refusal | None:
 def check_restored_policy(outcome: Outcome, run: FixContext) -> Outcome:
     """Have Access Analyzer check the queue's policy after a restore. Return the outcome.
 
-    If it finds the policy public, the case is escalated: a person decides about it.
+    If it finds the policy public, the case is escalated, so that a person decides about it.
+    Outcomes other than a fix are returned unchanged.
 
     Raises:
         CaseMoved, CaseStoreUnavailable, NotificationNotSent: The case could not be escalated.
@@ -77,8 +80,8 @@ def check_restored_policy(outcome: Outcome, run: FixContext) -> Outcome:
     if not isinstance(refusal, Escalate):
         word = refusal.reason if refusal else "Access Analyzer finds what stands there not public"
         return Outcome(replace(case, reason=f"{case.reason}. {word}"))
-    said = f"it was put back, and as it stands there {refusal.reason}"
-    moved = case.move_to(State.ESCALATED, said, run.just_now, actor=run.writer, code=refusal.code)
+    reason = f"it was put back, and as it stands there {refusal.reason}"
+    moved = case.move_to(State.ESCALATED, reason, run.just_now, actor=run.writer, code=refusal.code)
     severity = severity_of(moved, Mode.HEAL, of_the_plan=True)
     notice = Notification(ACCESS_DENIED, Facts(case.queue_arn, attributes), severity)
     view = run.case_store.look(case.queue_arn, case.symptom, ACCESS_DENIED.attributes)
@@ -86,10 +89,15 @@ def check_restored_policy(outcome: Outcome, run: FixContext) -> Outcome:
 
 
 def new_access(clients: Clients, stands: str, policy: str) -> str:
-    """Return AWS's words on the access that a policy would add. Never raise.
+    """Return Access Analyzer's sentences about the access that a policy would add. Never raise.
 
-    It informs the person who approves and vetoes nothing: the restored policy is meant to add the
+    The person who approves reads them. They stop nothing, because a restored policy must add the
     access that is missing.
+
+    Args:
+        clients: The clients of this invocation.
+        stands: The queue's present policy, or an empty text.
+        policy: The policy to restore.
     """
     try:
         answer = clients.access_analyzer.check_no_new_access(
@@ -99,17 +107,18 @@ def new_access(clients: Clients, stands: str, policy: str) -> str:
         )
     except (ClientError, BotoCoreError) as error:
         return f"CheckNoNewAccess did not answer: {error}"
-    return f"{answer.get('result')}: {_said(answer)}"
+    return f"{answer.get('result')}: {_join_reasons(answer)}"
 
 
-def _said(answer: Mapping[str, Any]) -> str:
-    reasons = [str(each.get("description", "")) for each in answer.get("reasons", [])]
+def _join_reasons(answer: Mapping[str, Any]) -> str:
+    """Return Access Analyzer's message and the first reasons, joined by semicolons."""
+    reasons = [str(reason.get("description", "")) for reason in answer.get("reasons", [])]
     sentences = [str(answer.get("message", "")), *reasons[:_MOST_REASONS]]
-    return "; ".join(each.rstrip(". ") for each in sentences)
+    return "; ".join(sentence.rstrip(". ") for sentence in sentences)
 
 
 class PolicyWriter(Struct, frozen=True):
-    """Writes a queue's policy. Nothing else in Mendq does."""
+    """Writer of queue policies. Nothing else in Mendq writes a policy."""
 
     pins: Pins
     now: datetime
@@ -117,36 +126,39 @@ class PolicyWriter(Struct, frozen=True):
     def write(
         self, clients: Clients, seen: Facts, steps: Sequence[AttributeStep]
     ) -> Refusal | None:
-        """Restore the pinned policy. Return a refusal if nothing was written.
+        """Write the pinned policy into the queue. Return a refusal if nothing was written.
 
         Raises:
             FactsUnavailable, StepFailed: As `apply.write` raises them.
             CaseStoreUnavailable: The pin could not be read.
         """
-        if refusal := self._not_behind(seen, steps):
+        refusal = self._check_pin(seen, steps)
+        if refusal:
             return refusal
         (step,) = steps
         return refusal_to_write(clients, str(step.after)) or write(clients, seen, steps)
 
-    def _not_behind(self, seen: Facts, steps: Sequence[AttributeStep]) -> Refusal | None:
+    def _check_pin(self, seen: Facts, steps: Sequence[AttributeStep]) -> Refusal | None:
         """Return a refusal unless the one step restores the pin that the case store holds now."""
         try:
-            pin, gathered = self.pins.of(seen.queue_arn), seen.pin
+            pin = self.pins.of(seen.queue_arn)
         except CaseStoreUnreadable:
-            return _not_pinned("its pin cannot be read")
+            return _refuse_pin("its pin cannot be read")
+        gathered_pin = seen.pin
         if len(steps) != 1 or not isinstance(steps[0], RestorePolicy):
-            return _not_pinned("only a policy is restored, and nothing beside it")
-        if pin is None or gathered is None or pin != gathered.pin:
-            return _not_pinned("the pin was changed or taken away meanwhile")
-        doubt = gathered.doubt or doubt_without_history(
+            return _refuse_pin("only a policy is restored, and nothing beside it")
+        if pin is None or gathered_pin is None or pin != gathered_pin.pin:
+            return _refuse_pin("the pin was changed or taken away meanwhile")
+        doubt = gathered_pin.doubt or doubt_without_history(
             pin, seen.queue_arn, seen.created_at, self.now
         )
         if doubt:
-            return _not_pinned(f"the pin may not be restored: {doubt}")
+            return _refuse_pin(f"the pin may not be restored: {doubt}")
         if steps[0].after != pin.policy:
-            return _not_pinned("what was to be written is not the pinned text")
+            return _refuse_pin("what was to be written is not the pinned text")
         return None
 
 
-def _not_pinned(reason: str) -> Refusal:
+def _refuse_pin(reason: str) -> Refusal:
+    """Return the refusal of a policy that may not be restored from its pin."""
     return Escalate("pin_not_good", reason)

@@ -1,7 +1,7 @@
-"""Roll back a case: write the value from before the case, if the queue still has the case's value.
+"""Roll back a case: set the values from before the case, if the queue still has the case's values.
 
-A person's newer value is kept. SQS has no conditional write, so a person's change would be lost if
-it came between the last read and the write: that is the time of one call.
+A person's newer value is kept. SQS has no conditional write. So a person's change is lost if it
+comes between Mendq's last read and its write, which is the time of one call.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
 """
 
@@ -18,16 +18,24 @@ from mendq.cases.record import Notification, record_transition
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.apply import apply
 from mendq.heal.approve import (
-    AskedCase,
     Document,
     OperatorRequest,
+    RequestedCase,
     look_up_case,
     refusal_document,
     retry_if_moved,
 )
 from mendq.heal.owners import Functions, ask_owner
 from mendq.heal.recover import read_written, settle_claim
-from mendq.heal.undo import Undo, UndoOutcome, Written, steps_of, stopped_by, undos, written_by
+from mendq.heal.undo import (
+    CaseWrite,
+    Undo,
+    UndoOutcome,
+    list_stopped_steps,
+    list_undo_steps,
+    list_writes,
+    plan_undos,
+)
 from mendq.model.case import SILENT_DAYS, Case, State
 from mendq.model.facts import Facts
 from mendq.model.plan import AWS_REFUSED, Ignore, Refusal, Retry
@@ -40,16 +48,16 @@ def rollback(
     dry_run: bool,
     functions: Functions = MappingProxyType({}),
 ) -> Document | Refusal:
-    """Roll back a case, or say what a rollback would do.
+    """Roll back a case, or return what a rollback would do.
 
-    A step that still goes on is stopped first, by its owner. A rollback that is repeated gives the
-    same answer.
+    If a step of the case is not complete, its owner stops it, and nothing is written. A repeated
+    rollback returns the same answer.
 
     Args:
-        request: The case, and who asks.
+        request: The case, and the operator's name.
         context: This invocation.
         dry_run: True to change nothing.
-        functions: The name of each owner's function.
+        functions: The name of each owner's Lambda function.
 
     Returns:
         `{"case_id", "state", "attributes"}`, or the reason why nothing was done. If AWS refuses the
@@ -57,24 +65,35 @@ def rollback(
         name the commands for a person.
 
     Raises:
-        FactsUnavailable, CaseStoreUnavailable, StepFailed: What was begun is finished by the next
-            call, by follow_up or by the owner of the write.
+        FactsUnavailable, CaseStoreUnavailable, StepFailed: The next rollback, follow_up or the
+            owner of the write finishes what this one began.
     """
 
-    def once() -> Document | Refusal:
-        found = look_up_case(request, context)
-        if isinstance(found, Refusal):
-            return found
-        if found.symptom is None:
-            return found.unknown
-        by_whom = request.actor, context, functions, dry_run
-        return _Asked(found.history, found.view, found.symptom, *by_whom).answer()
+    def roll_back_once() -> Document | Refusal:
+        requested = look_up_case(request, context)
+        if isinstance(requested, Refusal):
+            return requested
+        if requested.symptom is None:
+            return requested.refuse_unknown_symptom()
+        rollback_of_case = _Rollback(
+            history=requested.history,
+            view=requested.view,
+            symptom=requested.symptom,
+            actor=request.actor,
+            context=context,
+            functions=functions,
+            dry_run=dry_run,
+        )
+        return rollback_of_case.run()
 
-    return retry_if_moved(once)
+    return retry_if_moved(roll_back_once)
 
 
-class _Asked(AskedCase, frozen=True):
-    """A case to roll back, and the operator who asked for it."""
+class _Rollback(RequestedCase, frozen=True):
+    """The rollback of a case that an operator asked for.
+
+    `actor` is the operator's name. `functions` has the name of each owner's Lambda function.
+    """
 
     symptom: Symptom
     actor: str
@@ -82,27 +101,33 @@ class _Asked(AskedCase, frozen=True):
     functions: Functions
     dry_run: bool
 
-    def answer(self) -> Document | Refusal:
-        """Compare the queue with what the case wrote. Write what is to be undone."""
-        refusal = None if self.newest.is_rollback else self._in_other_hands()
+    def run(self) -> Document | Refusal:
+        """Roll the case back, and return the answer for the operator."""
+        refusal = None if self.newest.is_rollback else self._check_other_runs()
         if refusal is not None:
             return refusal
-        written = written_by(self.history)
-        if not written:
+        writes = list_writes(self.history)
+        if not writes:
             reason = f"case {self.newest.case_id} has no write on record: there is nothing to undo"
             return Ignore("nothing_written", reason)
-        facts = self._facts()
-        found = undos(written, self._snapshots(written), facts, self.view)
+        facts = self._read_facts()
+        undos = plan_undos(writes, self._load_snapshots(writes), facts, self.view)
         if self.newest.is_rollback:
-            return _document(self.newest, (self._announced_again(undo, facts) for undo in found))
-        stopped = stopped_by(found)
-        if self.dry_run or not (stopped or steps_of(found)):
-            return _document(self.newest, found)
-        return self._stop(found, facts, stopped) if stopped else self._undo(found, facts)
+            return _answer(self.newest, [self._compare_again(undo, facts) for undo in undos])
+        stopped_steps = list_stopped_steps(undos)
+        if self.dry_run or not (stopped_steps or list_undo_steps(undos)):
+            return _answer(self.newest, undos)
+        if stopped_steps:
+            return self._stop(undos, facts, stopped_steps)
+        return self._undo(undos, facts)
 
-    def _in_other_hands(self) -> Refusal | None:
-        """Refuse if another run or case holds the queue. If a dead run left a claim, settle it."""
-        other, context = self.view.case, self.context
+    def _check_other_runs(self) -> Refusal | None:
+        """Return a refusal if another run or another case holds the queue.
+
+        If a dead run left a claim, settle it, and refuse once more.
+        """
+        other = self.view.case
+        context = self.context
         if self.view.is_held_by_another(context.owner, context.now):
             reason = "another run is at work on this queue; ask again in two minutes"
             return Retry("claimed", reason)
@@ -123,64 +148,78 @@ class _Asked(AskedCase, frozen=True):
         settle_claim(self.view, self.view.intent, self.symptom, context)
         return Retry("claimed", "what a run that died had left was settled just now")
 
-    def _rolled_back(self, reason: str, steps: Iterable[Mapping[str, str]]) -> Case:
-        reason = f"{reason}; Mendq stays away for {SILENT_DAYS} days"
-        now, steps = self.context.now, tuple(steps)
-        return self.newest.move_to(State.ROLLED_BACK, reason, now, steps=steps, actor=self.actor)
+    def _move_case(self, reason: str, steps: Iterable[Mapping[str, str]]) -> Case:
+        """Return the transition to `rolled_back`."""
+        return self.newest.move_to(
+            State.ROLLED_BACK,
+            f"{reason}; Mendq stays away for {SILENT_DAYS} days",
+            self.context.now,
+            steps=tuple(steps),
+            actor=self.actor,
+        )
 
     def _stop(
-        self, found: tuple[Undo, ...], facts: Facts, stopped: tuple[dict[str, str], ...]
+        self, undos: tuple[Undo, ...], facts: Facts, stopped_steps: tuple[dict[str, str], ...]
     ) -> Document | Refusal:
-        """Have the owner stop what goes on, then end the case. What was done by then stays."""
+        """Have the owner stop the step, then end the case. What was done until then stays."""
         try:
-            heard = ask_owner(self.context.clients, self.functions, self.newest, cancel=True)
+            answer = ask_owner(self.context.clients, self.functions, self.newest, cancel=True)
         except OwnerUnavailable as error:
             return Ignore("unavailable", f"{error}; ask again: it goes on meanwhile")
-        if heard.get("code"):
-            return Retry("claimed", f"it was not stopped: {heard.get('reason')}")
+        if answer.get("code"):
+            return Retry("claimed", f"it was not stopped: {answer.get('reason')}")
         reason = "stopped: what went back by then stays there, the rest is held"
-        case = self._rolled_back(reason, stopped)
+        case = self._move_case(reason, stopped_steps)
         changes = self.view.records_after(case, facts.created_at)
         notification = Notification(self.symptom, facts, changes=changes)
         recorded = record_transition(case, self.view, notification, self.context)
-        return _document(recorded, (undo.done() if undo.stops else undo for undo in found))
+        return _answer(recorded, [undo.mark_done() if undo.stops else undo for undo in undos])
 
-    def _undo(self, found: tuple[Undo, ...], facts: Facts) -> Document | Refusal:
-        steps = steps_of(found)
+    def _undo(self, undos: tuple[Undo, ...], facts: Facts) -> Document | Refusal:
+        """Write the steps that undo the case. If AWS refuses, leave them to a person."""
+        steps = list_undo_steps(undos)
         reason = f"taken back: {', '.join(map(str, steps))}"
-        case = self._rolled_back(reason, (step.document() for step in steps))
-        done = apply(case, steps, facts, self.view, self.symptom, self.context)
-        if not isinstance(done, Refusal):
-            return _document(done, (undo.done() if undo.step else undo for undo in found))
-        if done.code != AWS_REFUSED:
-            return done
-        left = (undo.by_person(facts.queue_arn) if undo.step else undo for undo in found)
-        return _document(self.newest, left) | refusal_document(done)
+        case = self._move_case(reason, [step.document() for step in steps])
+        recorded = apply(case, steps, facts, self.view, self.symptom, self.context)
+        if not isinstance(recorded, Refusal):
+            return _answer(recorded, [undo.mark_done() if undo.step else undo for undo in undos])
+        if recorded.code != AWS_REFUSED:
+            return recorded
+        manual_undos = [
+            undo.leave_to_person(facts.queue_arn) if undo.step else undo for undo in undos
+        ]
+        return _answer(self.newest, manual_undos) | refusal_document(recorded)
 
-    def _facts(self) -> Facts:
+    def _read_facts(self) -> Facts:
+        """Read the queue's attributes, and the DLQ that the case made."""
         queue_arn = self.newest.queue_arn
         steps = [step for case in self.history for step in case.steps]
         return Facts(queue_arn, read_written(self.context.clients, queue_arn, steps), {})
 
-    def _snapshots(self, written: Iterable[Written]) -> dict[int, Mapping[str, str] | None]:
-        firsts = {write.first.n: write.first for write in written}
-        return {n: self.context.open_cases.snapshot_of(case) for n, case in firsts.items()}
+    def _load_snapshots(self, writes: Iterable[CaseWrite]) -> dict[int, Mapping[str, str] | None]:
+        """Load the queue's attributes from before each write, by the number of its transition."""
+        first_transitions = {write.first.n: write.first for write in writes}
+        return {
+            number: self.context.open_cases.snapshot_of(case)
+            for number, case in first_transitions.items()
+        }
 
-    def _announced_again(self, found: Undo, facts: Facts) -> Undo:
-        """Answer for a case that was rolled back before: which values are still the restored ones.
+    def _compare_again(self, undo: Undo, facts: Facts) -> Undo:
+        """Return the attribute's outcome for a case that was rolled back before.
 
-        If the queue was made again since, none is: its values are those of the new queue.
+        It is UNDONE if the queue still has the restored value, and THEIRS if someone changed it
+        since or if the queue was made anew.
         """
-        was_undone = any(step["attribute"] == found.attribute for step in self.newest.steps)
-        is_same = not facts.is_created_after(self.newest.at)
-        if was_undone and found.outcome is UndoOutcome.NOTHING and is_same:
-            return replace(found, outcome=UndoOutcome.UNDONE)
-        is_theirs = was_undone or found.outcome is UndoOutcome.UNDONE
-        if is_theirs:
-            return replace(found, outcome=UndoOutcome.THEIRS, step=None, command="")
-        return found
+        was_undone = any(step["attribute"] == undo.attribute for step in self.newest.steps)
+        is_same_queue = not facts.is_created_after(self.newest.at)
+        if was_undone and undo.outcome is UndoOutcome.NOTHING and is_same_queue:
+            return replace(undo, outcome=UndoOutcome.UNDONE)
+        has_persons_value = was_undone or undo.outcome is UndoOutcome.UNDONE
+        if has_persons_value:
+            return replace(undo, outcome=UndoOutcome.THEIRS, step=None, command="")
+        return undo
 
 
-def _document(case: Case, found: Iterable[Undo]) -> Document:
-    attributes = [undo.document() for undo in found]
+def _answer(case: Case, undos: Iterable[Undo]) -> Document:
+    attributes = [undo.document() for undo in undos]
     return {"case_id": case.case_id, "state": str(case.state), "attributes": attributes}

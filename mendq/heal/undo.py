@@ -1,4 +1,7 @@
-"""What would undoing a case do, attribute by attribute? Pure: it compares, and writes nothing."""
+"""Undo: plan how to undo a case, attribute by attribute.
+
+This module is pure. It compares the queue with what the case wrote, and writes nothing.
+"""
 
 from __future__ import annotations
 
@@ -14,26 +17,38 @@ from mendq.model.facts import Facts
 from mendq.model.steps import AttributeStep, has_value_in_queue, kind_of
 from mendq.notifications.commands import delete_queue_command, set_command
 
-# Lowered, a retention deletes messages; put back, a policy may undo a revocation.
+# Attributes that Mendq never sets back: a person must run the command. A lower retention deletes
+# messages, and an older policy may give back an access that people have revoked since.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
 NEVER_PUT_BACK = frozenset({"MessageRetentionPeriod", "Policy"})
 
 
 class UndoOutcome(StrEnum):
-    """The result for one attribute."""
+    """Result of undoing one attribute."""
 
+    # Mendq sets the value back.
     UNDONE = "undone"
+    # The value is a person's, so it is kept.
     THEIRS = "kept"
+    # Mendq prints the command that undoes it, because a person must run it.
     PRINTED = "printed"
+    # The attribute has the value from before the case already.
     NOTHING = "nothing"
 
 
-class Written(Struct, frozen=True):
-    """What a case wrote to one attribute: `before` its first write, `after` its last.
+class CaseWrite(Struct, frozen=True):
+    """The writes of a case to one attribute, taken together.
 
-    A write on top of another principal's value starts again: `first` is the transition of that
-    write. A value that was overridden since may be a person's. A step that `goes_on` is not
-    complete yet, so it can be stopped.
+    Attributes:
+        attribute: The queue attribute.
+        before: The value before the first write.
+        after: The value of the last write.
+        first: The transition of the first write. If another principal changed the value between
+            two writes, the later write counts as the first.
+        last: The transition of the last write.
+        was_overridden: True if the case was overridden after its last write, so that the value may
+            be a person's.
+        goes_on: True if the step is not complete yet, so that it can be stopped.
     """
 
     attribute: str
@@ -44,20 +59,29 @@ class Written(Struct, frozen=True):
     was_overridden: bool = False
     goes_on: bool = False
 
-    def joined(self, later: Written) -> Written:
+    def merge_later(self, later: CaseWrite) -> CaseWrite:
+        """Return both writes as one, or only `later` if someone changed the value between them."""
         if later.before != self.after:
             return later
         return replace(later, before=self.before, first=self.first)
 
 
+# The fields that the answer of a rollback contains.
 _ANSWERED = ("attribute", "outcome", "before", "after", "now", "command")
 
 
 class Undo(Struct, frozen=True):
-    """One attribute of a case: before it, as it wrote it last, and now.
+    """Plan to undo one attribute of a case.
 
-    `step` is the write that undoes it, `command` what a person runs if Mendq does not write it.
-    `stops` is true if the step still goes on: then stopping it undoes it, and nothing is written.
+    Attributes:
+        attribute: The queue attribute.
+        outcome: The result, or the expected result of a dry run.
+        before: The value before the case.
+        after: The value that the case wrote last.
+        now: The present value. None if the queue does not have the attribute.
+        step: The write that undoes the attribute. None if Mendq writes nothing.
+        command: The command for a person if Mendq does not undo the attribute. Otherwise empty.
+        stops: True if the step is not complete. Stopping it undoes it, and nothing is written.
     """
 
     attribute: str
@@ -70,99 +94,109 @@ class Undo(Struct, frozen=True):
     stops: bool = False
 
     def document(self) -> dict[str, str | None]:
-        """The attribute in the answer of a rollback."""
+        """Return the attribute as JSON for the answer of a rollback."""
         return {name: getattr(self, name) for name in _ANSWERED}
 
-    def done(self) -> Undo:
-        """Return the attribute after its undoing was written."""
+    def mark_done(self) -> Undo:
+        """Return the attribute as it is after Mendq has undone it."""
         return replace(self, outcome=UndoOutcome.UNDONE, now=self.before)
 
-    def by_person(self, queue_arn: str) -> Undo:
-        """Return the attribute with the command for a person. AWS did not let Mendq write it."""
+    def leave_to_person(self, queue_arn: str) -> Undo:
+        """Return the attribute with the command for a person, because Mendq may not write it."""
         command = set_command(queue_arn, {self.attribute: self.before})
         return replace(self, outcome=UndoOutcome.PRINTED, command=command)
 
 
-def written_by(history: Sequence[Case]) -> tuple[Written, ...]:
-    """Return what the case of these transitions wrote into its queue, once per attribute."""
-    written: dict[str, Written] = {}
+def list_writes(history: Sequence[Case]) -> tuple[CaseWrite, ...]:
+    """Return the writes of a case to its queue, one for each attribute.
+
+    Args:
+        history: All transitions of the case, the oldest first.
+    """
+    writes: dict[str, CaseWrite] = {}
     for case in history:
-        for step in case.steps if case.state is State.APPLIED else ():
+        if case.state is not State.APPLIED:
+            continue
+        for step in case.steps:
             name = step["attribute"]
-            this = Written(name, step["before"], step["after"], case, case)
-            written[name] = written[name].joined(this) if name in written else this
-    overridden = [case.n for case in history if case.state is State.OVERRIDDEN]
+            write = CaseWrite(name, step["before"], step["after"], case, case)
+            earlier_write = writes.get(name)
+            if earlier_write is not None:
+                write = earlier_write.merge_later(write)
+            writes[name] = write
+    override_numbers = [case.n for case in history if case.state is State.OVERRIDDEN]
     return tuple(
         replace(
             write,
-            was_overridden=any(n > write.last.n for n in overridden),
+            was_overridden=any(number > write.last.n for number in override_numbers),
             goes_on=history[-1].is_redriving and not has_value_in_queue(write.attribute),
         )
-        for write in written.values()
+        for write in writes.values()
     )
 
 
-def undos(
-    written: Iterable[Written],
+def plan_undos(
+    writes: Iterable[CaseWrite],
     snapshots: Mapping[int, Mapping[str, str] | None],
     facts: Facts,
     view: CaseStoreView,
 ) -> tuple[Undo, ...]:
-    """Return what undoing would do to the queue as it is now.
+    """Plan how to undo each write of a case.
 
     Args:
-        written: What the case wrote.
-        snapshots: The queue's attributes before each write, by the number of its transition. An
-            attribute that was absent goes back to its default.
-        facts: The queue as it is now.
-        view: The case store's view. It shows if a later write of Mendq was overruled: then the
-            value is a person's, even if the case wrote the same one.
+        writes: The writes of the case.
+        snapshots: The queue's attributes before each write, by the number of the write's
+            transition. An attribute that was not set goes back to its default.
+        facts: The queue's present facts.
+        view: The case store's records. They show if a person replaced a later value of Mendq. Then
+            the present value is the person's, even if it equals the case's.
     """
-    now_known = view.restrict_to_queue(facts.created_at)
-    plans = [_undo(write, snapshots.get(write.first.n), facts) for write in written]
-    return tuple(_unless_overruled(undo, now_known) for undo in plans)
+    records = view.restrict_to_queue(facts.created_at)
+    undos = [_plan_undo(write, snapshots.get(write.first.n), facts) for write in writes]
+    return tuple(_keep_persons_value(undo, records) for undo in undos)
 
 
-def steps_of(found: Iterable[Undo]) -> tuple[AttributeStep, ...]:
-    """Return the writes that undo what may be undone."""
-    return tuple(undo.step for undo in found if undo.step is not None)
+def list_undo_steps(undos: Iterable[Undo]) -> tuple[AttributeStep, ...]:
+    """Return the writes that Mendq makes to undo the case."""
+    return tuple(undo.step for undo in undos if undo.step is not None)
 
 
-def stopped_by(found: Iterable[Undo]) -> tuple[dict[str, str], ...]:
-    """Return the documents of the steps that a stop undoes. It changes no other step."""
+def list_stopped_steps(undos: Iterable[Undo]) -> tuple[dict[str, str], ...]:
+    """Return, as JSON, the steps that are undone by stopping them."""
     return tuple(
         {"attribute": undo.attribute, "before": undo.after, "after": undo.before}
-        for undo in found
+        for undo in undos
         if undo.stops
     )
 
 
-def _undo(written: Written, snapshot: Mapping[str, str] | None, facts: Facts) -> Undo:
-    name = written.attribute
-    before = written.before
+def _plan_undo(write: CaseWrite, snapshot: Mapping[str, str] | None, facts: Facts) -> Undo:
+    name = write.attribute
+    before = write.before
     now = facts.attributes.get(name)
     kind = kind_of(name)
     if kind is not None:
         now = kind.value_in(facts.attributes)
         before = (kind.value_in(snapshot) if snapshot else None) or before
-    found = Undo(name, UndoOutcome.THEIRS, before, written.after, now)
-    if written.goes_on:
-        return replace(found, outcome=UndoOutcome.UNDONE, now=written.after, stops=True)
+    kept = Undo(name, UndoOutcome.THEIRS, before, write.after, now)
+    if write.goes_on:
+        return replace(kept, outcome=UndoOutcome.UNDONE, now=write.after, stops=True)
     if now == before:
-        return replace(found, outcome=UndoOutcome.NOTHING)
+        return replace(kept, outcome=UndoOutcome.NOTHING)
     if kind is not None and kind.is_permanent:
-        command = delete_queue_command(written.after)
-        return replace(found, outcome=UndoOutcome.PRINTED, command=command)
-    made_anew = facts.is_created_after(written.last.at)
-    if now != written.after or made_anew or written.was_overridden:
-        return found
+        command = delete_queue_command(write.after)
+        return replace(kept, outcome=UndoOutcome.PRINTED, command=command)
+    is_another_queue = facts.is_created_after(write.last.at)
+    if now != write.after or is_another_queue or write.was_overridden:
+        return kept
     if kind is None or name in NEVER_PUT_BACK:
-        return found.by_person(facts.queue_arn)
-    return replace(found, outcome=UndoOutcome.UNDONE, step=kind.of(now, before))
+        return kept.leave_to_person(facts.queue_arn)
+    return replace(kept, outcome=UndoOutcome.UNDONE, step=kind.of(now, before))
 
 
-def _unless_overruled(found: Undo, view: CaseStoreView) -> Undo:
-    last_written = view.record_of(found.attribute).last_written
-    if found.outcome is UndoOutcome.NOTHING or last_written in (None, found.now):
-        return found
-    return replace(found, outcome=UndoOutcome.THEIRS, step=None, command="")
+def _keep_persons_value(undo: Undo, view: CaseStoreView) -> Undo:
+    """Return the plan. It keeps the present value if that is not the value Mendq wrote last."""
+    last_written = view.record_of(undo.attribute).last_written
+    if undo.outcome is UndoOutcome.NOTHING or last_written in (None, undo.now):
+        return undo
+    return replace(undo, outcome=UndoOutcome.THEIRS, step=None, command="")

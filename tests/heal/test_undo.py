@@ -14,10 +14,10 @@ from mendq.cases.view import CaseStoreView
 from mendq.heal.undo import (
     Undo,
     UndoOutcome,
-    steps_of,
-    stopped_by,
-    undos,
-    written_by,
+    list_stopped_steps,
+    list_undo_steps,
+    list_writes,
+    plan_undos,
 )
 from mendq.model.case import Case, State
 from mendq.model.facts import Facts
@@ -61,7 +61,7 @@ def found(
     view: CaseStoreView | None = None,
 ) -> tuple[Undo, ...]:
     facts = Facts(QUEUE, attributes, {})
-    return undos(written_by(history), snapshots or {}, facts, view or CaseStoreView())
+    return plan_undos(list_writes(history), snapshots or {}, facts, view or CaseStoreView())
 
 
 def only(undone: tuple[Undo, ...]) -> tuple[UndoOutcome, str, str, str | None]:
@@ -78,7 +78,7 @@ def test_ours_goes_back_to_before_the_first_write() -> None:
     history = [case(first), case(first, n=2, state=State.INEFFECTIVE), case(again, n=3)]
     undone = found(history, visibility("68"))
     assert only(undone) == (UndoOutcome.UNDONE, "30", "68", "68")
-    assert steps_of(undone) == (SetVisibilityTimeout(68, 30),)
+    assert list_undo_steps(undone) == (SetVisibilityTimeout(68, 30),)
     assert only(found(history, visibility("45")))[0] is UndoOutcome.THEIRS
 
 
@@ -107,7 +107,7 @@ def test_ours_only_where_no_later_write_of_ours_was_overruled(
     view = CaseStoreView(attributes={"VisibilityTimeout": record})
     undone = found([case(SetVisibilityTimeout(30, 45))], visibility("45"), view=view)
     assert only(undone)[0] == outcome
-    assert bool(steps_of(undone)) == (outcome == "undone")
+    assert bool(list_undo_steps(undone)) == (outcome == "undone")
 
 
 def test_another_queue_of_the_same_name_is_somebody_elses() -> None:
@@ -122,14 +122,14 @@ def test_what_was_absent_goes_back_to_what_that_means() -> None:
     history = [case(SetKmsDataKeyReusePeriod(300, 3600))]
     reuse = {"KmsDataKeyReusePeriodSeconds": "3600"}
     undone = found(history, reuse, {1: {"VisibilityTimeout": "30"}})
-    assert steps_of(undone) == (SetKmsDataKeyReusePeriod(3600, 300),)
+    assert list_undo_steps(undone) == (SetKmsDataKeyReusePeriod(3600, 300),)
     assert only(found(history, {}))[0] is UndoOutcome.NOTHING
 
 
 def test_the_snapshot_decides_what_was_before() -> None:
     history = [case(SetVisibilityTimeout(30, 45)), case(SetVisibilityTimeout(45, 68), n=3)]
     undone = found(history, visibility("68"), {1: visibility("20"), 3: visibility("45")})
-    assert steps_of(undone) == (SetVisibilityTimeout(68, 20),)
+    assert list_undo_steps(undone) == (SetVisibilityTimeout(68, 20),)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_what_is_never_written_is_printed(
     history = [case({"attribute": attribute, "before": before, "after": after})]
     (undone,) = found(history, {attribute: after})
     assert undone.outcome is UndoOutcome.PRINTED
-    assert steps_of([undone]) == ()
+    assert list_undo_steps([undone]) == ()
     *command, given = shlex.split(undone.command)
     assert command == [
         *("aws", "sqs", "set-queue-attributes", "--region", "eu-west-1", "--queue-url"),
@@ -170,8 +170,10 @@ def test_a_redrive_that_goes_on_is_undone_by_being_stopped_and_nothing_is_writte
     assert only((messages,)) == (UndoOutcome.UNDONE, HELD, REDRIVE.after, REDRIVE.after)
     assert messages.command == ""
     assert retention.outcome is UndoOutcome.PRINTED
-    assert steps_of(undone) == ()
-    assert stopped_by(undone) == (RedriveMessages(REDRIVE.after, REDRIVE.before).document(),)
+    assert list_undo_steps(undone) == ()
+    assert list_stopped_steps(undone) == (
+        RedriveMessages(REDRIVE.after, REDRIVE.before).document(),
+    )
 
 
 @pytest.mark.parametrize("state", [State.VERIFIED, State.WATCHING, State.ESCALATED, State.CLOSED])
@@ -179,4 +181,4 @@ def test_of_a_redrive_that_is_over_nothing_stands_and_no_command_is_printed(stat
     undone = found([case(REDRIVE), case(REDRIVE, n=2, state=state)], {})
     assert only(undone) == (UndoOutcome.NOTHING, HELD, REDRIVE.after, HELD)
     assert undone[0].command == ""
-    assert (stopped_by(undone), steps_of(undone)) == ((), ())
+    assert (list_stopped_steps(undone), list_undo_steps(undone)) == ((), ())

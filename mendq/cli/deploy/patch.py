@@ -17,7 +17,7 @@ from mendq.cli.invocation import Invocation
 from mendq.cli.look.case_view import find, plan_of
 from mendq.cli.look.show import CaseId
 from mendq.cli.output import Output
-from mendq.heal.undo import written_by
+from mendq.heal.undo import list_writes
 from mendq.lint.template import NotATemplate
 from mendq.model.case import Case, State
 from mendq.model.limits import cloudformation_resource
@@ -53,7 +53,7 @@ def patch(
     with call.out.show_waiting("reading the case and its queue"):
         history = find(call.account, case_id)
         case = history[-1]
-        is_made = bool(written_by(history))
+        is_made = bool(list_writes(history))
         values = _values_of(history)
         overridden: dict[str, str] = {}
         owner: dict[str, str] = {}
@@ -94,7 +94,7 @@ def _values_of(history: Sequence[Case]) -> dict[str, str]:
     case = history[-1]
     if case.state is State.ROLLED_BACK:
         return {}
-    values = {write.attribute: write.after for write in written_by(history)}
+    values = {write.attribute: write.after for write in list_writes(history)}
     if not values and case.state in _NOT_MADE:
         values = {step["attribute"]: step["after"] for step in plan_of(history).steps}
     return {name: value for name, value in values.items() if has_value_in_queue(name)}
@@ -112,7 +112,7 @@ def _overridden_values(
     except QueueGone as gone:
         line = f"the queue {history[-1].queue_arn} is gone: there is nothing to patch"
         raise CommandError(line, Exit.NOT_FOUND) from gone
-    recorded = {write.attribute for write in written_by(history) if write.was_overridden}
+    recorded = {write.attribute for write in list_writes(history) if write.was_overridden}
     overridden = {}
     for name, own_value in values.items():
         if name == CreateDlq.attribute:

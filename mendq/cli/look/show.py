@@ -36,7 +36,7 @@ from mendq.cli.redrive.hold import progress_lines, progress_of
 from mendq.cli.undo.answers import Answer, format_attribute, list_printed_commands, name_later_cases
 from mendq.heal.recover import read_written
 from mendq.heal.restore_policy import new_access
-from mendq.heal.undo import UndoOutcome, undos, written_by
+from mendq.heal.undo import UndoOutcome, list_writes, plan_undos
 from mendq.model.case import LOWERED, Case, State
 from mendq.model.evidence import to_text
 from mendq.model.facts import Facts
@@ -127,7 +127,7 @@ def look(call: Invocation, case_id: str) -> Whole:
     """Read it all; CommandError where there is no such case."""
     account = call.account
     transitions = find(account, case_id)
-    case, written = transitions[-1], written_by(transitions)
+    case, written = transitions[-1], list_writes(transitions)
     arn, names = case.queue_arn, [each.attribute for each in written]
     view = account.open_store(CaseStore).look(arn, case.symptom, names)
     taken = ((each.n, account.open_store(OpenCases).snapshot_of(each)) for each in transitions)
@@ -142,7 +142,7 @@ def look(call: Invocation, case_id: str) -> Whole:
     now = {name: text for name, text in stands.items() if name != CreateDlq.attribute}
     # Of what was taken back nothing is to be taken back.
     made = () if case.state is State.ROLLED_BACK else written
-    found = undos(made, snapshots, Facts(arn, stands, {}), view)
+    found = plan_undos(made, snapshots, Facts(arn, stands, {}), view)
     answer: Answer = {"case_id": case.case_id, "attributes": [each.document() for each in found]}
     name_later_cases(account, [answer])
     held_up, progress = hold_up_in(view, case), progress_of(account, case)

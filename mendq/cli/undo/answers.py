@@ -13,7 +13,7 @@ from typing import Any
 from mendq.cases.table import OpenCases
 from mendq.cli.account import Account
 from mendq.cli.output import LabelledLine, Output, format_minute
-from mendq.heal.undo import UndoOutcome, Written, written_by
+from mendq.heal.undo import CaseWrite, UndoOutcome, list_writes
 from mendq.model.case import Case, State
 from mendq.model.queue import parts_of
 from mendq.model.steps import CreateDlq, has_value_in_queue
@@ -189,6 +189,6 @@ def _find_later_case(histories: Histories, attribute: Answer, case_id: str) -> s
     return None
 
 
-def _find_write(history: Sequence[Case], attribute: str) -> Written | None:
+def _find_write(history: Sequence[Case], attribute: str) -> CaseWrite | None:
     """Return what a case wrote to an attribute. None if it wrote nothing there."""
-    return next((write for write in written_by(history) if write.attribute == attribute), None)
+    return next((write for write in list_writes(history) if write.attribute == attribute), None)

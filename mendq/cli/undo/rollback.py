@@ -31,7 +31,7 @@ from mendq.cli.undo.answers import (
     print_preview,
     was_rolled_back,
 )
-from mendq.heal.undo import NEVER_PUT_BACK, UndoOutcome, Written, written_by
+from mendq.heal.undo import NEVER_PUT_BACK, CaseWrite, UndoOutcome, list_writes
 from mendq.model.case import Case, State
 from mendq.model.steps import is_permanent
 from mendq.notifications.text import format_count
@@ -63,7 +63,7 @@ def _after_later_cases(
     previewed = {attribute["attribute"]: attribute for attribute in answer.get("attributes", ())}
     attributes = [
         _predict_outcome(write, previewed.get(write.attribute), restored)
-        for write in written_by(history)
+        for write in list_writes(history)
     ]
     return {
         "case_id": newest.case_id,
@@ -74,7 +74,7 @@ def _after_later_cases(
 
 
 def _predict_outcome(
-    write: Written, previewed: Answer | None, restored: Mapping[str, str]
+    write: CaseWrite, previewed: Answer | None, restored: Mapping[str, str]
 ) -> Answer:
     """Return the outcome for an attribute after later cases are undone.
 
