@@ -1,7 +1,9 @@
-"""For people's own consumers: a heartbeat, and the publishing of how long messages take.
+"""A library for your own consumers: keep messages hidden while you work, and measure the work.
 
-This folder needs boto3 alone, so that consumers can use it as it is: docs/consumers.md.
-`idempotent` has a consumer to copy, and what does a thing once for each key.
+`VisibilityHeartbeat` extends visibility timeouts. `ProcessingTimes` publishes how long messages
+take. The module `idempotent` does the work for each key once, and has a consumer to copy.
+
+The library needs only boto3, so that you can copy this folder: docs/consumers.md.
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
 """
@@ -17,7 +19,7 @@ from threading import Event, Lock, RLock, Thread
 from time import monotonic, time
 from typing import TYPE_CHECKING, Any, Self
 
-from .writes import LOST, Hold, tens, write
+from .writes import LOST, Hold, split_into_batches, write
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -26,11 +28,14 @@ if TYPE_CHECKING:
 __all__ = ["LONGEST_POLL_SECONDS", "ProcessingTimes", "VisibilityHeartbeat"]
 
 LONGEST_POLL_SECONDS = 20
-# How often it beats within one visibility timeout; what is past its half is extended.
+# Beats within one visibility timeout. Each beat extends the messages whose time is half over.
 _BEATS = 8
+# Attempts to delete a message.
 _DELETES = 2
-# CloudWatch makes metrics of such lines where they arrive in its Logs; it takes 100 values in each.
-_METRIC, _DIMENSION, MOST_VALUES = "ProcessingSeconds", "QueueName", 100
+_METRIC = "ProcessingSeconds"
+_DIMENSION = "QueueName"
+# The most values that CloudWatch accepts in one line in the embedded metric format.
+MOST_VALUES = 100
 _SERIES = {
     "Namespace": "Mendq/Consumer",
     "Dimensions": [[_DIMENSION]],
@@ -39,16 +44,22 @@ _SERIES = {
 
 
 class VisibilityHeartbeat:
-    """Messages of one queue, held until each is deleted, released or lost.
+    """Receives messages of one queue and holds them: other consumers do not get them.
 
-    `seconds` is the visibility timeout that they are received with, and what every extension asks
-    for again.
+    A message is held until it is deleted, released or lost. As a context manager the heartbeat
+    extends the visibility timeouts on a thread of its own. The thread ends with the block and does
+    not keep the process alive. Without the block, call `keep` regularly.
 
-    As a context manager it extends them on a thread of its own, which never outlives the block nor
-    keeps a process alive. Leaving the block neither deletes nor releases: a message whose work
-    failed comes again when its visibility timeout is over. Several threads may be in the block of
-    one heartbeat at the same time; the last one to leave ends its thread. Without the block, call
-    `keep` now and then. `processing_times` counts each message that it deletes.
+    Leaving the block neither deletes nor releases messages: a message whose work failed comes again
+    when its visibility timeout is over. Several threads may be in the block of one heartbeat at the
+    same time; the last one to leave ends the heartbeat's thread.
+
+    Args:
+        sqs: A client that may call ReceiveMessage, DeleteMessage and ChangeMessageVisibility.
+        queue_url: The queue.
+        seconds: The visibility timeout of every receive and of every extension.
+        clock: Returns the time in seconds. It must never go back.
+        processing_times: Gets the processing time of each message that the heartbeat deletes.
     """
 
     def __init__(
@@ -60,16 +71,19 @@ class VisibilityHeartbeat:
         clock: Callable[[], float] = monotonic,
         processing_times: ProcessingTimes | None = None,
     ) -> None:
-        self._sqs, self._queue_url, self._seconds, self._clock = sqs, queue_url, seconds, clock
+        self._sqs = sqs
+        self._queue_url = queue_url
+        self._seconds = seconds
+        self._clock = clock
         self._processing_times = processing_times
-        # In the order in which they came; what is dropped from it is not lost.
+        # Held messages by message id, in the order in which they were received.
         self._holds: dict[str, Hold] = {}
         self._lost: set[str] = set()
-        # Held through every call: nothing that is written here can overtake a release.
+        # Held during every call to SQS, so that an extension cannot overtake a release.
         self._writing = RLock()
         self._over = Event()
         self._heart: Thread | None = None
-        # Not the lock above: leaving the block must stop the thread in the middle of a call.
+        # A lock of its own: leaving the block must stop the thread also while it calls SQS.
         self._entering = Lock()
         self._blocks = 0
 
@@ -93,27 +107,36 @@ class VisibilityHeartbeat:
 
     @property
     def is_lost(self) -> bool:
-        """True once a message that was neither deleted nor released went to others: stop work."""
+        """True if a message was lost: another consumer may have it, so stop the work on it."""
         return bool(self.lost)
 
     @property
     def lost(self) -> frozenset[str]:
-        """Message ids whose visibility timeout ran out, or that SQS says are somebody else's."""
+        """Ids of messages that were neither deleted nor released and may be at another consumer.
+
+        Their visibility timeout ran out, or SQS said that this consumer does not hold them any
+        more.
+        """
         with self._writing:
-            self._held_at(self._clock())
+            self._drop_expired(self._clock())
             return frozenset(self._lost)
 
     @property
     def held(self) -> frozenset[str]:
-        """Message ids."""
+        """Ids of the messages that this consumer holds now."""
         with self._writing:
-            return frozenset(self._held_at(self._clock()))
+            return frozenset(self._drop_expired(self._clock()))
 
     def receive(self, **asked: Any) -> list[MessageTypeDef]:
-        """Hold what one ReceiveMessage finds, and return it.
+        """Receive messages with one call of ReceiveMessage, hold them and return them.
 
-        `asked` is what boto3 takes, without QueueUrl and VisibilityTimeout. Raises what boto3
-        raises, and ValueError where a receive may wait for longer than the visibility timeout.
+        Args:
+            asked: Arguments of boto3's `receive_message`, except QueueUrl and VisibilityTimeout.
+                WaitTimeSeconds is required.
+
+        Raises:
+            ValueError: WaitTimeSeconds is missing, or not less than the visibility timeout.
+            ClientError, BotoCoreError: The call failed.
         """
         if asked.get("WaitTimeSeconds", LONGEST_POLL_SECONDS) >= self._seconds:
             rule = "WaitTimeSeconds must be given, and be less than the visibility timeout"
@@ -126,37 +149,47 @@ class VisibilityHeartbeat:
         return answer.get("Messages", [])
 
     def add(self, *messages: Mapping[str, Any], received_at: float) -> None:
-        """Hold these too, as boto3 received them; `received_at` is the clock before that.
+        """Hold messages that were received by other code.
 
-        One that was received again is held by its newest handle.
+        A message that was received again is held by its newest receipt handle.
+
+        Args:
+            messages: The messages, as boto3 returned them.
+            received_at: What the heartbeat's clock returned just before the receive.
         """
         until = received_at + self._seconds
         with self._writing:
-            for each in messages:
-                name, handle = str(each["MessageId"]), str(each["ReceiptHandle"])
-                self._holds[name] = Hold(name, handle, received_at, until)
-                self._lost.discard(name)
+            for message in messages:
+                message_id = str(message["MessageId"])
+                handle = str(message["ReceiptHandle"])
+                self._holds[message_id] = Hold(message_id, handle, received_at, until)
+                self._lost.discard(message_id)
 
     def keep(self) -> None:
-        """Extend whatever is past the half of its time; the last extension ends at 12 hours.
+        """Extend the visibility timeout of each message whose time is half over.
 
-        Never raises for what SQS answers: what could not be extended is tried again at the next
-        beat, until its time is over and it is lost.
+        No message is held for longer than 12 hours after its receive, SQS's limit. Errors of SQS
+        are not raised: the next call tries again, until the timeout ends and the message is lost.
         """
         self._keep(Event())
 
-    def _keep(self, over: Event) -> None:
+    def _keep(self, is_over: Event) -> None:
+        """Extend the messages whose time is half over. Stop early if `is_over` is set."""
         with self._writing:
             now = self._clock()
-            due = [each for each in self._held_at(now).values() if each.is_due(now, self._seconds)]
-        for ten in tens(due):
-            if over.is_set():
+            held = self._drop_expired(now).values()
+            due = [hold for hold in held if hold.is_due(now, self._seconds)]
+        for batch in split_into_batches(due):
+            if is_over.is_set():
                 return
-            # Whoever deletes or releases waits for ten, not for thousands.
+            # Free the lock after each batch, so that a delete or release never waits for thousands
+            # of extensions.
             with self._writing:
                 now = self._clock()
-                held = self._held_at(now)
-                self._extend([each for each in ten if held.get(each.message_id) is each], now)
+                holds = self._drop_expired(now)
+                # Meanwhile a message may have been deleted, released or received again.
+                still_held = [hold for hold in batch if holds.get(hold.message_id) is hold]
+                self._extend(still_held, now)
 
     def release(self, *message_ids: str) -> None:
         """Make these messages visible to other consumers at once. Without ids, do nothing.
@@ -164,15 +197,15 @@ class VisibilityHeartbeat:
         The heartbeat does not extend a released message again.
         """
         with self._writing:
-            released = self._among(message_ids)
+            released = self._find_held(message_ids)
             self._drop(released)
-            for ten in tens(released):
-                self._change(ten, 0)
+            for batch in split_into_batches(released):
+                self._change_visibility(batch, 0)
 
     def release_all(self) -> None:
         """Make every message that is still held visible to other consumers at once."""
         with self._writing:
-            self.release(*self._held_at(self._clock()))
+            self.release(*self._drop_expired(self._clock()))
 
     def stop_extending(self, *message_ids: str) -> None:
         """Hold these messages no longer and write nothing. Without ids, do nothing.
@@ -181,94 +214,122 @@ class VisibilityHeartbeat:
         block goes on with other messages.
         """
         with self._writing:
-            self._drop(self._among(message_ids))
+            self._drop(self._find_held(message_ids))
 
     def delete(self, *message_ids: str) -> frozenset[str]:
         """Delete those of these messages that are still held. Without ids, delete nothing.
 
         Returns:
-            The ids of the messages that are gone now. Every other message was lost, or SQS did not
-            take the delete: it comes again.
+            The ids of the messages that are deleted now. Every other message was lost, or SQS did
+            not delete it: it comes again.
         """
         with self._writing:
-            asked = left = self._among(message_ids)
+            holds = self._find_held(message_ids)
+            remaining = holds
             for _ in range(_DELETES):
-                for ten in tens(left):
-                    calls = self._sqs.delete_message, self._sqs.delete_message_batch
-                    refused = write(*calls, self._queue_url, ten)
-                    self._drop(each for each in ten if each.message_id not in refused)
-                    self._give_up(each for each in ten if refused.get(each.message_id) in LOST)
-                left = [each for each in asked if self._holds.get(each.message_id) is each]
-            gone = frozenset(each.message_id for each in asked) - self.held - self._lost
-            times = self._processing_times
-            for each in asked:
-                if times is not None and each.message_id in gone:
-                    times.add(self._clock() - each.received_at)
-            return gone
+                for batch in split_into_batches(remaining):
+                    self._delete_batch(batch)
+                remaining = [hold for hold in holds if self._holds.get(hold.message_id) is hold]
+            deleted = frozenset(hold.message_id for hold in holds) - self.held - self._lost
+            if self._processing_times is not None:
+                for hold in holds:
+                    if hold.message_id in deleted:
+                        self._processing_times.add(self._clock() - hold.received_at)
+            return deleted
 
     def delete_all(self) -> frozenset[str]:
-        """Delete every message that is still held, and return the ids of those that are gone now.
+        """Delete all messages that are still held, and return the ids of the deleted ones.
 
         Use it only if the work of every message is done. It deletes the others too.
         """
         with self._writing:
-            return self.delete(*self._held_at(self._clock()))
+            return self.delete(*self._drop_expired(self._clock()))
 
-    def _held_at(self, now: float) -> Mapping[str, Hold]:
-        """The holds by message id, after those that ran out were lost."""
-        self._give_up(each for each in [*self._holds.values()] if each.until <= now)
+    def _delete_batch(self, batch: Sequence[Hold]) -> None:
+        """Delete at most ten messages. A message that SQS did not delete stays held or is lost."""
+        failed = write(
+            self._sqs.delete_message, self._sqs.delete_message_batch, self._queue_url, batch
+        )
+        self._drop(hold for hold in batch if hold.message_id not in failed)
+        self._lose(hold for hold in batch if failed.get(hold.message_id) in LOST)
+
+    def _drop_expired(self, now: float) -> Mapping[str, Hold]:
+        """Mark messages as lost whose time is over. Return the held messages by message id."""
+        self._lose(hold for hold in list(self._holds.values()) if hold.until <= now)
         return self._holds
 
-    def _among(self, message_ids: Sequence[str]) -> list[Hold]:
+    def _find_held(self, message_ids: Sequence[str]) -> list[Hold]:
         """Return those of these messages that are still held, in this order and each once.
 
         Raises TypeError if an id is no text. A generator or None in place of ids would name no
         held message, and the messages that were meant would come again.
         """
-        if strange := [each for each in message_ids if not isinstance(each, str)]:
-            kind = type(strange[0]).__name__
-            raise TypeError(f"message ids are texts, not {kind}: pass each id, such as *ids")
-        held = self._held_at(self._clock())
-        return [held[name] for name in dict.fromkeys(message_ids) if name in held]
+        for message_id in message_ids:
+            if not isinstance(message_id, str):
+                kind = type(message_id).__name__
+                raise TypeError(f"message ids are texts, not {kind}: pass each id, such as *ids")
+        held = self._drop_expired(self._clock())
+        unique_ids = dict.fromkeys(message_ids)
+        return [held[message_id] for message_id in unique_ids if message_id in held]
 
     def _extend(self, holds: Sequence[Hold], now: float) -> None:
+        """Extend the visibility timeout of at most ten messages, within SQS's limit of 12 hours."""
         if not holds:
             return
-        seconds = min(self._seconds, int(min(each.last_at for each in holds) - now))
-        refused = self._change(holds, seconds)
-        for each in holds:
-            if each.message_id not in refused:
-                each.until = now + seconds
-        self._give_up(each for each in holds if refused.get(each.message_id) in LOST)
+        earliest_limit = min(hold.last_at for hold in holds)
+        seconds = min(self._seconds, int(earliest_limit - now))
+        failed = self._change_visibility(holds, seconds)
+        for hold in holds:
+            if hold.message_id not in failed:
+                hold.until = now + seconds
+        self._lose(hold for hold in holds if failed.get(hold.message_id) in LOST)
 
-    def _change(self, holds: Sequence[Hold], seconds: int) -> dict[str, str]:
-        """Hide them for so long from now on; 0 makes them visible."""
-        calls = self._sqs.change_message_visibility, self._sqs.change_message_visibility_batch
-        return write(*calls, self._queue_url, holds, VisibilityTimeout=seconds)
+    def _change_visibility(self, holds: Sequence[Hold], seconds: int) -> dict[str, str]:
+        """Hide at most ten messages for `seconds` from now on; 0 makes them visible.
+
+        Return the error codes of messages for which this failed, by message id.
+        """
+        return write(
+            self._sqs.change_message_visibility,
+            self._sqs.change_message_visibility_batch,
+            self._queue_url,
+            holds,
+            VisibilityTimeout=seconds,
+        )
 
     def _drop(self, holds: Iterable[Hold]) -> None:
-        for each in holds:
-            del self._holds[each.message_id]
+        """Hold these messages no longer. They are not lost."""
+        for hold in holds:
+            del self._holds[hold.message_id]
 
-    def _give_up(self, holds: Iterable[Hold]) -> None:
-        for each in holds:
-            del self._holds[each.message_id]
-            self._lost.add(each.message_id)
+    def _lose(self, holds: Iterable[Hold]) -> None:
+        """Hold these messages no longer, and mark them as lost."""
+        for hold in holds:
+            del self._holds[hold.message_id]
+            self._lost.add(hold.message_id)
 
-    def _beat(self, over: Event) -> None:
-        while not over.wait(self._seconds / _BEATS):
-            self._keep(over)
+    def _beat(self, is_over: Event) -> None:
+        """Extend messages regularly until `is_over` is set. This is the work of the thread."""
+        while not is_over.wait(self._seconds / _BEATS):
+            self._keep(is_over)
 
 
 class ProcessingTimes:
-    """How long messages of one queue took: at most one line each `every_seconds`.
+    """Publishes how long messages of one queue took, as a CloudWatch metric.
 
-    A line says the queue's name and seconds, and nothing of a message; of more than a hundred
-    messages it has a hundred, each as likely as any other. It goes to standard output, or to
-    `sink`. Nothing that writing raises reaches who works on a message: that line is lost.
+    It writes lines in CloudWatch's embedded metric format; CloudWatch Logs turns them into metrics.
+    A line has the queue's name and processing times in seconds, and no content of messages. If more
+    than a hundred messages were done since the last line, it has a random sample of a hundred.
 
-    Safe for threads. Keep one for as long as the process lives, and `publish` what is left when it
-    ends: nothing is written by itself while no message is done.
+    Use one object for as long as the process runs; it is safe for threads. Call `publish` when the
+    process ends: lines are written only when a message is done. If a line cannot be written, it is
+    lost and no error is raised.
+
+    Args:
+        queue_url: The queue.
+        sink: Writes a line; by default to standard output.
+        every_seconds: The least number of seconds between two lines.
+        clock: Returns the time in seconds since 1970.
     """
 
     def __init__(
@@ -280,47 +341,60 @@ class ProcessingTimes:
         clock: Callable[[], float] = time,
     ) -> None:
         self._queue_name = queue_url.rstrip("/").rpartition("/")[2]
-        self._sink, self._every_seconds, self._clock = sink, every_seconds, clock
-        self._begun_at, self._done = clock(), 0
+        self._sink = sink
+        self._every_seconds = every_seconds
+        self._clock = clock
+        # When the current line was begun, and how many messages were done since then.
+        self._begun_at = clock()
+        self._done = 0
+        # A random sample of their processing times.
         self._seconds: list[float] = []
         self._lock = Lock()
 
     def add(self, seconds: float) -> None:
         """Record the seconds from the receive of a message to the end of its work.
 
-        Values that are not finite are left out: CloudWatch drops a line with NaN or Infinity.
+        Ignore a value that is not finite: CloudWatch drops a line with NaN or Infinity.
         """
         if not _is_finite(seconds):
             return
         with self._lock:
             self._done += 1
-            at = randrange(self._done)  # noqa: S311 - nothing secret
+            # Reservoir sampling: each message is as likely as any other to be in the sample.
+            position = randrange(self._done)  # noqa: S311 - nothing secret
             if len(self._seconds) < MOST_VALUES:
                 self._seconds.append(round(seconds, 3))
-            elif at < MOST_VALUES:
-                self._seconds[at] = round(seconds, 3)
+            elif position < MOST_VALUES:
+                self._seconds[position] = round(seconds, 3)
         if self._clock() - self._begun_at >= self._every_seconds:
             self.publish()
 
     def publish(self) -> None:
-        """Write a line of what was counted since the last; none where nothing was."""
+        """Write a line with the processing times since the last line, if there are any."""
         now = self._clock()
         with self._lock:
-            values, self._seconds, self._done, self._begun_at = self._seconds, [], 0, now
-        about = {"Timestamp": int(now * 1000), "CloudWatchMetrics": [_SERIES]}
-        line = json.dumps({"_aws": about, _DIMENSION: self._queue_name, _METRIC: values})
+            values = self._seconds
+            self._seconds = []
+            self._done = 0
+            self._begun_at = now
+        if not values:
+            return
+        metadata = {"Timestamp": int(now * 1000), "CloudWatchMetrics": [_SERIES]}
+        line = json.dumps({"_aws": metadata, _DIMENSION: self._queue_name, _METRIC: values})
+        write_line = self._sink or _print_line
+        # An error of the sink must not disturb the work on messages.
         with suppress(Exception):
-            if values:
-                (self._sink or _to_standard_output)(line)
+            write_line(line)
 
 
 def _is_finite(seconds: float) -> bool:
-    """Return True if the value is a finite number. Raise nothing for other values."""
+    """Return True if the value is a finite number, and False for every other value."""
     try:
         return isfinite(seconds)
     except (OverflowError, TypeError, ValueError):
         return False
 
 
-def _to_standard_output(line: str) -> None:
-    print(line, flush=True)  # noqa: T201 - where Lambda and containers have their logs read
+def _print_line(line: str) -> None:
+    """Write a line to standard output, from which Lambda and containers collect logs."""
+    print(line, flush=True)  # noqa: T201 - standard output is the log

@@ -1,4 +1,4 @@
-"""Do each order once, though consumers crash, are slow, and receive messages twice.
+"""Do each order once, even if consumers crash, are slow, or receive messages twice.
 
 `Once` is for every consumer. `Careful` is an example to copy, for a queue of orders.
 
@@ -7,20 +7,20 @@ How `Once` works:
 1. A claim comes before the work. It is one item in DynamoDB that says which run has the key and
    until when. A run whose key is claimed by another run raises `Busy`.
 2. A claim is short and is renewed while the work runs. So it ends `claim_seconds` after a crash,
-   and a slow consumer still keeps it.
+   and a slow consumer keeps it.
 3. All times are DynamoDB's own: the Date header of its answer, or that date and a duration. A
    consumer's clock is never asked, so it may be wrong by hours.
 4. A run takes over a claim only if the claim is exactly as it was when it was found to be over. A
    claim that was renewed in between is not taken.
 5. A run recognises its own claim. If DynamoDB's answer was lost and the call is made again, the
    claim is not mistaken for another run's.
-6. That the work is done is recorded even if the claim was lost meanwhile, because it is true. The
-   run that lost its claim raises `ClaimLost`: another run may have done the same work.
+6. A run records that its work is done even if it lost its claim meanwhile, because it is true. It
+   then raises `ClaimLost`: another run may have done the same work.
 
-What cannot be excluded: a process that stands still for longer than its claim (or cannot reach
-DynamoDB for so long) may wake up in the middle of work that another run has begun by then. And a
-process may die after the work and before the record. In both cases the work is done twice. Give
-the same key to the service that does the work, if that service can recognise it.
+In two cases the work is still done twice. A process may be suspended for longer than its claim, or
+not reach DynamoDB for that long, and continue while another run does the same work. Or a process
+may crash after the work and before it is recorded. If the service that does the work can recognise
+a repeated key, give it the same key.
 
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.ConditionExpressions.html
 https://www.rfc-editor.org/rfc/rfc9110#name-date
@@ -54,20 +54,21 @@ Order = Mapping[str, Any]
 _LOG = logging.getLogger(__name__)
 # Longer than SQS keeps a message: 14 days in its queue, 14 as a DLQ message.
 REMEMBERED_SECONDS = 30 * 86_400
-# Number of renewals within the length of a claim.
+# Number of renewals in `claim_seconds`.
 _RENEWALS = 4
-# How often a new claim is renewed before the work, if each write takes longer than half a claim.
+# How often a new claim is renewed before the work, if each write takes longer than half of
+# `claim_seconds`.
 _REFRESHES = 4
-# How often a run tries to record that its work is done. All tries take about one claim's length.
+# How often a run tries to record that its work is done. All attempts take about `claim_seconds`.
 _RECORD_ATTEMPTS = 5
-# How many messages one `consume` holds because their orders are busy. A body can be 1 MiB.
+# The most messages that a consumer holds because their orders are busy. A body can be 1 MiB.
 MOST_WAITING = 100
 _CONDITION_FAILED = "ConditionalCheckFailedException"
 _NOT_ALLOWED = frozenset({"AccessDenied", "AccessDeniedException"})
 
 
 class Busy(Exception):
-    """Another run does this work, or crashed less than its claim ago. Try the message again."""
+    """Another run has claimed this key: it does the work, or has crashed. Try the message again."""
 
 
 class ClaimLost(Busy):
@@ -120,7 +121,7 @@ class Once:
             try:
                 work()
             except Exception:
-                self._give_back(key, owner)
+                self._release_claim(key, owner)
                 raise
             self._record_done(key, owner)
         finally:
@@ -159,8 +160,11 @@ class Once:
         )
 
     def _claim(self, key: str, owner: str) -> bool:
-        """Claim the key. Return False if its work is done; raise Busy if another run has it."""
-        seen, now = self._look(key)
+        """Claim the key for `owner`, this run.
+
+        Return False if the work is done already. Raise Busy if another run has the key.
+        """
+        seen, now = self._read_item(key)
         if "is_done" in seen:
             return False
         if _is_claimed(seen, now):
@@ -168,13 +172,15 @@ class Once:
         condition = "attribute_not_exists(held_until)"
         values: dict[str, AttributeValueTypeDef] = {}
         if "held_until" in seen:
-            # Only the claim that was seen to be over: its owner may have renewed it since.
+            # Replace only the expired claim that was read: its owner may have renewed it meanwhile.
             condition = "held_until = :seen"
             values = {":seen": seen["held_until"]}
         try:
-            stored_at = self._hold(key, owner, now, f"(held_by = :owner OR {condition})", values)
+            stored_at = self._store_claim(
+                key, owner, now, f"(held_by = :owner OR {condition})", values
+            )
         except (BotoCoreError, ClientError) as error:
-            seen, stored_at = self._look(key)
+            seen, stored_at = self._read_item(key)
             if _code_of(error) == _CONDITION_FAILED:
                 # Another run was faster.
                 if "is_done" in seen:
@@ -187,10 +193,11 @@ class Once:
         return True
 
     def _refresh(self, key: str, owner: str, claimed_at: int, stored_at: int) -> None:
-        """Renew a claim that took long to store, so that the work begins with most of it left.
+        """Renew a claim that took long to store, so that the work begins with most of its time.
 
-        boto3 sends a throttled or unanswered call again for many seconds, and the process may be
-        paused. The claim could then be over before the work begins.
+        boto3 repeats a throttled or unanswered call for many seconds, and the process may be
+        suspended. The claim could then be over before the work begins. Times are DynamoDB's, in
+        seconds.
 
         Raises:
             Busy: Another run took the claim over, or every write takes too long. Nothing was done.
@@ -200,22 +207,22 @@ class Once:
                 return
             claimed_at = stored_at
             try:
-                stored_at = self._hold(key, owner, claimed_at, "held_by = :owner", {})
+                stored_at = self._store_claim(key, owner, claimed_at, "held_by = :owner", {})
             except ClientError as error:
                 if _code_of(error) == _CONDITION_FAILED:
                     raise Busy(key) from error
                 raise
         _LOG.warning("each write of the claim on %s took too long; the work waits", key)
-        self._give_back(key, owner)
+        self._release_claim(key, owner)
         raise Busy(key)
 
     def _renew_until(self, key: str, owner: str, is_over: Event) -> None:
-        """Renew the claim again and again, until the work is over or the claim is lost."""
+        """Renew the claim regularly until the work is over or the claim is lost."""
         while not is_over.wait(self.claim_seconds / _RENEWALS):
             try:
-                now = self._look(key)[1]
-                self._hold(key, owner, now, "held_by = :owner", {})
-            # Whatever goes wrong with one renewal, the next one is tried: the work still runs.
+                _, now = self._read_item(key)
+                self._store_claim(key, owner, now, "held_by = :owner", {})
+            # After any error the next renewal is tried, because the work still runs.
             except Exception as error:  # noqa: BLE001
                 is_lost = _code_of(error) == _CONDITION_FAILED
                 if is_lost and not is_over.is_set():
@@ -224,7 +231,7 @@ class Once:
                     return
                 _LOG.warning("the claim on %s could not be renewed: %s", key, error)
 
-    def _hold(
+    def _store_claim(
         self,
         key: str,
         owner: str,
@@ -232,9 +239,17 @@ class Once:
         condition: str,
         values: Mapping[str, AttributeValueTypeDef],
     ) -> int:
-        """Store that `owner` has the key for `claim_seconds` from `now`, DynamoDB's time.
+        """Store that `owner` has the key until `claim_seconds` after `now`.
 
-        Return DynamoDB's time when it answered.
+        Args:
+            key: The key.
+            owner: The id of this run.
+            now: DynamoDB's time in seconds.
+            condition: The claim is stored only if DynamoDB finds this true.
+            values: Values that the condition uses.
+
+        Returns:
+            DynamoDB's time when it answered, in seconds.
         """
         answer = self.dynamodb.update_item(
             TableName=self.table,
@@ -251,9 +266,9 @@ class Once:
         return _date_of(answer["ResponseMetadata"])
 
     def _record_done(self, key: str, owner: str) -> None:
-        """Store that the work is done, whoever has the claim. Raise ClaimLost if it was lost.
+        """Record that the work is done, even if the claim was lost. Then raise ClaimLost.
 
-        It is tried for about as long as a claim lasts: without this record the work is done again.
+        It is tried for about `claim_seconds`, because without this record the work is done again.
         """
         for attempt in range(1, _RECORD_ATTEMPTS + 1):
             try:
@@ -276,8 +291,8 @@ class Once:
         if before.get("is_done", {"S": owner}) != {"S": owner}:
             _LOG.warning("another run has done the work for %s as well", key)
 
-    def _give_back(self, key: str, owner: str) -> None:
-        """End the claim at once, unless another run has it. If that fails, it ends by itself."""
+    def _release_claim(self, key: str, owner: str) -> None:
+        """End the claim at once, unless another run has it. If that fails, the claim expires."""
         try:
             self.dynamodb.update_item(
                 TableName=self.table,
@@ -289,8 +304,8 @@ class Once:
         except (BotoCoreError, ClientError) as error:
             _LOG.warning("the claim on %s was not given back: %s", key, error)
 
-    def _look(self, key: str) -> tuple[Mapping[str, AttributeValueTypeDef], int]:
-        """Return the key's item, empty if there is none, and DynamoDB's time in whole seconds."""
+    def _read_item(self, key: str) -> tuple[Mapping[str, AttributeValueTypeDef], int]:
+        """Return the item of the key, empty if there is none, and DynamoDB's time in seconds."""
         answer = self.dynamodb.get_item(
             TableName=self.table, Key={"key": {"S": key}}, ConsistentRead=True
         )
@@ -298,7 +313,7 @@ class Once:
 
 
 def _date_of(metadata: ResponseMetadataTypeDef) -> int:
-    """Return DynamoDB's time in whole seconds, when it sent an answer."""
+    """Return the time of DynamoDB's answer, in whole seconds since 1970."""
     date = metadata["HTTPHeaders"].get("date")
     if date is None:
         raise RuntimeError("DynamoDB's answer has no Date header: is a proxy in between?")
@@ -306,17 +321,23 @@ def _date_of(metadata: ResponseMetadataTypeDef) -> int:
 
 
 def _is_claimed(item: Mapping[str, AttributeValueTypeDef], now: int) -> bool:
-    """Return True if a run has the key. `now` is cut to the second, so it is at most too early."""
+    """Return True if a run has claimed the key and the claim is not over.
+
+    `now` is rounded down to the second, so that a claim is never over too early.
+    """
     return "held_until" in item and float(item["held_until"]["N"]) >= now
 
 
 def _code_of(error: Exception) -> str:
+    """Return the AWS error code, or an empty text if the error has none."""
     if isinstance(error, ClientError):
         return str(error.response.get("Error", {}).get("Code", ""))
     return ""
 
 
 class _Outcome(Enum):
+    """Result of the work on one message: done, left because the order is busy, or failed."""
+
     DONE = auto()
     BUSY = auto()
     FAILED = auto()
@@ -326,8 +347,8 @@ class _Outcome(Enum):
 class Careful:
     """Consumes a queue of orders and does each order once.
 
-    A message whose order is busy elsewhere stays held, and the next `consume` tries it again. So
-    it uses up no receives, and the other messages do not wait for it.
+    A message whose order is busy in another run stays held, and the next `consume` tries it again.
+    So it does not come closer to maxReceiveCount, and the other messages do not wait for it.
 
     One object may be used by several threads.
 
@@ -354,15 +375,19 @@ class Careful:
         self._is_checked = False
 
     def consume(self) -> None:
-        """Receive once, and do what came and what waits. Delete a message if its order is done.
+        """Receive once, and do the orders of the received and of the waiting messages.
 
-        Raises what ReceiveMessage raises, and ValueError if the queue moves messages to its DLQ
-        before the claim of a crashed consumer is over.
+        A message is deleted if its order is done.
+
+        Raises:
+            ValueError: The queue would move messages to its DLQ before the claim of a crashed
+                consumer is over.
+            ClientError, BotoCoreError: ReceiveMessage failed.
         """
         self._check_queue()
-        # The last of ten is held while the first is worked on.
+        # The heartbeat holds the last of ten messages while the first one is worked on.
         with self._visibility as visibility:
-            # Waiting messages may have had no heartbeat since the last call.
+            # Between two calls of `consume` there is no heartbeat for waiting messages.
             visibility.keep()
             answer = visibility.receive(
                 MaxNumberOfMessages=10,
@@ -370,7 +395,8 @@ class Careful:
                 MessageSystemAttributeNames=["MessageGroupId"],
             )
             with self._lock:
-                messages, self._waiting = self._waiting, {}
+                messages = self._waiting
+                self._waiting = {}
             messages.update({message["MessageId"]: message for message in answer})
             busy: dict[str, MessageTypeDef] = {}
             try:
@@ -385,7 +411,7 @@ class Careful:
     def _handle_in_order(
         self, messages: Mapping[str, MessageTypeDef], visibility: VisibilityHeartbeat
     ) -> dict[str, MessageTypeDef]:
-        """Handle each message, and return those that must wait because their order is busy."""
+        """Handle each message. Return those that must wait because their order is busy."""
         busy_groups: set[str] = set()
         failed_groups: set[str] = set()
         waiting: dict[str, MessageTypeDef] = {}
@@ -407,24 +433,26 @@ class Careful:
         return waiting
 
     def _handle(self, message: MessageTypeDef, visibility: VisibilityHeartbeat) -> _Outcome:
+        """Do the order of one message, and delete the message if the order is done."""
         if message["MessageId"] not in visibility.held:
-            # Another consumer has it by now.
+            # The message was lost: another consumer may have it.
             return _Outcome.FAILED
         try:
             order = json.loads(message["Body"])
-            # Never the message id: a message that is sent or redriven again has a new one.
+            # The key must not be the message id: a message that is sent or redriven again has a
+            # new id.
             self.once.run(order["order_id"], lambda: self.work(order))
         except Busy:
             return _Outcome.BUSY
         except Exception:  # noqa: BLE001 - one order's failure must not stop the others
-            # It stays, comes again, and after maxReceiveCount is a DLQ message: nothing is lost.
+            # The message comes again, and after maxReceiveCount it goes to the DLQ.
             _LOG.exception("the order in message %s failed", message["MessageId"])
             return _Outcome.FAILED
         visibility.delete(message["MessageId"])
         return _Outcome.DONE
 
     def _group_of(self, message: MessageTypeDef) -> str:
-        """Return the FIFO group. In a standard queue each message is a group of its own."""
+        """Return the message group. In a standard queue each message is a group of its own."""
         if self.queue_url.endswith(".fifo"):
             return message.get("Attributes", {}).get("MessageGroupId", "")
         return message["MessageId"]

@@ -1,4 +1,4 @@
-"""Write about received messages, ten at a time, and tell which writes SQS did not take.
+"""Delete messages, or change their visibility timeouts, ten at a time.
 
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ChangeMessageVisibilityBatch.html
 """
@@ -13,11 +13,12 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 Call = Callable[..., Any]
-# SQS counts from the receive, and no extension counts anew.
+# SQS lets a consumer hold a message for at most 12 hours after the receive. Extensions do not
+# change that.
 LONGEST_SECONDS = 43_200
 MOST_ENTRIES = 10
-# What SQS says of a message that is somebody else's by now, or gone. Of a standard queue it may
-# say nothing at all, so the clock decides too.
+# Error codes of SQS for a message that another consumer has received by now, or that was deleted.
+# In a standard queue SQS may accept such a call, so the heartbeat's clock decides as well.
 LOST = frozenset(
     {
         "InvalidParameterValue",
@@ -27,12 +28,22 @@ LOST = frozenset(
         "ReceiptHandleIsInvalid",
     }
 )
-_UNANSWERED = ""
+# Stands for the error code if SQS gave no answer.
+_NO_ANSWER = ""
 
 
 @dataclass(eq=False)
 class Hold:
-    """A message by the handle that it was received with; times are the heartbeat's clock."""
+    """A message that this consumer holds.
+
+    Times are in seconds, as the heartbeat's clock tells them.
+
+    Attributes:
+        message_id: the message's id.
+        handle: the receipt handle of the newest receive.
+        received_at: when the receive began.
+        until: when the visibility timeout ends.
+    """
 
     message_id: str
     handle: str
@@ -41,46 +52,67 @@ class Hold:
 
     @property
     def last_at(self) -> float:
-        """When SQS gives it to others, whatever is extended."""
+        """When SQS makes the message visible to others, even if its timeout was extended."""
         return self.received_at + LONGEST_SECONDS
 
     def is_due(self, now: float, seconds: float) -> bool:
-        """Past the half of its time, where an extension by `seconds` would hold it for longer."""
+        """Return True if the visibility timeout should be extended by `seconds` now.
+
+        That is when half of the time is over, unless SQS allows no longer time any more.
+        """
         return now >= self.until - seconds / 2 and self.last_at - self.until >= 1
 
 
 def write(
-    single: Call, batch: Call, queue_url: str, holds: Sequence[Hold], **more: int
+    single: Call, batch: Call, queue_url: str, holds: Sequence[Hold], **arguments: int
 ) -> dict[str, str]:
-    """Make the call about at most ten; the error codes of those that SQS did not take.
+    """Make one call about at most ten messages. Return the error codes of messages that failed.
 
-    Never raises for what SQS answers; codes are by message id, an empty one is no answer. One
-    alone goes by the single call: CloudTrail records no refusal within a batch.
+    The result has the codes by message id; an empty code means that SQS gave no answer. Errors of
+    boto3 are not raised. A single message goes by the single call, because CloudTrail does not
+    record a failed entry of a batch.
+
+    Args:
+        single: boto3's call for one message.
+        batch: boto3's call for several messages.
+        queue_url: the queue.
+        holds: the messages.
+        arguments: further arguments, the same for each message.
     """
-    handles = [each.handle for each in holds]
+    handles = [hold.handle for hold in holds]
     answer: Mapping[str, Any] = {"Successful": [{"Id": "0"}]}
     try:
         if len(handles) == 1:
-            single(QueueUrl=queue_url, ReceiptHandle=handles[0], **more)
+            single(QueueUrl=queue_url, ReceiptHandle=handles[0], **arguments)
         else:
-            entries = [{"Id": f"{n}", "ReceiptHandle": it, **more} for n, it in enumerate(handles)]
+            entries = [
+                {"Id": str(number), "ReceiptHandle": handle, **arguments}
+                for number, handle in enumerate(handles)
+            ]
             answer = batch(QueueUrl=queue_url, Entries=entries)
-    except (ClientError, BotoCoreError) as error:
-        said = error.response.get("Error", {}) if isinstance(error, ClientError) else {}
-        return dict.fromkeys((each.message_id for each in holds), _code(said))
-    codes = {each["Id"]: _code(each) for each in answer.get("Failed", [])}
-    # SQS took an entry only if it says so: an entry that it does not mention was not taken.
-    taken = {each["Id"] for each in answer.get("Successful", [])} - codes.keys()
-    by_id = {f"{n}": each.message_id for n, each in enumerate(holds)}
-    return {name: codes.get(n, _UNANSWERED) for n, name in by_id.items() if n not in taken}
+    except ClientError as error:
+        code = _code_of(error.response.get("Error", {}))
+        return {hold.message_id: code for hold in holds}
+    except BotoCoreError:
+        return {hold.message_id: _NO_ANSWER for hold in holds}
+    codes = {entry["Id"]: _code_of(entry) for entry in answer.get("Failed", [])}
+    # Only an entry that the answer calls successful has succeeded. One that is missing has failed.
+    successful = {entry["Id"] for entry in answer.get("Successful", [])} - codes.keys()
+    failed: dict[str, str] = {}
+    for number, hold in enumerate(holds):
+        entry_id = str(number)
+        if entry_id not in successful:
+            failed[hold.message_id] = codes.get(entry_id, _NO_ANSWER)
+    return failed
 
 
-def tens(holds: Iterable[Hold]) -> Iterator[tuple[Hold, ...]]:
-    """The holds, as many at a time as SQS takes."""
-    left = iter(holds)
-    while ten := tuple(islice(left, MOST_ENTRIES)):
-        yield ten
+def split_into_batches(holds: Iterable[Hold]) -> Iterator[tuple[Hold, ...]]:
+    """Yield the holds in batches of ten, the most that SQS accepts in one call."""
+    remaining = iter(holds)
+    while batch := tuple(islice(remaining, MOST_ENTRIES)):
+        yield batch
 
 
-def _code(error: Mapping[str, Any]) -> str:
+def _code_of(error: Mapping[str, Any]) -> str:
+    """Return an error's code without the service's prefix and without `Exception` at its end."""
     return str(error.get("Code", "")).rpartition(".")[2].removesuffix("Exception")
