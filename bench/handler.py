@@ -26,7 +26,7 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from bench.rounds import ROOT, Cost, Measure, Way, measure_call, measure_process, take_measure
-from infra.packaging.zips import LAMBDAS, copy
+from infra.packaging.zips import LAMBDAS, copy_sources
 from local_account.emulator_environment import emulator_environment, listen
 from local_account.where import endpoint_url
 from mendq.aws.clients import Clients
@@ -171,7 +171,7 @@ def take_measures(console: Console) -> Iterator[Measure]:
 
 def _make_cold_ways(bench: Bench) -> list[Way]:
     sources = bench.folder / "sources"
-    copy(sources, (*LAMBDAS.ours, "bench/cold.py"))
+    copy_sources(sources, (*LAMBDAS.own_code, "bench/cold.py"))
     deliver_uncompiled = partial(bench.deliver_cold, sources=sources)
     measure = partial(bench.measure_queue, deliver=bench.deliver_cold)
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from docs import costs, pictures, stack, tables
 from docs.tables import ROOT
-from infra.settings.page import page
+from infra.settings.page import render_page
 from tests.prove import scale
 from tests.source_files import list_files
 
@@ -58,7 +58,7 @@ def make_documents() -> dict[Path, str]:
     for name, svg in pictures.draw_pictures().items():
         documents[pictures.PICTURES / name] = svg
     documents[pictures.PICTURES / "scale.svg"] = pictures.draw_curves(scale.curves())
-    documents[ROOT / "docs" / "settings.md"] = page()
+    documents[ROOT / "docs" / "settings.md"] = render_page()
     return documents
 
 

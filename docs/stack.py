@@ -34,7 +34,7 @@ _PERSON = "a person"
 
 def guard() -> str:
     """Return the service control policy that `make stackset` writes, as a block of JSON."""
-    return f"```json\n{publishing.guard()}```"
+    return f"```json\n{publishing.fill_guard_policy()}```"
 
 
 def diagram() -> str:

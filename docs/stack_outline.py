@@ -97,9 +97,9 @@ def load_resources() -> Resources:
 def template(**settings: Any) -> Mapping[str, Any]:
     """Return the template with these settings. Each one is synthesized only once."""
     require_node()
-    from infra.synthesis import outline  # noqa: PLC0415 - the CDK: it starts Node
+    from infra.synthesis import synthesize_outline  # noqa: PLC0415 - the CDK: it starts Node
 
-    return outline(read(settings), REGION)
+    return synthesize_outline(read(settings), REGION)
 
 
 def references(value: object) -> set[str]:

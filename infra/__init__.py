@@ -1,8 +1,9 @@
-"""The stack: one construct per capability. No AWS call, no credentials."""
+"""The CDK stack, one construct per capability. Its synthesis calls no AWS API."""
 
 import os
 
 from infra.node import NODE
 
-# jsii looks for Node when aws_cdk is first imported; ours came with pip, so Python alone is enough.
+# jsii reads this variable when aws_cdk is first imported. Node came with pip, so that a machine
+# with Python alone can synthesize.
 os.environ.setdefault("JSII_NODE", str(NODE))

@@ -1,8 +1,6 @@
-"""The rule that takes failed calls from CloudTrail to the intake queue."""
+"""The intake queue, and the EventBridge rules that send failed calls from CloudTrail to it."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from aws_cdk import Duration, Stack
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -13,30 +11,42 @@ from aws_cdk import aws_lambda_event_sources as sources
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from infra.lambdas.lambda_function import MOST_TRIES
 from infra.lambdas.rows import HEAL
-from infra.own_queues import DLQ, dlq, own_queue
+from infra.own_queues import DLQ, make_dlq, make_queue
 from mendq.model.names import HEALTH_SERVICES, HEALTH_SOURCE, LEFT_OUT, role_name
 
-# Five tries of a batch: claims end, throttling passes.
+# Heal retries a call up to five times. By then a claim has ended and throttling is over.
 MAX_RECEIVE_COUNT = 5
-BATCH, MAX_CONCURRENCY = 1_000, 2
+# The most failed calls in one invocation of heal, and the most invocations at the same time.
+BATCH = 1_000
+MAX_CONCURRENCY = 2
+# How long Lambda collects messages into one batch.
 WINDOW_SECONDS = 5
+# AWS recommends six times the function's timeout, plus the batch window.
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
 VISIBILITY_SECONDS = 6 * HEAL.seconds + WINDOW_SECONDS
-# CDK's own has the stack's id in it, which becomes another one with several environments. The new
-# mapping would be made before the old one goes, and Lambda allows one of a queue and a function.
+# CDK's own logical id of the mapping contains the stack's id, which changes when the settings name
+# several environments. CloudFormation would then create the new mapping before it deletes the old
+# one, and Lambda allows only one mapping of a queue and a function.
 # https://docs.aws.amazon.com/lambda/latest/api/API_CreateEventSourceMapping.html
 MAPPING_ID = "HealFunctionSqsEventSourceMendqIntakeQueue88BDDCD09779940B"
 
 
 class Intake(Construct):
-    """The rule, the queue it fills, and one DLQ for each of the two."""
+    """The intake queue, the rules that send events to it, and two DLQs.
+
+    Attributes:
+        queue: failed calls and AWS Health events that wait for heal.
+        dlq: messages that heal could not handle.
+        undelivered: events that EventBridge could not send to `queue`.
+    """
 
     def __init__(self, scope: Construct, name: str) -> None:
         super().__init__(scope, name)
-        self.dlq = dlq(self, DLQ)
-        self.undelivered = dlq(self, "Undelivered")
-        self.queue = own_queue(
+        self.dlq = make_dlq(self, DLQ)
+        self.undelivered = make_dlq(self, "Undelivered")
+        self.queue = make_queue(
             self,
             "Queue",
             Duration.hours(4),
@@ -45,33 +55,42 @@ class Intake(Construct):
                 queue=self.dlq, max_receive_count=MAX_RECEIVE_COUNT
             ),
         )
-        about = "What AWS Health tells of services that queues depend on"
-        for rule, description, pattern in (
-            ("FailedCalls", "Failed SQS calls of anyone but Mendq itself", _failed_calls),
-            ("AwsHealth", about, _aws_health),
-        ):
-            target = targets.SqsQueue(
-                self.queue,
-                dead_letter_queue=self.undelivered,
-                # An older event is stale to heal, so trying on would be of no use.
-                max_event_age=Duration.hours(1),
-                retry_attempts=185,
-            )
-            taken = pattern(Stack.of(self))
-            events.Rule(self, rule, description=description, event_pattern=taken, targets=[target])
-
-    def age(self, period: Duration, **asked: Any) -> cloudwatch.Metric:
-        """The age of the oldest failed call that waits, in seconds."""
-        return self.queue.metric_approximate_age_of_oldest_message(
-            period=period, statistic="Maximum", **asked
+        stack = Stack.of(self)
+        self._add_rule(
+            "FailedCalls",
+            "Failed SQS calls of anyone but Mendq itself",
+            _failed_call_pattern(stack),
+        )
+        self._add_rule(
+            "AwsHealth",
+            "What AWS Health tells of services that queues depend on",
+            _aws_health_pattern(stack),
         )
 
-    def feeds(self, heal: lambda_.Function) -> None:
-        """Large batches, because a storm of failed calls collapses to one look per queue.
+    def _add_rule(self, name: str, description: str, pattern: events.EventPattern) -> None:
+        """Add a rule that sends matching events to the intake queue."""
+        target = targets.SqsQueue(
+            self.queue,
+            dead_letter_queue=self.undelivered,
+            # Heal ignores older events, so longer retries would be useless.
+            max_event_age=Duration.hours(1),
+            retry_attempts=MOST_TRIES,
+        )
+        events.Rule(self, name, description=description, event_pattern=pattern, targets=[target])
 
-        Records that heal reports as failed come again, the others are done. Two runs at a time at
-        most: enough to go on while one is slow. No concurrency is reserved, because that would
-        take it from an account's other functions.
+    def oldest_age_metric(self, period: Duration, *, label: str | None = None) -> cloudwatch.Metric:
+        """Return the metric of the age, in seconds, of the oldest message that waits for heal."""
+        return self.queue.metric_approximate_age_of_oldest_message(
+            period=period, statistic="Maximum", label=label
+        )
+
+    def connect(self, heal: lambda_.Function) -> None:
+        """Let the intake queue invoke heal.
+
+        Batches are large, because heal reads each queue once for all failed calls of a batch. Only
+        the records that heal reports as failed come again. At most MAX_CONCURRENCY invocations run
+        at once, so that one goes on while another is slow. No concurrency is reserved for heal,
+        because that would take it from the account's other functions.
         """
         heal.add_event_source(
             sources.SqsEventSource(
@@ -82,35 +101,39 @@ class Intake(Construct):
                 max_concurrency=MAX_CONCURRENCY,
             )
         )
-        for each in heal.node.find_all():
-            if isinstance(each, lambda_.CfnEventSourceMapping):
-                each.override_logical_id(MAPPING_ID)
+        for construct in heal.node.find_all():
+            if isinstance(construct, lambda_.CfnEventSourceMapping):
+                construct.override_logical_id(MAPPING_ID)
 
 
-def _failed_calls(stack: Stack) -> events.EventPattern:
-    """Any errorCode: how CloudTrail spells SQS's is not documented, so `match` alone judges it.
+def _failed_call_pattern(stack: Stack) -> events.EventPattern:
+    """Return the pattern of failed SQS calls, except calls by Mendq's own roles.
 
-    The end of a role's ARN is the same whether a session's issuer is spelled as IAM does or as an
-    assumed role; both in full are longer than a pattern may be. `anything-but` does not match where
-    the field is absent; `exists: false` beside it keeps the calls of IAM users, which have no
-    sessionIssuer.
+    It matches any errorCode, because AWS does not document how CloudTrail spells SQS's codes.
+    `mendq.catalogue.match` selects those that are symptoms.
+
+    A role is recognized by the end of the session issuer's ARN. The end is the same in both
+    spellings, the IAM role and the assumed role; both ARNs in full would exceed the length of a
+    pattern. `anything-but` does not match if the field is absent. `exists: false` adds those calls:
+    IAM users have no sessionIssuer.
     https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-create-pattern-operators.html
     """
-    ours = [f"role/{role_name(each, stack.region)}" for each in LEFT_OUT]
-    someone_else = [{"anything-but": {"suffix": ours}}, {"exists": False}]
+    own_roles = [f"role/{role_name(purpose, stack.region)}" for purpose in LEFT_OUT]
+    other_caller = [{"anything-but": {"suffix": own_roles}}, {"exists": False}]
     return events.EventPattern(
         source=["aws.sqs"],
         detail_type=["AWS API Call via CloudTrail"],
         detail={
             "errorCode": [{"exists": True}],
-            "userIdentity": {"sessionContext": {"sessionIssuer": {"arn": someone_else}}},
+            "userIdentity": {"sessionContext": {"sessionIssuer": {"arn": other_caller}}},
         },
     )
 
 
-def _aws_health(stack: Stack) -> events.EventPattern:
-    """Of this region alone: two regions are also told of what happens in others.
+def _aws_health_pattern(stack: Stack) -> events.EventPattern:
+    """Return the pattern of AWS Health events about this region.
 
+    The region is tested, because two regions also receive the events of other regions.
     https://docs.aws.amazon.com/health/latest/ug/choosing-a-region.html
     """
     return events.EventPattern(

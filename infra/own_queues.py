@@ -1,8 +1,8 @@
-"""Mendq's own queues: how they are made, and how they are named where they must be forbidden."""
+"""Mendq's own queues: make them, list their ARNs, and tag them so that Mendq never manages them."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict, Unpack
 
 from aws_cdk import Duration, RemovalPolicy, Stack, Tags
 from aws_cdk import aws_sqs as sqs
@@ -10,31 +10,51 @@ from constructs import Construct
 
 from mendq.model.limits import MODE_TAG, OFF
 
+# Id of the construct of a DLQ.
 DLQ = "Dlq"
 
 
 def queue_arn(stack: Stack, name: str) -> str:
-    """The ARN of a queue of this account and region, or of all whose names a pattern fits."""
+    """Return the ARN of a queue in the stack's account and region. `name` may be a pattern."""
     return stack.format_arn(service="sqs", resource=name)
 
 
-def own_queue_arns(stack: Stack) -> list[str]:
-    """The ARNs of those that Mendq has by now."""
-    return [each.queue_arn for each in _every_queue(stack)]
+def list_own_queue_arns(stack: Stack) -> list[str]:
+    """Return the ARNs of the queues that were added to the stack before this call."""
+    return [queue.queue_arn for queue in _list_queues(stack)]
 
 
-def never_managed(stack: Stack) -> None:
-    """Mendq's own by tag, whatever prefix of the settings fits their names."""
-    for each in _every_queue(stack):
-        Tags.of(each).add(MODE_TAG, OFF)
+def tag_own_queues(stack: Stack) -> None:
+    """Tag the queues of the stack as not managed, even if a prefix in the settings matches one."""
+    for queue in _list_queues(stack):
+        Tags.of(queue).add(MODE_TAG, OFF)
 
 
-def _every_queue(stack: Stack) -> list[sqs.Queue]:
-    return [each for each in stack.node.find_all() if isinstance(each, sqs.Queue)]
+def _list_queues(stack: Stack) -> list[sqs.Queue]:
+    return [construct for construct in stack.node.find_all() if isinstance(construct, sqs.Queue)]
 
 
-def own_queue(scope: Construct, name: str, retention: Duration, **more: Any) -> sqs.Queue:
-    """A queue of ours: encrypted, over TLS alone, gone with the stack."""
+class QueueOptions(TypedDict, total=False):
+    """Properties of a queue. Without `queue_name` CloudFormation makes a name."""
+
+    queue_name: str
+    fifo: bool
+    content_based_deduplication: bool
+    visibility_timeout: Duration
+    dead_letter_queue: sqs.DeadLetterQueue
+
+
+def make_queue(
+    scope: Construct, name: str, retention: Duration, **options: Unpack[QueueOptions]
+) -> sqs.Queue:
+    """Make a queue that is encrypted, accepts only TLS, and is deleted with the stack.
+
+    Args:
+        scope: the construct that holds the queue.
+        name: the id of the queue's construct.
+        retention: how long the queue keeps messages.
+        options: further properties; a missing one has the default of SQS.
+    """
     return sqs.Queue(
         scope,
         name,
@@ -42,10 +62,10 @@ def own_queue(scope: Construct, name: str, retention: Duration, **more: Any) -> 
         enforce_ssl=True,
         retention_period=retention,
         removal_policy=RemovalPolicy.DESTROY,
-        **more,
+        **options,
     )
 
 
-def dlq(scope: Construct, name: str) -> sqs.Queue:
-    """Kept as long as SQS can: what lies here is read by a person."""
-    return own_queue(scope, name, Duration.days(14))
+def make_dlq(scope: Construct, name: str) -> sqs.Queue:
+    """Make a DLQ. It keeps messages for 14 days, the longest that SQS allows, for a person."""
+    return make_queue(scope, name, Duration.days(14))

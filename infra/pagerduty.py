@@ -1,6 +1,6 @@
 """Urgent notifications as incidents of PagerDuty: one for each case, resolved when the case ends.
 
-The format is that of its Events API v2, which was not tried from here.
+The requests have the format of PagerDuty's Events API v2. They were not tried with PagerDuty.
 https://developer.pagerduty.com/docs/events-api-v2-overview
 """
 
@@ -15,8 +15,8 @@ from aws_cdk import aws_events_targets as targets
 from constructs import Construct
 
 from infra.lambdas.lambda_function import MOST_TRIES
-from infra.own_queues import DLQ, dlq
-from infra.roles import own_role
+from infra.own_queues import DLQ, make_dlq
+from infra.roles import make_role
 from infra.settings.deployment import PagerDutySettings
 from mendq.model.case import EVENT_SOURCE, FINAL, NOTIFICATION_EVENT, TRANSITION_EVENT, Severity
 from mendq.model.names import PAGING
@@ -25,39 +25,48 @@ _ENDPOINTS = {
     "US": "https://events.pagerduty.com/v2/enqueue",
     "EU": "https://events.eu.pagerduty.com/v2/enqueue",
 }
-_of_event = events.EventField.from_path
-# Each field stands alone for its value, without quotes, so that EventBridge keeps it JSON: between
-# quotes it escapes nothing. Account and region are its own words.
+_event_field = events.EventField.from_path
+# Body of the request that opens an incident. Each field of the event is a whole JSON value, not a
+# part of a quoted text: within quotes EventBridge escapes nothing, so a text could break the JSON.
+# Only account and region, which AWS sets, are within a text.
 # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-transform-target-input.html
 _TRIGGER = {
     "event_action": "trigger",
-    "dedup_key": _of_event("$.detail.dedup_key"),
+    "dedup_key": _event_field("$.detail.dedup_key"),
     "client": "Mendq",
     "payload": {
-        "summary": _of_event("$.detail.subject"),
+        "summary": _event_field("$.detail.subject"),
         "severity": "critical",
         "source": f"Mendq {events.EventField.account} {events.EventField.region}",
         "timestamp": events.EventField.time,
-        "class": _of_event("$.detail.symptom"),
-        "custom_details": _of_event("$.detail"),
+        "class": _event_field("$.detail.symptom"),
+        "custom_details": _event_field("$.detail"),
     },
 }
-_RESOLVE = {"event_action": "resolve", "dedup_key": _of_event("$.detail.case_id")}
-# An older page wakes somebody for what may be over; what ends a case is worth its day.
-_TRIGGERED_WITHIN, _RESOLVED_WITHIN = Duration.hours(4), Duration.hours(24)
+# Body of the request that resolves an incident.
+_RESOLVE = {"event_action": "resolve", "dedup_key": _event_field("$.detail.case_id")}
+# How long EventBridge retries to open an incident. Later the problem may be over, and the page
+# would wake a person for nothing.
+_TRIGGERED_WITHIN = Duration.hours(4)
+# How long EventBridge retries to resolve an incident.
+_RESOLVED_WITHIN = Duration.hours(24)
 
 
 class PagerDuty(Construct):
-    """Its API destination, the two rules that call it, and the DLQ of what it does not take."""
+    """Calls PagerDuty's API: two EventBridge rules and the API destination that they call.
+
+    Attributes:
+        dlq: events that EventBridge could not deliver to PagerDuty.
+    """
 
     def __init__(self, scope: Construct, name: str, settings: PagerDutySettings) -> None:
         super().__init__(scope, name)
-        self.dlq = dlq(self, DLQ)
-        self._role = own_role(
+        self.dlq = make_dlq(self, DLQ)
+        self._role = make_role(
             self, "Role", purpose=PAGING, service="events", description="Mendq: calls PagerDuty"
         )
         key = events.HttpParameter.from_secret(SecretValue.secrets_manager(settings.secret_arn))
-        # A connection wants a header of its own; PagerDuty reads the key in the body alone.
+        # PagerDuty reads the key from the body. A connection must have a header as well.
         header = events.Authorization.api_key("X-Mendq", SecretValue.unsafe_plain_text("mendq"))
         connection = events.Connection(
             self, "Connection", authorization=header, body_parameters={"routing_key": key}
@@ -71,25 +80,34 @@ class PagerDuty(Construct):
             rate_limit_per_second=5,
         )
         urgent = {"severity": [Severity.URGENT]}
-        self._rule("Trigger", NOTIFICATION_EVENT, urgent, _TRIGGER, _TRIGGERED_WITHIN)
-        # A case that was over when it was opened never paged.
+        self._add_rule("Trigger", NOTIFICATION_EVENT, urgent, _TRIGGER, _TRIGGERED_WITHIN)
+        # The first transition of a case that was final at once never opened an incident.
         ended = {"to": sorted(FINAL), "n": [{"numeric": [">", 1]}]}
-        self._rule("Resolve", TRANSITION_EVENT, ended, _RESOLVE, _RESOLVED_WITHIN)
+        self._add_rule("Resolve", TRANSITION_EVENT, ended, _RESOLVE, _RESOLVED_WITHIN)
 
-    def _rule(
+    def _add_rule(
         self,
         name: str,
         detail_type: str,
         detail: Mapping[str, Any],
         body: Mapping[str, Any],
-        patience: Duration,
+        retry_for: Duration,
     ) -> None:
+        """Add a rule that sends `body` to PagerDuty for each event of Mendq's that matches.
+
+        Args:
+            name: Trigger or Resolve; also the id of the rule's construct.
+            detail_type: the type of the events.
+            detail: the pattern of the events' detail.
+            body: the request's body.
+            retry_for: how long EventBridge retries before the event goes to the DLQ.
+        """
         target = targets.ApiDestination(
             self._destination,
             event=events.RuleTargetInput.from_object(body),
             event_role=self._role,
             dead_letter_queue=self.dlq,
-            max_event_age=patience,
+            max_event_age=retry_for,
             retry_attempts=MOST_TRIES,
         )
         events.Rule(

@@ -1,4 +1,4 @@
-"""What roles may read and write of queues, from the needs and steps of the catalogue."""
+"""IAM statements on queues, derived from what the symptoms in the catalogue read and change."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from aws_cdk import ArnFormat, Stack
 from aws_cdk import aws_iam as iam
 
-from infra.own_queues import own_queue_arns, queue_arn
-from infra.roles import may, may_not, may_use_keys_by
+from infra.own_queues import list_own_queue_arns, queue_arn
+from infra.roles import allow, allow_keys_through, deny
 from infra.settings.deployment import DeploymentSettings
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.dlq.redrive_causes import READ, REDRIVE_TAG, SEND
@@ -30,19 +30,20 @@ from mendq.model.steps import (
 from mendq.model.tags import ON
 
 Statements = Iterator[iam.PolicyStatement]
-Kinds = Collection[type[AttributeStep]]
+StepTypes = Collection[type[AttributeStep]]
 
-# What the facts take of every symptom that heal plans for, and what detecting takes.
+# Reads of the facts that heal needs to plan a fix for any symptom.
 HEAL_READS = read_actions(
     need for symptom in CATALOGUE if symptom.plan for need in symptom.every_need
 )
+# Reads of the facts that the scan needs to detect any symptom.
 SCAN_READS = scan_read_actions(
     need for symptom in CATALOGUE if symptom.detection for need in symptom.detection.needs
 )
 
 
-def owner_reads(owner: Owner) -> frozenset[ReadAction]:
-    """What the facts take of every symptom that it has steps of."""
+def list_owner_reads(owner: Owner) -> frozenset[ReadAction]:
+    """Return the reads of facts that an owner of writes needs, for all symptoms with its steps."""
     return read_actions(
         need
         for symptom in CATALOGUE
@@ -51,9 +52,9 @@ def owner_reads(owner: Owner) -> frozenset[ReadAction]:
     )
 
 
-def look_statements(stack: Stack, reader: Iterable[ReadAction]) -> Statements:
-    """One statement for each kind of resource among `reader`."""
-    wanted = sorted(reader, key=lambda each: each.iam_action)
+def read_statements(stack: Stack, actions: Iterable[ReadAction]) -> Statements:
+    """Yield one statement that allows these reads for each kind of resource among them."""
+    ordered = sorted(actions, key=lambda action: action.iam_action)
     every_function = stack.format_arn(
         service="lambda",
         resource="function",
@@ -62,117 +63,132 @@ def look_statements(stack: Stack, reader: Iterable[ReadAction]) -> Statements:
     )
     resources = {"any": "*", "function": every_function, "queue": queue_arn(stack, "*")}
     for kind, resource in resources.items():
-        if actions := [each.iam_action for each in wanted if each.resource == kind]:
-            yield may(actions, resource)
+        iam_actions = [action.iam_action for action in ordered if action.resource == kind]
+        if iam_actions:
+            yield allow(iam_actions, resource)
 
 
-# CDK moves what is too much for one policy to the next, but never cuts a statement in two.
+# The most queue names in one statement. CDK splits a policy that is too long between statements,
+# and never splits a statement.
 NAMES_PER_STATEMENT = 25
-# What a proposal is written in once a person approved it; that one did is the code's to check.
+# Modes in which Mendq may write a queue. In mode propose it writes only after a person approved;
+# IAM cannot check that, so the code does.
 WRITTEN_MODES = (Mode.PROPOSE, Mode.HEAL)
 _TAG = f"aws:ResourceTag/{MODE_TAG}"
-_MODES = [str(each) for each in WRITTEN_MODES]
+_MODES = [str(mode) for mode in WRITTEN_MODES]
 _REDRIVE_TAG = f"aws:ResourceTag/{REDRIVE_TAG}"
-_MAKING = CreateDlq.iam_action
-# Redrive may raise a DLQ's retention first.
-_TAKEN = (*MESSAGE_ACTIONS, SetMessageRetention.iam_action)
+_CREATE_ACTION = CreateDlq.iam_action
+# Actions of a redrive on the DLQ and the source queue. It may first raise the DLQ's retention.
+_REDRIVE_ACTIONS = (*MESSAGE_ACTIONS, SetMessageRetention.iam_action)
 
 
-def kinds_of(owner: Owner) -> Kinds:
-    """The steps that a Lambda owns."""
-    return [kind for kind in STEPS if kind.owner is owner]
+def list_owned_steps(owner: Owner) -> StepTypes:
+    """Return the types of the steps that a Lambda owns."""
+    return [step for step in STEPS if step.owner is owner]
 
 
-def taken_back() -> Kinds:
-    """The steps of every owner that rollback undoes by a write."""
+def list_undoable_steps() -> StepTypes:
+    """Return the step types, of all owners, that rollback undoes by writing an attribute."""
     return [
-        kind for kind in STEPS if not kind.is_permanent and kind.attribute not in NEVER_PUT_BACK
+        step for step in STEPS if not step.is_permanent and step.attribute not in NEVER_PUT_BACK
     ]
 
 
-def write_statements(stack: Stack, settings: DeploymentSettings, kinds: Kinds) -> Statements:
-    """What taking these steps takes.
+def write_statements(stack: Stack, settings: DeploymentSettings, steps: StepTypes) -> Statements:
+    """Yield the statements that allow steps on managed queues, and deny them on unwilling queues.
 
-    Nothing while no queue or no symptom can be in one of the modes that are written in.
+    Nothing is allowed if the settings let no queue, or no symptom with such a step, be in a mode in
+    which Mendq writes.
     """
-    written = _written_kinds(settings).intersection(kinds)
-    in_place = sorted(write_actions(kind for kind in written if not kind.is_permanent))
-    managed = list(_on_managed(stack, settings, in_place))
-    yield from managed
-    making = sorted(write_actions(kind for kind in written if kind.is_permanent))
-    if making and managed:
-        yield _make(making, queue_arn(stack, "*"))
-    yield _not_by_another_tag(stack, sorted(write_actions(STEPS)))
+    enabled = _enabled_steps(settings).intersection(steps)
+    changes = sorted(write_actions(step for step in enabled if not step.is_permanent))
+    on_managed = list(_allow_on_managed(stack, settings, changes))
+    yield from on_managed
+    creations = sorted(write_actions(step for step in enabled if step.is_permanent))
+    if creations and on_managed:
+        yield _allow_creation(creations, queue_arn(stack, "*"))
+    yield _deny_other_tags(stack, sorted(write_actions(STEPS)))
 
 
 def redrive_statements(stack: Stack, settings: DeploymentSettings) -> Statements:
-    """What moving messages takes; nothing while no queue can be in a mode that is written in.
+    """Yield the statements that allow moving messages out of managed DLQs.
 
-    A quarantine bears no tag of ours, so its name has to be enough; so has SQS's word for a key.
+    Nothing is allowed if no queue can be in a mode in which Mendq writes. A quarantine has no tag
+    of Mendq's, so the statements name it by the end of its name. KMS keys cannot be named either:
+    any key is allowed that SQS uses on behalf of the role.
     """
-    managed = list(_on_managed(stack, settings, _TAKEN))
-    if RedriveMessages in _written_kinds(settings) and managed:
-        yield from managed
-        yield _make([_MAKING], *_quarantine_arns(stack))
-        yield may([INTO_QUARANTINE], *_quarantine_arns(stack))
-        yield may_use_keys_by("sqs", stack, [READ, SEND])
-    yield _not_by_another_tag(stack, [*_TAKEN, _MAKING])
-    other_word = {"Null": {_REDRIVE_TAG: "false"}, "StringNotEquals": {_REDRIVE_TAG: ON}}
-    yield may_not(_TAKEN, queue_arn(stack, "*"), conditions=other_word)
+    on_managed = list(_allow_on_managed(stack, settings, _REDRIVE_ACTIONS))
+    if RedriveMessages in _enabled_steps(settings) and on_managed:
+        yield from on_managed
+        yield _allow_creation([_CREATE_ACTION], *_quarantine_arns(stack))
+        yield allow([INTO_QUARANTINE], *_quarantine_arns(stack))
+        yield allow_keys_through("sqs", stack, [READ, SEND])
+    yield _deny_other_tags(stack, [*_REDRIVE_ACTIONS, _CREATE_ACTION])
+    redrive_is_off = {"Null": {_REDRIVE_TAG: "false"}, "StringNotEquals": {_REDRIVE_TAG: ON}}
+    yield deny(_REDRIVE_ACTIONS, queue_arn(stack, "*"), conditions=redrive_is_off)
 
 
-def _on_managed(stack: Stack, settings: DeploymentSettings, actions: Sequence[str]) -> Statements:
-    """Of queues whose tag lets them be written, and of those that the settings name.
+def _allow_on_managed(
+    stack: Stack, settings: DeploymentSettings, actions: Sequence[str]
+) -> Statements:
+    """Allow actions on queues whose tag enables writes, and on queues that the settings name.
 
-    `Consent.mode_of` says the same of each queue.
+    `Consent.mode_of` decides the same for one queue.
     """
-    if actions and settings.tag_may_raise_to in WRITTEN_MODES:
-        yield may(actions, queue_arn(stack, "*"), conditions={"StringEquals": {_TAG: _MODES}})
-    named = settings.queues if actions and settings.mode in WRITTEN_MODES else ()
-    for start in range(0, len(named), NAMES_PER_STATEMENT):
-        names = named[start : start + NAMES_PER_STATEMENT]
-        yield may(actions, *(queue_arn(stack, each) for each in names))
+    if not actions:
+        return
+    if settings.tag_may_raise_to in WRITTEN_MODES:
+        yield allow(actions, queue_arn(stack, "*"), conditions={"StringEquals": {_TAG: _MODES}})
+    if settings.mode in WRITTEN_MODES:
+        for start in range(0, len(settings.queues), NAMES_PER_STATEMENT):
+            names = settings.queues[start : start + NAMES_PER_STATEMENT]
+            yield allow(actions, *(queue_arn(stack, name) for name in names))
 
 
-def _not_by_another_tag(stack: Stack, actions: Sequence[str]) -> iam.PolicyStatement:
-    """A tag that says anything else holds, whatever names the queue."""
-    other_word = {"Null": {_TAG: "false"}, "StringNotEquals": {_TAG: _MODES}}
-    return may_not(actions, queue_arn(stack, "*"), conditions=other_word)
+def _deny_other_tags(stack: Stack, actions: Sequence[str]) -> iam.PolicyStatement:
+    """Deny actions on queues whose tag has a value that enables no writes, even if named."""
+    other_value = {"Null": {_TAG: "false"}, "StringNotEquals": {_TAG: _MODES}}
+    return deny(actions, queue_arn(stack, "*"), conditions=other_value)
 
 
-def _make(actions: Sequence[str], *queue_arns: str) -> iam.PolicyStatement:
-    """Of queues that are not there, and so have no tag to ask for; made without tags.
+def _allow_creation(actions: Sequence[str], *queue_arns: str) -> iam.PolicyStatement:
+    """Allow to create queues without tags.
 
-    Under any name where one that is gone is made again under its own. A queue that exists is not
-    changed by being made.
+    A queue that does not exist yet has no tag that a condition could test. The name can be any if a
+    deleted queue is made again under its old name. Creating a queue that exists changes nothing.
     """
-    return may(actions, *queue_arns, conditions={"Null": {"aws:TagKeys": "true"}})
+    return allow(actions, *queue_arns, conditions={"Null": {"aws:TagKeys": "true"}})
 
 
-def _written_kinds(settings: DeploymentSettings) -> set[type[AttributeStep]]:
-    """The steps of symptoms that may act, or may propose what a person lets act."""
-    return {
-        step
-        for symptom in CATALOGUE
-        if settings.autonomy.get(symptom.name, symptom.autonomy) in WRITTEN_MODES
-        for step in symptom.steps
-    }
+def _enabled_steps(settings: DeploymentSettings) -> set[type[AttributeStep]]:
+    """Return the step types of symptoms that may fix, or may propose a fix for approval."""
+    enabled: set[type[AttributeStep]] = set()
+    for symptom in CATALOGUE:
+        autonomy = settings.autonomy.get(symptom.name, symptom.autonomy)
+        if autonomy in WRITTEN_MODES:
+            enabled.update(symptom.steps)
+    return enabled
 
 
-def keep_off(role: iam.Role, *, moves_messages: bool) -> None:
-    """Nobody writes Mendq's own queues, and into a quarantine redrive alone puts messages.
+def deny_own_queues(role: iam.Role, *, moves_messages: bool) -> None:
+    """Deny a role all writes to Mendq's own queues, and to quarantines.
 
-    Heal reads its intake, so messages of our own are forbidden to redrive by name.
+    Args:
+        role: the role of a Lambda that writes queues.
+        moves_messages: True for the role of redrive. It may create a quarantine and send messages
+            to it, and must not move messages of Mendq's own queues. For other roles no message
+            action is denied on those, because heal receives from the intake queue.
     """
     stack = Stack.of(role)
-    written = write_actions(STEPS)
-    on_own = written.union(_TAKEN) if moves_messages else written
-    role.add_to_policy(may_not(sorted(on_own), *own_queue_arns(stack)))
-    into_it = {_MAKING, INTO_QUARANTINE} if moves_messages else set[str]()
-    emptying = written.union(_TAKEN) - into_it
-    role.add_to_policy(may_not(sorted(emptying), *_quarantine_arns(stack)))
+    writes = write_actions(STEPS)
+    on_own_queues = writes.union(_REDRIVE_ACTIONS) if moves_messages else writes
+    role.add_to_policy(deny(sorted(on_own_queues), *list_own_queue_arns(stack)))
+    on_quarantines = writes.union(_REDRIVE_ACTIONS)
+    if moves_messages:
+        on_quarantines -= {_CREATE_ACTION, INTO_QUARANTINE}
+    role.add_to_policy(deny(sorted(on_quarantines), *_quarantine_arns(stack)))
 
 
 def _quarantine_arns(stack: Stack) -> list[str]:
-    """Every queue that is called as a quarantine of ours would be."""
+    """Return ARN patterns of all queues with the name of a quarantine, standard and FIFO."""
     return [queue_arn(stack, f"*{QUARANTINE_SUFFIX}{ending}") for ending in ("", FIFO)]

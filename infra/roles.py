@@ -1,12 +1,13 @@
-"""The names of our own roles: literal, with the region, so that patterns need no reference to them.
+"""Roles with fixed names, and IAM policy statements.
 
-A role's name holds in all regions of an account, so two stacks of one account must not share it.
+A role's name is a literal that contains the region, so that patterns and policies can name the role
+without a reference to it. IAM role names are unique in an account, across all regions, so two
+stacks of one account in different regions must not share a name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import partial
 from typing import Any
 
 from aws_cdk import Stack
@@ -16,18 +17,26 @@ from constructs import Construct
 from mendq.model.names import role_name
 
 
-def this_account(stack: Stack) -> dict[str, dict[str, str]]:
-    """The condition that a service acts for the stack's account."""
+def account_condition(stack: Stack) -> dict[str, dict[str, str]]:
+    """Return the IAM condition that an AWS service acts on behalf of the stack's account."""
     return {"StringEquals": {"aws:SourceAccount": stack.account}}
 
 
-def own_role(
+def make_role(
     scope: Construct, name: str, *, purpose: str, service: str, description: str
 ) -> iam.Role:
-    """The role of one purpose, which `service` takes on for this account alone."""
+    """Make a role that one AWS service may assume, on behalf of the stack's account only.
+
+    Args:
+        scope: the construct that holds the role.
+        name: the id of the role's construct.
+        purpose: the word that the role's name ends with, before the region.
+        service: the AWS service, such as `lambda`.
+        description: the role's description.
+    """
     stack = Stack.of(scope)
-    # Lambda sets no aws:SourceAccount when it takes on a function's role.
-    conditions = {} if service == "lambda" else this_account(stack)
+    # Lambda sends no aws:SourceAccount when it assumes a function's role.
+    conditions = {} if service == "lambda" else account_condition(stack)
     return iam.Role(
         scope,
         name,
@@ -37,31 +46,62 @@ def own_role(
     )
 
 
-def _statement(
-    effect: iam.Effect,
+def allow(
     actions: Iterable[str],
     *resources: str,
     service: str = "",
     conditions: Mapping[str, Any] | None = None,
 ) -> iam.PolicyStatement:
-    """What is allowed, or denied, on which resources; to `service`, in a resource's own policy."""
+    """Return a statement that allows actions on resources.
+
+    Args:
+        actions: IAM actions, such as `sqs:SendMessage`.
+        resources: ARNs or patterns of ARNs.
+        service: the AWS service that may act, in a resource's own policy. Empty in a role's policy.
+        conditions: IAM conditions by operator.
+    """
+    return _statement(iam.Effect.ALLOW, actions, resources, service, conditions)
+
+
+def deny(
+    actions: Iterable[str], *resources: str, conditions: Mapping[str, Any] | None = None
+) -> iam.PolicyStatement:
+    """Return a statement of a role's policy that denies actions on resources.
+
+    Args:
+        actions: IAM actions, such as `sqs:SendMessage`.
+        resources: ARNs or patterns of ARNs.
+        conditions: IAM conditions by operator.
+    """
+    return _statement(iam.Effect.DENY, actions, resources, "", conditions)
+
+
+def allow_keys_through(service: str, stack: Stack, actions: Iterable[str]) -> iam.PolicyStatement:
+    """Return a statement that allows the use of any KMS key of the account, through one service.
+
+    The keys are not named, because a queue or topic can get another key without a deployment.
+    """
+    keys = stack.format_arn(service="kms", resource="key", resource_name="*")
+    through_service = {
+        "kms:ViaService": f"{service}.{stack.region}.amazonaws.com",
+        "kms:CallerAccount": stack.account,
+    }
+    return allow(actions, keys, conditions={"StringEquals": through_service})
+
+
+def _statement(
+    effect: iam.Effect,
+    actions: Iterable[str],
+    resources: Iterable[str],
+    service: str,
+    conditions: Mapping[str, Any] | None,
+) -> iam.PolicyStatement:
+    """Make a policy statement. An empty `service` names no principal."""
+    principals = [iam.ServicePrincipal(f"{service}.amazonaws.com")] if service else None
     return iam.PolicyStatement(
         effect=effect,
-        principals=[iam.ServicePrincipal(f"{service}.amazonaws.com")] if service else None,
+        principals=principals,
         actions=list(actions),
         resources=list(resources),
         conditions=conditions,
     )
-
-
-may, may_not = partial(_statement, iam.Effect.ALLOW), partial(_statement, iam.Effect.DENY)
-
-
-def may_use_keys_by(service: str, stack: Stack, actions: Iterable[str]) -> iam.PolicyStatement:
-    """Of any key of the account, as `service` asks for it: which, changes without a deployment."""
-    keys = stack.format_arn(service="kms", resource="key", resource_name="*")
-    via = {
-        "kms:ViaService": f"{service}.{stack.region}.amazonaws.com",
-        "kms:CallerAccount": stack.account,
-    }
-    return may(actions, keys, conditions={"StringEquals": via})

@@ -1,4 +1,4 @@
-"""When the nightly job, the week, each minute's follow-up, the scan and the probe start.
+"""EventBridge schedules that start Lambdas: the jobs, follow_up, the scan and the probe.
 
 https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html
 """
@@ -6,92 +6,145 @@ https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
+from aws_cdk import Duration
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 from msgspec import Struct
 
 from infra.lambdas.lambda_function import OwnLambda, ParkingLambda
-from infra.roles import may, own_role
+from infra.roles import allow, make_role
 from infra.settings.deployment import DeploymentSettings
 from mendq.model.names import SCHEDULE
 
-# Scheduler puts the time there that the schedule stands for, whenever it gets through.
+# Scheduler replaces this by the time for which the invocation was planned, also in a retry.
 # https://docs.aws.amazon.com/scheduler/latest/UserGuide/managing-schedule-context-attributes.html
 SCHEDULED_TIME = "<aws.scheduler.scheduled-time>"
-# How many seconds and how often it is tried before the event is parked. A nightly run is a day of
-# UTC, and the next one must not meet the last; after a tick the next comes soon and does the same.
-OF_A_JOB, OF_A_TICK = (4 * 3_600, 20), (5 * 60, 2)
 
 
-class Clock(Struct, frozen=True):
-    """Starts a Lambda; a job is one that it starts in turn."""
+class Retries(Struct, frozen=True):
+    """How long and how often Scheduler retries an invocation before it goes to the DLQ."""
+
+    within: Duration
+    attempts: int
+
+
+# A nightly run covers one day of UTC, so its start is worth many retries. They end long before the
+# next run starts.
+JOB_RETRIES = Retries(Duration.hours(4), 20)
+# The next invocation comes within minutes and does the same work.
+TICK_RETRIES = Retries(Duration.minutes(5), 2)
+
+
+class Schedule(Struct, frozen=True):
+    """A schedule that invokes a Lambda again and again.
+
+    Attributes:
+        name: the id of the schedule's construct.
+        handler: name of the Lambda's handler.
+        expression: when the Lambda is invoked, as Scheduler spells it.
+        action: description of the Lambda's work, for people.
+        time_zone: the time zone of `expression`.
+        job: the job that the Lambda starts, `nightly` or `week`; empty if it starts none.
+    """
 
     name: str
-    starts: str
-    when: str
-    does: str
-    zone: str = "UTC"
+    handler: str
+    expression: str
+    action: str
+    time_zone: str = "UTC"
     job: str = ""
 
+    @property
+    def input(self) -> str:
+        """The event that the Lambda receives, as JSON."""
+        event = {"time": SCHEDULED_TIME}
+        if self.job:
+            event = {"job": self.job, "time_zone": self.time_zone, **event}
+        return json.dumps(event)
 
-def _clocks(settings: DeploymentSettings) -> tuple[Clock, ...]:
-    nightly = f"cron(0 {settings.nightly.hour_utc} * * ? *)"
-    weekly = f"cron(0 {settings.report.hour} ? * {settings.report.weekday[:3]} *)"
+    @property
+    def retries(self) -> Retries:
+        """How Scheduler retries an invocation that failed."""
+        return JOB_RETRIES if self.job else TICK_RETRIES
+
+
+def _list_schedules(settings: DeploymentSettings) -> Iterator[Schedule]:
+    """Yield every schedule that the settings need."""
+    if settings.nightly.enabled:
+        report = settings.report
+        yield Schedule(
+            "Nightly",
+            "start_nightly",
+            f"cron(0 {settings.nightly.hour_utc} * * ? *)",
+            "starts the nightly job",
+            job="nightly",
+        )
+        yield Schedule(
+            "Weekly",
+            "start_nightly",
+            f"cron(0 {report.hour} ? * {report.weekday[:3]} *)",
+            "starts the week",
+            report.time_zone,
+            "week",
+        )
+    yield Schedule("FollowUp", "follow_up", "rate(1 minute)", "looks after open cases")
+    yield Schedule("Scan", "scan", "rate(10 minutes)", "scans the managed queues")
     probe = f"rate({settings.timing.probe_minutes} minutes)"
-    starts, zone = "start_nightly", settings.report.time_zone
-    jobs = (
-        Clock("Nightly", starts, nightly, "starts the nightly job", job="nightly"),
-        Clock("Weekly", starts, weekly, "starts the week", zone, "week"),
-    )
-    return (
-        *(jobs if settings.nightly.enabled else ()),
-        Clock("FollowUp", "follow_up", "rate(1 minute)", "looks after open cases"),
-        Clock("Scan", "scan", "rate(10 minutes)", "scans the managed queues"),
-        Clock("Probe", "probe", probe, "sends a probe"),
-    )
+    yield Schedule("Probe", "probe", probe, "sends a probe")
 
 
-def schedule(
+def add_schedules(
     scope: Construct, lambdas: Mapping[str, OwnLambda], settings: DeploymentSettings
 ) -> None:
-    """Each sends the time that it stands for to a Lambda, whose DLQ takes what it cannot."""
-    place = Construct(scope, "Schedules")
-    role = own_role(
-        place,
+    """Add the schedules. What Scheduler cannot deliver goes to the DLQ of the Lambda.
+
+    Args:
+        scope: the construct that holds the schedules.
+        lambdas: the Lambdas by the names of their handlers.
+        settings: the deployment's settings.
+    """
+    construct = Construct(scope, "Schedules")
+    role = make_role(
+        construct,
         "Role",
         purpose=SCHEDULE,
         service="scheduler",
         description="Mendq: wakes the Lambdas that work by the clock",
     )
-    for clock in _clocks(settings):
-        started = lambdas[clock.starts]
-        assert isinstance(started, ParkingLambda)  # noqa: S101 - nobody waits for it
-        _add(place, role, clock, started)
+    for schedule in _list_schedules(settings):
+        started = lambdas[schedule.handler]
+        assert isinstance(started, ParkingLambda)  # noqa: S101 - a schedule waits for no answer
+        _add_schedule(construct, role, schedule, started)
 
 
-def _add(place: Construct, role: iam.Role, clock: Clock, started: ParkingLambda) -> None:
-    target, parked = started.function.function_arn, started.dlq.queue_arn
-    role.add_to_policy(may(["lambda:InvokeFunction"], target))
-    role.add_to_policy(may(["sqs:SendMessage"], parked))
-    job = {"job": clock.job, "time_zone": clock.zone} if clock.job else {}
-    seconds, tries = OF_A_JOB if job else OF_A_TICK
-    added = scheduler.CfnSchedule(
-        place,
-        clock.name,
-        description=f"Mendq: {clock.does}",
-        schedule_expression=clock.when,
-        schedule_expression_timezone=clock.zone,
+def _add_schedule(
+    scope: Construct, role: iam.Role, schedule: Schedule, started: ParkingLambda
+) -> None:
+    """Add one schedule, and allow its role to invoke the Lambda and to send to its DLQ."""
+    function_arn = started.function.function_arn
+    dlq_arn = started.dlq.queue_arn
+    role.add_to_policy(allow(["lambda:InvokeFunction"], function_arn))
+    role.add_to_policy(allow(["sqs:SendMessage"], dlq_arn))
+    resource = scheduler.CfnSchedule(
+        scope,
+        schedule.name,
+        description=f"Mendq: {schedule.action}",
+        schedule_expression=schedule.expression,
+        schedule_expression_timezone=schedule.time_zone,
         flexible_time_window={"mode": "OFF"},
         target=scheduler.CfnSchedule.TargetProperty(
-            arn=target,
+            arn=function_arn,
             role_arn=role.role_arn,
-            input=json.dumps({**job, "time": SCHEDULED_TIME}),
-            retry_policy={"maximumEventAgeInSeconds": seconds, "maximumRetryAttempts": tries},
-            dead_letter_config={"arn": parked},
+            input=schedule.input,
+            retry_policy={
+                "maximumEventAgeInSeconds": schedule.retries.within.to_seconds(),
+                "maximumRetryAttempts": schedule.retries.attempts,
+            },
+            dead_letter_config={"arn": dlq_arn},
         ),
     )
-    # Scheduler refuses a role that it cannot use yet.
-    added.node.add_dependency(role)
+    # Scheduler refuses a role that does not have its permissions yet.
+    resource.node.add_dependency(role)

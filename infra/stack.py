@@ -1,4 +1,4 @@
-"""Mendq in one account and region: makes each construct and says what it gets."""
+"""The stack: Mendq in one account and region. It makes all constructs and connects them."""
 
 from __future__ import annotations
 
@@ -12,19 +12,25 @@ from msgspec import Struct
 
 from infra.alarms import Alarms
 from infra.alarms.health import WatchedResources
-from infra.dashboard import dashboard
+from infra.dashboard import add_dashboard
 from infra.intake import Intake
 from infra.lambdas.grants import Work
 from infra.lambdas.lambda_function import OwnLambda
-from infra.lambdas.rows import every_lambda
+from infra.lambdas.rows import make_lambdas
 from infra.nightly import Nightly
-from infra.own_queues import never_managed
+from infra.own_queues import tag_own_queues
 from infra.packaging.emr import EmrPackage
 from infra.pagerduty import PagerDuty
-from infra.queue_grants import keep_off
-from infra.schedules import schedule
+from infra.queue_grants import deny_own_queues
+from infra.schedules import add_schedules
 from infra.settings.deployment import DeploymentSettings
-from infra.storage import Buckets, case_bucket, case_table, central_bucket, report_bucket
+from infra.storage import (
+    Buckets,
+    central_bucket,
+    make_case_bucket,
+    make_case_table,
+    make_report_bucket,
+)
 from infra.topics import Topics
 from infra.trail import Trail
 from mendq.model.limits import Consent
@@ -34,7 +40,13 @@ DESCRIPTION = "Mendq fixes SQS queues"
 
 
 class Code(Struct, frozen=True):
-    """Where the code of the Lambdas, of the report's Lambda and of the nightly job is staged."""
+    """Local folders and files with the code that the stack deploys.
+
+    Attributes:
+        lambdas: folder of the Lambdas' code.
+        report: folder of the code of the Lambda that delivers the report.
+        job: code of the nightly job.
+    """
 
     lambdas: Path
     report: Path
@@ -42,9 +54,12 @@ class Code(Struct, frozen=True):
 
 
 class Placement(Struct, frozen=True):
-    """How the stack is called, where it goes, and where its zips lie.
+    """Name, account and region of the stack, and the buckets of its code.
 
-    What is None, CDK chooses: a name after the construct, any account and region, its bootstrap.
+    Attributes:
+        stack_name: the stack's name; None: the id of its construct.
+        environment: the stack's account and region; None: those of the credentials at deployment.
+        synthesizer: how the template refers to the code; None: in the buckets of CDK's bootstrap.
     """
 
     stack_name: str | None = None
@@ -77,51 +92,50 @@ class MendqStack(Stack):
         cases = Construct(self, "Cases")
         reports = Construct(self, "Reports")
         organization = Construct(self, "Organization")
-        central = central_bucket(organization, settings)
         buckets = Buckets(
             trail=trail.bucket,
-            cases=case_bucket(cases, settings),
-            reports=report_bucket(reports),
-            organization=central,
+            cases=make_case_bucket(cases, settings),
+            reports=make_report_bucket(reports),
+            organization=central_bucket(organization, settings),
         )
         topics = Topics(self, "Topics", settings.notifications)
         nightly = None
         if settings.nightly.enabled:
             nightly = Nightly(self, "Nightly", settings=settings, buckets=buckets, code=code.job)
-        case_store = case_table(Construct(self, "CaseStore"))
+        case_store = make_case_table(Construct(self, "CaseStore"))
         intake = Intake(self, "Intake")
         work = Work(
             stack=self,
             settings=settings,
-            consent=self.consent(settings, topics),
+            consent=self.make_consent(settings, topics),
             case_store=case_store,
             buckets=buckets,
             topics=topics,
             nightly=nightly,
         )
-        lambdas = every_lambda(
+        lambdas = make_lambdas(
             work,
             code=lambda_.Code.from_asset(str(code.lambdas)),
             report_code=lambda_.Code.from_asset(str(code.report)),
         )
-        intake.feeds(lambdas["heal"].function)
-        schedule(self, lambdas, settings)
+        intake.connect(lambdas["heal"].function)
+        add_schedules(self, lambdas, settings)
         pagerduty = None
         if settings.notifications.pagerduty:
             pagerduty = PagerDuty(self, "PagerDuty", settings.notifications.pagerduty)
-        never_managed(self)
+        tag_own_queues(self)
         watched = WatchedResources(intake=intake, lambdas=lambdas, paging=pagerduty)
         alarms = Alarms(self, "Alarms", watched=watched, topics=topics, settings=settings)
         if settings.dashboard:
-            dashboard(self, alarms, watched, settings)
+            add_dashboard(self, alarms, watched, settings)
         for writer in ("heal", "rollback", *Owner):
-            keep_off(lambdas[writer].role, moves_messages=writer == Owner.REDRIVE)
+            deny_own_queues(lambdas[writer].role, moves_messages=writer == Owner.REDRIVE)
         self._add_outputs(work, intake, lambdas)
 
-    def consent(self, settings: DeploymentSettings, topics: Topics) -> Consent:
-        """Which queues Mendq manages, and how far it may go there.
+    def make_consent(self, settings: DeploymentSettings, topics: Topics) -> Consent:
+        """Return which queues Mendq manages, and in which mode.
 
-        The template of a stack set overrides this with its parameters.
+        The template of a stack set overrides this method: there the modes are parameters.
         """
         return Consent(
             mode=settings.mode,
@@ -131,7 +145,7 @@ class MendqStack(Stack):
         )
 
     def _add_outputs(self, work: Work, intake: Intake, lambdas: dict[str, OwnLambda]) -> None:
-        """Add what operators and their tools look up by name."""
+        """Add the outputs: names and URLs that operators and tools look up."""
         outputs = {
             "TrailBucket": work.buckets.trail.bucket_name,
             "CaseBucket": work.buckets.cases.bucket_name,

@@ -1,4 +1,4 @@
-"""What is known of cases and nightly runs, which outlives the stack: case table and buckets."""
+"""The case table and the buckets of cases and reports. They stay if the stack is deleted."""
 
 from __future__ import annotations
 
@@ -17,37 +17,23 @@ from mendq.model.names import NIGHTLY, case_bucket_name, role_name
 from mendq.model.settings import ORGANIZATION
 from mendq.nightly.verdict import NIGHTLY_RUNS
 
-
-def retained_bucket(
-    scope: Construct,
-    name: str,
-    rules: Sequence[s3.LifecycleRule],
-    *,
-    versioned: bool,
-    called: str | None = None,
-) -> s3.Bucket:
-    """A bucket that stays, with what it holds, when the stack goes.
-
-    CloudFormation finds a name for it, unless it is to be `called` something.
-    """
-    broken_off = s3.LifecycleRule(abort_incomplete_multipart_upload_after=Duration.days(7))
-    return s3.Bucket(
-        scope,
-        name,
-        bucket_name=called,
-        encryption=s3.BucketEncryption.S3_MANAGED,
-        block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
-        object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
-        enforce_ssl=True,
-        minimum_tls_version=1.2,
-        versioned=versioned,
-        lifecycle_rules=[broken_off, *rules],
-        removal_policy=RemovalPolicy.RETAIN,
-    )
+ORGANIZATION_RETAINED_DAYS = 400
+# Key prefixes in the report bucket, one for each table that the nightly job writes. The report's
+# page is made from the last one.
+TABLES = ("incidents", "failed_calls", "quality", NIGHTLY_RUNS, "summary")
+LOGS = "logs"
+LOGS_RETAINED_DAYS = 90
 
 
 class Buckets(Struct, frozen=True):
-    """What the nightly job reads and writes."""
+    """The buckets that the nightly job reads and writes.
+
+    Attributes:
+        trail: log files of CloudTrail.
+        cases: each transition of each case, and the scan's findings.
+        reports: tables, reports and logs of the nightly job.
+        organization: tables of all accounts; None if the account shares none.
+    """
 
     trail: s3.IBucket
     cases: s3.Bucket
@@ -55,32 +41,81 @@ class Buckets(Struct, frozen=True):
     organization: s3.IBucket | None = None
 
 
-def case_bucket(scope: Construct, settings: DeploymentSettings) -> s3.Bucket:
-    """Versioned: a transition that was overwritten can be read for 90 days. Cases never expire.
+def make_retained_bucket(
+    scope: Construct,
+    name: str,
+    rules: Sequence[s3.LifecycleRule],
+    *,
+    versioned: bool,
+    bucket_name: str | None = None,
+) -> s3.Bucket:
+    """Make a private, encrypted bucket that stays, with its objects, if the stack is deleted.
 
-    Where the hub's job reads for all, it is found by its name, and that role may read it.
+    Args:
+        scope: the construct that holds the bucket.
+        name: the id of the bucket's construct.
+        rules: when objects expire.
+        versioned: True if S3 keeps overwritten objects.
+        bucket_name: the bucket's name; None if CloudFormation makes one.
+    """
+    incomplete_uploads = s3.LifecycleRule(abort_incomplete_multipart_upload_after=Duration.days(7))
+    return s3.Bucket(
+        scope,
+        name,
+        bucket_name=bucket_name,
+        encryption=s3.BucketEncryption.S3_MANAGED,
+        block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+        object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+        enforce_ssl=True,
+        minimum_tls_version=1.2,
+        versioned=versioned,
+        lifecycle_rules=[incomplete_uploads, *rules],
+        removal_policy=RemovalPolicy.RETAIN,
+    )
+
+
+def make_case_bucket(scope: Construct, settings: DeploymentSettings) -> s3.Bucket:
+    """Make the bucket of cases. Cases never expire; overwritten objects are kept for 90 days.
+
+    If the organization's hub reads the cases of all accounts, the bucket has a fixed name by which
+    the hub finds it, and its policy lets the hub's role read.
     """
     overwritten = s3.LifecycleRule(noncurrent_version_expiration=Duration.days(90))
     stack = Stack.of(scope)
-    read_by = settings.organization if settings.nightly.scope == ORGANIZATION else None
-    name = case_bucket_name(stack.account, stack.region) if read_by else None
-    bucket = retained_bucket(scope, "Bucket", [overwritten], versioned=True, called=name)
-    if read_by and not settings.is_hub:
-        keys = [bucket.arn_for_objects(f"{each}/*") for each in ("cases", "findings")]
-        hub = read_by.hub
-        arn = f"arn:{stack.partition}:iam::{hub.account}:role/{role_name(NIGHTLY, hub.region)}"
+    if settings.nightly.scope != ORGANIZATION or settings.organization is None:
+        return make_retained_bucket(scope, "Bucket", [overwritten], versioned=True)
+    bucket = make_retained_bucket(
+        scope,
+        "Bucket",
+        [overwritten],
+        versioned=True,
+        bucket_name=case_bucket_name(stack.account, stack.region),
+    )
+    if not settings.is_hub:
+        organization = settings.organization
+        hub = organization.hub
+        role = f"arn:{stack.partition}:iam::{hub.account}:role/{role_name(NIGHTLY, hub.region)}"
+        keys = [bucket.arn_for_objects("cases/*"), bucket.arn_for_objects("findings/*")]
         for action, resources in (("s3:GetObject", keys), ("s3:ListBucket", [bucket.bucket_arn])):
-            bucket.add_to_resource_policy(_of_roles(read_by.id, arn, action, resources))
+            statement = _allow_roles(organization.id, role, action, resources)
+            bucket.add_to_resource_policy(statement)
     return bucket
 
 
-def _of_roles(
+def _allow_roles(
     organization: str, role: str, action: str, resources: Sequence[str]
 ) -> iam.PolicyStatement:
-    """What roles of the organization with that ARN may, there yet or not: by conditions, since a
-    policy that names a role which is not there is refused.
+    """Return a bucket policy statement that allows an action to roles of the organization.
 
+    The roles are selected by conditions, because S3 refuses a policy that names a role as principal
+    before the role exists.
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_principal.html
+
+    Args:
+        organization: the id of the organization.
+        role: the ARN of the role, or a pattern of ARNs.
+        action: the IAM action.
+        resources: ARNs of the bucket or of its objects.
     """
     return iam.PolicyStatement(
         principals=[iam.AnyPrincipal()],
@@ -93,63 +128,60 @@ def _of_roles(
     )
 
 
-ORGANIZATION_RETAINED_DAYS = 400
+def _make_organization_bucket(scope: Construct, settings: OrganizationSettings) -> s3.Bucket:
+    """Make the bucket to which the accounts of an organization copy their tables.
 
-
-def organization_bucket(scope: Construct, settings: OrganizationSettings) -> s3.Bucket:
-    """Every account puts below its own prefix, and reads, lists and deletes nothing.
-
-    A bucket's policy may have the caller's account in a key:
+    Each account may only put objects below its own prefix; it may not read, list or delete. A
+    bucket policy can have the caller's account in a key:
     https://docs.aws.amazon.com/systems-manager/latest/userguide/remediate-s3-bucket-policies.html
     """
     old = s3.LifecycleRule(
         expiration=Duration.days(ORGANIZATION_RETAINED_DAYS),
         noncurrent_version_expiration=Duration.days(30),
     )
-    bucket = retained_bucket(scope, "Bucket", [old], versioned=True, called=settings.report_bucket)
+    bucket = make_retained_bucket(
+        scope, "Bucket", [old], versioned=True, bucket_name=settings.report_bucket
+    )
     role = f"arn:{Stack.of(scope).partition}:iam::*:role/{role_name('watch-nightly', '*')}"
-    below = bucket.arn_for_objects("account=${aws:PrincipalAccount}/*")
-    bucket.add_to_resource_policy(_of_roles(settings.id, role, "s3:PutObject", [below]))
+    own_prefix = bucket.arn_for_objects("account=${aws:PrincipalAccount}/*")
+    bucket.add_to_resource_policy(_allow_roles(settings.id, role, "s3:PutObject", [own_prefix]))
     return bucket
 
 
 def central_bucket(scope: Construct, settings: DeploymentSettings) -> s3.IBucket | None:
-    """The organization's bucket: made where the hub is, else known by its name.
+    """Return the organization's bucket. The hub's stack makes it, other stacks refer to its name.
 
-    None where nobody shares: no organization, or its hub reads for all.
+    None if accounts share no tables: there is no organization, or its hub reads for all accounts.
     """
     if settings.organization is None or settings.nightly.scope == ORGANIZATION:
         return None
     if settings.is_hub:
-        return organization_bucket(scope, settings.organization)
+        return _make_organization_bucket(scope, settings.organization)
     return s3.Bucket.from_bucket_name(scope, "Bucket", settings.organization.report_bucket)
 
 
-# What the job writes, each below its own prefix; a page is made from the last.
-TABLES = ("incidents", "failed_calls", "quality", NIGHTLY_RUNS, "summary")
-LOGS = "logs"
-LOGS_RETAINED_DAYS = 90
+def make_report_bucket(scope: Construct) -> s3.Bucket:
+    """Make the bucket of reports. It sends an event to EventBridge for each object.
 
-
-def report_bucket(scope: Construct) -> s3.Bucket:
-    """Tells EventBridge what was written; what was replaced can be read for 30 days."""
-    replaced = s3.LifecycleRule(
+    Overwritten objects are kept for 30 days, logs for LOGS_RETAINED_DAYS.
+    """
+    overwritten = s3.LifecycleRule(
         noncurrent_version_expiration=Duration.days(30), expired_object_delete_marker=True
     )
     old_logs = s3.LifecycleRule(prefix=f"{LOGS}/", expiration=Duration.days(LOGS_RETAINED_DAYS))
-    bucket = retained_bucket(scope, "Bucket", [replaced, old_logs], versioned=True)
-    # The L2's own switch would bring a Lambda of CDK's with it.
+    bucket = make_retained_bucket(scope, "Bucket", [overwritten, old_logs], versioned=True)
+    # The L2 construct's own property for EventBridge would add a Lambda of CDK's to the stack.
     resource = bucket.node.default_child
-    assert isinstance(resource, s3.CfnBucket)  # noqa: S101 - what an L2 bucket holds
+    assert isinstance(resource, s3.CfnBucket)  # noqa: S101 - an L2 bucket always has one
     notified = {"EventBridgeConfiguration": {"EventBridgeEnabled": True}}
     resource.add_property_override("NotificationConfiguration", notified)
     return bucket
 
 
-def case_table(scope: Construct) -> dynamodb.Table:
-    """On demand, restorable to any second of the last 35 days, kept when the stack goes.
+def make_case_table(scope: Construct) -> dynamodb.Table:
+    """Make the case table. It can be restored to any second of the last 35 days.
 
-    Whoever deletes it takes its deletion protection off first.
+    It stays if the stack is deleted. To delete it, first remove its deletion protection.
     """
     text = dynamodb.AttributeType.STRING
     table = dynamodb.Table(

@@ -1,4 +1,4 @@
-"""The hook by which CloudFormation asks Mendq before it makes or changes a queue; not tried on AWS.
+"""The CloudFormation hook that asks Mendq before a queue is created or changed; not tried on AWS.
 
 https://docs.aws.amazon.com/cloudformation-cli/latest/hooks-userguide/lambda-hooks.html
 """
@@ -9,41 +9,54 @@ from aws_cdk import CfnLambdaHook, Stack
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from infra.roles import may, own_role
+from infra.roles import allow, make_role
 from infra.settings.hook import OWN_STACKS, HookSettings
 from mendq.lint.proposed import TARGETS
 from mendq.model.names import ASKING
 
-# Unique in an account and region, as the stack is.
+# A hook's alias is unique in an account and region. So is Mendq's stack.
 ALIAS = "Mendq::Queues::BeforeDeploy"
 
 
-def template_hook(stack: Stack, asked: lambda_.Function, settings: HookSettings) -> None:
-    """Add it and the role that it takes on, which may call its Lambda and nothing else.
+def add_template_hook(stack: Stack, function: lambda_.Function, settings: HookSettings) -> None:
+    """Add the hook and its role, which may only invoke the hook's Lambda.
 
-    Mendq's own stack is not asked about, whoever made it: what stops deployments must not stop the
-    one that puts it right. What Cloud Control makes is in no stack, and is not asked about either.
+    CloudFormation does not ask about Mendq's own stack: a hook that stops deployments must not stop
+    the deployment that corrects it. It does not ask about resources of Cloud Control either,
+    because these belong to no stack.
+
+    Args:
+        stack: Mendq's stack.
+        function: the Lambda that CloudFormation invokes.
+        settings: the hook's settings.
     """
-    place = Construct(stack, "BeforeDeploy")
-    # It names the account that it acts for.
+    scope = Construct(stack, "BeforeDeploy")
+    # CloudFormation names the account that it acts for, which the role's condition tests.
     # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/registry-public.html
-    by = {"service": "hooks.cloudformation", "description": "Mendq: asks the template hook"}
-    role = own_role(place, "Role", purpose=ASKING, **by)
-    role.add_to_policy(may(["lambda:InvokeFunction"], asked.function_arn))
-    stacks = list(settings.stacks)
-    names = {"include": stacks} if stacks else {"exclude": [*OWN_STACKS]}
+    role = make_role(
+        scope,
+        "Role",
+        purpose=ASKING,
+        service="hooks.cloudformation",
+        description="Mendq: asks the template hook",
+    )
+    role.add_to_policy(allow(["lambda:InvokeFunction"], function.function_arn))
+    if settings.stacks:
+        stack_names = {"include": list(settings.stacks)}
+    else:
+        stack_names = {"exclude": list(OWN_STACKS)}
     hook = CfnLambdaHook(
-        place,
+        scope,
         "Hook",
         alias=ALIAS,
         execution_role=role.role_arn,
         failure_mode=settings.mode.upper(),
         hook_status="ENABLED",
-        lambda_function=asked.function_arn,
-        stack_filters={"filteringCriteria": "ALL", "stackNames": names},
+        lambda_function=function.function_arn,
+        stack_filters={"filteringCriteria": "ALL", "stackNames": stack_names},
         target_operations=["RESOURCE"],
     )
-    # The CDK knows the other of its two forms alone.
+    # TargetFilters has two forms. The CDK's property supports only the other one.
     # https://docs.aws.amazon.com/cloudformation-cli/latest/hooks-userguide/hooks-target-filtering.html
     targets = {"Actions": ["CREATE", "UPDATE"], "TargetNames": list(TARGETS)}
     hook.add_property_override("TargetFilters", targets)

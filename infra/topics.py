@@ -1,12 +1,11 @@
-"""Topics of notifications: urgent ones, which want somebody now, and info.
+"""SNS topics of notifications: one for urgent ones, one for all others, and topics of teams.
 
-Two topics, so that each may reach other people.
+There are two topics so that urgent notifications can reach other people than the rest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from aws_cdk import ArnFormat, Duration, RemovalPolicy, Stack
@@ -17,17 +16,44 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
+from msgspec import Struct
 
-from infra.roles import may, may_use_keys_by, this_account
+from infra.roles import account_condition, allow, allow_keys_through
 from infra.settings.deployment import NotificationSettings
 from mendq.model.case import Severity
 from mendq.notifications.commands import ALARM_PREFIX
 
-_USE_OF_KEY = ("kms:Decrypt", "kms:GenerateDataKey*")
+_KEY_ACTIONS = ("kms:Decrypt", "kms:GenerateDataKey*")
+
+
+class Topic(Struct, frozen=True):
+    """A topic, and the statement that allows a publisher to use the topic's KMS key."""
+
+    topic: sns.ITopic
+    key_statement: iam.PolicyStatement
+
+    @property
+    def arn(self) -> str:
+        """The topic's ARN."""
+        return self.topic.topic_arn
+
+    def publish_statements(self) -> Iterator[iam.PolicyStatement]:
+        """Yield the statements that a role needs to publish.
+
+        The role needs the key too: SNS encrypts a message with the permissions of its publisher.
+        """
+        yield allow(["sns:Publish"], self.arn)
+        yield self.key_statement
 
 
 class Topics(Construct):
-    """`urgent` and `info`: those that the settings name, else of our own; and the `teams`'."""
+    """All topics that Mendq publishes to.
+
+    Attributes:
+        urgent: topic of urgent notifications: the one in the settings, or a new one.
+        info: topic of all other notifications: the one in the settings, or a new one.
+        teams: the teams' topics, which the settings name.
+    """
 
     def __init__(self, scope: Construct, name: str, notifications: NotificationSettings) -> None:
         super().__init__(scope, name)
@@ -36,32 +62,46 @@ class Topics(Construct):
         self.info = self._topic("Info", existing.info, "Mendq", notifications.info)
         teams = Construct(self, "Teams")
         self.teams = [
-            _existing(Construct(teams, team), arn) for team, arn in notifications.teams.items()
+            _import_topic(Construct(teams, team), arn) for team, arn in notifications.teams.items()
         ]
 
-    def tell_of(self, alarm: cloudwatch.AlarmBase, severity: Severity) -> None:
-        """When it begins and when it ends."""
-        topic = {Severity.URGENT: self.urgent, Severity.INFO: self.info}[severity]
-        for announced in (alarm.add_alarm_action, alarm.add_ok_action):
-            announced(actions.SnsAction(topic.topic))
+    def connect_alarm(self, alarm: cloudwatch.AlarmBase, severity: Severity) -> None:
+        """Publish to the topic of `severity` when the alarm begins and when it ends."""
+        topic = self.urgent if severity is Severity.URGENT else self.info
+        alarm.add_alarm_action(actions.SnsAction(topic.topic))
+        alarm.add_ok_action(actions.SnsAction(topic.topic))
 
-    def _topic(self, name: str, existing: str | None, title: str, to: Sequence[str]) -> Topic:
-        place = Construct(self, name)
-        topic = _existing(place, existing) if existing else _made(place, title, self._key)
-        for address in to:  # an e-mail address or an https URL
-            is_url = address.startswith("https://")
-            kind = subscriptions.UrlSubscription if is_url else subscriptions.EmailSubscription
-            topic.topic.add_subscription(kind(address))
+    def _topic(
+        self, name: str, existing_arn: str | None, title: str, subscribers: Sequence[str]
+    ) -> Topic:
+        """Return a topic with its subscribers. Make it if the settings name none.
+
+        Args:
+            name: the id of the topic's construct.
+            existing_arn: the ARN of the topic that the settings name.
+            title: the new topic's name in mails.
+            subscribers: e-mail addresses and https URLs.
+        """
+        scope = Construct(self, name)
+        if existing_arn:
+            topic = _import_topic(scope, existing_arn)
+        else:
+            topic = _create_topic(scope, title, self._key)
+        for address in subscribers:
+            if address.startswith("https://"):
+                topic.topic.add_subscription(subscriptions.UrlSubscription(address))
+            else:
+                topic.topic.add_subscription(subscriptions.EmailSubscription(address))
         return topic
 
     @cached_property
     def _key(self) -> kms.Key:
-        """One for both of ours.
+        """The KMS key of both new topics. It is made when it is first read.
 
-        The AWS-managed key lets no service publish, and its policy cannot be changed.
+        The AWS-managed key lets no AWS service publish, and its policy cannot be changed.
         https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html
         """
-        # The topics keep nothing, so nothing is lost with their key.
+        # Topics store no messages, so the key can be deleted with the stack.
         key = kms.Key(
             self,
             "Key",
@@ -70,45 +110,36 @@ class Topics(Construct):
             pending_window=Duration.days(7),
             removal_policy=RemovalPolicy.DESTROY,
         )
-        # What an alarm takes; each topic's policy says which may publish. Not tried on AWS.
-        only = this_account(Stack.of(self))
-        key.add_to_resource_policy(may(_USE_OF_KEY, "*", service="cloudwatch", conditions=only))
+        # CloudWatch alarms may use the key. The topics' policies say which alarms may publish.
+        # This was not tried on AWS.
+        own_account = account_condition(Stack.of(self))
+        key.add_to_resource_policy(
+            allow(_KEY_ACTIONS, "*", service="cloudwatch", conditions=own_account)
+        )
         return key
 
 
-@dataclass(frozen=True)
-class Topic:
-    """One severity, and what publishing takes of its key."""
-
-    topic: sns.ITopic
-    uses_key: iam.PolicyStatement
-
-    @property
-    def arn(self) -> str:
-        return self.topic.topic_arn
-
-    def publishing(self) -> Iterator[iam.PolicyStatement]:
-        """What a role of ours needs to publish: SNS encrypts with the publisher's permissions."""
-        yield may(["sns:Publish"], self.arn)
-        yield self.uses_key
+def _import_topic(scope: Construct, arn: str) -> Topic:
+    """Return a topic that exists already. Its key is not known, so any key of SNS is allowed."""
+    stack = Stack.of(scope)
+    key_statement = allow_keys_through("sns", stack, ("kms:Decrypt", "kms:GenerateDataKey"))
+    return Topic(sns.Topic.from_topic_arn(scope, "Topic", arn), key_statement)
 
 
-def _existing(place: Construct, arn: str) -> Topic:
-    uses = may_use_keys_by("sns", Stack.of(place), ("kms:Decrypt", "kms:GenerateDataKey"))
-    return Topic(sns.Topic.from_topic_arn(place, "Topic", arn), uses)
+def _create_topic(scope: Construct, title: str, key: kms.Key) -> Topic:
+    """Make a topic to which Mendq's own alarms of this account and region may publish.
 
-
-def _made(place: Construct, title: str, key: kms.Key) -> Topic:
-    topic = sns.Topic(place, "Topic", display_name=title, master_key=key, enforce_ssl=True)
-    # Mendq's own alarms of this account and region may publish, and no other.
-    # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/Notify_Users_Alarm_Changes.html
-    ours = Stack.of(place).format_arn(
+    https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/Notify_Users_Alarm_Changes.html
+    """
+    topic = sns.Topic(scope, "Topic", display_name=title, master_key=key, enforce_ssl=True)
+    own_alarms = Stack.of(scope).format_arn(
         service="cloudwatch",
         resource="alarm",
         resource_name=f"{ALARM_PREFIX}*",
         arn_format=ArnFormat.COLON_RESOURCE_NAME,
     )
-    only = {**this_account(Stack.of(place)), "ArnLike": {"aws:SourceArn": ours}}
-    publishes = may(["sns:Publish"], topic.topic_arn, service="cloudwatch", conditions=only)
-    topic.add_to_resource_policy(publishes)
-    return Topic(topic, may(["kms:GenerateDataKey", "kms:Decrypt"], key.key_arn))
+    conditions = {**account_condition(Stack.of(scope)), "ArnLike": {"aws:SourceArn": own_alarms}}
+    topic.add_to_resource_policy(
+        allow(["sns:Publish"], topic.topic_arn, service="cloudwatch", conditions=conditions)
+    )
+    return Topic(topic, allow(["kms:GenerateDataKey", "kms:Decrypt"], key.key_arn))

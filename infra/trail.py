@@ -1,8 +1,8 @@
-"""The trail that makes failed SQS calls visible: data events of chosen queues, whoever calls."""
+"""The CloudTrail trail that logs SQS calls as data events, and its bucket."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from aws_cdk import Duration, Stack
@@ -11,19 +11,19 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from infra.own_queues import queue_arn
-from infra.roles import may
+from infra.roles import allow
 from infra.settings.deployment import TrailSettings
-from infra.storage import retained_bucket
+from infra.storage import make_retained_bucket
 from mendq.model.limits import DRILL_QUEUE
 from mendq.probe.probe import QUEUE_NAME
 
-# Fixed, so that the bucket's policy can name the trail that may write without waiting for it.
+# A fixed name: the bucket's policy names the trail, and must exist before the trail.
 TRAIL_NAME = "mendq"
 RETAINED_DAYS = 90
 
 
 class Trail(Construct):
-    """A trail and its bucket; the bucket alone, by its name, where a trail exists already."""
+    """Mendq's own trail and its bucket, or only the bucket of a trail that exists already."""
 
     def __init__(self, scope: Construct, name: str, settings: TrailSettings) -> None:
         super().__init__(scope, name)
@@ -32,7 +32,8 @@ class Trail(Construct):
             self.bucket = s3.Bucket.from_bucket_name(self, "Existing", settings.bucket)
             return
         expired = s3.LifecycleRule(expiration=Duration.days(RETAINED_DAYS))
-        self.bucket = bucket = retained_bucket(self, "Bucket", [expired], versioned=False)
+        bucket = make_retained_bucket(self, "Bucket", [expired], versioned=False)
+        self.bucket = bucket
         self._let_cloudtrail_write(bucket, settings.above_logs)
         trail = cloudtrail.CfnTrail(
             self,
@@ -44,56 +45,69 @@ class Trail(Construct):
             is_multi_region_trail=False,
             include_global_service_events=False,
             enable_log_file_validation=True,
-            advanced_event_selectors=list(_selectors(Stack.of(self), settings)),
+            advanced_event_selectors=list(_event_selectors(Stack.of(self), settings)),
         )
-        assert bucket.policy is not None  # noqa: S101 - enforce_ssl has made it
+        assert bucket.policy is not None  # noqa: S101 - `enforce_ssl` has made it
         trail.node.add_dependency(bucket.policy)
 
     def _let_cloudtrail_write(self, bucket: s3.Bucket, above_logs: str) -> None:
-        """https://docs.aws.amazon.com/awscloudtrail/latest/userguide/create-s3-bucket-policy-for-cloudtrail.html"""
+        """Let CloudTrail write log files to the bucket, for this trail only.
+
+        https://docs.aws.amazon.com/awscloudtrail/latest/userguide/create-s3-bucket-policy-for-cloudtrail.html
+        """
         stack = Stack.of(self)
         this_trail = stack.format_arn(
             service="cloudtrail", resource="trail", resource_name=TRAIL_NAME
         )
         logs = bucket.arn_for_objects(f"{above_logs}AWSLogs/{stack.account}/*")
-        for action, resource, more in (
+        owner_control = {"s3:x-amz-acl": "bucket-owner-full-control"}
+        for action, resource, extra_conditions in (
             ("s3:GetBucketAcl", bucket.bucket_arn, {}),
-            ("s3:PutObject", logs, {"s3:x-amz-acl": "bucket-owner-full-control"}),
+            ("s3:PutObject", logs, owner_control),
         ):
-            only = {"StringEquals": {**more, "aws:SourceArn": this_trail}}
-            statement = may([action], resource, service="cloudtrail", conditions=only)
+            conditions = {"StringEquals": {**extra_conditions, "aws:SourceArn": this_trail}}
+            statement = allow([action], resource, service="cloudtrail", conditions=conditions)
             bucket.add_to_resource_policy(statement)
 
 
-def _selectors(stack: Stack, settings: TrailSettings) -> Iterator[dict[str, Any]]:
-    """What the trail logs; our own probe and drills always, whatever queues and calls are chosen.
+def _event_selectors(stack: Stack, settings: TrailSettings) -> Iterator[dict[str, Any]]:
+    """Yield the trail's event selectors: which calls it logs.
 
-    So a selector stands before queues are named, and a queue that nobody drills costs nothing. No
-    caller is left out: what becomes of a service's call, which has no ARN, where a selector tests
-    `userIdentity.arn` is not documented. Our own calls are left out by the rule.
+    Calls to Mendq's own probe queue and drill queue are always logged, whatever the settings
+    choose. So the trail has a selector even if the settings name no queues.
+
+    No caller is excluded. A call by an AWS service has no ARN, and AWS does not document how a
+    selector on `userIdentity.arn` treats such a call. The rule of `Intake` excludes Mendq's own
+    calls instead.
 
     https://docs.aws.amazon.com/awscloudtrail/latest/userguide/filtering-data-events.html
     """
-    own = [queue_arn(stack, name) for name in (QUEUE_NAME, DRILL_QUEUE)]
-    events = {"eventName": {"equalTo": list(settings.event_names)}} if settings.event_names else {}
-    for title, prefixes, more in (
-        ("Calls to chosen queues", settings.queue_arn_prefixes, events),
-        ("Mendq's own probe and drills", own, {}),
-    ):
-        data = {
-            "eventCategory": {"equalTo": ["Data"]},
-            "resources.type": {"equalTo": ["AWS::SQS::Queue"]},
-            "resources.ARN": {"startsWith": list(prefixes)},
-        }
-        if prefixes:
-            yield _selector(title, data | more)
+    if settings.queue_arn_prefixes:
+        fields = _queue_fields(settings.queue_arn_prefixes)
+        if settings.event_names:
+            fields["eventName"] = {"equalTo": list(settings.event_names)}
+        yield _event_selector("Calls to chosen queues", fields)
+    own_queues = [queue_arn(stack, name) for name in (QUEUE_NAME, DRILL_QUEUE)]
+    yield _event_selector("Mendq's own probe and drills", _queue_fields(own_queues))
     if settings.management_events:
-        # Only these fields may narrow management events on a trail, not eventName.
-        fields = {"eventCategory": ["Management"], "readOnly": ["false"]}
-        equal = {name: {"equalTo": values} for name, values in fields.items()}
-        yield _selector("Changes of configuration", equal)
+        # A trail can filter management events by these fields, and not by eventName.
+        management = {
+            "eventCategory": {"equalTo": ["Management"]},
+            "readOnly": {"equalTo": ["false"]},
+        }
+        yield _event_selector("Changes of configuration", management)
 
 
-def _selector(title: str, fields: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    narrowed = [{"field": name, **tests} for name, tests in fields.items()]
-    return {"name": title, "fieldSelectors": narrowed}
+def _queue_fields(arn_prefixes: Sequence[str]) -> dict[str, dict[str, list[str]]]:
+    """Return the selector fields for data events of queues whose ARN begins with a prefix."""
+    return {
+        "eventCategory": {"equalTo": ["Data"]},
+        "resources.type": {"equalTo": ["AWS::SQS::Queue"]},
+        "resources.ARN": {"startsWith": list(arn_prefixes)},
+    }
+
+
+def _event_selector(title: str, fields: Mapping[str, Mapping[str, list[str]]]) -> dict[str, Any]:
+    """Return an event selector in CloudTrail's form. `fields` has the tests of each field."""
+    field_selectors = [{"field": name, **tests} for name, tests in fields.items()]
+    return {"name": title, "fieldSelectors": field_selectors}

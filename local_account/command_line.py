@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from infra.settings.reading import SettingsRefused, object_in, parse
+from infra.settings.reading import SettingsRefused, load_object, parse_json
 from local_account.deployment import read_assembly
 from local_account.emulator_environment import (
     emulator_environment,
@@ -61,7 +61,9 @@ def raw_settings(option: str) -> dict[str, Any]:
         CannotStart: The settings cannot be read or deployed.
     """
     try:
-        settings = parse(option or "{}") if option[:1] in {"", "{"} else object_in(Path(option))
+        settings = (
+            parse_json(option or "{}") if option[:1] in {"", "{"} else load_object(Path(option))
+        )
     except SettingsRefused as refused:
         raise CannotStart(str(refused)) from refused
     except ValueError as error:

@@ -24,7 +24,7 @@ from typing import Any
 from botocore.exceptions import WaiterError
 
 from infra.node import NodeMissing, require_node
-from infra.packaging.zips import archived
+from infra.packaging.zips import zip_bytes
 from local_account.emulator_environment import end_group
 from local_account.where import ACCOUNT, CACHE, FAILED, REGION, REPOSITORY, WRONG_USE, CannotStart
 
@@ -192,7 +192,7 @@ def publish(assets: tuple[Asset, ...], client: Client) -> None:
     """Upload every asset to where the template expects it, as the CDK CLI does."""
     s3 = client("s3")
     for asset in assets:
-        content = archived(asset.path, zipfile.ZIP_STORED)
+        content = zip_bytes(asset.path, zipfile.ZIP_STORED)
         s3.put_object(Bucket=asset.bucket, Key=asset.key, Body=content)
 
 

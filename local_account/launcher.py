@@ -22,7 +22,7 @@ from hypercorn.asyncio import serve
 from hypercorn.config import Config as ServerConfig
 
 from infra.settings.deployment import DeploymentSettings, read
-from infra.settings.reading import SettingsRefused, bounds_of, settings_of
+from infra.settings.reading import SettingsRefused, fields_by_name, type_and_bounds
 from local_account.deployment import (
     StackArtifact,
     Synthesis,
@@ -80,9 +80,9 @@ def read_settings(raw: Mapping[str, Any]) -> DeploymentSettings:
 def list_lowered_floors(settings: DeploymentSettings) -> tuple[str, ...]:
     """Return a line for each setting of `timing` below the lower limit of a deployment."""
     lines = []
-    for name, (field_of_timing, kind) in settings_of(Timing).items():
+    for name, (field_of_timing, kind) in fields_by_name(Timing).items():
         value = getattr(settings.timing, field_of_timing.name)
-        floor = bounds_of(kind)[1].begins()
+        floor = type_and_bounds(kind)[1].begins()
         if value < floor:
             lines.append(f"timing.{name}: {value:g} instead of at least {floor:g}")
     return tuple(lines)

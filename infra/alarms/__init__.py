@@ -1,14 +1,14 @@
-"""The alarms on Mendq itself, and which of them reach people.
+"""The alarms on Mendq itself, and which of them notify people.
 
 Mendq notifies people in two ways. A notification about a case is sent once, by the Lambda that
 moves the case. An alarm, made here, is about a state: CloudWatch reports when the state begins and
 when it ends, and does so even if every Lambda of Mendq is broken.
 
-Which alarms exist (`health.py` and `fixes.py` hold one description for each):
+The alarms (`health.py` and `fixes.py` have one description for each):
 
-| part | watches | people hear |
+| part | watches | notification |
 |---|---|---|
-| Liveness | do failed calls get from CloudTrail through heal; does follow_up run | urgent |
+| Liveness | failed calls go from CloudTrail through heal; follow_up runs | urgent |
 | Failing | queues and cases that heal or follow_up could not handle | urgent |
 | Scanning | the hourly scan fails or does not run | info |
 | OpenCases | a case was escalated; cases that wait for a person | urgent; info while they wait |
@@ -19,54 +19,55 @@ Which alarms exist (`health.py` and `fixes.py` hold one description for each):
 
 Rules, each with its reason:
 
-1. An alarm is urgent if failed calls may come to nothing, if open cases may not be followed up, if
+1. An alarm is urgent if failed calls may not be handled, if open cases may not be followed up, if
    Mendq fixes too much, or if a case was escalated. Everything else is info, because failed calls
    are still handled meanwhile. Alarms go to Mendq's two topics, one for each severity, and never to
    a team's topic: they are about Mendq, not about one team's queue.
 
-2. An alarm with a cause of its own reaches people by itself. There is one alarm for each DLQ and
+2. An alarm with a cause of its own notifies people directly. There is one alarm for each DLQ and
    for each Lambda besides heal that writes queues, so that a message that waits in one DLQ for days
    cannot hide the next fault. Errors of heal and follow_up that their code caught are counted by
    Mendq's own metrics, because AWS counts no error then.
 
-3. Alarms that one cause makes ring together notify nobody by themselves. A composite alarm
-   notifies once for all of them: `not_healing` for intake_late and heal_failing, `nightly_failing`
-   for the three on nightly runs.
+3. Alarms that ring together because they have one cause do not notify people directly. A composite
+   alarm notifies once for all of them: `not_healing` for intake_late and heal_failing,
+   `nightly_failing` for the three on nightly runs.
 
 4. What missing data means depends on the metric.
    - A counter that is sent only if something happens: missing data is fine (FINE).
    - A sign of life (the heartbeat, probes, scans, nightly runs): missing data is the fault itself
      (A_FAULT).
-   - A gauge, or the result of the newest run: the alarm keeps its state (AS_BEFORE), so that
-     silence ends no alarm. The heartbeat alarm reports the silence.
+   - A gauge, or the result of the newest run: the alarm keeps its state (AS_BEFORE), so that an
+     alarm does not end because the metric is missing. The heartbeat alarm reports missing metrics.
 
-5. Whoever may put metrics can forge Mendq's own. So a dead follow_up or scan shows in AWS's own
-   counts: the heartbeat is a minute in which AWS counted a run of follow_up without an error and
-   follow_up also sent its metric; `scan_missing` rings if AWS counted no run of the scan without
-   an error. A probe, which is a call that must fail, tests the whole way from CloudTrail to heal.
+5. Every principal that may put metrics can forge Mendq's own. So a dead follow_up or scan shows in
+   AWS's own counts: the heartbeat is a minute in which AWS counted a run of follow_up without an
+   error and follow_up also sent its metric; `scan_missing` rings if AWS counted no run of the scan
+   without an error. A probe, which is a call that must fail, tests the whole way from CloudTrail to
+   heal.
 
-6. What is retried by itself must fail repeatedly: heal and follow_up in several periods of five
-   minutes, scans in three of four hours. What a person must settle rings at once: an event in a
-   DLQ, an escalated case. The alarm `case_escalated` ends within minutes, so that the next
-   escalation rings again; `escalated_cases_open` lasts until the last case is settled.
+6. Work that Mendq or AWS retries must fail repeatedly: heal and follow_up in several periods of
+   five minutes, scans in three of four hours. Problems that only a person can solve ring at once:
+   an event in a DLQ, an escalated case. The alarm `case_escalated` ends within minutes, so that the
+   next escalation rings again; `escalated_cases_open` lasts until the last case is settled.
 
-7. Many fixes are measured against what is usual (an anomaly model), because a large account fixes
-   in a normal hour what a small one fixes in a year. The model alone would page for three fixes
-   after a quiet week, or for a burst that is over. So `fixes_spike` needs three alarms at once:
-   more than usual, not few, and still coming.
+7. The number of fixes is compared with a model of the usual number, because a large account has
+   as many fixes in a normal hour as a small one in a year. The model alone would page for three
+   fixes after a quiet week, or for a peak that is over. So `fixes_spike` rings only if three alarms
+   ring at once: more fixes than usual, not few, and still coming.
 
-8. The model learns a slow rise as normal. So a fixed ceiling pages as well, at three times the
-   allowed writes per minute within 15 minutes. Nothing holds the ceiling's page back.
+8. The model learns a slow rise as normal. So `fixes_over_ceiling` pages as well, at a fixed number
+   of fixes: three times the allowed writes per minute, within 15 minutes. No alarm suppresses it.
 
-9. One alarm holds back another's page: while `fixes_held_back` rings, CloudWatch does not send the
-   page of `fixes_spike`, because it is not known yet whether the newest of the many fixes helps.
-   `fixes_held_back` notifies nobody. It rings for at most 25 of any 60 minutes, so that whoever
-   forges its metric cannot silence the page for long.
+9. One alarm suppresses another: while `fixes_held_back` rings, CloudWatch does not send the page of
+   `fixes_spike`, because it is not known yet if the newest of the many fixes helps.
+   `fixes_held_back` notifies nobody. It rings for at most 25 of any 60 minutes, so that a principal
+   that forges its metric cannot suppress the page for long.
 
-10. With the setting `alarms: essential` only the alarms on harm to users and on a Mendq that does
-    not heal are made, to cost less. There is no composite then: an alarm that a composite would
-    join reaches people itself, with the composite's severity. Only two DLQs are watched then, the
-    rule's and the intake's, because these keep failed calls.
+10. The setting `alarms: essential` saves cost. It keeps only the alarms on harm to users and on a
+    Mendq that does not heal, and makes no composites: an alarm that belongs to a composite
+    notifies people directly, with the composite's severity. Only two DLQs are watched, the rule's
+    and the intake's, because these keep failed calls.
 
 The alarms on nightly runs exist only if the nightly job is enabled, the one on undelivered reports
 only if the report is mailed. Do not rename an alarm or a construct: operators and the rollout of a
@@ -82,22 +83,18 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from infra.alarms import fixes, health
-from infra.alarms.alarm import AlarmDescription, composite
-from infra.alarms.health import WatchedResources, watches
+from infra.alarms.alarm import AlarmDescription, make_composite
+from infra.alarms.health import WatchedResources, list_watches
 from infra.settings.deployment import DeploymentSettings
 from infra.topics import Topics
 from mendq.model.settings import FULL
 
-_DESCRIPTIONS = tuple(
-    value
-    for module in (fixes, health)
-    for value in vars(module).values()
-    if isinstance(value, AlarmDescription)
-)
-# Alarms that notify people directly, and alarms that only composites use.
+_DESCRIPTIONS = (*fixes.DESCRIPTIONS, *health.DESCRIPTIONS)
+# Alarms that notify people directly.
 NOTIFIED = tuple(description for description in _DESCRIPTIONS if description.severity)
+# Alarms that only composite alarms use.
 WATCHED = tuple(description for description in _DESCRIPTIONS if not description.severity)
-# By part of the stack: the composite alarm that notifies people for the part's other alarms.
+# The composite alarm that notifies people for the other alarms of a part, by the part's name.
 JOINED: Mapping[str, AlarmDescription] = {
     "Liveness": health.NOT_HEALING,
     "NightlyRuns": health.NIGHTLY_FAILING,
@@ -125,10 +122,10 @@ class Alarms(Construct):
         else:
             self._add_essential(watched, settings, parts)
 
-    def about(
+    def split_by_name(
         self, names: Collection[str]
     ) -> tuple[list[cloudwatch.IAlarm], list[cloudwatch.IAlarm]]:
-        """Split the alarms that reach people: those that `names` has, and all others."""
+        """Return the alarms that notify people in two lists: those in `names`, and all others."""
         named: list[cloudwatch.IAlarm] = []
         others: list[cloudwatch.IAlarm] = []
         for description, alarm in self._notifying:
@@ -139,7 +136,10 @@ class Alarms(Construct):
         return named, others
 
     def _make_parts(self) -> Mapping[str, Construct]:
-        """Make the construct of each part, in the order in which the descriptions name them."""
+        """Make the construct of each part, in the order in which the descriptions name the parts.
+
+        The result has them by the names of the parts.
+        """
         names = dict.fromkeys(description.part for description in _DESCRIPTIONS)
         return {name: Construct(self, name) for name in names if name}
 
@@ -149,11 +149,11 @@ class Alarms(Construct):
         settings: DeploymentSettings,
         parts: Mapping[str, Construct],
     ) -> None:
-        """Add the essential alarms. Each of them reaches people."""
-        for watch in watches(watched, settings):
+        """Add the alarms that `alarms: essential` keeps. Each of them notifies people."""
+        for watch in list_watches(watched, settings):
             if watch.is_essential:
                 description = watch.description
-                self._notify(description, watch.alarm(parts[description.part]))
+                self._notify(description, watch.make_alarm(parts[description.part]))
 
     def _add_all(
         self,
@@ -161,26 +161,29 @@ class Alarms(Construct):
         settings: DeploymentSettings,
         parts: Mapping[str, Construct],
     ) -> None:
-        """Add every alarm, and the composites that notify for those that do not themselves."""
+        """Add every alarm, and the composites that notify people for alarms without a severity."""
         joined = defaultdict[str, list[cloudwatch.IAlarm]](list)
-        for watch in watches(watched, settings):
+        for watch in list_watches(watched, settings):
             description = watch.description
-            alarm = watch.alarm(parts[description.part])
+            alarm = watch.make_alarm(parts[description.part])
             if description.severity:
                 self._notify(description, alarm)
             else:
                 joined[description.part].append(alarm)
         for part, alarms in joined.items():
-            any_of_them = cloudwatch.AlarmRule.any_of(*alarms)
-            self._notify(JOINED[part], composite(self, JOINED[part], any_of_them))
+            any_rings = cloudwatch.AlarmRule.any_of(*alarms)
+            self._notify(JOINED[part], make_composite(self, JOINED[part], any_rings))
         spike = fixes.Spike(parts[fixes.PART])
-        held_back = composite(self, fixes.HELD_BACK, spike.holds_back)
-        page = composite(self, fixes.FIXES_SPIKE, spike.rule, held_back, fixes.SETTLING)
+        held_back = make_composite(self, fixes.HELD_BACK, spike.holds_back)
+        page = make_composite(self, fixes.FIXES_SPIKE, spike.rule, held_back, fixes.SETTLING)
         self._notify(fixes.FIXES_SPIKE, page)
 
     def _notify(self, description: AlarmDescription, alarm: cloudwatch.AlarmBase) -> None:
-        """Notify people when the alarm begins and ends, as urgently as it or its composite says."""
+        """Notify people when the alarm begins and ends.
+
+        If the alarm has no severity, use that of its part's composite.
+        """
         severity = description.severity or JOINED[description.part].severity
         assert severity  # noqa: S101 - a composite has a severity
-        self._topics.tell_of(alarm, severity)
+        self._topics.connect_alarm(alarm, severity)
         self._notifying.append((description, alarm))

@@ -1,4 +1,4 @@
-"""One alarm: its description for people, when it fires, and its construct."""
+"""The parts of an alarm: its description for people, its rule for firing, and its construct."""
 
 from __future__ import annotations
 
@@ -14,38 +14,39 @@ from mendq.notifications.commands import ALARM_PREFIX, DOCTOR, format_alarm_desc
 from mendq.notifications.text import link_runbooks
 
 OPEN_CASES = "mendq cases --open"
-# The name of the alarm on the intake's DLQ ends so.
+# End of the name of the alarm on the intake's DLQ.
 INTAKE = "intake"
 A_MINUTE = Duration.minutes(1)
 FIVE_MINUTES = Duration.minutes(5)
 AN_HOUR = Duration.hours(1)
 AT_LEAST = cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
 BELOW = cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD
-# Above the band that CloudWatch expects. The threshold is the band's width in standard deviations.
+# Fire above the band that CloudWatch expects. The threshold is then the width of the band, in
+# standard deviations.
 ABOVE_BAND = cloudwatch.ComparisonOperator.GREATER_THAN_UPPER_THRESHOLD
-# What missing data means.
+# How an alarm treats missing data: as fine, as a fault, or by keeping its state.
 FINE = cloudwatch.TreatMissingData.NOT_BREACHING
 A_FAULT = cloudwatch.TreatMissingData.BREACHING
 AS_BEFORE = cloudwatch.TreatMissingData.IGNORE
 
 
-def in_region(command: str, region: str) -> str:
+def add_region(command: str, region: str) -> str:
     """Add the region to a command, because the reader's default may be another one."""
     return f"{command} --region {region}"
 
 
 class AlarmDescription(Struct, frozen=True):
-    """Texts about an alarm for people.
+    """An alarm's name, its texts for people, and its place in the stack.
 
     Attributes:
-        name: its name in words, with underscores.
-        when: when it fires.
-        impact: what it means for users.
-        command: what to type first.
+        name: the alarm's name in words, with underscores.
+        when: the condition under which the alarm fires, in words.
+        impact: the effect on users, in words.
+        command: the command that a person should run first.
         runbook: name of the runbook's page, if it is not the alarm's own name.
-        severity: the topic that it notifies; None if it notifies nobody by itself.
-        part: the part of the stack that it belongs to; empty for a composite.
-        is_essential: True if the setting `alarms: essential` keeps it.
+        severity: the topic that the alarm notifies; None if only composites use the alarm.
+        part: the part of the stack that holds the alarm; empty for some composites.
+        is_essential: True if the setting `alarms: essential` keeps the alarm.
     """
 
     name: str
@@ -59,44 +60,56 @@ class AlarmDescription(Struct, frozen=True):
 
     @property
     def page(self) -> str:
-        """Path of its runbook from the repository's root."""
+        """Path of the alarm's runbook from the repository's root."""
         return f"docs/runbooks/{self.runbook or self.name}.md"
 
-    def description(self, scope: Construct) -> str:
-        """The text that CloudWatch sends with the alarm, for the stack of `scope`."""
+    def text(self, scope: Construct) -> str:
+        """Return the text that CloudWatch sends with the alarm, for the stack of `scope`."""
         stack = Stack.of(scope)
-        command = in_region(self.command, stack.region)
-        text = format_alarm_description(self.impact, self.when, stack.account, command, self.page)
-        return link_runbooks(text, scope.node.try_get_context("docsUrl"))
+        command = add_region(self.command, stack.region)
+        words = format_alarm_description(self.impact, self.when, stack.account, command, self.page)
+        return link_runbooks(words, scope.node.try_get_context("docsUrl"))
 
     def alarm_name(self, resource: str = "") -> str:
-        """The alarm's name. It ends in the watched resource if there is one alarm for each."""
+        """Return the alarm's name in CloudWatch, such as `mendq-own-dlq-intake`.
+
+        `resource` is the end of the name, if each watched resource has an alarm of its own.
+        """
         name = ALARM_PREFIX + self.name.replace("_", "-")
         return f"{name}-{resource}" if resource else name
 
     def construct_id(self, resource: str = "") -> str:
-        """The id of the alarm's construct: its name without the prefix, in camel case."""
+        """Return the id of the alarm's construct: its name without the prefix, in camel case."""
         words = self.alarm_name(resource).removeprefix(ALARM_PREFIX).split("-")
         return "".join(word.capitalize() for word in words)
 
 
 class Firing(Struct, frozen=True):
-    """When an alarm fires: if the metric breaches `threshold` in `of` of `periods` periods.
+    """The rule for firing: the metric breaches a threshold in some of the newest periods.
 
-    `missing` says what missing data means. If periods are missing, CloudWatch looks further back
-    than `periods`; how far is not documented.
+    If periods are missing, CloudWatch looks further back; how far is not documented.
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarms-and-missing-data.html
+
+    Attributes:
+        threshold: the value that the metric is compared with.
+        missing: how missing data is treated.
+        breaches: the number of periods that must breach the threshold.
+        periods: the number of newest periods that are looked at.
+        operator: how the metric is compared with the threshold.
     """
 
     threshold: float
     missing: cloudwatch.TreatMissingData
-    of: int = 1
+    breaches: int = 1
     periods: int = 1
     operator: cloudwatch.ComparisonOperator = AT_LEAST
 
 
 class Watch(Struct, frozen=True):
-    """An alarm on one metric. `resource` names what it watches if there is one alarm for each."""
+    """An alarm on one metric: its description, the metric and the rule for firing.
+
+    `resource` is the end of the alarm's name, if each watched resource has an alarm of its own.
+    """
 
     description: AlarmDescription
     metric: cloudwatch.IMetric
@@ -105,21 +118,24 @@ class Watch(Struct, frozen=True):
 
     @property
     def is_essential(self) -> bool:
-        """True if the setting `alarms: essential` keeps it. Of several, keep the intake's."""
+        """True if the setting `alarms: essential` keeps the alarm.
+
+        If each resource has an alarm of its own, it keeps only the intake's.
+        """
         return self.description.is_essential and self.resource in ("", INTAKE)
 
-    def alarm(self, scope: Construct) -> cloudwatch.Alarm:
-        """Make the alarm."""
+    def make_alarm(self, scope: Construct) -> cloudwatch.Alarm:
+        """Make the alarm: an anomaly detection alarm if it fires above a band."""
         if self.firing.operator is ABOVE_BAND:
             return cloudwatch.AnomalyDetectionAlarm(
                 scope,
                 self.description.construct_id(self.resource),
                 alarm_name=self.description.alarm_name(self.resource),
-                alarm_description=self.description.description(scope),
+                alarm_description=self.description.text(scope),
                 metric=self.metric,
                 comparison_operator=self.firing.operator,
                 std_devs=self.firing.threshold,
-                datapoints_to_alarm=self.firing.of,
+                datapoints_to_alarm=self.firing.breaches,
                 evaluation_periods=self.firing.periods,
                 treat_missing_data=self.firing.missing,
             )
@@ -127,44 +143,47 @@ class Watch(Struct, frozen=True):
             scope,
             self.description.construct_id(self.resource),
             alarm_name=self.description.alarm_name(self.resource),
-            alarm_description=self.description.description(scope),
+            alarm_description=self.description.text(scope),
             metric=self.metric,
             comparison_operator=self.firing.operator,
             threshold=self.firing.threshold,
-            datapoints_to_alarm=self.firing.of,
+            datapoints_to_alarm=self.firing.breaches,
             evaluation_periods=self.firing.periods,
             treat_missing_data=self.firing.missing,
         )
 
 
-def own(metric: OwnMetric | NightlyMetric, statistic: str, period: Duration) -> cloudwatch.Metric:
-    """A metric that Mendq sends, without dimensions."""
+def own_metric(
+    metric: OwnMetric | NightlyMetric, statistic: str, period: Duration
+) -> cloudwatch.Metric:
+    """Return a metric that Mendq sends without dimensions."""
     return cloudwatch.Metric(
         namespace=NAMESPACE, metric_name=metric.value, statistic=statistic, period=period
     )
 
 
-def composite(
+def make_composite(
     scope: Construct,
     description: AlarmDescription,
     rule: cloudwatch.IAlarmRule,
     suppressor: cloudwatch.IAlarm | None = None,
     settling: Duration | None = None,
 ) -> cloudwatch.CompositeAlarm:
-    """Make one alarm of several that have one cause.
+    """Make a composite alarm: an alarm on the states of other alarms.
 
     Args:
-        scope: the construct that holds it.
-        description: its description.
-        rule: which alarms must ring.
-        suppressor: the alarm that holds back its notification.
-        settling: how late `suppressor` may begin, and how long it may be away.
+        scope: the construct that holds the alarm.
+        description: the alarm's description.
+        rule: which other alarms must ring.
+        suppressor: while this alarm rings, CloudWatch sends no notification of the composite.
+        settling: how long CloudWatch waits for `suppressor` to begin before it notifies, and how
+            long `suppressor` still counts after it has ended.
     """
     return cloudwatch.CompositeAlarm(
         scope,
         description.construct_id(),
         composite_alarm_name=description.alarm_name(),
-        alarm_description=description.description(scope),
+        alarm_description=description.text(scope),
         alarm_rule=rule,
         actions_suppressor=suppressor,
         actions_suppressor_wait_period=settling,

@@ -1,4 +1,4 @@
-"""Alarms on many fixes: more than usual and not few, or more than there may ever be."""
+"""Alarms on many fixes: more than usual and not few, or more than a fixed ceiling."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from infra.alarms.alarm import (
     AlarmDescription,
     Firing,
     Watch,
-    own,
+    own_metric,
 )
 from mendq.model import names
 from mendq.model.case import Severity
@@ -23,21 +23,22 @@ from mendq.model.names import OwnMetric
 
 PERIOD = Duration.seconds(int(names.PERIOD.total_seconds()))
 STILL_COMING = Duration.seconds(int(names.STILL_COMING.total_seconds()))
-# Periods of the last three that must have many fixes. One burst that is fixed is no alarm.
-OF = 2
-# Width of the band in standard deviations. The model learns from two weeks and takes a slow rise
-# as normal; the ceiling is for that.
+# How many of the last three periods must have many fixes. One period alone makes no alarm: that may
+# be one fault that was fixed.
+MANY_FIXES_PERIODS = 2
+# Width of the expected band in standard deviations. The model learns from two weeks and takes a
+# slow rise as normal; `fixes_over_ceiling` notices a slow rise.
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Anomaly_Detection.html
 BAND_WIDTH = 3
-# Minutes in a row that hold back the page. One alone is not enough: a forged value every second
-# minute would then hold back as much as a value each minute.
+# Minutes in a row with a fix being verified after which the page is suppressed. One minute is not
+# enough: a forged value in every second minute would then suppress the page all the time.
 VERIFIED_IN = 2
-# Minutes of an hour that hold back the page: a burst of twenty, and what alarms need to notice.
-# Whoever forges the metric holds it back no longer than that.
+# The most minutes of an hour in which the page is suppressed: twenty minutes of fixes, and the time
+# that alarms need to notice. A principal that forges the metric cannot suppress it for longer.
 HELD_AT_MOST = 25
 OF_MINUTES = 60
-# How late the alarm that holds back may begin: the minutes in a row that it needs, and one because
-# its metric comes later than the fixes.
+# How late the suppressing alarm may begin: the minutes in a row that it needs, and one more because
+# its metric is sent later than the count of fixes.
 SETTLING = Duration.minutes(VERIFIED_IN + 1)
 _IMPACT = (
     "Mendq changes queues more often than usual: a fault that spreads, a fix that does not help, "
@@ -45,8 +46,8 @@ _IMPACT = (
 )
 PART = "Spike"
 _MINUTES = f"{PERIOD.to_minutes():.0f} minutes"
-_OFTEN = f"in {OF} of {names.PERIODS} periods of {_MINUTES}"
-# The only text that says how long the page is held back.
+_OFTEN = f"in {MANY_FIXES_PERIODS} of {names.PERIODS} periods of {_MINUTES}"
+# How long the page is suppressed, in words. No other text says it.
 HELD_BACK_WHILE = (
     f"held back while a fix of the last {_MINUTES} is being verified: for {_MINUTES} at most where "
     f"fixes go on, for {HELD_AT_MOST} of any {OF_MINUTES} in all, and by the minutes that alarms "
@@ -113,7 +114,7 @@ VERIFIED_FOR_LONG = AlarmDescription(
     runbook="fixes_spike",
     part=PART,
 )
-# A composite that notifies nobody.
+# A composite alarm that notifies nobody: it only suppresses `fixes_spike`.
 HELD_BACK = AlarmDescription(
     name="fixes_held_back",
     when="one of many fixes is being verified, and was not for "
@@ -124,36 +125,49 @@ HELD_BACK = AlarmDescription(
     part=PART,
 )
 
+# Every description above. `make check` names one that is missing here.
+DESCRIPTIONS = (
+    FIXES_SPIKE,
+    UNUSUAL,
+    MANY,
+    STILL,
+    OVER_CEILING,
+    BEING_VERIFIED,
+    VERIFIED_FOR_LONG,
+    HELD_BACK,
+)
+
 
 def over_ceiling(limits: Limits) -> Watch:
-    """The alarm on more fixes than there may ever be."""
-    fixes = own(OwnMetric.AUTO_FIXES, "Sum", PERIOD)
+    """Return the alarm on more fixes than the ceiling, which depends on the limits."""
+    fixes = own_metric(OwnMetric.AUTO_FIXES, "Sum", PERIOD)
     return Watch(OVER_CEILING, fixes, Firing(names.ceiling(limits), FINE))
 
 
 class Spike:
-    """The rules of `fixes_spike`: which alarms make it ring, and which hold back its page.
+    """The rules of `fixes_spike`: which alarms make it ring, and which suppress its page.
 
     Attributes:
-        rule: rings if there are more fixes than usual, and not few, and they still come. More than
-            usual is no reason alone: three after a quiet week are. Nor are many that are over.
-        holds_back: rings while one of the many fixes is being verified, and not for long.
+        rule: true if there are more fixes than usual, and not few, and they still come. More fixes
+            than usual are not enough: after a quiet week three are more than usual. Many fixes that
+            have stopped are not enough either.
+        holds_back: true while one of the many fixes is being verified, but not for long.
     """
 
     def __init__(self, scope: Construct) -> None:
-        fixes = own(OwnMetric.AUTO_FIXES, "Sum", PERIOD)
-        recent_fixes = own(OwnMetric.AUTO_FIXES, "Sum", STILL_COMING)
-        verified = own(OwnMetric.FIXES_BEING_VERIFIED, "Maximum", A_MINUTE)
-        above_band = Firing(BAND_WIDTH, FINE, OF, names.PERIODS, ABOVE_BAND)
-        not_few = Firing(names.LEAST_FIXES, FINE, OF, names.PERIODS)
-        at_all = Firing(1, FINE)
+        fixes = own_metric(OwnMetric.AUTO_FIXES, "Sum", PERIOD)
+        recent_fixes = own_metric(OwnMetric.AUTO_FIXES, "Sum", STILL_COMING)
+        verified = own_metric(OwnMetric.FIXES_BEING_VERIFIED, "Maximum", A_MINUTE)
+        above_band = Firing(BAND_WIDTH, FINE, MANY_FIXES_PERIODS, names.PERIODS, ABOVE_BAND)
+        not_few = Firing(names.LEAST_FIXES, FINE, MANY_FIXES_PERIODS, names.PERIODS)
+        any_fix = Firing(1, FINE)
         in_a_row = Firing(1, FINE, VERIFIED_IN, VERIFIED_IN)
         for_too_long = Firing(1, FINE, HELD_AT_MOST, OF_MINUTES)
-        unusual = Watch(UNUSUAL, fixes, above_band).alarm(scope)
-        many = Watch(MANY, fixes, not_few).alarm(scope)
-        still = Watch(STILL, recent_fixes, at_all).alarm(scope)
-        being = Watch(BEING_VERIFIED, verified, in_a_row).alarm(scope)
-        for_long = Watch(VERIFIED_FOR_LONG, verified, for_too_long).alarm(scope)
+        unusual = Watch(UNUSUAL, fixes, above_band).make_alarm(scope)
+        many = Watch(MANY, fixes, not_few).make_alarm(scope)
+        still = Watch(STILL, recent_fixes, any_fix).make_alarm(scope)
+        being = Watch(BEING_VERIFIED, verified, in_a_row).make_alarm(scope)
+        for_long = Watch(VERIFIED_FOR_LONG, verified, for_too_long).make_alarm(scope)
         not_for_long = cloudwatch.AlarmRule.not_(for_long)
         self.rule = cloudwatch.AlarmRule.all_of(unusual, many, still)
         self.holds_back = cloudwatch.AlarmRule.all_of(being, not_for_long)

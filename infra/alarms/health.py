@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from math import ceil
-from typing import Any
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sqs as sqs
+from msgspec import Struct
 
 from infra.alarms.alarm import (
     A_FAULT,
@@ -25,7 +24,7 @@ from infra.alarms.alarm import (
     AlarmDescription,
     Firing,
     Watch,
-    own,
+    own_metric,
 )
 from infra.alarms.fixes import over_ceiling
 from infra.intake import MAX_RECEIVE_COUNT, VISIBILITY_SECONDS, Intake
@@ -40,30 +39,34 @@ from mendq.notifications.announcements import LOST_PROBES_IN_A_ROW
 
 SILENT_MINUTES = 10
 LATE_MINUTES = 5
-# A call that heal retries is in the DLQ by then, so one that waits longer was never tried.
+# After this time a call that heal retries is in the DLQ. A call that waits longer was never tried.
 LATE_SECONDS = VISIBILITY_SECONDS * MAX_RECEIVE_COUNT
-# Added to the period, so that a probe that comes a little late is still in it.
+# Minutes that are added to the time between probes, so that the period also holds a late probe.
 PROBE_SLACK_MINUTES = 10
+# The longest period of an alarm: one day.
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_concepts.html
 LONGEST_PERIOD_MINUTES = 1_440
-# Periods of five minutes in a row in which heal fails. Twice may be bad luck.
+# After this number of periods of five minutes in a row in which heal fails, its alarm rings. Two
+# failures may be bad luck.
 HEAL_FAILS = 3
-# The same for a Lambda that writes: two of six.
+# The alarm of another Lambda that writes queues rings if it fails in two of six such periods.
 WRITER_FAILS = 2
 WRITER_PERIODS = 6
-# Heal retries a call after six minutes, follow_up a case after five. Twice may be bad luck that is
-# over by then. The periods are an hour together, so that errors now and then are one alarm.
+# The alarms on errors that heal and follow_up caught ring after three of twelve such periods. Heal
+# retries a call after six minutes, follow_up a case after five, so two failures may be bad luck.
+# Twelve periods are an hour, so that errors now and then make one alarm and not several.
 FAILS = 3
 PERIODS = 12
-# Hourly scans. Two that fail may be one bad hour of an AWS service.
+# The alarm on the scan's errors rings if it fails in three of four hours. An AWS service that is
+# disturbed for an hour can make two hourly scans fail.
 SCAN_FAILS = 3
 SCANS = 4
-# The scan is started every ten minutes, so three times in one period.
+# Period of the alarm on a missing scan. The scan is started three times in it, every ten minutes.
 SCAN_MINUTES = 30
 SCAN_MISSING_HOURS = 2
-# A day, and by how much the lengths of nightly runs differ.
+# A day, and three hours because nightly runs take differently long.
 NIGHTLY_MISSING_HOURS = 27
-# Holds all three tries of one delivery.
+# A period that contains all three attempts to deliver a report.
 DELIVERY_PERIOD = Duration.minutes(15)
 _BLIND = "Failing calls may go unseen: meanwhile nothing is fixed, and no case is paged."
 _OFTEN = f"in {FAILS} of {PERIODS} periods of 5 minutes"
@@ -272,20 +275,45 @@ TRAIL_BUSY = AlarmDescription(
     severity=Severity.INFO,
     part=_NIGHTLY_RUNS,
 )
+# Every description above. `make check` names one that is missing here.
+DESCRIPTIONS = (
+    SILENT,
+    PROBE_LOST,
+    LATE,
+    HEAL_FAILING,
+    NOT_HEALING,
+    HEAL_ERRORS,
+    FOLLOW_UP_ERRORS,
+    SCAN_ERRORS,
+    SCAN_MISSING,
+    ESCALATED,
+    ESCALATED_OPEN,
+    PROPOSED,
+    UNDELIVERED,
+    OWN_DLQ,
+    WRITER_FAILING,
+    NIGHTLY_FAILED,
+    NIGHTLY_MISSING,
+    NIGHTLY_DOUBTFUL,
+    NIGHTLY_FAILING,
+    WEEK_FAILED,
+    REPORT_MISSING,
+    NOT_DELIVERED,
+    TRAIL_BUSY,
+)
 
-_OFTEN_FIRING = Firing(1, FINE, FAILS, PERIODS)
-# For a gauge, or what the newest run reported: the alarm lasts as long as its cause.
+_REPEATED_ERRORS = Firing(1, FINE, FAILS, PERIODS)
+# For a gauge, or for the result of the newest run: the alarm lasts as long as its cause.
 _LASTING = Firing(1, AS_BEFORE)
 
 
-@dataclass(frozen=True)
-class WatchedResources:
-    """Resources of the stack whose own metrics are watched, besides the metrics that Mendq sends.
+class WatchedResources(Struct, frozen=True):
+    """Resources of the stack whose metrics AWS sends and alarms watch.
 
     Attributes:
-        intake: the rule's target queue and its DLQs.
+        intake: the intake queue and its DLQs.
         lambdas: every Lambda by the name of its handler.
-        paging: the rules that call PagerDuty, if the settings ask for them.
+        paging: the rules that call PagerDuty; None if the settings do not enable them.
     """
 
     intake: Intake
@@ -293,7 +321,7 @@ class WatchedResources:
     paging: PagerDuty | None = None
 
     def dlqs(self) -> dict[str, sqs.Queue]:
-        """Every DLQ of Mendq's own except the rule's, by its owner, such as `start-nightly`."""
+        """Return Mendq's own DLQs, except the rule's, by owner: `intake`, `start-nightly` ..."""
         dlqs = {INTAKE: self.intake.dlq}
         for name, own_lambda in self.lambdas.items():
             if isinstance(own_lambda, ParkingLambda):
@@ -302,44 +330,56 @@ class WatchedResources:
             dlqs["pagerduty"] = self.paging.dlq
         return dlqs
 
-    def errors(self, name: str, **asked: Any) -> cloudwatch.Metric:
-        """The runs of a Lambda that failed, as AWS counts them."""
-        return self.lambdas[name].function.metric_errors(**{"period": FIVE_MINUTES, **asked})
+    def error_metric(
+        self,
+        name: str,
+        *,
+        period: Duration = FIVE_MINUTES,
+        statistic: str | None = None,
+        label: str | None = None,
+    ) -> cloudwatch.Metric:
+        """Return AWS's count of failed runs of a Lambda, by default the sum over five minutes.
+
+        `name` is the name of the Lambda's handler.
+        """
+        function = self.lambdas[name].function
+        return function.metric_errors(period=period, statistic=statistic, label=label)
 
 
-def waiting_in(queue: sqs.Queue, **asked: Any) -> cloudwatch.Metric:
-    """The messages in one of Mendq's own queues."""
+def waiting_messages_metric(queue: sqs.Queue, *, label: str | None = None) -> cloudwatch.Metric:
+    """Return the metric of the number of visible messages in a queue."""
     return queue.metric_approximate_number_of_messages_visible(
-        period=FIVE_MINUTES, statistic="Maximum", **asked
+        period=FIVE_MINUTES, statistic="Maximum", label=label
     )
 
 
-def watches(watched: WatchedResources, settings: DeploymentSettings) -> Iterator[Watch]:
-    """Every alarm on a metric, except the alarms of `fixes.Spike`."""
+def list_watches(watched: WatchedResources, settings: DeploymentSettings) -> Iterator[Watch]:
+    """Yield every alarm on a metric, except the alarms of `fixes.Spike`."""
     yield over_ceiling(settings.limits)
-    yield from _on_the_way(watched, settings.timing.probe_minutes)
-    yield _scan_missing(watched)
-    yield from _on_own_metrics()
+    yield from _watch_liveness(watched, settings.timing.probe_minutes)
+    yield _watch_missing_scan(watched)
+    yield from _watch_own_metrics()
     if settings.nightly.enabled:
-        yield from _on_nightly_runs(settings)
-    yield from _on_parked(watched)
+        yield from _watch_nightly_runs(settings)
+    yield from _watch_dlqs_and_writers(watched)
 
 
-def _on_the_way(watched: WatchedResources, probe_minutes: int) -> Iterator[Watch]:
-    """Alarms on the way from a failed call to a fix."""
+def _watch_liveness(watched: WatchedResources, probe_minutes: int) -> Iterator[Watch]:
+    """Yield the alarms on the heartbeat, on probes, and on calls that wait for heal."""
     silent = Firing(1, A_FAULT, SILENT_MINUTES, SILENT_MINUTES, BELOW)
-    yield Watch(SILENT, _beats(watched.lambdas["follow_up"].function), silent)
-    yield _probe_lost(probe_minutes)
+    yield Watch(SILENT, _heartbeat_metric(watched.lambdas["follow_up"].function), silent)
+    yield _watch_probes(probe_minutes)
     late = Firing(LATE_SECONDS, FINE, LATE_MINUTES, LATE_MINUTES)
-    yield Watch(LATE, watched.intake.age(A_MINUTE), late)
-    yield Watch(HEAL_FAILING, watched.errors("heal"), Firing(1, FINE, HEAL_FAILS, HEAL_FAILS))
+    yield Watch(LATE, watched.intake.oldest_age_metric(A_MINUTE), late)
+    yield Watch(HEAL_FAILING, watched.error_metric("heal"), Firing(1, FINE, HEAL_FAILS, HEAL_FAILS))
 
 
-def _beats(follow_up: lambda_.Function) -> cloudwatch.MathExpression:
-    """The heartbeat of each minute: 0 if no run of follow_up ended without an error.
+def _heartbeat_metric(follow_up: lambda_.Function) -> cloudwatch.MathExpression:
+    """Return the metric of the heartbeat of each minute.
 
-    It multiplies such runs, which AWS counts, by the heartbeats that follow_up itself sent.
-    A minute in which one of the three metrics is missing has no value.
+    It is the number of runs of follow_up without an error, which AWS counts, multiplied by the
+    number of heartbeats that follow_up sent. So it is 0 if no run ended without an error. A minute
+    in which one of the three metrics is missing has no value.
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/using-metric-math.html
     """
     return cloudwatch.MathExpression(
@@ -347,85 +387,93 @@ def _beats(follow_up: lambda_.Function) -> cloudwatch.MathExpression:
         using_metrics={
             "runs": follow_up.metric_invocations(period=A_MINUTE),
             "errors": follow_up.metric_errors(period=A_MINUTE),
-            "beats": own(HEARTBEAT, "SampleCount", A_MINUTE),
+            "beats": own_metric(HEARTBEAT, "SampleCount", A_MINUTE),
         },
         period=A_MINUTE,
     )
 
 
-def _probe_lost(probe_minutes: int) -> Watch:
-    """The alarm on lost probes, with a period that holds a probe each time.
+def _watch_probes(probe_minutes: int) -> Watch:
+    """Return the alarm on lost probes. It looks at a time that always contains a probe.
 
-    If that is longer than CloudWatch's longest period, it is cut into several. Each of them must
-    breach; a period without a probe does, so the one with the probe decides. If CloudWatch looks
-    further back instead, the alarm comes one probe later; the probe itself pages in time.
+    If that time is longer than CloudWatch's longest period, it is divided into several periods.
+    All of them must breach. A period without a probe has no data and breaches, so the period with
+    the probe decides. CloudWatch may look further back because of the missing data: then the alarm
+    comes one probe later, but the probe itself sends a page in time.
     """
     minutes = probe_minutes + PROBE_SLACK_MINUTES
     periods = ceil(minutes / LONGEST_PERIOD_MINUTES)
     period = Duration.minutes(ceil(minutes / periods))
-    lost = own(OwnMetric.PROBES_LOST, "Maximum", period)
+    lost = own_metric(OwnMetric.PROBES_LOST, "Maximum", period)
     return Watch(PROBE_LOST, lost, Firing(LOST_PROBES_IN_A_ROW, A_FAULT, periods, periods))
 
 
-def _scan_missing(watched: WatchedResources) -> Watch:
-    """The alarm on a scan that does not run, or of which every run fails.
+def _watch_missing_scan(watched: WatchedResources) -> Watch:
+    """Return the alarm on a scan that does not run, or whose runs all fail.
 
-    No other alarm notices that it does not run.
-    AWS counts each run as 0 or 1 errors, so the minimum is 0 if at least one run ended well.
+    No other alarm notices that the scan does not run. AWS counts 0 or 1 errors for each run, so the
+    minimum of a period is 0 if at least one run succeeded.
     https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
     """
-    errors = watched.errors("scan", period=Duration.minutes(SCAN_MINUTES), statistic="Minimum")
+    period = Duration.minutes(SCAN_MINUTES)
+    errors = watched.error_metric("scan", period=period, statistic="Minimum")
     periods = SCAN_MISSING_HOURS * 60 // SCAN_MINUTES
     return Watch(SCAN_MISSING, errors, Firing(1, A_FAULT, periods, periods))
 
 
-def _on_own_metrics() -> Iterator[Watch]:
-    """Alarms on metrics that heal, follow_up and scan send.
+def _watch_own_metrics() -> Iterator[Watch]:
+    """Yield the alarms on metrics that heal, follow_up and scan send.
 
-    AWS counts no error if a Lambda caught it, so these metrics do. Each alarm notifies by itself: a
-    queue that heal can do nothing for must not hide that heal has stopped.
+    AWS counts no error that a Lambda caught, so the Lambdas count such errors with these metrics.
+    No composite joins these alarms: a queue that heal cannot fix must not hide that heal has
+    stopped.
     """
-    heal_errors = own(OwnMetric.HEAL_ERRORS, "Sum", FIVE_MINUTES)
-    yield Watch(HEAL_ERRORS, heal_errors, _OFTEN_FIRING)
-    follow_up_errors = own(OwnMetric.FOLLOW_UP_ERRORS, "Sum", FIVE_MINUTES)
-    yield Watch(FOLLOW_UP_ERRORS, follow_up_errors, _OFTEN_FIRING)
-    scan_errors = own(OwnMetric.SCAN_ERRORS, "Sum", AN_HOUR)
+    heal_errors = own_metric(OwnMetric.HEAL_ERRORS, "Sum", FIVE_MINUTES)
+    yield Watch(HEAL_ERRORS, heal_errors, _REPEATED_ERRORS)
+    follow_up_errors = own_metric(OwnMetric.FOLLOW_UP_ERRORS, "Sum", FIVE_MINUTES)
+    yield Watch(FOLLOW_UP_ERRORS, follow_up_errors, _REPEATED_ERRORS)
+    scan_errors = own_metric(OwnMetric.SCAN_ERRORS, "Sum", AN_HOUR)
     yield Watch(SCAN_ERRORS, scan_errors, Firing(1, FINE, SCAN_FAILS, SCANS))
-    escalations = own(OwnMetric.ESCALATIONS, "Sum", A_MINUTE)
+    escalations = own_metric(OwnMetric.ESCALATIONS, "Sum", A_MINUTE)
     yield Watch(ESCALATED, escalations, Firing(1, FINE))
-    escalated_open = own(OwnMetric.ESCALATED_CASES_OPEN, "Maximum", A_MINUTE)
+    escalated_open = own_metric(OwnMetric.ESCALATED_CASES_OPEN, "Maximum", A_MINUTE)
     yield Watch(ESCALATED_OPEN, escalated_open, _LASTING)
-    proposed_open = own(OwnMetric.PROPOSED_CASES_OPEN, "Maximum", A_MINUTE)
+    proposed_open = own_metric(OwnMetric.PROPOSED_CASES_OPEN, "Maximum", A_MINUTE)
     yield Watch(PROPOSED, proposed_open, _LASTING)
 
 
-def _on_nightly_runs(settings: DeploymentSettings) -> Iterator[Watch]:
-    """Alarms on nightly and weekly runs, on the report, and on the trail that they read."""
-    yield Watch(NIGHTLY_FAILED, own(NightlyMetric.FAILED, "Maximum", AN_HOUR), _LASTING)
-    yield Watch(NIGHTLY_DOUBTFUL, own(NightlyMetric.DOUBTFUL, "Maximum", AN_HOUR), _LASTING)
-    yield Watch(WEEK_FAILED, own(OwnMetric.WEEKS_FAILED, "Maximum", AN_HOUR), _LASTING)
-    yield Watch(REPORT_MISSING, own(NightlyMetric.REPORT_MISSING, "Maximum", AN_HOUR), _LASTING)
+def _watch_nightly_runs(settings: DeploymentSettings) -> Iterator[Watch]:
+    """Yield the alarms on nightly and weekly runs, the report, and the size of the trail."""
+    failed = own_metric(NightlyMetric.FAILED, "Maximum", AN_HOUR)
+    yield Watch(NIGHTLY_FAILED, failed, _LASTING)
+    doubtful = own_metric(NightlyMetric.DOUBTFUL, "Maximum", AN_HOUR)
+    yield Watch(NIGHTLY_DOUBTFUL, doubtful, _LASTING)
+    week_failed = own_metric(OwnMetric.WEEKS_FAILED, "Maximum", AN_HOUR)
+    yield Watch(WEEK_FAILED, week_failed, _LASTING)
+    report_missing = own_metric(NightlyMetric.REPORT_MISSING, "Maximum", AN_HOUR)
+    yield Watch(REPORT_MISSING, report_missing, _LASTING)
     missing = Firing(1, A_FAULT, NIGHTLY_MISSING_HOURS, NIGHTLY_MISSING_HOURS, BELOW)
-    yield Watch(NIGHTLY_MISSING, own(NightlyMetric.WRITTEN, "Maximum", AN_HOUR), missing)
-    if settings.report.mails:
-        # The minimum over the tries: no alarm if one of them was delivered.
-        not_delivered = own(OwnMetric.REPORTS_NOT_DELIVERED, "Minimum", DELIVERY_PERIOD)
+    yield Watch(NIGHTLY_MISSING, own_metric(NightlyMetric.WRITTEN, "Maximum", AN_HOUR), missing)
+    if settings.report.is_mailed:
+        # The minimum over the attempts: there is no alarm if one of them succeeded.
+        not_delivered = own_metric(OwnMetric.REPORTS_NOT_DELIVERED, "Minimum", DELIVERY_PERIOD)
         yield Watch(NOT_DELIVERED, not_delivered, _LASTING)
     too_many = Firing(settings.trail.expected_events_per_day + 1, AS_BEFORE)
-    yield Watch(TRAIL_BUSY, own(NightlyMetric.RECORDS_READ, "Maximum", AN_HOUR), too_many)
+    yield Watch(TRAIL_BUSY, own_metric(NightlyMetric.RECORDS_READ, "Maximum", AN_HOUR), too_many)
 
 
-def _on_parked(watched: WatchedResources) -> Iterator[Watch]:
-    """Alarms on Mendq's own DLQs and on Lambdas that write, one for each.
+def _watch_dlqs_and_writers(watched: WatchedResources) -> Iterator[Watch]:
+    """Yield an alarm for each of Mendq's own DLQs, and for each Lambda besides heal that writes.
 
-    A message that waits in one DLQ for days must not hide the next. The alarm counts messages that
-    wait, not arrivals, so it ends when a person has emptied the queue.
+    Each DLQ has an alarm of its own, so that a message that waits in one DLQ for days does not hide
+    a message in another. The alarm counts messages that wait, not arrivals, so it ends when a
+    person has emptied the DLQ.
     """
-    yield Watch(UNDELIVERED, waiting_in(watched.intake.undelivered), _LASTING)
+    yield Watch(UNDELIVERED, waiting_messages_metric(watched.intake.undelivered), _LASTING)
     for owner_of_dlq, queue in watched.dlqs().items():
-        yield Watch(OWN_DLQ, waiting_in(queue), _LASTING, owner_of_dlq)
+        yield Watch(OWN_DLQ, waiting_messages_metric(queue), _LASTING, owner_of_dlq)
     repeatedly = Firing(1, FINE, WRITER_FAILS, WRITER_PERIODS)
     for owner in Owner:
         if owner is not Owner.HEAL:
             resource = owner.replace("_", "-")
-            yield Watch(WRITER_FAILING, watched.errors(owner), repeatedly, resource)
+            yield Watch(WRITER_FAILING, watched.error_metric(owner), repeatedly, resource)

@@ -1,17 +1,23 @@
-"""The settings that the stack gives to each Lambda, one function for each settings class.
+"""The settings of each Lambda, one function for each settings class.
 
-A Lambda reads its settings from its environment. Every argument is named here, so that mypy finds
-one that is missing or of another type before anything is deployed.
+A Lambda reads its settings from its environment variables. Every argument is named here, so that
+mypy finds an argument that is missing or has a wrong type before anything is deployed.
+
+Settings classes that inherit from one class share their arguments: `_case_arguments` has those of
+CaseSettings, `_owner_arguments` those of OwnerSettings. mypy checks both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import TypedDict
+
+from msgspec import Struct
 
 from infra.lambdas.grants import Work
 from infra.settings.hook import FAIL
-from mendq.model.limits import Bounds
+from mendq.model.case import Severity
+from mendq.model.limits import Bounds, Consent, Limits, Mode, Timing
 from mendq.model.settings import (
     DeliverReportSettings,
     FollowUpSettings,
@@ -27,13 +33,12 @@ from mendq.model.settings import (
 from mendq.model.steps import Owner
 
 
-@dataclass(frozen=True)
-class Peers:
-    """What one Lambda must know about others. It is known once all Lambdas are made.
+class Peers(Struct, frozen=True):
+    """Names of other Lambdas that one Lambda needs. They exist only after all Lambdas are made.
 
     Attributes:
-        owners: names of the Lambdas that this one invokes, by the writes that they own.
-        heal_function: name of the heal Lambda.
+        owners: function names of the Lambdas that this one invokes, by the writes that they own.
+        heal_function: function name of heal.
         probe_queue_url: URL of the queue that the probe sends to.
     """
 
@@ -42,87 +47,84 @@ class Peers:
     probe_queue_url: str
 
 
-def owner_settings(work: Work, _: Peers) -> OwnerSettings:
-    """Settings of heal, attach_dlq and restore_policy."""
+class CaseArguments(TypedDict):
+    """The arguments that all classes below CaseSettings have."""
+
+    account: str
+    case_table: str
+    case_bucket: str
+    limits: Limits
+    timing: Timing
+    urgent_topic_arn: str
+    info_topic_arn: str
+    team_topic_arns: Mapping[str, str]
+    chat: tuple[Severity, ...]
+    docs_url: str | None
+
+
+class OwnerArguments(CaseArguments):
+    """The arguments that all classes below OwnerSettings have."""
+
+    consent: Consent
+    autonomy: Mapping[str, Mode]
+    freeze_calendars: tuple[str, ...]
+
+
+def _case_arguments(work: Work) -> CaseArguments:
+    """Return the arguments for a Lambda that moves cases."""
     settings = work.settings
-    return OwnerSettings(
-        account=work.stack.account,
-        case_table=work.case_store.table_name,
-        case_bucket=work.buckets.cases.bucket_name,
-        limits=settings.limits,
-        timing=settings.timing,
-        urgent_topic_arn=work.topics.urgent.arn,
-        info_topic_arn=work.topics.info.arn,
-        team_topic_arns=settings.notifications.teams,
-        chat=settings.notifications.chat.severities,
-        docs_url=settings.docs_url,
-        consent=work.consent,
-        autonomy=settings.autonomy,
-        freeze_calendars=settings.freeze_calendars,
-    )
+    return {
+        "account": work.stack.account,
+        "case_table": work.case_store.table_name,
+        "case_bucket": work.buckets.cases.bucket_name,
+        "limits": settings.limits,
+        "timing": settings.timing,
+        "urgent_topic_arn": work.topics.urgent.arn,
+        "info_topic_arn": work.topics.info.arn,
+        "team_topic_arns": settings.notifications.teams,
+        "chat": settings.notifications.chat.severities,
+        "docs_url": settings.docs_url,
+    }
+
+
+def _owner_arguments(work: Work) -> OwnerArguments:
+    """Return the arguments for a Lambda that owns writes."""
+    return {
+        **_case_arguments(work),
+        "consent": work.consent,
+        "autonomy": work.settings.autonomy,
+        "freeze_calendars": work.settings.freeze_calendars,
+    }
+
+
+def owner_settings(work: Work, _: Peers) -> OwnerSettings:
+    """Return the settings of heal, attach_dlq and restore_policy."""
+    return OwnerSettings(**_owner_arguments(work))
 
 
 def redrive_settings(work: Work, _: Peers) -> RedriveSettings:
-    """Settings of redrive."""
-    settings = work.settings
-    return RedriveSettings(
-        account=work.stack.account,
-        case_table=work.case_store.table_name,
-        case_bucket=work.buckets.cases.bucket_name,
-        limits=settings.limits,
-        timing=settings.timing,
-        urgent_topic_arn=work.topics.urgent.arn,
-        info_topic_arn=work.topics.info.arn,
-        team_topic_arns=settings.notifications.teams,
-        chat=settings.notifications.chat.severities,
-        docs_url=settings.docs_url,
-        consent=work.consent,
-        autonomy=settings.autonomy,
-        freeze_calendars=settings.freeze_calendars,
-        bounds=Bounds(soak_factor=settings.timing.soak_factor),
-    )
+    """Return the settings of redrive: those of an owner of writes, and the redrive's bounds."""
+    bounds = Bounds(soak_factor=work.settings.timing.soak_factor)
+    return RedriveSettings(**_owner_arguments(work), bounds=bounds)
 
 
 def follow_up_settings(work: Work, peers: Peers) -> FollowUpSettings:
-    """Settings of follow_up. `most_days_ahead` stays unset: only the local account sets it."""
-    settings = work.settings
+    """Return the settings of follow_up. Only the local account sets `most_days_ahead`."""
     return FollowUpSettings(
-        account=work.stack.account,
-        case_table=work.case_store.table_name,
-        case_bucket=work.buckets.cases.bucket_name,
-        limits=settings.limits,
-        timing=settings.timing,
-        urgent_topic_arn=work.topics.urgent.arn,
-        info_topic_arn=work.topics.info.arn,
-        team_topic_arns=settings.notifications.teams,
-        chat=settings.notifications.chat.severities,
-        docs_url=settings.docs_url,
+        **_case_arguments(work),
         consent=work.consent,
         owners=peers.owners,
-        alarms=settings.alarms,
+        alarms=work.settings.alarms,
     )
 
 
 def operator_settings(work: Work, peers: Peers) -> OperatorSettings:
-    """Settings of approve and rollback."""
-    settings = work.settings
-    return OperatorSettings(
-        account=work.stack.account,
-        case_table=work.case_store.table_name,
-        case_bucket=work.buckets.cases.bucket_name,
-        limits=settings.limits,
-        timing=settings.timing,
-        urgent_topic_arn=work.topics.urgent.arn,
-        info_topic_arn=work.topics.info.arn,
-        team_topic_arns=settings.notifications.teams,
-        chat=settings.notifications.chat.severities,
-        docs_url=settings.docs_url,
-        owners=peers.owners,
-    )
+    """Return the settings of approve and rollback."""
+    return OperatorSettings(**_case_arguments(work), owners=peers.owners)
 
 
 def scan_settings(work: Work, peers: Peers) -> ScanSettings:
-    """Settings of scan."""
+    """Return the settings of scan."""
     return ScanSettings(
         account=work.stack.account,
         case_table=work.case_store.table_name,
@@ -135,7 +137,7 @@ def scan_settings(work: Work, peers: Peers) -> ScanSettings:
 
 
 def probe_settings(work: Work, peers: Peers) -> ProbeSettings:
-    """Settings of probe."""
+    """Return the settings of probe."""
     return ProbeSettings(
         account=work.stack.account,
         case_table=work.case_store.table_name,
@@ -147,7 +149,7 @@ def probe_settings(work: Work, peers: Peers) -> ProbeSettings:
 
 
 def start_nightly_settings(work: Work, _: Peers) -> StartNightlySettings:
-    """Settings of start_nightly."""
+    """Return the settings of start_nightly."""
     job = work.job
     return StartNightlySettings(
         account=work.stack.account,
@@ -168,18 +170,18 @@ def start_nightly_settings(work: Work, _: Peers) -> StartNightlySettings:
 
 
 def watch_nightly_settings(work: Work, _: Peers) -> WatchNightlySettings:
-    """Settings of watch_nightly."""
-    central = work.buckets.organization
+    """Return the settings of watch_nightly."""
+    organization_bucket = work.buckets.organization
     return WatchNightlySettings(
         account=work.stack.account,
         application_id=work.job.application.attr_application_id,
         report_bucket=work.buckets.reports.bucket_name,
-        organization_bucket=central.bucket_name if central else None,
+        organization_bucket=organization_bucket.bucket_name if organization_bucket else None,
     )
 
 
 def deliver_report_settings(work: Work, _: Peers) -> DeliverReportSettings:
-    """Settings of deliver_report."""
+    """Return the settings of deliver_report."""
     settings = work.settings
     return DeliverReportSettings(
         account=work.stack.account,
@@ -194,7 +196,7 @@ def deliver_report_settings(work: Work, _: Peers) -> DeliverReportSettings:
 
 
 def template_hook_settings(work: Work, _: Peers) -> TemplateHookSettings:
-    """Settings of template_hook."""
+    """Return the settings of template_hook."""
     return TemplateHookSettings(
         account=work.stack.account,
         hook_fails=work.settings.template_hook.mode == FAIL,

@@ -1,23 +1,26 @@
-"""Grants: the IAM statements that Lambdas need, each made from what the stack holds."""
+"""Grants: functions that return the IAM statements of a Lambda's role.
+
+Each grant allows one kind of work. `infra/lambdas/rows.py` names the grants of each Lambda.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
 
 from aws_cdk import Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
+from msgspec import Struct
 
 from infra.nightly import Nightly
 from infra.queue_grants import (
-    Kinds,
     Statements,
-    look_statements,
+    StepTypes,
+    read_statements,
     redrive_statements,
     write_statements,
 )
-from infra.roles import may
+from infra.roles import allow
 from infra.settings.deployment import DeploymentSettings
 from infra.storage import Buckets
 from infra.topics import Topics
@@ -29,14 +32,13 @@ from mendq.model.steps import RedriveMessages
 from mendq.nightly.verdict import NIGHTLY_RUNS, SHARED_TABLES, member_key
 
 
-@dataclass(frozen=True)
-class Work:
-    """What the Lambdas work with. All of it is made before the Lambdas.
+class Work(Struct, frozen=True):
+    """Resources and settings that the Lambdas work with. They are made before the Lambdas.
 
     Attributes:
         stack: the stack that the Lambdas belong to.
-        settings: what the user has set, as it holds for this stack.
-        consent: which queues Mendq manages, and how far it may go there.
+        settings: the settings of this stack.
+        consent: the queues that Mendq manages, and the mode there.
         case_store: the case table.
         buckets: buckets of the trail, the cases and the reports.
         topics: topics of urgent and other notifications, and of the teams.
@@ -53,151 +55,156 @@ class Work:
 
     @property
     def job(self) -> Nightly:
-        """The nightly job, for Lambdas that exist only together with it."""
-        assert self.nightly is not None  # noqa: S101 - `every_lambda` leaves those Lambdas out
+        """The nightly job, for Lambdas that exist only if the nightly job is enabled."""
+        assert self.nightly is not None  # noqa: S101 - `make_lambdas` leaves those Lambdas out
         return self.nightly
 
 
 Grant = Callable[[Work], Iterable[iam.PolicyStatement]]
 
 
-def moves_cases(work: Work) -> Statements:
-    """Write single items of the case store, and one new object for each transition.
+def allow_case_writes(work: Work) -> Statements:
+    """Allow to write single items of the case table, and one object for each transition.
 
-    A transaction needs the actions of its parts.
+    A transaction needs the permissions of its single writes.
     https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html
     """
     verbs = ("Get", "Put", "Update", "Delete")
-    yield may([f"dynamodb:{verb}Item" for verb in verbs], work.case_store.table_arn)
-    yield may(["s3:PutObject"], work.buckets.cases.arn_for_objects("cases/*"))
+    yield allow([f"dynamodb:{verb}Item" for verb in verbs], work.case_store.table_arn)
+    yield allow(["s3:PutObject"], work.buckets.cases.arn_for_objects("cases/*"))
 
 
-def files_cases(work: Work) -> Statements:
-    """Send an event for each transition, also for those that another Lambda recorded."""
-    yield _puts_events(work, TRANSITION_EVENT)
+def allow_transition_events(work: Work) -> Statements:
+    """Allow to send an event for each transition of a case."""
+    yield _allow_events(work, TRANSITION_EVENT)
 
 
-def _puts_events(work: Work, detail_type: str) -> iam.PolicyStatement:
-    """Send events of Mendq's own source and of one type; the role can imitate no other event."""
-    only = {"events:source": EVENT_SOURCE, "events:detail-type": detail_type}
+def _allow_events(work: Work, detail_type: str) -> iam.PolicyStatement:
+    """Allow to send events with Mendq's own source and of one type, and no other events."""
+    own_events = {"events:source": EVENT_SOURCE, "events:detail-type": detail_type}
     bus = work.stack.format_arn(service="events", resource="event-bus", resource_name="default")
-    return may(["events:PutEvents"], bus, conditions={"StringEquals": only})
+    return allow(["events:PutEvents"], bus, conditions={"StringEquals": own_events})
 
 
-def notifies(work: Work) -> Statements:
-    """Send notifications of both severities to Mendq's topics and to every team's."""
-    yield _puts_events(work, NOTIFICATION_EVENT)
+def allow_notifications(work: Work) -> Statements:
+    """Allow to send notifications of both severities to Mendq's topics and to all teams' topics."""
+    yield _allow_events(work, NOTIFICATION_EVENT)
     for topic in (work.topics.urgent, work.topics.info, *work.topics.teams):
-        yield from topic.publishing()
+        yield from topic.publish_statements()
 
 
-def asks_for_freezes(work: Work) -> Statements:
-    """Check for a change freeze while claiming a case. Rollback needs none: no freeze stops it."""
-    yield may(["dynamodb:ConditionCheckItem"], work.case_store.table_arn)
+def allow_freeze_checks(work: Work) -> Statements:
+    """Allow to check for a change freeze during a claim of an attribute.
+
+    Rollback does not need this, because a freeze does not stop a rollback.
+    """
+    yield allow(["dynamodb:ConditionCheckItem"], work.case_store.table_arn)
     if work.settings.freeze_calendars:
-        yield may(["ssm:GetCalendarState"], *work.settings.freeze_calendars)
+        yield allow(["ssm:GetCalendarState"], *work.settings.freeze_calendars)
 
 
-def reads_cases(work: Work) -> Statements:
-    """Read all transitions of one case, or the newest cases about one queue."""
-    yield may(["dynamodb:Query"], work.case_store.table_arn)
+def allow_case_queries(work: Work) -> Statements:
+    """Allow to read all transitions of one case, and the newest cases of one queue."""
+    yield allow(["dynamodb:Query"], work.case_store.table_arn)
 
 
-def lists_open_cases(work: Work) -> Statements:
-    """List open cases in the order in which they are due."""
-    yield may(["dynamodb:Query"], f"{work.case_store.table_arn}/index/{open_case_index.OPEN_CASES}")
+def allow_open_case_list(work: Work) -> Statements:
+    """Allow to list open cases in the order in which they are due."""
+    index_arn = f"{work.case_store.table_arn}/index/{open_case_index.OPEN_CASES}"
+    yield allow(["dynamodb:Query"], index_arn)
 
 
-def notes_findings(work: Work) -> Statements:
-    """Write the scan's own items of the case store, and one object each hour."""
-    yield may(["dynamodb:GetItem", "dynamodb:UpdateItem"], work.case_store.table_arn)
-    yield may(["s3:GetObject", "s3:PutObject"], work.buckets.cases.arn_for_objects("findings/*"))
+def allow_findings(work: Work) -> Statements:
+    """Allow to write the scan's own items of the case table, and one object of findings an hour."""
+    yield allow(["dynamodb:GetItem", "dynamodb:UpdateItem"], work.case_store.table_arn)
+    yield allow(["s3:GetObject", "s3:PutObject"], work.buckets.cases.arn_for_objects("findings/*"))
 
 
-@dataclass(frozen=True)
-class ReadsFacts:
-    """Make the reads that facts need."""
+class AllowReads(Struct, frozen=True):
+    """A grant that allows the AWS calls that read facts."""
 
     actions: Collection[ReadAction]
 
     def __call__(self, work: Work) -> Statements:
-        """Return the statements that allow these reads."""
-        return look_statements(work.stack, self.actions)
+        """Return the statements."""
+        return read_statements(work.stack, self.actions)
 
 
-@dataclass(frozen=True)
-class WritesQueues:
-    """Take these steps on managed queues. The steps of redrive also move messages."""
+class AllowSteps(Struct, frozen=True):
+    """A grant that allows steps on managed queues. The steps of redrive also move messages."""
 
-    kinds: Kinds
+    steps: StepTypes
 
     def __call__(self, work: Work) -> Statements:
-        """Return the statements that allow these steps."""
-        if RedriveMessages in self.kinds:
+        """Return the statements."""
+        if RedriveMessages in self.steps:
             return redrive_statements(work.stack, work.settings)
-        return write_statements(work.stack, work.settings, self.kinds)
+        return write_statements(work.stack, work.settings, self.steps)
 
 
-def probes(work: Work) -> Statements:
-    """Record each probe that is sent, and page if several were lost."""
+def allow_probes(work: Work) -> Statements:
+    """Allow to record each probe that is sent, and to notify people if several were lost."""
     verbs = ("Get", "Put", "Update")
-    yield may([f"dynamodb:{verb}Item" for verb in verbs], work.case_store.table_arn)
-    yield _puts_events(work, NOTIFICATION_EVENT)
-    yield from work.topics.urgent.publishing()
+    yield allow([f"dynamodb:{verb}Item" for verb in verbs], work.case_store.table_arn)
+    yield _allow_events(work, NOTIFICATION_EVENT)
+    yield from work.topics.urgent.publish_statements()
 
 
-def starts_jobs(work: Work) -> Statements:
-    """Start job runs. It may pass the job's role to EMR Serverless and to no other service."""
+def allow_job_starts(work: Work) -> Statements:
+    """Allow to start job runs, and to pass the job's role to EMR Serverless only."""
     actions = ["emr-serverless:ListJobRuns", "emr-serverless:StartJobRun"]
-    yield may(actions, work.job.application.attr_arn)
+    yield allow(actions, work.job.application.attr_arn)
     to_emr = {"StringEquals": {"iam:PassedToService": "emr-serverless.amazonaws.com"}}
-    yield may(["iam:PassRole"], work.job.role.role_arn, conditions=to_emr)
+    yield allow(["iam:PassRole"], work.job.role.role_arn, conditions=to_emr)
 
 
-def checks_jobs(work: Work) -> Statements:
-    """Read the records of nightly runs, ask EMR about them, and list weeks."""
+def allow_job_checks(work: Work) -> Statements:
+    """Allow to read the records of nightly runs, to ask EMR about them, and to list summaries."""
     runs = f"{work.job.application.attr_arn}/jobruns/*"
-    yield may(["emr-serverless:GetJobRun"], runs)
-    yield may(["s3:GetObject"], work.buckets.reports.arn_for_objects(f"{NIGHTLY_RUNS}/*"))
+    yield allow(["emr-serverless:GetJobRun"], runs)
+    yield allow(["s3:GetObject"], work.buckets.reports.arn_for_objects(f"{NIGHTLY_RUNS}/*"))
     listed = {"StringLike": {"s3:prefix": [f"{NIGHTLY_RUNS}/*", "summary/*"]}}
-    yield may(["s3:ListBucket"], work.buckets.reports.bucket_arn, conditions=listed)
+    yield allow(["s3:ListBucket"], work.buckets.reports.bucket_arn, conditions=listed)
 
 
-def shares(work: Work) -> Statements:
-    """Copy tables below the stack's own prefix of the organization's bucket, if there is one.
+def allow_sharing(work: Work) -> Statements:
+    """Allow to copy tables to the organization's bucket, below the stack's own prefix.
 
-    The bucket's own policy lets each account write below its own prefix only.
+    The bucket's policy lets each account write below its own prefix only. Yield nothing if there is
+    no such bucket.
     """
-    central = work.buckets.organization
-    if central is None:
+    organization_bucket = work.buckets.organization
+    if organization_bucket is None:
         return
     tables = [work.buckets.reports.arn_for_objects(f"{table}/*") for table in SHARED_TABLES]
-    yield may(["s3:GetObject"], *tables)
-    mine = member_key(work.stack.account, work.stack.region)
-    yield may(["s3:PutObject"], central.arn_for_objects(f"{mine}/*"))
-    yield may(["iam:ListAccountAliases"], "*")
+    yield allow(["s3:GetObject"], *tables)
+    own_prefix = member_key(work.stack.account, work.stack.region)
+    yield allow(["s3:PutObject"], organization_bucket.arn_for_objects(f"{own_prefix}/*"))
+    yield allow(["iam:ListAccountAliases"], "*")
 
 
-def delivers(work: Work) -> Statements:
-    """Write the report's page from the summary, and notify people. It reads back what it delivered.
+def allow_report_delivery(work: Work) -> Statements:
+    """Allow to write the report's page, to read which deliveries were made, and to notify people.
 
-    If an organization denies the account's alias, the report shows the account's id only.
+    If an organization's policy denies iam:ListAccountAliases, the report shows the account's id
+    only.
     """
     reports = work.buckets.reports
-    yield may(["iam:ListAccountAliases"], "*")
-    yield may(["s3:GetObject"], reports.arn_for_objects("summary/*"))
-    yield may(["s3:PutObject"], reports.arn_for_objects("report/*"))
-    yield may(["s3:GetObject"], reports.arn_for_objects("report/*/delivered/*"))
-    yield from work.topics.info.publishing()
-    yield from _mails(work)
+    yield allow(["iam:ListAccountAliases"], "*")
+    yield allow(["s3:GetObject"], reports.arn_for_objects("summary/*"))
+    yield allow(["s3:PutObject"], reports.arn_for_objects("report/*"))
+    yield allow(["s3:GetObject"], reports.arn_for_objects("report/*/delivered/*"))
+    yield from work.topics.info.publish_statements()
+    yield from _allow_mail(work)
 
 
-def _mails(work: Work) -> Statements:
-    """Send mail from the sender's address only. A raw mail needs both actions.
+def _allow_mail(work: Work) -> Statements:
+    """Allow to send mail from the sender's address only. A raw mail needs both actions.
 
-    SES also asks for the permission on a recipient that is an identity of the account, as in SES's
-    sandbox, and on the sender's configuration set, which is set in SES. An address counts as
-    verified if it, its domain or a domain above is. Not tried on AWS.
+    SES checks the permission on three resources: the sender's identity; a recipient's identity, if
+    it belongs to the account, as in SES's sandbox; and the sender's configuration set, which is set
+    in SES. An address is verified if the address itself, its domain or a parent domain is an
+    identity, so all of these are allowed. This was not tried on AWS.
     https://docs.aws.amazon.com/ses/latest/dg/control-user-access.html
     """
     sender = work.settings.report.sender
@@ -215,11 +222,11 @@ def _mails(work: Work) -> Statements:
         for kind, name in resources
     ]
     from_sender = {"StringEquals": {"ses:FromAddress": sender}}
-    yield may(["ses:SendEmail", "ses:SendRawEmail"], *arns, conditions=from_sender)
+    yield allow(["ses:SendEmail", "ses:SendRawEmail"], *arns, conditions=from_sender)
 
 
 def _domains_of(address: str) -> Iterator[str]:
-    """The address's domain and the domains above it, except the top-level domain."""
+    """Yield the address's domain and its parent domains, except the top-level domain."""
     labels = address.rpartition("@")[2].lower().split(".")
     for start in range(len(labels) - 1):
         yield ".".join(labels[start:])

@@ -1,9 +1,8 @@
-"""A Lambda of Mendq: its own role, log group and environment."""
+"""The construct of a Lambda, with its own role, log group and environment variables."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from aws_cdk import Duration, RemovalPolicy, Stack
 from aws_cdk import aws_events as events
@@ -14,18 +13,24 @@ from aws_cdk import aws_logs as logs
 from constructs import Construct
 from msgspec import Struct
 
-from infra.own_queues import DLQ, dlq
-from infra.roles import own_role
+from infra.own_queues import DLQ, make_dlq
+from infra.roles import make_role
 from infra.settings.reading import Mistake, SettingsRefused
 from mendq.model.settings import LambdaSettings, variable_of
 
+# The most characters of all environment variables of a Lambda.
 # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 ENVIRONMENT_CHARACTERS = 4_096
-# What is known at deployment only, at its longest: a name or an ARN that CloudFormation makes.
+# A part of a text that only CloudFormation can fill in. Its length is estimated: 12 digits for the
+# account id, and the longest possible name or ARN for everything else.
 _TOKEN = re.compile(r"\$\{Token\[(AWS\.AccountId)?[^\]]+\]\}")
-_LONGEST_NAME, _ACCOUNT_DIGITS = 100, 12
+_LONGEST_NAME = 100
+_ACCOUNT_DIGITS = 12
+# Retries of EventBridge before an event goes to the DLQ: its maximum.
+# https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-retry-policy.html
+MOST_TRIES = 185
 
-# The settings that grow with what a user names, as they are spelled.
+# Settings without a fixed length, as users spell them, by the environment variable that holds them.
 _GROWING = {
     variable_of("consent"): "queues",
     variable_of("freeze_calendars"): "freezeCalendars",
@@ -35,31 +40,34 @@ _GROWING = {
 }
 
 
-def deliver(function: lambda_.Function, settings: LambdaSettings) -> None:
-    """Set a Lambda's environment: its settings, under the names that it reads them by.
+def set_environment(function: lambda_.Function, settings: LambdaSettings) -> None:
+    """Set a Lambda's environment variables from its settings.
 
-    Raises SettingsRefused where they are more than it holds.
+    Raises SettingsRefused if the variables are longer than Lambda allows. The mistake names the
+    setting that takes most of the space.
     """
     variables = settings.to_environment()
-    sizes = {
-        name: len(name) + len(_TOKEN.sub(_as_long_as_it_may_be, value))
-        for name, value in variables.items()
-    }
+    sizes = {name: len(name) + _longest_length(value) for name, value in variables.items()}
     if sum(sizes.values()) > ENVIRONMENT_CHARACTERS:
-        path = _GROWING[max(_GROWING, key=lambda name: sizes.get(name, 0))]
+        largest = max(_GROWING, key=lambda name: sizes.get(name, 0))
         remedy = "name fewer; for queues, say the start of several names and a *, or tag them"
         fault = "more names than the 4 KB of a Lambda's environment hold"
-        raise SettingsRefused([Mistake(path, fault, remedy)])
+        raise SettingsRefused([Mistake(_GROWING[largest], fault, remedy)])
     for name, value in variables.items():
         function.add_environment(name, value)
 
 
-def _as_long_as_it_may_be(token: re.Match[str]) -> str:
-    return "x" * (_ACCOUNT_DIGITS if token[1] else _LONGEST_NAME)
+def _longest_length(value: str) -> int:
+    """Return the length of a text after CloudFormation has filled it in, at the most."""
+    length = len(_TOKEN.sub("", value))
+    for token in _TOKEN.finditer(value):
+        is_account_id = token[1] is not None
+        length += _ACCOUNT_DIGITS if is_account_id else _LONGEST_NAME
+    return length
 
 
 class Handler(Struct, frozen=True):
-    """What a Lambda runs, `functions.<name>.handler`, and what it gets for it."""
+    """The code that a Lambda runs, `functions.<name>.handler`, with its timeout and memory."""
 
     name: str
     description: str
@@ -68,25 +76,29 @@ class Handler(Struct, frozen=True):
 
     @property
     def construct(self) -> str:
-        """Its name in the stack, such as StartNightly."""
+        """The id of the Lambda's construct, such as StartNightly."""
         return "".join(word.capitalize() for word in self.name.split("_"))
 
     @property
     def purpose(self) -> str:
-        """What its role is called after, such as start-nightly."""
+        """The part of the role's name that tells this Lambda, such as start-nightly."""
         return self.name.replace("_", "-")
 
 
 class OwnLambda(Construct):
-    """A Lambda under a role of its own, which may write its log and nothing else yet.
+    """A Lambda with a role of its own. At first the role may only write the Lambda's log.
 
-    It logs JSON, kept for 90 days.
+    The log is JSON and kept for 90 days.
+
+    Attributes:
+        role: the Lambda's role.
+        function: the function itself.
     """
 
     def __init__(self, scope: Construct, handler: Handler, code: lambda_.Code) -> None:
         super().__init__(scope, handler.construct)
-        self.role = own_role(
-            self._place_of_role(),
+        self.role = make_role(
+            self._role_scope(),
             "Role",
             purpose=handler.purpose,
             service="lambda",
@@ -116,37 +128,50 @@ class OwnLambda(Construct):
             system_log_level_v2=lambda_.SystemLogLevel.INFO,
         )
 
-    def _place_of_role(self) -> Construct:
-        """Heal's stands beside it; elsewhere a deployment would want its name twice."""
-        name = self.node.id
-        return Construct(Stack.of(self), "HealRole") if name == "Heal" else self
+    def _role_scope(self) -> Construct:
+        """Return the construct that holds the role: the Lambda, except for heal.
 
-
-# https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-retry-policy.html
-MOST_TRIES = 185
+        Heal's role stays where deployed stacks have it. If its construct moved, CloudFormation
+        would create a second role of the same name before it deletes the first, and fail.
+        """
+        if self.node.id == "Heal":
+            return Construct(Stack.of(self), "HealRole")
+        return self
 
 
 class ParkingLambda(OwnLambda):
-    """One that is invoked without anybody waiting: what it gives up is kept for a person."""
+    """A Lambda that is invoked asynchronously. Events that it could not handle go to its DLQ.
+
+    Attributes:
+        dlq: the DLQ, which a person reads.
+    """
 
     def __init__(
-        self, scope: Construct, handler: Handler, code: lambda_.Code, patience: Duration
+        self, scope: Construct, handler: Handler, code: lambda_.Code, retry_for: Duration
     ) -> None:
         super().__init__(scope, handler, code)
-        self.dlq = dlq(self, DLQ)
+        self.dlq = make_dlq(self, DLQ)
         self.function.configure_async_invoke(
             on_failure=destinations.SqsDestination(self.dlq),
-            max_event_age=patience,
+            max_event_age=retry_for,
             retry_attempts=2,
         )
 
-    def starts_with(self, name: str, description: str, patience: Duration, **pattern: Any) -> None:
-        """Add a rule of the default bus: events that cannot invoke it are parked beside its own."""
+    def invoke_on_event(
+        self, name: str, description: str, retry_for: Duration, pattern: events.EventPattern
+    ) -> None:
+        """Add a rule of the default event bus that invokes the Lambda.
+
+        Args:
+            name: the id of the rule's construct.
+            description: the rule's description.
+            retry_for: how long EventBridge retries before the event goes to the Lambda's DLQ.
+            pattern: the events that invoke the Lambda.
+        """
         target = targets.LambdaFunction(
             self.function,
             dead_letter_queue=self.dlq,
-            max_event_age=patience,
+            max_event_age=retry_for,
             retry_attempts=MOST_TRIES,
         )
-        fits = events.EventPattern(**pattern)
-        events.Rule(self, name, description=description, event_pattern=fits, targets=[target])
+        events.Rule(self, name, description=description, event_pattern=pattern, targets=[target])

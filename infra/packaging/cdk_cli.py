@@ -1,4 +1,4 @@
-"""Run the pinned CDK CLI."""
+"""Run the pinned version of the CDK CLI, as `make cdk` does."""
 
 from __future__ import annotations
 
@@ -10,34 +10,37 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from infra.node import NODE, NodeMissing, require_node
-from infra.settings.reading import SettingsRefused, object_in
+from infra.settings.reading import SettingsRefused, load_object
 
 CLI = "aws-cdk@2.1148.1"
-# The wheel's own `npx` is a copy that does not find its library.
+# The `npx` on the wheel's PATH is a copy that does not find its library.
 NPX = NODE.parents[1] / "lib" / "node_modules" / "npm" / "bin" / "npx-cli.js"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """The CLI's own exit code; 2 where there is no Node, or the file holds no settings."""
+    """Run the CLI and return its exit code; 2 if Node is missing or the settings cannot be read."""
     try:
         node = require_node()
-        words = with_settings(arguments)
+        cli_arguments = with_settings(arguments)
     except (NodeMissing, SettingsRefused) as missing:
         print(missing, file=sys.stderr)  # noqa: T201
         return 2
-    # cdk.json's `python3` is the one that runs this.
-    first = (str(Path(sys.executable).parent), str(node.parent))
-    path = os.pathsep.join((*first, os.environ.get("PATH", "")))
-    command = [str(node), str(NPX), "--yes", CLI, *words]
+    # The `python3` in cdk.json must be the Python that runs this module.
+    python_folder = str(Path(sys.executable).parent)
+    path = os.pathsep.join((python_folder, str(node.parent), os.environ.get("PATH", "")))
+    command = [str(node), str(NPX), "--yes", CLI, *cli_arguments]
     return subprocess.run(command, env={**os.environ, "PATH": path}, check=False).returncode
 
 
 def with_settings(arguments: Sequence[str]) -> list[str]:
-    """The CLI's arguments, the file's settings among them as context; raise SettingsRefused."""
+    """Replace `--settings FILE` at the start of the arguments by the settings as context.
+
+    Other arguments stay unchanged. Raises SettingsRefused if the file has no JSON object.
+    """
     if arguments[:1] != ["--settings"]:
         return list(arguments)
     _, path, *rest = arguments
-    return [*rest, "--context", f"mendq={json.dumps(object_in(Path(path)))}"]
+    return [*rest, "--context", f"mendq={json.dumps(load_object(Path(path)))}"]
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""`python -m infra.packaging.wheels` fills `.wheels/` with the packages of Lambda zips and job.
+"""`python -m infra.packaging.wheels`: download the packages of the Lambdas and the nightly job.
 
-Synth installs from there and needs no network.
+They go to `.wheels/`. A synthesis installs them from there and needs no network.
 """
 
 from __future__ import annotations
@@ -19,60 +19,72 @@ REPORT_LOCK = ROOT / "functions" / "report" / "requirements.txt"
 NIGHTLY_LOCK = ROOT / "analytics" / "requirements.txt"
 REMEDY = "run `.venv/bin/python -m infra.packaging.wheels`"
 LAMBDA_PYTHON = "3.13"
-# What emr-7.14.0 has beside its default, 3.9.
+# A Python that emr-7.14.0 has besides its default, 3.9.
 EMR_PYTHON = "3.11"
-# Every lock, with the Python of AWS's that it is for.
+# The version of Python at AWS that each lock file is for.
 PYTHONS: Mapping[Path, str] = {
     LOCK: LAMBDA_PYTHON,
     REPORT_LOCK: LAMBDA_PYTHON,
     NIGHTLY_LOCK: EMR_PYTHON,
 }
 
-# The glibc of Amazon Linux 2023 is 2.34.
-_GLIBCS = ("_2_28", "_2_27", "_2_24", "_2_17", "2014")
-_ARM64 = tuple(word for each in _GLIBCS for word in ("--platform", f"manylinux{each}_aarch64"))
+# Options of pip for the platform of Lambda and EMR. Amazon Linux 2023 has glibc 2.34, so wheels for
+# these older versions of glibc run there.
+_ARM64 = (
+    *("--platform", "manylinux_2_28_aarch64"),
+    *("--platform", "manylinux_2_27_aarch64"),
+    *("--platform", "manylinux_2_24_aarch64"),
+    *("--platform", "manylinux_2_17_aarch64"),
+    *("--platform", "manylinux2014_aarch64"),
+)
 
 
 class WheelsUnavailable(Exception):
-    """What the Lambda zips or the job's archive contain is not there; says the remedy."""
+    """A package that a Lambda zip or the nightly job needs is missing. The text says the remedy."""
 
 
-def fill(pythons: Mapping[Path, str] = PYTHONS, wheels: Path = WHEELS) -> None:
-    """Replace `wheels` by what these locks name, for AWS and for this machine.
+def fill_wheels(pythons: Mapping[Path, str] = PYTHONS, wheels: Path = WHEELS) -> None:
+    """Download the packages of lock files, for AWS and for this machine, and replace `wheels`.
 
-    Raises WheelsUnavailable, and keeps what was there, when something cannot be fetched.
+    If a package cannot be downloaded, raise WheelsUnavailable and leave `wheels` unchanged.
+
+    Args:
+        pythons: the lock files, each with the version of Python at AWS that it is for.
+        wheels: the folder of packages.
     """
     with tempfile.TemporaryDirectory(prefix=".wheels-", dir=wheels.parent) as folder:
-        fresh = Path(folder) / "wheels"
+        new_wheels = Path(folder) / "wheels"
         for lock, python in pythons.items():
-            of_aws = ("--python-version", python, "--implementation", "cp", *_ARM64)
-            for target in (of_aws, ()):  # and for this machine
-                _download(lock, fresh, target)
+            aws_options = ("--python-version", python, "--implementation", "cp", *_ARM64)
+            _download(lock, new_wheels, aws_options)
+            this_machine_options = ()
+            _download(lock, new_wheels, this_machine_options)
         shutil.rmtree(wheels, ignore_errors=True)
-        fresh.rename(wheels)
+        new_wheels.rename(wheels)
 
 
-def _download(lock: Path, folder: Path, target: tuple[str, ...]) -> None:
+def _download(lock: Path, folder: Path, platform_options: tuple[str, ...]) -> None:
+    """Download the packages of a lock file. Raise WheelsUnavailable with pip's last line."""
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
-    exactly = ["--require-hashes", "--only-binary", ":all:", "--no-deps"]
-    done = subprocess.run(
-        [*pip, *exactly, *target, "--dest", str(folder), "--requirement", str(lock)],
+    locked = ["--require-hashes", "--only-binary", ":all:", "--no-deps"]
+    completed = subprocess.run(
+        [*pip, *locked, *platform_options, "--dest", str(folder), "--requirement", str(lock)],
         capture_output=True,
         text=True,
         check=False,
     )
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
-        line = f"the wheels of {lock.parent.name}/{lock.name} could not be fetched: {last}"
-        raise WheelsUnavailable(f"{line}; check that pip reaches its index, then {REMEDY}")
+    if completed.returncode:
+        lines = completed.stderr.strip().splitlines() or ["pip said nothing"]
+        fault = f"the wheels of {lock.parent.name}/{lock.name} could not be fetched: {lines[-1]}"
+        raise WheelsUnavailable(f"{fault}; check that pip reaches its index, then {REMEDY}")
 
 
 def main() -> int:
-    """Fill `.wheels/`; 1 and one line where that fails."""
+    """Fill `.wheels/` and return 0. If that fails, print one line and return 1."""
     try:
-        fill()
+        fill_wheels()
     except WheelsUnavailable as unavailable:
-        print(unavailable, file=sys.stderr)  # noqa: T201 - what a user of the command reads
+        print(unavailable, file=sys.stderr)  # noqa: T201 - a message for the user of the command
         return 1
     return 0
 

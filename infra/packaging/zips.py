@@ -1,4 +1,4 @@
-"""Lambda zips: our own code and a lock's packages, nothing else."""
+"""Stage the code of Lambda zips: Mendq's own code and the packages of a lock file."""
 
 from __future__ import annotations
 
@@ -15,39 +15,59 @@ from uv import find_uv_bin
 
 from infra.packaging.wheels import LOCK, REMEDY, REPORT_LOCK, ROOT, WHEELS, WheelsUnavailable
 
-_LEFT_OUT = ("__pycache__", "*.pyc", "requirements.in", "requirements.txt")
+_NOT_COPIED = ("__pycache__", "*.pyc", "requirements.in", "requirements.txt")
 
 
 class LambdaZip(Struct, frozen=True):
-    """A lock and what of our own code goes beside its packages."""
+    """The contents of a Lambda zip.
+
+    Attributes:
+        lock: the lock file whose packages the zip contains.
+        own_code: files and folders of this repository that the zip contains.
+        excluded: files and folders below `own_code` that the zip does not contain.
+    """
 
     lock: Path
-    ours: tuple[str, ...]
-    left_out: tuple[str, ...] = ()
+    own_code: tuple[str, ...]
+    excluded: tuple[str, ...] = ()
 
 
-# What stays behind is what operators run.
-_ENGINE = tuple(
-    f"mendq/{each}"
-    for each in (
-        *("__init__.py", "aws", "cases", "catalogue", "consumer", "follow_up", "heal", "model"),
-        *("nightly", "notifications", "probe", "redrive", "scan"),
-    )
+# The engine without the packages that only operators run, such as `mendq.cli`.
+_ENGINE = (
+    "mendq/__init__.py",
+    "mendq/aws",
+    "mendq/cases",
+    "mendq/catalogue",
+    "mendq/consumer",
+    "mendq/follow_up",
+    "mendq/heal",
+    "mendq/model",
+    "mendq/nightly",
+    "mendq/notifications",
+    "mendq/probe",
+    "mendq/redrive",
+    "mendq/scan",
 )
-# Of lint what needs no cfn-lint.
-_JUDGES = tuple(
-    f"mendq/lint/{each}.py"
-    for each in ("__init__", "judging", "proposed", "queues", "remedies", "template", "values")
+# The modules of lint that do not need cfn-lint.
+_LINT = (
+    "mendq/lint/__init__.py",
+    "mendq/lint/judging.py",
+    "mendq/lint/proposed.py",
+    "mendq/lint/queues.py",
+    "mendq/lint/remedies.py",
+    "mendq/lint/template.py",
+    "mendq/lint/values.py",
 )
 _SHARED = ("functions/__init__.py", "functions/entry.py")
-# The Lambda that needs the charts goes where the charts are: 100 MB that the others do without.
-_DELIVERS = "functions/deliver_report.py"
+# This Lambda has a zip of its own, because it needs 100 MB of packages that draw charts.
+_DELIVER_REPORT = "functions/deliver_report.py"
 LAMBDAS = LambdaZip(
-    LOCK, (*_ENGINE, *_JUDGES, "functions"), left_out=(_DELIVERS, "functions/report")
+    LOCK, (*_ENGINE, *_LINT, "functions"), excluded=(_DELIVER_REPORT, "functions/report")
 )
-REPORT = LambdaZip(REPORT_LOCK, (*_ENGINE, "mendq/report", *_SHARED, _DELIVERS))
+REPORT = LambdaZip(REPORT_LOCK, (*_ENGINE, "mendq/report", *_SHARED, _DELIVER_REPORT))
 
-# Lambda's own Python and its glibc: Amazon Linux 2023 has 2.34.
+# Options of `uv pip install` for Lambda's Python and platform. Its glibc, of Amazon Linux 2023, is
+# 2.34.
 LAMBDA = ("--python-version", "3.13", "--python-platform", "aarch64-manylinux_2_28")
 THIS_MACHINE: tuple[str, ...] = ()
 
@@ -58,46 +78,63 @@ def stage(
     target: Sequence[str] = LAMBDA,
     wheels: Path = WHEELS,
 ) -> None:
-    """Fill the new `folder` with what the zip contains: the same bytes each time.
+    """Write the contents of a zip to a new folder. The same sources give the same bytes.
 
-    Raises what `install` raises.
+    Args:
+        folder: the folder, which this function makes.
+        contents: the contents of the zip.
+        target: options of `uv pip install` for the platform that the packages must run on.
+        wheels: the folder of downloaded packages.
+
+    Raises:
+        WheelsUnavailable: A package is missing.
     """
-    install(folder, contents.lock, target, wheels)
-    # Packages ask for each other's versions, and for no more.
-    remove(*(each for each in folder.glob("*.dist-info/*") if each.name != "METADATA"))
-    copy(folder, contents.ours)
-    remove(*(folder / each for each in contents.left_out))
+    install_packages(folder, contents.lock, target, wheels)
+    # Packages read each other's versions from METADATA. The other metadata is not needed.
+    metadata = folder.glob("*.dist-info/*")
+    remove_paths(*(path for path in metadata if path.name != "METADATA"))
+    copy_sources(folder, contents.own_code)
+    remove_paths(*(folder / name for name in contents.excluded))
 
 
-def copy(folder: Path, ours: Sequence[str]) -> None:
-    """Copy files and folders of our own, sources alone."""
-    for name in ours:
-        source, to = ROOT / name, folder / name
-        to.parent.mkdir(parents=True, exist_ok=True)
+def copy_sources(folder: Path, names: Sequence[str]) -> None:
+    """Copy files and folders of this repository to `folder`, without caches and lock files."""
+    for name in names:
+        source = ROOT / name
+        copied = folder / name
+        copied.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
-            shutil.copytree(source, to, ignore=shutil.ignore_patterns(*_LEFT_OUT))
+            shutil.copytree(source, copied, ignore=shutil.ignore_patterns(*_NOT_COPIED))
         else:
-            shutil.copy(source, to)
+            shutil.copy(source, copied)
 
 
-def remove(*paths: Path) -> None:
-    """Take files and folders away; what is gone already is."""
+def remove_paths(*paths: Path) -> None:
+    """Delete files and folders. A path that does not exist is ignored."""
     for path in paths:
         shutil.rmtree(path, ignore_errors=True)
         path.unlink(missing_ok=True)
 
 
-def install(folder: Path, lock: Path, target: Sequence[str], wheels: Path) -> None:
-    """Put what `lock` names into `folder`, for `target`, from `wheels` alone.
+def install_packages(folder: Path, lock: Path, target: Sequence[str], wheels: Path) -> None:
+    """Install the packages of a lock file into `folder`, without network.
 
-    A lock's hashes let in no other wheels than those that were inspected. Raises
-    WheelsUnavailable.
+    The hashes in the lock file make sure that only inspected wheels are installed.
+
+    Args:
+        folder: the folder to install into.
+        lock: the lock file.
+        target: options of `uv pip install` for the platform that the packages must run on.
+        wheels: the folder of downloaded packages.
+
+    Raises:
+        WheelsUnavailable: The folder of packages, or a package, is missing.
     """
     if not wheels.is_dir():
         raise WheelsUnavailable(f"there are no wheels in {wheels.name}/; {REMEDY}")
     offline = ("--no-index", "--offline", "--find-links", str(wheels), "--require-hashes")
     plain = ("--only-binary", ":all:", "--no-compile-bytecode", "--link-mode", "copy")
-    done = subprocess.run(
+    completed = subprocess.run(
         [
             *(find_uv_bin(), "pip", "install", "--quiet", "--no-config"),
             *("--python", sys.executable, "--target", str(folder)),
@@ -108,20 +145,25 @@ def install(folder: Path, lock: Path, target: Sequence[str], wheels: Path) -> No
         text=True,
         check=False,
     )
-    if done.returncode:
-        line = f"{wheels.name}/ does not hold what {lock.parent.name}/{lock.name} names"
-        raise WheelsUnavailable(f"{line}; {REMEDY}: {' '.join(done.stderr.split())}")
-    remove(folder / "bin", folder / ".lock")
+    if completed.returncode:
+        fault = f"{wheels.name}/ does not hold what {lock.parent.name}/{lock.name} names"
+        raise WheelsUnavailable(f"{fault}; {REMEDY}: {' '.join(completed.stderr.split())}")
+    remove_paths(folder / "bin", folder / ".lock")
 
 
-def archived(source: Path, compression: int = zipfile.ZIP_DEFLATED) -> bytes:
-    """A folder as a zip, without times and in the order of names; a file as it is."""
+def zip_bytes(source: Path, compression: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """Return a folder as a zip, or the bytes of a file as they are.
+
+    The zip has no times, and its files are in the order of their names, so that the same sources
+    give the same bytes.
+    """
     if source.is_file():
         return source.read_bytes()
     buffer = io.BytesIO()
+    files = sorted(path for path in source.rglob("*") if path.is_file())
     with zipfile.ZipFile(buffer, "w") as archive:
-        for each in sorted(each for each in source.rglob("*") if each.is_file()):
-            member = zipfile.ZipInfo(each.relative_to(source).as_posix())
+        for file in files:
+            member = zipfile.ZipInfo(file.relative_to(source).as_posix())
             member.external_attr = 0o644 << 16
-            archive.writestr(member, each.read_bytes(), compression)
+            archive.writestr(member, file.read_bytes(), compression)
     return buffer.getvalue()

@@ -1,1 +1,1 @@
-"""The settings of a deployment. Nothing here knows CDK or AWS: a mistake is found at once."""
+"""The settings of a deployment. This package needs neither CDK nor AWS, so it answers at once."""

@@ -1,4 +1,8 @@
-"""What a user of Mendq may set: context key `mendq`, read whole or refused whole."""
+"""The settings of a deployment: the object `mendq` in the CDK context, as classes.
+
+`read` accepts all settings or refuses all of them. The sentence below a field is its description in
+docs/settings.md; so is the docstring of a section that has no sentence in the class above it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,14 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from infra.settings.hook import HookSettings
-from infra.settings.reading import Conflict, entries, nearest, one_of, text, whole
+from infra.settings.reading import (
+    Conflict,
+    entries,
+    one_of,
+    read_settings,
+    suggest_name,
+    text,
+)
 from mendq.catalogue import BY_NAME, CATALOGUE
 from mendq.model.case import Severity
 from mendq.model.limits import Limits, Mode, Range, Timing
@@ -19,11 +30,11 @@ from mendq.model.settings import ACCOUNT, FULL, ORGANIZATION
 
 _REGION = r"[a-z]{2}(?:-[a-z]+){1,3}-[0-9]{1,2}"
 _ACCOUNT = r"[0-9]{12}"
-# What needs no quotes in a header; SES takes ASCII alone.
+# Characters of a mail address that need no quotes in a header. SES accepts only ASCII.
 _ATOM = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _MAIL = rf"(?=[^@]{{1,64}}@){_ATOM}(?:\.{_ATOM})*@[A-Za-z0-9-]{{1,63}}(?:\.[A-Za-z0-9-]{{1,63}})+"
-# What may be expected of a trail without a word about what it costs.
-EVENTS_UNSAID = 1_000_000
+# Up to this many expected events a day, a synthesis prints no warning about the trail's cost.
+EXPECTED_EVENTS_WITHOUT_WARNING = 1_000_000
 WEEKDAYS = ("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY")
 
 _QUEUE = text(
@@ -70,7 +81,7 @@ _TEAMS = Meta(title="{team: the ARN of its SNS topic}", extra={"most": 20})
 _ORGANIZATION = text("an organization's id", "o-[a-z0-9]{10,32}", "o-exampleorgid")
 _KEY_PREFIX = text(
     "what stands before AWSLogs in the keys of a trail",
-    # Of what no S3 client, shell or policy reads in another way.
+    # Only characters that have no special meaning in S3 clients, shells and policies.
     r"(?=.{1,200}\Z)(?!(?:.*/)?(?:\.{1,2}|AWSLogs)(?:/|\Z))[A-Za-z0-9_.=+@-]+(?:/[A-Za-z0-9_.=+@-]+)*",
     "o-exampleorgid or logs/cloudtrail",
     ("^s3://|^arn:", "leave out the bucket, which trail.bucket names"),
@@ -102,7 +113,7 @@ DataEvent = Annotated[str, one_of("a data event of SQS", DATA_EVENT_NAMES)]
 
 @dataclass(frozen=True)
 class TrailSettings:
-    """Where failed calls are seen."""
+    """Settings of the CloudTrail trail that logs failed calls."""
 
     create: bool = True
     """True: Mendq makes a trail of its own. False: `bucket` is an existing one's."""
@@ -128,37 +139,44 @@ class TrailSettings:
     none are named, only those of Mendq's own probe and drills are."""
     event_names: Annotated[tuple[DataEvent, ...], entries("SQS data events")] = ()
     """The calls that are logged; empty: all of them."""
-    expected_events_per_day: Annotated[int, Range(1_000, 10_000_000_000)] = EVENTS_UNSAID
+    expected_events_per_day: Annotated[int, Range(1_000, 10_000_000_000)] = (
+        EXPECTED_EVENTS_WITHOUT_WARNING
+    )
     """So many records a day are no surprise on the bill. After a day with more of them
     `mendq-trail-busy` rings, the night after, and `make synth` says what more than the default
     cost."""
 
     @property
     def above_logs(self) -> str:
-        """What stands before `AWSLogs` in a key: empty, or the prefix and a slash."""
+        """The part of a log file's key before `AWSLogs`: empty, or the prefix and a slash."""
         return f"{self.prefix}/" if self.prefix else ""
 
     def conflicts(self) -> Iterator[Conflict]:
-        """What no single field can show."""
-        of_the_bucket = {"create", "bucket", "bucket_region"}
+        """Yield the mistakes that only a comparison of several fields shows."""
+        bucket_fields = {"create", "bucket", "bucket_region"}
         if self.create and self.bucket is not None:
+            fault = "is given although create is true"
             remedy = "say create: false to use the trail that writes there, or leave bucket out"
-            yield of_the_bucket, "bucket", "is given although create is true", remedy
+            yield Conflict(bucket_fields, "bucket", fault, remedy)
         if not self.create and self.bucket is None:
+            fault = "is missing although create is false"
             remedy = "name the bucket of the existing trail, or say create: true"
-            yield of_the_bucket, "bucket", "is missing although create is false", remedy
+            yield Conflict(bucket_fields, "bucket", fault, remedy)
         if self.create and self.bucket_region is not None:
+            fault = "is given although create is true"
             remedy = "leave it out: Mendq's own trail lies where the stack does"
-            yield of_the_bucket, "bucketRegion", "is given although create is true", remedy
-        selectors = {"management_events", "queue_arn_prefixes", "event_names"}
-        if not self.create and any(getattr(self, each) for each in selectors):
+            yield Conflict(bucket_fields, "bucketRegion", fault, remedy)
+        selects_events = self.management_events or self.queue_arn_prefixes or self.event_names
+        if not self.create and selects_events:
+            needs = {"create", "management_events", "queue_arn_prefixes", "event_names"}
+            fault = "selects events although create is false"
             remedy = "leave managementEvents, queueArnPrefixes and eventNames out"
-            yield {"create", *selectors}, "", "selects events although create is false", remedy
+            yield Conflict(needs, "", fault, remedy)
 
 
 @dataclass(frozen=True)
 class TopicSettings:
-    """Topics of yours, in place of Mendq's own."""
+    """SNS topics of the user that replace Mendq's own topics."""
 
     urgent: Annotated[str, _TOPIC] | None = None
     """Of urgent notifications; in the stack's account and region. [What its policy and its key have
@@ -181,13 +199,18 @@ class ChatSettings:
 
     @property
     def severities(self) -> tuple[Severity, ...]:
-        """Those that chat shows."""
-        return tuple(each for each in Severity if getattr(self, each))
+        """The severities whose notifications are shown in chat."""
+        severities: list[Severity] = []
+        if self.urgent:
+            severities.append(Severity.URGENT)
+        if self.info:
+            severities.append(Severity.INFO)
+        return tuple(severities)
 
 
 @dataclass(frozen=True)
 class PagerDutySettings:
-    """Urgent notifications as incidents of PagerDuty, one for each case."""
+    """Settings of PagerDuty, which gets an incident for each case with an urgent notification."""
 
     secret_arn: Annotated[str, _SECRET]
     """A secret of the stack's account and region whose whole text is the integration key (Events
@@ -198,13 +221,14 @@ class PagerDutySettings:
 
 @dataclass(frozen=True)
 class NotificationSettings:
-    """Whom notifications reach."""
+    """Subscribers and topics of notifications."""
 
     urgent: Subscribers = ()
     """Whom urgent notifications reach, which want somebody now."""
     info: Subscribers = ()
     """Whom the others reach: proposals, refusals and the verdict of the weekly report."""
     topics: TopicSettings = TopicSettings()
+    """Topics of yours, in place of Mendq's own."""
     teams: Annotated[Mapping[Annotated[str, _TEAM], Annotated[str, _TOPIC]], _TEAMS] = field(
         default_factory=dict
     )
@@ -218,7 +242,7 @@ class NotificationSettings:
 
 @dataclass(frozen=True)
 class ReportSettings:
-    """The weekly report."""
+    """Settings of the weekly report."""
 
     weekday: Annotated[str, one_of("a weekday", WEEKDAYS)] = "MONDAY"
     """The day it is sent."""
@@ -234,27 +258,27 @@ class ReportSettings:
     well."""
 
     @property
-    def mails(self) -> bool:
-        """True where the report goes by mail."""
+    def is_mailed(self) -> bool:
+        """True if the report is sent by mail."""
         return self.sender is not None and bool(self.recipients)
 
     def conflicts(self) -> Iterator[Conflict]:
-        """What no single field can show, and a time zone that there is not.
+        """Yield the mistakes that only a comparison of fields shows, and an unknown time zone.
 
-        On a machine that has no time zones of its own, only the shape of a name counts.
+        If this machine has no time zone data, any name of the right form is accepted.
         """
         if self.recipients and self.sender is None:
-            needs = {"sender", "recipients"}
-            yield needs, "sender", "is missing although there are recipients", "name it"
-        known = zoneinfo.available_timezones() - {"Factory", "localtime"}
-        if known and self.time_zone not in known:
+            fault = "is missing although there are recipients"
+            yield Conflict({"sender", "recipients"}, "sender", fault, "name it")
+        time_zones = zoneinfo.available_timezones() - {"Factory", "localtime"}
+        if time_zones and self.time_zone not in time_zones:
             fault = f'"{self.time_zone}" is not a time zone'
-            yield {"time_zone"}, "timeZone", fault, "say one such as Europe/Berlin"
+            yield Conflict({"time_zone"}, "timeZone", fault, "say one such as Europe/Berlin")
 
 
 @dataclass(frozen=True)
 class NightlySettings:
-    """The nightly job."""
+    """Settings of the nightly job."""
 
     enabled: bool = True
     """False leaves EMR Serverless out, with all that starts and watches it: there are no tables of
@@ -272,7 +296,7 @@ class NightlySettings:
 
 @dataclass(frozen=True)
 class Environment:
-    """Where a stack goes."""
+    """The account and region of one stack."""
 
     account: Account
     """The account's id."""
@@ -282,7 +306,7 @@ class Environment:
 
 @dataclass(frozen=True)
 class OrganizationSettings:
-    """[One report](one-report.md) for many accounts."""
+    """Settings of one report for all accounts of an organization."""
 
     id: Annotated[str, _ORGANIZATION]
     """Roles of its accounts alone may write into the bucket."""
@@ -294,21 +318,25 @@ class OrganizationSettings:
     """Who is missed that reports nothing, beside whoever did in the four weeks before."""
 
 
-def _takes_no_mode(name: str) -> tuple[str, str] | None:
+def _find_unfit_symptom(name: str) -> tuple[str, str] | None:
+    """Return fault and remedy if `name` is no symptom with a mode, otherwise None."""
     if name not in BY_NAME:
-        return "no such symptom", nearest(name, [each.name for each in CATALOGUE if each.steps])
+        names_with_mode = [symptom.name for symptom in CATALOGUE if symptom.steps]
+        return "no such symptom", suggest_name(name, names_with_mode)
     symptom = BY_NAME[name]
-    return None if symptom.steps else (f"takes no mode: it is {symptom.ships_as}", "leave it out")
+    if symptom.steps:
+        return None
+    return f"takes no mode: it is {symptom.ships_as}", "leave it out"
 
 
 _AUTONOMY = Meta(
-    title="{symptom: observe, propose or heal}", extra={"most": 200, "unfit": _takes_no_mode}
+    title="{symptom: observe, propose or heal}", extra={"most": 200, "unfit": _find_unfit_symptom}
 )
 
 
 @dataclass(frozen=True)
 class ManagingSettings:
-    """Which queues are managed, and how far Mendq may go there."""
+    """The queues that Mendq manages, and the highest mode there."""
 
     mode: Mode = Mode.OBSERVE
     """How far Mendq may go on the queues that `queues` names."""
@@ -326,7 +354,7 @@ class ManagingSettings:
 
 @dataclass(frozen=True)
 class DeploymentSettings(ManagingSettings):
-    """Everything that a user may set; the defaults watch and change nothing."""
+    """All settings of a deployment. With the defaults Mendq only observes and changes no queue."""
 
     limits: Limits = field(default=Limits())
     timing: Timing = field(default=Timing())
@@ -336,14 +364,19 @@ class DeploymentSettings(ManagingSettings):
     """While one of them is closed, or cannot be read, nothing is changed. They lie in the stack's
     region; one of another account has to be shared with the stack's first."""
     trail: TrailSettings = TrailSettings()
+    """Where failed calls are seen."""
     notifications: NotificationSettings = NotificationSettings()
+    """Whom notifications reach."""
     report: ReportSettings = ReportSettings()
+    """The weekly report."""
     docs_url: Annotated[str, _DOCS] | None = None
     """Where these docs are read, with `*` for a page's path: report, notifications and alarms link
     to its runbook. It ends in `/docs/*.md` where a forge shows this repository, in `/*.html` where
     you serve what `make docs-site` makes. Without it, they name the runbook."""
     nightly: NightlySettings = NightlySettings()
+    """The nightly job."""
     organization: OrganizationSettings | None = None
+    """[One report](one-report.md) for many accounts."""
     template_hook: HookSettings = field(default=HookSettings())
     """A CloudFormation hook that [judges queues and their policies](template-hook.md) before they
     are deployed. `"templateHook": "warn"` is short for the mode alone."""
@@ -358,24 +391,26 @@ class DeploymentSettings(ManagingSettings):
 
     @property
     def is_hub(self) -> bool:
-        """True where one of the stacks makes the organization's report."""
+        """True if one of the stacks in `environments` is the organization's hub."""
         return self.organization is not None and self.organization.hub in self.environments
 
     def conflicts(self) -> Iterator[Conflict]:
-        """What no single section can show."""
-        needs, path = {"nightly", "organization", "trail"}, "nightly.scope"
+        """Yield the mistakes that only a comparison of several sections shows."""
+        needs = {"nightly", "organization", "trail"}
         if self.nightly.scope == ORGANIZATION and self.organization is None:
+            fault = "is organization although none is named"
             remedy = "say organization: {id, reportBucket, hub}, or account"
-            yield needs, path, "is organization although none is named", remedy
+            yield Conflict(needs, "nightly.scope", fault, remedy)
         if self.nightly.scope == ORGANIZATION and self.trail.create:
+            fault = "is organization although trail.create is true"
             remedy = "say trail.create: false and name the bucket of the organization's trail"
-            yield needs, path, "is organization although trail.create is true", remedy
+            yield Conflict(needs, "nightly.scope", fault, remedy)
 
 
 def read(raw: Mapping[str, Any], *, floors: bool = True) -> DeploymentSettings:
-    """The settings that `raw` spells, absent ones at their defaults.
+    """Return the settings that `raw` spells. A setting that is missing has its default.
 
-    Raises SettingsRefused with every mistake. `floors=False` lifts those of `timing`: for the local
-    account alone.
+    Raises SettingsRefused with every mistake. `floors=False` lifts the lower limits of `timing`; it
+    is only for the local account.
     """
-    return whole(DeploymentSettings, raw, floors=floors)
+    return read_settings(DeploymentSettings, raw, floors=floors)

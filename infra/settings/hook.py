@@ -1,4 +1,4 @@
-"""What a user may set of the hook that judges queues before they are deployed."""
+"""Settings of the CloudFormation hook that checks queues before they are deployed."""
 
 from __future__ import annotations
 
@@ -11,11 +11,17 @@ from typing import Annotated, ClassVar
 from infra.settings.reading import Conflict, entries, one_of, text
 from mendq.lint.judging import CHECKED_SYMPTOMS
 
-# How outsiders find it. A stack of a stack set has the set's name, and an id, in its own.
-STACK_NAME, STACK_SET = "Mendq", "mendq"
+# Name of Mendq's stack, by which operators and tools find it.
+STACK_NAME = "Mendq"
+STACK_SET = "mendq"
+# Pattern of the names of the stack set's stacks. Each has the set's name and an id in its name.
 OF_STACK_SET = f"StackSet-{STACK_SET}-*"
 OWN_STACKS = (STACK_NAME, OF_STACK_SET)
-OFF, WARN, FAIL = "off", "warn", "fail"
+# The modes of the hook.
+OFF = "off"
+WARN = "warn"
+FAIL = "fail"
+_HOOK_SYMPTOMS = [symptom.name for symptom in CHECKED_SYMPTOMS]
 _STACK = text(
     "a stack's name, or the start of one and a *",
     r"(?=.{1,128}\Z)[A-Za-z][A-Za-z0-9-]*\*?",
@@ -26,8 +32,9 @@ _STACK = text(
 
 @dataclass(frozen=True)
 class HookSettings:
-    """Judges queues and their policies before CloudFormation deploys them."""
+    """Settings of the hook that checks queues and their policies before they are deployed."""
 
+    # The field that a text stands for: `"templateHook": "warn"` sets only the mode.
     alone: ClassVar[str] = "mode"
     mode: Annotated[str, one_of("off, warn or fail", (OFF, WARN, FAIL))] = OFF
     """`warn`: what is found is shown, and the deployment goes on. `fail`: it is stopped, and so it
@@ -37,19 +44,23 @@ class HookSettings:
     ] = ()
     """The stacks that are asked about; empty: every stack but Mendq's own."""
     ignore: Annotated[
-        tuple[Annotated[str, one_of("a symptom of it", [e.name for e in CHECKED_SYMPTOMS])], ...],
+        tuple[Annotated[str, one_of("a symptom of it", _HOOK_SYMPTOMS)], ...],
         entries("symptoms"),
     ] = ()
     """The symptoms that it says nothing of."""
 
     @property
     def is_on(self) -> bool:
-        """True where the stack holds it."""
+        """True if the stack contains the hook."""
         return self.mode != OFF
 
     def conflicts(self) -> Iterator[Conflict]:
-        """What no single field can show."""
-        for each, own in product(self.stacks, OWN_STACKS):
-            if fnmatchcase(own.rstrip("*"), each) or fnmatchcase(each.rstrip("*"), own):
-                fault = f'"{each}" is Mendq\'s own stack too ({own}), and a hook must not stop that'
-                yield {"stacks"}, "stacks", fault, "say more of the names that you mean"
+        """Yield a mistake for each pattern in `stacks` that also matches Mendq's own stack."""
+        for pattern, own_stack in product(self.stacks, OWN_STACKS):
+            is_match = fnmatchcase(own_stack.rstrip("*"), pattern)
+            if is_match or fnmatchcase(pattern.rstrip("*"), own_stack):
+                fault = (
+                    f'"{pattern}" is Mendq\'s own stack too ({own_stack}), and a hook must not '
+                    "stop that"
+                )
+                yield Conflict({"stacks"}, "stacks", fault, "say more of the names that you mean")

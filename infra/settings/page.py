@@ -1,4 +1,7 @@
-"""docs/settings.md, derived from the settings classes; `make docs` writes it."""
+"""Render docs/settings.md from the settings classes; `make docs` writes the file.
+
+The sentence below a field is the description of its setting.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from itertools import pairwise
 from typing import Any, get_args, get_origin
 
 from infra.settings.deployment import DeploymentSettings
-from infra.settings.reading import bounds_of, is_bounded, settings_of, words_of
+from infra.settings.reading import describe_values, fields_by_name, has_bounds, type_and_bounds
 from mendq.model.limits import Mode
 
 _HEAD = """# Settings
@@ -28,71 +31,83 @@ is the lower of the queue's mode and the symptom's autonomy. Units stand in the 
 """
 
 
-def page() -> str:
-    """The whole page."""
-    return "\n".join((_HEAD, *_tables(DeploymentSettings, ""), ""))
+def render_page() -> str:
+    """Return the whole page as Markdown."""
+    return "\n".join((_HEAD, *_render_tables(DeploymentSettings, ""), ""))
 
 
-def _tables(kind: Any, path: str) -> Iterator[str]:
-    """One table of the plain settings, then one for each object within."""
-    every, says = settings_of(kind), _sentences(kind)
-    plain = {name: each for name, each in every.items() if not _object_of(each[1])}
+def _render_tables(kind: Any, path: str) -> Iterator[str]:
+    """Yield a table of the plain settings of a section, then the tables of each section in it.
+
+    `path` is the path of the section with a dot at its end; it is empty for all settings.
+    """
+    fields = fields_by_name(kind)
+    sentences = _sentences(kind)
+    plain = {name: pair for name, pair in fields.items() if not _section_of(pair[1])}
     if plain:
         yield "| setting | what it holds | default | what it is for |"
         yield "|---|---|---|---|"
-    for name, (each, held) in plain.items():
-        yield f"| `{path}{name}` | {words_of(held)} | {_default(each)} | {says[each.name]} |"
-    for name, (each, held) in every.items():
-        if inner := _object_of(held):
-            said = says.get(each.name) or inspect.getdoc(bounds_of(inner)[0])
-            yield f"\n## `{path}{name}`\n\n{said}\n"
-            yield from _tables(inner, f"{path}{name}{'' if inner is held else '[]'}.")
+    for name, (field, field_type) in plain.items():
+        values = describe_values(field_type)
+        yield f"| `{path}{name}` | {values} | {_default(field)} | {sentences[field.name]} |"
+    for name, (field, field_type) in fields.items():
+        section = _section_of(field_type)
+        if section:
+            sentence = sentences.get(field.name) or inspect.getdoc(type_and_bounds(section)[0])
+            yield f"\n## `{path}{name}`\n\n{sentence}\n"
+            is_list = section is not field_type
+            yield from _render_tables(section, f"{path}{name}{'[]' if is_list else ''}.")
 
 
 def _sentences(kind: Any) -> dict[str, str]:
-    """What stands below each field of a class, and of those that it takes in."""
-    found: dict[str, str] = {}
-    for shape in bounds_of(kind)[0].__mro__[-2::-1]:  # without object
-        (written,) = ast.parse(inspect.getsource(shape)).body
-        assert isinstance(written, ast.ClassDef)  # noqa: S101 - the source of a class
-        for each, says in pairwise(written.body):
-            if isinstance(each, ast.AnnAssign) and isinstance(says, ast.Expr):
-                found[ast.unparse(each.target)] = " ".join(ast.literal_eval(says.value).split())
-    return found
+    """Return the sentences below the fields of a settings class and its base classes, by field."""
+    sentences: dict[str, str] = {}
+    settings_class, _ = type_and_bounds(kind)
+    base_classes_first = [base for base in reversed(settings_class.__mro__) if base is not object]
+    for base in base_classes_first:
+        (class_node,) = ast.parse(inspect.getsource(base)).body
+        assert isinstance(class_node, ast.ClassDef)  # noqa: S101 - the source of a class
+        for statement, following in pairwise(class_node.body):
+            if isinstance(statement, ast.AnnAssign) and isinstance(following, ast.Expr):
+                words = ast.literal_eval(following.value).split()
+                sentences[ast.unparse(statement.target)] = " ".join(words)
+    return sentences
 
 
 def fields_without_sentence(kind: Any) -> Iterator[tuple[str, str]]:
-    """Yield the class and the name of each plain setting that says nothing below its field."""
+    """Yield class and name of each plain setting without a sentence below its field."""
     for section, name, _ in _plain_fields(kind):
         if name not in _sentences(section):
             yield section.__name__, name
 
 
 def fields_without_bounds(kind: Any) -> Iterator[tuple[str, str]]:
-    """Yield the class and the name of each plain setting that does not say what it takes."""
-    for section, name, held in _plain_fields(kind):
-        if not is_bounded(held):
+    """Yield class and name of each plain setting whose type does not say which values it takes."""
+    for section, name, field_type in _plain_fields(kind):
+        if not has_bounds(field_type):
             yield section.__name__, name
 
 
 def _plain_fields(kind: Any) -> Iterator[tuple[Any, str, Any]]:
-    """Yield the section, the name and the type of each setting that is no section itself."""
-    for field, held in settings_of(kind).values():
-        if inner := _object_of(held):
-            yield from _plain_fields(inner)
+    """Yield section, name and type of each setting that is not a section itself."""
+    for field, field_type in fields_by_name(kind).values():
+        section = _section_of(field_type)
+        if section:
+            yield from _plain_fields(section)
         else:
-            yield bounds_of(kind)[0], field.name, held
+            yield type_and_bounds(kind)[0], field.name, field_type
 
 
-def _object_of(kind: Any) -> Any:
-    """The type of an object, or of the objects of a list."""
-    base, _ = bounds_of(kind)
+def _section_of(kind: Any) -> Any:
+    """Return the settings class of a section or of a list of sections; None for plain settings."""
+    base, _ = type_and_bounds(kind)
     inner = get_args(base)[0] if get_origin(base) is tuple else kind
-    return inner if settings_of(inner) else None
+    return inner if fields_by_name(inner) else None
 
 
-def _default(each: Field[Any]) -> str:
-    value = each.default if each.default_factory is MISSING else each.default_factory()
+def _default(field: Field[Any]) -> str:
+    """Return the default of a setting as the page shows it."""
+    value = field.default if field.default_factory is MISSING else field.default_factory()
     if value is None:
         return "none"
     if value is MISSING:

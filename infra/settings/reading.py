@@ -1,11 +1,16 @@
-"""A settings class read from JSON: every mistake is noted, with its field and what to do."""
+"""Read settings from JSON into a settings class, and collect every mistake with its remedy.
+
+A settings class is a frozen dataclass. The type of each field says which values it takes: as
+`Annotated[TYPE, BOUNDS]`, where BOUNDS comes from `text`, `one_of`, `entries` or `Range`. A field
+whose type is another settings class is a section.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -19,7 +24,13 @@ from mendq.model.limits import MODES, Mode, Range
 
 
 class Mistake(Struct, frozen=True):
-    """One field that cannot stay as it is; `path` as the user wrote it."""
+    """A setting that must be changed before Mendq can be deployed.
+
+    Attributes:
+        path: the setting as the user writes it, such as `trail.bucket`.
+        fault: what is wrong with it.
+        remedy: what the user should do.
+    """
 
     path: str
     fault: str
@@ -30,7 +41,7 @@ class Mistake(Struct, frozen=True):
 
 
 class SettingsRefused(Exception):
-    """The settings are not deployed; `str` gives one line per mistake."""
+    """The settings have mistakes, so nothing is deployed. `str` gives one line for each mistake."""
 
     def __init__(self, mistakes: Sequence[Mistake]) -> None:
         super().__init__(mistakes)
@@ -40,262 +51,379 @@ class SettingsRefused(Exception):
         return "\n".join(str(mistake) for mistake in self.mistakes)
 
 
-_TWICE = "(there twice)"
-# The fields that must be right for it, the key, what is wrong with it and what to do.
-Conflict = tuple[Collection[str], str, str, str]
+class Conflict(Struct, frozen=True):
+    """A mistake that a settings class finds by comparing several of its fields.
+
+    Attributes:
+        needs: names of the fields that are compared. The conflict is reported only if none of them
+            has a mistake of its own.
+        name: the setting that is reported, as the user writes it; empty for the whole section.
+        fault: what is wrong with it.
+        remedy: what the user should do.
+    """
+
+    needs: Collection[str]
+    name: str
+    fault: str
+    remedy: str
 
 
 def text(words: str, pattern: str, example: str, *near: tuple[str, str]) -> Meta:
-    """Bounds of a text that `pattern` matches whole.
+    """Return the bounds of a text.
 
-    `near` has the patterns of near misses, each with what to do about it.
+    Args:
+        words: a description of the text.
+        pattern: a regular expression that must match the whole text.
+        example: a valid text.
+        near: patterns of wrong texts that people may write, each with its remedy. The first pattern
+            that is found in the text gives the remedy.
     """
     remedies = (*near, ("", f"say one such as {example}"))
     return Meta(title=words, pattern=rf"^(?:{pattern})\Z", extra={"remedies": remedies})
 
 
 def one_of(words: str, names: Mapping[str, Any] | Iterable[str]) -> Meta:
-    """Bounds of a word that is one of `names`; a mapping has the value of each."""
-    values = names if isinstance(names, Mapping) else {each: each for each in names}
+    """Return the bounds of a word that must be one of `names`.
+
+    If `names` is a mapping, the setting's value is the value under the name.
+    """
+    values = names if isinstance(names, Mapping) else {name: name for name in names}
     return Meta(title=words, extra={"names": values})
 
 
 def entries(words: str, most: int = 200) -> Meta:
-    """Bounds of a list."""
+    """Return the bounds of a list with at most `most` entries. `words` describes the entries."""
     return Meta(title=f"list of {words}", max_length=most)
 
 
 _NUMBERS = {int: "whole number", float: "number"}
-_PLAIN = {
+# Bounds of types that need no annotation.
+_DEFAULT_BOUNDS = {
     bool: Meta(title="true or false", extra={"remedies": [("", "write it without quotes")]}),
     Mode: Meta(title="a mode", description="observe, propose or heal", extra={"names": MODES}),
 }
+# Stands for the value of a key that a JSON object has twice.
+_TWICE = "(there twice)"
 
 
-def bounds_of(kind: Any) -> tuple[Any, Any]:
-    """The bare type of a setting and what bounds it."""
-    kind = next((each for each in get_args(kind) if type(None) in get_args(kind)), kind)
-    return get_args(kind) if get_origin(kind) is Annotated else (kind, _PLAIN.get(kind, Meta()))
+def type_and_bounds(kind: Any) -> tuple[Any, Any]:
+    """Split the type of a setting into the plain type, without None, and its bounds."""
+    alternatives = get_args(kind)
+    if type(None) in alternatives:
+        kind = alternatives[0]
+    if get_origin(kind) is Annotated:
+        return get_args(kind)
+    return kind, _DEFAULT_BOUNDS.get(kind, Meta())
 
 
-def words_of(kind: Any, *, floors: bool = True) -> str:
-    """What a setting may hold, as a person reads it."""
-    base, bounds = bounds_of(kind)
+def describe_values(kind: Any, *, floors: bool = True) -> str:
+    """Return in words which values a setting takes, such as `whole number from 1 to 24`.
+
+    If `floors` is False, the numbers begin lower, as in the local account.
+    """
+    base, bounds = type_and_bounds(kind)
     if base not in _NUMBERS:
         return str(bounds.description or bounds.title)
     return f"{_NUMBERS[base]} from {bounds.begins(floors=floors):g} to {bounds.most:.12g}"
 
 
-def is_bounded(kind: Any) -> bool:
+def has_bounds(kind: Any) -> bool:
     """Return True if the type of a setting says which values it takes."""
-    base, bounds = bounds_of(kind)
+    base, bounds = type_and_bounds(kind)
     if base in _NUMBERS:
         return isinstance(bounds, Range)
     return bool(bounds.description or bounds.title)
 
 
-def settings_of(kind: Any) -> Mapping[str, tuple[Field[Any], Any]]:
-    """The fields of a settings class with their types, by the names that a user writes.
+def fields_by_name(kind: Any) -> Mapping[str, tuple[Field[Any], Any]]:
+    """Return the fields of a settings class with their types, by the names that a user writes.
 
-    None of any other type.
+    The result is empty if `kind` is no settings class.
     """
-    shape, _ = bounds_of(kind)
-    if not is_dataclass(shape):
+    settings_class, _ = type_and_bounds(kind)
+    if not is_dataclass(settings_class):
         return {}
-    hints = get_type_hints(shape, include_extras=True)
-    return {camel(each.name): (each, hints[each.name]) for each in fields(shape)}
+    types = get_type_hints(settings_class, include_extras=True)
+    return {
+        to_camel_case(settings_field.name): (settings_field, types[settings_field.name])
+        for settings_field in fields(settings_class)
+    }
 
 
 @dataclass
-class Reading:
-    """One pass over the settings; `floors` says whether those of `timing` hold.
+class SettingsReader:
+    """Reads JSON into settings classes and collects the mistakes.
 
-    What a method gives beside a mistake is never used.
+    A method that finds a mistake may return any value: the caller never uses the settings then.
+
+    Attributes:
+        floors: False lifts the lower limits of `timing`, for the local account.
+        convert_text: applied to each valid text, before it becomes part of the settings.
+        mistakes: the mistakes that were found so far.
     """
 
     floors: bool = True
+    convert_text: Callable[[str], str] | None = None
     mistakes: list[Mistake] = field(default_factory=list)
 
-    def note(self, path: str, fault: str, remedy: str) -> None:
+    def add_mistake(self, path: str, fault: str, remedy: str) -> None:
         """Add a mistake."""
         self.mistakes.append(Mistake(path, fault, remedy))
 
     def read(self, kind: Any, raw: object, path: str) -> Any:
-        """The value of type `kind` that `raw`, which `parse` has read, spells."""
-        if is_there_twice(raw):
-            return self.note(path or "mendq", "is there twice", "leave one out")
-        base, bounds = bounds_of(kind)
-        if is_dataclass(base):
-            return self._section(kind, raw, path)
-        if get_origin(base) is tuple:
-            return self._list(get_args(base)[0], bounds, raw, path)
-        if get_origin(base) is Mapping:
-            return self._by_name(base, bounds.extra, raw, path)
-        return self._leaf(kind, raw, path)
+        """Return the setting of type `kind` that `raw` spells. Add a mistake if it is not valid.
 
-    def _section(self, kind: Any, raw: object, path: str) -> Any:
-        shape, _ = bounds_of(kind)
-        alone = getattr(shape, "alone", "")
-        given, known = self._object(raw, path or "mendq", alone), settings_of(kind)
+        Args:
+            kind: the type of the setting.
+            raw: a value that `parse_json` has returned.
+            path: where the setting is, as the user writes it.
+        """
+        if is_duplicate(raw):
+            return self.add_mistake(path or "mendq", "is there twice", "leave one out")
+        base, bounds = type_and_bounds(kind)
+        if is_dataclass(base):
+            return self._read_section(base, raw, path)
+        if get_origin(base) is tuple:
+            return self._read_list(get_args(base)[0], bounds, raw, path)
+        if get_origin(base) is Mapping:
+            key_type, value_type = get_args(base)
+            return self._read_mapping(key_type, value_type, bounds.extra, raw, path)
+        return self._read_value(kind, raw, path)
+
+    def _read_section(self, settings_class: Any, raw: object, path: str) -> Any:
+        """Read an object into a settings class, and add the conflicts between its fields."""
+        short_field = getattr(settings_class, "alone", "")
+        given = self._read_object(raw, path or "mendq", short_field)
         if given is None:
             return None
-        values, wrong = dict[str, Any](), set[str]()
+        known = fields_by_name(settings_class)
         for name in sorted(given.keys() - known.keys()):
-            self.note(join(path, name), "no such setting", nearest(name, known))
-        for name, (each, inner) in known.items():
-            so_far = len(self.mistakes)
+            self.add_mistake(join_path(path, name), "no such setting", suggest_name(name, known))
+        values: dict[str, Any] = {}
+        wrong: set[str] = set()
+        for name, (settings_field, field_type) in known.items():
+            mistakes_before = len(self.mistakes)
+            field_path = join_path(path, name)
             if name in given:
-                values[each.name] = self.read(inner, given[name], join(path, name))
-            elif each.default is each.default_factory is MISSING:
-                self.note(join(path, name), "is missing", f"say {words_of(inner)}")
-            if len(self.mistakes) > so_far:
-                wrong.add(each.name)
-                values.pop(each.name, None)
-        if not hasattr(shape, "conflicts"):
-            return None if wrong else shape(**values)
-        whole = shape(**values)
-        for needs, name, fault, remedy in whole.conflicts():
-            if not wrong.intersection(needs):
-                self.note(join(path, name), fault, remedy)
-        return whole
+                values[settings_field.name] = self.read(field_type, given[name], field_path)
+            elif settings_field.default is MISSING and settings_field.default_factory is MISSING:
+                remedy = f"say {describe_values(field_type)}"
+                self.add_mistake(field_path, "is missing", remedy)
+            if len(self.mistakes) > mistakes_before:
+                wrong.add(settings_field.name)
+                values.pop(settings_field.name, None)
+        if not hasattr(settings_class, "conflicts"):
+            return None if wrong else settings_class(**values)
+        section = settings_class(**values)
+        for conflict in section.conflicts():
+            if not wrong.intersection(conflict.needs):
+                conflict_path = join_path(path, conflict.name)
+                self.add_mistake(conflict_path, conflict.fault, conflict.remedy)
+        return section
 
-    def _object(self, raw: object, path: str, alone: str = "") -> Mapping[str, Any] | None:
-        """`alone` is the one field that a word may say without the others."""
+    def _read_object(
+        self, raw: object, path: str, short_field: str = ""
+    ) -> Mapping[str, Any] | None:
+        """Return an object, or None with a mistake.
+
+        If the section has a short form, a text stands for an object with only `short_field`.
+        """
         if isinstance(raw, Mapping):
             return raw
-        if alone and isinstance(raw, str):
-            return {alone: raw}
-        self.note(path, f"{shown(raw)} is not an object", "write it as {..}")
+        if short_field and isinstance(raw, str):
+            return {short_field: raw}
+        self.add_mistake(path, f"{shorten_value(raw)} is not an object", "write it as {..}")
         return None
 
-    def _list(self, kind: Any, bounds: Meta, raw: object, path: str) -> Any:
+    def _read_list(self, kind: Any, bounds: Meta, raw: object, path: str) -> Any:
+        """Return a list as a tuple, each entry read as `kind`."""
         if not isinstance(raw, (list, tuple)):
-            self.note(path, f"{shown(raw)} is not a {bounds.title}", "write it as [..]")
+            fault = f"{shorten_value(raw)} is not a {bounds.title}"
+            self.add_mistake(path, fault, "write it as [..]")
             return ()
-        if len(raw) > (most := bounds.max_length or 0):
-            return self.note(path, f"{len(raw)} entries are too many", f"keep at most {most}")
-        for index, each in enumerate(raw):
-            if each in raw[:index]:
-                self.note(f"{path}[{index}]", f"{shown(each)} is there twice", "leave one out")
-        return tuple(self.read(kind, each, f"{path}[{index}]") for index, each in enumerate(raw))
+        most = bounds.max_length or 0
+        if len(raw) > most:
+            fault = f"{len(raw)} entries are too many"
+            return self.add_mistake(path, fault, f"keep at most {most}")
+        for index, entry in enumerate(raw):
+            if entry in raw[:index]:
+                fault = f"{shorten_value(entry)} is there twice"
+                self.add_mistake(f"{path}[{index}]", fault, "leave one out")
+        return tuple(self.read(kind, entry, f"{path}[{index}]") for index, entry in enumerate(raw))
 
-    def _by_name(self, kind: Any, extra: Any, raw: object, path: str) -> Mapping[str, Any]:
-        """The values by name; `unfit`, if any, says what is wrong with one, and what to do."""
-        given, (key, held) = self._object(raw, path) or {}, get_args(kind)
-        if len(given) > (most := extra["most"]):
-            self.note(path, f"{len(given)} entries are too many", f"keep at most {most}")
+    def _read_mapping(
+        self, key_type: Any, value_type: Any, extra: Mapping[str, Any], raw: object, path: str
+    ) -> Mapping[str, Any]:
+        """Return an object whose keys are chosen by the user, such as names of teams.
+
+        `extra` has the most entries as `most`. It may have a function as `unfit`, which returns
+        fault and remedy of a key that does not fit, otherwise None.
+        """
+        given = self._read_object(raw, path) or {}
+        most = extra["most"]
+        if len(given) > most:
+            fault = f"{len(given)} entries are too many"
+            self.add_mistake(path, fault, f"keep at most {most}")
+        find_unfit = extra.get("unfit")
         for name in given:
-            self._leaf(key, name, f"{path}.{name}")
-            if wrong := extra.get("unfit", {}.get)(name):
-                self.note(f"{path}.{name}", *wrong)
-        return {name: self.read(held, each, f"{path}.{name}") for name, each in given.items()}
+            self._read_value(key_type, name, f"{path}.{name}")
+            unfit = find_unfit(name) if find_unfit else None
+            if unfit:
+                fault, remedy = unfit
+                self.add_mistake(f"{path}.{name}", fault, remedy)
+        return {
+            name: self.read(value_type, value, f"{path}.{name}") for name, value in given.items()
+        }
 
-    def _leaf(self, kind: Any, raw: object, path: str) -> Any:
-        base, bounds = bounds_of(kind)
+    def _read_value(self, kind: Any, raw: object, path: str) -> Any:
+        """Return a number, a text, a mode, or true or false."""
+        base, bounds = type_and_bounds(kind)
         if base in _NUMBERS:
-            bounds = Meta(ge=bounds.begins(floors=self.floors), le=bounds.most)
-        elif names := (bounds.extra or {}).get("names"):
+            return self._read_number(kind, raw, path)
+        names = (bounds.extra or {}).get("names")
+        if names:
             if isinstance(raw, str) and raw in names:
                 return names[raw]
-            return self.note(path, f"{shown(raw)} is not {bounds.title}", nearest(str(raw), names))
+            fault = f"{shorten_value(raw)} is not {bounds.title}"
+            return self.add_mistake(path, fault, suggest_name(str(raw), names))
         try:
-            return msgspec.convert(raw, Annotated[base, bounds])
+            value = msgspec.convert(raw, Annotated[base, bounds])
+        except msgspec.ValidationError:
+            written = raw if isinstance(raw, str) else ""
+            remedies = bounds.extra["remedies"]
+            remedy = next(remedy for pattern, remedy in remedies if re.search(pattern, written))
+            return self.add_mistake(path, f"{shorten_value(raw)} is not {bounds.title}", remedy)
+        if isinstance(value, str) and self.convert_text:
+            return self.convert_text(value)
+        return value
+
+    def _read_number(self, kind: Any, raw: object, path: str) -> Any:
+        """Return a number within its range."""
+        base, bounds = type_and_bounds(kind)
+        in_range = Meta(ge=bounds.begins(floors=self.floors), le=bounds.most)
+        try:
+            return msgspec.convert(raw, Annotated[base, in_range])
         except msgspec.ValidationError as error:
-            if base in _NUMBERS:
-                fault = f"not a {_NUMBERS[base]}" if "got" in str(error) else "out of range"
-                remedy = f"say a {words_of(kind, floors=self.floors)}"
-            else:
-                fault, said = f"not {bounds.title}", raw if isinstance(raw, str) else ""
-                near = bounds.extra["remedies"]
-                remedy = next(remedy for pattern, remedy in near if re.search(pattern, said))
-            return self.note(path, f"{shown(raw)} is {fault}", remedy)
+            is_wrong_type = "got" in str(error)
+            fault = f"not a {_NUMBERS[base]}" if is_wrong_type else "out of range"
+            remedy = f"say a {describe_values(kind, floors=self.floors)}"
+            return self.add_mistake(path, f"{shorten_value(raw)} is {fault}", remedy)
 
 
-Kind = TypeVar("Kind")
+SettingsClass = TypeVar("SettingsClass")
 
 
-def whole(kind: type[Kind], raw: object, *, floors: bool = True, of: str = "") -> Kind:
-    """The value of type `kind` that `raw` spells.
+def read_settings(
+    kind: type[SettingsClass],
+    raw: object,
+    *,
+    floors: bool = True,
+    path_prefix: str = "",
+    convert_text: Callable[[str], str] | None = None,
+) -> SettingsClass:
+    """Return the settings that `raw` spells. Raise SettingsRefused with every mistake.
 
-    Raises SettingsRefused with every mistake, `of` before the path of each.
+    Args:
+        kind: the settings class.
+        raw: an object that `parse_json` has returned.
+        floors: False lifts the lower limits of `timing`, for the local account.
+        path_prefix: stands before the path of each mistake.
+        convert_text: applied to each valid text, before it becomes part of the settings.
     """
-    reading = Reading(floors)
-    value: Kind = reading.read(kind, raw, "")
-    if found := reading.mistakes:
-        raise SettingsRefused([replace(each, path=of + each.path) for each in found])
-    return value
+    reader = SettingsReader(floors, convert_text)
+    settings: SettingsClass = reader.read(kind, raw, "")
+    if reader.mistakes:
+        raise SettingsRefused(
+            [replace(mistake, path=path_prefix + mistake.path) for mistake in reader.mistakes]
+        )
+    return settings
 
 
-def camel(name: str) -> str:
-    """`writes_per_minute` as settings spell it: `writesPerMinute`."""
+def to_camel_case(name: str) -> str:
+    """Return a field's name as users write it: `writes_per_minute` becomes `writesPerMinute`."""
     head, *tail = name.split("_")
     return head + "".join(word.capitalize() for word in tail)
 
 
-def join(path: str, name: str) -> str:
-    """The path of a key within an object."""
+def join_path(path: str, name: str) -> str:
+    """Return the path of a key within an object, such as `trail.bucket`."""
     return f"{path}.{name}".strip(".")
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
-    """What to do about a word that is none of the known ones."""
+def suggest_name(word: str, known: Iterable[str]) -> str:
+    """Return the remedy for an unknown name: the most similar known name, or all of them."""
     names = sorted(known)
-    lowered = {name.lower(): name for name in names}
-    close = get_close_matches(word.lower(), lowered, n=1)
-    return f"did you mean {lowered[close[0]]}?" if close else f"say one of {', '.join(names)}"
+    names_by_lower_case = {name.lower(): name for name in names}
+    similar = get_close_matches(word.lower(), names_by_lower_case, n=1)
+    if similar:
+        return f"did you mean {names_by_lower_case[similar[0]]}?"
+    return f"say one of {', '.join(names)}"
 
 
-# As long as PagerDuty's: what stands where an ARN should may be the secret itself.
-_KEY = re.compile(r"\b(\w{4})\w{28,}")
+# A word of the length of PagerDuty's integration key or longer. A user may have written the secret
+# itself where the setting takes its ARN.
+_POSSIBLE_SECRET = re.compile(r"\b(\w{4})\w{28,}")
 
 
-def shown(raw: object) -> str:
-    """A value as a person would know it again; of what may be a key, its beginning."""
-    written = _KEY.sub(r"\1...", json.dumps(raw, default=str))
+def shorten_value(raw: object) -> str:
+    """Return a value as JSON of at most 60 characters. Possible secrets are cut to 4 characters."""
+    written = _POSSIBLE_SECRET.sub(r"\1...", json.dumps(raw, default=str))
     return written if len(written) <= 60 else f"{written[:57]}..."
 
 
-# Settings are four deep; whatever reads them further goes as deep as they are.
+# Settings are four levels deep. A limit protects recursive code that reads the parsed JSON.
 MOST_DEEP = 50
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
 
 
-def parse(content: str) -> Any:
-    """The JSON in `content`, a key that is there twice as what no setting can be.
+def parse_json(content: str) -> Any:
+    """Return the JSON in `content`. `is_duplicate` recognizes the value of a key that is twice.
 
-    Raises ValueError, which names the place, where it is no JSON or nested too deep.
+    Raises ValueError, which names the place, if the content is no JSON or nested deeper than
+    MOST_DEEP.
     """
     depth = 0
     for token in _TOKEN.finditer(content):
-        depth += (token[0] in "[{") - (token[0] in "]}")
+        if token[0] in ("[", "{"):
+            depth += 1
+        elif token[0] in ("]", "}"):
+            depth -= 1
         if depth > MOST_DEEP:
             raise json.JSONDecodeError("nested too deep", content, token.start())
-    return json.loads(content, object_pairs_hook=_object)
+    return json.loads(content, object_pairs_hook=_mark_duplicates)
 
 
-def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    times = Counter(key for key, _ in pairs)
-    return {key: {_TWICE: True} if times[key] > 1 else value for key, value in pairs}
+def _mark_duplicates(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of these keys and values. A key that is there twice gets a marker."""
+    counts = Counter(key for key, _ in pairs)
+    return {key: {_TWICE: True} if counts[key] > 1 else value for key, value in pairs}
 
 
-def is_there_twice(value: object) -> bool:
-    """True where `parse` found the key of the value twice."""
+def is_duplicate(value: object) -> bool:
+    """Return True if `value` is the marker of `parse_json` for a key that is there twice."""
     return isinstance(value, Mapping) and _TWICE in value
 
 
-def object_in(path: Path, of: str = "SETTINGS") -> dict[str, Any]:
-    """What the file holds that `make` is given by `SETTINGS=`, or by what `of` says.
+def load_object(path: Path, make_variable: str = "SETTINGS") -> dict[str, Any]:
+    """Load the JSON object in a file that the user has named to `make`.
 
-    Settings are what stands in `cdk.json` as the object `mendq` of `context`. Raises
-    SettingsRefused where there is no object in it.
+    A file of settings has the object that `cdk.json` has as `mendq` in `context`. Raises
+    SettingsRefused if the file cannot be read or is no JSON object.
+
+    Args:
+        path: the file.
+        make_variable: the variable of `make` that names the file; it begins the mistake.
     """
-    fault, remedy = "is not an object", "write it as {..}"
+    fault = "is not an object"
+    remedy = "write it as {..}"
     try:
-        content = parse(path.read_text("utf-8"))
+        content = parse_json(path.read_text("utf-8"))
         if isinstance(content, dict):
             return content
     except OSError as error:
-        fault, remedy = f"cannot be read ({error.strerror})", "name a JSON file"
+        fault = f"cannot be read ({error.strerror})"
+        remedy = "name a JSON file"
     except ValueError as error:
-        fault, remedy = f"is not JSON ({error})", "fix it there"
-    raise SettingsRefused([Mistake(f"{of} {path}", fault, remedy)])
+        fault = f"is not JSON ({error})"
+        remedy = "fix it there"
+    raise SettingsRefused([Mistake(f"{make_variable} {path}", fault, remedy)])

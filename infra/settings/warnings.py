@@ -1,11 +1,19 @@
-"""What the settings say of places and people that cannot be so, or is hardly meant."""
+"""Mistakes and warnings about where stacks are deployed, what they cost, and who is notified.
+
+Settings with a mistake are refused, because a stack could not work. A warning is only printed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from infra.settings.deployment import EVENTS_UNSAID, DeploymentSettings, Environment
+from infra.settings.deployment import (
+    EXPECTED_EVENTS_WITHOUT_WARNING,
+    DeploymentSettings,
+    Environment,
+    NotificationSettings,
+)
 from infra.settings.reading import Mistake
 from mendq.model.limits import Mode
 from mendq.model.prices import DATA_EVENT
@@ -13,107 +21,173 @@ from mendq.model.queue import partition_of
 from mendq.model.settings import ACCOUNT, ORGANIZATION
 
 
-def misplaced(
+def find_misplaced(
     settings: DeploymentSettings, regions: Sequence[str], accounts: Collection[str] = ()
 ) -> Iterator[Mistake]:
-    """Why stacks in `regions` could not read the trail's bucket or a Change Calendar, nor publish.
+    """Yield the settings that stacks could not use because of their account or region.
 
-    `accounts` are theirs, as far as they are known.
+    These are the trail's bucket, Change Calendars, topics and PagerDuty's secret. A hub without a
+    nightly job is a mistake too.
 
-    The nightly job has no VPC: it reaches the endpoints of its own region alone.
-    https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/vpc-access.html
+    Args:
+        settings: the deployment's settings.
+        regions: the regions of the stacks.
+        accounts: the accounts of the stacks, as far as they are known.
     """
-    said = settings.trail.bucket_region
-    hub = settings.organization.hub if settings.organization else None
-    reads_it = settings.trail.bucket is not None and settings.nightly.enabled
-    # One trail that serves all is read by the hub alone.
-    reader = hub.region if hub and settings.nightly.scope == ORGANIZATION else None
-    readers = [each for each in regions if reader in (None, each)]
-    others = [each for each in dict.fromkeys(readers) if each != said] if reads_it else []
-    remedy = "deploy to the bucket's region, or let Mendq make a trail of its own with create: true"
-    if others and (said or len(others) > 1):
-        where = f"is {said}" if said else "lies in one region"
-        fault = f"{where}, and stacks go to {' and '.join(others)}, and read no other's"
-        yield Mistake("trail.bucketRegion" if said else "trail.bucket", fault, remedy)
-    is_hub = hub and not settings.environments and hub.region in regions and hub.account in accounts
-    if (settings.is_hub or is_hub) and not settings.nightly.enabled:
-        fault = "is false, and the hub's job makes the organization's report"
-        yield Mistake("nightly.enabled", fault, "say true, or name another hub")
+    yield from _find_misplaced_bucket(settings, regions)
+    yield from _find_idle_hub(settings, regions, accounts)
     remedy = "name one there, and deploy each place with settings of its own"
     for number, arn in enumerate(settings.freeze_calendars):
-        if there := _others(arn, regions):
-            fault = f"is not of {there[0]}, where a stack goes: it cannot be read, and Mendq would "
-            yield Mistake(f"freezeCalendars[{number}]", f"{fault}be frozen for ever", remedy)
-    given = settings.notifications
-    arns = {f"topics.{name}": arn for name, arn in vars(given.topics).items()}
-    arns |= {f"teams.{name}": arn for name, arn in given.teams.items()}
-    if given.pagerduty:
-        arns["pagerduty.secretArn"] = given.pagerduty.secret_arn
-    for name, arn in arns.items():
-        if arn and (_others(arn, regions) or {*accounts} - {arn.split(":")[4]}):
+        other_places = _other_places(arn, regions)
+        if other_places:
+            fault = (
+                f"is not of {other_places[0]}, where a stack goes: it cannot be read, and Mendq "
+                "would be frozen for ever"
+            )
+            yield Mistake(f"freezeCalendars[{number}]", fault, remedy)
+    for name, notification_arn in _notification_arns(settings.notifications).items():
+        account = notification_arn.split(":")[4]
+        if _other_places(notification_arn, regions) or {*accounts} - {account}:
             fault = "is of another account or region than a stack, which cannot use it"
             yield Mistake(f"notifications.{name}", fault, remedy)
 
 
-def _others(arn: str, regions: Sequence[str]) -> list[str]:
-    """Those of `regions` that an ARN is not of, each with its partition.
+def _find_misplaced_bucket(
+    settings: DeploymentSettings, regions: Sequence[str]
+) -> Iterator[Mistake]:
+    """Yield a mistake if a nightly job could not read the trail's bucket.
 
-    A stack asks its own region's Systems Manager; what cannot be read counts as closed.
+    The nightly job has no VPC, so it reaches only the endpoints of its own region.
+    https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/vpc-access.html
+    """
+    if settings.trail.bucket is None or not settings.nightly.enabled:
+        return
+    readers = list(dict.fromkeys(regions))
+    if settings.organization and settings.nightly.scope == ORGANIZATION:
+        # Only the hub's job reads the trail that serves all accounts.
+        hub_region = settings.organization.hub.region
+        readers = [region for region in readers if region == hub_region]
+    bucket_region = settings.trail.bucket_region
+    elsewhere = [region for region in readers if region != bucket_region]
+    path = "trail.bucketRegion" if bucket_region else "trail.bucket"
+    location = f"is {bucket_region}" if bucket_region else "lies in one region"
+    # Without bucketRegion, a single region may be the bucket's own.
+    fewest = 1 if bucket_region else 2
+    if len(elsewhere) >= fewest:
+        fault = f"{location}, and stacks go to {' and '.join(elsewhere)}, and read no other's"
+        remedy = (
+            "deploy to the bucket's region, or let Mendq make a trail of its own with create: true"
+        )
+        yield Mistake(path, fault, remedy)
+
+
+def _find_idle_hub(
+    settings: DeploymentSettings, regions: Sequence[str], accounts: Collection[str]
+) -> Iterator[Mistake]:
+    """Yield a mistake if a stack is the organization's hub and has no nightly job."""
+    if settings.organization is None or settings.nightly.enabled:
+        return
+    hub = settings.organization.hub
+    is_hub_without_environments = (
+        not settings.environments and hub.region in regions and hub.account in accounts
+    )
+    if settings.is_hub or is_hub_without_environments:
+        fault = "is false, and the hub's job makes the organization's report"
+        yield Mistake("nightly.enabled", fault, "say true, or name another hub")
+
+
+def _notification_arns(notifications: NotificationSettings) -> Mapping[str, str]:
+    """Return the ARNs below `notifications` that are set, by the paths of their settings."""
+    arns: dict[str, str] = {}
+    if notifications.topics.urgent:
+        arns["topics.urgent"] = notifications.topics.urgent
+    if notifications.topics.info:
+        arns["topics.info"] = notifications.topics.info
+    for team, arn in notifications.teams.items():
+        arns[f"teams.{team}"] = arn
+    if notifications.pagerduty:
+        arns["pagerduty.secretArn"] = notifications.pagerduty.secret_arn
+    return arns
+
+
+def _other_places(arn: str, regions: Sequence[str]) -> list[str]:
+    """Return the regions that do not match an ARN, each as the beginning of an ARN.
+
+    A stack asks Systems Manager in its own region. A calendar that it cannot read counts as closed.
     https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetCalendarState.html
     """
     _, partition, service, region, *_ = arn.split(":")
-    there = [f"arn:{partition_of(each)}:{service}:{each}" for each in regions]
-    return [each for each in there if each != f"arn:{partition}:{service}:{region}"]
+    places = [f"arn:{partition_of(region)}:{service}:{region}" for region in regions]
+    return [place for place in places if place != f"arn:{partition}:{service}:{region}"]
 
 
-def warnings(
+def list_warnings(
     settings: DeploymentSettings, region: str | None = None, account: str | None = None
 ) -> Iterator[str]:
-    """One line for each thing that is hardly meant, for whoever synthesizes; nothing is refused.
+    """Yield one line for each setting that is valid and probably not intended.
 
-    `region` and `account` are the stack's where no environments are named; None is not known, and
-    may be any.
+    Args:
+        settings: the deployment's settings.
+        region: the stack's region, if the settings name no environments; None if it is not known.
+        account: the stack's account, likewise.
     """
-    named = [(each.region, each.account) for each in settings.environments]
-    stacks: list[tuple[str | None, str | None]] = [*named] or [(region, account)]
+    stacks: list[tuple[str | None, str | None]] = [
+        (environment.region, environment.account) for environment in settings.environments
+    ]
+    if not stacks:
+        stacks.append((region, account))
     for prefix in settings.trail.queue_arn_prefixes:
-        if not any(_fits(prefix, *stack) for stack in stacks):
+        if not any(_prefix_matches_stack(prefix, *stack) for stack in stacks):
             yield f"trail.queueArnPrefixes: no stack is where {prefix} is, so no trail logs it"
-    yield from _of_the_bill(settings)
+    yield from _warn_about_cost(settings)
+    known_accounts = {stack_account for _, stack_account in stacks} - {None}
     for arn in settings.freeze_calendars:
-        if {of for _, of in stacks} - {None, arn.split(":")[4]}:
+        if known_accounts - {arn.split(":")[4]}:
             yield f"freezeCalendars: {arn} is another account's: share it, or a stack stays frozen"
-    in_use = settings.trail.bucket is not None and settings.nightly.enabled
-    if in_use and settings.trail.bucket_region is None:
+    reads_bucket = settings.trail.bucket is not None and settings.nightly.enabled
+    if reads_bucket and settings.trail.bucket_region is None:
         yield "trail.bucketRegion is not said: nightly runs fail unless it is the stack's region"
-    yield from _of_people(settings)
+    yield from _warn_about_people(settings)
 
 
-def _fits(prefix: str, region: str | None, account: str | None) -> bool:
-    """A trail sees its own place alone; what a prefix leaves open, after its last colon, is any."""
-    place = (region and partition_of(region), "sqs", region, account)
-    said = prefix.split(":")[1:5]
-    return all(
-        not here or not there or here == there for here, there in zip(place, said, strict=False)
-    )
+def _prefix_matches_stack(prefix: str, region: str | None, account: str | None) -> bool:
+    """Return True if queues whose ARN begins with `prefix` can be in the stack's place.
+
+    A part that the prefix does not reach, or that is not known of the stack, matches.
+    """
+    partition = partition_of(region) if region else None
+    stack_parts = (partition, "sqs", region, account)
+    prefix_parts = prefix.split(":")[1:5]
+    for stack_part, prefix_part in zip(stack_parts, prefix_parts, strict=False):
+        if stack_part and prefix_part and stack_part != prefix_part:
+            return False
+    return True
 
 
-def _of_the_bill(settings: DeploymentSettings) -> Iterator[str]:
-    """CloudTrail bills every call that is logged, whether it fails or not."""
-    trail, expected = settings.trail, settings.trail.expected_events_per_day
-    # The prefix ends before a queue's name begins.
-    is_every = any(each.endswith(":") for each in trail.queue_arn_prefixes)
-    if is_every or (trail.create and expected > EVENTS_UNSAID):
-        what = "every queue's calls are logged" if is_every else "the trail is dear"
+def _warn_about_cost(settings: DeploymentSettings) -> Iterator[str]:
+    """Yield a warning if the trail is expensive.
+
+    CloudTrail bills every call that is logged, also calls that succeed.
+    """
+    trail = settings.trail
+    expected = trail.expected_events_per_day
+    # A prefix that ends with a colon ends before the queue's name.
+    logs_every_queue = any(prefix.endswith(":") for prefix in trail.queue_arn_prefixes)
+    if logs_every_queue or (trail.create and expected > EXPECTED_EVENTS_WITHOUT_WARNING):
+        reason = "every queue's calls are logged" if logs_every_queue else "the trail is dear"
         dollars = DATA_EVENT.of(30 * expected)
         counts = f"{expected:,} calls a day, as trail.expectedEventsPerDay says"
-        yield f"{what}: ${dollars:,.2f} a month for {counts}; `mendq cost --all` counts them"
+        yield f"{reason}: ${dollars:,.2f} a month for {counts}; `mendq cost --all` counts them"
 
 
-def _of_people(settings: DeploymentSettings) -> Iterator[str]:
-    """Alarms are sent in every mode; who deploys the defaults to see them is left in peace."""
-    given = settings.notifications
-    urgent, info = (given.urgent or given.topics.urgent), (given.info or given.topics.info)
+def _warn_about_people(settings: DeploymentSettings) -> Iterator[str]:
+    """Yield warnings about notifications and mails that would reach nobody.
+
+    With the default settings, which only observe, there is no warning about missing subscribers.
+    """
+    notifications = settings.notifications
+    urgent = notifications.urgent or notifications.topics.urgent
+    info = notifications.info or notifications.topics.info
     if settings.mode > Mode.OBSERVE and not settings.queues:
         yield f"mode {settings.mode} holds for no queue: name some in queues, or set tagMayRaiseTo"
     acts = max(settings.mode, settings.tag_may_raise_to) > Mode.OBSERVE
@@ -123,23 +197,28 @@ def _of_people(settings: DeploymentSettings) -> Iterator[str]:
         yield "nobody is woken: notifications.urgent names no address, so pages reach nobody"
     elif urgent and not info:
         yield "nobody reads what can wait: notifications.info names no address for proposals"
-    if settings.report.sender is not None and not settings.report.mails:
+    if settings.report.sender is not None and not settings.report.is_mailed:
         yield "nobody is mailed: report.sender is set, and report.recipients names no address"
-    elif settings.report.mails and not settings.nightly.enabled:
+    elif settings.report.is_mailed and not settings.nightly.enabled:
         yield "nobody is mailed: report.sender is set, and nightly.enabled: false makes no report"
 
 
-def of_stack(settings: DeploymentSettings, account: str | None, region: str) -> DeploymentSettings:
-    """What settings are to one of their stacks; its account may not be known.
+def settings_of_stack(
+    settings: DeploymentSettings, account: str | None, region: str
+) -> DeploymentSettings:
+    """Return the settings of one of the stacks.
 
-    A member goes without a nightly job where the hub's reads for all, and without mail where the
-    hub's stack has these settings too: the recipients are the hub's.
+    A stack that is not the hub has no nightly job if the hub's job reads the trail for all
+    accounts. It mails no report if these settings also deploy the hub: then the recipients get the
+    hub's report. `account` is None if it is not known.
     """
-    here = (Environment(account, region),) if account else ()
-    one = replace(settings, environments=here)
-    if settings.organization is None or one.is_hub:
-        return one
-    runs = settings.nightly.enabled and settings.nightly.scope == ACCOUNT
-    report = replace(settings.report, sender=None, recipients=())
-    nightly = replace(settings.nightly, enabled=runs)
-    return replace(one, nightly=nightly, report=report if settings.is_hub else settings.report)
+    environments = (Environment(account, region),) if account else ()
+    stack_settings = replace(settings, environments=environments)
+    if settings.organization is None or stack_settings.is_hub:
+        return stack_settings
+    runs_nightly = settings.nightly.enabled and settings.nightly.scope == ACCOUNT
+    nightly = replace(settings.nightly, enabled=runs_nightly)
+    report = settings.report
+    if settings.is_hub:
+        report = replace(report, sender=None, recipients=())
+    return replace(stack_settings, nightly=nightly, report=report)

@@ -1,10 +1,12 @@
-"""The stack as one template for every account and region of an organization.
+"""Make one template of the stack, for every account and region of an organization.
 
-No account needs a bootstrap: the zips are in a bucket of each region. The modes are parameters, and
-what roles may do depends on them. So the stack is synthesized once for each variant: the queues
-that the settings name are written or not, and those that carry the tag are written or not. The
-template has every variant's statements; those that only some variants have are under a condition.
-For given parameters it is what `make cdk` makes of the same settings.
+No account needs a bootstrap of the CDK: the zips are in a bucket of each region.
+
+The modes are parameters of the template, and the permissions of roles depend on the modes. So the
+stack is synthesized in four variants: Mendq may write the queues that the settings name or not, and
+the queues that have the tag or not. The template contains the statements of all variants. A
+statement that only some variants have is under a condition on the parameters. With given parameters
+the template gives the same stack as `make cdk` with the same settings.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -22,18 +24,19 @@ from aws_cdk import aws_sns as sns
 
 from infra.settings.deployment import DeploymentSettings, read
 from infra.settings.hook import STACK_NAME
-from infra.settings.reading import Mistake, SettingsRefused
-from infra.settings.warnings import misplaced, of_stack
+from infra.settings.reading import Mistake, SettingsRefused, read_settings
+from infra.settings.warnings import find_misplaced, settings_of_stack
 from infra.stack import Code, MendqStack, Placement
 from infra.synthesis import new_app
 from infra.topics import Topic, Topics
 from mendq.model.limits import MODES, Consent, Mode
 
 REGION = "${AWS::Region}"
-# Samples that stand for each stack's account and region while the settings are checked.
-_OPEN = {"${AWS::AccountId}": "000000000000", REGION: "xx-stackset-1"}
+ACCOUNT_ID = "${AWS::AccountId}"
+# Values that stand for the account and region of a stack while the settings are checked.
+_SAMPLES = {ACCOUNT_ID: "000000000000", REGION: "xx-stackset-1"}
 _LONGEST_REGION = "ap-southeast-99"
-# Key prefix of the objects in the bucket, which may hold others.
+# Key prefix of Mendq's objects. The bucket may have other objects too.
 PREFIX = "mendq/"
 _NOTHING = {"Ref": "AWS::NoValue"}
 _MODE = "Mode"
@@ -43,7 +46,7 @@ PARAMETERS = (_MODE, _RAISED, "UrgentMail", "InfoMail")
 
 
 class _Variant(NamedTuple):
-    """Which queues the variant's roles may write."""
+    """A variant of the stack: whether its roles may write named queues, and tagged queues."""
 
     writes_named: bool
     writes_tagged: bool
@@ -58,7 +61,13 @@ _VARIANTS = (
 
 
 class _Condition(NamedTuple):
-    """A condition of the template: the variants in which it holds, and how CloudFormation tells."""
+    """A condition of the template.
+
+    Attributes:
+        name: the condition's name.
+        variants: the variants in which it is true.
+        expression: CloudFormation's expression of it, which depends on the parameters.
+    """
 
     name: str
     variants: frozenset[_Variant]
@@ -66,7 +75,7 @@ class _Condition(NamedTuple):
 
 
 def _is_above_observe(parameter: str) -> dict[str, Any]:
-    """CloudFormation's expression that a mode is not observe."""
+    """Return CloudFormation's expression that the value of a parameter is not `observe`."""
     return {"Fn::Not": [{"Fn::Equals": [{"Ref": parameter}, str(Mode.OBSERVE)]}]}
 
 
@@ -90,16 +99,16 @@ _CONDITIONS = (
 
 
 def bucket_of(text: str) -> str:
-    """The buckets' name with a place for the region. Raise SettingsRefused if it is not a name.
+    """Return the name of the buckets with `${AWS::Region}` in place of the region.
 
-    `our-mendq` and `our-mendq-${AWS::Region}` are the same. So are the second with a doubled dollar
-    and what make leaves of it.
+    `our-mendq`, `our-mendq-${AWS::Region}` and `our-mendq-$${AWS::Region}`, in which the dollar is
+    doubled for make, give the same name. Raises SettingsRefused if no valid name results.
     """
     name = text.replace("$$", "$")
     if REGION not in name:
         name = f"{name.rstrip('-')}-{REGION}"
-    tried = name.replace(REGION, _LONGEST_REGION)
-    if name.count(REGION) != 1 or not re.fullmatch(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]", tried):
+    longest = name.replace(REGION, _LONGEST_REGION)
+    if name.count(REGION) != 1 or not re.fullmatch(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]", longest):
         fault = f'"{text}" is no name' if text else "is missing"
         remedy = "say one such as our-mendq: each region's own is added, up to 63 characters"
         raise SettingsRefused([Mistake("BUCKET", fault, remedy)])
@@ -107,53 +116,48 @@ def bucket_of(text: str) -> str:
 
 
 def settings_for_many(raw: Mapping[str, Any]) -> DeploymentSettings:
-    """Read settings in which `${AWS::AccountId}` and `${AWS::Region}` mean each stack's own.
+    """Read settings in which `${AWS::AccountId}` and `${AWS::Region}` mean the stack's own.
 
-    Raises SettingsRefused, also for what only one account or region could use.
+    Raises SettingsRefused for every mistake, also for a setting that only one account or region
+    could use.
     """
-    text = json.dumps(raw)
-    for name, sample in _OPEN.items():
-        text = text.replace(name, sample)
-    settings = read(json.loads(text))
-    mistakes = list(misplaced(settings, [_OPEN[REGION]], {_OPEN["${AWS::AccountId}"]}))
+    sample_text = json.dumps(raw)
+    for placeholder, sample in _SAMPLES.items():
+        sample_text = sample_text.replace(placeholder, sample)
+    sample_raw = json.loads(sample_text)
+    settings = read(sample_raw)
+    mistakes = list(find_misplaced(settings, [_SAMPLES[REGION]], {_SAMPLES[ACCOUNT_ID]}))
     if settings.environments:
         remedy = "leave it out: where stacks go, the stack set is told"
         mistakes.append(Mistake("environments", "is given to a stack set", remedy))
     if mistakes:
         raise SettingsRefused(mistakes)
-    opened: DeploymentSettings = _with_tokens(of_stack(settings, None, _OPEN[REGION]))
-    return opened
+    settings = read_settings(DeploymentSettings, sample_raw, convert_text=_put_tokens)
+    return settings_of_stack(settings, None, cdk.Aws.REGION)
 
 
-def _with_tokens(value: Any) -> Any:
-    """Replace the samples in `value`, however deep, by tokens of CloudFormation."""
-    if type(value) is str:
-        account = _OPEN["${AWS::AccountId}"]
-        region = _OPEN[REGION]
-        return value.replace(account, cdk.Aws.ACCOUNT_ID).replace(region, cdk.Aws.REGION)
-    if isinstance(value, tuple):
-        return tuple(_with_tokens(entry) for entry in value)
-    if isinstance(value, Mapping):
-        return {name: _with_tokens(entry) for name, entry in value.items()}
-    if is_dataclass(value) and not isinstance(value, type):
-        changes = {field.name: _with_tokens(getattr(value, field.name)) for field in fields(value)}
-        return replace(value, **changes)
-    return value
+def _put_tokens(text: str) -> str:
+    """Replace the samples in a text by the CDK's tokens for the stack's account and region."""
+    text = text.replace(_SAMPLES[ACCOUNT_ID], cdk.Aws.ACCOUNT_ID)
+    return text.replace(_SAMPLES[REGION], cdk.Aws.REGION)
 
 
 class StackOfMany(MendqStack):
-    """The stack with a parameter for each thing in which accounts may differ."""
+    """The stack with parameters for the modes and for one more mail address of each severity."""
 
-    def consent(self, settings: DeploymentSettings, topics: Topics) -> Consent:
-        """The same queues as in the settings; how far Mendq may go comes from parameters."""
+    def make_consent(self, settings: DeploymentSettings, topics: Topics) -> Consent:
+        """Return the queues in the settings, with modes that come from parameters.
+
+        Add the parameters to the template.
+        """
         mode = self._mode_parameter(_MODE, "How far Mendq may go on the queues that it names")
         raised = self._mode_parameter(_RAISED, "How far a queue's tag mendq may raise it")
         self._add_mail_parameter("Urgent", topics.urgent)
         self._add_mail_parameter("Info", topics.info)
-        return replace(super().consent(settings, topics), mode=mode, tag_may_raise_to=raised)
+        return replace(super().make_consent(settings, topics), mode=mode, tag_may_raise_to=raised)
 
     def _mode_parameter(self, name: str, description: str) -> Any:
-        """Add a parameter that is a mode. Return the token that stands for its value."""
+        """Add a parameter whose value is a mode. Return the CDK's token for the value."""
         parameter = cdk.CfnParameter(
             self,
             name,
@@ -164,7 +168,7 @@ class StackOfMany(MendqStack):
         return parameter.value_as_string
 
     def _add_mail_parameter(self, name: str, topic: Topic) -> None:
-        """Add a parameter for one more mail address. If it is set, `topic` sends to it."""
+        """Add a parameter for a mail address. If it is set, the address subscribes to `topic`."""
         about = f"Whom {name.lower()} notifications reach, one mail address; empty: nobody more"
         parameter = cdk.CfnParameter(
             self, f"{name}Mail", description=about, allowed_pattern=_ADDRESS, default=""
@@ -188,9 +192,10 @@ class StackOfMany(MendqStack):
 def template_for_many(
     settings: DeploymentSettings, bucket: str, code: Code
 ) -> tuple[dict[str, Any], dict[str, Path]]:
-    """Return the template, and each of its files by its key in the bucket.
+    """Return the template, and the files that it refers to by their keys in the bucket.
 
-    Raises SettingsRefused if too many queues are named, and what CDK's validation raises.
+    Raises SettingsRefused if the settings name too many queues, and RuntimeError if CDK's
+    validation fails.
     """
     templates: dict[_Variant, Any] = {}
     with TemporaryDirectory(prefix="mendq-") as folder:
@@ -199,12 +204,12 @@ def template_for_many(
             template_file = assembly / f"{STACK_NAME}.template.json"
             templates[variant] = json.loads(template_file.read_text())
         # The files are the same in each variant.
-        files = dict(_files(assembly / f"{STACK_NAME}.assets.json"))
+        files = dict(_list_files(assembly / f"{STACK_NAME}.assets.json"))
     used: dict[str, Any] = {}
     try:
         template: dict[str, Any] = _merge(templates, used)
     except _VariantsDiffer as differ:
-        # In some variants only, a role has so many statements that CDK adds another policy.
+        # In some variants a role has so many statements that CDK adds another policy.
         remedy = "name fewer, by the start of their names and a *, or tag them"
         fault = "are more than the template of a stack set can name"
         raise SettingsRefused([Mistake("queues", fault, remedy)]) from differ
@@ -217,10 +222,8 @@ def template_for_many(
 def _synthesize(
     folder: Path, variant: _Variant, settings: DeploymentSettings, bucket: str, code: Code
 ) -> Path:
-    """Synthesize one variant. Return the folder of its cloud assembly."""
-    named = "written" if variant.writes_named else "looked-at"
-    tagged = "written" if variant.writes_tagged else "looked-at"
-    assembly = folder / f"{named}-{tagged}"
+    """Synthesize one variant below `folder`. Return the folder of its cloud assembly."""
+    assembly = folder / f"{variant.writes_named}-{variant.writes_tagged}"
     app = new_app(assembly)
     app.node.set_context("aws:cdk:disable-asset-staging", True)
     mode = Mode.HEAL if variant.writes_named else Mode.OBSERVE
@@ -239,8 +242,8 @@ def _synthesize(
     return assembly
 
 
-def _files(manifest: Path) -> Iterator[tuple[str, Path]]:
-    """Each file of the assembly except the template, with its key in the bucket."""
+def _list_files(manifest: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the key in the bucket and the path of each file of the assembly but the template."""
     for file in json.loads(manifest.read_text())["files"].values():
         if not file["source"]["path"].endswith(".template.json"):
             (destination,) = file["destinations"].values()
@@ -248,20 +251,24 @@ def _files(manifest: Path) -> Iterator[tuple[str, Path]]:
 
 
 class _VariantsDiffer(Exception):
-    """The variants differ in something that no condition expresses."""
+    """The variants differ in a way that no condition of the template can express."""
 
 
 def _merge(variants: Mapping[_Variant, Any], used: dict[str, Any]) -> Any:
-    """Merge a part of the variants' templates.
+    """Merge one part of the variants' templates.
 
-    What all variants have is in the result as it is. A statement that only some have is under a
-    condition, which is added to `used`. Raises _VariantsDiffer.
+    A statement that all variants have stays as it is. A statement that only some variants have is
+    put under a condition. Raises _VariantsDiffer.
+
+    Args:
+        variants: the part in each variant.
+        used: expressions of the used conditions by name; this function adds to it.
     """
     first, *others = variants.values()
     if all(other == first for other in others):
         return first
     if isinstance(first, list):
-        return list(_statements(variants, used))
+        return list(_merge_statements(variants, used))
     if any(other.keys() != first.keys() for other in others):
         raise _VariantsDiffer
     merged = {}
@@ -271,26 +278,28 @@ def _merge(variants: Mapping[_Variant, Any], used: dict[str, Any]) -> Any:
     return merged
 
 
-def _statements(
+def _merge_statements(
     variants: Mapping[_Variant, Sequence[Any]], used: dict[str, Any]
 ) -> Iterator[Mapping[str, Any]]:
-    """Every statement of the variants, under a condition if not all of them have it."""
+    """Yield every statement of the variants, under a condition if not all variants have it."""
     texts = dict.fromkeys(
         json.dumps(statement) for statements in variants.values() for statement in statements
     )
     for text in texts:
         statement = json.loads(text)
-        having = {variant for variant, statements in variants.items() if statement in statements}
-        if having == set(_VARIANTS):
+        present_in = {
+            variant for variant, statements in variants.items() if statement in statements
+        }
+        if present_in == set(_VARIANTS):
             yield statement
         else:
-            condition = _condition_of(having)
+            condition = _condition_of(present_in)
             used[condition.name] = condition.expression
             yield {"Fn::If": [condition.name, statement, _NOTHING]}
 
 
 def _condition_of(variants: set[_Variant]) -> _Condition:
-    """The condition that holds in exactly these variants; raise _VariantsDiffer without one."""
+    """Return the condition that is true in exactly these variants, or raise _VariantsDiffer."""
     for condition in _CONDITIONS:
         if condition.variants == variants:
             return condition

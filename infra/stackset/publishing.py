@@ -1,4 +1,4 @@
-"""`make stackset BUCKET=name`: write what a stack set deploys.
+"""`make stackset BUCKET=name`: write the files that a stack set deploys, to `build/stackset/`.
 
 The same sources and settings give the same bytes.
 """
@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 from infra.node import NodeMissing, require_node
 from infra.packaging.wheels import ROOT, WheelsUnavailable
-from infra.packaging.zips import archived
+from infra.packaging.zips import zip_bytes
 from infra.settings.deployment import DeploymentSettings
 from infra.settings.hook import OF_STACK_SET
 from infra.settings.reading import SettingsRefused
@@ -29,8 +29,8 @@ from infra.stackset.one_template import (
     template_for_many,
 )
 from infra.stackset.waves import SCRIPT as ROLLOUT
-from infra.stackset.waves import Waves, rollout, waves_in
-from infra.synthesis import new_app, raw_settings, staged_code
+from infra.stackset.waves import Waves, fill_rollout_script, load_waves
+from infra.synthesis import load_raw_settings, new_app, stage_code
 from infra.trail import TRAIL_NAME
 from mendq.model.names import NIGHTLY, PROBE_QUEUE, role_name
 from mendq.notifications.commands import ALARM_PREFIX
@@ -41,6 +41,7 @@ POLICY = "bucket-policy.json"
 SCRIPT = "publish.sh"
 CONTENTS = "contents.txt"
 _HERE = Path(__file__).parent
+# What replaces each `@NAME@` in the service control policy.
 _NAMES: Mapping[str, str] = {
     "STACK": OF_STACK_SET,
     # CloudFormation names a stack's buckets after the stack, in lower case.
@@ -54,13 +55,14 @@ _NAMES: Mapping[str, str] = {
 }
 
 
-def guard() -> str:
-    """A service control policy: only StackSets may change what Mendq depends on.
+def fill_guard_policy() -> str:
+    """Return a service control policy that protects the stacks of the stack set.
 
-    No other principal passes Mendq's roles to a service, and only the nightly job deletes objects.
+    Only StackSets may change the resources that Mendq depends on. No other principal may pass
+    Mendq's roles to a service, and only the nightly job may delete objects.
     """
     text = (_HERE / GUARD).read_text()
-    return re.sub("@([A-Z]+)@", lambda place: _NAMES[place[1]], text)
+    return re.sub("@([A-Z]+)@", lambda match: _NAMES[match[1]], text)
 
 
 def publish(
@@ -70,15 +72,16 @@ def publish(
     waves: Waves | None = None,
     folder: Path = FOLDER,
 ) -> str:
-    """Write the folder anew and return the template's key in the buckets.
+    """Write all files to a folder, and return the template's key in the buckets.
 
-    If that fails, the folder stays as it was. Raises what `template_for_many` raises.
+    The folder is replaced as a whole; if this function fails, it stays unchanged. Raises the
+    exceptions of `template_for_many`.
 
     Args:
         settings: the settings of every stack.
-        bucket: name of the buckets, with a place for the region.
+        bucket: name of the buckets, with `${AWS::Region}` in place of the region.
         code: the staged code.
-        waves: where the stack set goes; None writes no rollout.sh.
+        waves: where the stack set is deployed; None writes no rollout.sh.
         folder: the folder to write.
     """
     template, files = template_for_many(settings, bucket, code)
@@ -89,30 +92,38 @@ def publish(
     (new / "objects" / PREFIX).mkdir(parents=True)
     (new / "objects" / key).write_bytes(text)
     for name, source in files.items():
-        (new / "objects" / name).write_bytes(archived(source))
-    script = (_HERE / SCRIPT).read_text().replace("@BUCKET@", bucket.replace(REGION, "${region}"))
-    (new / SCRIPT).write_text(script)
+        (new / "objects" / name).write_bytes(zip_bytes(source))
+    publish_script = (_HERE / SCRIPT).read_text()
+    shell_bucket = bucket.replace(REGION, "${region}")
+    (new / SCRIPT).write_text(publish_script.replace("@BUCKET@", shell_bucket))
     for name in (POLICY, CONTENTS):
         shutil.copyfile(_HERE / name, new / name)
-    (new / GUARD).write_text(guard())
+    (new / GUARD).write_text(fill_guard_policy())
     if waves:
         parameters = template["Parameters"]
         defaults = {name: parameter["Default"] for name, parameter in parameters.items()}
-        (new / ROLLOUT.name).write_text(rollout(waves, bucket, key, defaults))
+        script = fill_rollout_script(waves, bucket, key, defaults)
+        (new / ROLLOUT.name).write_text(script)
     shutil.rmtree(folder, ignore_errors=True)
     new.rename(folder)
     return key
 
 
 def main(bucket: str, file: str = "", waves_file: str = "") -> int:
-    """Write `build/stackset/` and print what it holds. Return 1 and print why if that fails."""
+    """Write `build/stackset/` and print its contents. Return the exit code, 1 with a message.
+
+    Args:
+        bucket: name of the buckets.
+        file: a file of settings; empty: the settings in cdk.json.
+        waves_file: a WAVES file; empty: no rollout.sh is written.
+    """
     try:
         require_node()
-        waves = waves_in(Path(waves_file)) if waves_file else None
+        waves = load_waves(Path(waves_file)) if waves_file else None
         name = bucket_of(bucket)
-        settings = settings_for_many(raw_settings(new_app(), file))
+        settings = settings_for_many(load_raw_settings(new_app(), file))
         with TemporaryDirectory(prefix="mendq-") as folder:
-            key = publish(settings, name, staged_code(Path(folder)), waves)
+            key = publish(settings, name, stage_code(Path(folder)), waves)
     except (NodeMissing, SettingsRefused, WheelsUnavailable) as refused:
         print(refused, file=sys.stderr)  # noqa: T201
         return 1

@@ -1,8 +1,9 @@
-"""Fill in `rollout.sh`: a stack set goes wave by wave, and halts if a canary's alarm rings.
+"""Fill in `rollout.sh`, which deploys a stack set wave by wave and halts if a canary's alarm rings.
 
-A wave is one operation of StackSets, whose operation preferences give the order of the regions, the
-accounts at once and the failures that are tolerated. They give no order of accounts or units, and
-watch no alarm: that is why there are waves, and why `rollout.sh` looks at alarms between them.
+A wave is one operation of StackSets. Its operation preferences set the order of the regions, how
+many accounts are deployed at once, and how many failures are tolerated. They cannot set an order of
+accounts or units, and StackSets watches no alarms. That is why there are waves, and why
+`rollout.sh` checks alarms between them.
 
 https://docs.aws.amazon.com/AWSCloudFormation/latest/APIReference/API_StackSetOperationPreferences.html
 """
@@ -34,12 +35,12 @@ from infra.alarms.health import (
 )
 from infra.settings.deployment import Account, Region
 from infra.settings.hook import STACK_SET
-from infra.settings.reading import Conflict, entries, object_in, one_of, text, whole
+from infra.settings.reading import Conflict, entries, load_object, one_of, read_settings, text
 from infra.stackset.one_template import PARAMETERS, REGION
 from mendq.model.limits import Range
 
 SCRIPT = Path(__file__).with_name("rollout.sh")
-# The alarms that are watched. They exist whatever the setting `alarms` says.
+# The alarms that are checked. They exist with every value of the setting `alarms`.
 ALARMS = (
     PROBE_LOST.alarm_name(),
     HEAL_ERRORS.alarm_name(),
@@ -56,7 +57,7 @@ MOST_UNITS = 50
 _UNIT = r"r-[0-9a-z]{4,32}|ou-[0-9a-z]{4,32}-[0-9a-z]{8,32}"
 Unit = Annotated[str, text("the id of a unit, or of the root", _UNIT, "ou-abcd-11111111")]
 Units = Annotated[tuple[Unit, ...], entries("units")]
-# The guard protects only stacks whose names begin so.
+# The guard protects only stacks whose names begin with the name of the stack set.
 _NAME = rf"(?=.{{1,64}}\Z){STACK_SET}(?:-[A-Za-z0-9]+)*"
 StackSet = Annotated[str, text(f"a name that begins with {STACK_SET}", _NAME, "mendq-payments")]
 Profile = Annotated[str, text("a profile of the AWS CLI", r"(?a:\w[\w.@+-]{0,127})", "canary")]
@@ -69,16 +70,21 @@ Url = Annotated[str, text("an https URL", r"https://[!-~]{1,1000}", "https://...
 
 @dataclass(frozen=True)
 class Waves:
-    """What a WAVES file says.
+    """The content of a WAVES file: where a stack set is deployed, and in which order.
 
     Attributes:
-        regions: the stacks' regions, in the order in which each wave takes them.
-        canaries: accounts that come first, each with a profile of the AWS CLI that may read alarms.
-        waves: organizational units, those of one wave in one list.
+        regions: the stacks' regions, in the order in which each wave deploys them.
+        canaries: accounts that are deployed first, each with a profile of the AWS CLI that may read
+            their alarms.
+        waves: organizational units, one list for each wave.
+        stack_set: name of the stack set.
+        call_as: the account that calls StackSets: the delegated administrator or the management
+            account (`SELF`).
         accounts_at_once: the most accounts of a region that StackSets deploys to at the same time.
         soak_minutes: how long the canaries' alarms are watched after each wave.
-        parameters: values of the stack set's parameters, in place of those that the settings give.
-        template_url: an older template to go back to; None is the one that is built now.
+        parameters: values of the template's parameters; they replace the defaults, which come from
+            the settings.
+        template_url: URL of an older template to go back to; None: the template that is built now.
     """
 
     regions: Annotated[tuple[Region, ...], entries("regions")] = ()
@@ -92,25 +98,29 @@ class Waves:
     template_url: Url | None = None
 
     def conflicts(self) -> Iterator[Conflict]:
-        """What must be said, and what no single field can show."""
-        for name in ("regions", "canaries", "waves"):
-            if not getattr(self, name):
-                yield {name}, name, "names none", "say one at least: docs/stacksets.md shows how"
+        """Yield a mistake for each required field that is empty, and for units that conflict."""
+        required = {"regions": self.regions, "canaries": self.canaries, "waves": self.waves}
+        for name, entries_given in required.items():
+            if not entries_given:
+                remedy = "say one at least: docs/stacksets.md shows how"
+                yield Conflict({name}, name, "names none", remedy)
         if not all(self.waves):
-            yield {"waves"}, "waves", "one of them is empty", "leave it out"
+            yield Conflict({"waves"}, "waves", "one of them is empty", "leave it out")
         named = Counter(unit for units in self.waves for unit in units)
         if len(named) > MOST_UNITS:
             fault = f"{len(named)} units, over {MOST_UNITS}"
-            yield {"waves"}, "waves", fault, "name one that holds some"
+            yield Conflict({"waves"}, "waves", fault, "name one that holds some")
         for unit, times in named.items():
             if times > 1:
-                yield {"waves"}, "waves", f"{unit} is in {times} of them", "leave it in one"
+                fault = f"{unit} is in {times} of them"
+                yield Conflict({"waves"}, "waves", fault, "leave it in one")
 
     @property
     def operation_preferences(self) -> dict[str, Any]:
-        """The preferences of every wave's operation.
+        """The operation preferences of every wave.
 
-        By default StackSets would let only one more account at once than may fail, which is none.
+        Without ConcurrencyMode, StackSets would deploy to only one account at once: the number of
+        tolerated failures, which is 0, plus one.
         """
         return {
             "RegionConcurrencyType": "SEQUENTIAL",
@@ -121,19 +131,19 @@ class Waves:
         }
 
 
-def waves_in(path: Path) -> Waves:
-    """Read a WAVES file. Raise SettingsRefused with every mistake."""
-    return whole(Waves, object_in(path, "WAVES"), of="WAVES ")
+def load_waves(path: Path) -> Waves:
+    """Load a WAVES file. Raise SettingsRefused with every mistake."""
+    return read_settings(Waves, load_object(path, "WAVES"), path_prefix="WAVES ")
 
 
-def rollout(waves: Waves, bucket: str, key: str, parameters: Mapping[str, str]) -> str:
-    """Fill in rollout.sh, a script for the AWS CLI.
+def fill_rollout_script(waves: Waves, bucket: str, key: str, parameters: Mapping[str, str]) -> str:
+    """Return the text of rollout.sh, a script for the AWS CLI.
 
     Args:
-        waves: where the stack set goes.
-        bucket: name of the buckets, with a place for the region.
-        key: key of the template in them.
-        parameters: the template's own, with their defaults.
+        waves: where the stack set is deployed.
+        bucket: name of the buckets, with `${AWS::Region}` in place of the region.
+        key: key of the template in the buckets.
+        parameters: the template's parameters with their defaults.
     """
     region = waves.regions[0]
     own_url = f"https://{bucket.replace(REGION, region)}.s3.{region}.amazonaws.com/{key}"
@@ -146,7 +156,7 @@ def rollout(waves: Waves, bucket: str, key: str, parameters: Mapping[str, str]) 
         "ALARMS": shlex.quote(" ".join(ALARMS)),
         "CALL_AS": waves.call_as,
         "CANARIES": " ".join(waves.canaries.values()),
-        # Names what the canaries got, so that later waves get the same.
+        # A digest of template and parameters, so that later waves deploy what the canaries got.
         "KEY": sha256(f"{url} {pairs}".encode()).hexdigest()[:16],
         "LAST": str(len(waves.waves) + 1),
         "PARAMETERS": _json(pairs),
@@ -158,11 +168,11 @@ def rollout(waves: Waves, bucket: str, key: str, parameters: Mapping[str, str]) 
         "WAVES": "\n".join(_wave_lines(waves)),
         "WHOSE": "\n".join(profiles),
     }
-    return re.sub("@([A-Z_]+)@", lambda place: filled_in[place[1]], SCRIPT.read_text())
+    return re.sub("@([A-Z_]+)@", lambda match: filled_in[match[1]], SCRIPT.read_text())
 
 
 def _wave_lines(waves: Waves) -> Iterator[str]:
-    """One line of the script for each wave. Wave 0 are the canaries, which no later wave has."""
+    """Yield one line of the script for each wave. Wave 0 has the canaries, no later wave does."""
     every_unit = [unit for units in waves.waves for unit in units]
     yield f"wave 0 {_json(_targets(every_unit, waves, 'INTERSECTION'))}"
     for number, units in enumerate(waves.waves, start=1):
@@ -170,7 +180,10 @@ def _wave_lines(waves: Waves) -> Iterator[str]:
 
 
 def _targets(units: Sequence[str], waves: Waves, kind: str) -> dict[str, Any]:
-    """The accounts of `units` that are canaries (INTERSECTION) or are not (DIFFERENCE)."""
+    """Return the deployment targets of a wave, as StackSets expects them.
+
+    With kind INTERSECTION they are the canaries in `units`, with DIFFERENCE all other accounts.
+    """
     return {
         "OrganizationalUnitIds": list(units),
         "Accounts": list(waves.canaries),
@@ -179,5 +192,5 @@ def _targets(units: Sequence[str], waves: Waves, kind: str) -> dict[str, Any]:
 
 
 def _json(value: Any) -> str:
-    """JSON as one word of a shell."""
+    """Return JSON, quoted as one word for a shell."""
     return shlex.quote(json.dumps(value))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HEADINGS = ("Impact", "Do now", "Verify", "Undo", "Why")
 FEWEST_EXAMPLES, MOST_EXAMPLES = 2, 3
 _DECORATOR = re.compile(r"^@command\(", re.MULTILINE)
+_DESCRIPTIONS_LIST = re.compile(r"^DESCRIPTIONS = \(\n.*?^\)", re.MULTILINE | re.DOTALL)
 
 
 def missing_in_alarms(
@@ -58,9 +59,21 @@ def missing_in_alarms(
             yield f"{alarm.page} does not name its alarm: write `{alarm.alarm_name()}` in it."
 
 
+def unlisted_alarms(
+    described: Mapping[str, AlarmDescription], listed: Collection[AlarmDescription]
+) -> Iterator[str]:
+    """Yield the alarms that are described in a constant and missing in the module's list."""
+    for name, alarm in described.items():
+        if alarm not in listed:
+            yield (
+                f"The alarm {name} is described and not listed: add it to `DESCRIPTIONS`, at the "
+                "end of the descriptions in the same file in infra/alarms/."
+            )
+
+
 def unmade_alarms(names: Iterable[str], sources: Iterable[str]) -> Iterator[str]:
     """Yield the alarms that are described in a constant and never made."""
-    text = "\n".join(sources)
+    text = _DESCRIPTIONS_LIST.sub("", "\n".join(sources))
     for name in names:
         if len(re.findall(rf"\b{name}\b", text)) < 2:
             yield (
@@ -149,15 +162,16 @@ def missing_in_settings(settings: Any) -> Iterator[str]:
 
 def missing() -> Iterator[str]:
     """Yield every sentence about this repository."""
-    described = [
-        name
+    described = {
+        name: value
         for module in (fixes, health)
         for name, value in vars(module).items()
         if isinstance(value, AlarmDescription)
-    ]
+    }
     counting = [*_sources("mendq"), *_sources("functions")]
     yield from missing_in_settings(DeploymentSettings)
     yield from missing_in_alarms((*NOTIFIED, *WATCHED))
+    yield from unlisted_alarms(described, (*fixes.DESCRIPTIONS, *health.DESCRIPTIONS))
     yield from unmade_alarms(described, _sources("infra/alarms"))
     yield from uncounted_metrics(set(OwnMetric) - {HEARTBEAT}, counting)
     yield from unread_commands(ROOT / "mendq" / "cli")

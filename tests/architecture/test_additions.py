@@ -22,6 +22,7 @@ from tests.architecture.additions import (
     missing_in_lambdas,
     missing_in_settings,
     uncounted_metrics,
+    unlisted_alarms,
     unmade_alarms,
     unread_commands,
 )
@@ -72,8 +73,14 @@ def test_check_says_that_alarm_without_severity_reaches_nobody() -> None:
     assert list(missing_in_alarms([joined])) == []
 
 
+def test_check_says_that_alarm_is_not_listed() -> None:
+    (sentence,) = unlisted_alarms({"LOST": ALARM}, [TRAIL_BUSY])
+    assert "The alarm LOST is described and not listed: add it to `DESCRIPTIONS`" in sentence
+    assert list(unlisted_alarms({"LOST": ALARM}, [TRAIL_BUSY, ALARM])) == []
+
+
 def test_check_says_that_alarm_is_never_made() -> None:
-    described = "LOST = AlarmDescription()\n"
+    described = "LOST = AlarmDescription()\nDESCRIPTIONS = (\n    LOST,\n)\n"
     (sentence,) = unmade_alarms(["LOST"], [described])
     assert "add its `Watch` to infra/alarms/health.py" in sentence
     assert list(unmade_alarms(["LOST"], [described, "yield Watch(LOST)\n"])) == []

@@ -15,7 +15,7 @@ from typer.core import TyperCommand
 from typer.testing import CliRunner
 
 from infra.alarms import NOTIFIED, WATCHED
-from infra.alarms.alarm import in_region
+from infra.alarms.alarm import add_region
 from mendq.cli.app import app
 from mendq.model.case import State
 from mendq.notifications.next_steps import next_lines
@@ -35,7 +35,7 @@ def _typed() -> Iterator[str]:
     for state in State:
         lines = next_lines(replace(CASE, state=state), "")
         yield from (line for line in lines if line.startswith("mendq "))
-    yield from (in_region(each.command, "eu-west-1") for each in (*NOTIFIED, *WATCHED))
+    yield from (add_region(each.command, "eu-west-1") for each in (*NOTIFIED, *WATCHED))
     for text in _texts():
         command = text.removeprefix(".venv/bin/").partition("#")[0].strip()
         if re.match(r"mendq [a-z]", command) and command != "mendq drill":

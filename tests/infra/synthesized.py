@@ -16,7 +16,7 @@ from typing import Any
 from infra.packaging.wheels import ROOT
 from infra.settings.deployment import read
 from infra.stack import Code
-from infra.synthesis import empty_code, new_app, own_place, synthesize
+from infra.synthesis import default_place, make_empty_code, new_app, synthesize
 from local_account.deployment import digest_of
 from mendq.model.names import LEFT_OUT, PROBE
 
@@ -120,7 +120,7 @@ def _new_folder() -> Path:
 @cache
 def light_code() -> Code:
     """For whatever looks at something else of a stack."""
-    return empty_code(_new_folder() / "code")
+    return make_empty_code(_new_folder() / "code")
 
 
 @cache
@@ -130,7 +130,7 @@ def _sources() -> str:
 
 def _retained(settings: Mapping[str, Any], code: Code | None) -> Path:
     """The cloud assembly that the same sources gave before, to whichever worker or run."""
-    named = json.dumps([_sources(), settings, own_place(), code is None])
+    named = json.dumps([_sources(), settings, default_place(), code is None])
     return retained(named, lambda fresh: synthesize(read(settings), new_app(fresh), code=code))
 
 

@@ -19,7 +19,7 @@ from infra.packaging import wheels
 from infra.packaging.wheels import ROOT, WheelsUnavailable
 from infra.settings.deployment import read
 from infra.settings.reading import SettingsRefused
-from infra.synthesis import new_app, raw_settings
+from infra.synthesis import load_raw_settings, new_app
 from tests.infra.synthesized import THREE, light_code, whole_assembly
 
 NOWHERE = "http://127.0.0.1:9"
@@ -99,7 +99,7 @@ def test_without_node_or_wheels_that_can_be_fetched_it_is_one_line(
     monkeypatch.setattr(sys, "argv", ["app.py"])
     monkeypatch.setenv("CDK_OUTDIR", str(tmp_path / "out"))
     monkeypatch.setattr(wheels, "WHEELS", tmp_path / ".wheels")
-    monkeypatch.setattr(wheels, "fill", unavailable)
+    monkeypatch.setattr(wheels, "fill_wheels", unavailable)
     with pytest.raises(SystemExit, match=r"^nothing could be fetched$"):
         runpy.run_path(str(ROOT / "app.py"))
 
@@ -131,22 +131,24 @@ def test_a_file_that_make_synth_is_given_is_what_is_read(
 )
 def test_settings_on_the_command_line_that_cannot_be_read(said: str, line: str) -> None:
     with pytest.raises(SettingsRefused, match=rf"^mendq: {line}.*\Z"):
-        read(raw_settings(cdk.App(context={"mendq": said})))
+        read(load_raw_settings(cdk.App(context={"mendq": said})))
 
 
 def test_settings_are_taken_from_the_command_line_or_from_cdk_json_if_that_can_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert raw_settings(cdk.App(context={"mendq": '{"mode": "propose"}'})) == {"mode": "propose"}
+    assert load_raw_settings(cdk.App(context={"mendq": '{"mode": "propose"}'})) == {
+        "mode": "propose"
+    }
     context = json.loads((ROOT / "cdk.json").read_text())["context"]
-    assert raw_settings(new_app(tmp_path)) == context["mendq"]
+    assert load_raw_settings(new_app(tmp_path)) == context["mendq"]
     said = tmp_path / "cdk.json"
     monkeypatch.setattr(synthesis, "CDK_JSON", said)
     said.write_text('{"context": {"mendq": {"mode": "heal",}}}')
     with pytest.raises(SettingsRefused, match=r"^cdk\.json: is not JSON \(.*line 1.*\); fix it"):
         new_app(tmp_path / "out")
     said.write_text("{}")
-    assert raw_settings(new_app(tmp_path / "out")) == {}
+    assert load_raw_settings(new_app(tmp_path / "out")) == {}
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pytest
 
 from infra.packaging.cdk_cli import CLI, NPX, main, with_settings
 from infra.packaging.wheels import ROOT
-from infra.synthesis import raw_settings
+from infra.synthesis import load_raw_settings
 from tests.infra.pinned_cli import NODE, first_error
 from tests.infra.synthesized import whole_assembly
 
@@ -55,7 +55,7 @@ def test_a_file_of_settings_is_passed_on_whole(tmp_path: Path) -> None:
     *rest, option, context = with_settings(["--settings", str(path), "synth", "--quiet"])
     name, _, text = context.partition("=")
     assert (option, name, rest) == ("--context", "mendq", ["synth", "--quiet"])
-    assert raw_settings(cdk.App(context={name: text})) == given
+    assert load_raw_settings(cdk.App(context={name: text})) == given
 
 
 def test_a_file_without_settings_starts_nothing_and_without_one_the_cli_gets_what_was_typed(

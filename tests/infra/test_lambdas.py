@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from aws_cdk import aws_lambda as lambda_
 
 from infra.lambdas import environment
-from infra.lambdas.lambda_function import ENVIRONMENT_CHARACTERS, deliver
+from infra.lambdas.lambda_function import ENVIRONMENT_CHARACTERS, set_environment
 from infra.lambdas.rows import ROWS, TEMPLATE_HOOK
 from infra.settings.reading import SettingsRefused
 from mendq.model import settings as settings_classes
@@ -43,7 +44,7 @@ def test_stack_gives_each_lambda_every_field_of_its_settings() -> None:
     source = Path(environment.__file__).read_text()
     calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
     given = {
-        call.func.id: {keyword.arg for keyword in call.keywords}
+        call.func.id: set(_argument_names(call))
         for call in calls
         if isinstance(call.func, ast.Name) and call.func.id.endswith("Settings")
     }
@@ -51,6 +52,20 @@ def test_stack_gives_each_lambda_every_field_of_its_settings() -> None:
     for name, arguments in given.items():
         fields = set(getattr(settings_classes, name).__struct_fields__)
         assert arguments == fields - {"most_days_ahead"}, name
+
+
+def _argument_names(call: ast.Call) -> Iterator[str]:
+    """Yield the names of a call's arguments. mypy checks that `**` unpacks every shared one."""
+    shared = {
+        "_case_arguments": environment.CaseArguments.__required_keys__,
+        "_owner_arguments": environment.OwnerArguments.__required_keys__,
+    }
+    for keyword in call.keywords:
+        if keyword.arg is not None:
+            yield keyword.arg
+        else:
+            assert isinstance(keyword.value, ast.Call)
+            yield from shared[ast.unparse(keyword.value.func)]
 
 
 def test_whoever_a_person_asks_waits_longer_than_whom_it_asks() -> None:
@@ -79,7 +94,7 @@ def _delivered(settings: OwnerSettings) -> None:
         handler="any.handler",
         code=lambda_.Code.from_inline("any"),
     )
-    deliver(function, settings)
+    set_environment(function, settings)
 
 
 def test_a_lambdas_environment_is_filled_to_the_last_character_and_no_further() -> None:

@@ -35,6 +35,6 @@ def test_the_assembly_ships_entry_point_modules_and_compiled_packages() -> None:
     shipped = {each.suffix: each for each in whole_assembly().glob("asset.*") if each.is_file()}
     assert set(shipped) == {".py", ".tgz"}
     assert shipped[".py"].read_text() == emr.ENTRY_POINT
-    assert shipped[".tgz"].read_bytes() == emr.archive(LAMBDA).read_bytes()
+    assert shipped[".tgz"].read_bytes() == emr.build_archive(LAMBDA).read_bytes()
     (modules,) = (each.parent for each in whole_assembly().glob("asset.*/analytics"))
     assert {each.name for each in modules.iterdir()} == {"analytics", "mendq"}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from infra.settings.deployment import read
-from infra.settings.warnings import of_stack
+from infra.settings.warnings import settings_of_stack
 from mendq.model.settings import (
     DeliverReportSettings,
     StartNightlySettings,
@@ -134,6 +134,6 @@ def test_recipients_are_the_hubs_where_its_stack_has_the_same_settings(
     both = [{"account": each, "region": REGION} for each in (ACCOUNT, OTHER)]
     report = {"sender": "a@b.io", "recipients": ["c@d.io"]}
     given = read({"organization": ORGANIZATION, "environments": both, "report": report})
-    assert of_stack(given, account, REGION).report.mails is mails
+    assert settings_of_stack(given, account, REGION).report.is_mailed is mails
     own = read({"organization": ORGANIZATION, "report": report})
-    assert of_stack(own, account, REGION).report.mails
+    assert settings_of_stack(own, account, REGION).report.is_mailed

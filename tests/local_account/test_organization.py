@@ -25,7 +25,7 @@ import pytest
 from infra.packaging.zips import THIS_MACHINE
 from infra.stackset.one_template import settings_for_many
 from infra.stackset.publishing import publish
-from infra.synthesis import staged_code
+from infra.synthesis import stage_code
 from local_account.deployment import WAITING
 from local_account.process import LocalAccount
 from local_account.where import ACCOUNT, ORGANIZATION, PROFILES, REGION
@@ -173,7 +173,7 @@ def _deployed(local: LocalAccount, account: str, objects: Path, key: str, bucket
 def stacks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Stack]]:
     """Each account's: the hub first, then the stack set."""
     place = tmp_path_factory.mktemp("published")
-    code = staged_code(place / "code", THIS_MACHINE)
+    code = stage_code(place / "code", THIS_MACHINE)
     settings = settings_for_many(MEMBERS)
     pattern = "our-mendq-${AWS::AccountId}-${AWS::Region}"
     key = publish(settings, pattern, code, folder=place / "folder")

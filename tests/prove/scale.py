@@ -17,7 +17,7 @@ from docs.stack_outline import template
 from docs.tables import ROOT, table
 from infra.intake import MAX_CONCURRENCY
 from infra.settings.deployment import DeploymentSettings
-from infra.settings.reading import bounds_of, settings_of
+from infra.settings.reading import fields_by_name, type_and_bounds
 from mendq.cli.cost.bill import MONTH_DAYS, MONTH_HOURS, BilledStack, CostLine, list_costs
 from mendq.cli.cost.view import format_dollars
 from mendq.model import prices
@@ -184,7 +184,7 @@ def _most_calls() -> float:
 
 def _most_stacks() -> int:
     """As many as one file of settings names; a stack set goes on from there."""
-    return int(bounds_of(settings_of(DeploymentSettings)["environments"][1])[1].max_length)
+    return int(type_and_bounds(fields_by_name(DeploymentSettings)["environments"][1])[1].max_length)
 
 
 def number(name: str) -> str:

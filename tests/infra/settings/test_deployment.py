@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from infra.settings.deployment import DeploymentSettings, read
-from infra.settings.reading import SettingsRefused, bounds_of, object_in, settings_of
+from infra.settings.reading import SettingsRefused, fields_by_name, load_object, type_and_bounds
 from local_account.command_line import merge
 from local_account.launcher import list_lowered_floors
 from mendq.model.limits import Mode, Timing
@@ -20,8 +20,10 @@ def test_the_defaults_watch_and_change_nothing() -> None:
 
 
 def test_every_floor_holds_and_is_lifted_only_when_asked() -> None:
-    _, timing = settings_of(DeploymentSettings)["timing"]
-    low = {name: bounds_of(kind)[1].least for name, (_, kind) in settings_of(timing).items()}
+    _, timing = fields_by_name(DeploymentSettings)["timing"]
+    low = {
+        name: type_and_bounds(kind)[1].least for name, (_, kind) in fields_by_name(timing).items()
+    }
     assert len(low) == len(fields(Timing))
     with pytest.raises(SettingsRefused) as refused:
         read({"timing": low})
@@ -59,10 +61,10 @@ def test_merging_goes_deep_and_replaces_lists() -> None:
 def test_what_holds_no_settings_is_refused(tmp_path: Path, text: str | None, said: str) -> None:
     path = tmp_path / "prod.json"
     path.write_text('{\n  "mode": "heal"\n}\n')
-    assert object_in(path) == {"mode": "heal"}
+    assert load_object(path) == {"mode": "heal"}
     path.unlink()
     if text is not None:
         path.write_text(text)
     with pytest.raises(SettingsRefused, match=said) as refused:
-        object_in(path)
+        load_object(path)
     assert str(refused.value).startswith(f"SETTINGS {path}: ")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from infra.settings.deployment import read
-from infra.settings.reading import SettingsRefused, object_in, parse
+from infra.settings.reading import SettingsRefused, load_object, parse_json
 from mendq.catalogue import CATALOGUE
 
 # What the user wrote, the field, a part of the fault, a part of the remedy.
@@ -57,16 +57,19 @@ def test_settings_nested_without_end_are_named(tmp_path: Path) -> None:
     with pytest.raises(
         SettingsRefused, match=r"settings\.json: is not JSON \(nested too deep: line 2 "
     ):
-        object_in(file)
+        load_object(file)
 
 
 def test_what_only_looks_deep_is_read() -> None:
     texts = ["[" * 100, '\\"[{' * 100]
-    assert parse(json.dumps({"a": texts, "b": [[[[]]]] * 100})) == {"a": texts, "b": [[[[]]]] * 100}
+    assert parse_json(json.dumps({"a": texts, "b": [[[[]]]] * 100})) == {
+        "a": texts,
+        "b": [[[[]]]] * 100,
+    }
 
 
 def test_duplicate_keys_are_named_with_all_else() -> None:
-    raw = parse(
+    raw = parse_json(
         """{"mode": "heal", "queues": ["a"], "mode": "heal", "zzz": 1, "autonomy":
         {"visibility_timeout_too_short": "heal", "visibility_timeout_too_short": "observe"},
         "trail": {"create": true, "bucket": "our-logs", "create": false}, "limits": {},

@@ -10,7 +10,7 @@ import pytest
 
 from infra.settings.deployment import read
 from infra.settings.reading import SettingsRefused
-from infra.settings.warnings import misplaced, warnings
+from infra.settings.warnings import find_misplaced, list_warnings
 from infra.synthesis import new_app, synthesize
 
 HERE, THERE = "us-east-1", "eu-west-1"
@@ -24,7 +24,7 @@ ROWS = json.loads(Path(__file__).with_name("places.json").read_text())
 def test_what_a_stack_cannot_read_is_a_mistake(
     raw: dict[str, Any], regions: list[str], paths: list[str], accounts: list[str]
 ) -> None:
-    found = list(misplaced(read(raw), regions, accounts))
+    found = list(find_misplaced(read(raw), regions, accounts))
     assert [each.path for each in found] == paths
     assert all("frozen for ever" in each.fault for each in found if "freeze" in each.path)
 
@@ -41,12 +41,12 @@ def test_synth_refuses_it_and_writes_no_template(tmp_path: Path) -> None:
 def test_what_is_hardly_meant_is_a_line_each(
     raw: dict[str, Any], account: str | None, begins: list[str]
 ) -> None:
-    assert [line.partition(":")[0] for line in warnings(read(raw), HERE, account)] == begins
+    assert [line.partition(":")[0] for line in list_warnings(read(raw), HERE, account)] == begins
 
 
 def test_what_every_queue_costs_is_a_months_sum() -> None:
     trail = {"queueArnPrefixes": ["arn:aws:sqs:"], "expectedEventsPerDay": 40_000_000}
-    (line,) = warnings(read({"trail": trail}), HERE, OWNER)
+    (line,) = list_warnings(read({"trail": trail}), HERE, OWNER)
     assert "$1,200.00 a month for 40,000,000 calls a day" in line
 
 
@@ -57,4 +57,4 @@ def test_a_prefix_that_fits_no_stack_is_said(
     """Beside one that fits. Environments are where the stacks go; what is not known fits any."""
     trail = {"queueArnPrefixes": [prefix, f"arn:aws:sqs:{THERE}:{OTHER}:orders"]}
     given = read({"trail": trail, "environments": environments})
-    assert any(prefix in each for each in warnings(given, *place)) is misses
+    assert any(prefix in each for each in list_warnings(given, *place)) is misses

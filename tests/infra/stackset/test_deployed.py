@@ -17,7 +17,7 @@ from aws_cdk import aws_sns as sns
 from infra.packaging.zips import THIS_MACHINE
 from infra.stackset.one_template import bucket_of, settings_for_many
 from infra.stackset.publishing import publish
-from infra.synthesis import new_app, staged_code
+from infra.synthesis import new_app, stage_code
 from local_account.deployment import WAITING
 from local_account.process import LocalAccount
 from local_account.where import REGION
@@ -43,7 +43,7 @@ def _nothing_of_ours(folder: Path) -> Path:
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAccount]:
     place = tmp_path_factory.mktemp("published")
     bucket = bucket_of("our-mendq")
-    code = staged_code(place / "code", THIS_MACHINE)
+    code = stage_code(place / "code", THIS_MACHINE)
     key = publish(settings_for_many(SETTINGS), bucket, code, folder=place / "folder")
     options = ("--assembly", str(_nothing_of_ours(place / "empty")))
     with LocalAccount(options=options) as account:

@@ -14,7 +14,7 @@ import pytest
 from infra.packaging.wheels import ROOT
 from infra.stackset import publishing
 from infra.stackset.one_template import bucket_of, settings_for_many
-from infra.stackset.publishing import guard, publish
+from infra.stackset.publishing import fill_guard_policy, publish
 from mendq.model.names import ROLE_PURPOSES, role_name
 from tests.infra.permissions import decision
 from tests.infra.stackset.published import BUCKET, STACK, Deployed, folder_of, template_in
@@ -123,7 +123,7 @@ HEAL, START, NIGHTLY = (
 
 
 def _answer(action: str, resource: str, principal: str) -> str:
-    statements = json.loads(guard())["Statement"]
+    statements = json.loads(fill_guard_policy())["Statement"]
     return decision(statements, action, resource, principal=principal)
 
 
@@ -224,7 +224,7 @@ def test_all_that_has_a_name_of_its_own_is_guarded() -> None:
 
 def test_it_is_no_longer_than_a_policy_may_be() -> None:
     """https://docs.aws.amazon.com/organizations/latest/userguide/orgs_reference_limits.html"""
-    assert len(json.dumps(json.loads(guard()), separators=(",", ":"))) <= 5_120
+    assert len(json.dumps(json.loads(fill_guard_policy()), separators=(",", ":"))) <= 5_120
 
 
 @pytest.mark.parametrize("typed", [BUCKET, "our-mendq", "our-mendq-$${AWS::Region}"])

@@ -14,7 +14,7 @@ import pytest
 from infra.alarms import NOTIFIED, WATCHED
 from infra.alarms.health import HEAL_ERRORS, PROBE_LOST
 from infra.settings.reading import SettingsRefused
-from infra.stackset.waves import ALARMS, rollout, waves_in
+from infra.stackset.waves import ALARMS, fill_rollout_script, load_waves
 from tests.infra.stackset.published import BUCKET
 from tests.infra.stackset.scripts import Answers, Run, option
 
@@ -48,7 +48,7 @@ WELL: Answers = {
 def _run(tmp_path: Path, answers: Answers, *arguments: str, **waves: Any) -> Run:
     file, script = tmp_path / "waves.json", tmp_path / "rollout.sh"
     file.write_text(json.dumps({**WAVES, **waves}))
-    script.write_text(rollout(waves_in(file), BUCKET, KEY, PARAMETERS))
+    script.write_text(fill_rollout_script(load_waves(file), BUCKET, KEY, PARAMETERS))
     described = re.findall(r'--description "(Mendq [0-9a-f]{16})"', script.read_text())[0]
     known = {**WELL, "describe-stack-set": described, **answers}
     return Run(script, tmp_path, known, *arguments)
@@ -287,10 +287,10 @@ def test_every_mistake_of_a_file_is_named_at_once_and_what_cannot_be_read_as_wha
 ) -> None:
     file = tmp_path / "waves.json"
     with pytest.raises(SettingsRefused, match=r"^WAVES .*waves\.json: cannot be read \("):
-        waves_in(file)
+        load_waves(file)
     file.write_text(json.dumps({"region": [], "soakMinutes": "180"}))
     with pytest.raises(SettingsRefused) as refused:
-        waves_in(file)
+        load_waves(file)
     named = [str(each).split(":")[0] for each in refused.value.mistakes]
     wrong = ("region", "soakMinutes", "regions", "canaries", "waves")
     assert named == [f"WAVES {each}" for each in wrong]
