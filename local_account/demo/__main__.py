@@ -1,4 +1,4 @@
-"""`python -m local_account.demo`: exits with 0 only if the queues really are as it says."""
+"""`python -m local_account.demo`: exits with 0 only if every claim of the demo holds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 
 def main() -> int:
-    """Run the demo and return its exit code; until it runs, Ctrl-C ends it without a word."""
+    """Run the demo and return its exit code. Ctrl-C during the imports ends it silently."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     from local_account.demo import run  # noqa: PLC0415 - Ctrl-C may come while it is imported
 

@@ -1,4 +1,4 @@
-"""Somebody who is notified and reads the report: a queue that subscribes to the stack's topics."""
+"""A reader of Mendq's notifications: a queue that is subscribed to the stack's topics."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -26,7 +25,7 @@ _CASE = re.compile(r"^\s*case: (\S+) in ", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Message:
-    """What a subscriber of a topic gets."""
+    """A notification as a subscriber of a topic gets it."""
 
     severity: Severity
     subject: str
@@ -34,14 +33,17 @@ class Message:
 
     @property
     def case_id(self) -> str | None:
-        """The case that it is about; None where it is not about one queue."""
-        found = _CASE.search(self.text)
-        return found.group(1) if found else None
+        """The id of the case that it is about; None if it is not about a single queue."""
+        match = _CASE.search(self.text)
+        return match.group(1) if match else None
 
 
 @dataclass
 class Mailbox:
-    """What Mendq told the topics since it was opened, once looked at; CloudWatch's alarms aside."""
+    """The notifications since the mailbox was opened, without those of CloudWatch alarms.
+
+    `messages` has those that `look` has received so far.
+    """
 
     sqs: SQSClient
     queue_url: str
@@ -50,40 +52,52 @@ class Mailbox:
 
     @classmethod
     def open(cls, account: LocalAccount) -> Self:
-        """Subscribe to every topic of the stack."""
-        sqs, outputs = account.client("sqs"), account.outputs
+        """Create the queue and subscribe it to every topic of the stack."""
+        sqs = account.client("sqs")
+        outputs = account.outputs
         topics = {outputs[name]: severity for name, severity in TOPICS.items()}
         url = sqs.create_queue(QueueName=NAME)["QueueUrl"]
         answer = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
         arn = answer["Attributes"]["QueueArn"]
-        who = {"Effect": "Allow", "Principal": {"Service": "sns.amazonaws.com"}}
-        what = {"Action": "sqs:SendMessage", "Resource": arn}
-        policy = json.dumps({"Version": "2012-10-17", "Statement": [who | what]})
+        statement = {
+            "Effect": "Allow",
+            "Principal": {"Service": "sns.amazonaws.com"},
+            "Action": "sqs:SendMessage",
+            "Resource": arn,
+        }
+        policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
         sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": policy})
         for topic in topics:
             account.client("sns").subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn)
         return cls(sqs, url, topics)
 
     def look(self) -> list[Message]:
-        """Return the new messages."""
+        """Receive and return the new notifications."""
         new: list[Message] = []
-        received = partial(
-            self.sqs.receive_message, QueueUrl=self.queue_url, MaxNumberOfMessages=10
-        )
-        while found := received().get("Messages"):
-            for each in found:
-                handle = each["ReceiptHandle"]
+        while True:
+            answer = self.sqs.receive_message(QueueUrl=self.queue_url, MaxNumberOfMessages=10)
+            messages = answer.get("Messages")
+            if not messages:
+                break
+            for message in messages:
+                handle = message["ReceiptHandle"]
                 self.sqs.delete_message(QueueUrl=self.queue_url, ReceiptHandle=handle)
-                envelope = json.loads(each["Body"])
-                severity, text = self.severities[envelope["TopicArn"]], envelope["Message"]
-                if not text.startswith('{"AlarmName"'):
+                envelope = json.loads(message["Body"])
+                text = envelope["Message"]
+                is_alarm = text.startswith('{"AlarmName"')
+                if not is_alarm:
+                    severity = self.severities[envelope["TopicArn"]]
                     new.append(Message(severity, envelope.get("Subject") or "", text))
         self.messages += new
         return new
 
 
 def write(messages: Sequence[Message], path: Path) -> None:
-    """Add every message in full, in the order they came."""
-    texts = [f"To: {each.severity}\nSubject: {each.subject}\n\n{each.text}\n" for each in messages]
-    before = [path.read_text()] if path.exists() and path.stat().st_size else []
-    path.write_text(BETWEEN.join([*before, *texts]))
+    """Append all messages in full to a file, in the order in which they came."""
+    texts = [
+        f"To: {message.severity}\nSubject: {message.subject}\n\n{message.text}\n"
+        for message in messages
+    ]
+    if path.exists() and path.stat().st_size:
+        texts.insert(0, path.read_text())
+    path.write_text(BETWEEN.join(texts))

@@ -1,4 +1,4 @@
-"""The story as people see it: events scroll by, a table below shows how each queue stands."""
+"""What the demo prints: events as they come, a table of the queues below, and the summary."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from local_account.demo.mailbox import Mailbox, Message
 
 FIRST_LINES = 12
-# A pipe has no width: a rule there is as wide as here, and a line as long as it is.
-RULE, UNBOUND = 80, 10_000
+RULE_WIDTH = 80
+PIPE_WIDTH = 10_000  # a pipe has no width; lines in it are not broken
 UNDO_WORKS = "(as it would be typed: this account and its port end with the demo)"
 INDENT = (0, 0, 0, 2)
 NEXT = (
@@ -39,30 +39,33 @@ NEXT = (
 
 
 def console() -> Console:
-    """Where the demo is told: nothing is broken in a pipe, so that a log can be searched."""
-    piped = get_terminal_size((UNBOUND, 0)).columns
-    return Console(highlight=False, width=None if sys.stdout.isatty() else piped)
+    """Return the demo's console. In a pipe it breaks no line, so that logs can be searched."""
+    if sys.stdout.isatty():
+        return Console(highlight=False)
+    return Console(highlight=False, width=get_terminal_size((PIPE_WIDTH, 0)).columns)
 
 
-def show(console: Console, *what: RenderableType) -> None:
-    """Print each; of a text that is to be copied no line is broken."""
-    for each in what:
-        console.print(each, soft_wrap=isinstance(each, Text) and each.no_wrap is True)
+def show(console: Console, *renderables: RenderableType) -> None:
+    """Print these one after the other. Lines of texts with `no_wrap` are not broken."""
+    for renderable in renderables:
+        is_unbroken = isinstance(renderable, Text) and renderable.no_wrap is True
+        console.print(renderable, soft_wrap=is_unbroken)
 
 
 def rule(title: str, style: str, *, ends: bool = False) -> RenderableType:
-    """A line across, which begins or ends with a title."""
+    """Return a horizontal line with a title at its left, or at its right if it ends a block."""
     text = Text(title, style="dim" if ends else "bold")
-    return Constrain(Rule(text, align="right" if ends else "left", style=style), RULE)
+    return Constrain(Rule(text, align="right" if ends else "left", style=style), RULE_WIDTH)
 
 
-def _indented(text: str | Text, style: str = "") -> RenderableType:
-    made = text if isinstance(text, Text) else Text(text, style=style)
-    return Padding(made, INDENT, expand=False)
+def _indent(text: str | Text, style: str = "") -> RenderableType:
+    if isinstance(text, str):
+        text = Text(text, style=style)
+    return Padding(text, INDENT, expand=False)
 
 
 def event(watch: Watch, name: str, what: str, style: str = "") -> RenderableType:
-    """One line of what happened, with the second of the story."""
+    """Return a line about an event: the second of the story, a name, and what happened."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(width=7, justify="right", style="dim")
     grid.add_column(min_width=13, style="bold")
@@ -72,131 +75,150 @@ def event(watch: Watch, name: str, what: str, style: str = "") -> RenderableType
 
 
 def command(line: str, code: int, text: str) -> Iterator[RenderableType]:
-    """A command that has ended, at full width, as a terminal would have it."""
+    """Return a command that has ended, with its output at full width and its exit code."""
     yield rule(f"$ {line}", "cyan")
     yield Text(text.strip("\n"), no_wrap=True)
     yield rule(f"exit {code}", "cyan", ends=True)
 
 
 def calls_ended(traffic: Traffic, fault: str | None, times: int) -> tuple[str, str]:
-    """Calls that ended alike within one look, and their style."""
+    """Return words and style for several calls that ended in the same way."""
     calls = f"{times} {traffic.noun}{'' if times == 1 else 's'}"
     if fault is None:
         return f"{calls} {traffic.well}", "green"
     return f"{calls} failed: {fault}", "red"
 
 
-def decided(case: Mapping[str, Any]) -> tuple[str, str]:
-    """A decision, as it is read from the case bucket, and its style."""
+def decision(case: Mapping[str, Any]) -> tuple[str, str]:
+    """Return words and style for a transition of a case."""
     return f"{case['to']}: {case['reason']}", STYLES.get(case["to"], "bold")
 
 
-def queue_of(named: Mapping[str, Any]) -> str:
-    """The name of the queue of a case or an incident."""
-    return str(named["queue_arn"]).rpartition(":")[2]
+def queue_of(record: Mapping[str, Any]) -> str:
+    """Return the name of the queue of a case or an incident."""
+    return str(record["queue_arn"]).rpartition(":")[2]
 
 
 def pairs(rows: Iterable[tuple[str, str]], style: str = "bold", indent: int = 2) -> RenderableType:
-    """Names, each with a sentence beside it."""
+    """Return a grid of names, each with a sentence beside it."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style=style, no_wrap=True)
     grid.add_column(style="dim")
-    for name, says in rows:
-        grid.add_row(Text(name), Text(says))
+    for name, sentence in rows:
+        grid.add_row(Text(name), Text(sentence))
     return Padding(grid, (0, 0, 0, indent), expand=False)
 
 
 def cast(story: Story) -> RenderableType:
-    """What is wrong with each queue, before anything happens."""
+    """Return the queues of a story, with a sentence about the fault of each."""
     return Group(Text(""), pairs((bad.name, bad.why) for bad in story.queues), Text(""))
 
 
 def table(heads: str, rows: Iterable[Sequence[Text]]) -> Table:
-    """A table whose heads stand between bars; a head that begins with # is right-aligned."""
-    made = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=0)
+    """Return a table. `heads` separates column heads by `|`; a head with `#` is right-aligned."""
+    result = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=0)
     for head in heads.split("|"):
-        made.add_column(head.lstrip("#"), justify="right" if head[0] == "#" else "left")
+        result.add_column(head.lstrip("#"), justify="right" if head[0] == "#" else "left")
     for row in rows:
-        made.add_row(*row)
-    return made
+        result.add_row(*row)
+    return result
 
 
-def standing(story: Story, watch: Watch) -> RenderableType:
-    """How every queue stands now: a line each, from 80 columns on.
+def queue_table(story: Story, watch: Watch) -> RenderableType:
+    """Return the table of the queues, one line each, which fits into 80 columns.
 
-    A consumer that crashes has received without an error: nothing is said to have worked.
+    The calls of a consumer that crashes count as "no error", because its receives succeed.
     """
 
     def row(bad: BadQueue) -> Iterator[Text]:
-        seen = watch.queues[bad.name]
+        queue = watch.queues[bad.name]
         yield Text(bad.name, style="bold")
-        yield Text(str(seen.failed_calls), style="red" if seen.failed_calls else "dim")
-        yield Text(str(seen.calls_well), style="green" if seen.calls_well else "dim")
-        yield _state(seen)
-        changed = [f"{name} {old} -> {new}" for name, (old, new) in seen.changed().items()]
-        words = f"{len(changed)} attributes" if len(changed) > 1 else "".join(changed)
-        yield Text(words or "-", style="bold green" if changed else "dim")
+        yield Text(str(queue.failed_calls), style="red" if queue.failed_calls else "dim")
+        yield Text(str(queue.calls_well), style="green" if queue.calls_well else "dim")
+        yield _state(queue)
+        changes = [f"{name} {old} -> {new}" for name, (old, new) in queue.changes().items()]
+        words = f"{len(changes)} attributes" if len(changes) > 1 else "".join(changes)
+        yield Text(words or "-", style="bold green" if changes else "dim")
 
-    rows = (tuple(row(bad)) for bad in story.queues)
+    rows = [tuple(row(bad)) for bad in story.queues]
     return Group(Text(""), table("queue|#failed calls|#no error|case|changed", rows))
 
 
-def _state(seen: Observation) -> Text:
-    state: Any = seen.case["to"] if seen.case else "-"
+def _state(queue: Observation) -> Text:
+    state: Any = queue.case["to"] if queue.case else "-"
     return Text(state, style=STYLES.get(state, "dim"))
 
 
 def decisions(story: Story, watch: Watch) -> Iterator[RenderableType]:
-    """What was decided about each queue, why, and the way back; what the Lambda counted."""
+    """Return what was decided about each queue: why, by what evidence, the change and its undo."""
     yield Text("")
     for bad in story.queues:
-        seen, cases = watch.queues[bad.name], watch.transitions(bad.name)
-        if not cases:
-            continue
-        first, *others = cases
-        evidence = first["evidence"]
-        number, in_all = evidence["failed_calls"], seen.failed_calls
-        calls = f"{number} failed calls" + (f" by then, {in_all} in all" if number < in_all else "")
-        calls += f", the first request {evidence['first_request_id']}"
-        yield Text.assemble((bad.name, "bold"), "  ", _state(seen))
-        if others:
-            yield _field("life", " -> ".join(each["to"] for each in (first, *others)))
-        yield _field("why", first["reason"])
-        if others and not first["reason"].startswith(others[-1]["reason"]):
-            yield _field("in the end", others[-1]["reason"])
-        yield _field("seen", calls if number else "by a scan; no call failed")
-        yield from _change(bad, seen)
-        yield Text("")
+        queue = watch.queues[bad.name]
+        cases = watch.transitions(bad.name)
+        if cases:
+            yield from _decision_about(bad, queue, cases)
+            yield Text("")
 
 
-def _change(bad: BadQueue, seen: Observation) -> Iterator[RenderableType]:
-    steps, state = (seen.case["steps"], seen.case["to"]) if seen.case else ([], None)
-    texts = ", ".join(f"{each['attribute']} {each['before']} -> {each['after']}" for each in steps)
+def _decision_about(
+    bad: BadQueue, queue: Observation, cases: Sequence[Mapping[str, Any]]
+) -> Iterator[RenderableType]:
+    first = cases[0]
+    last = cases[-1]
+    yield Text.assemble((bad.name, "bold"), "  ", _state(queue))
+    if len(cases) > 1:
+        yield _field("life", " -> ".join(case["to"] for case in cases))
+    yield _field("why", first["reason"])
+    if len(cases) > 1 and not first["reason"].startswith(last["reason"]):
+        yield _field("in the end", last["reason"])
+    yield _field("seen", _evidence(first["evidence"], queue))
+    yield from _change(bad, queue)
+
+
+def _evidence(evidence: Mapping[str, Any], queue: Observation) -> str:
+    """Return the words for the evidence that a case was opened with."""
+    count = evidence["failed_calls"]
+    if not count:
+        return "by a scan; no call failed"
+    words = f"{count} failed calls"
+    if count < queue.failed_calls:
+        words += f" by then, {queue.failed_calls} in all"
+    return f"{words}, the first request {evidence['first_request_id']}"
+
+
+def _change(bad: BadQueue, queue: Observation) -> Iterator[RenderableType]:
+    """Return what was changed on a queue, or what would have been."""
+    steps = queue.case["steps"] if queue.case else []
+    state = queue.case["to"] if queue.case else None
+    texts = ", ".join(f"{step['attribute']} {step['before']} -> {step['after']}" for step in steps)
     if state == State.ROLLED_BACK:
         yield _field("undone", texts)
     elif bad.a_person_sets:
         yield _field("change", texts)
-        values = ", ".join(map(" ".join, bad.a_person_sets.items()))
+        values = ", ".join(f"{name} {value}" for name, value in bad.a_person_sets.items())
         yield _field("kept", f"{values}, a person's value")
     elif bad.is_written and not bad.leaves_a_value:
         yield _field("change", f"{texts}: what went back is not taken back")
-    elif not seen.changed():
-        proposed = f" yet; proposed: {texts}"
-        would = f" (it would have been {texts})" if texts else ""
-        yield _field("change", f"none{proposed if state == State.PROPOSED else would}")
+    elif queue.changes():
+        seconds = queue.seconds_to_heal()
+        duration = "" if seconds is None else f", {seconds:.1f} s after the first failing call"
+        yield _field("change", texts + duration)
+        yield from _undo(queue)
+    elif state == State.PROPOSED:
+        yield _field("change", f"none yet; proposed: {texts}")
+    elif texts:
+        yield _field("change", f"none (it would have been {texts})")
     else:
-        seconds = seen.seconds_to_heal()
-        took = "" if seconds is None else f", {seconds:.1f} s after the first failing call"
-        yield _field("change", texts + took)
-        yield from _undo(seen)
+        yield _field("change", "none")
 
 
-def _undo(seen: Observation) -> Iterator[RenderableType]:
-    """The command that undoes the change, for the account that stands here; none without one."""
-    endpoint = f" --endpoint-url {'/'.join(seen.queue_url.split('/')[:3])}"
-    before = {each["attribute"]: each["before"] for each in (seen.case or {}).get("steps", ())}
+def _undo(queue: Observation) -> Iterator[RenderableType]:
+    """Return the command that undoes the change on this account; nothing without a change."""
+    endpoint = f" --endpoint-url {'/'.join(queue.queue_url.split('/')[:3])}"
+    steps = (queue.case or {}).get("steps", ())
+    before = {step["attribute"]: step["before"] for step in steps}
     if before:
-        line = set_command(seen.queue_arn, before, seen.queue_url) + endpoint
+        line = set_command(queue.queue_arn, before, queue.queue_url) + endpoint
         yield Text.assemble(("      undo ", "dim"), line, no_wrap=True)
         yield _field("", f"{DELETES} {UNDO_WORKS}" if RETENTION in before else UNDO_WORKS)
 
@@ -210,35 +232,36 @@ def _field(name: str, text: str) -> RenderableType:
 
 
 def notified(mailbox: Mailbox, path: Path) -> Iterator[RenderableType]:
-    """The beginning of what wants somebody now, the subjects of the rest, where all stand."""
+    """Return the first lines of urgent notifications, and the subjects of the others."""
     yield Text.assemble(
         ("the notifications, as people get them", "bold"), (f"  all: {path}", "dim")
     )
-    others = [each for each in mailbox.messages if each.severity is not Severity.URGENT]
-    for each in mailbox.messages:
-        yield from _beginning(each) if each not in others else ()
-    for each in others:
-        yield _indented(Text.assemble((f"{each.severity}  ", "dim"), each.subject))
+    for message in mailbox.messages:
+        if message.severity is Severity.URGENT:
+            yield from _first_lines(message)
+    for message in mailbox.messages:
+        if message.severity is not Severity.URGENT:
+            yield _indent(Text.assemble((f"{message.severity}  ", "dim"), message.subject))
     yield Text("")
 
 
-def _beginning(message: Message) -> Iterator[RenderableType]:
+def _first_lines(message: Message) -> Iterator[RenderableType]:
     lines = message.text.splitlines()
     yield rule(str(message.severity), "magenta")
     yield Text(f"{message.subject}\n", style="bold")
-    for each in lines[:FIRST_LINES]:
-        yield Text(each, no_wrap=each.startswith("  "))
+    for line in lines[:FIRST_LINES]:
+        yield Text(line, no_wrap=line.startswith("  "))
     yield rule(f"{max(0, len(lines) - FIRST_LINES)} more lines", "magenta", ends=True)
 
 
-def job_ended(name: str, seconds: float, said: Sequence[str]) -> RenderableType:
-    """A job run and its own words."""
+def job_ended(name: str, seconds: float, lines: Sequence[str]) -> RenderableType:
+    """Return a job run that has ended: its name, its seconds and the lines that it printed."""
     head = Text.assemble((name, "bold"), (f"  {seconds:.1f} s", "dim"))
-    return Group(head, *(_indented(line, "dim") for line in said))
+    return Group(head, *(_indent(line, "dim") for line in lines))
 
 
 def incident_table(incidents: Sequence[Mapping[str, Any]]) -> RenderableType:
-    """The incidents table, as the nightly job wrote it."""
+    """Return the incidents that the nightly job wrote, as a table."""
 
     def row(incident: Mapping[str, Any]) -> Iterator[Text]:
         yield Text(queue_of(incident), style="bold")
@@ -246,42 +269,49 @@ def incident_table(incidents: Sequence[Mapping[str, Any]]) -> RenderableType:
         yield Text(str(incident["failed_calls"]))
         yield Text(incident["outcome"], style=STYLES.get(incident["outcome"], "bold"))
 
-    rows = (tuple(row(each)) for each in incidents)
+    rows = [tuple(row(incident)) for incident in incidents]
     return Group(Text(""), table("incident on|symptom|#failed calls|outcome", rows), Text(""))
 
 
 def week(text: str) -> Iterator[RenderableType]:
-    """What the topic's readers got."""
+    """Return the text of the notification about the week's report."""
     yield Text("the week's verdict, as its readers get it", style="bold")
     for line in text.splitlines():
-        is_whole = line.startswith(("The page:", "To read it:"))
-        yield Text(f"  {line}", no_wrap=True) if is_whole else _indented(line)
+        if line.startswith(("The page:", "To read it:")):
+            yield Text(f"  {line}", no_wrap=True)  # it is there to be copied
+        else:
+            yield _indent(line)
     yield Text("")
 
 
-def pretended(result: Mapping[str, Any], path: Path) -> Iterator[RenderableType]:
-    """What the account only accepts, so that nobody takes the demo for AWS."""
+def not_emulated(result: Mapping[str, Any], path: Path) -> Iterator[RenderableType]:
+    """Return how the demo differs from AWS: what is not emulated, and what was shortened."""
     accepted = f"{len(result['not_emulated'])} things are accepted here and not emulated"
     yield Text.assemble((accepted, "bold"), (f"  all: {path}", "dim"))
     floors = ", ".join(result["floors_lowered"]) or "none"
     yield Text.assemble(("bounds that are other than shipped: ", "bold"), (floors, "dim"))
-    yield from (Text(each, style="dim") for each in result["clock_put_forward"])
+    for sentence in result["clock_put_forward"]:
+        yield Text(sentence, style="dim")
 
 
-def claimed(claims: Iterable[tuple[str, bool]]) -> Iterator[RenderableType]:
-    """A line for each claim."""
+def claim_lines(claims: Iterable[tuple[str, bool]]) -> Iterator[RenderableType]:
+    """Return a line for each claim, which says if it holds."""
     yield Text("\nthe claims", style="bold")
     for words, holds in claims:
-        ending = Text(words, style="dim" if holds else "bold red")
-        begins = ("  holds  ", "green") if holds else ("not as claimed: ", "bold red")
-        yield Text.assemble(begins, ending, overflow="fold")
+        if holds:
+            yield Text.assemble(("  holds  ", "green"), Text(words, style="dim"), overflow="fold")
+        else:
+            yield Text.assemble(
+                ("not as claimed: ", "bold red"), Text(words, style="bold red"), overflow="fold"
+            )
 
 
 def farewell(files: Iterable[tuple[Path, str]], *, is_as_claimed: bool) -> RenderableType:
-    """The last lines: what is left here, and what to do next; only what is there is named."""
-    there = [(str(path), says) for path, says in files if path.is_file()]
-    claim = Text("It ended as claimed.", style="bold green")
-    if not is_as_claimed:
+    """Return the last lines: if the claims hold, the files that exist, and what to do next."""
+    existing = [(str(path), description) for path, description in files if path.is_file()]
+    if is_as_claimed:
+        claim = Text("It ended as claimed.", style="bold green")
+    else:
         claim = Text("It did not end as claimed: the lines in red say why.", style="bold red")
-    left, following = pairs(there, ""), pairs(NEXT, "")
-    return Group(Text(""), claim, left, Text("What next", style="bold"), following)
+    next_steps = pairs(NEXT, "")
+    return Group(Text(""), claim, pairs(existing, ""), Text("What next", style="bold"), next_steps)

@@ -1,4 +1,4 @@
-"""The demo: its stories, each on an account of its own, and whether all is as it says."""
+"""Run the demo's stories, each on its own local account, and check what they claim."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from local_account.process import REFUSED, AccountFailed, LocalAccount
 from local_account.where import WRONG_USE, CannotStart
 
 RESULT = Path("build/demo/result.json")
-LEFT = (
+# Files that the demo leaves, with what they are.
+FILES = (
     (nightly.REPORT, "that page, copied out of the account: open it in a browser"),
     (nightly.MAIL, "the same as a mail, for any mail program"),
     (mailbox.FILE, "what people were notified of"),
@@ -31,15 +32,18 @@ STAGES: Mapping[str, type[Stage]] = {"redrive": RedriveStage}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Return 0: it ended as claimed; 1: it did not; 2: it did not start; 130: interrupted."""
+    """Run the demo and return its exit code.
+
+    The code is 0 if every claim holds, 1 if not, 2 if the demo did not start, 130 after Ctrl-C.
+    """
     console = picture.console()
     try:
         parser = argparse.ArgumentParser(prog="make demo")
         parser.add_argument("--story", type=stories_of, default="visibility")
         parser.add_argument("--port", type=port_of, default=0)
-        chosen = parser.parse_args(arguments)
-        _take(RESULT.parent)
-        return _run(chosen.story, chosen.port, console)
+        options = parser.parse_args(arguments)
+        _lock(RESULT.parent)
+        return _run(options.story, options.port, console)
     except (CannotStart, AccountFailed) as failed:
         console.print(f"make demo: {failed}", style="red", markup=False, soft_wrap=True)
         return getattr(failed, "exit_code", WRONG_USE)
@@ -48,12 +52,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 128 + signal.SIGINT
 
 
-def _take(folder: Path) -> None:
-    """Keep other demos out until this process ends; raises CannotStart before a minute of story."""
+def _lock(folder: Path) -> None:
+    """Lock the folder of the results until this process ends.
+
+    Raises CannotStart if another demo has locked it, or if it cannot be written.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        taken = os.open(folder / ".taken", os.O_WRONLY | os.O_CREAT)
-        fcntl.flock(taken, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock_file = os.open(folder / ".taken", os.O_WRONLY | os.O_CREAT)
+        fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         raise CannotStart(f"another demo writes to {folder}: wait until it ends") from error
     except OSError as error:
@@ -61,12 +68,15 @@ def _take(folder: Path) -> None:
 
 
 def _run(stories: Mapping[str, Story], port: int, console: Console) -> int:
-    """Run each on an account of its own: failures of one would be a mass symptom in the next.
+    """Run the stories and return the exit code.
 
-    What is left is the last one's page, and the notifications of all.
+    Each story has its own account, because the failed calls of one would look like a mass symptom
+    in the next. The files of the last story's report are left, and the notifications of all.
     """
-    folder, results, is_as_claimed = RESULT.parent, list[verdict.Result](), True
-    for name, _ in LEFT:
+    folder = RESULT.parent
+    results: list[verdict.Result] = []
+    is_as_claimed = True
+    for name, _ in FILES:
         (folder / name).unlink(missing_ok=True)
     for name, story in stories.items():
         if len(stories) > 1:
@@ -74,50 +84,62 @@ def _run(stories: Mapping[str, Story], port: int, console: Console) -> int:
         result, holds = _run_in_account(name, story, port, console)
         results.append(result)
         is_as_claimed = is_as_claimed and holds
-    RESULT.write_text(json.dumps(verdict.joined(results), indent=2, sort_keys=True) + "\n")
-    left = [(folder / name, says) for name, says in LEFT]
-    console.print(picture.farewell(left, is_as_claimed=is_as_claimed))
+    RESULT.write_text(json.dumps(verdict.join_results(results), indent=2, sort_keys=True) + "\n")
+    files = [(folder / name, description) for name, description in FILES]
+    console.print(picture.farewell(files, is_as_claimed=is_as_claimed))
     return 0 if is_as_claimed else 1
 
 
-# Said at the end, by a fault, or to who may call an account that stays.
-_LEFT_OUT = ("not emulated", "floor lowered", REFUSED, "ready ", "export ")
+# Lines of the account that the demo does not show at once: differences from AWS come at the end,
+# errors come with the exception, and the rest is for an account that stays.
+_NOT_SHOWN = ("not emulated", "floor lowered", REFUSED, "ready ", "export ")
 
 
 def _run_in_account(
     name: str, story: Story, port: int, console: Console
 ) -> tuple[verdict.Result, bool]:
-    """Return the result, and whether it ended as claimed; raise AccountFailed."""
+    """Run a story. Return its result, and True if every claim holds.
+
+    Raises AccountFailed if the account does not start.
+    """
     console.print("[bold]Mendq demo[/]: an AWS account on this machine, the stack deployed to it")
 
     def echo(line: str) -> None:
-        """Print the account's own progress; how it differs from AWS's stands at the end."""
-        if not line.startswith(_LEFT_OUT):
+        """Print a line about the account's progress."""
+        if not line.startswith(_NOT_SHOWN):
             console.print(f"  {line}", style="dim", markup=False, soft_wrap=True)
 
     with LocalAccount(nightly.SETTINGS, port, on_line=echo) as account:
         stage = STAGES.get(name, Stage)(story, account, console)
         stage.run()
-        return _judged(name, stage, RESULT.parent)
+        return _finish(name, stage, RESULT.parent)
 
 
-def _judged(name: str, stage: Stage, folder: Path) -> tuple[verdict.Result, bool]:
-    """Run the nightly job, and compare what the story claims with what is there."""
-    console, watch, box, ending = stage.console, stage.watch, stage.mailbox, None
+def _finish(name: str, stage: Stage, folder: Path) -> tuple[verdict.Result, bool]:
+    """Show the decisions, run the nightly job, and check the story's claims.
+
+    Return the story's result, and True if every claim holds.
+    """
+    console = stage.console
+    watch = stage.watch
     picture.show(console, *picture.decisions(stage.story, watch))
-    picture.show(console, *picture.notified(box, folder / mailbox.FILE))
+    picture.show(console, *picture.notified(stage.mailbox, folder / mailbox.FILE))
+    ending = None
     try:
         ending = nightly.end(stage, folder)
-    except ScriptFailed as failed:
-        stage.faults.append(f"{failed}")
-    box.look()
-    messages = [each for each in box.messages if not ending or each is not ending.verdict]
+    except ScriptFailed as error:
+        stage.faults.append(f"{error}")
+    stage.mailbox.look()
+    messages = stage.mailbox.messages
+    if ending:
+        messages = [message for message in messages if message is not ending.verdict]
     mailbox.write(messages, folder / mailbox.FILE)
     incidents = ending.incidents if ending else []
-    claims = [(each, False) for each in stage.faults]
+    claims = [(fault, False) for fault in stage.faults]
     claims += verdict.claims(stage.story, watch, messages, incidents)
-    claims += verdict.of_week(stage.story, ending.verdict.subject) if ending else ()
-    said = {
+    if ending:
+        claims += verdict.claims_about_week(stage.story, ending.verdict.subject)
+    other_fields = {
         "stories": [name],
         "claims": [{"claim": words, "holds": holds} for words, holds in claims],
         "notifications": len(messages),
@@ -128,5 +150,6 @@ def _judged(name: str, stage: Stage, folder: Path) -> tuple[verdict.Result, bool
         "clock_put_forward": stage.clock_put_forward,
         "messages": stage.messages or None,
     }
-    picture.show(console, *picture.pretended(said, RESULT), *picture.claimed(claims))
-    return verdict.result_of(watch, said), all(holds for _, holds in claims)
+    picture.show(console, *picture.not_emulated(other_fields, RESULT))
+    picture.show(console, *picture.claim_lines(claims))
+    return verdict.result_of(watch, other_fields), all(holds for _, holds in claims)

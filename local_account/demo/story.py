@@ -1,7 +1,7 @@
-"""What a story sets up, what happens in it, and what it claims about the end: data, read here.
+"""Read a story: the queues that it sets up, what happens to them, and what it claims.
 
 Each file in `stories/` is one story. `script` has one line for each thing that happens after the
-calls have begun: the name of a method of the stage and its arguments.
+calls have begun: the name of a method of the stage, and its arguments.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ ALL = "all"
 
 
 class Calls(StrEnum):
-    """When a queue is called: most from the beginning until its first case is shown."""
+    """When a queue is called: until its first case is shown, until the script ends the calls, or
+    only from when the script begins them.
+    """
 
     UNTIL_SHOWN = "until shown"
     UNTIL_ENDED = "until ended"
@@ -35,14 +37,25 @@ class Calls(StrEnum):
 
 
 class BadQueue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A queue in trouble: how it is made, which calls fail on it, and how it is to end.
+    """A faulty queue: how it is created, how it is called, and what the story claims about it.
 
-    `on_demand` is an error that the account gives when told, `caller` an IAM user who makes the
-    calls instead of the account itself. `states` are those of its case, first to last, `steps` what
-    the case holds: (before, after) by attribute; they are made where it comes to `applied`.
-    `notifies` says whom it reaches. With `is_silent` no call to it ever fails: a scan finds it.
-    `a_person_sets` is what somebody writes over Mendq's value; `outcome` its incident's, where
-    that is another word than the last state.
+    Attributes:
+        name: Its name.
+        why: A sentence about its fault.
+        traffic: The calls that it gets.
+        symptom: The symptom that Mendq must find.
+        states: The states of its case, first to last.
+        calls: When it is called.
+        attributes: The attributes that it is created with.
+        tags: Its tags.
+        on_demand: An error that the account simulates for it.
+        caller: An IAM user who makes the calls; by default the account's root user does.
+        steps: The case's steps: attribute -> (before, after). They are written if the case reaches
+            the state `applied`.
+        notifies: The severity of the notification about it; None for no notification.
+        is_silent: True if no call fails, so that only a scan can find the fault.
+        a_person_sets: Attributes that a person sets over Mendq's values.
+        outcome: The outcome of its incident, if that is another word than the last state.
     """
 
     name: str
@@ -63,67 +76,77 @@ class BadQueue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def is_written(self) -> bool:
-        """Whether Mendq changes something here."""
+        """True if Mendq writes the steps."""
         return State.APPLIED in self.states
 
     @property
     def is_to_be_fixed(self) -> bool:
-        """Whether its calls work once its steps are made."""
+        """True if calls succeed after the steps were written."""
         return self.is_written and State.INEFFECTIVE not in self.states
 
     @property
     def leaves_a_value(self) -> bool:
-        """Whether its steps set attributes of the queue: a redrive sets none."""
-        kinds = {each.attribute: each for each in symptom_of(self).steps}
+        """True if the steps set attributes of the queue. A redrive sets none."""
+        kinds = {step.attribute: step for step in symptom_of(self).steps}
         return any(kinds[name].has_value_in_queue for name in self.steps)
 
     @property
     def changes(self) -> dict[str, tuple[str, str]]:
-        """The attributes that stand otherwise in the end: (before, after)."""
-        is_left = self.is_written and State.ROLLED_BACK not in self.states and self.leaves_a_value
-        stands = {name: after for name, (_, after) in self.steps.items() if is_left}
-        return {
-            name: (self.steps[name][0], after)
-            for name, after in {**stands, **self.a_person_sets}.items()
-        }
+        """The attributes that are different at the end, as (before, after)."""
+        was_rolled_back = State.ROLLED_BACK in self.states
+        values: dict[str, str] = {}
+        if self.is_written and self.leaves_a_value and not was_rolled_back:
+            values = {name: after for name, (_, after) in self.steps.items()}
+        values |= self.a_person_sets
+        return {name: (self.steps[name][0], value) for name, value in values.items()}
 
     @property
     def created_with(self) -> dict[str, str]:
         """The attributes for CreateQueue."""
-        kind = {"FifoQueue": "true"} if self.name.endswith(".fifo") else {}
-        return {**kind, **self.attributes}
+        if self.name.endswith(".fifo"):
+            return {"FifoQueue": "true", **self.attributes}
+        return self.attributes
 
     @property
     def longer_timeout(self) -> timedelta:
-        """The time that messages in flight may still have; none where it is not what changes."""
-        return timedelta(seconds=max(map(int, self.steps.get("VisibilityTimeout", ("0",)))))
+        """The longer of the visibility timeouts before and after the fix.
+
+        Messages can be in flight that long after it. Zero if the fix is another one.
+        """
+        timeouts = self.steps.get("VisibilityTimeout", ("0",))
+        return timedelta(seconds=max(int(timeout) for timeout in timeouts))
 
 
 class Story(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Queues in trouble, all at once; then, line by line, what becomes of their cases."""
+    """The faulty queues of a story, and its script, whose lines run one after the other."""
 
     queues: tuple[BadQueue, ...]
     script: tuple[tuple[Any, ...], ...] = ()
 
     @property
     def notifications(self) -> int:
-        """How many it claims."""
+        """Number of notifications that the story claims."""
         return sum(bad.notifies is not None for bad in self.queues)
 
 
 def symptom_of(bad: BadQueue) -> Symptom:
-    """The catalogue's entry that a queue's trouble is of."""
-    return next(each for each in CATALOGUE if each.name == bad.symptom)
+    """Return the catalogue's entry of the queue's symptom."""
+    return next(symptom for symptom in CATALOGUE if symptom.name == bad.symptom)
 
 
 def read(name: str) -> Story:
-    """Read a story; raise msgspec.ValidationError where it is none."""
+    """Read a story by its name. Raises msgspec.ValidationError if the file is not a story."""
     return msgspec.convert(tomllib.loads((FOLDER / f"{name}.toml").read_text()), Story)
 
 
 def stories_of(name: str) -> Mapping[str, Story]:
-    """The story of that name, or every one; raise CannotStart where there is none."""
-    if name not in (*NAMES, ALL):
-        known = ", ".join([*NAMES, ALL])
-        raise CannotStart(f"STORY {name!r} is not known: give one of {known}")
-    return {each: read(each) for each in NAMES if name in (each, ALL)}
+    """Return the story of that name, or all stories for `all`, by their names.
+
+    Raises CannotStart if there is no such story.
+    """
+    if name == ALL:
+        return {story: read(story) for story in NAMES}
+    if name not in NAMES:
+        names = ", ".join([*NAMES, ALL])
+        raise CannotStart(f"STORY {name!r} is not known: give one of {names}")
+    return {name: read(name)}

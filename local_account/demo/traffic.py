@@ -1,4 +1,4 @@
-"""The calls that a story's queues get: each kind is a value that a queue's trouble names."""
+"""The kinds of calls that consumers and senders make to the queues of a story."""
 
 from __future__ import annotations
 
@@ -23,7 +23,14 @@ MOST_ENTRIES = 10
 
 @dataclass(frozen=True)
 class Caller:
-    """Somebody with a client of one queue; `report` hears how each call ended, None for well."""
+    """A client of one queue.
+
+    Attributes:
+        sqs: The client with which it calls.
+        queue_url: URL of the queue.
+        report: Is called after each call, with the error message or with None if it succeeded.
+        enough: Is set when the caller must stop.
+    """
 
     sqs: SQSClient
     queue_url: str
@@ -31,7 +38,7 @@ class Caller:
     enough: Event = field(default_factory=Event)
 
     def attempt(self, call: Callable[[], object]) -> bool:
-        """Make a call that may be refused, report its end, and return whether it ended well."""
+        """Make a call and report its result. Return True if it succeeded."""
         try:
             call()
         except ClientError as error:
@@ -40,38 +47,44 @@ class Caller:
         self.report(None)
         return True
 
-    def receive(self, **more: Any) -> list[dict[str, Any]]:
-        """Receive with a short long poll."""
-        answer: Any = self.sqs.receive_message(QueueUrl=self.queue_url, WaitTimeSeconds=1, **more)
+    def receive(self, **parameters: Any) -> list[dict[str, Any]]:
+        """Receive messages with a long poll of one second."""
+        answer: Any = self.sqs.receive_message(
+            QueueUrl=self.queue_url, WaitTimeSeconds=1, **parameters
+        )
         return list(answer.get("Messages", []))
 
     def delete(self, message: Mapping[str, Any]) -> bool:
-        """Delete a received message, and return whether SQS took it."""
+        """Delete a received message. Return True if SQS answered without an error."""
         handle = message["ReceiptHandle"]
         delete = self.sqs.delete_message
         return self.attempt(partial(delete, QueueUrl=self.queue_url, ReceiptHandle=handle))
 
 
 def send(caller: Caller, bodies: list[str]) -> None:
-    """Send messages, as many to a call as SQS takes."""
+    """Send one message for each body, in batches of ten."""
     for first in range(0, len(bodies), MOST_ENTRIES):
-        some = bodies[first : first + MOST_ENTRIES]
+        batch = bodies[first : first + MOST_ENTRIES]
         caller.sqs.send_message_batch(
             QueueUrl=caller.queue_url,
-            Entries=[{"Id": f"{n}", "MessageBody": body} for n, body in enumerate(some)],
+            Entries=[{"Id": f"{number}", "MessageBody": body} for number, body in enumerate(batch)],
         )
 
 
 def numbered(messages: int) -> list[str]:
-    """The bodies of so many messages."""
-    return [f"work {n}" for n in range(messages)]
+    """Return that many different message bodies."""
+    return [f"work {number}" for number in range(messages)]
 
 
 class Traffic(Struct, frozen=True, kw_only=True, tag_field="kind"):
-    """One kind of calls by `workers` threads: what people call one, and one that ended well.
+    """One kind of calls, which `workers` threads make.
 
-    So many that ended well are `convincing`: the queue works again, or enough of them went on
-    for a scan to see what no call says.
+    Attributes:
+        workers: Number of threads.
+        convincing: Number of successful calls after which the story goes on: the queue works again,
+            or a scan has enough to measure.
+        noun: The word for a call in what the demo prints.
+        well: The words for a call that succeeded.
     """
 
     workers: int
@@ -80,21 +93,21 @@ class Traffic(Struct, frozen=True, kw_only=True, tag_field="kind"):
     well: ClassVar[str] = "made"
 
     def prepare(self, caller: Caller) -> None:
-        """Do once what the calls need."""
+        """Do what is needed once, before the first call."""
 
     def work(self, caller: Caller) -> None:
-        """Do one round of a worker; return soon after `caller.enough` is set."""
+        """Do one worker's next calls. Return soon after `caller.enough` is set."""
 
 
 class Nobody(Traffic, frozen=True, kw_only=True, tag="nobody"):
-    """A queue that nobody calls: it is its configuration that will hurt."""
+    """No calls: the queue's configuration alone shows the fault."""
 
     workers: int = 0
     convincing: int = 0
 
 
 class Extensions(Nobody, frozen=True, kw_only=True, tag="extensions"):
-    """Requests for more time: the script of the redrive has the consumers that make them."""
+    """Requests for a longer visibility timeout, which the consumers of the redrive story make."""
 
     convincing: int = 2
     noun: ClassVar[str] = "extension"
@@ -102,9 +115,10 @@ class Extensions(Nobody, frozen=True, kw_only=True, tag="extensions"):
 
 
 class LateDeletes(Traffic, frozen=True, kw_only=True, tag="late deletes"):
-    """Careless consumers of a FIFO queue, one message group each, that work for too long.
+    """Consumers of a FIFO queue that work longer than the visibility timeout, and then delete.
 
-    With `goes_on` every message that was deleted in time is followed by another.
+    Each has a message group of its own. With `goes_on`, another message is sent after each one that
+    was deleted in time.
     """
 
     works_seconds: float
@@ -121,11 +135,15 @@ class LateDeletes(Traffic, frozen=True, kw_only=True, tag="late deletes"):
 
     @staticmethod
     def _send(caller: Caller, group: str) -> None:
-        own: Any = {"MessageGroupId": group, "MessageDeduplicationId": uuid.uuid4().hex}
-        caller.sqs.send_message(QueueUrl=caller.queue_url, MessageBody=f"work of {group}", **own)
+        caller.sqs.send_message(
+            QueueUrl=caller.queue_url,
+            MessageBody=f"work of {group}",
+            MessageGroupId=group,
+            MessageDeduplicationId=uuid.uuid4().hex,
+        )
 
     def work(self, caller: Caller) -> None:
-        """Receive, work, and delete when the visibility timeout may have ended."""
+        """Receive a message, work, and delete it, perhaps after the visibility timeout."""
         for message in caller.receive(MessageSystemAttributeNames=["MessageGroupId"]):
             if caller.enough.wait(self.works_seconds):
                 return
@@ -134,10 +152,13 @@ class LateDeletes(Traffic, frozen=True, kw_only=True, tag="late deletes"):
 
 
 class Sends(Traffic, frozen=True, kw_only=True, tag="sends"):
-    """A sender of the same body again and again; `more` stands in each request.
+    """A sender that sends the same body again and again.
 
-    `with_own_id` adds another deduplication id each time; `is_read` has every message that
-    was accepted received and deleted.
+    Attributes:
+        body_bytes: Length of the body.
+        more: Further parameters of each send.
+        with_own_id: True if each send has a new deduplication id.
+        is_read: True if every message that was accepted is received and deleted.
     """
 
     body_bytes: int = 20
@@ -151,9 +172,10 @@ class Sends(Traffic, frozen=True, kw_only=True, tag="sends"):
 
     def work(self, caller: Caller) -> None:
         """Send one message, and pause."""
-        own = {"MessageDeduplicationId": uuid.uuid4().hex} if self.with_own_id else {}
-        more: Any = {"MessageBody": "x" * self.body_bytes, **self.more, **own}
-        send = partial(caller.sqs.send_message, QueueUrl=caller.queue_url, **more)
+        parameters: Any = {"MessageBody": "x" * self.body_bytes, **self.more}
+        if self.with_own_id:
+            parameters["MessageDeduplicationId"] = uuid.uuid4().hex
+        send = partial(caller.sqs.send_message, QueueUrl=caller.queue_url, **parameters)
         if caller.attempt(send) and self.is_read:
             for message in caller.receive():
                 handle = message["ReceiptHandle"]
@@ -162,11 +184,12 @@ class Sends(Traffic, frozen=True, kw_only=True, tag="sends"):
 
 
 class Races(Traffic, frozen=True, kw_only=True, tag="races"):
-    """Consumers of a standard queue that work for too long: every late delete is answered 200.
+    """Consumers of a standard queue that work too long on some messages.
 
-    While one works the message is visible again, another receives it, and both delete it. There are
-    more than a message has holders meanwhile, so that somebody idle always receives it again. Most
-    messages are done at once: were all of them slow, the counts could be those of retries as well.
+    SQS answers every late delete with 200. While one consumer works, the message becomes visible
+    again, another consumer receives it, and both delete it. There are so many consumers that an
+    idle one always receives it. Most messages are handled at once: if all were slow, the metrics
+    would look like those of retries.
     """
 
     works_seconds: float
@@ -182,7 +205,7 @@ class Races(Traffic, frozen=True, kw_only=True, tag="races"):
         send(caller, numbered(self.messages + self.quick))
 
     def work(self, caller: Caller) -> None:
-        """Receive one, work if it is a slow one, and delete it."""
+        """Receive a message, work if it is a slow one, and delete it."""
         slow = numbered(self.messages)
         for message in caller.receive(MaxNumberOfMessages=1):
             if message["Body"] in slow and caller.enough.wait(self.works_seconds):
@@ -191,7 +214,7 @@ class Races(Traffic, frozen=True, kw_only=True, tag="races"):
 
 
 class Crashes(Traffic, frozen=True, kw_only=True, tag="crashes"):
-    """Consumers that receive messages and die of them, each time: no delete at all."""
+    """Consumers that crash on every message: they receive and never delete."""
 
     messages: int = 120
     workers: int = 2
@@ -204,7 +227,7 @@ class Crashes(Traffic, frozen=True, kw_only=True, tag="crashes"):
         send(caller, numbered(self.messages))
 
     def work(self, caller: Caller) -> None:
-        """Receive, and do no more."""
+        """Receive messages, and do nothing with them."""
         caller.attempt(partial(caller.receive, MaxNumberOfMessages=MOST_ENTRIES))
         caller.enough.wait(0.2)
 
@@ -213,7 +236,10 @@ class Crashes(Traffic, frozen=True, kw_only=True, tag="crashes"):
 def consuming(
     consume: Callable[[], object], workers: int, enough: Event | None = None
 ) -> Iterator[None]:
-    """Threads that do nothing else; each ends its round when the block is left."""
+    """Call `consume` again and again in `workers` threads, until the block ends.
+
+    At the end, each thread finishes its current call. `enough` is set then.
+    """
     enough = enough or Event()
 
     def work() -> None:
@@ -221,34 +247,34 @@ def consuming(
             consume()
 
     threads = [Thread(target=work, daemon=True) for _ in range(workers)]
-    for each in threads:
-        each.start()
+    for thread in threads:
+        thread.start()
     try:
         yield
     finally:
         enough.set()
-        for each in threads:
-            each.join(timeout=STOP_SECONDS)
+        for thread in threads:
+            thread.join(timeout=STOP_SECONDS)
 
 
 @dataclass
 class Running:
-    """The calls of one kind to one queue, from `start` until `stop` has returned."""
+    """The calls of one kind to one queue. They begin with `start` and end with `stop`."""
 
     traffic: Traffic
     caller: Caller
     _calls: ExitStack = field(default_factory=ExitStack)
 
     def start(self) -> None:
-        """Begin to call."""
+        """Start the calls."""
         self.traffic.prepare(self.caller)
-        work, enough = partial(self.traffic.work, self.caller), self.caller.enough
-        self._calls.enter_context(consuming(work, self.traffic.workers, enough))
+        work = partial(self.traffic.work, self.caller)
+        self._calls.enter_context(consuming(work, self.traffic.workers, self.caller.enough))
 
-    def put_down(self) -> None:
+    def ask_to_stop(self) -> None:
         """Tell every worker to stop soon."""
         self.caller.enough.set()
 
     def stop(self) -> None:
-        """Return when every worker has stopped."""
+        """Wait until every worker has stopped."""
         self._calls.close()

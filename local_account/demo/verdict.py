@@ -1,4 +1,4 @@
-"""Whether the queues really are as the story says, and the file that says so to machines."""
+"""Compare the account with what the story claims, and build the result for result.json."""
 
 from __future__ import annotations
 
@@ -20,137 +20,179 @@ NONE = "none"
 def claims(
     story: Story, watch: Watch, messages: Sequence[Message], incidents: Sequence[Mapping[str, Any]]
 ) -> Iterator[Claim]:
-    """Everything that a story claims, in words, and whether it holds.
+    """Yield every claim of a story in words, with True if it holds.
 
-    `messages` are without the week's own; mailbox and incidents are of this account alone.
+    Args:
+        story: The story.
+        watch: What was observed.
+        messages: All notifications of this account except the weekly report's.
+        incidents: All incidents that the nightly job wrote for this account.
     """
     for bad in story.queues:
-        yield from _of_queue(bad, watch.queues[bad.name], watch)
-        yield from _of_reach(bad, watch.queues[bad.name], messages, incidents)
-    written = sum(bad.is_written for bad in story.queues)
-    yield _claim("metric AutoFixes is", f"{watch.metric('AutoFixes'):g}", f"{written}")
-    known = [(seen.case or {}).get("case_id") for seen in watch.queues.values()]
-    others = [each.subject for each in messages if each.case_id not in known]
-    yield _claim("notifications about anything else:", _listed(others), NONE)
-    arns = {seen.queue_arn for seen in watch.queues.values()}
-    invented = [each["queue_arn"] for each in incidents if each["queue_arn"] not in arns]
-    yield _claim("incidents that nobody saw:", _listed(invented), NONE)
+        yield from _claims_about_queue(bad, watch.queues[bad.name], watch)
+        yield from _claims_about_people(bad, watch.queues[bad.name], messages, incidents)
+    fixes = sum(bad.is_written for bad in story.queues)
+    yield _claim("metric AutoFixes is", f"{watch.metric('AutoFixes'):g}", f"{fixes}")
+    case_ids = [(queue.case or {}).get("case_id") for queue in watch.queues.values()]
+    others = [message.subject for message in messages if message.case_id not in case_ids]
+    yield _claim("notifications about anything else:", _join(others), NONE)
+    arns = {queue.queue_arn for queue in watch.queues.values()}
+    invented = [
+        incident["queue_arn"] for incident in incidents if incident["queue_arn"] not in arns
+    ]
+    yield _claim("incidents that nobody saw:", _join(invented), NONE)
 
 
-def _claim(what: str, found: str, expected: str) -> Claim:
-    wanted = "" if found == expected else f", expected {expected}"
-    return f"{what} {found}{wanted}", found == expected
+def _claim(subject: str, actual: str, expected: str) -> Claim:
+    if actual == expected:
+        return f"{subject} {actual}", True
+    return f"{subject} {actual}, expected {expected}", False
 
 
-def _listed(words: Iterable[str]) -> str:
+def _join(words: Iterable[str]) -> str:
     return ", ".join(words) or NONE
 
 
-def changes(pairs: Mapping[str, Sequence[object]]) -> str:
-    """Attributes with what they were and what they became, as people read them."""
-    return _listed(f"{name} {pair[0]} -> {pair[1]}" for name, pair in pairs.items())
+def changes_in_words(changes: Mapping[str, Sequence[object]]) -> str:
+    """Return the attributes with their values before and after, for people."""
+    return _join(f"{name} {before} -> {after}" for name, (before, after) in changes.items())
 
 
-def _of_queue(bad: BadQueue, seen: Observation, watch: Watch) -> Iterator[Claim]:
+def _claims_about_queue(bad: BadQueue, queue: Observation, watch: Watch) -> Iterator[Claim]:
+    """Yield the claims about a queue's changes, its cases and its calls."""
     name = bad.name
-    yield _claim(f"{name}: changed", changes(seen.changed()), changes(bad.changes))
-    cases = [_case(each) for each in watch.cases if each["queue_arn"] == seen.queue_arn]
-    expected = [_claimed(bad, state) for state in bad.states]
-    yield _claim(f"{name}: its cases are", _listed(cases), _listed(expected))
-    failed = seen.failed_calls
+    actual_changes = changes_in_words(queue.changes())
+    yield _claim(f"{name}: changed", actual_changes, changes_in_words(bad.changes))
+    cases = [
+        _transition_in_words(case) for case in watch.cases if case["queue_arn"] == queue.queue_arn
+    ]
+    expected = [_expected_transition(bad, state) for state in bad.states]
+    yield _claim(f"{name}: its cases are", _join(cases), _join(expected))
+    failed = queue.failed_calls
     yield f"{name}: {failed} calls failed", (failed == 0) == bad.is_silent
     enough = bad.traffic.convincing
     if bad.is_to_be_fixed and enough:
-        calls = f"{seen.calls_well} {bad.traffic.noun}s"
+        calls = f"{queue.calls_well} {bad.traffic.noun}s"
         words = f"fixed, and {calls} {bad.traffic.well}, expected {enough} at least"
-        yield f"{name}: {words}", seen.calls_well >= enough
+        yield f"{name}: {words}", queue.calls_well >= enough
 
 
-def _claimed(bad: BadQueue, state: State) -> str:
-    """A transition as it is to be, as far as the story claims it."""
-    way = -1 if state is State.ROLLED_BACK else 1
-    steps = {name: pair[::way] for name, pair in bad.steps.items()}
-    return " ".join([bad.symptom, state, *([changes(steps)] if steps else [])])
+def _expected_transition(bad: BadQueue, state: State) -> str:
+    """Return the words for the transition that the story claims. A rollback swaps the values."""
+    steps = bad.steps
+    if state is State.ROLLED_BACK:
+        steps = {name: (after, before) for name, (before, after) in steps.items()}
+    return _words(bad.symptom, state, steps)
 
 
-def _case(case: Mapping[str, Any]) -> str:
-    steps = {each["attribute"]: (each["before"], each["after"]) for each in case["steps"]}
-    return " ".join([case["symptom"], case["to"], *([changes(steps)] if steps else [])])
+def _transition_in_words(case: Mapping[str, Any]) -> str:
+    steps = {step["attribute"]: (step["before"], step["after"]) for step in case["steps"]}
+    return _words(case["symptom"], case["to"], steps)
 
 
-def _of_reach(
+def _words(symptom: str, state: str, steps: Mapping[str, Sequence[object]]) -> str:
+    words = f"{symptom} {state}"
+    return f"{words} {changes_in_words(steps)}" if steps else words
+
+
+def _claims_about_people(
     bad: BadQueue,
-    seen: Observation,
+    queue: Observation,
     messages: Sequence[Message],
     incidents: Sequence[Mapping[str, Any]],
 ) -> Iterator[Claim]:
-    """Whom it reached, and what the nightly job made of it."""
-    case_id, wanted = (seen.case or {}).get("case_id"), [bad.notifies] if bad.notifies else []
-    got = [each.severity for each in messages if each.case_id == case_id]
-    yield _claim(f"{bad.name}: notified", _listed(got), _listed(wanted))
+    """Yield the claims about the notifications of a queue, and about its incident."""
+    case_id = (queue.case or {}).get("case_id")
+    expected_severities = [bad.notifies] if bad.notifies else []
+    severities = [message.severity for message in messages if message.case_id == case_id]
+    yield _claim(f"{bad.name}: notified", _join(severities), _join(expected_severities))
     rows = [
-        _row(each["symptom"], each["outcome"], each["failed_calls"], each["notified"])
-        for each in incidents
-        if each["queue_arn"] == seen.queue_arn
+        _row(
+            incident["symptom"],
+            incident["outcome"],
+            incident["failed_calls"],
+            was_notified=incident["notified"],
+        )
+        for incident in incidents
+        if incident["queue_arn"] == queue.queue_arn
     ]
-    outcome, notified = bad.outcome or str(bad.states[-1]), bad.notifies is not None
-    expected = [_row(bad.symptom, outcome, seen.failed_calls, notified)]
-    yield _claim(f"{bad.name}: the nightly job found", _listed(rows), _listed(expected))
+    outcome = bad.outcome or str(bad.states[-1])
+    expected_row = _row(
+        bad.symptom, outcome, queue.failed_calls, was_notified=bad.notifies is not None
+    )
+    yield _claim(f"{bad.name}: the nightly job found", _join(rows), expected_row)
 
 
-def of_week(story: Story, subject: str) -> Iterator[Claim]:
-    """What the week's subject has to count: an incident for each queue, and whom they reached."""
-    reached = Counter(bad.notifies for bad in story.queues)
-    counted = [f"{len(story.queues)} incident"]
+def claims_about_week(story: Story, subject: str) -> Iterator[Claim]:
+    """Yield the claim that the subject of the week's report names every count.
+
+    It counts an incident for each queue, and the notifications of each severity.
+    """
+    notifications = Counter(bad.notifies for bad in story.queues)
+    counts = [f"{len(story.queues)} incident"]
     for severity, word in ((Severity.URGENT, "paged"), (Severity.INFO, "told")):
-        counted += [f"{reached[severity]} {word}"] * (reached[severity] > 0)
-    missing = [each for each in counted if each not in subject]
-    yield _claim("the week's subject leaves out:", _listed(missing), NONE)
+        if notifications[severity]:
+            counts.append(f"{notifications[severity]} {word}")
+    missing = [count for count in counts if count not in subject]
+    yield _claim("the week's subject leaves out:", _join(missing), NONE)
 
 
-def _row(symptom: str, outcome: str, failed_calls: int, notified: bool) -> str:
-    return f"{symptom} {outcome} after {failed_calls} failed calls{', notified' * notified}"
+def _row(symptom: str, outcome: str, failed_calls: int, *, was_notified: bool) -> str:
+    words = f"{symptom} {outcome} after {failed_calls} failed calls"
+    return f"{words}, notified" if was_notified else words
 
 
-def result_of(watch: Watch, said: Mapping[str, Any]) -> Result:
-    """One story for machines; `said` is what is not seen in queues and cases."""
+def result_of(watch: Watch, other_fields: Mapping[str, Any]) -> Result:
+    """Return the result of one story for result.json.
+
+    `other_fields` has what is not observed in queues and cases.
+    """
     queues = [
-        {"queue_arn": seen.queue_arn, "before": seen.before, "after": seen.now}
-        for seen in watch.queues.values()
+        {"queue_arn": queue.queue_arn, "before": queue.before, "after": queue.now}
+        for queue in watch.queues.values()
     ]
     return {
         "queues": queues,
         "cases": watch.cases,
         "seconds_to_heal": _seconds_to_heal(watch),
-        **said,
+        **other_fields,
     }
 
 
-def joined(results: Sequence[Result]) -> Result:
-    """Several stories as one: lists go on, whole numbers add up, of all else the first stands.
+def join_results(results: Sequence[Result]) -> Result:
+    """Join the results of several stories.
 
-    A sentence that was said before is not said again.
+    Lists are joined, without repeated sentences, and whole numbers are added. Of other values the
+    first that is not None is used.
     """
     whole: Result = {}
-    for name, found in (item for each in results for item in each.items()):
-        before: Any = whole.setdefault(name, found)
-        if before is not found and isinstance(found, list):
-            whole[name] = [
-                *before,
-                *(e for e in found if not isinstance(e, str) or e not in before),
-            ]
-        elif before is not found and isinstance(found, int):
-            whole[name] = (before or 0) + found
-        elif before is None:
-            whole[name] = found
+    for result in results:
+        for name, value in result.items():
+            whole[name] = _join_values(whole[name], value) if name in whole else value
     return whole
 
 
+def _join_values(before: Any, value: Any) -> Any:
+    if isinstance(value, list):
+        new = [
+            element for element in value if not isinstance(element, str) or element not in before
+        ]
+        return [*before, *new]
+    if isinstance(value, int):
+        return (before or 0) + value
+    return value if before is None else before
+
+
 def _seconds_to_heal(watch: Watch) -> float | None:
-    """The first case's that was verified; where none was, until the first change."""
+    """Return the seconds from the first failed call to the first verified case.
+
+    If no case was verified, return the seconds to the first change, or None without a change.
+    """
     for case in watch.cases:
         if case["to"] == State.VERIFIED:
             first_at = datetime.fromisoformat(case["evidence"]["first_at"])
             return (datetime.fromisoformat(case["at"]) - first_at).total_seconds()
-    healed = (seen.seconds_to_heal() for seen in watch.queues.values() if seen.changed())
-    return next(healed, None)
+    for queue in watch.queues.values():
+        if queue.changes():
+            return queue.seconds_to_heal()
+    return None

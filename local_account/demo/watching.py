@@ -1,4 +1,4 @@
-"""What a story sees of the account while it runs: calls, attributes, cases."""
+"""Observe the account while a story runs: its calls, queue attributes and cases."""
 
 from __future__ import annotations
 
@@ -18,13 +18,23 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_sqs import SQSClient
 
-# What nobody configures: it changes while a queue is used, or put back in time.
-_MOVING = ("Approximate", "CreatedTimestamp", "LastModifiedTimestamp")
+# Attributes that nobody configures. They change while a queue is used or moved back in time.
+_CHANGING = ("Approximate", "CreatedTimestamp", "LastModifiedTimestamp")
 
 
 @dataclass
 class Observation:
-    """One queue as the story has seen it so far; `calls_well` are those that did not fail."""
+    """What the story has observed of one queue so far.
+
+    Attributes:
+        before: Its configuration at the beginning.
+        now: Its configuration at the last look.
+        failures_at: The times of failed calls.
+        calls_well: Number of calls that succeeded.
+        well_at: Time of the last call that succeeded.
+        changed_at: Time at which a changed attribute was first seen.
+        case: The newest transition of its case.
+    """
 
     queue_arn: str
     queue_url: str
@@ -41,36 +51,36 @@ class Observation:
         """The number of calls that failed."""
         return len(self.failures_at)
 
-    def heard(self, fault: str | None, at: datetime) -> None:
-        """Count one more call that has ended."""
+    def count_call(self, fault: str | None, at: datetime) -> None:
+        """Count a call that has ended, with an error message or with None if it succeeded."""
         if fault is not None:
             self.failures_at.append(at)
             return
         self.calls_well += 1
         self.well_at = at
 
-    def changed(self) -> dict[str, tuple[str | None, str | None]]:
-        """Attributes that differ from the beginning: (before, after)."""
+    def changes(self) -> dict[str, tuple[str | None, str | None]]:
+        """Return the attributes that differ from the beginning, as (before, after)."""
         names = sorted(self.before.keys() | self.now.keys())
         pairs = {name: (self.before.get(name), self.now.get(name)) for name in names}
         return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
     def seconds_to_heal(self) -> float | None:
-        """From the first failing call to the changed attribute; None where there was none."""
+        """Return the time from the first failed call to the change; None without one of them."""
         if not self.failures_at or self.changed_at is None:
             return None
         return (self.changed_at - self.failures_at[0]).total_seconds()
 
 
 def configuration(sqs: SQSClient, queue_url: str) -> dict[str, str]:
-    """The attributes that somebody configures."""
+    """Return the queue's attributes that can be configured."""
     answer = sqs.get_queue_attributes(QueueUrl=queue_url, AttributeNames=["All"])
     attributes = answer["Attributes"].items()
-    return {str(name): value for name, value in attributes if not name.startswith(_MOVING)}
+    return {str(name): value for name, value in attributes if not name.startswith(_CHANGING)}
 
 
 def messages_in(sqs: SQSClient, queue_url: str) -> int:
-    """The number of messages in a queue, visible or held."""
+    """Return the number of messages in a queue, visible or in flight."""
     answer = sqs.get_queue_attributes(
         QueueUrl=queue_url,
         AttributeNames=["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"],
@@ -80,7 +90,13 @@ def messages_in(sqs: SQSClient, queue_url: str) -> int:
 
 @dataclass
 class Watch:
-    """Polls the account; everything it knows, it was told by AWS's own calls."""
+    """Polls the account with AWS's calls.
+
+    Attributes:
+        queues: What was observed of each queue, by its name.
+        cases: All transitions of cases, in the order in which they were found.
+        started: Time at which the story began, in seconds of the monotonic clock.
+    """
 
     sqs: SQSClient
     s3: S3Client
@@ -93,23 +109,26 @@ class Watch:
     _keys: set[str] = field(default_factory=set)
 
     def seconds(self) -> float:
-        """The time since the story began."""
+        """Return the seconds since the story began."""
         return time.monotonic() - self.started
 
-    def heard(self, name: str, fault: str | None) -> None:
-        """Note that a call to a queue has ended, with `fault` or well; for the calling threads."""
-        words = fault and (refusal_reason(fault, "ReceiptHandle") or fault)
-        self._ended.put((name, words, datetime.now(UTC)))
+    def report_call(self, name: str, fault: str | None) -> None:
+        """Note that a call to a queue has ended. Can be called from any thread.
 
-    def outcomes_since(self) -> Counter[tuple[str, str | None]]:
-        """How often each queue's callers heard what since the last call."""
-        new = [self._ended.get() for _ in range(self._ended.qsize())]
-        for name, fault, at in new:
-            self.queues[name].heard(fault, at)
-        return Counter((name, fault) for name, fault, _ in new)
+        `fault` is the error message, or None if the call succeeded.
+        """
+        text = fault and (refusal_reason(fault, "ReceiptHandle") or fault)
+        self._ended.put((name, text, datetime.now(UTC)))
+
+    def count_new_calls(self) -> Counter[tuple[str, str | None]]:
+        """Return the number of calls since the last time, by queue name and error message."""
+        new_calls = [self._ended.get() for _ in range(self._ended.qsize())]
+        for name, fault, ended_at in new_calls:
+            self.queues[name].count_call(fault, ended_at)
+        return Counter((name, fault) for name, fault, _ in new_calls)
 
     def metric(self, name: str) -> float:
-        """Return a metric of Mendq's in the last hour, over all dimensions of none."""
+        """Return the sum of one of Mendq's metrics without dimensions, over the last hour."""
         now = datetime.now(UTC)
         answer = self.cloudwatch.get_metric_statistics(
             Namespace=NAMESPACE,
@@ -120,31 +139,35 @@ class Watch:
             Period=3600,
             Statistics=["Sum"],
         )
-        return sum(each["Sum"] for each in answer["Datapoints"])
+        return sum(point["Sum"] for point in answer["Datapoints"])
 
     def look(self) -> list[dict[str, Any]]:
-        """Look once; return the cases that are new since the last look."""
-        for seen in self.queues.values():
-            seen.now = configuration(self.sqs, seen.queue_url)
-            if seen.changed() and seen.changed_at is None:
-                seen.changed_at = datetime.now(UTC)
+        """Read all queues and cases. Return the transitions that are new since the last look."""
+        for queue in self.queues.values():
+            queue.now = configuration(self.sqs, queue.queue_url)
+            if queue.changes() and queue.changed_at is None:
+                queue.changed_at = datetime.now(UTC)
         new = self._new_cases()
         self.cases += new
         for case in new:
-            for seen in self.queues.values():
-                if seen.queue_arn == case["queue_arn"]:
-                    seen.case = case
+            for queue in self.queues.values():
+                if queue.queue_arn == case["queue_arn"]:
+                    queue.case = case
         return new
 
     def transitions(self, name: str) -> list[dict[str, Any]]:
-        """The transitions of one queue's cases, in their order."""
-        of_queue = [c for c in self.cases if c["queue_arn"] == self.queues[name].queue_arn]
+        """Return the transitions of one queue's cases, in their order."""
+        queue_arn = self.queues[name].queue_arn
+        of_queue = [case for case in self.cases if case["queue_arn"] == queue_arn]
         return sorted(of_queue, key=lambda case: int(case["n"]))
 
     def _new_cases(self) -> list[dict[str, Any]]:
-        listed = self.s3.list_objects_v2(Bucket=self.case_bucket, Prefix="cases/")
-        keys = [each["Key"] for each in listed.get("Contents", []) if each["Key"] not in self._keys]
-        self._keys.update(keys)
-        bodies = (self.s3.get_object(Bucket=self.case_bucket, Key=key)["Body"] for key in keys)
-        found = [json.loads(body.read()) for body in bodies]
-        return sorted(found, key=lambda case: (str(case["at"]), int(case["n"])))
+        answer = self.s3.list_objects_v2(Bucket=self.case_bucket, Prefix="cases/")
+        keys = [content["Key"] for content in answer.get("Contents", [])]
+        new_keys = [key for key in keys if key not in self._keys]
+        self._keys.update(new_keys)
+        cases = []
+        for key in new_keys:
+            body = self.s3.get_object(Bucket=self.case_bucket, Key=key)["Body"]
+            cases.append(json.loads(body.read()))
+        return sorted(cases, key=lambda case: (str(case["at"]), int(case["n"])))

@@ -1,1 +1,1 @@
-"""Consumers to learn from, beside each other: docs/consumers.md tells why each is as it is."""
+"""Two faulty consumers to learn from. docs/consumers.md explains what is wrong with each."""

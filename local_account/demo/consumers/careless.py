@@ -1,4 +1,4 @@
-"""A consumer as many are written: it works until something is slow, fails, or comes twice."""
+"""A consumer as many are written: it works until work is slow, fails, or is delivered twice."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Careless:
-    """`work` does one order."""
+    """A consumer that deletes all messages of a batch at its end. `work` handles one order."""
 
     sqs: SQSClient
     queue_url: str
     work: Callable[[Mapping[str, Any]], object]
 
     def consume(self) -> None:
-        """Receive once, do what came, and delete it all at the end.
+        """Receive a batch, handle its messages one by one, and then delete them all.
 
-        While the first is worked on, the visibility timeout of the last runs out. One that fails
-        takes those before it along: they are done and never deleted. Nobody asks whether it was
-        done before.
+        Three faults: the visibility timeout of the last messages ends while the first are handled.
+        If one message fails, those before it are handled and never deleted. And no check finds a
+        message that was handled before.
         """
         answer = self.sqs.receive_message(
             QueueUrl=self.queue_url, MaxNumberOfMessages=10, WaitTimeSeconds=1

@@ -1,4 +1,4 @@
-"""A consumer that knows its orders again, and holds them for less time than they take."""
+"""An idempotent consumer that needs more time than its visibility timeout gives it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,22 @@ Order = Mapping[str, Any]
 
 
 class NoAddress(Exception):
-    """An order that no consumer can handle, however often it comes."""
+    """Raised for an order without an address, which no consumer can handle."""
 
 
 @dataclass(frozen=True)
 class Hasty:
-    """Asks for more time in the middle of a batch with an order in it.
+    """A consumer that asks for more time in the middle of a batch with an order in it.
 
-    Not for one that was handed out before: others have it by then, or it is dead.
+    It does not ask for a message that was received before: another consumer has it by then, or it
+    is in the DLQ.
+
+    Attributes:
+        caller: Receives, deletes and changes the visibility of messages.
+        once: Remembers which orders were handled.
+        charge: Handles one order.
+        asks_after_seconds: Time before it asks for more time.
+        then_works_seconds: Time that it works after that.
     """
 
     caller: Caller
@@ -32,22 +40,28 @@ class Hasty:
     then_works_seconds: float = 0.6
 
     def consume(self) -> None:
-        """Receive once; delete all of it at the end, if there is one."""
+        """Receive a batch, handle it, and delete it unless something failed."""
         messages = self.caller.receive(
             MaxNumberOfMessages=MOST_ENTRIES,
             MessageSystemAttributeNames=["ApproximateReceiveCount"],
         )
-        held = [each for each in messages if "order_id" in json.loads(each["Body"])]
-        if messages and (not held or self._holds(held[0])) and self._charges(held):
-            # SQS answers success for those that are dead by now, too.
-            handles = [each["ReceiptHandle"] for each in messages]
+        if not messages:
+            return
+        orders = [message for message in messages if "order_id" in json.loads(message["Body"])]
+        if orders and not self._work(orders[0]):
+            return
+        if self._charge_all(orders):
+            # SQS also answers success for messages that are in the DLQ by now.
             self.caller.sqs.delete_message_batch(
                 QueueUrl=self.caller.queue_url,
-                Entries=[{"Id": f"{n}", "ReceiptHandle": each} for n, each in enumerate(handles)],
+                Entries=[
+                    {"Id": f"{number}", "ReceiptHandle": message["ReceiptHandle"]}
+                    for number, message in enumerate(messages)
+                ],
             )
 
-    def _holds(self, first: Mapping[str, Any]) -> bool:
-        """Work, ask for as much time again, work on; return whether it was given."""
+    def _work(self, first: Mapping[str, Any]) -> bool:
+        """Work, ask for more time, and work on. Return False if SQS refused the time."""
         if self.caller.enough.wait(self.asks_after_seconds):
             return False
         more = partial(
@@ -61,11 +75,11 @@ class Hasty:
             return False
         return not self.caller.enough.wait(self.then_works_seconds)
 
-    def _charges(self, messages: list[dict[str, Any]]) -> bool:
-        """Charge for each; one that cannot be handled takes along those behind it."""
+    def _charge_all(self, messages: list[dict[str, Any]]) -> bool:
+        """Handle the orders. Return False, and skip the rest, at one that cannot be handled."""
         try:
-            for each in messages:
-                order = json.loads(each["Body"])
+            for message in messages:
+                order = json.loads(message["Body"])
                 self.once.run(order["order_id"], partial(self.charge, order))
         except (Busy, NoAddress):
             return False
