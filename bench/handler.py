@@ -25,7 +25,7 @@ import boto3
 from msgspec.structs import replace
 from rich.console import Console
 
-from bench.rounds import ROOT, Cost, Measure, Way, measure_call, measure_process, take_measure
+from bench.rounds import ROOT, Cost, Measure, Variant, measure_call, measure_process, take_measure
 from infra.packaging.zips import LAMBDAS, copy_sources
 from local_account.emulator_environment import emulator_environment, listen
 from local_account.where import endpoint_url
@@ -47,9 +47,10 @@ NEED_TAG = {"mendq:max-processing-seconds": "30"}
 SHORT = "30"
 FIXED = "45"
 LONG = "900"
-# Returns the intake messages about a queue, by message id, given the queue's ARN.
+# A function that makes intake messages about a queue. It takes the queue's ARN, and returns the
+# messages by their ids.
 MakeBodies = Callable[[str], dict[str, str]]
-# Delivers intake messages, given by message id, to heal.
+# A function that delivers intake messages, given by their ids, to heal.
 Deliver = Callable[[dict[str, str]], Cost]
 
 
@@ -71,7 +72,8 @@ class Bench:
         Its failed calls will be two minutes later, because heal ignores calls made before a change
         of the queue took effect. Heal accepts calls that are up to five minutes in the future.
         """
-        clients, settings = self.account.clients, self.account.settings
+        clients = self.account.clients
+        settings = self.account.settings
         for owner, name in self.account.case_store_items():
             key = {"pk": {"S": owner}, "sk": {"S": name}}
             clients.dynamodb.delete_item(TableName=settings.case_table, Key=key)
@@ -154,22 +156,22 @@ def take_measures(console: Console) -> Iterator[Measure]:
     with start_emulator(), tempfile.TemporaryDirectory(prefix="mendq-bench-") as folder:
         bench = Bench(Path(folder), furnished(Clients(boto3.Session(region_name=REGION))))
         title = "Cold: a whole process, from start to end"
-        yield take_measure(console, "cold", title, _make_cold_ways(bench), COLD_ROUNDS, floor=1)
+        yield take_measure(console, "cold", title, _make_cold_variants(bench), COLD_ROUNDS, floor=1)
         with heal_lambda(bench.account) as lambda_:
             deliver = partial(_deliver_warm, lambda_)
             title = "Warm: one invocation, three events of one queue"
-            warm_ways = _make_warm_ways(bench, deliver)
-            yield take_measure(console, "warm", title, warm_ways, WARM_ROUNDS)
-            storm_ways: list[Way] = []
+            warm_variants = _make_warm_variants(bench, deliver)
+            yield take_measure(console, "warm", title, warm_variants, WARM_ROUNDS)
+            storm_variants: list[Variant] = []
             for size in STORMS:
                 make_bodies = partial(bench.make_bodies, events=size)
                 run = partial(bench.measure_queue, SHORT, FIXED, make_bodies, deliver)
-                storm_ways.append(Way(f"{size:,} events of one queue", run))
+                storm_variants.append(Variant(f"{size:,} events of one queue", run))
             title = "Storms: batches of at most 1,000 events, warm"
-            yield take_measure(console, "storm", title, storm_ways, STORM_ROUNDS)
+            yield take_measure(console, "storm", title, storm_variants, STORM_ROUNDS)
 
 
-def _make_cold_ways(bench: Bench) -> list[Way]:
+def _make_cold_variants(bench: Bench) -> list[Variant]:
     sources = bench.folder / "sources"
     copy_sources(sources, (*LAMBDAS.own_code, "bench/cold.py"))
     deliver_uncompiled = partial(bench.deliver_cold, sources=sources)
@@ -179,20 +181,20 @@ def _make_cold_ways(bench: Bench) -> list[Way]:
         return bench.measure_cold("client", bench.account.url(bench.make_queue()))
 
     return [
-        Way("boto3 SQS client, no call", partial(bench.measure_cold, "client")),
-        Way("boto3 SQS client, one call", call_sqs_once),
-        Way("heal, imported", partial(bench.measure_cold, "heal")),
-        Way("heal, one healthy queue", partial(measure, SHORT, SHORT, bench.make_old_bodies)),
-        Way("heal, one fixed queue", partial(measure, SHORT, FIXED, bench.make_bodies)),
-        Way("heal, one queue for a person", partial(measure, LONG, LONG, bench.make_bodies)),
-        Way(
+        Variant("boto3 SQS client, no call", partial(bench.measure_cold, "client")),
+        Variant("boto3 SQS client, one call", call_sqs_once),
+        Variant("heal, imported", partial(bench.measure_cold, "heal")),
+        Variant("heal, one healthy queue", partial(measure, SHORT, SHORT, bench.make_old_bodies)),
+        Variant("heal, one fixed queue", partial(measure, SHORT, FIXED, bench.make_bodies)),
+        Variant("heal, one queue for a person", partial(measure, LONG, LONG, bench.make_bodies)),
+        Variant(
             "heal, one fixed queue, our own code without bytecode",
             partial(bench.measure_queue, SHORT, FIXED, bench.make_bodies, deliver_uncompiled),
         ),
     ]
 
 
-def _make_warm_ways(bench: Bench, deliver: Deliver) -> list[Way]:
+def _make_warm_variants(bench: Bench, deliver: Deliver) -> list[Variant]:
     measure = partial(bench.measure_queue, deliver=deliver)
 
     def deliver_to_open_case() -> Cost:
@@ -201,10 +203,10 @@ def _make_warm_ways(bench: Bench, deliver: Deliver) -> list[Way]:
         return deliver(bench.make_bodies(queue_arn))
 
     return [
-        Way("fixed queue", partial(measure, SHORT, FIXED, bench.make_bodies)),
-        Way("healthy queue", partial(measure, SHORT, SHORT, bench.make_old_bodies)),
-        Way("queue whose case is open", deliver_to_open_case),
-        Way(
+        Variant("fixed queue", partial(measure, SHORT, FIXED, bench.make_bodies)),
+        Variant("healthy queue", partial(measure, SHORT, SHORT, bench.make_old_bodies)),
+        Variant("queue whose case is open", deliver_to_open_case),
+        Variant(
             "queue for a person: refused and paged",
             partial(measure, LONG, LONG, bench.make_bodies),
         ),

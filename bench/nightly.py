@@ -33,7 +33,7 @@ from analytics.session import session
 from analytics.storage import open_root
 from analytics.trail import Reader, TrailReader, load_binary_files
 from bench import readers
-from bench.rounds import Cost, Measure, Way, measure_call, measure_process, take_measure
+from bench.rounds import Cost, Measure, Variant, measure_call, measure_process, take_measure
 from bench.trail import DAY, MadeUpTrail, make_trail
 from mendq.nightly.verdict import FALLBACK, NATIVE
 
@@ -94,10 +94,10 @@ class _Plan(NamedTuple):
     name: str
     title: str
     rounds: int
-    ways: list[Way]
+    variants: list[Variant]
 
     @property
-    def dropped(self) -> int:
+    def warm_up_rounds(self) -> int:
         """The number of rounds to drop. Single rounds and whole processes have no warm-up."""
         if self.rounds == 1 or self.name == "nightly_runs":
             return 0
@@ -119,7 +119,12 @@ def take_measures(console: Console, *, with_peers: bool) -> Iterator[Measure]:
         stack.callback(spark.stop)
         for plan in NightlyPlans(spark, limit, peers).list_plans():
             yield take_measure(
-                console, plan.name, plan.title, plan.ways, plan.rounds, dropped=plan.dropped
+                console,
+                plan.name,
+                plan.title,
+                plan.variants,
+                plan.rounds,
+                dropped=plan.warm_up_rounds,
             )
 
 
@@ -198,8 +203,8 @@ class NightlyPlans:
             [_make_nightly_run(MANY_SMALL), _make_nightly_run(MANY_TINY)],
         )
 
-    def _make_limit(self, size: TrailSize, name: str) -> Way:
-        """Return the way of the fastest possible reader."""
+    def _make_limit(self, size: TrailSize, name: str) -> Variant:
+        """Return the variant of the fastest possible reader."""
         trail = make_trail(*size)
         files = trail.files()
 
@@ -208,43 +213,43 @@ class NightlyPlans:
             expected = (trail.truth.raw_bytes, trail.truth.failed_sqs_calls)
             _require_equal("unpacked bytes, failed calls", counts, expected)
 
-        return _make_reading_way(name, trail, count)
+        return _make_reading_variant(name, trail, count)
 
-    def _make_reader(self, reader: str, size: TrailSize, name: str) -> Way:
-        """Return the way of one of the nightly job's readers."""
+    def _make_reader(self, reader: str, size: TrailSize, name: str) -> Variant:
+        """Return the variant of one of the nightly job's readers."""
         trail = make_trail(*size)
-        return _make_reading_way(name, trail, partial(read_trail, self.spark, trail, reader))
+        return _make_reading_variant(name, trail, partial(read_trail, self.spark, trail, reader))
 
-    def _make_hand_over(self, size: TrailSize) -> Way:
-        """Return the way in which Spark reads the bytes and Python only gets them."""
+    def _make_hand_over(self, size: TrailSize) -> Variant:
+        """Return the variant in which Spark reads the bytes and Python only gets them."""
         trail = make_trail(*size)
         name = f"Spark hands the bytes to Python, {size.records:,}"
-        return _make_reading_way(name, trail, partial(hand_over, self.spark, trail))
+        return _make_reading_variant(name, trail, partial(hand_over, self.spark, trail))
 
-    def _make_peer(self, peers: Executor, name: str) -> Way:
-        """Return the way of DuckDB or Polars."""
+    def _make_peer(self, peers: Executor, name: str) -> Variant:
+        """Return the variant of DuckDB or Polars."""
         trail = make_trail(*TENFOLD)
 
         def count() -> None:
             failed = peers.submit(readers.PEERS[name], trail.files()).result()
             _require_equal("failed calls", failed, trail.truth.failed_sqs_calls)
 
-        return _make_reading_way(name, trail, count)
+        return _make_reading_variant(name, trail, count)
 
-    def _make_burst_finder(self, calls: int) -> Way:
-        """Return the way that finds bursts in made-up failed calls, in this process."""
+    def _make_burst_finder(self, calls: int) -> Variant:
+        """Return the variant that finds bursts in made-up failed calls, in this process."""
         find = partial(find_bursts, self.spark, calls)
-        return Way(f"{calls:,} calls", partial(measure_call, find))
+        return Variant(f"{calls:,} calls", partial(measure_call, find))
 
 
-def _make_burst_process(calls: int) -> Way:
-    """Return the way that finds bursts in a new process, whose memory is measured."""
+def _make_burst_process(calls: int) -> Variant:
+    """Return the variant that finds bursts in a new process, whose memory is measured."""
     command = ("-m", "bench.nightly", f"{calls}")
-    return Way(f"{calls:,} calls", partial(measure_process, command))
+    return Variant(f"{calls:,} calls", partial(measure_process, command))
 
 
-def _make_spark_alone() -> Way:
-    """Return the way that runs SPARK_ALONE in a new process."""
+def _make_spark_alone() -> Variant:
+    """Return the variant that runs SPARK_ALONE in a new process."""
     trail = make_trail(*ONCE)
 
     def run() -> Cost:
@@ -252,11 +257,11 @@ def _make_spark_alone() -> Way:
             file = f"file:{trail.files()[0]}"
             return measure_process(("-c", SPARK_ALONE, file, f"{folder}/out"))
 
-    return Way("Spark alone: one file read, one table written", run)
+    return Variant("Spark alone: one file read, one table written", run)
 
 
-def _make_nightly_run(size: TrailSize) -> Way:
-    """Return the way that runs the nightly job for one day, in a new process and without cases."""
+def _make_nightly_run(size: TrailSize) -> Variant:
+    """Return the variant that runs the nightly job for one day, without cases, in a new process."""
     trail = make_trail(*size)
     day = f"{DAY:%Y-%m-%d}"
 
@@ -275,16 +280,16 @@ def _make_nightly_run(size: TrailSize) -> Way:
             _require_equal("files written", len(tables), 3)
             return _add_bytes(cost, trail)
 
-    return Way(f"{size.records:,} records in {size.files:,} files", run)
+    return Variant(f"{size.records:,} records in {size.files:,} files", run)
 
 
-def _make_reading_way(name: str, trail: MadeUpTrail, read: Callable[[], None]) -> Way:
-    """Return a way that reads the whole trail, so that its cost has the trail's bytes."""
+def _make_reading_variant(name: str, trail: MadeUpTrail, read: Callable[[], None]) -> Variant:
+    """Return a variant that reads the whole trail, so that its cost has the trail's bytes."""
 
     def run() -> Cost:
         return _add_bytes(measure_call(read), trail)
 
-    return Way(name, run)
+    return Variant(name, run)
 
 
 def _add_bytes(cost: Cost, trail: MadeUpTrail) -> Cost:
@@ -292,7 +297,7 @@ def _add_bytes(cost: Cost, trail: MadeUpTrail) -> Cost:
 
 
 def _require_equal(what: str, result: object, expected: object) -> None:
-    """Raise RuntimeError if a result is wrong: a fast way must also be right."""
+    """Raise RuntimeError if a result is wrong: a fast variant must also be right."""
     if result != expected:
         raise RuntimeError(f"{what} were {result}, not {expected}")
 

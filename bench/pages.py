@@ -27,22 +27,22 @@ SCHEMA = 3
 
 
 class Goal(Struct, frozen=True, forbid_unknown_fields=True):
-    """A limit on one figure of a measure, or on its ratio to another way's figure.
+    """A limit on one figure of a measure, or on its ratio to another variant's figure.
 
     Args:
         text: The goal in words.
         measure: The name of the measure.
-        way: The way that the goal is about.
+        variant: The variant that the goal is about.
         bound: The limit.
         of: The figure: a field of `Cost`.
-        against: The other way, for a ratio. Empty for the figure alone.
+        against: The other variant, for a ratio. Empty for the figure alone.
         is_least: True if the bound is a minimum, False if it is a maximum.
         unit: The unit, with a space before it. ` x` for a ratio.
     """
 
     text: str
     measure: str
-    way: str
+    variant: str
     bound: float
     of: str = "wall_ms"
     against: str = ""
@@ -50,7 +50,7 @@ class Goal(Struct, frozen=True, forbid_unknown_fields=True):
     unit: str = " x"
 
     @property
-    def asked(self) -> str:
+    def bound_text(self) -> str:
         """The bound for the table, such as `≤ 1.3 x`."""
         sign = "≥" if self.is_least else "≤"
         return f"{sign} {self.add_unit(self.bound)}"
@@ -58,13 +58,13 @@ class Goal(Struct, frozen=True, forbid_unknown_fields=True):
     def find_result(self, measures: Mapping[str, Measure]) -> float | None:
         """Return the measured figure or ratio. Return None if it was not measured."""
         measure = measures.get(self.measure)
-        if measure is None or self.way not in measure.costs:
+        if measure is None or self.variant not in measure.costs:
             return None
         if self.against and self.against not in measure.costs:
             return None
         if self.against:
-            return measure.ratio(self.way, self.of, self.against)
-        return measure.middle(self.way, self.of)
+            return measure.ratio(self.variant, self.of, self.against)
+        return measure.middle(self.variant, self.of)
 
     def verdict(self, result: float) -> str:
         """Return `met` or `missed`."""
@@ -82,12 +82,12 @@ class Goal(Struct, frozen=True, forbid_unknown_fields=True):
         """
         result = self.find_result(measures)
         if result is None:
-            return (self.text, self.asked, "not measured", "")
+            return (self.text, self.bound_text, "not measured", "")
         shown_result = self.add_unit(result)
         if self.against and self.of == "wall_ms":
             cpu_ratio = msgspec.structs.replace(self, of="cpu_ms").find_result(measures)
             shown_result += f" (CPU {self.add_unit(cpu_ratio or 0)})"
-        return (self.text, self.asked, shown_result, self.verdict(result))
+        return (self.text, self.bound_text, shown_result, self.verdict(result))
 
 
 _GOALS = tomllib.loads((TEXTS / "goals.toml").read_text())["goals"]
@@ -149,11 +149,11 @@ class _Column(NamedTuple):
     to_text: Callable[[float], str]
     is_ratio: bool = False  # the ratio to the floor's figure instead of the figure
 
-    def amount(self, measure: Measure, way: str) -> float:
-        """Return the column's figure for a way."""
+    def amount(self, measure: Measure, variant: str) -> float:
+        """Return the column's figure for a variant."""
         if self.is_ratio:
-            return measure.ratio(way, self.figure)
-        return measure.middle(way, self.figure)
+            return measure.ratio(variant, self.figure)
+        return measure.middle(variant, self.figure)
 
 
 _COLUMNS = (
@@ -169,12 +169,16 @@ _COLUMNS = (
 
 def make_rows(measure: Measure) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Return headings and rows of a measure's table, without columns in which all figures are 0."""
-    ways = list(measure.costs)
-    columns = [column for column in _COLUMNS if any(column.amount(measure, way) for way in ways)]
+    variants = list(measure.costs)
+    columns = [
+        column
+        for column in _COLUMNS
+        if any(column.amount(measure, variant) for variant in variants)
+    ]
     rows: list[tuple[str, ...]] = []
-    for way in ways:
-        figures = [column.to_text(column.amount(measure, way)) for column in columns]
-        rows.append((way, *figures))
+    for variant in variants:
+        figures = [column.to_text(column.amount(measure, variant)) for column in columns]
+        rows.append((variant, *figures))
     return ("medians", *(column.heading for column in columns)), rows
 
 

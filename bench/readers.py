@@ -1,4 +1,4 @@
-"""Read a trail in other ways than Mendq, to compare with.
+"""Read a trail without Mendq, to compare with.
 
 The *limit* is the fastest reader that Python can have: as many processes as Spark has cores, which
 only unpack and parse. They use no Spark, make no rows and label nothing. They size their buffer by

@@ -1,7 +1,7 @@
-"""Measure several ways to do one thing, in rounds.
+"""Measure several variants of one task, in rounds.
 
-Each round runs every way once, so that a machine that slows down slows all of them. The first round
-only warms up and is dropped. Figures are medians of the other rounds.
+Each round runs every variant once, so that a machine that slows down slows all of them. The first
+round only warms up and is dropped. Figures are medians of the other rounds.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 class Cost(Struct, frozen=True):
-    """What one run of a way cost. 0 means that a figure was not measured."""
+    """The cost of one run of a variant. 0 means that a figure was not measured."""
 
     wall_ms: float
     cpu_ms: float
@@ -44,13 +44,13 @@ class Cost(Struct, frozen=True):
 
 
 class Measure(Struct, frozen=True):
-    """The costs of several ways to do one thing.
+    """The costs of several variants of one task.
 
     Args:
         name: The name, by which goals refer to the measure.
         title: The title for people.
-        floor: The name of the way with which the others are compared.
-        costs: The costs of each way by its name, one for each round.
+        floor: The name of the variant with which the others are compared.
+        costs: The costs of each variant by its name, one for each round.
     """
 
     name: str
@@ -58,25 +58,27 @@ class Measure(Struct, frozen=True):
     floor: str
     costs: dict[str, list[Cost]]
 
-    def middle(self, way: str, of: str) -> float:
-        """Return the median of one figure of a way. `of` is a field of `Cost`."""
-        return float(median(getattr(cost, of) for cost in self.costs[way]))
+    def middle(self, variant: str, of: str) -> float:
+        """Return the median of one figure of a variant. `of` is a field of `Cost`."""
+        return float(median(getattr(cost, of) for cost in self.costs[variant]))
 
-    def ratio(self, way: str, of: str, floor: str = "") -> float:
+    def ratio(self, variant: str, of: str, floor: str = "") -> float:
         """Return the median of one figure's ratio to the floor's, taken within each round.
 
-        A ratio to 0 counts as 0. `floor` is the name of another way to compare with.
+        A ratio to 0 counts as 0. `floor` is the name of another variant to compare with.
         """
         ratios: list[float] = []
-        for cost, floor_cost in zip(self.costs[way], self.costs[floor or self.floor], strict=True):
+        for cost, floor_cost in zip(
+            self.costs[variant], self.costs[floor or self.floor], strict=True
+        ):
             amount = getattr(cost, of)
             floor_amount = getattr(floor_cost, of)
             ratios.append(amount / floor_amount if floor_amount else 0)
         return float(median(ratios))
 
 
-class Way(Struct, frozen=True):
-    """One way to do a thing. `run` prepares it, runs it and returns the cost of the run alone."""
+class Variant(Struct, frozen=True):
+    """One way to do a task. `run` prepares it, runs it and returns the cost of the run alone."""
 
     name: str
     run: Callable[[], Cost]
@@ -86,36 +88,36 @@ def take_measure(  # noqa: PLR0913 - a measure has as many sides
     console: Console,
     name: str,
     title: str,
-    ways: Sequence[Way],
+    variants: Sequence[Variant],
     rounds: int,
     *,
     floor: int = 0,
     dropped: int = 1,
 ) -> Measure:
-    """Run all ways in rounds and return their costs.
+    """Run all variants in rounds and return their costs.
 
     Args:
         console: Shows the progress.
         name: The name of the measure.
         title: The title for people.
-        ways: The ways.
+        variants: The variants.
         rounds: The number of rounds that count.
-        floor: The position of the way with which the others are compared.
-        dropped: The number of rounds before those that count. 0 for ways that start a whole
+        floor: The position of the variant with which the others are compared.
+        dropped: The number of rounds before those that count. 0 for variants that start a whole
             process, which has nothing to warm up.
     """
-    costs: dict[str, list[Cost]] = {way.name: [] for way in ways}
+    costs: dict[str, list[Cost]] = {variant.name: [] for variant in variants}
     with console.status(title) as status:
         for turn in range(1 - dropped, rounds + 1):
             is_counted = turn > 0
             which = f"round {turn} of {rounds}" if is_counted else "a round to warm up, dropped"
-            for way in ways:
-                status.update(f"{name}: {which}: {way.name}")
-                cost = way.run()
+            for variant in variants:
+                status.update(f"{name}: {which}: {variant.name}")
+                cost = variant.run()
                 if is_counted:
-                    costs[way.name].append(cost)
-    console.print(f"measured {name}: {rounds} interleaved rounds of {len(ways)}")
-    return Measure(name, title, ways[floor].name, costs)
+                    costs[variant.name].append(cost)
+    console.print(f"measured {name}: {rounds} interleaved rounds of {len(variants)}")
+    return Measure(name, title, variants[floor].name, costs)
 
 
 def measure_process(words: Sequence[str], environment: Mapping[str, str] | None = None) -> Cost:
