@@ -79,7 +79,7 @@ def read_transition(content: bytes) -> Transition | None:
 def _evidence_span(case: Case) -> tuple[int, int]:
     """Return the times of a case's first and last failed call, in microseconds since 1970.
 
-    Raises an exception that `read_transition` catches if the evidence is broken.
+    If the evidence is broken, this raises one of the exceptions that `read_transition` catches.
     """
     first = datetime.fromisoformat(case.evidence["first_at"])
     last = datetime.fromisoformat(case.evidence["last_at"])
@@ -353,33 +353,24 @@ def load_case_files(cases: Storage, days: Days, memory_days: int = MEMORY_DAYS +
     """
     since = days.widen(memory_days, 0).first
     folders = [name for name in cases.folders("") if name.startswith("dt=")]
-    transitions: list[Transition] = []
-    unreadable = 0
-    older_folders: list[str] = []
+    paths: list[str] = []
     for folder in folders:
-        if folder < f"dt={since}":
-            older_folders.append(folder)
-            continue
-        for path in cases.files(folder):
-            transition = _read_file(cases, path)
-            if transition is None:
-                unreadable += 1
-            else:
-                transitions.append(transition)
+        if folder >= f"dt={since}":
+            paths.extend(cases.files(folder))
+    transitions = _read_transitions(cases, paths)
+    unreadable = len(paths) - len(transitions)
+    older_folders = [folder for folder in folders if folder < f"dt={since}"]
     for folder in reversed(older_folders):
         case_ids = _list_cases_without_opening(transitions)
         if not case_ids:
             break
-        for path in cases.files(folder):
-            if _case_id_in(path) in case_ids:
-                transition = _read_file(cases, path)
-                if transition is not None:
-                    transitions.append(transition)
+        earlier_paths = [path for path in cases.files(folder) if _case_id_in(path) in case_ids]
+        transitions.extend(_read_transitions(cases, earlier_paths))
     return CaseFiles(since, group_by_case(transitions), unreadable)
 
 
 def _list_cases_without_opening(transitions: Iterable[Transition]) -> set[str]:
-    """Return the ids of the cases whose first transition is not among these."""
+    """Return the ids of the cases whose first transition is missing in `transitions`."""
     all_cases: set[str] = set()
     opened: set[str] = set()
     for transition in transitions:
@@ -389,8 +380,14 @@ def _list_cases_without_opening(transitions: Iterable[Transition]) -> set[str]:
     return all_cases - opened
 
 
-def _read_file(cases: Storage, path: str) -> Transition | None:
-    return read_transition(cases.read(path, MAXIMUM_BYTES + 1) or b"")
+def _read_transitions(cases: Storage, paths: Iterable[str]) -> list[Transition]:
+    """Return the transitions in these files. Files that hold none are left out."""
+    transitions: list[Transition] = []
+    for path in paths:
+        transition = read_transition(cases.read(path, MAXIMUM_BYTES + 1) or b"")
+        if transition is not None:
+            transitions.append(transition)
+    return transitions
 
 
 def _case_id_in(path: str) -> str:

@@ -160,11 +160,12 @@ def _remove_own_calls(calls: DataFrame) -> DataFrame:
 
 
 def group_into_bursts(calls: DataFrame) -> DataFrame:
-    """Return a row for each burst. Two calls GAP_SECONDS apart are still in the same one.
+    """Group failed calls into bursts and return a row for each burst.
 
-    Besides columns of the table `incidents`, a row has `enough_evidence` (heal would have had
-    enough failed calls), `ignored` (why heal handles none of the calls; null if it handles any) and
-    `is_own_look` (operators made all calls with the mendq command).
+    In a burst, each call comes at most GAP_SECONDS after the one before. Besides columns of the
+    table `incidents`, a row has `enough_evidence` (heal would have had enough failed calls),
+    `ignored` (why heal handles none of the calls; null if it handles any) and `is_own_look`
+    (operators made all calls with the mendq command).
     """
     principals = sf.sort_array(sf.collect_set("principal_arn"))
     is_ignored = sf.isnotnull("ignored")
@@ -186,9 +187,10 @@ def group_into_bursts(calls: DataFrame) -> DataFrame:
 
 
 def _number_bursts(calls: DataFrame) -> DataFrame:
-    """Add to each call the number of its burst, and if it completes the evidence.
+    """Add to each failed call the column `burst`, the number of its burst.
 
-    The bursts of each account, region, queue and symptom are numbered in order of time.
+    The bursts of each account, region, queue and symptom are numbered by time. A second column,
+    `completes_evidence`, is true for calls with which heal has enough evidence.
     """
     in_time = Window.partitionBy(*_KEY).orderBy("event_time", "event_id")
     until_here = in_time.rowsBetween(Window.unboundedPreceding, Window.currentRow)
@@ -202,10 +204,10 @@ def _number_bursts(calls: DataFrame) -> DataFrame:
 
 
 def _completes_evidence() -> Column:
-    """Return a column that is true if heal has enough evidence as soon as this call arrives.
+    """Return a column that is true for a failed call with which heal has enough evidence to act.
 
-    Heal needs DISTINCT_EVENTS calls that it handles within WITHIN_SECONDS. All of them are in one
-    burst, because calls of different bursts are further apart.
+    Heal needs DISTINCT_EVENTS calls within WITHIN_SECONDS, not counting calls that it ignores. All
+    of them are in one burst, because calls of different bursts are further apart.
     """
     moment = sf.unix_micros("event_time")
     is_handled = sf.isnull("ignored")
@@ -216,9 +218,9 @@ def _completes_evidence() -> Column:
 
 
 def collect_first_evidence(calls: DataFrame) -> dict[str, list[str]]:
-    """Return the first calls that were enough evidence for heal, by incident id.
+    """Return the first failed calls that were enough evidence for heal to act, by incident id.
 
-    Incidents that never had enough evidence are left out. Each call is the text of a `Sighting`.
+    Incidents without enough evidence are left out. Each call is the text of a `Sighting`.
     """
     in_time = Window.partitionBy(*_KEY, sf.isnull("ignored")).orderBy("event_time", "event_id")
     sighting = sf.struct(*_SIGHTING_COLUMNS)
@@ -241,7 +243,10 @@ def collect_first_evidence(calls: DataFrame) -> dict[str, list[str]]:
 
 
 def _incident_id() -> Column:
-    """Return a column with the incident's id. Every run that finds the burst gives the same id."""
+    """Return a column with the incident's id, a hash of the _KEY columns and the first failure.
+
+    So each run that finds the incident gives it the same id.
+    """
     identity = sf.struct(*_KEY, sf.unix_micros("first_failure").alias("first_failure"))
     return sf.substring(sf.sha2(sf.to_json(identity), 256), 1, 32)
 
@@ -255,17 +260,17 @@ class QueueListing(NamedTuple):
 
 
 class Burst(NamedTuple):
-    """Queue, symptom and times of a burst. The times are in microseconds since 1970."""
+    """A burst of failed calls: queue and symptom, and the times of its first and last call."""
 
     queue_arn: str
     symptom: str
-    first: int
+    first: int  # in microseconds since 1970
     last: int
 
     def joins_scan_case(self, timeline: CaseTimeline) -> bool:
-        """Return True if the burst belongs to this case, which a scan opened.
+        """Return True if these failed calls belong to a case that a scan opened.
 
-        Queue and symptom are equal, and the burst overlaps evidence near the case's opening.
+        Queue and symptom must be equal, and the calls must overlap evidence near the opening.
         """
         case = timeline.newest
         if (case.queue_arn, case.symptom) != (self.queue_arn, self.symptom):
@@ -275,9 +280,9 @@ class Burst(NamedTuple):
 
 
 def collect_bursts(bursts: DataFrame) -> list[dict[str, Any]]:
-    """Return the rows of `group_into_bursts`, with their times in microseconds since 1970.
+    """Load the rows of `group_into_bursts` from Spark, with times in microseconds since 1970.
 
-    Spark would convert its timestamps to Python times in the local zone.
+    Spark would return its timestamps as Python times in the local zone.
     """
     with_numbers = bursts.withColumns({name: sf.unix_micros(name) for name in _TIMES})
     return [row.asDict() for row in with_numbers.collect()]
@@ -286,7 +291,7 @@ def collect_bursts(bursts: DataFrame) -> list[dict[str, Any]]:
 def select_bursts_of_scan_cases(
     bursts: Iterable[Mapping[str, Any]], timelines: Iterable[CaseTimeline]
 ) -> list[Burst]:
-    """Return the bursts on queues that have a case among `timelines` which a scan opened.
+    """Return the bursts of failed calls on queues for which a scan opened a case.
 
     Args:
         bursts: The rows of `collect_bursts`.
@@ -312,8 +317,9 @@ def join_cases(
     listings: Iterable[QueueListing],
     home: AccountAndRegion | None,
 ) -> list[dict[str, Any]]:
-    """Return the rows of the table `incidents`: those of the bursts, then those that scans found.
+    """Return the rows of the table `incidents`.
 
+    First come the bursts of failed calls, with their cases, then the cases that only scans found.
     The order of `timelines` and `listings` does not matter.
 
     Args:
@@ -330,7 +336,7 @@ def join_cases(
 def list_scan_incidents(
     timelines: Iterable[CaseTimeline], bursts: Sequence[Burst]
 ) -> list[dict[str, Any]]:
-    """Return an incident for each case that a scan opened and that none of `bursts` joins."""
+    """Return an incident for each case that a scan opened and to which none of `bursts` belongs."""
     bursts_of_queue = defaultdict[str, list[Burst]](list)
     for burst in bursts:
         bursts_of_queue[burst.queue_arn].append(burst)
@@ -385,7 +391,7 @@ def _outcome_columns(
 
 @dataclass(frozen=True)
 class CaseIndex:
-    """Index of cases and scans, with which `add_outcome` explains an incident.
+    """Index of cases and scans, to find the case of an incident or the reason why it has none.
 
     All times are in microseconds since 1970, and sorted.
 
@@ -426,7 +432,7 @@ class CaseIndex:
         return cls(dict(timelines_of_queue), dict(listed_at), complete_at, frozenset(homes))
 
     def add_outcome(self, burst: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a burst as an incident: with the outcome of its case, or the reason for none.
+        """Return the incident of a burst of failed calls: with its case, or the reason for none.
 
         A case belongs to the incident if queue and symptom are equal and its evidence overlaps the
         burst. If there are several, the one that opened last decides the outcome.
@@ -454,7 +460,7 @@ class CaseIndex:
     def _explain_missing_case(
         self, burst: Mapping[str, Any], of_symptom: Sequence[CaseTimeline]
     ) -> str:
-        """Return why a burst has no case, in the words of docs/incidents.md.
+        """Return the reason why a burst of failed calls has no case (docs/incidents.md).
 
         Return `unknown` unless the logs, the scans and the cases prove a reason.
 
@@ -483,12 +489,12 @@ class CaseIndex:
         return "unknown"
 
     def _find_state_in_scans(self, burst: Mapping[str, Any]) -> str | None:
-        """Return if the scans around a burst listed its queue as managed.
+        """Return `managed`, `not_managed` or `not_tagged_in_time` for the queue of a burst.
 
-        The last complete scan before the burst, the first one after it, and all scans between them
-        must agree. `not_tagged_in_time` means that none of them listed the queue, but a scan in the
-        following week did. None if they prove nothing: one of the two is more than two hours
-        away, they do not agree, or they look at another account or region.
+        The last complete scan before the failed calls, the first one after them, and all scans
+        between these two must agree. `not_tagged_in_time` means that none of them listed the queue,
+        but a scan in the following week did. Return None if the scans prove nothing: one of the two
+        is more than two hours away, they do not agree, or they look at another account or region.
         """
         if AccountAndRegion(burst["account"], burst["region"]) not in self.homes:
             return None

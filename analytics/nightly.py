@@ -151,11 +151,12 @@ class Nightly:
     home: AccountAndRegion | None = None
 
     def write(self, requested: Days, *, with_evidence: bool = False) -> NightlyResult:
-        """Write the tables of `requested`, and of every other day that one of its bursts touches.
+        """Write the tables of the requested days, and of other days that their bursts touch.
 
         Args:
             requested: The days to write.
-            with_evidence: Also return each incident's first calls that were enough evidence.
+            with_evidence: Also return the first failed calls of each incident that were enough
+                evidence for heal.
 
         Raises:
             RootUnusable: if the trail, the case bucket or the output cannot be read or written.
@@ -185,7 +186,7 @@ class Nightly:
         return result
 
     def _load(self, reader: TrailReader, requested: Days) -> LoadedDays:
-        """Load calls and cases. Repeat with more days until no burst may be cut (rule 2)."""
+        """Load failed calls and cases. Add days until no burst of calls is cut (rule 2)."""
         days = requested.widen(1, 1)
         while True:
             self.tables.say(f"reading the trail for {days.first} to {days.last}")
@@ -201,7 +202,10 @@ class Nightly:
             calls.unpersist()
 
     def _find_affected_days(self, bursts: Sequence[Row], requested: Days) -> tuple[Days, CaseFiles]:
-        """Return the days to write (rule 3), and the cases that may belong to their incidents."""
+        """Return the days to write (rule 3), and the cases that may belong to their incidents.
+
+        `bursts` are the bursts of failed calls that are known so far.
+        """
         affected = requested | Days.between(*_span_of(bursts, requested))
         cases = load_case_files(self.cases, affected)
         touching = [
@@ -330,7 +334,7 @@ def _outcome_line(nightly: NightlyRead, lost_files: Mapping[date, int]) -> str:
 
 
 def _say_nothing(_line: str) -> None:
-    """Print nothing. Replaces `Tables.say` for a read whose problems people need not see."""
+    """Print nothing. This replaces `Tables.say` if people need not see problems of a read."""
 
 
 def _group_by_day(rows: Iterable[tuple[date, Row]], days: Days) -> ByDay:
@@ -355,9 +359,10 @@ def _count_files(quality: Sequence[Row]) -> dict[str, int]:
 
 
 def _span_of(bursts: Iterable[Row], days: Days) -> tuple[int, int]:
-    """Return the span that covers all bursts with a call on `days`, in microseconds since 1970.
+    """Return the time from the first to the last failed call of all bursts that touch `days`.
 
-    If there is no such burst, return the first and the last microsecond of `days`.
+    Both times are in microseconds since 1970. If no burst touches the days, return the first and
+    the last microsecond of the days.
     """
     since = days.from_microseconds
     until = days.before_microseconds - 1
@@ -371,14 +376,14 @@ def _span_of(bursts: Iterable[Row], days: Days) -> tuple[int, int]:
 
 
 def _hull(spans: Collection[tuple[int, int]]) -> tuple[int, int]:
-    """Return the shortest span that covers all spans. There must be at least one."""
+    """Return the shortest span of time that covers all given ones. There must be at least one."""
     return min(first for first, _ in spans), max(last for _, last in spans)
 
 
 def _spans_near_scans(cases: CaseFiles, days: Days) -> Iterator[tuple[int, int]]:
-    """Yield the spans in which failed calls join a case that a scan opened on `days`.
+    """Yield the spans of time in which failed calls belong to a case that a scan opened on `days`.
 
-    The spans are in microseconds since 1970.
+    A span is its first and last microsecond since 1970.
     """
     for timeline in cases.timelines:
         if timeline.is_opened_by_scan and is_within(timeline.transitions[0].at, days):
@@ -458,11 +463,17 @@ def read_last_measurements(findings: Storage) -> dict[str, dict[str, int]]:
     folders = [name for name in findings.folders("") if day_named(name.removeprefix("dt="))]
     measurements: dict[str, dict[str, int]] = {}
     for scan in _read_last_day(findings, folders):
-        queues = scan.get("queues")
-        if isinstance(queues, dict):
-            for queue_arn, figures in queues.items():
-                if not isinstance(figures, dict):
-                    continue
+        measurements.update(_read_measurements(scan))
+    return measurements
+
+
+def _read_measurements(scan: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    """Return what a scan measured of each queue. Values that are not whole numbers are left out."""
+    queues = scan.get("queues")
+    measurements: dict[str, dict[str, int]] = {}
+    if isinstance(queues, dict):
+        for queue_arn, figures in queues.items():
+            if isinstance(figures, dict):
                 counts = {name: value for name, value in figures.items() if is_count(value)}
                 measurements[queue_arn] = counts
     return measurements

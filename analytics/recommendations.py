@@ -130,7 +130,7 @@ class Recommendation:
 
     @property
     def rank(self) -> tuple[int, int, int, str, str, str, str]:
-        """Sorting key: escalated cases, then by kind, then most incidents, calls, and by name."""
+        """Sorting key: escalated cases first, then by kind, then most incidents and calls."""
         rank_of_kind = _RANK_OF_KIND.get(self.kind, _RANK_OF_OTHER_KINDS)
         if self.why == State.ESCALATED:
             rank_of_kind = _RANK_OF_ESCALATED
@@ -204,7 +204,7 @@ def _find_write_times(timelines: Iterable[CaseTimeline]) -> dict[str, str]:
 def _add_counts(
     recommendation: Recommendation, weights: Mapping[tuple[str, str], Weight]
 ) -> Recommendation:
-    """Add the incidents of the recommendation's queue and symptom, unless it has a number."""
+    """Add the number of incidents of the queue and symptom, unless there is a number already."""
     if recommendation.incidents:
         return recommendation
     weight = weights.get((recommendation.queue_arn, recommendation.symptom), Weight())
@@ -231,7 +231,10 @@ def merge_alike(recommendations: Sequence[Recommendation]) -> list[Recommendatio
 
 
 def _merge_group(group: Sequence[Recommendation]) -> Recommendation:
-    """Return the first one in rank, with the numbers of all. `before` stays only if all agree."""
+    """Merge recommendations of one change into the first one in rank, with the numbers of all.
+
+    The value `before` is kept only if it is the same in all.
+    """
     first = min(group, key=lambda recommendation: recommendation.rank)
     befores = {recommendation.before for recommendation in group}
     return replace(
@@ -263,20 +266,29 @@ def recommend_for_cases(days: Days, timelines: Sequence[CaseTimeline]) -> list[R
     for timeline in by_age:
         case = timeline.newest
         is_newest = newest[case.queue_arn, case.symptom] is timeline
-        is_older = to_microseconds(case.at) < days.from_microseconds
-        has_moved = bool(timeline.list_transitions(days))
         is_missing = _is_about_missing_queue(case, missing_at)
         for subject, recommendation in _recommend_for_case(timeline):
             key = (case.queue_arn, subject)
             recommendations[key] = None
-            if recommendation is None or is_missing:
-                continue
-            has_fixed = recommendation.kind == WRITE_INTO_TEMPLATE
-            if is_older and has_fixed:
-                recommendations[key] = replace(recommendation, why=STANDS)
-            elif not is_older and has_moved and (is_newest or has_fixed):
-                recommendations[key] = recommendation
+            if recommendation and not is_missing:
+                recommendations[key] = _keep_if_due(
+                    recommendation, timeline, days, is_newest=is_newest
+                )
     return [recommendation for recommendation in recommendations.values() if recommendation]
+
+
+def _keep_if_due(
+    recommendation: Recommendation, timeline: CaseTimeline, days: Days, *, is_newest: bool
+) -> Recommendation | None:
+    """Return the recommendation if its case counts by the rules of `recommend_for_cases`, or None.
+
+    `is_newest` is True if the case is the newest of its queue and symptom.
+    """
+    has_fixed = recommendation.kind == WRITE_INTO_TEMPLATE
+    if to_microseconds(timeline.newest.at) < days.from_microseconds:
+        return replace(recommendation, why=STANDS) if has_fixed else None
+    has_moved = bool(timeline.list_transitions(days))
+    return recommendation if has_moved and (is_newest or has_fixed) else None
 
 
 def _rank_by_age(timeline: CaseTimeline) -> tuple[datetime, datetime, str]:

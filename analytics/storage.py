@@ -38,7 +38,7 @@ class RootUnusable(Exception):
 
 
 class Entry(NamedTuple):
-    """A file or folder in a folder, or something else with a name, such as a pipe."""
+    """One entry of a folder: a file, a folder, or something else, such as a pipe."""
 
     name: str
     size_bytes: int | None  # None if it is not a file, or cannot be read as one
@@ -297,7 +297,7 @@ class HadoopStorage(Storage):
             self._filesystem.delete(self._full_path(folder), True)
 
     def _full_path(self, path: str) -> Any:
-        """Return Hadoop's path. The `./` prevents that a colon in a name is taken for a scheme."""
+        """Return Hadoop's path. The `./` stops Hadoop from reading `name:` as a scheme."""
         return self._path(self.root, f"./{path}") if path else self.root
 
 
@@ -443,5 +443,8 @@ def _is_only_about(account: str, content: bytes) -> bool:
 
 
 def _endpoint() -> str | None:
-    """Return the S3 endpoint from the environment. Arrow reads the AWS CLI's other variables."""
+    """Return the S3 endpoint from the environment, or None.
+
+    Arrow reads the other variables of the AWS CLI itself, but not this one.
+    """
     return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or None

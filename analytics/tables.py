@@ -116,7 +116,7 @@ class Tables:
         for day, rows in rows_of_day.items():
             if table == "incidents":
                 _add_defaults(rows)
-            if any(row[name] is None for row in rows for name in required):
+            if any(_lacks_value(row, required) for row in rows):
                 self.say(f"{path_of(table, day)} has rows without a value: {day} is left out")
             else:
                 complete[day] = rows
@@ -128,7 +128,10 @@ class Tables:
         A day whose table is missing or cannot be read is left out.
         """
         rows_of_day = self._read(table, days, {"file": "string"}, distinct=True)
-        return {day: {row["file"] for row in rows} for day, rows in rows_of_day.items()}
+        names: dict[date, set[str]] = {}
+        for day, rows in rows_of_day.items():
+            names[day] = {row["file"] for row in rows}
+        return names
 
     def _read(
         self,
@@ -138,7 +141,7 @@ class Tables:
         *,
         distinct: bool = False,
     ) -> dict[date, Rows]:
-        """Return these columns of a table, for each day that has a readable one."""
+        """Return these columns of a table, for each day whose table can be read."""
         sizes: dict[date, int | None] = {}
         for day in days:
             sizes[day] = self.out.files(_folder(table, day)).get(path_of(table, day))
@@ -199,6 +202,11 @@ def _add_defaults(rows: Rows) -> None:
                 row[name] = default
 
 
+def _lacks_value(row: Row, required: Iterable[str]) -> bool:
+    """Return True if any of these columns is null in a row."""
+    return any(row[name] is None for name in required)
+
+
 def path_of(table: str, day: date) -> str:
     """Return the path of the object that holds a day of a table."""
     return f"{_folder(table, day)}/{table}.parquet"
@@ -227,7 +235,7 @@ _PLACE_IN_ARN = "^arn:[a-z-]+:sqs:([a-z0-9-]+):([0-9]{12}):"
 
 
 class MemberRows(NamedTuple):
-    """The incidents of an organization's members, summed up."""
+    """The incidents of an organization, summed up by member: by account and region."""
 
     members: list[Row]  # a row for each account and region: `of_account`, `of_region` and SUMS
     queues: list[Row]  # the queues with the most pressing incidents that wait for a person
@@ -250,7 +258,7 @@ def read_members(
 
 
 def _find_unreadable(spark: SparkSession, central: Storage, paths: Sequence[str]) -> set[str]:
-    """Return the paths that Spark cannot read. Tries all at once, then halves of them."""
+    """Return the paths that Spark cannot read. They are found by reading halves of the list."""
     try:
         _read_tables(spark, central, paths)
     except (Py4JJavaError, PySparkException):
@@ -263,12 +271,12 @@ def _find_unreadable(spark: SparkSession, central: Storage, paths: Sequence[str]
 
 
 def _read_tables(spark: SparkSession, central: Storage, paths: Sequence[str]) -> MemberRows:
-    """Sum up the incidents in these tables, by member and by queue.
+    """Sum up the incidents in these tables, by member (account and region) and by queue.
 
-    Tables that members share are at `account=A/region=R/...`. Then a row counts only if it names
-    the account and region of its path. In the hub's own tables, each row counts for the account and
-    region that it names. Rows that no nightly job writes are counted as `rows_left_out`. Drills,
-    the probe's queue and operators' own calls are not counted.
+    Tables that members have copied to the central bucket are at `account=A/region=R/...`. A row
+    there counts only if it names the account and region of its path. In the hub's own tables, each
+    row counts for the account and region that it names. Rows that no nightly job writes are counted
+    as `rows_left_out`. Drills, the probe's queue and operators' own calls are not counted.
     """
     if not paths:
         return MemberRows([], [])
@@ -280,7 +288,10 @@ def _read_tables(spark: SparkSession, central: Storage, paths: Sequence[str]) ->
         sums = [sf.sum(name).alias(name) for name in SUMS]
         members = by_queue.groupBy("of_account", "of_region").agg(*sums).collect()
         ranked = by_queue.where("waiting > 0").orderBy(
-            sf.col("worst.rank"), sf.col("pages").desc(), sf.col("failed_calls").desc(), "queue"
+            sf.col("worst.rank"),
+            sf.col("urgent_waiting").desc(),
+            sf.col("failed_calls").desc(),
+            "queue",
         )
         queues = ranked.limit(MAXIMUM_NEEDY_QUEUES).collect()
     finally:
@@ -291,7 +302,7 @@ def _read_tables(spark: SparkSession, central: Storage, paths: Sequence[str]) ->
 
 
 def _sum_by_queue(rows: DataFrame, *, is_shared: bool) -> DataFrame:
-    """Return a row of sums for each member and queue.
+    """Return the sums of the incidents for each member and each of its queues.
 
     Args:
         rows: Rows of `incidents`.
@@ -305,7 +316,8 @@ def _sum_by_queue(rows: DataFrame, *, is_shared: bool) -> DataFrame:
         region = sf.regexp_extract(path, _PLACE_IN_PATH, 2)
     outcome = sf.col("outcome")
     is_right_place = (sf.col("account") == account) & (sf.col("region") == region)
-    # A failed call may name another account's queue. A case is always about an own queue.
+    # A failed call may name another account's queue. But a case, which all waiting incidents have,
+    # is always about a queue of its own account and region.
     has_no_case = ~outcome.isin(*WAITING_STATES)
     is_own_case = has_no_case | _is_queue_of(account, region)
     is_possible = sf.col("failed_calls").between(0, MAXIMUM_COUNT) & outcome.isNotNull()
@@ -341,7 +353,7 @@ def _is_practice() -> Column:
 
 
 def _aggregate(placed: DataFrame) -> DataFrame:
-    """Return sums for each member and queue. All rows that do not fit have the queue null."""
+    """Return sums for each member and queue. Rows that do not fit are summed up as queue null."""
     outcome = sf.col("outcome")
     is_counted = sf.col("fits") & ~sf.col("is_own")
     is_waiting = is_counted & outcome.isin(*WAITING_STATES)
@@ -352,7 +364,7 @@ def _aggregate(placed: DataFrame) -> DataFrame:
         "healed": is_counted & (outcome == HEALED),
         "urgent": is_counted & sf.col("is_urgent"),
         "waiting": is_waiting,
-        "pages": is_waiting & sf.col("is_urgent"),
+        "urgent_waiting": is_waiting & sf.col("is_urgent"),
         "rows_left_out": ~sf.col("fits"),
     }
     counts = [sf.sum(condition.cast("int")).alias(name) for name, condition in conditions.items()]

@@ -393,13 +393,17 @@ def list_branches(
     parents = [LOGS, *(f"{LOGS}/{organization}" for organization in organizations)]
     branches: list[Branch] = []
     for parent in parents:
-        for account in [home.account] if home else trail.folders(parent):
-            if account.startswith("o-"):
-                continue
+        accounts = [home.account] if home else _list_accounts(trail, parent)
+        for account in accounts:
             folder = f"{parent}/{account}/{kind}"
             regions = [home.region] if home else trail.folders(folder)
             branches.extend(Branch(f"{folder}/{region}", account, region) for region in regions)
     return branches
+
+
+def _list_accounts(trail: Storage, parent: str) -> list[str]:
+    """Return the accounts in a folder of accounts. It may also contain organizations' folders."""
+    return [name for name in trail.folders(parent) if not name.startswith("o-")]
 
 
 def list_publish_folders(trail: Storage, branch: Branch, days: Days) -> Iterator[PublishFolder]:

@@ -168,7 +168,7 @@ def make_summary(
 
 
 def _make_counts(incidents: Sequence[Row], limited: Sequence[Row]) -> dict[str, Any]:
-    """Count incidents by finder, outcome and symptom.
+    """Count the incidents by what found them, by outcome and by symptom.
 
     `limited` has the same incidents, with at most MAXIMUM_SYMPTOMS different symptoms.
     """

@@ -101,7 +101,7 @@ def list_open_cases(
 
 
 def _rank_by_pressure(timeline: CaseTimeline) -> tuple[int, bool, datetime, str]:
-    """Return a sorting key: by state, of escalated cases the urgent ones first, then by age."""
+    """Return a sorting key: by state, then urgent escalated cases first, then the older first."""
     case = timeline.newest
     is_not_urgent = case.state is State.ESCALATED and not timeline.is_urgent
     return WAITING_STATES.index(case.state), is_not_urgent, timeline.opened_at, case.case_id
@@ -295,7 +295,7 @@ def _median(seconds: Iterable[float]) -> float | None:
 
 
 def list_notified_cases(days: Days, timelines: Sequence[CaseTimeline]) -> dict[str, Any]:
-    """Return the cases that notified people on `days`, by their first notification there."""
+    """Return the cases that notified people on `days`, sorted by the first notification."""
     notified = [timeline for timeline in timelines if timeline.list_notifications(days)]
     notified.sort(
         key=lambda timeline: (

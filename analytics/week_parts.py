@@ -99,7 +99,7 @@ class Weight:
 
 
 def weigh_by(incidents: Iterable[Row], *columns: str) -> dict[Any, Weight]:
-    """Return the weight of the incidents for each value of a column.
+    """Return the number of incidents and failed calls for each value of a column.
 
     The keys are tuples if several columns are given.
     """
@@ -150,8 +150,8 @@ def make_queue_days(by_day: ByDay) -> dict[str, Any]:
     Incidents whose queue the logs do not name count as one queue, `unresolved`.
     """
     incidents = list_rows(by_day)
-    counts_of_days = [Counter(row["queue_arn"] for row in rows) for rows in by_day.values()]
-    not_healed = Counter(row["queue_arn"] for row in incidents if row["outcome"] not in FIXED)
+    counts_of_days = [_count_by_queue(rows) for rows in by_day.values()]
+    not_healed = _count_by_queue(row for row in incidents if row["outcome"] not in FIXED)
     ranked = sorted(weigh_by(incidents, "queue_arn").items(), key=rank_by_weight)
     queues: list[dict[str, Any]] = []
     for queue_arn, weight in ranked[:MAXIMUM_QUEUES]:
@@ -170,8 +170,13 @@ def make_queue_days(by_day: ByDay) -> dict[str, Any]:
     }
 
 
+def _count_by_queue(incidents: Iterable[Row]) -> Counter[str]:
+    """Return the number of incidents of each queue, by queue ARN."""
+    return Counter(row["queue_arn"] for row in incidents)
+
+
 def rank_by_weight(named_weight: tuple[str, Weight]) -> tuple[int, int, str]:
-    """Return a sorting key: most incidents first, then most failed calls, then by name."""
+    """Return a sorting key for a name and its weight: most incidents first, then most calls."""
     name, weight = named_weight
     return -weight.incidents, -weight.failed_calls, name
 

@@ -243,7 +243,7 @@ class MemberTables:
         return present
 
     def state(self, days: Days) -> str:
-        """Return SILENT, LATE or REPORTED.
+        """Return SILENT (no table at all), LATE (a table is missing) or REPORTED (all are there).
 
         A member with tables of the weeks before must have one for every day of the week. A new
         member must have one for each day since its first.
@@ -268,7 +268,7 @@ def list_members(central: Storage, week: str) -> list[MemberTables]:
 
 
 def _list_regions(central: Storage, week: str, folder: str) -> list[MemberTables]:
-    """Return the members in an account's folder: one for each region that has tables."""
+    """Return a member for each region with tables in an account's folder."""
     account = _ACCOUNT_FOLDER.fullmatch(folder)
     if not account:
         return []
@@ -284,7 +284,7 @@ def _list_regions(central: Storage, week: str, folder: str) -> list[MemberTables
 
 
 def _find_tables(central: Storage, week: str, account: str, region: str) -> MemberTables:
-    """Return the member of this account and region. It may have no tables."""
+    """Return the tables of this account and region for a week. There may be none."""
     folder = shared_folder(account, region, "incidents", week)
     paths: dict[date, str] = {}
     unread: dict[str, str] = {}
@@ -376,7 +376,7 @@ def summarize_organization(
 def _list_missing_members(
     members: Iterable[MemberTables], expected: Iterable[str]
 ) -> Iterator[MemberTables]:
-    """Yield a member without tables for each expected account that is not among `members`."""
+    """Yield a member without tables for each expected account that has no member."""
     present = {member.account for member in members}
     for account in sorted(set(expected) - present):
         yield MemberTables(account)
@@ -408,7 +408,7 @@ def _list_unread_files(
 def _make_member_row(
     member: MemberTables, sums: Row, days: Days, unreadable: Collection[str]
 ) -> dict[str, Any]:
-    """Return a member's state and sums.
+    """Return the summary's row of a member: its state and its sums.
 
     Args:
         member: The member.
@@ -456,7 +456,7 @@ def _make_queue_row(row: Row) -> dict[str, Any]:
         "outcome": shorten(worst["outcome"], MAXIMUM_NAME_CHARACTERS),
         "incidents": row["waiting"],
         "failed_calls": min(int(row["failed_calls"]), MAXIMUM_COUNT),
-        "urgent": row["pages"] > 0,
+        "urgent": row["urgent_waiting"] > 0,
     }
 
 

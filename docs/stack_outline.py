@@ -191,22 +191,30 @@ def find_access(name: str, template: Resources) -> dict[str, set[str]]:
     YOUR_QUEUES stands for queues outside the template, and comes first. Left out are the queue that
     feeds the part, and queues for what could not be handled or delivered.
     """
-    role = references(template[name]["Properties"].get("Role"))
-    if not role:
-        # EMR Serverless gets its role with each run, so the application names none.
-        role = {logical_id for logical_id in template if logical_id.startswith("NightlyRole")}
+    role = _find_role(name, template)
     left_out = {logical_id for logical_id in template if _UNDELIVERED.search(logical_id)}
     left_out |= {start.source for start in list_triggers(template) if start.target == name}
     access: dict[str, set[str]] = {}
     for grant in list_grants(role, template):
         if grant.is_of_your_queues:
             access.setdefault(YOUR_QUEUES, set()).update(grant.verbs)
-        for target in sorted(grant.on - left_out):
-            if template[target]["Type"] in _USED_TYPES:
-                access.setdefault(target, set()).update(grant.verbs)
+        targets = [
+            target for target in grant.on - left_out if template[target]["Type"] in _USED_TYPES
+        ]
+        for target in sorted(targets):
+            access.setdefault(target, set()).update(grant.verbs)
     if YOUR_QUEUES in access:
         return {YOUR_QUEUES: access.pop(YOUR_QUEUES), **access}
     return access
+
+
+def _find_role(name: str, template: Resources) -> set[str]:
+    """Return the logical id of a part's role, as a set."""
+    role = references(template[name]["Properties"].get("Role"))
+    if role:
+        return role
+    # EMR Serverless gets its role with each run, so the application names none.
+    return {logical_id for logical_id in template if logical_id.startswith("NightlyRole")}
 
 
 def list_starts(template: Resources) -> Iterator[Start]:
