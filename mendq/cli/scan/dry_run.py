@@ -148,7 +148,7 @@ class _UnchangedCases(CaseStore, frozen=True):
 
 
 class _UnchangedScans(ScanStore, frozen=True):
-    def changed(self, *_: Any, **__: Any) -> items.Item:
+    def change_and_read(self, *_: Any, **__: Any) -> items.Item:
         return {}
 
 

@@ -81,7 +81,7 @@ class _ToLookAt(Consent):
     def mode_of(self, queue_name: str, tags: Mapping[str, str]) -> Mode | None:
         return Mode.OBSERVE if is_quarantine(queue_name) else super().mode_of(queue_name, tags)
 
-    def but_for_a_team(self, tags: Mapping[str, str]) -> dict[str, str]:
+    def without_team_tag(self, tags: Mapping[str, str]) -> dict[str, str]:
         """Which teams there are, settings alone know: the deployed scan reports what is none."""
         return {key: text for key, text in tags.items() if key != TEAM_TAG}
 
