@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mendq.catalogue import CATALOGUE
-from mendq.catalogue.dlq.attach import FIXED_FIRST, gone, has_none, make_again, make_and_attach
+from mendq.catalogue.dlq.attach import (
+    FIXED_FIRST,
+    find_missing_dlq,
+    has_no_dlq,
+    plan_named_dlq,
+    plan_new_dlq,
+)
 from mendq.catalogue.dlq.dlq_missing import DLQ_MISSING
 from mendq.catalogue.dlq.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
 from mendq.catalogue.dlq.dlq_source_not_allowed import DLQ_SOURCE_NOT_ALLOWED
@@ -61,12 +67,12 @@ def steps_of(answer: Plan | Refusal) -> list[tuple[str, str]]:
 
 def test_the_plan_stays_the_same_once_its_queue_is_made() -> None:
     """A run that died between the two is taken up again; and after an undo the queue is kept."""
-    assert make_and_attach(named_by(NONE), "because") == make_and_attach(NONE, "because")
+    assert plan_new_dlq(named_by(NONE), "because") == plan_new_dlq(NONE, "because")
 
 
 @pytest.mark.parametrize("attributes", golden("tables")["others"])
 def test_somebody_else_s_queue_of_that_name_is_never_attached(attributes: dict[str, str]) -> None:
-    answer = make_and_attach(named_by(NONE, **attributes), "because")
+    answer = plan_new_dlq(named_by(NONE, **attributes), "because")
     assert isinstance(answer, Escalate)
     assert answer.code == "name_taken"
 
@@ -81,7 +87,7 @@ def test_somebody_else_s_queue_of_that_name_is_never_attached(attributes: dict[s
     ],
 )
 def test_what_has_one_by_now_or_may_have_gets_none(over: dict[str, Any], code: str) -> None:
-    answer = make_and_attach(vary(NONE, **over), "because")
+    answer = plan_new_dlq(vary(NONE, **over), "because")
     assert isinstance(answer, Ignore)
     assert answer.code == code
 
@@ -100,7 +106,7 @@ def test_what_has_one_by_now_or_may_have_gets_none(over: dict[str, Any], code: s
     ],
 )
 def test_no_backlog_is_dumped(facts: Facts, code: str) -> None:
-    for answer in (make_and_attach(facts, "it"), make_again(facts, DLQ_ARN, "it")):
+    for answer in (plan_new_dlq(facts, "it"), plan_named_dlq(facts, DLQ_ARN, "it")):
         assert isinstance(answer, Ignore)
         assert answer.code == code
 
@@ -110,7 +116,7 @@ def test_no_backlog_is_dumped(facts: Facts, code: str) -> None:
 )
 def test_what_is_measured_or_idle_gets_one(facts: Facts) -> None:
     attached = ("RedrivePolicy", Redrive(DLQ_ARN, 5).text)
-    assert steps_of(make_and_attach(facts, "it")) == [("DeadLetterQueue", DLQ_ARN), attached]
+    assert steps_of(plan_new_dlq(facts, "it")) == [("DeadLetterQueue", DLQ_ARN), attached]
 
 
 @pytest.mark.parametrize(("dlq_arn", "attributes", "is_gone"), golden("tables")["gone"])
@@ -118,13 +124,13 @@ def test_gone_is_what_could_stand_there_and_does_not(
     dlq_arn: str, attributes: dict[str, str], *, is_gone: bool
 ) -> None:
     facts = vary(NONE, dlq=QueueFacts(dlq_arn, attributes))
-    assert gone(facts) == (dlq_arn if is_gone else None)
+    assert find_missing_dlq(facts) == (dlq_arn if is_gone else None)
 
 
 def test_who_has_none() -> None:
-    assert has_none(NONE)
-    assert not has_none(vary(NONE, RedrivePolicy="{")), "whatever it says"
-    assert gone(NONE) is None
+    assert has_no_dlq(NONE)
+    assert not has_no_dlq(vary(NONE, RedrivePolicy="{")), "whatever it says"
+    assert find_missing_dlq(NONE) is None
 
 
 def test_a_queue_that_is_gone_is_found_although_others_send_messages_here() -> None:

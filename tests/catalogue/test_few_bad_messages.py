@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mendq.catalogue import examples
 from mendq.catalogue.consumers.consumer_failing import CONSUMER_FAILING
-from mendq.catalogue.dlq.attach import make_again, make_and_attach
+from mendq.catalogue.dlq.attach import plan_named_dlq, plan_new_dlq
 from mendq.catalogue.dlq.dlq_missing import DLQ_MISSING
 from mendq.catalogue.examples import (
     DLQ_ARN,
@@ -61,7 +61,7 @@ def limit_of(plan: Plan | Refusal) -> int:
 
 
 def answer(facts: Facts) -> Plan | Refusal:
-    return make_and_attach(facts, "because")
+    return plan_new_dlq(facts, "because")
 
 
 def test_attach_dlq_refused_while_consumers_finish_nothing() -> None:
@@ -81,7 +81,7 @@ def test_attach_dlq_refused_however_few_messages_came_unfinished(messages: int) 
     assert isinstance(refusal, Refuse), "people hear why"
     assert refusal.code == "nothing_finished"
     assert f"{messages} messages arrived" in refusal.reason
-    assert isinstance(make_again(facts, DLQ_ARN, "because"), Refuse)
+    assert isinstance(plan_named_dlq(facts, DLQ_ARN, "because"), Refuse)
 
 
 @pytest.mark.parametrize(("deleted", "is_refused"), [(29, True), (30, False)])
@@ -110,7 +110,7 @@ def test_attach_dlq_refused_minutes_after_steady_deletes_ended() -> None:
     stopped = {"sent_since_delete": 40, "received_since_delete": 160, "deleted_lately": 90}
     steady = {"pause": timedelta(minutes=5), "longest_pause": timedelta(minutes=1)}
     facts = counts(1_040, 1_160, 1_000, 40, **stopped, **steady)
-    for refusal in (answer(facts), make_again(facts, DLQ_ARN, "because")):
+    for refusal in (answer(facts), plan_named_dlq(facts, DLQ_ARN, "because")):
         assert isinstance(refusal, Refuse)
         assert "40 messages arrived since the last delete" in refusal.reason
     rarely = vary(facts, longest_pause=timedelta(minutes=4))
@@ -251,7 +251,7 @@ def test_give_backs_that_are_all_finished_do_not_page() -> None:
 
 def test_dlq_that_is_gone_is_made_again_only_by_person_if_messages_come_back() -> None:
     facts = counts(140, 500, 137, 3, RedrivePolicy=Redrive(DLQ_ARN, 5).text)
-    plan = make_again(facts, DLQ_ARN, "because")
+    plan = plan_named_dlq(facts, DLQ_ARN, "because")
     assert isinstance(plan, Plan)
     assert plan.at_most is Mode.PROPOSE
     assert "3.6 receives on average" in plan.reason

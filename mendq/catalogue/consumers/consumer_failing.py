@@ -5,7 +5,7 @@ again, and more and more wait. With a DLQ, good messages end up there after `max
 receives.
 
 How it shows: most receives are not followed by a delete, and consumers delete fewer messages than
-arrive. Messages that are given back and finished later are no failure. `failing_in` in
+arrive. Messages that are given back and finished later are no failure. `find_failing_consumers` in
 `mendq/catalogue/dlq/attach.py` has the rules and the limits.
 
 What Mendq does: it notifies people, with the numbers and the place of the errors. It changes
@@ -18,7 +18,7 @@ from __future__ import annotations
 from shlex import quote
 from typing import Any
 
-from mendq.catalogue.dlq.attach import EXPLAINED_BY, failing_in
+from mendq.catalogue.dlq.attach import EXPLAINED_BY, find_failing_consumers
 from mendq.catalogue.examples import FAILING, as_dlq, standard, vary, with_dlq
 from mendq.catalogue.symptom import (
     SQS_GUIDE,
@@ -86,7 +86,7 @@ CONSUMER_FAILING = NotifiedSymptom(
     plan=plan,
     gives_way_to=EXPLAINED_BY,
     detection=Detection(
-        failing_in,
+        find_failing_consumers,
         frozenset({Need.MEASUREMENTS, Need.MOVE_TASKS, Need.DLQ_SOURCES, Need.OPEN_CASES}),
         # If consumers fail, messages are left: they wait or are in flight.
         lambda facts: facts.visible + facts.in_flight > 0,

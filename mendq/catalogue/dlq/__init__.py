@@ -1,1 +1,1 @@
-"""Symptoms of dead-letter queues: missing or unfit DLQs, redrive policies, and DLQ messages."""
+"""Symptoms of dead-letter queues (DLQs): missing or unfit DLQs, redrive policies, DLQ messages."""

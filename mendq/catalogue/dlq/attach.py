@@ -1,4 +1,21 @@
-"""Plan a DLQ for a queue that has none, or give the reason against it."""
+"""Plan a DLQ for a queue that has none, or say why it must not get one now.
+
+A DLQ takes every message that was received `maxReceiveCount` times and not deleted. That is right
+for a few messages that always fail. It is harmful if the consumers fail: then good messages go
+there too, and the whole backlog at once. The rules:
+
+1. No DLQ while a cause is known: consumers fail, the visibility timeout is too short, or fewer than
+   half of the messages are finished. Without measurements there is no plan either, unless the queue
+   is idle.
+2. `maxReceiveCount` must not catch good messages. It is at least three times the mean number of
+   receives per finished message. If every value that Mendq may set is too low, a person chooses.
+3. The new queue has a name that Mendq knows to be free, or exactly the attributes that Mendq would
+   set.
+4. A person approves, unless consumers finished every message at its first receive.
+
+Messages that wait already keep their receive counts, so a new DLQ may take some of them at once.
+The plan says how many messages wait.
+"""
 
 from __future__ import annotations
 
@@ -39,21 +56,23 @@ TRIED_SHARE_OF_BAD = 0.25
 FEWEST_OF_NONE = 10
 # At least this many receives for each message, and at most this share of the messages finished:
 # consumers receive the same backlog again and again and do not finish it.
-RECEIVED_OFTEN, HARDLY_ANY = 2, 0.05
+RECEIVED_OFTEN = 2
+HARDLY_ANY = 0.05
 # An open case of these symptoms explains why messages are received again.
 EXPLAINED_BY = frozenset({"visibility_timeout_too_short"})
 
 
-def failing_in(facts: Facts) -> DetectedFault | None:
+def find_failing_consumers(facts: Facts) -> DetectedFault | None:
     """Find messages that consumers receive and do not finish.
 
     Most receives end in no delete, and deletes do not keep up with sends. Messages that are given
     back and finished later are no failure, however often they are received.
     """
     measured = facts.measurement
-    if measured is None or _is_another_s(facts, measured):
+    if measured is None or _is_explained_otherwise(facts, measured):
         return None
-    fruitless, deleted = measured.fruitless_receives, measured.deleted
+    fruitless = measured.fruitless_receives
+    deleted = measured.deleted
     if fruitless < max(deleted, measured.counter_tolerance) or not _leaves_messages(
         facts, measured
     ):
@@ -73,7 +92,7 @@ def failing_in(facts: Facts) -> DetectedFault | None:
     )
 
 
-def _is_another_s(facts: Facts, measured: Measurement) -> bool:
+def _is_explained_otherwise(facts: Facts, measured: Measurement) -> bool:
     """Return True if another symptom explains the receives without a delete.
 
     That is a visibility timeout that is too short, one message that blocks its FIFO group, a
@@ -95,7 +114,7 @@ def _group_is_blocked(facts: Facts, measured: Measurement) -> bool:
 
 
 def _leaves_messages(facts: Facts, measured: Measurement) -> bool:
-    """True if more messages are left unfinished than a few bad ones explain."""
+    """Return True if more messages are left unfinished than a few bad ones explain."""
     is_many = measured.messages >= FEWEST_MESSAGES
     if measured.deleted == 0 and measured.sent:
         is_many = measured.messages >= FEWEST_OF_NONE
@@ -103,17 +122,17 @@ def _leaves_messages(facts: Facts, measured: Measurement) -> bool:
         return False
     if measured.sent <= measured.deleted / 2:
         # Few messages arrive. Consumers receive the waiting messages again and again.
-        goes_round = measured.received >= RECEIVED_OFTEN * measured.messages
-        is_left = measured.now.backlog > 0
-        return is_left and goes_round and measured.deleted <= HARDLY_ANY * measured.messages
+        is_received_often = measured.received >= RECEIVED_OFTEN * measured.messages
+        is_hardly_finished = measured.deleted <= HARDLY_ANY * measured.messages
+        return measured.now.backlog > 0 and is_received_often and is_hardly_finished
     if measured.sent_minus_deleted > UNFINISHED_SHARE * measured.sent:
         return True
-    return measured.sent_minus_deleted > measured.counter_tolerance and not _are_bad_messages(
+    return measured.sent_minus_deleted > measured.counter_tolerance and not _are_few_bad_messages(
         facts, measured
     )
 
 
-def _are_bad_messages(facts: Facts, measured: Measurement) -> bool:
+def _are_few_bad_messages(facts: Facts, measured: Measurement) -> bool:
     """Return True if the messages that are left look like a few that never finish.
 
     Such messages are received once in each visibility timeout. On average they were there for half
@@ -128,40 +147,41 @@ def _are_bad_messages(facts: Facts, measured: Measurement) -> bool:
 # While a case of these symptoms is open, a DLQ would take good messages that could not be finished.
 FIXED_FIRST = frozenset({"visibility_timeout_too_short", "consumer_failing"})
 POLICIES = ("Policy", AttachDlq.attribute)
-# Few steps, so that a plan stays the same while its numbers change a little between the proposal
-# and its approval.
+# The values of `maxReceiveCount` that Mendq sets. There are only a few, so that a plan stays the
+# same while its numbers change a little between the proposal and its approval.
 RECEIVE_LIMITS = (MAX_RECEIVE_COUNT, 10, 20, 30, 50, MOST_RECEIVES)
-# A mean says nothing about the message that needs most receives: a limit at the mean would move
-# every message above it.
+# `maxReceiveCount` is at least this many times the mean number of receives. A limit at the mean
+# would move every message that needs more than the mean.
 TIMES_THE_MEAN = 3
-# From here on the mean of the last hour is no chance, and counts instead of that of six hours.
+# If the last hour's mean is this many times the mean of all measured hours, it counts instead:
+# consumers need more receives now.
 MANY_TIMES_MORE = 2
 
 
-def make_and_attach(facts: Facts, because: str) -> Plan | Refusal:
+def plan_new_dlq(facts: Facts, because: str) -> Plan | Refusal:
     """Plan a new DLQ for a queue that has none.
 
     A person must approve it, except if consumers finished every message at its first receive.
     """
     dlq_arn = arn_of_dlq(facts.queue_arn)
-    if not has_none(facts):
+    if not has_no_dlq(facts):
         return Ignore("need_already_met", "it has a DLQ by now, or takes DLQ messages itself")
-    refusal = _cause_first(facts) or _name_is_taken(facts, dlq_arn)
+    refusal = _refuse_before_cause_is_fixed(facts) or _refuse_taken_name(facts, dlq_arn)
     if refusal is not None:
         return refusal
-    receives = _receive_limit(facts)
+    receives = _choose_receive_limit(facts)
     if receives is None:
-        return _no_safe_limit(facts, because)
+        return _refuse_without_safe_limit(facts, because)
     reason = (
         f"{because}. A message that was received {receives} times and not deleted would move to "
         f"{dlq_arn} and be kept there for 14 days"
-        f"{_say_order(facts)}{_list_unknowns(facts, receives)}"
+        f"{_describe_order(facts)}{_list_unknowns(facts, receives)}"
     )
-    steps = CreateDlq("", dlq_arn), AttachDlq("", Redrive(dlq_arn, receives).text)
-    return Plan(steps, reason, at_most=_highest_mode(facts))
+    steps = (CreateDlq("", dlq_arn), AttachDlq("", Redrive(dlq_arn, receives).text))
+    return Plan(steps, reason, at_most=_find_highest_mode(facts))
 
 
-def make_again(facts: Facts, dlq_arn: str, because: str) -> Plan | Refusal:
+def plan_named_dlq(facts: Facts, dlq_arn: str, because: str) -> Plan | Refusal:
     """Plan the missing DLQ under the name in the source's RedrivePolicy. The source is not changed.
 
     Mendq does not make a queue with the name of a quarantine here. It makes quarantines only for
@@ -175,17 +195,17 @@ def make_again(facts: Facts, dlq_arn: str, because: str) -> Plan | Refusal:
         )
         command = get_attributes(facts.queue_arn, AttachDlq.attribute)
         return Escalate("names_a_quarantine", reason, command)
-    refusal = _cause_first(facts)
+    refusal = _refuse_before_cause_is_fixed(facts)
     if refusal is not None:
         return refusal
     # A person chose this maxReceiveCount. If the queue is idle, the new DLQ takes no message.
-    if _is_idle(facts) or _highest_mode(facts) is Mode.HEAL:
-        return Plan((CreateDlq("", dlq_arn),), because + _say_order(facts))
-    reason = because + _say_order(facts) + _list_unknowns(facts, facts.max_receive_count or 0)
+    if _is_idle(facts) or _find_highest_mode(facts) is Mode.HEAL:
+        return Plan((CreateDlq("", dlq_arn),), because + _describe_order(facts))
+    reason = because + _describe_order(facts) + _list_unknowns(facts, facts.max_receive_count or 0)
     return Plan((CreateDlq("", dlq_arn),), reason, at_most=Mode.PROPOSE)
 
 
-def _highest_mode(facts: Facts) -> Mode:
+def _find_highest_mode(facts: Facts) -> Mode:
     """Return HEAL only if messages were finished, each at its first receive. Else return PROPOSE.
 
     One exception is enough to ask a person. A detection may ignore small numbers, a write may not.
@@ -201,7 +221,7 @@ def _highest_mode(facts: Facts) -> Mode:
     return Mode.HEAL
 
 
-def _sums_of_finished(facts: Facts, measured: Measurement) -> Measurement:
+def _choose_sums(facts: Facts, measured: Measurement) -> Measurement:
     """Return the sums that show best how often finished messages were received.
 
     If a FIFO group is blocked, use the sums since then: they cover the messages of other groups. If
@@ -211,7 +231,7 @@ def _sums_of_finished(facts: Facts, measured: Measurement) -> Measurement:
     is_stuck = facts.is_fifo and head_is_stuck(measured, facts.visibility_seconds)
     if is_stuck and still is not None and still.deleted:
         return still
-    lately = _last_hour(measured)
+    lately = _sum_last_hour(measured)
     mean = measured.receives_per_finished(is_fifo=facts.is_fifo)
     mean_lately = lately.receives_per_finished(is_fifo=facts.is_fifo) if lately else None
     if mean is None or mean_lately is None or mean_lately < MANY_TIMES_MORE * mean:
@@ -219,8 +239,8 @@ def _sums_of_finished(facts: Facts, measured: Measurement) -> Measurement:
     return lately or measured
 
 
-def _last_hour(measured: Measurement) -> Measurement | None:
-    """The sums of the last hour; None if nothing is known of its minutes."""
+def _sum_last_hour(measured: Measurement) -> Measurement | None:
+    """Return the sums of the last hour; None if CloudWatch has no data of its minutes."""
     last = measured.recent.stretches[-2:]
     if not last:
         return None
@@ -234,7 +254,7 @@ def _last_hour(measured: Measurement) -> Measurement | None:
     )
 
 
-def _receive_limit(facts: Facts) -> int | None:
+def _choose_receive_limit(facts: Facts) -> int | None:
     """Return the maxReceiveCount to set, or None if every value that Mendq may set is too low.
 
     A good message must not reach the DLQ. If no message was finished, Mendq cannot know how often a
@@ -244,18 +264,18 @@ def _receive_limit(facts: Facts) -> int | None:
     measured = facts.measurement
     if measured is None or measured.fruitless_receives == 0:
         return MAX_RECEIVE_COUNT
-    mean = _sums_of_finished(facts, measured).receives_per_finished(is_fifo=facts.is_fifo)
+    mean = _choose_sums(facts, measured).receives_per_finished(is_fifo=facts.is_fifo)
     if mean is None:
         return MAX_RECEIVE_COUNT if _group_is_blocked(facts, measured) else MOST_RECEIVES
     enough = (limit for limit in RECEIVE_LIMITS if limit >= TIMES_THE_MEAN * mean)
     return next(enough, None)
 
 
-def _no_safe_limit(facts: Facts, because: str) -> Refusal:
+def _refuse_without_safe_limit(facts: Facts, because: str) -> Refusal:
     """Refuse to choose maxReceiveCount: a person who knows the consumer must choose it."""
     reason = (
         f"{because}. A DLQ would stop that, but Mendq cannot tell which maxReceiveCount keeps good "
-        f"messages out of it: {_say_mean(facts)}. Three times that is more than "
+        f"messages out of it: {_describe_mean(facts)}. Three times that is more than "
         f"{MOST_RECEIVES}, the highest value that Mendq sets. Find in the consumer's log how often "
         "it receives a message before it finishes it. Then attach a DLQ with a higher "
         "maxReceiveCount yourself; the runbook has the command"
@@ -263,10 +283,11 @@ def _no_safe_limit(facts: Facts, because: str) -> Refusal:
     return Refuse("no_safe_limit", reason, get_attributes(facts.queue_arn))
 
 
-def _say_mean(facts: Facts) -> str:
+def _describe_mean(facts: Facts) -> str:
+    """Say how often finished messages were received on average, and what that mean cannot show."""
     measured = facts.measurement
     assert measured is not None  # noqa: S101 - else there is no mean
-    sums = _sums_of_finished(facts, measured)
+    sums = _choose_sums(facts, measured)
     mean = sums.receives_per_finished(is_fifo=facts.is_fifo) or 0
     return (
         f"for each finished message CloudWatch counted {mean:,.1f} receives on average in "
@@ -281,7 +302,7 @@ def _list_unknowns(facts: Facts, receives: int) -> str:
     They say what the measurements leave open, and how many messages wait now.
     """
     measured = facts.measurement
-    if measured is None or _highest_mode(facts) is Mode.HEAL:
+    if measured is None or _find_highest_mode(facts) is Mode.HEAL:
         return ""
     sentences = []
     if measured.deleted == 0:
@@ -303,8 +324,8 @@ def _list_unknowns(facts: Facts, receives: int) -> str:
         )
     elif measured.fruitless_receives:
         sentences.append(
-            f"F{_say_mean(facts)[1:]}. If consumers give messages back on purpose, approve only if "
-            f"no good message needs more than {format_count(receives, 'receive')}"
+            f"F{_describe_mean(facts)[1:]}. If consumers give messages back on purpose, approve "
+            f"only if no good message needs more than {format_count(receives, 'receive')}"
         )
     if measured.surplus_deletes > 0:
         sentences.append(
@@ -321,7 +342,7 @@ def _list_unknowns(facts: Facts, receives: int) -> str:
     return "".join(f". {sentence}" for sentence in sentences)
 
 
-def _say_order(facts: Facts) -> str:
+def _describe_order(facts: Facts) -> str:
     """Say what a DLQ does to the order of a FIFO queue; empty for a standard queue.
 
     AWS advises against a DLQ if the order must be kept.
@@ -331,7 +352,7 @@ def _say_order(facts: Facts) -> str:
     return ". Consumers then handle the messages behind it in its group, in order, without it"
 
 
-def gone(facts: Facts) -> str | None:
+def find_missing_dlq(facts: Facts) -> str | None:
     """Return the missing DLQ that RedrivePolicy names, if a queue of that name can be the DLQ."""
     named = facts.dlq
     if named is None or named.exists or why_unfit_as_dlq(facts.queue_arn, named.queue_arn):
@@ -339,23 +360,23 @@ def gone(facts: Facts) -> str | None:
     return named.queue_arn
 
 
-def has_none(facts: Facts) -> bool:
+def has_no_dlq(facts: Facts) -> bool:
     """Return True if the queue has no DLQ and is not a DLQ itself."""
     return not facts.attributes.get(AttachDlq.attribute) and not facts.receives_only_dlq_messages
 
 
 def _is_idle(facts: Facts) -> bool:
-    """True if nothing reads the queue and nothing waits in it."""
+    """Return True if no Lambda function reads the queue and no message is in it."""
     return not facts.lambda_consumers and facts.visible + facts.in_flight == 0
 
 
-def _cause_first(facts: Facts) -> Refusal | None:
+def _refuse_before_cause_is_fixed(facts: Facts) -> Refusal | None:
     """Refuse a DLQ if consumers fail or are too slow: it would take their whole backlog at once.
 
     The current measurements decide, also if a person closed an earlier case about the consumers.
     Without measurements the answer is no, except if nothing reads the queue and nothing waits.
     """
-    cause = _cause(facts)
+    cause = _find_cause(facts)
     if cause is not None:
         reason = f"{cause}. Fix that first: a DLQ would take the whole backlog"
         return Ignore("cause_first", reason)
@@ -367,10 +388,10 @@ def _cause_first(facts: Facts) -> Refusal | None:
         return Ignore("not_measured", reason)
     if _group_is_blocked(facts, measured):
         return None
-    return _nothing_finished(facts, measured)
+    return _refuse_if_nothing_finished(facts, measured)
 
 
-def _nothing_finished(facts: Facts, measured: Measurement) -> Refusal | None:
+def _refuse_if_nothing_finished(facts: Facts, measured: Measurement) -> Refusal | None:
     """Refuse a DLQ if consumers finish too few messages, even if too few arrive for a page."""
     lately = _Counts.lately(measured)
     if measured.has_stopped_finishing:
@@ -436,10 +457,11 @@ class _Counts:
 
 
 def _receives_command(facts: Facts) -> str:
+    """Return the command that shows the number of receives in CloudWatch."""
     return metric_command(facts.queue_arn, "NumberOfMessagesReceived", "Sum", facts.measurement)
 
 
-def _finishes_others(measured: Measurement) -> bool:
+def _are_others_finished(measured: Measurement) -> bool:
     """Return True if consumers finish most messages, also in the last hour, and a few come back."""
     return (
         measured.deleted > measured.now.backlog
@@ -450,24 +472,26 @@ def _finishes_others(measured: Measurement) -> bool:
     )
 
 
-def _cause(facts: Facts) -> str | None:
-    if opened := sorted(FIXED_FIRST & facts.open_symptoms):
-        return f"a case of {opened[0]} is open for this queue"
+def _find_cause(facts: Facts) -> str | None:
+    """Return why consumers do not finish messages now, in words for people; None if not known."""
+    open_symptoms = sorted(FIXED_FIRST & facts.open_symptoms)
+    if open_symptoms:
+        return f"a case of {open_symptoms[0]} is open for this queue"
     measured = facts.measurement
     failing = failing_consumer(facts)
     # A function that fails at the same message again and again fails in most of its runs. So check
     # whether it finishes the other messages.
-    is_finishing = measured is not None and _finishes_others(measured)
+    is_finishing = measured is not None and _are_others_finished(measured)
     if failing is not None and not is_finishing:
         return f"{failing.function_arn} fails in most of its runs"
     # A FIFO queue refuses a late delete, so more deletes than messages say nothing there.
     if measured is not None and measured.has_race and not facts.is_fifo:
         return "its messages are handled twice, so its visibility timeout is too short"
-    found = failing_in(facts)
+    found = find_failing_consumers(facts)
     return found.because if found else None
 
 
-def _name_is_taken(facts: Facts, dlq_arn: str) -> Refusal | None:
+def _refuse_taken_name(facts: Facts, dlq_arn: str) -> Refusal | None:
     """Refuse if the DLQ's name is taken, or if it was not checked whether it is.
 
     A queue with exactly the attributes that Mendq would set may be attached.
@@ -475,7 +499,7 @@ def _name_is_taken(facts: Facts, dlq_arn: str) -> Refusal | None:
     namesake = facts.dlq_namesake
     if namesake is None or namesake.queue_arn != dlq_arn:
         return Ignore("name_not_known", f"it was not checked whether {dlq_arn} exists")
-    if not namesake.exists or _is_as_made(facts, namesake):
+    if not namesake.exists or _fits_exactly(facts, namesake):
         return None
     reason = (
         f"a queue {dlq_arn} exists already, and its settings do not fit this queue's messages. "
@@ -484,13 +508,14 @@ def _name_is_taken(facts: Facts, dlq_arn: str) -> Refusal | None:
     return Escalate("name_taken", reason, get_attributes(dlq_arn))
 
 
-def _is_as_made(facts: Facts, namesake: QueueFacts) -> bool:
-    stands = namesake.attributes
+def _fits_exactly(facts: Facts, namesake: QueueFacts) -> bool:
+    """Return True if the existing queue has exactly the attributes that Mendq would set."""
+    attributes = namesake.attributes
     wanted = attributes_of_dlq(facts, namesake.queue_arn)
     allowed = wanted.pop("RedriveAllowPolicy")
     return (
-        not any(stands.get(name) for name in POLICIES)
-        and parse_redrive_allow_policy(stands.get("RedriveAllowPolicy", ""))
+        not any(attributes.get(name) for name in POLICIES)
+        and parse_redrive_allow_policy(attributes.get("RedriveAllowPolicy", ""))
         == parse_redrive_allow_policy(allowed)
-        and all(stands.get(name) == value for name, value in wanted.items())
+        and all(attributes.get(name) == value for name, value in wanted.items())
     )

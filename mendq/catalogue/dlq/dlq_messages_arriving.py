@@ -1,4 +1,17 @@
-"""Messages die, and nothing that Mendq knows of their source says why."""
+"""Symptom `dlq_messages_arriving`: messages arrive in a DLQ, and no open case explains why.
+
+The fault: consumers of the source queue cannot finish some messages. After `maxReceiveCount`
+receives SQS moves them to the DLQ.
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
+
+How it shows: more messages are visible in the DLQ than before, and they were not sent there. (SQS
+does not count messages that it moves to a DLQ in NumberOfMessagesSent.) No case of a known cause is
+open for the source.
+
+What Mendq does: it notifies people, with the sources and the numbers. If a change by Mendq may be
+the cause, the notification offers to roll it back. It touches no message, because the fault is not
+in the DLQ, and messages that go back before the cause is fixed fail again.
+"""
 
 from __future__ import annotations
 
@@ -33,38 +46,42 @@ _NEEDS = frozenset(
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    """SQS does not count as sent what it moves here; what somebody sends here is no message."""
+    """Find a DLQ with more messages than before, without an open case that explains them.
+
+    Messages that producers send to the queue themselves are no DLQ messages and do not count.
+    """
     measured = facts.measurement
     if measured is None or facts.move_task_running or facts.open_symptoms & CAUSES:
         return None
-    risen = measured.visible_growth
-    # Where producers send here too, counters that are not exact show arrivals that were none.
-    explained = measured.counter_tolerance if facts.is_sent_to else 0
-    if not facts.dlq_sources or risen < 1 or measured.messages_arrived <= explained:
+    more = measured.visible_growth
+    # If producers send here too, inexact counters can show arrivals that were none.
+    tolerance = measured.counter_tolerance if facts.is_sent_to else 0
+    if not facts.dlq_sources or more < 1 or measured.messages_arrived <= tolerance:
         return None
     return DetectedFault(
-        f"{format_count(risen, 'more DLQ message')} in {span(measured.duration)}, "
+        f"{format_count(more, 'more DLQ message')} in {span(measured.duration)}, "
         f"{measured.now.visible:,} in all, from {name_first_few(facts.source_arns)}"
     )
 
 
 def is_suspect(facts: Facts) -> bool:
-    """A queue with messages in it; whose they are is known from its sources, where asked."""
+    """Return True if messages wait, unless it is known that no queue names this one as its DLQ."""
     return facts.visible > 0 and facts.dlq_sources != ()
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
-    """Return the page's reason and command. Mendq changes nothing: the fault is not in the queue.
+    """Notify people. Mendq changes nothing, because the fault is not in the DLQ.
 
-    If a change by Mendq may have moved the messages, the page offers its rollback. If the case of
-    that change reports the messages already, there is no second page.
+    If a change by Mendq may have moved the messages, the notification offers its rollback. If the
+    case of that change reports the messages already, there is no second notification.
     """
-    found, change = facts.found or "messages arrive", facts.own_change
+    found = facts.found or "messages arrive"
+    change = facts.own_change
     if change is not None and change.is_reported and len(facts.source_arns) == 1:
         return Ignore("said_of_another", f"case {change.case_id} reports these messages already")
     look = (
         "Look at the log of the source's consumer, then at a message; "
-        f"send them back when it is fixed{_or_for_want_of_time(facts)}"
+        f"send them back when it is fixed{_describe_receives(facts)}"
     )
     if change is not None:
         return Escalate(OWN_CHANGE, f"{found}. {look}", rollback_command(change))
@@ -72,8 +89,11 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
     return Escalate("no_known_cause", f"{found}; no open case says why. {look}", command)
 
 
-def _or_for_want_of_time(facts: Facts) -> str:
-    """No count tells messages that die of errors from those whose work takes too long."""
+def _describe_receives(facts: Facts) -> str:
+    """Say after how many receives messages come here, and what to do if work takes too long.
+
+    Counts cannot tell messages that fail from messages whose work takes longer than the timeout.
+    """
     first = facts.dlq_sources[0] if facts.dlq_sources else None
     if first is None or first.max_receive_count is None:
         return ""
@@ -85,7 +105,7 @@ def _or_for_want_of_time(facts: Facts) -> str:
 
 
 def _queue(before: int = 2, now: int = 3, **over: Any) -> Facts:
-    """A DLQ with so many messages before and now; `over` that."""
+    """Return a DLQ with these numbers of messages at both ends of the measured time."""
     backlog = {"backlog_before": before, "backlog_now": now}
     visible = {"visible_before": before, "visible_now": now}
     return dlq(**{"ApproximateNumberOfMessages": 3, **backlog, **visible, **over})

@@ -1,4 +1,20 @@
-"""Find queues without a DLQ on which messages come back until they expire, and plan a DLQ."""
+"""Symptom `dlq_missing`: no DLQ takes the messages that consumers cannot handle.
+
+The fault: without a DLQ, a message that always fails is received again and again until it expires.
+It costs receives, delays others, and is lost at the end without anybody having seen it. The same
+happens if RedrivePolicy names a queue that was deleted.
+
+How it shows: in the configuration, if RedrivePolicy names a missing queue, or if a Lambda function
+reads a queue without a DLQ. For other consumers only CloudWatch shows it: a few messages stay in
+the queue and are received once per visibility timeout.
+
+What Mendq changes: it makes the queue that RedrivePolicy names, or makes a DLQ and attaches it with
+a `maxReceiveCount` that good messages do not reach. `attach.py` has the rules.
+
+Why that is safe: a message in a DLQ is kept for 14 days and can be sent back. No DLQ is made while
+consumers fail or the visibility timeout is too short, because it would take good messages. In a
+FIFO queue a person approves it in every mode, because the order changes.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +24,14 @@ from datetime import timedelta
 from math import sqrt
 from statistics import median
 
-from mendq.catalogue.dlq.attach import FIXED_FIRST, gone, has_none, make_again, make_and_attach
-from mendq.catalogue.dlq.moved_along import ask_first, say_taken_along
+from mendq.catalogue.dlq.attach import (
+    FIXED_FIRST,
+    find_missing_dlq,
+    has_no_dlq,
+    plan_named_dlq,
+    plan_new_dlq,
+)
+from mendq.catalogue.dlq.moved_along import ask_first, describe_taken_along
 from mendq.catalogue.examples import (
     DLQ_ARN,
     FAILING,
@@ -38,50 +60,63 @@ from mendq.model.queue import DLQ_SUFFIX, FIFO, MAX_RECEIVE_COUNT, Redrive
 from mendq.model.steps import AttachDlq, CreateDlq
 from mendq.notifications.text import format_count, span
 
+# Messages come back often if there are more than this many receives for each delete.
 RECEIVES_PER_DELETE = 3
 # A receive "in vain" is one that no delete follows. A message that never finishes is received in
 # vain once in each visibility timeout ("try"). Look for such messages only if the measured time
 # covers at least ENOUGH_TRIES timeouts, and report them only if the receives in vain are at least
 # LEAST_BAD of what one such message causes.
-ENOUGH_TRIES, LEAST_BAD = 10, 0.5
+ENOUGH_TRIES = 10
+LEAST_BAD = 0.5
 # The receives in vain point to a number of bad messages. At least SHARE_THAT_STAYS of that number
 # must always be in the queue. At most MOST_TIMES_BAD times that number may always be there: it can
 # be more than once, because a consumer may set a longer visibility timeout for a message. For up to
 # FEW_BAD bad messages, changes of the backlog are not compared with chance.
-SHARE_THAT_STAYS, MOST_TIMES_BAD, FEW_BAD = 0.8, 10, 10
+SHARE_THAT_STAYS = 0.8
+MOST_TIMES_BAD = 10
+FEW_BAD = 10
 # The half of the time with fewer receives in vain must have at least this share of the other
 # half's. A burst of failures does not.
 STEADY_SHARE = 0.4
-LATELY_STRETCHES, STRETCHES_OF_BUSY = 2, 8
+# Half hours that make up the last hour, and half hours that must be known of a busy queue.
+LATELY_STRETCHES = 2
+STRETCHES_OF_BUSY = 8
 # On a busy queue, at most this share of the receives is in vain, and consumers finish the backlog
 # within this many minutes.
-FEW_SHARE, MINUTES_OF_WORK = 0.1, 5
+FEW_SHARE = 0.1
+MINUTES_OF_WORK = 5
 # An open case of these symptoms reports the same fault more exactly.
-SAID_BY = frozenset({"fifo_group_blocked"})
+EXPLAINED_BY = frozenset({"fifo_group_blocked"})
 _NEEDS = frozenset(
     {
-        *(Need.QUEUE, Need.LAMBDA_CONSUMERS, Need.MEASUREMENTS, Need.MOVE_TASKS),
-        *(Need.DLQ, Need.DLQ_SOURCES, Need.DLQ_NAMESAKE, Need.OPEN_CASES),
+        Need.QUEUE,
+        Need.LAMBDA_CONSUMERS,
+        Need.MEASUREMENTS,
+        Need.MOVE_TASKS,
+        Need.DLQ,
+        Need.DLQ_SOURCES,
+        Need.DLQ_NAMESAKE,
+        Need.OPEN_CASES,
     }
 )
 
 
 def detect(facts: Facts) -> DetectedFault | None:
     """Report a DLQ that RedrivePolicy names and that is missing, or a queue that needs a DLQ."""
-    dlq_arn = gone(facts)
+    dlq_arn = find_missing_dlq(facts)
     if dlq_arn is not None:
         return DetectedFault(
             f"its RedrivePolicy names {dlq_arn}, and that queue does not exist: a message that "
             "consumers cannot handle is received again and again until it expires",
             about=dlq_arn,
         )
-    because = _why_it_needs_one(facts)
+    because = _describe_need(facts)
     return DetectedFault(because) if because else None
 
 
 def is_suspect(facts: Facts) -> bool:
     """Return True if only CloudWatch can tell whether this queue without a DLQ needs one."""
-    may_need = has_none(replace(facts, dlq_sources=facts.dlq_sources or ()))
+    may_need = has_no_dlq(replace(facts, dlq_sources=facts.dlq_sources or ()))
     return may_need and not facts.lambda_consumers and facts.visible + facts.in_flight > 0
 
 
@@ -90,24 +125,25 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     found = detect(facts)
     because = facts.found or (found.because if found else "it has no DLQ")
     if facts.is_fifo:
-        return ask_first(_make(facts, f"{because}. {say_taken_along(facts)}"))
-    return _make(facts, because)
+        return ask_first(_plan_dlq(facts, f"{because}. {describe_taken_along(facts)}"))
+    return _plan_dlq(facts, because)
 
 
-def _make(facts: Facts, because: str) -> Plan | Refusal:
-    dlq_arn = gone(facts)
+def _plan_dlq(facts: Facts, because: str) -> Plan | Refusal:
+    """Plan the missing queue that RedrivePolicy names, or else a new DLQ."""
+    dlq_arn = find_missing_dlq(facts)
     if dlq_arn is not None:
-        return make_again(facts, dlq_arn, because)
-    return make_and_attach(facts, because)
+        return plan_named_dlq(facts, dlq_arn, because)
+    return plan_new_dlq(facts, because)
 
 
-def _why_it_needs_one(facts: Facts) -> str | None:
-    """Return why the queue needs a DLQ, or None.
+def _describe_need(facts: Facts) -> str | None:
+    """Return why the queue needs a DLQ, in words for people; None if it needs none.
 
     A queue with the name of a DLQ needs none: it is taken for a DLQ whose sources were deleted.
     """
     is_called_one = facts.queue_arn.removesuffix(FIFO).endswith(DLQ_SUFFIX)
-    if not has_none(facts) or is_called_one or SAID_BY & facts.open_symptoms:
+    if not has_no_dlq(facts) or is_called_one or EXPLAINED_BY & facts.open_symptoms:
         return None
     if facts.lambda_consumers:
         function_arn = facts.lambda_consumers[0].function_arn
@@ -165,7 +201,7 @@ def _few_stay_lately(facts: Facts, measured: Measurement) -> bool:
     stretches = measured.recent.stretches
     if _tries(facts, LATELY_STRETCHES * STRETCH) >= ENOUGH_TRIES:
         stretches = stretches[-LATELY_STRETCHES:]
-    stays = _Stays.of(facts, stretches)
+    stays = _StayingMessages.of(facts, stretches)
     return (
         stays is not None
         and stays.tries >= ENOUGH_TRIES
@@ -184,7 +220,7 @@ def _few_stay_among_many(facts: Facts, stretches: Sequence[Measurement]) -> bool
     second. Good messages are always there too, so the backlog only must be small enough to be
     finished within MINUTES_OF_WORK.
     """
-    stays = _Stays.of(facts, stretches)
+    stays = _StayingMessages.of(facts, stretches)
     return (
         stays is not None
         and len(stretches) >= STRETCHES_OF_BUSY
@@ -199,12 +235,19 @@ def _few_stay_among_many(facts: Facts, stretches: Sequence[Measurement]) -> bool
 
 
 @dataclass(frozen=True)
-class _Stays:
-    """What some stretches of the measured time say about messages that never finish.
+class _StayingMessages:
+    """Evidence about messages that never finish, from some half hours of the measured time.
 
-    `tries` are the visibility timeouts in that time, `in_vain` the receives that no delete
-    followed. `bad` is the number of messages that explain them, if each is received once per
-    timeout. `fewest` and `usual` are the least and the median number of messages in the queue.
+    Attributes:
+        tries: The number of visibility timeouts in that time.
+        received: Receives.
+        in_vain: Receives that no delete followed.
+        bad: The number of messages that explain `in_vain`, if each is received once per timeout.
+        fewest: The least number of messages in the queue.
+        usual: The median number of messages in the queue.
+        deleted_a_minute: Deletes per minute.
+        is_steady: True if both halves of the time have about as many receives in vain.
+        grows: True if the backlog is clearly larger at the end than at the start.
     """
 
     tries: float
@@ -231,7 +274,8 @@ class _Stays:
         return is_unexplained and self.usual - self.fewest > sqrt(self.usual)
 
     @classmethod
-    def of(cls, facts: Facts, stretches: Sequence[Measurement]) -> _Stays | None:
+    def of(cls, facts: Facts, stretches: Sequence[Measurement]) -> _StayingMessages | None:
+        """Return the evidence; None if the queue was empty at times or minutes are missing."""
         backlogs = [
             stretch.usual_messages for stretch in stretches if stretch.usual_messages is not None
         ]
@@ -246,24 +290,27 @@ class _Stays:
         # A message that is still in flight was not received in vain yet.
         more_in_flight = stretches[-1].now.in_flight - stretches[0].before.in_flight
         total = max(0, sum(in_vain) - max(0, more_in_flight))
+        deleted = sum(stretch.deleted for stretch in stretches)
         return cls(
-            tries,
-            sum(stretch.received for stretch in stretches),
-            total,
-            total / tries,
-            fewest,
-            median(backlogs),
-            sum(stretch.deleted for stretch in stretches) / (lasted / PERIOD),
-            min(in_vain) >= STEADY_SHARE * max(in_vain),
-            backlogs[-1] > 1.5 * backlogs[0] + 10,
+            tries=tries,
+            received=sum(stretch.received for stretch in stretches),
+            in_vain=total,
+            bad=total / tries,
+            fewest=fewest,
+            usual=median(backlogs),
+            deleted_a_minute=deleted / (lasted / PERIOD),
+            is_steady=min(in_vain) >= STEADY_SHARE * max(in_vain),
+            grows=backlogs[-1] > 1.5 * backlogs[0] + 10,
         )
 
 
 def _count_in_vain(stretches: Sequence[Measurement]) -> int:
+    """Return the receives that no delete followed."""
     return max(0, sum(stretch.received - stretch.deleted for stretch in stretches))
 
 
 def _attach(receives: int) -> tuple[CreateDlq, AttachDlq]:
+    """Return the steps that make a DLQ and attach it with this `maxReceiveCount`."""
     return (CreateDlq("", DLQ_ARN), AttachDlq("", Redrive(DLQ_ARN, receives).text))
 
 
@@ -280,7 +327,7 @@ _FEW_BAD = vary(
     backlog_now=3,
     visible_now=3,
 )
-# The function fails at a few messages, and that in most of its runs.
+# The function receives a few bad messages so often that it fails in most of its runs.
 _FEW_FAIL = vary(_FEW_BAD, lambda_consumers=(FAILING,))
 _AMONG_MANY = vary(_FEW_BAD, sent=9_000, received=11_000, deleted=8_997)
 _GIVEN_BACK = vary(
@@ -313,6 +360,7 @@ _QUARANTINE = arn_of_quarantine(STANDARD_ARN)
 
 
 def _naming(dlq_arn: str) -> Facts:
+    """Return a queue whose RedrivePolicy names this missing queue."""
     return with_dlq(dlq=QueueFacts(dlq_arn, {}))
 
 
@@ -326,7 +374,7 @@ DLQ_MISSING = FixedSymptom(
     aws_page=DLQ_GUIDE,
     steps=(CreateDlq, AttachDlq),
     plan=plan,
-    gives_way_to=FIXED_FIRST | SAID_BY,
+    gives_way_to=FIXED_FIRST | EXPLAINED_BY,
     shown_attributes=(AttachDlq.attribute,),
     # The fault is in the configuration. The measurement only shows that it matters now.
     detection=Detection(detect, _NEEDS, is_suspect, of_configuration=True),

@@ -1,6 +1,18 @@
-"""A DLQ keeps its messages no longer than a source keeps messages: some expire unseen.
+"""Symptom `dlq_retention_too_short`: a DLQ keeps messages no longer than its source does.
 
-A standard queue's message keeps the time at which its message was first sent.
+The fault: on a standard queue, the age of a message counts from its first send, also after the move
+to a DLQ. If the DLQ's retention period is not longer than the source's, a message that fails late
+is deleted in the DLQ before anybody has seen it. On a FIFO queue the age begins anew with the move,
+so FIFO queues are not affected.
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
+
+How it shows: in the retention periods of the two queues alone.
+
+What Mendq changes: it raises the DLQ's `MessageRetentionPeriod` to 14 days, SQS's maximum.
+
+Why that is safe: a longer retention deletes nothing, and nobody sends to a DLQ by design. A person
+approves it once for each source; after that Mendq may make it alone. A retention is never lowered,
+because that would delete messages.
 """
 
 from __future__ import annotations
@@ -21,7 +33,8 @@ from mendq.model.plan import Ignore, Plan, Refusal
 from mendq.model.queue import LONGEST_RETENTION_SECONDS
 from mendq.model.steps import SetMessageRetention
 
-# Said once, with the change: afterwards nothing is found, because nothing is left to set.
+# This goes into the reason of the change, because it is the only chance to tell people: once the
+# DLQ has 14 days, the symptom is not found again.
 _CANNOT_BE_LONGER = (
     ". At 14 days both keep the same, and this cannot be longer: for what dies later still, "
     "somebody has to shorten that source's retention, which deletes its older messages"
@@ -29,29 +42,32 @@ _CANNOT_BE_LONGER = (
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    """None where nothing longer could be set, and on FIFO, where a message's time begins anew.
+    """Find a standard DLQ whose retention is not longer than that of its source.
 
-    A queue that producers send to is none for DLQ messages alone, whoever says so.
+    None if the DLQ has SQS's maximum already, or if producers send to the queue: then it is not
+    only a DLQ, and its owner may have chosen the retention for their messages.
     """
-    longest = _longest_retained(facts)
+    longest = _find_longest_source(facts)
     if facts.is_fifo or longest is None or facts.is_sent_to:
         return None
-    retained, sent_for = facts.retention_seconds, longest.retention_seconds
-    if retained > sent_for or retained >= LONGEST_RETENTION_SECONDS:
+    retained = facts.retention_seconds
+    source_retained = longest.retention_seconds
+    if retained > source_retained or retained >= LONGEST_RETENTION_SECONDS:
         return None
     return DetectedFault(
         f"it keeps messages for {retained:,} s counted from when they were first sent, and "
-        f"{longest.queue_arn} keeps its messages for {sent_for:,} s: what dies late there is "
-        f"deleted here before anybody has seen it"
+        f"{longest.queue_arn} keeps its messages for {source_retained:,} s: what dies late there "
+        f"is deleted here before anybody has seen it"
     )
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
-    """The longest retention that SQS has, which a person approves once for each source.
+    """Plan SQS's longest retention. A person approves it once for each source.
 
-    A retention is never lowered, so nothing takes the change back.
+    Mendq never lowers a retention, so this change has no rollback.
     """
-    found, longest = detect(facts), _longest_retained(facts)
+    found = detect(facts)
+    longest = _find_longest_source(facts)
     if found is None or longest is None:
         reason = (
             "messages are kept as long as can be, or longer than at their sources, or come from "
@@ -59,28 +75,32 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
         )
         return Ignore("need_already_met", reason)
     step = SetMessageRetention(facts.retention_seconds, LONGEST_RETENTION_SECONDS)
-    is_at_its_longest = longest.retention_seconds >= LONGEST_RETENTION_SECONDS
+    reason = found.because
+    if longest.retention_seconds >= LONGEST_RETENTION_SECONDS:
+        reason += _CANNOT_BE_LONGER
     return Plan(
         (step,),
-        f"{found.because}{_CANNOT_BE_LONGER * is_at_its_longest}",
+        reason,
         at_most=Mode.HEAL if longest.queue_arn in facts.approved_sources else Mode.PROPOSE,
         source_arn=longest.queue_arn,
     )
 
 
-def _longest_retained(facts: Facts) -> QueueFacts | None:
+def _find_longest_source(facts: Facts) -> QueueFacts | None:
+    """Return the source with the longest retention; None if no other queue names this one."""
     others = (source for source in facts.dlq_sources or () if source.queue_arn != facts.queue_arn)
     return max(others, key=lambda source: source.retention_seconds, default=None)
 
 
-def _retained(own_seconds: int, source_seconds: int) -> Facts:
+def _dlq(own_seconds: int, source_seconds: int) -> Facts:
+    """Return a DLQ with this retention, and a source with that one."""
     named_by = sources(STANDARD_ARN, MessageRetentionPeriod=str(source_seconds))
     return dlq(MessageRetentionPeriod=own_seconds, dlq_sources=named_by)
 
 
-def _detected(title: str, own_seconds: int, source_seconds: int) -> QueueExample:
+def _example(title: str, own_seconds: int, source_seconds: int) -> QueueExample:
     raised = SetMessageRetention(own_seconds, LONGEST_RETENTION_SECONDS)
-    return QueueExample(title, _retained(own_seconds, source_seconds), (raised,))
+    return QueueExample(title, _dlq(own_seconds, source_seconds), (raised,))
 
 
 DLQ_RETENTION_TOO_SHORT = FixedSymptom(
@@ -97,18 +117,16 @@ DLQ_RETENTION_TOO_SHORT = FixedSymptom(
     shown_attributes=("MessageRetentionPeriod",),
     detection=Detection(detect, frozenset({Need.QUEUE, Need.DLQ_SOURCES}), of_configuration=True),
     examples=lambda: (
-        _detected("both keep for the four days that SQS starts with", 345_600, 345_600),
-        _detected("the source keeps longer", 1_209_599, 1_209_600),
-        QueueNearMiss("messages are kept a second longer", _retained(345_601, 345_600)),
-        QueueNearMiss("both keep as long as SQS can", _retained(1_209_600, 1_209_600)),
-        QueueNearMiss(
-            "on FIFO time begins anew", vary(_retained(60, 345_600), queue_arn=QUEUE_ARN)
-        ),
-        QueueNearMiss("producers send to it", vary(_retained(60, 345_600), sent=1)),
-        QueueNearMiss("nobody's DLQ", vary(_retained(60, 345_600), dlq_sources=())),
-        QueueNearMiss("its own DLQ", vary(_retained(60, 345_600), queue_arn=STANDARD_ARN)),
+        _example("both keep for the four days that SQS starts with", 345_600, 345_600),
+        _example("the source keeps longer", 1_209_599, 1_209_600),
+        QueueNearMiss("messages are kept a second longer", _dlq(345_601, 345_600)),
+        QueueNearMiss("both keep as long as SQS can", _dlq(1_209_600, 1_209_600)),
+        QueueNearMiss("on FIFO time begins anew", vary(_dlq(60, 345_600), queue_arn=QUEUE_ARN)),
+        QueueNearMiss("producers send to it", vary(_dlq(60, 345_600), sent=1)),
+        QueueNearMiss("nobody's DLQ", vary(_dlq(60, 345_600), dlq_sources=())),
+        QueueNearMiss("its own DLQ", vary(_dlq(60, 345_600), queue_arn=STANDARD_ARN)),
         RefusalExample(
-            "somebody raised it meanwhile", _retained(1_209_600, 345_600), "need_already_met"
+            "somebody raised it meanwhile", _dlq(1_209_600, 345_600), "need_already_met"
         ),
     ),
 )

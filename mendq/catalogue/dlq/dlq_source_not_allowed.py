@@ -1,4 +1,18 @@
-"""A DLQ does not let in the messages of a queue that names it."""
+"""Symptom `dlq_source_not_allowed`: a DLQ does not accept the messages of a queue that names it.
+
+The fault: a queue's RedrivePolicy names this DLQ, but the DLQ's RedriveAllowPolicy does not list
+that queue. SQS cannot move messages, so a message that always fails is received again and again.
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
+
+How it shows: in the policies of the two queues alone.
+
+What Mendq changes: it proposes to add the queue to the sources that RedriveAllowPolicy lists.
+
+Why that is safe: it only adds sources that name this DLQ and fit it. It never allows all queues and
+removes none. SQS takes at most ten sources, and `denyAll` is a decision of the DLQ's owner: in both
+cases Mendq notifies people. A person approves the change, because somebody may have left the source
+out on purpose.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +43,8 @@ ATTRIBUTE = AllowRedriveFrom.attribute
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    refused = _refused(facts)
+    """Report the sources that name this DLQ, fit it, and are not allowed."""
+    refused = _list_refused_sources(facts)
     if not refused:
         return None
     return DetectedFault(
@@ -39,35 +54,39 @@ def detect(facts: Facts) -> DetectedFault | None:
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
-    """As many of the sources that name it as fit beside those that it lets in; never everybody."""
-    found, allowed = detect(facts), _allowed(facts)
+    """Plan to allow the refused sources, as many as SQS takes; never all queues."""
+    found = detect(facts)
+    allowed = _parse_allow_policy(facts)
     if found is None or allowed is None:
         return Ignore("need_already_met", "it lets in every queue that names it")
     command = get_attributes(facts.queue_arn, ATTRIBUTE)
     if allowed.permission != "byQueue":
         reason = f"{found.because}. It lets in nobody at all, which is its owner's word"
         return Escalate("denied_to_all", reason, command)
-    refused = _refused(facts)
-    fitting = refused[: max(0, MOST_SOURCES - len(allowed.sources))]
-    if not fitting:
+    refused = _list_refused_sources(facts)
+    free_places = max(0, MOST_SOURCES - len(allowed.sources))
+    added = refused[:free_places]
+    left_out = refused[free_places:]
+    if not added:
         reason = f"{found.because}. SQS takes {MOST_SOURCES} sources by name, and it has them"
         return Escalate("too_many_sources", reason, command)
     step = AllowRedriveFrom(
-        AllowRedriveFrom.value_in(facts.attributes), allowed.with_sources(*fitting).text
+        AllowRedriveFrom.value_in(facts.attributes), allowed.with_sources(*added).text
     )
     reason = f"{found.because}. Whoever named the others may have left it out on purpose"
-    if left := refused[len(fitting) :]:
-        reason += f". SQS takes {MOST_SOURCES} by name: {name_first_few(left)} would stay out"
+    if left_out:
+        reason += f". SQS takes {MOST_SOURCES} by name: {name_first_few(left_out)} would stay out"
     return Plan((step,), reason)
 
 
-def _allowed(facts: Facts) -> RedriveAllow | None:
+def _parse_allow_policy(facts: Facts) -> RedriveAllow | None:
+    """Return the DLQ's RedriveAllowPolicy; None if there is none or it cannot be read."""
     return parse_redrive_allow_policy(facts.attributes.get(ATTRIBUTE, ""))
 
 
-def _refused(facts: Facts) -> tuple[str, ...]:
-    """The sources that fit and are not let in; none where the policy cannot be read."""
-    allowed = _allowed(facts)
+def _list_refused_sources(facts: Facts) -> tuple[str, ...]:
+    """Return the fitting sources that the DLQ does not allow; none if its policy is unreadable."""
+    allowed = _parse_allow_policy(facts)
     if allowed is None:
         return ()
     refused = (arn for arn in sorted(facts.source_arns) if not allowed.allows(arn))
@@ -75,10 +94,11 @@ def _refused(facts: Facts) -> tuple[str, ...]:
 
 
 def _queue(allowed: str, *source_arns: str) -> Facts:
+    """Return a DLQ with this RedriveAllowPolicy that these queues name."""
     return dlq(RedriveAllowPolicy=allowed, dlq_sources=sources(*source_arns))
 
 
-def _by_queue(*source_arns: str) -> str:
+def _allow_policy(*source_arns: str) -> str:
     return RedriveAllow("byQueue", source_arns).text
 
 
@@ -86,7 +106,7 @@ _ORDERS = STANDARD_ARN
 _PARCELS = _ORDERS.replace("orders", "parcels")
 _NOBODY = RedriveAllow("denyAll").text
 _TEN = tuple(f"{_PARCELS}-{n}" for n in range(MOST_SOURCES))
-_ADDED = (AllowRedriveFrom(_by_queue(_PARCELS), _by_queue(_ORDERS, _PARCELS)),)
+_ADDED = (AllowRedriveFrom(_allow_policy(_PARCELS), _allow_policy(_ORDERS, _PARCELS)),)
 
 DLQ_SOURCE_NOT_ALLOWED = FixedSymptom(
     name="dlq_source_not_allowed",
@@ -101,16 +121,20 @@ DLQ_SOURCE_NOT_ALLOWED = FixedSymptom(
     detection=Detection(detect, frozenset({Need.QUEUE, Need.DLQ_SOURCES}), of_configuration=True),
     examples=lambda: (
         QueueExample(
-            "another source is named", _queue(_by_queue(_PARCELS), _ORDERS, _PARCELS), _ADDED
+            "another source is named", _queue(_allow_policy(_PARCELS), _ORDERS, _PARCELS), _ADDED
         ),
         QueueExample("nobody is let in", _queue(_NOBODY, _ORDERS), "denied_to_all"),
-        QueueExample("it names ten", _queue(_by_queue(*_TEN), _ORDERS, *_TEN), "too_many_sources"),
+        QueueExample(
+            "it names ten", _queue(_allow_policy(*_TEN), _ORDERS, *_TEN), "too_many_sources"
+        ),
         QueueNearMiss("without a policy all are let in", _queue("", _ORDERS)),
-        QueueNearMiss("every source is named", _queue(_by_queue(_ORDERS), _ORDERS)),
+        QueueNearMiss("every source is named", _queue(_allow_policy(_ORDERS), _ORDERS)),
         QueueNearMiss("a text that is no policy", _queue('{"redrivePermission":', _ORDERS)),
-        QueueNearMiss("one is of the other type", _queue(_by_queue(_ORDERS), _ORDERS, QUEUE_ARN)),
+        QueueNearMiss(
+            "one is of the other type", _queue(_allow_policy(_ORDERS), _ORDERS, QUEUE_ARN)
+        ),
         RefusalExample(
-            "it names it by now", _queue(_by_queue(_ORDERS), _ORDERS), "need_already_met"
+            "it names it by now", _queue(_allow_policy(_ORDERS), _ORDERS), "need_already_met"
         ),
     ),
 )

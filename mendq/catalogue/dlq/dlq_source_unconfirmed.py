@@ -1,4 +1,14 @@
-"""A queue names this one as its DLQ, and nobody whose word counts says so; reported."""
+"""Symptom `dlq_source_unconfirmed`: a queue names this one as its DLQ, and nothing confirms it.
+
+The fault: anybody who may change a queue can write any queue of the account into its RedrivePolicy.
+Mendq believes that only if the DLQ's RedriveAllowPolicy or the settings confirm it. Otherwise a
+person with rights on one queue could make Mendq act on another one.
+
+How it shows: in the policies of the queues and in the settings.
+
+What Mendq does: it reports the queue, and takes no decision from the unconfirmed RedrivePolicy. It
+changes nothing, because only the DLQ's owner knows whose DLQ it is.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +26,7 @@ from mendq.model.facts import Facts, Need
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    """Return a fault if queues name this one as their DLQ and are not believed.
+    """Report the queues that name this one as their DLQ without a confirmation.
 
     Any queue of an account may name any other. `select_confirmed_sources` (`mendq/model/dlq.py`)
     says which are believed.

@@ -1,4 +1,13 @@
-"""A FIFO queue names a standard DLQ, or the other way round; reported."""
+"""Symptom `dlq_type_mismatch`: a FIFO queue names a standard DLQ, or the other way round.
+
+The fault: SQS moves messages only between queues of the same type. So the DLQ takes no message, and
+a message that always fails is received again and again until it expires.
+
+How it shows: in the queue's RedrivePolicy alone. The name of a FIFO queue ends with `.fifo`.
+
+What Mendq does: it reports the queue. It changes nothing: a queue's type cannot be changed, so
+people must create a DLQ of the right type.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +25,14 @@ from mendq.model.queue import FIFO, arn_of
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    named = arn_of(facts.dlq_arn)
-    if named is None or named.endswith(FIFO) == facts.is_fifo:
+    """Compare the queue's type with that of the DLQ that it names."""
+    dlq_arn = arn_of(facts.dlq_arn)
+    if dlq_arn is None or dlq_arn.endswith(FIFO) == facts.is_fifo:
         return None
-    kinds = ("FIFO", "standard") if facts.is_fifo else ("standard", "FIFO")
+    own_type = "FIFO" if facts.is_fifo else "standard"
+    dlq_type = "standard" if facts.is_fifo else "FIFO"
     return DetectedFault(
-        f"it is a {kinds[0]} queue and names {named}, a {kinds[1]} one: nothing can go there"
+        f"it is a {own_type} queue and names {dlq_arn}, a {dlq_type} one: nothing can go there"
     )
 
 

@@ -1,6 +1,14 @@
-"""A Lambda function's messages become DLQ messages after one or two tries; reported.
+"""Symptom `max_receive_count_too_low`: a message reaches the DLQ after one or two tries.
 
-Lambda gives a message back when it is throttled as well: such tries say nothing about the message.
+The fault: `maxReceiveCount` is below three, and a Lambda function reads the queue. Lambda also
+gives a message back when the function is throttled, and that counts as a receive. So a good message
+can reach the DLQ although no code has seen it. AWS advises at least five.
+https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+
+How it shows: in the queue's RedrivePolicy and its event source mappings.
+
+What Mendq does: it reports the queue. It changes nothing, because how often a message should be
+tried is for the function's owner to decide: some work must not be repeated.
 """
 
 from __future__ import annotations
@@ -21,6 +29,7 @@ from mendq.notifications.text import format_count
 
 
 def detect(facts: Facts) -> DetectedFault | None:
+    """Report a queue with a Lambda function and a `maxReceiveCount` of one or two."""
     receives = facts.max_receive_count
     if receives is None or receives >= FEWEST_RECEIVES or not facts.lambda_consumers:
         return None
@@ -33,7 +42,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     )
 
 
-_READ: Any = {"lambda_consumers": (FUNCTION,)}
+_BY_LAMBDA: Any = {"lambda_consumers": (FUNCTION,)}
 
 
 MAX_RECEIVE_COUNT_TOO_LOW = ReportedSymptom(
@@ -45,10 +54,10 @@ MAX_RECEIVE_COUNT_TOO_LOW = ReportedSymptom(
         detect, frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS}), of_configuration=True
     ),
     examples=lambda: (
-        QueueExample("one try", with_dlq(1, **_READ)),
-        QueueExample("two tries", with_dlq(2, **_READ)),
-        QueueNearMiss("three tries", with_dlq(3, **_READ)),
+        QueueExample("one try", with_dlq(1, **_BY_LAMBDA)),
+        QueueExample("two tries", with_dlq(2, **_BY_LAMBDA)),
+        QueueNearMiss("three tries", with_dlq(3, **_BY_LAMBDA)),
         QueueNearMiss("no Lambda function reads it", with_dlq(1)),
-        QueueNearMiss("no DLQ", standard(**_READ)),
+        QueueNearMiss("no DLQ", standard(**_BY_LAMBDA)),
     ),
 )

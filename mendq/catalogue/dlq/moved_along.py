@@ -40,10 +40,12 @@ class MovedAlong:
 
     @property
     def later(self) -> int | None:
+        """Good messages that may move when the change is made; None if not known."""
         return None if self.groups is None else self.groups * (self.batch - 1)
 
     @property
     def now(self) -> int:
+        """Good messages that may move of those that wait now."""
         if self.batch == 1:
             return 0
         others = max(0, self.waiting - 1)
@@ -51,7 +53,7 @@ class MovedAlong:
 
     @property
     def is_possible(self) -> bool:
-        """False if consumers receive one message at a time: the failing message moves alone."""
+        """True unless consumers receive one message at a time: then the failing one moves alone."""
         return self.batch > 1
 
 
@@ -72,6 +74,7 @@ def count_moved_along(facts: Facts) -> MovedAlong:
 
 
 def _largest_batch(facts: Facts) -> int:
+    """Return the largest batch in which the waiting messages may have been received."""
     measured, consumers = facts.measurement, facts.lambda_consumers
     if measured is None or not consumers or facts.stopped_consumers:
         return MOST_IN_A_BATCH
@@ -82,7 +85,7 @@ def _largest_batch(facts: Facts) -> int:
     return min(MOST_IN_A_BATCH, max(consumer.batch_size for consumer in consumers))
 
 
-def say_moved_along(facts: Facts) -> str:
+def describe_moved_along(facts: Facts) -> str:
     """Say in one sentence how many good messages may move, why, and how to send them back."""
     along = count_moved_along(facts)
     if not along.is_possible:
@@ -92,13 +95,14 @@ def say_moved_along(facts: Facts) -> str:
     waits = "waits" if along.waiting == 1 else "wait"
     return (
         f"Up to {format_count(along.now, 'good message')} would move to the DLQ with the failing "
-        f"one ({along.waiting:,} {waits} now{_grows(along)}): SQS hands out up to {along.batch} of "
-        "a group together and counts the receive for each, whatever maxReceiveCount is. "
+        f"one ({along.waiting:,} {waits} now{_describe_growth(along)}): SQS hands out up to "
+        f"{along.batch} of a group together and counts the receive for each, whatever "
+        "maxReceiveCount is. "
         f"`{leaving_first(facts.queue_arn)}` then sends them back in order, without the failing one"
     )
 
 
-def say_taken_along(facts: Facts) -> str:
+def describe_taken_along(facts: Facts) -> str:
     """Say how many good messages a failing one would take along, if none is known to fail yet."""
     batch = _largest_batch(facts)
     if batch == 1:
@@ -118,13 +122,14 @@ def ask_first(planned: Plan | Refusal) -> Plan | Refusal:
     return replace(planned, at_most=min(planned.at_most, Mode.PROPOSE))
 
 
-def _grows(along: MovedAlong) -> str:
+def _describe_growth(along: MovedAlong) -> str:
+    """Say how many good messages may move if more arrive; empty if not more than now."""
     if along.later is None or along.later <= along.now:
         return ""
     return f"; up to {along.later:,} if more messages arrive"
 
 
-def section_of_good_messages(facts: Facts) -> tuple[Section, ...]:
+def good_messages_section(facts: Facts) -> tuple[Section, ...]:
     """Return the section about good messages: why this bound, and what to do before and after."""
     along = count_moved_along(facts)
     if not along.is_possible:
@@ -154,6 +159,7 @@ def whole_batch_consumers(facts: Facts) -> list[LambdaConsumer]:
 
 
 def _batch_of_one(facts: Facts, consumer: LambdaConsumer) -> str:
+    """Return the command that sets the mapping's batch size to 1."""
     options = f"--uuid {plain(consumer.mapping_id, 64)} --batch-size 1"
     command = aws_command("lambda update-event-source-mapping", facts.queue_arn, options)
     return command_line(command)

@@ -1,4 +1,13 @@
-"""DLQ messages come back to where they died, and circle until they expire; reported."""
+"""Symptom `redrive_cycle`: the DLQs of some queues form a circle.
+
+The fault: a queue is its own DLQ, or its DLQ's DLQ leads back to it. A message that always fails
+goes round until it expires, and nobody ever sees it in a DLQ.
+
+How it shows: in the RedrivePolicies of up to three queues.
+
+What Mendq does: it reports the circle. It changes nothing, because people must decide which of the
+queues is the last one.
+"""
 
 from __future__ import annotations
 
@@ -16,26 +25,27 @@ from mendq.model.queue import Redrive
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    """A circle of one, two or three queues; more than that is not looked at."""
+    """Find a circle of one, two or three queues. Longer ones are not looked for."""
     first = facts.dlq_arn
     if first is None:
         return None
     second = facts.dlq.dlq_arn if facts.dlq else None
     if first == facts.queue_arn:
-        around: tuple[str, ...] = (first,)
+        circle = [facts.queue_arn, first]
     elif second == facts.queue_arn:
-        around = (first, second)
+        circle = [facts.queue_arn, first, second]
     elif second is not None and second in facts.source_arns:
-        around = (first, second, facts.queue_arn)
+        circle = [facts.queue_arn, first, second, facts.queue_arn]
     else:
         return None
-    return DetectedFault(
-        f"its DLQ messages come back to it: {' -> '.join((facts.queue_arn, *around))}"
-    )
+    return DetectedFault(f"its DLQ messages come back to it: {' -> '.join(circle)}")
 
 
 def _queue(dlq_arn: str, next_arn: str = "", *source_arns: str) -> Facts:
-    """Its messages go to the one, and that one's to the next."""
+    """Return a queue with the DLQ `dlq_arn`, whose own DLQ is `next_arn` (empty: it has none).
+
+    `source_arns` are the queues that name the example queue as their DLQ.
+    """
     after = {"RedrivePolicy": Redrive(next_arn, 5).text} if next_arn else {}
     named_by = sources(*source_arns)
     return with_dlq(dlq_arn=dlq_arn, dlq=QueueFacts(dlq_arn, after), dlq_sources=named_by)

@@ -24,8 +24,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from mendq.catalogue.dlq.attach import FIXED_FIRST, has_none, make_and_attach
-from mendq.catalogue.dlq.moved_along import ask_first, say_moved_along, section_of_good_messages
+from mendq.catalogue.dlq.attach import FIXED_FIRST, has_no_dlq, plan_new_dlq
+from mendq.catalogue.dlq.moved_along import ask_first, describe_moved_along, good_messages_section
 from mendq.catalogue.examples import AT, QUEUE_ARN, STANDARD_ARN, as_dlq, measurement, queue, vary
 from mendq.catalogue.fifo.stuck_group import TRIES, head_is_stuck, one_group_blocks
 from mendq.catalogue.symptom import (
@@ -95,9 +95,9 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     found = detect(facts)
     if found is None:
         return Ignore("need_already_met", "its groups move on by now")
-    because = f"{found.because}. {say_moved_along(facts)}"
-    if has_none(facts):
-        return ask_first(make_and_attach(facts, because))
+    because = f"{found.because}. {describe_moved_along(facts)}"
+    if has_no_dlq(facts):
+        return ask_first(plan_new_dlq(facts, because))
     reason = (
         f"{because}. Its DLQ takes a message after {facts.max_receive_count:,} receives, which is "
         f"in about {_seconds_left(facts):,} s; with a maxReceiveCount of {MAX_RECEIVE_COUNT} the "
@@ -167,7 +167,7 @@ FIFO_GROUP_BLOCKED = FixedSymptom(
     ),
     steps=(CreateDlq, AttachDlq),
     plan=plan,
-    extra_sections=section_of_good_messages,
+    extra_sections=good_messages_section,
     gives_way_to=FIXED_FIRST,
     detection=Detection(
         detect, frozenset({Need.MEASUREMENTS, Need.MOVE_TASKS, Need.DLQ_SOURCES}), is_suspect
