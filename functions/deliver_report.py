@@ -12,7 +12,7 @@ from mendq.nightly.deliver import ReportBucket, account_alias, send_report
 from mendq.nightly.deliveries import DeliveryClaims
 from mendq.notifications.notification import Redelivery
 from mendq.report.html_page import page
-from mendq.report.links import Here
+from mendq.report.links import ReportedAccount
 from mendq.report.mail import Outgoing
 from mendq.report.summary import MOST_BYTES, read_under
 
@@ -53,7 +53,7 @@ def _deliver(event: Event, call: Call[DeliverReportSettings]) -> Event:
     bucket = ReportBucket(clients.s3, settings.report_bucket)
     summary = read_under(key, bucket.summary(key, MOST_BYTES + 1))
     alias = account_alias(clients)
-    here = Here(clients.region, settings.account, alias, settings.docs_url or "")
+    here = ReportedAccount(clients.region, settings.account, alias, settings.docs_url or "")
     html = page(summary, here)
     place = f"s3://{bucket.name}/{bucket.put_page(summary.week, html)}"
     call.log.info("wrote the report's page", week=summary.week, page=place)

@@ -1,4 +1,5 @@
-"""A week's summary.json as a page and as text: no AWS, no clock, no environment.
+"""The weekly report: makes a page and a mail from a week's `summary.json`.
 
-It stands alone and travels in a zip of its own, because the charts' library is 80 MB.
+It uses no AWS, no clock and no environment variables. It imports no other package of mendq, because
+it is deployed in its own zip file: the charts' library alone has 80 MB.
 """

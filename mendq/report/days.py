@@ -1,4 +1,4 @@
-"""Incidents per day by symptom, folded to what one picture can show."""
+"""Incidents per day and symptom, for a chart with few colours."""
 
 from __future__ import annotations
 
@@ -9,115 +9,145 @@ from msgspec import Struct
 
 from mendq.report.summary import Summary
 from mendq.report.summary_parts import FURTHER
-from mendq.report.words import counted, day, had_most, short_day, title
+from mendq.report.words import day, describe_leaders, format_count, short_day, title
 
 MOST_SERIES = 5
 NOT_READ = "?"
-_NOT_READ, _TO_COME = "not read", "still to come"
+_NOT_READ = "not read"
+_TO_COME = "still to come"
 REACHED = "\N{BLACK DIAMOND}"
 
 
 class Day(Struct, frozen=True):
-    """`incidents` of each series, in the order of `PerDay.series`.
-
-    `reached` counts the cases that paged somebody for the first time in this week; `unread` says
-    why a day has no figure of its own, empty where it was read.
-    """
+    """The incidents of one day of the week."""
 
     day: date
+    # Number of incidents of each series, in the order of `PerDay.series`.
     incidents: tuple[int, ...]
     failed_calls: int
+    # Why the day has no figure: "not read" or "still to come". Empty if the day was read.
     unread: str
+    # Cases that notified a person for the first time on this day.
     reached: int = 0
 
     @property
     def total(self) -> int:
+        """Number of incidents of all series."""
         return sum(self.incidents)
 
     @property
     def name(self) -> str:
+        """Name of the day in the chart, such as `Thu 12`."""
         return short_day(self.day)
 
     @property
     def is_known(self) -> bool:
-        """Whether its figure is: an unread day may have had a burst that began on one read."""
+        """True if the day's number of incidents is known.
+
+        A day that was not read may still have incidents, which ended on a day that was read.
+        """
         return not self.unread or self.total > 0
 
     @property
     def figure(self) -> str:
-        """Blank where nobody could know it yet."""
-        return f"{self.total:,}" if self.is_known else {_NOT_READ: NOT_READ}.get(self.unread, "")
+        """Text above the day's bar: the number, `?` if it was not read, empty if still to come."""
+        if self.is_known:
+            return f"{self.total:,}"
+        return NOT_READ if self.unread == _NOT_READ else ""
 
 
 class PerDay(Struct, frozen=True):
-    """The week's days and the names of the series: the commonest symptoms, then the others."""
+    """The days of a week, and the names of the series that the chart shows."""
 
+    # The most frequent symptoms; the last series may stand for all others.
     series: tuple[str, ...]
     days: tuple[Day, ...]
 
     @property
     def total(self) -> int:
-        return sum(each.total for each in self.days)
+        """Number of incidents in the week."""
+        return sum(day.total for day in self.days)
 
     @property
     def reached(self) -> int:
-        return sum(each.reached for each in self.days)
+        """Number of cases that notified a person for the first time in this week."""
+        return sum(day.reached for day in self.days)
 
 
-def per_day(summary: Summary) -> PerDay:
-    """Every day of the week, also one without a row."""
+def make_per_day(summary: Summary) -> PerDay:
+    """Return all days of the week with their incidents, also days without a row in the summary."""
     totals = Counter[str]()
     counts = Counter[tuple[date, str]]()
     failed_calls = Counter[date]()
     for row in summary.per_day:
-        totals[row.symptom or ""] += row.incidents
-        counts[row.day, row.symptom or ""] += row.incidents
+        symptom = row.symptom or ""
+        totals[symptom] += row.incidents
+        counts[row.day, symptom] += row.incidents
         failed_calls[row.day] += row.failed_calls
-    # The commonest first; what stands for many is none of them.
-    order = sorted(+totals, key=lambda it: (it == FURTHER, -totals[it], it))
+    order = _sort_symptoms(totals)
     named = order if len(order) <= MOST_SERIES else order[: MOST_SERIES - 1]
     folded = order[len(named) :]
-    folded_symptoms = len(folded) + max(0, summary.symptoms_left_out - 1) * (FURTHER in folded)
-    reached = Counter(each.notified_at.date() for each in summary.reached_a_person.cases)
-    groups = [[symptom] for symptom in named] + ([folded] if folded else [])
+    groups = [[symptom] for symptom in named]
+    series = [title(symptom) for symptom in named]
+    if folded:
+        groups.append(folded)
+        folded_count = len(folded)
+        if FURTHER in folded:
+            # This symptom stands for all symptoms that the summary has no row for.
+            folded_count += max(0, summary.symptoms_left_out - 1)
+        series.append(format_count(folded_count, "other symptom"))
+    reached = Counter(case.notified_at.date() for case in summary.reached_a_person.cases)
     unread = dict.fromkeys(summary.not_seen.nightly_runs_missing, _NOT_READ)
     unread |= dict.fromkeys(summary.to_come, _TO_COME)
-    days = tuple(
-        Day(
-            day=each,
-            incidents=tuple(sum(counts[each, symptom] for symptom in group) for group in groups),
-            failed_calls=failed_calls[each],
-            unread=unread.get(each, ""),
-            reached=reached[each],
+    days = []
+    for at in summary.days:
+        incidents = [sum(counts[at, symptom] for symptom in group) for group in groups]
+        days.append(
+            Day(
+                day=at,
+                incidents=tuple(incidents),
+                failed_calls=failed_calls[at],
+                unread=unread.get(at, ""),
+                reached=reached[at],
+            )
         )
-        for each in summary.days
-    )
-    others = [counted(folded_symptoms, "other symptom")] if folded else []
-    return PerDay((*(title(symptom) for symptom in named), *others), days)
+    return PerDay(tuple(series), tuple(days))
+
+
+def _sort_symptoms(totals: Counter[str]) -> list[str]:
+    """Return the symptoms that have incidents, the most frequent first.
+
+    `FURTHER` comes last, because it stands for several symptoms.
+    """
+    symptoms = [symptom for symptom, count in totals.items() if count > 0]
+    return sorted(symptoms, key=lambda symptom: (symptom == FURTHER, -totals[symptom], symptom))
 
 
 def caption(week: PerDay) -> str:
-    """The day or days with most incidents."""
+    """Return a sentence that names the day or days with most incidents."""
     if not week.total:
         return "No day that was read had an incident."
-    read = [each for each in week.days if not each.unread]
-    if len(read) == 1 and read[0].total == week.total:
-        return f"{day(read[0].day)} is the only day that was read."
-    return had_most([(day(each.day), each.total) for each in week.days], "day", week.total)
+    read_days = [at for at in week.days if not at.unread]
+    if len(read_days) == 1 and read_days[0].total == week.total:
+        return f"{day(read_days[0].day)} is the only day that was read."
+    counts = [(day(at.day), at.total) for at in week.days]
+    return describe_leaders(counts, "day", week.total)
 
 
-def in_words(week: PerDay) -> str:
-    """The picture for who cannot see it."""
-    return "Incidents per day. " + " ".join(_day_in_words(week, each) for each in week.days)
+def describe_days(week: PerDay) -> str:
+    """Return the chart in words, for people who cannot see it."""
+    return "Incidents per day. " + " ".join(_describe_day(week, at) for at in week.days)
 
 
-def _day_in_words(week: PerDay, each: Day) -> str:
-    some = [
-        f"{name} {count:,}"
-        for name, count in zip(week.series, each.incidents, strict=True)
-        if count
-    ]
-    total = f"{each.total:,}" if each.is_known else each.unread
-    reached = f", {counted(each.reached, 'case')} reached a person" if each.reached else ""
-    of = f" ({', '.join(some)})" if some else ""
-    return f"{each.name}: {total}{of}{reached}."
+def _describe_day(week: PerDay, at: Day) -> str:
+    """Return a sentence with the day's incidents: in all, by series, and of cases."""
+    counts = []
+    for name, count in zip(week.series, at.incidents, strict=True):
+        if count:
+            counts.append(f"{name} {count:,}")
+    total = f"{at.total:,}" if at.is_known else at.unread
+    by_series = f" ({', '.join(counts)})" if counts else ""
+    reached = ""
+    if at.reached:
+        reached = f", {format_count(at.reached, 'case')} reached a person"
+    return f"{at.name}: {total}{by_series}{reached}."

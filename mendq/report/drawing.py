@@ -1,14 +1,14 @@
-"""The charts, which Altair describes and vl-convert draws, and lanes of bars on one scale of time.
+"""The charts of the report, and pictures of horizontal bars on one time scale ("lanes").
 
-Only numbers and days go into a chart. The labels of lanes may be somebody else's text: the template
-`lanes.svg.j2` draws them within the page, in its colours, and escapes them.
+Altair describes a chart and vl-convert draws it. Only numbers and days go into a chart. The labels
+of lanes may be other people's text: the template `lanes.svg.j2` draws the lanes within the page,
+in the page's colours, and escapes the labels.
 """
 
 from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
 from math import log1p
 from typing import Any
 
@@ -17,26 +17,28 @@ import vl_convert
 from msgspec import Struct
 
 from mendq.report.days import REACHED, PerDay
-from mendq.report.summary_parts import Moment, Pictured, Span
+from mendq.report.summary_parts import CaseWithPictures, Moment, Span
 from mendq.report.tiles import Series
-from mendq.report.words import clock, duration, short_day, visible
+from mendq.report.words import clock, duration, make_visible, short_day
 
-# What vl-convert carries to measure with: Lambda has no font. The reader's own draws it.
+# The font that vl-convert brings with it to measure text, because Lambda has no fonts. The reader's
+# own font draws the text.
 FONT = "Liberation Sans, Arial, sans-serif"
 
 
-class Look(Struct, frozen=True):
-    """Colours that keep apart on one background; `series` in the order of the page's legend."""
+class Palette(Struct, frozen=True):
+    """Colours for charts on one background, as CSS colours."""
 
     ink: str
     muted: str
     line: str
     paper: str
     bad: str
+    # Colours that are easy to tell apart, in the order of the page's legend.
     series: tuple[str, ...]
 
 
-LIGHT = Look(
+LIGHT = Palette(
     ink="#16202c",
     muted="#566472",
     line="#e3e8ed",
@@ -44,7 +46,7 @@ LIGHT = Look(
     bad="#b3202c",
     series=("#0b67c2", "#d1435b", "#e3a008", "#5b7f95", "#7b5ea7"),
 )
-DARK = Look(
+DARK = Palette(
     ink="#e8eef4",
     muted="#9fb0c0",
     line="#2b3743",
@@ -55,61 +57,74 @@ DARK = Look(
 
 
 class Picture(Struct, frozen=True):
-    """An image's address, which holds the image, and its size in CSS pixels."""
+    """A drawn chart."""
 
+    # A `data:` address, which contains the image.
     address: str
+    # Size in CSS pixels.
     width: int
     height: int
 
 
-def as_picture(chart: alt.LayerChart) -> Picture:
-    """The chart as an image within its own address: as an image, SVG runs and fetches nothing."""
-    # Vega-Lite refuses what is none of its charts: to validate takes a third of a page's time.
+def make_picture(chart: alt.LayerChart) -> Picture:
+    """Draw the chart as an SVG in a `data:` address. As an image, SVG runs and loads nothing."""
+    # Validation takes a third of a page's time, and vl-convert refuses a wrong chart anyway.
     svg = vl_convert.vegalite_to_svg(chart.to_dict(validate=False), allowed_base_urls=[])
-    width, height = (float(_attribute(svg, name)) for name in ("width", "height"))
+    width = float(_read_attribute(svg, "width"))
+    height = float(_read_attribute(svg, "height"))
     address = f"data:image/svg+xml;base64,{b64encode(svg.encode()).decode('ascii')}"
     return Picture(address, round(width), round(height))
 
 
-def in_both(draw: Callable[[Look], alt.LayerChart]) -> dict[str, Picture]:
-    """The picture of a chart for a light and for a dark page."""
-    return {"light": as_picture(draw(LIGHT)), "dark": as_picture(draw(DARK))}
+def draw_both(draw: Callable[[Palette], alt.LayerChart]) -> dict[str, Picture]:
+    """Draw a chart twice: for a light and for a dark page."""
+    return {"light": make_picture(draw(LIGHT)), "dark": make_picture(draw(DARK))}
 
 
-def as_png(chart: alt.LayerChart, scale: float = 2) -> bytes:
-    """The same for a mail, `scale` times as many pixels as it is to take up."""
+def make_png(chart: alt.LayerChart, scale: float = 2) -> bytes:
+    """Draw the chart as a PNG for a mail. It has `scale` times as many pixels as its CSS size."""
     png: bytes = vl_convert.vegalite_to_png(chart.to_dict(), scale=scale, allowed_base_urls=[])
     return png
 
 
-def _attribute(svg: str, name: str) -> str:
+def _read_attribute(svg: str, name: str) -> str:
+    """Return the value of the first attribute of that name."""
     return svg.partition(f' {name}="')[2].partition('"')[0]
 
 
-SPARK_WIDTH, SPARK_HEIGHT = 168, 26
+SPARKLINE_WIDTH = 168
+SPARKLINE_HEIGHT = 26
 
 
-def spark_chart(series: Series, part: Series, look: Look) -> alt.LayerChart:
-    """This week's bar stands out; `part`, of the same length or empty, is drawn over the bars."""
-    floor = alt.Chart(alt.InlineData(values=[{"value": 0}])).mark_rule(color=look.line)
-    layers = [floor, _weeks(series, [*[look.series[3]] * (len(series) - 1), look.series[0]])]
-    layers += [_weeks(part, [look.bad] * len(part))] * any(part)
-    most = max((each for each in series if each), default=1)
+def sparkline_chart(series: Series, part: Series, palette: Palette) -> alt.LayerChart:
+    """Return a small bar chart of some weeks, in which this week's bar has a stronger colour.
+
+    `part` is drawn over the bars in the colour for bad news. It is empty or as long as `series`.
+    """
+    floor = alt.Chart(alt.InlineData(values=[{"value": 0}])).mark_rule(color=palette.line)
+    colours = [palette.series[3]] * (len(series) - 1)
+    colours.append(palette.series[0])
+    layers = [floor, _week_bars(series, colours)]
+    if any(part):
+        layers.append(_week_bars(part, [palette.bad] * len(part)))
+    most = max((value for value in series if value), default=1)
     chart: alt.LayerChart = (
         alt.layer(*layers)
         .encode(y=alt.Y("value:Q", axis=None, scale=alt.Scale(domain=[0, most])))
-        .properties(width=SPARK_WIDTH, height=SPARK_HEIGHT, background=look.paper, padding=0)
+        .properties(
+            width=SPARKLINE_WIDTH, height=SPARKLINE_HEIGHT, background=palette.paper, padding=0
+        )
         .configure(font=FONT, view=alt.ViewConfig(stroke=None))
     )
     return chart
 
 
-def _weeks(series: Series, colours: list[str]) -> alt.Chart:
-    rows = [
-        {"week": n, "value": value, "colour": colours[n]}
-        for n, value in enumerate(series)
-        if value is not None
-    ]
+def _week_bars(series: Series, colours: list[str]) -> alt.Chart:
+    """Return a bar for each week. A week without a value has a gap."""
+    rows = []
+    for week, value in enumerate(series):
+        if value is not None:
+            rows.append({"week": week, "value": value, "colour": colours[week]})
     weeks = alt.X("week:O", axis=None, scale=alt.Scale(domain=[*range(len(series))]))
     bars = alt.Chart(alt.InlineData(values=rows)).mark_bar()
     chart: alt.Chart = bars.encode(x=weeks, color=alt.Color("colour:N", scale=None))
@@ -120,72 +135,71 @@ FEW_TICKS = 4
 
 
 class Size(Struct, frozen=True):
-    """The plot's size; `label` is a Vega expression for the name of a day.
+    """Size of a chart in pixels, without its axes.
 
-    The page stretches the picture to its column, and the text in it with it.
+    The page stretches the picture to the width of its column, and its text with it.
     """
 
     width: int
     height: int
+    # Vega expression for the label of a day.
     label: str
     font_size: int
 
 
 WIDE = Size(width=480, height=210, label="datum.label", font_size=11)
-# A mail has but one, which a phone shrinks and a desktop stretches.
+# A mail has only one picture, which a phone shrinks and a desktop stretches.
 IN_A_MAIL = Size(width=370, height=190, label="split(datum.label, ' ')", font_size=13)
 NARROW = Size(width=272, height=180, label="split(datum.label, ' ')", font_size=11)
 
 
-def days_chart(week: PerDay, size: Size, look: Look) -> alt.LayerChart:
-    """A bar for each day of the week, also for one without incidents or that was not read.
+def days_chart(week: PerDay, size: Size, palette: Palette) -> alt.LayerChart:
+    """Return the bar chart of the week: a place for each day, also without incidents or unread.
 
-    The mark of cases stands above the figure, because beside it there is no room on a phone.
+    The mark for cases that reached a person is above the figure: a phone has no room beside it.
     """
-    figures = [each.figure for each in week.days]
+    figures = [day.figure for day in week.days]
+    case_marks = [f"{REACHED} {day.reached:,}" if day.reached else "" for day in week.days]
     above: dict[str, Any] = {"baseline": "bottom", "fontSize": size.font_size}
     layers = [
-        _bars(week, look),
-        _texts(week, figures).mark_text(**above, dy=-4, color=look.ink, fontWeight="bold"),
-        _texts(
-            week, [f"{REACHED} {each.reached:,}" * (each.reached > 0) for each in week.days]
-        ).mark_text(**above, dy=-6 - size.font_size, color=look.bad),
+        _day_bars(week, palette),
+        _bar_texts(week, figures).mark_text(**above, dy=-4, color=palette.ink, fontWeight="bold"),
+        _bar_texts(week, case_marks).mark_text(**above, dy=-6 - size.font_size, color=palette.bad),
     ]
     days = alt.X(
         "day:N",
-        scale=alt.Scale(domain=[each.name for each in week.days], paddingInner=0.4),
-        axis=alt.Axis(labelAngle=0, labelExpr=size.label, labelPadding=6, domainColor=look.line),
+        scale=alt.Scale(domain=[day.name for day in week.days], paddingInner=0.4),
+        axis=alt.Axis(labelAngle=0, labelExpr=size.label, labelPadding=6, domainColor=palette.line),
     )
     chart: alt.LayerChart = (
         alt.layer(*layers)
         .encode(x=days)
-        .properties(width=size.width, height=size.height, background=look.paper)
+        .properties(width=size.width, height=size.height, background=palette.paper)
         .configure(font=FONT, padding=4, view=alt.ViewConfig(stroke=None))
         .configure_axis(
-            title=None, labelFontSize=size.font_size, labelColor=look.muted, ticks=False
+            title=None, labelFontSize=size.font_size, labelColor=palette.muted, ticks=False
         )
     )
     return chart
 
 
-def _bars(week: PerDay, look: Look) -> alt.Chart:
-    """On an axis of whole numbers alone: Vega would write a half as 1."""
-    rows = [
-        {"day": each.name, "series": f"{n}", "incidents": count}
-        for each in week.days
-        for n, count in enumerate(each.incidents)
-        if count
-    ]
-    names = [f"{n}" for n in range(len(week.series))]
-    colours = alt.Scale(domain=names, range=list(look.series[: len(names)]))
-    most = max(each.total for each in week.days)
-    whole = list(range(most + 1)) if most < FEW_TICKS else alt.Undefined
+def _day_bars(week: PerDay, palette: Palette) -> alt.Chart:
+    """Return the stacked bars. The axis has whole numbers only: Vega would print a half as 1."""
+    rows = []
+    for day in week.days:
+        for series, count in enumerate(day.incidents):
+            if count:
+                rows.append({"day": day.name, "series": f"{series}", "incidents": count})
+    names = [f"{series}" for series in range(len(week.series))]
+    colours = alt.Scale(domain=names, range=list(palette.series[: len(names)]))
+    most = max(day.total for day in week.days)
+    ticks = list(range(most + 1)) if most < FEW_TICKS else alt.Undefined
     counts = alt.Axis(
-        format=",d", values=whole, tickCount=FEW_TICKS, gridColor=look.line, domain=False
+        format=",d", values=ticks, tickCount=FEW_TICKS, gridColor=palette.line, domain=False
     )
     chart: alt.Chart = (
         alt.Chart(alt.InlineData(values=rows))
-        .mark_bar(stroke=look.paper, strokeWidth=1)
+        .mark_bar(stroke=palette.paper, strokeWidth=1)
         .encode(
             y=alt.Y("incidents:Q", stack="zero", axis=counts),
             color=alt.Color("series:N", scale=colours, legend=None),
@@ -195,25 +209,35 @@ def _bars(week: PerDay, look: Look) -> alt.Chart:
     return chart
 
 
-def _texts(week: PerDay, texts: Sequence[str]) -> alt.Chart:
-    rows = [
-        {"day": each.name, "incidents": each.total, "text": text}
-        for each, text in zip(week.days, texts, strict=True)
-    ]
+def _bar_texts(week: PerDay, texts: Sequence[str]) -> alt.Chart:
+    """Return a text for each day, at the top of the day's bar."""
+    rows = []
+    for day, text in zip(week.days, texts, strict=True):
+        rows.append({"day": day.name, "incidents": day.total, "text": text})
     chart: alt.Chart = alt.Chart(alt.InlineData(values=rows)).encode(y="incidents:Q", text="text:N")
     return chart
 
 
-# `lanes.css` has the colours of `calm`, `waits`, `good` and `bad`.
-TONES = dict.fromkeys(("verified", "watching", "closed"), "good") | dict.fromkeys(
-    ("ineffective", "escalated", "overridden", "rolled_back"), "bad"
-)
-LANE_HEIGHT, LANE_WIDTH = 34, 340
-MOST_LABEL, MOST_OF_A_LINE = 32, 53
+# Tones of the bars by the state of the case. Any other state has the tone `calm`. `lanes.css` has
+# the colours of `calm`, `waits`, `good` and `bad`.
+TONES = {
+    "verified": "good",
+    "watching": "good",
+    "closed": "good",
+    "ineffective": "bad",
+    "escalated": "bad",
+    "overridden": "bad",
+    "rolled_back": "bad",
+}
+LANE_HEIGHT = 34
+LANE_WIDTH = 340
+MOST_LABEL = 32
+# Characters of a lane's label and figure together.
+MOST_OF_A_LINE = 53
 
 
 class Bar(Struct, frozen=True):
-    """From when to when; what lasts no time is a mark."""
+    """A bar of a lane. One without length is drawn as a mark."""
 
     begins: float
     ends: float
@@ -221,7 +245,7 @@ class Bar(Struct, frozen=True):
 
 
 class Lane(Struct, frozen=True):
-    """Bars, and above them what they are, and at the end of that line a figure."""
+    """A row of bars. Above it are a label on the left and a figure on the right."""
 
     label: str
     bars: tuple[Bar, ...]
@@ -229,59 +253,71 @@ class Lane(Struct, frozen=True):
 
 
 class Lanes(Struct, frozen=True):
-    """A picture; `edge` is a moment that goes through all lanes, `note` stands below."""
+    """A picture of lanes that share one scale."""
 
     title: str
     lanes: tuple[Lane, ...]
+    # Text below the lanes.
     note: str = ""
+    # Where a vertical line goes through all lanes, on the scale of the bars. None for no line.
     edge: float | None = None
 
     @property
     def height(self) -> int:
-        return LANE_HEIGHT * len(self.lanes) + 20 * bool(self.note)
+        """Height of the picture in pixels."""
+        note_height = 20 if self.note else 0
+        return LANE_HEIGHT * len(self.lanes) + note_height
 
     def x(self, moment: float) -> float:
-        longest = max(bar.ends for each in self.lanes for bar in each.bars)
+        """Return the place of a point of the scale, in pixels from the left."""
+        longest = max(bar.ends for lane in self.lanes for bar in lane.bars)
         return round(LANE_WIDTH * moment / longest, 1) if longest else 0
 
 
-def pictures_of(case: Pictured) -> Iterator[Lanes]:
-    """A case's time line, where it has more than two points, and its visibility timeout."""
+def make_case_pictures(case: CaseWithPictures) -> Iterator[Lanes]:
+    """Yield the pictures of a case: its timeline if it has three points or more, and the times that
+    its consumers need.
+    """
     if len(case.timeline) > 2:
-        yield _time_line(case.timeline)
+        yield _make_timeline(case.timeline)
     if case.visibility:
-        yield _visibility(case.visibility)
+        yield _make_visibility(case.visibility)
 
 
-def _time_line(points: tuple[Moment, ...]) -> Lanes:
-    """Seconds and days are both to be seen: each length is the logarithm of its time."""
+def _make_timeline(points: tuple[Moment, ...]) -> Lanes:
+    """Return a lane for each point of the timeline, from the point before to this point.
+
+    The scale is logarithmic, so that seconds and days can both be seen.
+    """
     begins = points[0].at
-    after = [max(0.0, (each.at - begins).total_seconds()) for each in points]
-    figures = [f"{short_day(begins)} {clock(begins)}", *(f"+{duration(it)}" for it in after[1:])]
-    ends = [log1p(each) for each in after]
-    says = (f"{it.state.replace('_', ' ')}: {it.says}".removesuffix(": ") for it in points)
-    lanes = (
-        Lane(
-            visible(said, MOST_OF_A_LINE - len(figure)),
-            (Bar(min(since, until), until, TONES.get(each.state, "calm")),),
-            figure,
-        )
-        for each, said, figure, (since, until) in zip(
-            points, says, figures, pairwise([0.0, *ends]), strict=True
-        )
-    )
+    lanes = []
+    lane_begins = 0.0
+    for number, point in enumerate(points):
+        seconds = max(0.0, (point.at - begins).total_seconds())
+        figure = f"+{duration(seconds)}"
+        if number == 0:
+            figure = f"{short_day(begins)} {clock(begins)}"
+        text = f"{point.state.replace('_', ' ')}: {point.says}".removesuffix(": ")
+        label = make_visible(text, MOST_OF_A_LINE - len(figure))
+        lane_ends = log1p(seconds)
+        # A clock that went backwards must not make a bar of negative length.
+        bar = Bar(min(lane_begins, lane_ends), lane_ends, TONES.get(point.state, "calm"))
+        lanes.append(Lane(label, (bar,), figure))
+        lane_begins = lane_ends
     return Lanes("What happened when", tuple(lanes), "Not to scale: longer times are shortened.")
 
 
-def _visibility(spans: tuple[Span, ...]) -> Lanes:
+def _make_visibility(spans: tuple[Span, ...]) -> Lanes:
+    """Return a lane for each time that consumers need or have.
+
+    A vertical line marks the visibility timeout before the fix.
+    """
     tones = {"timeout before": "bad", "timeout after": "good"}
-    lanes = (
-        Lane(
-            visible(each.what, MOST_LABEL),
-            (Bar(0, each.seconds, tones.get(each.what, "calm")),),
-            duration(each.seconds),
-        )
-        for each in spans
-    )
-    before = next((each.seconds for each in spans if each.what == "timeout before"), None)
-    return Lanes("Time that consumers need, and have", tuple(lanes), edge=before)
+    lanes = []
+    timeout_before = None
+    for span in spans:
+        bar = Bar(0, span.seconds, tones.get(span.what, "calm"))
+        lanes.append(Lane(make_visible(span.what, MOST_LABEL), (bar,), duration(span.seconds)))
+        if span.what == "timeout before" and timeout_before is None:
+            timeout_before = span.seconds
+    return Lanes("Time that consumers need, and have", tuple(lanes), edge=timeout_before)

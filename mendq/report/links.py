@@ -1,6 +1,7 @@
-"""Where the page and its mail lead: consoles, runbooks and places of the page itself.
+"""Addresses in the page and in its mail: AWS console, runbooks, and places in the page.
 
-An address is made of parts that have the one form that they may have; what has not stays text.
+An address is only made of parts whose form was checked, because a summary may hold forged text. If
+a part has another form, there is no link.
 """
 
 from __future__ import annotations
@@ -12,34 +13,34 @@ from urllib.parse import quote
 from mendq.report.summary import Summary
 
 
-class Here(NamedTuple):
-    """The region and account that Mendq looks after, its alias, and where the docs are read.
-
-    A page's path takes the place of the `*` in `docs_url`.
-    """
+class ReportedAccount(NamedTuple):
+    """The account and region that a report is about."""
 
     region: str
     account: str
+    # The account's alias, or empty.
     alias: str = ""
+    # Address of the docs, in which `*` stands for the path of a page. Empty if there is none.
     docs_url: str = ""
 
 
-def account_name(here: Here) -> str:
-    """`orders-prod (123456789012), eu-west-1`; the number alone where there is no alias."""
+def account_name(here: ReportedAccount) -> str:
+    """Return `orders-prod (123456789012), eu-west-1`, or the number alone without an alias."""
     account = f"{here.alias} ({here.account})" if here.alias else here.account
     return f"{account}, {here.region}"
 
 
-# As `mendq.model.queue` and `mendq.model.case` have them; the report stands alone.
+# The same patterns as in `mendq.model.queue` and `mendq.model.case`. The report imports no other
+# package of mendq, so it has its own.
 QUEUE_ARN = re.compile(
     r"arn:(?P<partition>aws[a-z-]{0,16}):sqs:(?P<region>[a-z0-9-]{1,32}):(?P<account>[0-9]{12}):"
     r"(?=.{1,80}\Z)(?P<name>[A-Za-z0-9_-]{1,80}(?:\.fifo)?)"
 )
 CASE_ID = re.compile(r"(?P<symptom>[a-z_]{1,64})-[0-9a-f]{12}")
 _REGION = re.compile(r"[a-z]{2}(?:-[a-z]{1,16}){1,3}-[0-9]{1,2}")
-# As a case names its page.
+# The form in which a case names its runbook.
 _RUNBOOK = re.compile(r"docs/(runbooks/[a-z_]{1,64})\.md")
-# Of a partition: where its console lies, and its queues.
+# Hosts by partition: the console, and the domain of queue URLs.
 _HOSTS = {
     "aws": ("console.aws.amazon.com", "amazonaws.com"),
     "aws-us-gov": ("console.amazonaws-us-gov.com", "amazonaws.com"),
@@ -47,34 +48,36 @@ _HOSTS = {
 }
 
 
-def queue_of(queue_arn: str, here: Here | None) -> re.Match[str] | None:
-    """The parts of a queue's ARN; None for what is no queue, or none of here."""
+def match_queue(queue_arn: str, here: ReportedAccount | None) -> re.Match[str] | None:
+    """Return the parts of a queue's ARN. None if it is no queue ARN, or not of this account."""
     queue = QUEUE_ARN.fullmatch(queue_arn)
     return queue if here and queue and (queue["region"], queue["account"]) == here[:2] else None
 
 
-def console(queue_arn: str) -> str:
-    """The queue's page in the console; empty for what is no queue."""
+def console_url(queue_arn: str) -> str:
+    """Return the address of the queue's page in the AWS console. Empty if it is no queue ARN."""
     queue = QUEUE_ARN.fullmatch(queue_arn)
     if not queue or queue["partition"] not in _HOSTS or not _REGION.fullmatch(queue["region"]):
         return ""
-    region, (host, domain) = queue["region"], _HOSTS[queue["partition"]]
+    region = queue["region"]
+    host, domain = _HOSTS[queue["partition"]]
     url = f"https://sqs.{region}.{domain}/{queue['account']}/{queue['name']}"
     return f"https://{region}.{host}/sqs/v3/home?region={region}#/queues/{quote(url, safe='')}"
 
 
-def runbook(page: str, here: Here | None) -> str:
-    """The runbook's address; empty where nobody said where the docs are read."""
-    found = _RUNBOOK.fullmatch(page)
-    return here.docs_url.replace("*", found[1]) if found and here else ""
+def runbook_url(page: str, here: ReportedAccount | None) -> str:
+    """Return the runbook's address. Empty if the address of the docs is not known."""
+    match = _RUNBOOK.fullmatch(page)
+    return here.docs_url.replace("*", match[1]) if match and here else ""
 
 
-def anchor(case_id: str | None) -> str:
-    """The id of the case's place in the page; empty for what is no case."""
+def case_anchor(case_id: str | None) -> str:
+    """Return the HTML id of the case's place in the page. Empty if it is no case id."""
     return f"case-{case_id}" if case_id and CASE_ID.fullmatch(case_id) else ""
 
 
-def places(summary: Summary) -> frozenset[str]:
-    """The anchors that the page of a summary has: of the cases that it lists."""
-    listed = {it.case_id for it in summary.open_now} | {it.case_id for it in summary.cases}
-    return frozenset(map(anchor, listed)) - {""}
+def list_anchors(summary: Summary) -> frozenset[str]:
+    """Return the HTML ids of all cases that the page lists."""
+    case_ids = {case.case_id for case in summary.open_now}
+    case_ids |= {incident.case_id for incident in summary.cases if incident.case_id}
+    return frozenset(case_anchor(case_id) for case_id in case_ids) - {""}

@@ -1,4 +1,4 @@
-"""What the report was made from and what it could not see: said every week, however little."""
+"""What the report was made from, and what it could not see. Every report has these sentences."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from mendq.report.summary import Summary
 from mendq.report.summary_parts import NOT_SEEN, PARTIAL, Nightly, NotSeen
 from mendq.report.words import (
     byte_size,
-    counted,
     day,
-    listed,
-    listed_most,
-    marked,
+    describe_reason,
+    format_count,
+    join_most_frequent,
+    join_names,
+    mark_name,
+    mark_quote,
     number,
-    plain,
-    quoted,
+    remove_marks,
     share,
-    was,
-    why_in_words,
+    was_or_were,
 )
 
 MOST_CODES = 10
@@ -35,179 +35,221 @@ CASES_NOT_READ = (
 )
 
 
-FAR_FEWER, NOTHING_READ, TORN = "far_fewer", "nothing_read", "torn"
+# Verdicts on a nightly run, as the summary has them.
+FAR_FEWER = "far_fewer"
+NOTHING_READ = "nothing_read"
+TORN = "torn"
 
 
-def not_seen(summary: Summary) -> tuple[str, ...]:
-    """A sentence for each thing that was not seen; the last is true of every week.
+def list_not_seen(summary: Summary) -> tuple[str, ...]:
+    """Return a sentence for each thing that was not seen. The last one is true of every week.
 
-    They hold marked names.
+    Names in the sentences are marked.
     """
-    seen, left_out = summary.not_seen, summary.cases_left_out
-    own, case_files = seen.own_incidents, seen.case_files_unreadable
-    sentences = (
-        *_nightly_runs(summary),
-        _files(seen),
-        "" if summary.cases_were_read else CASES_NOT_READ,
-        f"{counted(case_files, 'case file')} could not be read." if case_files else "",
-        _unknown_codes(seen),
-        _without_a_case(summary),
-        f"{counted(own, 'incident')} of drills and of Mendq's own calls {_are(own)} left out."
-        if own
-        else "",
-        f"The page lists the {counted(len(summary.cases), 'worst incident')}; {left_out:,} more "
-        f"{_are(left_out)} in the report bucket, under incidents/."
-        if left_out
-        else "",
-        BLIND,
-    )
+    seen = summary.not_seen
+    sentences = [*_describe_nightly_runs(summary), _describe_files(seen)]
+    if not summary.cases_were_read:
+        sentences.append(CASES_NOT_READ)
+    if seen.case_files_unreadable:
+        files = format_count(seen.case_files_unreadable, "case file")
+        sentences.append(f"{files} could not be read.")
+    sentences.append(_describe_unknown_codes(seen))
+    sentences.append(_describe_without_case(summary))
+    if seen.own_incidents:
+        incidents = format_count(seen.own_incidents, "incident")
+        verb = _is_or_are(seen.own_incidents)
+        sentences.append(f"{incidents} of drills and of Mendq's own calls {verb} left out.")
+    if summary.cases_left_out:
+        worst = format_count(len(summary.cases), "worst incident")
+        left_out = f"{summary.cases_left_out:,} more {_is_or_are(summary.cases_left_out)}"
+        sentences.append(
+            f"The page lists the {worst}; {left_out} in the report bucket, under incidents/."
+        )
+    sentences.append(BLIND)
     return tuple(sentence for sentence in sentences if sentence)
 
 
-def not_seen_in_short(summary: Summary) -> str:
-    """The same on one line, with nothing but text: nightly runs, files, codes."""
+def summarize_not_seen(summary: Summary) -> str:
+    """Return one line of plain text about nightly runs, files and unknown error codes."""
     seen = summary.not_seen
-    sentences = (*_nightly_runs(summary), _files(seen), _unknown_codes(seen))
-    return plain(" ".join(sentence for sentence in sentences if sentence))
+    sentences = [
+        *_describe_nightly_runs(summary),
+        _describe_files(seen),
+        _describe_unknown_codes(seen),
+    ]
+    return remove_marks(" ".join(sentence for sentence in sentences if sentence))
 
 
-def _are(number: int) -> str:
+def _is_or_are(number: int) -> str:
     return "is" if number == 1 else "are"
 
 
-def _files(seen: NotSeen) -> str:
+def _describe_files(seen: NotSeen) -> str:
+    """Return how many of the trail's files were read, with their size."""
     files = seen.files_read + seen.files_unreadable
     size_bytes = seen.bytes_read + seen.bytes_unreadable
     if not files:
         return "There was no trail file to read."
     if not seen.files_unreadable:
         were = "it was" if files == 1 else "all were"
-        return f"{counted(files, 'trail file')} ({byte_size(size_bytes)}): {were} readable."
+        return f"{format_count(files, 'trail file')} ({byte_size(size_bytes)}): {were} readable."
     part = f", {share(seen.bytes_unreadable, size_bytes)}" if size_bytes else ""
     return (
-        f"{seen.files_unreadable:,} of {counted(files, 'trail file')} could not be read "
+        f"{seen.files_unreadable:,} of {format_count(files, 'trail file')} could not be read "
         f"({byte_size(seen.bytes_unreadable)} of {byte_size(size_bytes)}{part})."
     )
 
 
-def _unknown_codes(seen: NotSeen) -> str:
+def _describe_unknown_codes(seen: NotSeen) -> str:
+    """Return which error codes the catalogue does not know. Empty if it knows all."""
     if not seen.unknown_code:
         return ""
-    codes = {marked(it.removeprefix("unknown:")): n for it, n in seen.unknown_code.items()}
+    count_by_code = {}
+    for symptom, count in seen.unknown_code.items():
+        count_by_code[mark_name(symptom.removeprefix("unknown:"))] = count
     calls = sum(seen.unknown_code.values()) + seen.unknown_calls_left_out
-    have, them = ("has a code", "it") if calls == 1 else ("have codes", "them")
-    unknown = f"{counted(calls, 'failed call')} {have} that the catalogue does not know"
-    names = listed_most(codes, MOST_CODES, seen.unknown_codes_left_out)
-    return f"{unknown}, so nothing acted on {them}: {names}."
+    codes = join_most_frequent(count_by_code, MOST_CODES, seen.unknown_codes_left_out)
+    text = format_count(calls, "failed call")
+    if calls == 1:
+        text += " has a code that the catalogue does not know, so nothing acted on it"
+    else:
+        text += " have codes that the catalogue does not know, so nothing acted on them"
+    return f"{text}: {codes}."
 
 
-def _without_a_case(summary: Summary) -> str:
-    """Incidents that the logs show and no case answers, with the reasons of those listed."""
+def _describe_without_case(summary: Summary) -> str:
+    """Return how many incidents of the logs have no case, with the reasons of those listed."""
     count = summary.by_outcome.get(NOT_SEEN, 0)
     if not count:
         return ""
-    whys = [why_in_words(it) for it in summary.cases if it.outcome == NOT_SEEN]
-    reasons = Counter(quoted(why) if why else "no reason given" for why in whys)
-    without = f"{counted(count, 'incident')} {'has' if count == 1 else 'have'} no case"
+    reasons = Counter[str]()
+    for incident in summary.cases:
+        if incident.outcome == NOT_SEEN:
+            reason = describe_reason(incident)
+            reasons[mark_quote(reason) if reason else "no reason given"] += 1
+    text = f"{format_count(count, 'incident')} {'has' if count == 1 else 'have'} no case"
     if not reasons:
-        return f"{without}."
-    is_sole = [*reasons.values()] == [count]
-    return f"{without}: {next(iter(reasons)) if is_sole else listed_most(reasons, MOST_CODES)}."
+        return f"{text}."
+    if list(reasons.values()) == [count]:
+        # All incidents have the same reason, so its number would say nothing new.
+        return f"{text}: {next(iter(reasons))}."
+    return f"{text}: {join_most_frequent(reasons, MOST_CODES)}."
 
 
-def _unread(summary: Summary) -> dict[str, list[date]]:
-    """The week's days without tables, by why there are none.
+def _days_by_reason(summary: Summary) -> dict[str, list[date]]:
+    """Return the week's days without tables, by the reason.
 
-    `silent` ones had a nightly run that found nothing: `_in_doubt` says so.
+    The reasons are `not_begun`, `to_come`, `not_read`, and `silent`: the nightly run found nothing.
+    `_describe_doubts` has the sentence for silent days.
     """
     seen = summary.not_seen
-    silent = {each.day for each in seen.nightly_runs if each.verdict == NOTHING_READ}
-    found: dict[str, list[date]] = defaultdict(list)
-    for each in seen.nightly_runs_missing:
-        if seen.began is not None and each < seen.began:
-            found["not_begun"].append(each)
-        elif each in summary.to_come:
-            found["to_come"].append(each)
+    silent_days = {run.day for run in seen.nightly_runs if run.verdict == NOTHING_READ}
+    days_by_reason: dict[str, list[date]] = defaultdict(list)
+    for missing_day in seen.nightly_runs_missing:
+        if seen.began is not None and missing_day < seen.began:
+            reason = "not_begun"
+        elif missing_day in summary.to_come:
+            reason = "to_come"
+        elif missing_day in silent_days:
+            reason = "silent"
         else:
-            found["silent" if each in silent else "not_read"].append(each)
-    return found
+            reason = "not_read"
+        days_by_reason[reason].append(missing_day)
+    return days_by_reason
 
 
-def _nightly_runs(summary: Summary) -> Iterator[str]:
-    """How many nightly runs were read, which were not, which could not have been, which are odd."""
-    days, seen = _unread(summary), summary.not_seen
+def _describe_nightly_runs(summary: Summary) -> Iterator[str]:
+    """Yield sentences: which nightly runs were read or missing, still to come, or doubtful."""
+    days_by_reason = _days_by_reason(summary)
+    seen = summary.not_seen
+    not_read = days_by_reason["not_read"]
     if not summary.days_read:
         yield "No nightly run of the week was read."
-    elif missed := days["not_read"]:
-        runs = counted(len(missed), "nightly run")
-        yield f"{runs} {was(len(missed))} not read: {_named(missed)}."
+    elif not_read:
+        runs = format_count(len(not_read), "nightly run")
+        yield f"{runs} {was_or_were(len(not_read))} not read: {_join_days(not_read)}."
     else:
-        yield _read_whole(summary)
-    if days["not_begun"] and seen.began is not None:
+        yield _describe_whole_runs(summary)
+    if days_by_reason["not_begun"] and seen.began is not None:
         yield f"Mendq had not begun before {day(seen.began)}."
     if not summary.is_over:
-        yield f"The week is not over{_coming(days['to_come'])}."
-    elsewhere = {*days["not_begun"], *days["to_come"]}
-    yield from _in_doubt([each for each in seen.nightly_runs if each.day not in elsewhere])
+        yield f"The week is not over{_describe_days_to_come(days_by_reason['to_come'])}."
+    explained_days = {*days_by_reason["not_begun"], *days_by_reason["to_come"]}
+    yield from _describe_doubts([run for run in seen.nightly_runs if run.day not in explained_days])
 
 
-def _coming(days: Sequence[date]) -> str:
+def _describe_days_to_come(days: Sequence[date]) -> str:
+    """Return the end of a sentence that names the days still to come. Empty if there are none."""
     if not days:
         return ""
     runs = "nightly run" if len(days) == 1 else "nightly runs"
-    return f": the {runs} of {_named(days)} {_are(len(days))} still to come"
+    return f": the {runs} of {_join_days(days)} {_is_or_are(len(days))} still to come"
 
 
-def _named(days: Sequence[date]) -> str:
-    return listed([day(each) for each in days])
+def _join_days(days: Sequence[date]) -> str:
+    return join_names([day(at) for at in days])
 
 
-def _read_whole(summary: Summary) -> str:
-    """A day that was read before it was over is none of them; `_in_doubt` names it."""
-    in_part = {each.day for each in summary.not_seen.nightly_runs if each.verdict == PARTIAL}
-    count = summary.days_read - len(in_part - {*summary.not_seen.nightly_runs_missing})
+def _describe_whole_runs(summary: Summary) -> str:
+    """Return how many nightly runs were read whole.
+
+    A day that was read before it was over does not count; `_describe_doubts` names it.
+    """
+    seen = summary.not_seen
+    partial_days = {run.day for run in seen.nightly_runs if run.verdict == PARTIAL}
+    count = summary.days_read - len(partial_days - {*seen.nightly_runs_missing})
     if count == len(summary.days):
         return f"All {count} nightly runs were read."
-    read = f"{counted(count, 'nightly run')} {was(count)} read."
-    return read if count else "No nightly run was read whole."
+    if not count:
+        return "No nightly run was read whole."
+    return f"{format_count(count, 'nightly run')} {was_or_were(count)} read."
 
 
-def _in_doubt(nightly_runs: Sequence[Nightly]) -> Iterator[str]:
-    """A sentence for each nightly run that read far less than others, too early, or is torn."""
-    if silent := [each for each in nightly_runs if each.verdict == NOTHING_READ]:
-        usually = _usually(silent[0]) if len(silent) == 1 else ""
-        yield f"{_named([it.day for it in silent])} had not one record{usually}: is the trail on?"
-    for each in nightly_runs:
-        name, usually = day(each.day), _usually(each)
-        if each.verdict == FAR_FEWER:
-            yield f"{name} had far fewer records than usual: {each.records:,}{usually}."
-        elif each.verdict == TORN:
+def _describe_doubts(nightly_runs: Sequence[Nightly]) -> Iterator[str]:
+    """Yield sentences about nightly runs that read far too little, were too early, or are torn.
+
+    All runs without a record share one sentence.
+    """
+    silent = [run for run in nightly_runs if run.verdict == NOTHING_READ]
+    if silent:
+        usual = _describe_usual(silent[0]) if len(silent) == 1 else ""
+        days = _join_days([run.day for run in silent])
+        yield f"{days} had not one record{usual}: is the trail on?"
+    for run in nightly_runs:
+        name = day(run.day)
+        if run.verdict == FAR_FEWER:
+            usual = _describe_usual(run)
+            yield f"{name} had far fewer records than usual: {run.records:,}{usual}."
+        elif run.verdict == TORN:
             yield f"The tables of {name} are not what its nightly run counted: run it again."
-        elif each.verdict == PARTIAL:
+        elif run.verdict == PARTIAL:
             yield f"{name} was read before it was over, and not since."
 
 
-def _usually(nightly: Nightly) -> str:
-    usual = nightly.usual_records
+def _describe_usual(run: Nightly) -> str:
+    """Return the usual number of records as the end of a sentence. Empty if it is not known."""
+    usual = run.usual_records
     return "" if usual is None else f", where {number(round(usual))} are usual"
 
 
-def made_from(summary: Summary) -> str:
-    """A part of a sentence, with marked names."""
+def describe_sources(summary: Summary) -> str:
+    """Return the files, records, accounts and regions of the report, as a part of a sentence.
+
+    Names in it are marked.
+    """
     seen = summary.not_seen
-    read = (
-        f"{counted(seen.files_read, 'trail file')} ({byte_size(seen.bytes_read)}) "
-        f"with {counted(seen.records_read, 'record')}"
-    )
-    accounts = _places(summary.accounts, summary.accounts_left_out, "account")
-    regions = _places(summary.regions, summary.regions_left_out, "region")
-    return f"{read}, of {accounts} in {regions}"
+    files = f"{format_count(seen.files_read, 'trail file')} ({byte_size(seen.bytes_read)})"
+    records = format_count(seen.records_read, "record")
+    accounts = _describe_places(summary.accounts, summary.accounts_left_out, "account")
+    regions = _describe_places(summary.regions, summary.regions_left_out, "region")
+    return f"{files} with {records}, of {accounts} in {regions}"
 
 
-def _places(names: tuple[str, ...], left_out: int, what: str) -> str:
+def _describe_places(names: tuple[str, ...], left_out: int, noun: str) -> str:
+    """Return the names, or their number if they are many. `left_out` more are not in `names`."""
     if not names:
-        return f"no {what}"
+        return f"no {noun}"
     if len(names) + left_out > MOST_NAMED:
-        return counted(len(names) + left_out, what)
-    word = what if len(names) == 1 else f"{what}s"
-    return f"{word} {listed([quoted(name) for name in names])}"
+        return format_count(len(names) + left_out, noun)
+    word = noun if len(names) == 1 else f"{noun}s"
+    return f"{word} {join_names([mark_quote(name) for name in names])}"

@@ -1,4 +1,4 @@
-"""The cases that wait for a person, most pressing first: how long, what waits there, what to do."""
+"""Cases that wait for a person, the most pressing first, with the next step and its command."""
 
 from __future__ import annotations
 
@@ -7,15 +7,23 @@ from collections import defaultdict
 
 from msgspec import Struct, structs
 
-from mendq.report.links import CASE_ID, Here, queue_of
+from mendq.report.links import CASE_ID, ReportedAccount, match_queue
 from mendq.report.summary import Summary
 from mendq.report.summary_parts import OpenCase, Recommendation
-from mendq.report.tables import state
-from mendq.report.words import counted, duration, queue_name, quote, title, visible
+from mendq.report.tables import describe_state
+from mendq.report.words import (
+    clean_sentence,
+    duration,
+    format_count,
+    make_visible,
+    queue_name,
+    title,
+)
 
 MOST_COMMAND = 500
-# What a person may be handed to run: verbs that show or ask, about this case and its queue alone,
-# and Mendq's own tags of seconds; nothing that asks elsewhere, or answers for them.
+# Commands from a summary that may be printed for a person to copy. A summary may be forged, so only
+# these pass: commands that read or ask first, about this case and its queue only, and commands that
+# set Mendq's own tags of seconds. None may name another endpoint, or contain `--yes`.
 _RUNNABLE = (
     r"(mendq (show|approve|decline|rollback|history|policy show|redrive|dlq|queues|alarms|doctor)"
     r"|aws (sqs ((get|list)-[a-z-]+|tag-queue)|lambda list-event-source-mappings))"
@@ -26,61 +34,78 @@ _RUNNABLE = (
 )
 
 
-class Waiting(Struct, frozen=True):
-    """One case: its queue, what is known of it, and what to run."""
+class WaitingCase(Struct, frozen=True):
+    """One case that waits for a person."""
 
     case_id: str
     queue_arn: str
+    # Since when it is open and how many messages wait, in words.
     facts: str
+    # Command to copy, or empty.
     command: str
 
 
-class Kind(Struct, frozen=True):
-    """Cases that say the same; `sentence` is the next step. Texts are to be shown as they are."""
+class WaitingKind(Struct, frozen=True):
+    """Cases that wait for the same reason, on different queues. The texts are safe to show."""
 
     symptom: str
     code: str
     state: str
     urgent: bool
     reason: str
+    # The next step.
     sentence: str
     runbook: str
-    cases: tuple[Waiting, ...] = ()
+    cases: tuple[WaitingCase, ...] = ()
 
 
-def kinds(summary: Summary, here: Here | None) -> tuple[Kind, ...]:
-    """In the summary's order; cases of different urgency are never of one kind."""
-    found = defaultdict[Kind, list[Waiting]](list)
-    for each in summary.open_now:
-        said = quote(each.reason), quote(each.next_step.sentence), visible(each.next_step.runbook)
-        kind = Kind(each.symptom, visible(each.code), state(each), each.urgent, *said)
-        verb = "approve" if each.state == "proposed" else "show"
-        command = command_of(each, each.next_step.command, verb, here)
-        found[kind].append(Waiting(each.case_id, each.queue_arn, _facts(summary, each), command))
-    return tuple(structs.replace(kind, cases=tuple(cases)) for kind, cases in found.items())
+def group_waiting_cases(summary: Summary, here: ReportedAccount | None) -> tuple[WaitingKind, ...]:
+    """Return the waiting cases in groups that have the same text, in the summary's order.
 
-
-def _facts(summary: Summary, case: OpenCase) -> str:
-    """How long it is open, and what the last scan saw waiting."""
-    age = max(0.0, (summary.made_at - case.opened_at).total_seconds())
-    known = [f"open for {duration(age)}"]
-    if case.backlog is not None:
-        known.append(f"{counted(case.backlog, 'message')} waiting")
-    if case.oldest_age_seconds is not None:
-        known.append(f"the oldest for {duration(case.oldest_age_seconds)}")
-    return ", ".join(known)
-
-
-def command_of(case: OpenCase | Recommendation, asked: str, verb: str, here: Here | None) -> str:
-    """What the case asks for where it can do no harm; else `mendq` with `verb`.
-
-    Empty where there is no case, or what names it has not the form of one of ours.
+    Cases of different urgency are in different groups.
     """
-    queue, found = queue_of(case.queue_arn, here), CASE_ID.fullmatch(case.case_id)
+    cases_by_kind = defaultdict[WaitingKind, list[WaitingCase]](list)
+    for case in summary.open_now:
+        kind = WaitingKind(
+            symptom=case.symptom,
+            code=make_visible(case.code),
+            state=describe_state(case),
+            urgent=case.urgent,
+            reason=clean_sentence(case.reason),
+            sentence=clean_sentence(case.next_step.sentence),
+            runbook=make_visible(case.next_step.runbook),
+        )
+        verb = "approve" if case.state == "proposed" else "show"
+        command = choose_command(case, case.next_step.command, verb, here)
+        facts = _describe_facts(summary, case)
+        cases_by_kind[kind].append(WaitingCase(case.case_id, case.queue_arn, facts, command))
+    return tuple(structs.replace(kind, cases=tuple(cases)) for kind, cases in cases_by_kind.items())
+
+
+def _describe_facts(summary: Summary, case: OpenCase) -> str:
+    """Return how long the case is open, and how many messages waited at the last scan."""
+    age = max(0.0, (summary.made_at - case.opened_at).total_seconds())
+    facts = [f"open for {duration(age)}"]
+    if case.backlog is not None:
+        facts.append(f"{format_count(case.backlog, 'message')} waiting")
+    if case.oldest_age_seconds is not None:
+        facts.append(f"the oldest for {duration(case.oldest_age_seconds)}")
+    return ", ".join(facts)
+
+
+def choose_command(
+    case: OpenCase | Recommendation, asked: str, verb: str, here: ReportedAccount | None
+) -> str:
+    """Return the command that the case asks for if it can do no harm, otherwise `mendq VERB CASE`.
+
+    Empty if the queue is not of this account, or if there is no case id to name.
+    """
+    queue = match_queue(case.queue_arn, here)
+    found = CASE_ID.fullmatch(case.case_id)
     if not queue:
         return ""
-    named = {"arn": queue[0], "case": (found or queue)[0], **queue.groupdict()}
-    runnable = _RUNNABLE.format(**{name: re.escape(text) for name, text in named.items()})
+    names = {"arn": queue[0], "case": (found or queue)[0], **queue.groupdict()}
+    runnable = _RUNNABLE.format(**{name: re.escape(text) for name, text in names.items()})
     if len(asked) <= MOST_COMMAND and re.fullmatch(runnable, asked):
         return asked
     if not found or found["symptom"] != case.symptom:
@@ -89,19 +114,26 @@ def command_of(case: OpenCase | Recommendation, asked: str, verb: str, here: Her
 
 
 def caption(summary: Summary) -> str:
-    """How many wait, and how many are not listed."""
-    count, left_out = summary.open_cases, summary.open_now_left_out
-    waits = f"{counted(count, 'case')} {'waits' if count == 1 else 'wait'} for a person"
-    rest = f"; {left_out:,} of them less pressing and not listed" if left_out else ""
-    return f"{waits}{rest}."
+    """Return a sentence: how many cases wait for a person, and how many of them are not listed."""
+    count = summary.open_cases
+    text = f"{format_count(count, 'case')} {'waits' if count == 1 else 'wait'} for a person"
+    if summary.open_now_left_out:
+        text += f"; {summary.open_now_left_out:,} of them less pressing and not listed"
+    return f"{text}."
 
 
-def in_short(summary: Summary) -> str:
-    """The most pressing one and how many more; empty where none waits."""
+def describe_most_pressing(summary: Summary) -> str:
+    """Return sentences about the most pressing case and how many more wait. Empty if none waits."""
     if not summary.open_now:
         return ""
-    first, more = summary.open_now[0], summary.open_cases - 1
-    step = quote(first.next_step.sentence or first.reason)
-    said = f"{queue_name(first.queue_arn)}, {title(first.symptom)}, {_facts(summary, first)}"
-    rest = f" And {counted(more, 'more case')}." if more else ""
-    return f"Needs you: {said}{f': {step}' if step else ''}".rstrip(".") + f".{rest}"
+    first = summary.open_now[0]
+    facts = _describe_facts(summary, first)
+    text = f"Needs you: {queue_name(first.queue_arn)}, {title(first.symptom)}, {facts}"
+    step = clean_sentence(first.next_step.sentence or first.reason)
+    if step:
+        text += f": {step}"
+    text = text.rstrip(".") + "."
+    more = summary.open_cases - 1
+    if more:
+        text += f" And {format_count(more, 'more case')}."
+    return text

@@ -1,4 +1,4 @@
-"""A week's summary.json, version 2: read whole or refused."""
+"""Read a week's `summary.json`, schema 2. A document with a mistake is refused as a whole."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from mendq.report.summary_parts import (
     Counts,
     DayCount,
     EarlierWeek,
-    Earned,
     FoundBy,
+    HealCandidate,
     Impact,
     Incident,
     Names,
@@ -34,13 +34,13 @@ from mendq.report.summary_parts import (
     Organization,
     QueueDays,
     ReachedAPerson,
-    Read,
     Recommendation,
     Standing,
+    SummaryPart,
     Time,
     TimesToHeal,
     Totals,
-    Whole,
+    WholeNumber,
     monday,
 )
 
@@ -48,8 +48,8 @@ SCHEMA = 2
 _NOBODY_LOOKED = ReachedAPerson((), 0, 0)
 
 
-class Week(Read, frozen=True, kw_only=True):
-    """Which week, when it was summed up, where its calls came from, and the weeks before it."""
+class Week(SummaryPart, frozen=True, kw_only=True):
+    """The week of a summary: its days, accounts and regions, and the sums of the weeks before."""
 
     week: str
     made_at: Time
@@ -57,58 +57,57 @@ class Week(Read, frozen=True, kw_only=True):
     last_day: date = field(name="to")
     accounts: Names
     regions: Names
-    accounts_left_out: Whole = 0
-    regions_left_out: Whole = 0
+    accounts_left_out: WholeNumber = 0
+    regions_left_out: WholeNumber = 0
     previous_weeks: Annotated[tuple[EarlierWeek, ...], Meta(max_length=MOST_PREVIOUS_WEEKS)]
     time_zone: str = "UTC"
     organization: Organization | None = None
 
 
-class OfCases(Week, frozen=True, kw_only=True):
-    """What the case bucket tells of a week; `open_now` are the most pressing cases first.
-
-    `had_mendq_in` is the mode of a backtest, which says what would have become of each incident.
-    """
+class CaseSummary(Week, frozen=True, kw_only=True):
+    """The part of a summary that comes from the cases in the case bucket."""
 
     reached_a_person: ReachedAPerson = _NOBODY_LOOKED
+    # Cases that wait for a person, the most pressing first.
     open_now: Annotated[tuple[OpenCase, ...], Meta(max_length=MOST_OPEN)] = ()
-    open_now_left_out: Whole = 0
+    open_now_left_out: WholeNumber = 0
     impact: Impact = Impact()
-    earned: Annotated[tuple[Earned, ...], Meta(max_length=MOST_EARNED)] = ()
+    earned: Annotated[tuple[HealCandidate, ...], Meta(max_length=MOST_EARNED)] = ()
     do_this_week: Annotated[tuple[Recommendation, ...], Meta(max_length=MOST_RECOMMENDATIONS)] = ()
-    do_this_week_left_out: Whole = 0
+    do_this_week_left_out: WholeNumber = 0
     standing: Annotated[tuple[Standing, ...], Meta(max_length=MOST_STANDING)] = ()
-    standing_left_out: Whole = 0
+    standing_left_out: WholeNumber = 0
+    # The mode of a backtest, whose incidents have the outcomes that they would have had. Empty for
+    # a real week.
     had_mendq_in: str = ""
 
     @property
     def cases_were_read(self) -> bool:
-        """Whether anybody looked at the case bucket.
+        """True if the nightly job read the case bucket.
 
-        Where not, all these are empty and not known, and so are `urgent_notifications` and
-        `out_of_hours` of this week and of those before.
+        If it did not, all fields of this class are empty although there may be cases. The sums
+        `urgent_notifications` and `out_of_hours` of this and earlier weeks are not known either.
         """
         return self.reached_a_person is not _NOBODY_LOOKED
 
 
-class Summary(OfCases, frozen=True, kw_only=True):
-    """One week; `cases` are its worst incidents, worst first.
-
-    `habits` says, by symptom, what a queue keeps doing that has it often.
-    """
+class Summary(CaseSummary, frozen=True, kw_only=True):
+    """The summary of one week, as the nightly job writes it."""
 
     totals: Totals
-    by_outcome: Annotated[dict[str, Whole], Meta(max_length=30)]
+    by_outcome: Annotated[dict[str, WholeNumber], Meta(max_length=30)]
     by_symptom: Counts
     per_day: Annotated[tuple[DayCount, ...], Meta(max_length=DAYS * MOST_NAMES)]
+    # The worst incidents, the worst first.
     cases: Annotated[tuple[Incident, ...], Meta(max_length=MOST_CASES)]
-    cases_left_out: Whole
+    cases_left_out: WholeNumber
     not_seen: NotSeen
     times_to_heal: Annotated[tuple[TimesToHeal, ...], Meta(max_length=MOST_NAMES)] = ()
     queue_days: QueueDays = QueueDays((), 0, 0)
     by_found_by: FoundBy = FoundBy()
     does_it_help: Annotated[tuple[Comparison, ...], Meta(max_length=MOST_NAMES)] = ()
-    symptoms_left_out: Whole = 0
+    symptoms_left_out: WholeNumber = 0
+    # By symptom, a sentence about a queue that has it often.
     habits: Annotated[dict[str, str], Meta(max_length=MOST_NAMES)] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -117,105 +116,115 @@ class Summary(OfCases, frozen=True, kw_only=True):
             raise ValueError("`to` must be six days after `from`")
         if self.first_day != monday(self.week):
             raise ValueError(f"`from` must be the Monday of {self.week}")
-        said = {each.day for each in self.per_day} | {
-            each.day for each in self.not_seen.nightly_runs
-        }
-        if strays := said.union(self.not_seen.nightly_runs_missing).difference(self.days):
-            raise ValueError(f"{min(strays)} must be a day from `from` to `to`")
+        used_days = {row.day for row in self.per_day}
+        used_days |= {run.day for run in self.not_seen.nightly_runs}
+        used_days |= set(self.not_seen.nightly_runs_missing)
+        wrong_days = used_days.difference(self.days)
+        if wrong_days:
+            raise ValueError(f"{min(wrong_days)} must be a day from `from` to `to`")
 
     @property
     def days(self) -> tuple[date, ...]:
-        return tuple(self.first_day + timedelta(days=each) for each in range(DAYS))
+        """The seven days of the week."""
+        return tuple(self.first_day + timedelta(days=number) for number in range(DAYS))
 
     @property
     def days_read(self) -> int:
-        return sum(each not in self.not_seen.nightly_runs_missing for each in self.days)
+        """Number of days whose nightly run was read."""
+        return sum(day not in self.not_seen.nightly_runs_missing for day in self.days)
 
     @property
     def is_whole(self) -> bool:
-        """Whether it can be compared with other weeks."""
-        in_part = any(each.verdict == PARTIAL for each in self.not_seen.nightly_runs)
-        return self.is_over and self.every_day_was_read and not in_part
+        """True if the week is over and was read completely, so that it can be compared."""
+        is_partial = any(run.verdict == PARTIAL for run in self.not_seen.nightly_runs)
+        return self.is_over and self.every_day_was_read and not is_partial
 
     @property
     def is_over(self) -> bool:
+        """True if the week was over when it was summed up, and all its nightly runs were due."""
         return self.not_seen.week_is_over and not self.to_come
 
     @property
     def to_come(self) -> tuple[date, ...]:
-        """The days without tables whose nightly run could not have been when this was made."""
+        """Days without tables, because their nightly run was not due when the summary was made."""
         last = None if self.not_seen.week_is_over else self.last_day
-        missing, made_on = self.not_seen.nightly_runs_missing, self.made_at.date()
-        return tuple(each for each in missing if each >= made_on or each == last)
+        made_on = self.made_at.date()
+        missing = self.not_seen.nightly_runs_missing
+        return tuple(day for day in missing if day >= made_on or day == last)
 
     @property
     def every_day_was_read(self) -> bool:
+        """True if the nightly runs of all seven days were read."""
         return self.days_read == len(self.days)
 
     @property
     def fixed(self) -> int:
+        """Number of incidents that Mendq fixed, automatically or after an approval."""
         return self.totals.healed + self.approved
 
     @property
     def approved(self) -> int:
+        """Number of incidents that Mendq fixed after a person had approved it."""
         return self.by_outcome.get(APPROVED, 0)
 
     @property
     def informed(self) -> int:
-        """The incidents of which people were notified, and not urgently."""
+        """Number of incidents about which people were notified, but not urgently."""
         return max(0, self.totals.notified - self.totals.urgent)
 
     @property
     def open_cases(self) -> int:
-        """How many cases wait for a person, of any week."""
+        """Number of cases that wait for a person now, of this and earlier weeks."""
         return len(self.open_now) + self.open_now_left_out
 
     @property
     def has_other_news(self) -> bool:
-        """Whether people are to hear of more than this week's incidents."""
+        """True if there is something to report besides incidents: cases or things to do."""
         return bool(self.open_now or self.reached_a_person.total or self.do_this_week)
 
     @property
     def is_quiet(self) -> bool:
-        """Whether all was read, and there is nothing to hear of."""
+        """True if everything was read and there is nothing to report."""
         unread = self.not_seen.files_unreadable or self.not_seen.case_files_unreadable
         news = self.totals.incidents or self.has_other_news or self.earned or unread
         return not news and self.is_whole and self.cases_were_read and not self.nothing_was_read
 
     @property
     def nothing_was_read(self) -> bool:
+        """True if no file or no day was read, so that it is not known if there were incidents."""
         return not self.totals.incidents and not (self.not_seen.files_read and self.days_read)
 
 
-# The largest week that was tried has half of one megabyte.
+# The largest week that was measured has 0.5 MB.
 MOST_BYTES = 5_000_000
-# JSON's escape for half a character, which no text holds; the group is what stays: any other
-# escape, and two halves together.
+# A JSON escape of a lone surrogate (half a character), which no text may contain. The group matches
+# what must stay: any other escape, and a pair of surrogates.
 _HALF_A_CHARACTER = re.compile(
     rb"(\\(?:[^u]|u[dD][89abAB]..\\u[dD][c-fC-F]..))|\\u[dD][89a-fA-F]..", re.DOTALL
 )
 
 
 class SummaryUnreadable(Exception):
-    """A summary that this report cannot read; one line that names the place and what is wrong."""
+    """The summary cannot be read. The message is one line: what is wrong, and where in it."""
 
 
-class _Versioned(msgspec.Struct):
-    """What every release's document says."""
+class _SchemaField(msgspec.Struct):
+    """The schema number, which the summary of every release has."""
 
     schema: Any = None
 
 
 def read(content: bytes) -> Summary:
-    """Read summary.json; half a character becomes one that nobody can see either.
+    """Return the summary in the bytes of a `summary.json`.
 
-    Raises SummaryUnreadable, one line, for the first thing that is wrong.
+    A lone surrogate, which no text may contain, becomes the noncharacter U+FFFF. Raises
+    SummaryUnreadable for the first mistake.
     """
     if len(content) > MOST_BYTES:
         raise SummaryUnreadable(f"summary.json is larger than {MOST_BYTES:,} bytes")
-    content = _HALF_A_CHARACTER.sub(lambda found: found[1] or rb"\uffff", content)
+    content = _HALF_A_CHARACTER.sub(lambda match: match[1] or rb"\uffff", content)
     try:
-        schema = msgspec.json.decode(content, type=_Versioned).schema
+        schema = msgspec.json.decode(content, type=_SchemaField).schema
         if schema != SCHEMA or isinstance(schema, bool):
             raise SummaryUnreadable(
                 f"summary.json has schema {ascii(schema)[:40]} and this report reads schema "
@@ -223,15 +232,20 @@ def read(content: bytes) -> Summary:
             )
         return msgspec.json.decode(content, type=Summary)
     except msgspec.ValidationError as error:
-        wrong, _, place = str(error).partition(" - at `$")
-        where = f"{place.strip('.`')}: " if place.strip(".`") else ""
-        raise SummaryUnreadable(f"summary.json: {where}{wrong}") from None
+        mistake, _, path = str(error).partition(" - at `$")
+        path = path.strip(".`")
+        where = f"{path}: " if path else ""
+        raise SummaryUnreadable(f"summary.json: {where}{mistake}") from None
     except (ValueError, RecursionError):
         raise SummaryUnreadable("summary.json is not a JSON document") from None
 
 
 def read_under(key: str, content: bytes) -> Summary:
-    """The same of what lies under a key, whose week it is: another's page is not its to replace."""
+    """Return the summary that is stored under an S3 key.
+
+    Raises SummaryUnreadable also if the key is of another week: the page made from the summary
+    would replace that week's page.
+    """
     summary = read(content)
     if key != f"summary/week={summary.week}/summary.json":
         raise SummaryUnreadable(f"summary.json: week {summary.week} lies under another week's key")

@@ -1,6 +1,7 @@
-"""The parts of a week's summary.json, as frozen values under the document's own names.
+"""The parts of a week's `summary.json`, with the names that the document uses.
 
-An older document lacks what has a default; what is not named here is passed over.
+Fields with a default may be missing in a document of an older release. Fields of the document that
+are not named here are ignored. docs/summary.md explains the document.
 """
 
 from __future__ import annotations
@@ -15,45 +16,60 @@ from msgspec.structs import force_setattr
 UNRESOLVED = "unresolved"
 HEALED = "healed"
 APPROVED = "approved"
-# Healed by itself, or after a person approved it: `approved` says that it was verified.
+# Outcomes of fixed and verified incidents: fixed automatically, or after a person approved it.
 FIXED = frozenset({HEALED, APPROVED})
 NOT_SEEN = "not_seen"
-COUNT_ONLY, RACE = "count_only", "may_be_a_race"
-# The symptom of the codes that a summary has no row of their own for.
+COUNT_ONLY = "count_only"
+RACE = "may_be_a_race"
+# This symptom stands for all unknown error codes that have no row of their own in the summary.
 FURTHER = "unknown_code"
-# The verdict on a nightly run that was written before its day was over.
+# Verdict on a nightly run that ran before its day was over.
 PARTIAL = "partial"
 DAYS = 7
-# Symptoms, accounts, regions: far more than a week has, and few enough to be counted and sorted.
+# Limit for symptoms, accounts and regions: far more than a week has, and still quick to sort.
 MOST_NAMES = 1_000
-# What the nightly job lists at most (docs/summary.md), and the page has room for.
-MOST_CASES, MOST_NOTIFIED, MOST_QUEUES, MOST_RECOMMENDATIONS, MOST_FILES = 50, 50, 20, 10, 20
-MOST_OPEN, MOST_EARNED, MOST_PREVIOUS_WEEKS = 50, 10, 7
-MOST_MEMBERS, MOST_NEEDY, MOST_STANDING = 200, 10, 50
-MOST_POINTS, MOST_SPANS, MOST_SECONDS = 12, 7, 200
-# What found an incident.
-FAILED_CALLS, SCAN = "failed_calls", "scan"
-# Spark's long.
+# Lengths of the nightly job's lists, at most (docs/summary.md). The page has room for them.
+MOST_CASES = 50
+MOST_NOTIFIED = 50
+MOST_QUEUES = 20
+MOST_RECOMMENDATIONS = 10
+MOST_FILES = 20
+MOST_OPEN = 50
+MOST_EARNED = 10
+MOST_PREVIOUS_WEEKS = 7
+MOST_MEMBERS = 200
+MOST_NEEDY = 10
+MOST_STANDING = 50
+MOST_POINTS = 12
+MOST_SPANS = 7
+MOST_SECONDS = 200
+# Values of `found_by`: what found an incident.
+FAILED_CALLS = "failed_calls"
+SCAN = "scan"
+# The largest value of Spark's type long.
 LARGEST = 2**63 - 1
 
-Whole = Annotated[int, Meta(ge=0, le=LARGEST)]
+WholeNumber = Annotated[int, Meta(ge=0, le=LARGEST)]
 Number = Annotated[float, Meta(ge=0, le=LARGEST)]
 Time = Annotated[datetime, Meta(tz=True)]
-Counts = Annotated[dict[str, Whole], Meta(max_length=MOST_NAMES)]
+Counts = Annotated[dict[str, WholeNumber], Meta(max_length=MOST_NAMES)]
 Names = Annotated[tuple[str, ...], Meta(max_length=MOST_NAMES)]
 
 
 def monday(week: str) -> date:
-    """The first day of `2026-W46`; raise ValueError where the calendar has no such week."""
+    """Return the first day of a week such as `2026-W46`.
+
+    Raises ValueError if the calendar has no such week.
+    """
     with suppress(ValueError):
-        found = datetime.strptime(f"{week}-1", "%G-W%V-%u").replace(tzinfo=UTC)
-        if f"{found:%G-W%V}" == week:
-            return found.date()
+        first_day = datetime.strptime(f"{week}-1", "%G-W%V-%u").replace(tzinfo=UTC)
+        if f"{first_day:%G-W%V}" == week:
+            return first_day.date()
     raise ValueError("`week` must be a week such as 2026-W46")
 
 
-class Read(Struct, frozen=True):
-    """A part of the document; its times are in UTC."""
+class SummaryPart(Struct, frozen=True):
+    """Base of all parts of the document. It converts their times to UTC."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
@@ -65,36 +81,36 @@ class Read(Struct, frozen=True):
                     raise ValueError(f"`{name}` is no time of this calendar") from None
 
 
-class Sums(Read, frozen=True):
-    """A week's sums: exact, whatever the list of cases leaves out.
+class Sums(SummaryPart, frozen=True):
+    """The sums of a week. They also count incidents that the list of incidents leaves out."""
 
-    The median is of the `healed_with_time` incidents whose healing was timed. `urgent` are
-    incidents that paged; of the `urgent_notifications`, `out_of_hours` were sent at night or at
-    the weekend.
-    """
-
-    incidents: Whole
-    failed_calls: Whole
-    healed: Whole
-    notified: Whole
+    incidents: WholeNumber
+    failed_calls: WholeNumber
+    healed: WholeNumber
+    # Incidents about which people were notified.
+    notified: WholeNumber
+    # Median of the timed incidents; None if there are none.
     median_seconds_to_heal: Number | None = None
-    healed_with_time: Whole = 0
-    urgent: Whole = 0
-    urgent_notifications: Whole = 0
-    out_of_hours: Whole = 0
+    # Healed incidents whose time is known.
+    healed_with_time: WholeNumber = 0
+    # Incidents that paged people.
+    urgent: WholeNumber = 0
+    urgent_notifications: WholeNumber = 0
+    # Urgent notifications that were sent at night or at the weekend.
+    out_of_hours: WholeNumber = 0
 
 
 class Totals(Sums, frozen=True, kw_only=True):
     """The sums of this week."""
 
-    queues: Whole
+    queues: WholeNumber
 
 
 class EarlierWeek(Sums, frozen=True, kw_only=True):
-    """The sums of a week before this one, of so many of its seven nightly runs."""
+    """The sums of an earlier week. `nightly_runs` says how many of its seven runs there were."""
 
     week: str
-    nightly_runs: Whole = DAYS
+    nightly_runs: WholeNumber = DAYS
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -102,292 +118,300 @@ class EarlierWeek(Sums, frozen=True, kw_only=True):
 
     @property
     def is_whole(self) -> bool:
+        """True if all seven nightly runs of the week were read."""
         return self.nightly_runs >= DAYS
 
 
-class DayCount(Read, frozen=True):
-    """One day and symptom; a day without incidents has one with no symptom."""
+class DayCount(SummaryPart, frozen=True):
+    """The incidents of one symptom on one day. A day without any has one row without a symptom."""
 
     symptom: str | None
-    incidents: Whole
-    failed_calls: Whole
+    incidents: WholeNumber
+    failed_calls: WholeNumber
     day: date = field(name="date")
 
 
-class Moment(Read, frozen=True):
-    """A point of a case's time line: a state, or what was seen before it; `says` its numbers."""
+class Moment(SummaryPart, frozen=True):
+    """A point of a case's timeline: a new state, or an event before the case was opened."""
 
     at: Time
     state: str
+    # Numbers that belong to the point, in words.
     says: str = ""
 
 
-class Span(Read, frozen=True):
-    """How long consumers need by what says so, or the visibility timeout that they have."""
+class Span(SummaryPart, frozen=True):
+    """A length of time: how long consumers need, or a visibility timeout of the queue."""
 
+    # The source of the time, such as "timeout before".
     what: str
     seconds: Number
 
 
-class OfQueue(Read, frozen=True):
-    """What each row about one symptom of one queue says of itself."""
+class QueuePart(SummaryPart, frozen=True):
+    """Base of the rows about one symptom on one queue."""
 
     queue_arn: str
     symptom: str
 
 
-class OfChange(OfQueue, frozen=True):
-    """A row about one attribute: what it was and is to be, and by which template."""
+class ChangePart(QueuePart, frozen=True):
+    """Base of the rows about a change of one queue attribute. Texts may be empty."""
 
     attribute: str
     before: str
     after: str
+    # The template or the team that owns the queue.
     owner: str
 
 
-class Pictured(OfQueue, frozen=True, kw_only=True):
-    """A case's code, and what its pictures are drawn of; empty where it is not known."""
+class CaseWithPictures(QueuePart, frozen=True, kw_only=True):
+    """Base of the rows about a case: its code and the data of its pictures. Empty if not known."""
 
     code: str = ""
     timeline: Annotated[tuple[Moment, ...], Meta(max_length=MOST_POINTS)] = ()
     visibility: Annotated[tuple[Span, ...], Meta(max_length=MOST_SPANS)] = ()
 
 
-class Incident(Pictured, frozen=True):
-    """One incident of the list; `case_id` is None where there was no case.
-
-    `why` says why there is none, `reason` what the case said last.
-    """
+class Incident(CaseWithPictures, frozen=True):
+    """One incident of the list of the worst incidents."""
 
     error_codes: tuple[str, ...]
     first_failure: Time
     last_failure: Time
-    failed_calls: Whole
+    failed_calls: WholeNumber
     principals: tuple[str, ...]
     outcome: str
+    # Why there is no case; None if there is one.
     why: str | None
     case_id: str | None
+    # None if the incident was not healed, or its time is not known.
     seconds_to_heal: Number | None
     notified: bool
+    # The last reason that the case gave.
     reason: str = ""
     found_by: str = FAILED_CALLS
     urgent: bool = False
 
     @property
     def is_fixed(self) -> bool:
+        """True if Mendq fixed it, automatically or after an approval."""
         return self.outcome in FIXED
 
 
-class UnreadableFile(Read, frozen=True):
+class UnreadableFile(SummaryPart, frozen=True):
     """A trail file that could not be read, and why."""
 
     file: str
     reason: str
 
 
-class Nightly(Read, frozen=True):
-    """What one nightly run read; `usual_records` is None where too few came before."""
+class Nightly(SummaryPart, frozen=True):
+    """What one nightly run read."""
 
     day: date
-    records: Whole
+    records: WholeNumber
+    # None if there were too few runs before.
     usual_records: Number | None
     verdict: str
 
 
-class NotSeen(Read, frozen=True):
-    """What was read, and what was not; `began` is the first day of which anything exists."""
+class NotSeen(SummaryPart, frozen=True):
+    """What the nightly job read, and what it could not read."""
 
     nightly_runs_missing: Annotated[tuple[date, ...], Meta(max_length=DAYS)]
-    files_read: Whole
-    files_unreadable: Whole
-    bytes_read: Whole
-    bytes_unreadable: Whole
-    records_read: Whole
+    files_read: WholeNumber
+    files_unreadable: WholeNumber
+    bytes_read: WholeNumber
+    bytes_unreadable: WholeNumber
+    records_read: WholeNumber
     unknown_code: Counts
     unreadable_files: Annotated[tuple[UnreadableFile, ...], Meta(max_length=MOST_FILES)]
     nightly_runs: Annotated[tuple[Nightly, ...], Meta(max_length=DAYS)] = ()
-    case_files_unreadable: Whole = 0
+    case_files_unreadable: WholeNumber = 0
     week_is_over: bool = True
+    # The first day for which there are any data.
     began: date | None = None
-    own_incidents: Whole = 0
-    unknown_codes_left_out: Whole = 0
-    unknown_calls_left_out: Whole = 0
+    # Incidents of drills and of Mendq's own calls, which all sums leave out.
+    own_incidents: WholeNumber = 0
+    unknown_codes_left_out: WholeNumber = 0
+    unknown_calls_left_out: WholeNumber = 0
 
 
-class TimesToHeal(Read, frozen=True):
-    """How long the healed incidents of a symptom took; the 90th percentile is None of few.
-
-    `seconds` are sorted: all of them, or, of many, some that are evenly spaced by rank.
-    """
+class TimesToHeal(SummaryPart, frozen=True):
+    """How long it took to heal the incidents of one symptom."""
 
     symptom: str
-    incidents: Whole
+    incidents: WholeNumber
     median_seconds: Number | None
+    # 90th percentile; None if the incidents are few.
     p90_seconds: Number | None
+    # All times, sorted; if they are many, a sample that is evenly spaced by rank.
     seconds: Annotated[tuple[Number, ...], Meta(max_length=MOST_SECONDS)]
 
 
-class QueueWeek(Read, frozen=True):
-    """One queue's incidents, day by day from Monday; `unresolved` is one as well."""
+class QueueWeek(SummaryPart, frozen=True):
+    """A queue's incidents by day, from Monday. `unresolved` is counted as a queue too."""
 
     queue_arn: str
-    incidents: Annotated[tuple[Whole, ...], Meta(min_length=DAYS, max_length=DAYS)]
-    failed_calls: Whole
-    not_healed: Whole
+    incidents: Annotated[tuple[WholeNumber, ...], Meta(min_length=DAYS, max_length=DAYS)]
+    failed_calls: WholeNumber
+    not_healed: WholeNumber
 
 
-class QueueDays(Read, frozen=True):
-    """The queues with most incidents, most first, and what the others have together."""
+class QueueDays(SummaryPart, frozen=True):
+    """The queues with most incidents, the most first, and the sums of the other queues."""
 
     queues: Annotated[tuple[QueueWeek, ...], Meta(max_length=MOST_QUEUES)]
-    queues_left_out: Whole
-    incidents_left_out: Whole
+    queues_left_out: WholeNumber
+    incidents_left_out: WholeNumber
 
 
-class NotifiedCase(OfQueue, frozen=True):
-    """A case that paged somebody this week; `is_scanned` where no failed call opened it."""
+class NotifiedCase(QueuePart, frozen=True):
+    """A case about which people were notified this week."""
 
     case_id: str
     state: str
     opened_at: Time
     notified_at: Time
-    pages: Whole
+    # Notifications about the case.
+    pages: WholeNumber
     reason: str
     ended_at: Time | None
+    # True if a scan found it, without a failed call.
     is_scanned: bool = field(name="scanned")
     code: str = ""
 
 
-class ReachedAPerson(Read, frozen=True):
-    """The cases that paged somebody this week, the earliest page first."""
+class ReachedAPerson(SummaryPart, frozen=True):
+    """The cases about which people were notified this week, the earliest notification first."""
 
     cases: Annotated[tuple[NotifiedCase, ...], Meta(max_length=MOST_NOTIFIED)]
-    cases_left_out: Whole
-    total: Whole
+    cases_left_out: WholeNumber
+    total: WholeNumber
 
 
-class FoundBy(Read, frozen=True):
-    """How many incidents failed calls showed, and how many a scan found."""
+class FoundBy(SummaryPart, frozen=True):
+    """Number of incidents by what found them."""
 
-    failed_calls: Whole = 0
-    scan: Whole = 0
+    failed_calls: WholeNumber = 0
+    scan: WholeNumber = 0
 
 
-class NextStep(Read, frozen=True):
-    """What a person does next about a case; any of it may be empty."""
+class NextStep(SummaryPart, frozen=True):
+    """What a person should do next about a case. Texts may be empty."""
 
     sentence: str = ""
     command: str = ""
     runbook: str = ""
 
 
-class OpenCase(Pictured, frozen=True):
-    """A case that waits for a person; `since` is when it came into its state.
-
-    `backlog` and `oldest_age_seconds` are the queue's as the last scan measured them, None where
-    none did.
-    """
+class OpenCase(CaseWithPictures, frozen=True):
+    """A case that waits for a person."""
 
     case_id: str
     state: str
     opened_at: Time
+    # When the case came into its state.
     since: Time
     urgent: bool = False
     reason: str = ""
     next_step: NextStep = NextStep()
-    backlog: Whole | None = None
-    oldest_age_seconds: Whole | None = None
+    # Number of waiting messages and age of the oldest, by the last scan. None if it measured none.
+    backlog: WholeNumber | None = None
+    oldest_age_seconds: WholeNumber | None = None
 
 
-class Impact(Read, frozen=True):
-    """What this week's incidents did to messages; each None where no case knows it."""
+class Impact(SummaryPart, frozen=True):
+    """Number of messages that this week's incidents affected. None if no case knows it."""
 
-    delayed: Whole | None = None
-    handled_twice: Whole | None = None
-    dead: Whole | None = None
-    lost: Whole | None = None
+    delayed: WholeNumber | None = None
+    handled_twice: WholeNumber | None = None
+    dead: WholeNumber | None = None
+    lost: WholeNumber | None = None
 
 
-class Earned(OfQueue, frozen=True):
-    """A queue whose last proposals for a symptom were `asked` and all `approved` as they were."""
+class HealCandidate(QueuePart, frozen=True):
+    """A queue and symptom whose proposals were all approved, so the report suggests mode heal."""
 
-    approved: Whole
-    asked: Whole
+    # Approved proposals, of `asked` proposals in all.
+    approved: WholeNumber
+    asked: WholeNumber
     kind: str = "consider_heal"
 
 
-class Comparison(Read, frozen=True):
-    """The incidents of a symptom that Mendq `fixed`, and those that it left `untouched`.
-
-    Of these, `recovered` failed no more; medians are None of none.
-    """
+class Comparison(SummaryPart, frozen=True):
+    """Incidents of a symptom: those that Mendq fixed beside those that it left untouched."""
 
     symptom: str
-    fixed: Whole
+    fixed: WholeNumber
+    # None if there is no such incident, as `recovered_median_seconds`.
     fixed_median_seconds: Number | None
-    untouched: Whole
-    recovered: Whole
+    untouched: WholeNumber
+    # Untouched incidents after which calls failed no more.
+    recovered: WholeNumber
     recovered_median_seconds: Number | None
 
 
-class Member(Read, frozen=True):
-    """A stack of an organization: what it told of the week, or whether it did not."""
+class Member(SummaryPart, frozen=True):
+    """The week of one stack of an organization, as its account reported it."""
 
     account: str
     region: str
     alias: str
+    # "reported", "silent" or "late".
     state: str
+    # The last day that was reported.
     last_day: date | None
-    incidents: Whole
-    failed_calls: Whole
-    healed: Whole
-    urgent: Whole
-    waiting: Whole
-    rows_left_out: Whole
-    files_unreadable: Whole
+    incidents: WholeNumber
+    failed_calls: WholeNumber
+    healed: WholeNumber
+    urgent: WholeNumber
+    waiting: WholeNumber
+    rows_left_out: WholeNumber
+    files_unreadable: WholeNumber
 
 
-class NeedyQueue(OfQueue, frozen=True):
-    """A queue of a member's that waits for a person, in so many incidents of the week."""
+class NeedyQueue(QueuePart, frozen=True):
+    """A queue of an organization that waits for a person."""
 
     account: str
     region: str
     outcome: str
-    incidents: Whole
-    failed_calls: Whole
+    incidents: WholeNumber
+    failed_calls: WholeNumber
     urgent: bool
 
 
-class Organization(Read, frozen=True):
-    """The week of all accounts; `members` are those that need most first."""
+class Organization(SummaryPart, frozen=True):
+    """The week of all accounts of an organization. Members that need most come first."""
 
-    totals: Annotated[dict[str, Whole], Meta(max_length=30)]
+    totals: Annotated[dict[str, WholeNumber], Meta(max_length=30)]
     members: Annotated[tuple[Member, ...], Meta(max_length=MOST_MEMBERS)]
-    members_left_out: Whole
+    members_left_out: WholeNumber
     queues: Annotated[tuple[NeedyQueue, ...], Meta(max_length=MOST_NEEDY)]
     unreadable_files: Annotated[tuple[UnreadableFile, ...], Meta(max_length=MOST_FILES)]
 
 
-class Standing(OfChange, frozen=True):
-    """A value that Mendq set and that stands; `set_at` is empty where its writing was not read."""
+class Standing(ChangePart, frozen=True):
+    """A value that Mendq set in a queue and that is still set."""
 
     case_id: str
+    # When Mendq set it (ISO 8601). Empty if the nightly job did not read that.
     set_at: str = ""
 
 
-class Recommendation(OfChange, frozen=True):
-    """Something for people to do; texts are empty where there is nothing to say.
-
-    `incidents` and `failed_calls` are what it would have prevented this week, on `queues` queues.
-    `reason` is what Mendq said of the case, `next_step` what it says that a person does, by the
-    `command`.
-    """
+class Recommendation(ChangePart, frozen=True):
+    """Something for people to do. Texts may be empty."""
 
     kind: str
+    # A state of the case, or the reason why there is no case.
     why: str
-    incidents: Whole
-    failed_calls: Whole
-    queues: Whole
+    # Incidents and failed calls of this week that it would have prevented, on so many queues.
+    incidents: WholeNumber
+    failed_calls: WholeNumber
+    queues: WholeNumber
+    # The case's last reason, its next step, and the command for it.
     reason: str = ""
     next_step: str = ""
     command: str = ""

@@ -1,4 +1,4 @@
-"""What the tables say: of incidents, of cases that reached a person, of queues by day."""
+"""The tables of the page: incidents, cases that reached a person, and queues by day."""
 
 from __future__ import annotations
 
@@ -16,42 +16,52 @@ from mendq.report.summary_parts import Incident, NotifiedCase, OpenCase
 from mendq.report.words import (
     NEEDS_A_PERSON,
     OUTCOMES,
-    counted,
+    describe_leaders,
+    describe_reason,
     duration,
-    had_most,
-    listed,
-    marked_queue,
+    format_calls,
+    format_count,
+    join_names,
+    make_visible,
+    mark_queue,
     principal_name,
-    said_calls,
     span,
     title,
-    visible,
-    why_in_words,
 )
 
 MOST_CODES = 3
 
 
-def calls(row: Row) -> str:
-    """How many incidents, how many calls failed, and with which codes; or that scans found them."""
-    known = row.first.error_codes
-    codes = [visible(each) for each in known[:MOST_CODES]]
-    if len(known) > MOST_CODES:
-        codes.append(f"{len(known) - MOST_CODES} more")
-    several = [counted(len(row.incidents), "incident")] * (len(row.incidents) > 1)
-    return ", ".join([*several, said_calls(sum(it.failed_calls for it in row.incidents)), *codes])
+def describe_row_calls(row: IncidentRow) -> str:
+    """Return how many incidents and failed calls a row has, and the error codes.
+
+    If no call failed, it says that a scan found it.
+    """
+    texts = []
+    if len(row.incidents) > 1:
+        texts.append(format_count(len(row.incidents), "incident"))
+    texts.append(format_calls(sum(incident.failed_calls for incident in row.incidents)))
+    error_codes = row.first.error_codes
+    texts.extend(make_visible(code) for code in error_codes[:MOST_CODES])
+    if len(error_codes) > MOST_CODES:
+        texts.append(f"{len(error_codes) - MOST_CODES} more")
+    return ", ".join(texts)
 
 
-def called_by(row: Row) -> str:
-    """The first principal and how many more; empty where none is known."""
-    known = dict.fromkeys(it for each in row.incidents for it in each.principals)
-    if not known:
+def describe_callers(row: IncidentRow) -> str:
+    """Return the first caller and the number of the others. Empty if none is known."""
+    principals: list[str] = []
+    for incident in row.incidents:
+        for principal in incident.principals:
+            if principal not in principals:
+                principals.append(principal)
+    if not principals:
         return ""
-    more = f" and {len(known) - 1} more" if len(known) > 1 else ""
-    return principal_name(next(iter(known))) + more
+    more = f" and {len(principals) - 1} more" if len(principals) > 1 else ""
+    return principal_name(principals[0]) + more
 
 
-# What became of the queue, by the state of the case.
+# What the state of a case means for the queue.
 STATES = OUTCOMES | {
     "approved": "approved, not carried out yet",
     "unverified": "changed, without a proof yet",
@@ -59,32 +69,41 @@ STATES = OUTCOMES | {
     "watching": "changed, verified and watched",
     "closed": "closed",
 }
+# States of cases that ended without a change of the queue.
 _AS_IT_WAS = frozenset({"observed", "refused", "declined", "expired"})
-_OPEN, _LEFT, _CLOSED, _ROLLED_BACK = "still open", "left as it was", "closed", "rolled back"
+_OPEN = "still open"
+_LEFT = "left as it was"
+_CLOSED = "closed"
+_ROLLED_BACK = "rolled back"
 
 
-def how(case: NotifiedCase) -> str:
-    """What is particular about a case that reached a person; empty where nothing is."""
-    pages = [counted(case.pages, "notification")] if case.pages > 1 else []
-    return ", ".join([*pages, *["found by a scan"] * case.is_scanned])
+def describe_particulars(case: NotifiedCase) -> str:
+    """Return if people were notified several times, and if a scan found the case. May be empty."""
+    texts = []
+    if case.pages > 1:
+        texts.append(format_count(case.pages, "notification"))
+    if case.is_scanned:
+        texts.append("found by a scan")
+    return ", ".join(texts)
 
 
-def state(case: NotifiedCase | OpenCase) -> str:
-    """What it means for the queue."""
-    return STATES.get(case.state) or visible(case.state.replace("_", " "))
+def describe_state(case: NotifiedCase | OpenCase) -> str:
+    """Return what the state of the case means for the queue."""
+    return STATES.get(case.state) or make_visible(case.state.replace("_", " "))
 
 
-def lasted(summary: Summary, case: NotifiedCase) -> str:
-    """How long it was open, or, where it is, has been; empty where it ended as it began."""
-    end, until = _end(case), case.ended_at or summary.made_at
+def describe_duration(summary: Summary, case: NotifiedCase) -> str:
+    """Return how long the case was or is open. Empty if it ended without a change of the queue."""
+    end = _describe_end(case)
     if end == _LEFT:
         return ""
-    seconds = max(0.0, (until - case.opened_at).total_seconds())
+    ended_at = case.ended_at or summary.made_at
+    seconds = max(0.0, (ended_at - case.opened_at).total_seconds())
     return f"{'open for' if end == _OPEN else 'after'} {duration(seconds)}"
 
 
-def _end(case: NotifiedCase) -> str:
-    """A case that ended with the queue as it was is not closed."""
+def _describe_end(case: NotifiedCase) -> str:
+    """Return how the case ended, in words. One that changed nothing is not called closed."""
     if case.ended_at is None:
         return _OPEN
     if case.state in _AS_IT_WAS:
@@ -93,146 +112,192 @@ def _end(case: NotifiedCase) -> str:
 
 
 def people_caption(summary: Summary) -> str:
-    """How many cases and notifications, and how many are not listed."""
+    """Return how many cases reached a person and how they ended, or how many are not listed."""
     if not summary.cases_were_read:
         return "Mendq's cases were not read, so who was notified is not known."
     reached = summary.reached_a_person
     if not reached.total:
         return "Nobody was notified."
-    cases = counted(reached.total, "case")
+    cases = format_count(reached.total, "case")
     if reached.cases_left_out:
-        first = f"these are the first {len(reached.cases)}"
-        return f"{cases} reached a person; {first}."
-    sent = counted(sum(each.pages for each in reached.cases), "notification")
-    ended = Counter(_end(each) for each in reached.cases)
-    ends = (_OPEN, _LEFT, _CLOSED, _ROLLED_BACK)
-    said = listed([f"{ended[each]:,} {each}" for each in ends if ended[each]])
-    return f"{cases}, {sent}: {said}."
+        return f"{cases} reached a person; these are the first {len(reached.cases)}."
+    notifications = format_count(sum(case.pages for case in reached.cases), "notification")
+    count_by_end = Counter(_describe_end(case) for case in reached.cases)
+    all_ends = (_OPEN, _LEFT, _CLOSED, _ROLLED_BACK)
+    ends = [f"{count_by_end[end]:,} {end}" for end in all_ends if count_by_end[end]]
+    return f"{cases}, {notifications}: {join_names(ends)}."
 
 
-def helped(summary: Summary, most: int) -> list[dict[str, str]]:
-    """Of the symptoms with most incidents of either kind, what was fixed and what recovered."""
-    ranked = sorted(summary.does_it_help, key=lambda it: (-it.fixed - it.untouched, it.symptom))
-    return [
-        {
-            "title": title(each.symptom),
-            "fixed": _in(f"{each.fixed:,}", each.fixed_median_seconds),
-            "untouched": _in(
-                f"{each.recovered:,} of {each.untouched:,}", each.recovered_median_seconds
-            ),
+def compare_symptoms(summary: Summary, most: int) -> list[dict[str, str]]:
+    """Return for the symptoms with most incidents what Mendq fixed and what recovered untouched.
+
+    Each row is for the page's template: `title`, `fixed` and `untouched`. `most` limits the rows.
+    """
+    ranked = sorted(
+        summary.does_it_help,
+        key=lambda comparison: (-comparison.fixed - comparison.untouched, comparison.symptom),
+    )
+    rows = []
+    for comparison in ranked[:most]:
+        recovered = f"{comparison.recovered:,} of {comparison.untouched:,}"
+        row = {
+            "title": title(comparison.symptom),
+            "fixed": _count_and_time(f"{comparison.fixed:,}", comparison.fixed_median_seconds),
+            "untouched": _count_and_time(recovered, comparison.recovered_median_seconds),
         }
-        for each in ranked[:most]
-    ]
+        rows.append(row)
+    return rows
 
 
-def _in(count: str, seconds: float | None) -> str:
+def _count_and_time(count: str, seconds: float | None) -> str:
     return count if seconds is None else f"{count}, in {duration(seconds)}"
 
 
-class Row(Struct, frozen=True):
-    """Incidents that a row of the page is about: what they say is the same, their queues differ."""
+class IncidentRow(Struct, frozen=True):
+    """A row of the page: incidents with the same text, perhaps on different queues."""
 
     incidents: tuple[Incident, ...]
 
     @property
     def first(self) -> Incident:
+        """The first incident, whose texts stand for all."""
         return self.incidents[0]
 
     @property
     def queues(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(each.queue_arn for each in self.incidents))
+        """ARNs of the queues, each once."""
+        return tuple(dict.fromkeys(incident.queue_arn for incident in self.incidents))
 
     @property
     def cases(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(each.case_id for each in self.incidents if each.case_id))
+        """Ids of the cases, each once."""
+        return tuple(
+            dict.fromkeys(incident.case_id for incident in self.incidents if incident.case_id)
+        )
 
     @property
     def when(self) -> str:
-        first = min(each.first_failure for each in self.incidents)
-        return span(first, max(each.last_failure for each in self.incidents))
+        """The time from the first to the last failure, in words."""
+        first = min(incident.first_failure for incident in self.incidents)
+        last = max(incident.last_failure for incident in self.incidents)
+        return span(first, last)
 
     @property
     def healed_in(self) -> str:
-        """The shortest and the longest time; empty where none was timed."""
-        timed = [it for each in self.incidents if (it := each.seconds_to_heal) is not None]
-        ends = dict.fromkeys((duration(min(timed)), duration(max(timed)))) if timed else ()
-        return " to ".join(ends)
+        """The shortest and the longest time to heal, in words. Empty if none was timed."""
+        times = [
+            incident.seconds_to_heal
+            for incident in self.incidents
+            if incident.seconds_to_heal is not None
+        ]
+        if not times:
+            return ""
+        shortest = duration(min(times))
+        longest = duration(max(times))
+        return shortest if shortest == longest else f"{shortest} to {longest}"
 
 
-def rows(incidents: Iterable[Incident]) -> list[Row]:
-    """In their order, each where its first incident stands."""
-    found = defaultdict[tuple[object, ...], list[Incident]](list)
-    for each in incidents:
-        said = (each.symptom, each.error_codes, each.outcome, each.code, why_in_words(each))
-        found[*said, each.found_by, each.notified, each.urgent].append(each)
-    return [Row(tuple(each)) for each in found.values()]
+def group_rows(incidents: Iterable[Incident]) -> list[IncidentRow]:
+    """Return the incidents in rows of equal text. A row has the place of its first incident."""
+    groups = defaultdict[tuple[object, ...], list[Incident]](list)
+    for incident in incidents:
+        key = (
+            incident.symptom,
+            incident.error_codes,
+            incident.outcome,
+            incident.code,
+            describe_reason(incident),
+            incident.found_by,
+            incident.notified,
+            incident.urgent,
+        )
+        groups[key].append(incident)
+    return [IncidentRow(tuple(group)) for group in groups.values()]
 
 
-def homes(summary: Summary) -> dict[str, Incident]:
-    """The incident at which each case has its place, but for those that wait: theirs is above."""
-    waiting = {each.case_id for each in summary.open_now}
-    listed = [(each.case_id, each) for each in reversed(summary.cases) if each.case_id]
-    return {case_id: each for case_id, each in listed if case_id not in waiting}
+def find_case_places(summary: Summary) -> dict[str, Incident]:
+    """Return for each case the first incident of it, where links to the case lead.
+
+    Cases that wait for a person are left out: links to them lead to their own section.
+    """
+    waiting = {case.case_id for case in summary.open_now}
+    places: dict[str, Incident] = {}
+    for incident in summary.cases:
+        if incident.case_id and incident.case_id not in waiting:
+            places.setdefault(incident.case_id, incident)
+    return places
 
 
-def open_first(summary: Summary) -> list[NotifiedCase]:
-    """The cases that reached a person, those that are still open before the others."""
-    return sorted(summary.reached_a_person.cases, key=lambda it: it.ended_at is not None)
+def sort_open_first(summary: Summary) -> list[NotifiedCase]:
+    """Return the cases that reached a person, first those that are still open."""
+    return sorted(summary.reached_a_person.cases, key=lambda case: case.ended_at is not None)
 
 
-def still_open(cases: Sequence[NotifiedCase], most: int) -> int:
-    """How many of them are never folded away."""
-    return max(most, sum(each.ended_at is None for each in cases))
+def count_unfolded_cases(cases: Sequence[NotifiedCase], most: int) -> int:
+    """Return how many cases the page shows unfolded: `most`, but at least all that are open."""
+    return max(most, sum(case.ended_at is None for case in cases))
 
 
-def first_rows(listed: Sequence[Row], most: int) -> int:
-    """How many of the rows are never folded away: those that need a person, whatever `most`."""
-    return max(most, sum(each.first.outcome in NEEDS_A_PERSON for each in listed))
+def count_unfolded_rows(rows: Sequence[IncidentRow], most: int) -> int:
+    """Return how many rows the page shows unfolded: `most`, but at least all that need a person."""
+    return max(most, sum(row.first.outcome in NEEDS_A_PERSON for row in rows))
 
 
 LEVELS = 5
 
 
-def heat(summary: Summary) -> dict[str, Any] | None:
-    """The queues' days, each cell a figure and how dark it is; None where none had an incident."""
-    queues = [each for each in summary.queue_days.queues if sum(each.incidents)]
+def make_heat_map(summary: Summary) -> dict[str, Any] | None:
+    """Return the table of queues by day for the page's template. None without incidents.
+
+    The keys are `caption`; `rows`: a queue and its cells, each a figure and its shade; `beyond`: a
+    sentence about the other queues; and `has_unread`: True if a day was not read.
+    """
+    queues = [queue for queue in summary.queue_days.queues if sum(queue.incidents)]
     if not queues:
         return None
-    most = max(max(each.incidents) for each in queues)
-    cells = [
-        [
-            (_figure(summary, *of_day), level(of_day[1], most))
-            for of_day in zip(summary.days, each.incidents, strict=True)
-        ]
-        for each in queues
-    ]
-    totals = [(marked_queue(each.queue_arn), sum(each.incidents)) for each in queues]
+    most = max(max(queue.incidents) for queue in queues)
+    rows = []
+    has_unread = False
+    for queue in queues:
+        cells = []
+        for day, count in zip(summary.days, queue.incidents, strict=True):
+            figure = _heat_figure(summary, day, count)
+            has_unread = has_unread or figure == NOT_READ
+            cells.append((figure, shade_of(count, most)))
+        rows.append((queue, cells))
+    totals = [(mark_queue(queue.queue_arn), sum(queue.incidents)) for queue in queues]
     return {
-        "caption": had_most(totals, "queue", summary.totals.incidents),
-        "rows": list(zip(queues, cells, strict=True)),
-        "beyond": _beyond(summary),
-        "has_unread": any(figure == NOT_READ for row in cells for figure, _ in row),
+        "caption": describe_leaders(totals, "queue", summary.totals.incidents),
+        "rows": rows,
+        "beyond": _describe_other_queues(summary),
+        "has_unread": has_unread,
     }
 
 
-def _figure(summary: Summary, day: date, count: int) -> str:
-    """Blank where there was none, and where nobody could know it yet."""
+def _heat_figure(summary: Summary, day: date, count: int) -> str:
+    """Return the number, `?` if the day was not read, or empty for none or a day still to come."""
     if count:
         return f"{count:,}"
-    return NOT_READ * (day in {*summary.not_seen.nightly_runs_missing} - {*summary.to_come})
+    is_missing = day in summary.not_seen.nightly_runs_missing and day not in summary.to_come
+    return NOT_READ if is_missing else ""
 
 
-def level(count: int, most: int) -> int:
-    """By orders of size, because one bad day must not make all the others look like none."""
+def shade_of(count: int, most: int) -> int:
+    """Return the shade of a cell, from 0 (no incident) to LEVELS.
+
+    The scale is logarithmic, so that one bad day does not make all others look empty.
+    """
     if not count:
         return 0
     return max(1, ceil(LEVELS * log(count + 1) / log(most + 1) - 1e-9))
 
 
-def _beyond(summary: Summary) -> str:
+def _describe_other_queues(summary: Summary) -> str:
+    """Return the sums of the queues that are not listed. Empty if all are."""
     days = summary.queue_days
     if not days.queues_left_out:
         return ""
-    had = f"{counted(days.queues_left_out, 'more queue')} had"
+    queues = format_count(days.queues_left_out, "more queue")
+    incidents = format_count(days.incidents_left_out, "incident")
     together = " together" if days.queues_left_out > 1 else ""
-    return f"{had} {counted(days.incidents_left_out, 'incident')}{together}."
+    return f"{queues} had {incidents}{together}."

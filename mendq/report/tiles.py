@@ -1,4 +1,4 @@
-"""The week in figures, each against the median of up to four weeks before."""
+"""The tiles of the report: figures of the week, compared with the median of earlier weeks."""
 
 from __future__ import annotations
 
@@ -11,90 +11,113 @@ from msgspec.structs import replace
 
 from mendq.report.summary import Summary
 from mendq.report.summary_parts import DAYS, MOST_PREVIOUS_WEEKS, EarlierWeek, Totals
-from mendq.report.words import duration, listed, number, share
+from mendq.report.words import duration, join_names, number, share
 
-# Below this many, a share or a median says less than the figures themselves.
+# With fewer incidents, a share or a median says less than the figures themselves.
 SMALLEST_N = 5
 NO_WEEK = "no whole week before it to compare with"
 NOT_KNOWN = "\N{EN DASH}"
-# None where the week was not read whole, or has no such figure.
+# A figure of each week, the newest last. None if the week was not read whole, or has no figure.
 Series = tuple[float | None, ...]
-Written = Callable[[float], str]
-# Rise, fall or level, and a sentence against what.
+Format = Callable[[float], str]
+# The direction of a change ("rise", "fall" or "level"), and the text that compares.
 Change = tuple[str, str]
 
 
 class Tile(Struct, frozen=True):
-    """A figure, what it is a part of, and its sentence.
-
-    `direction` is rise, fall or level; `tone`, whether that is good, bad or plain. `weeks` are the
-    figures of eight weeks, this one's last, or none; `part` is a part of each that is set apart.
-    """
+    """One figure of the week, with its sentence."""
 
     title: str
     figure: str
+    # What the figure is a part of, such as "of 120". May be empty.
     of: str
     note: str
+    # "rise", "fall" or "level".
     direction: str = "level"
+    # "good", "bad" or "plain".
     tone: str = "plain"
+    # The figures of eight weeks, this week's last. Empty if nothing is known of earlier weeks.
     weeks: Series = ()
+    # A part of each week's figure that is drawn in another colour, or empty.
     part: Series = ()
 
     @property
-    def in_words(self) -> str:
+    def text(self) -> str:
+        """The tile as plain text."""
         return f"{self.figure} {self.of}".strip() + f", {self.note}"
 
 
-def tiles(summary: Summary) -> tuple[Tile, ...]:
-    """Incidents, healed, paged, time to fix, failed calls; none where nothing was read."""
+def make_tiles(summary: Summary) -> tuple[Tile, ...]:
+    """Return the tiles of the week. Empty if nothing was read.
+
+    They are: incidents, healed, paged, time to fix, failed calls. A backtest has others.
+    """
     if summary.nothing_was_read:
         return ()
-    failed_calls = _counted(summary, "Failed calls", lambda week: week.failed_calls)
+    failed_calls = _count_tile(summary, "Failed calls", lambda week: week.failed_calls)
     if summary.had_mendq_in:
-        return (_incidents(summary), *_would_have_been(summary), failed_calls)
+        return (_incidents_tile(summary), *_backtest_tiles(summary), failed_calls)
     return (
-        _incidents(summary),
-        _healed(summary),
-        _paged(summary),
-        _time_to_heal(summary),
+        _incidents_tile(summary),
+        _healed_tile(summary),
+        _paged_tile(summary),
+        _time_to_fix_tile(summary),
         failed_calls,
     )
 
 
-def _would_have_been(summary: Summary) -> tuple[Tile, ...]:
-    """Had Mendq been there: of so many incidents."""
-    changed, proposed = (summary.by_outcome.get(each, 0) for each in ("applied", "proposed"))
-    figures = {"changed": changed, "proposed": proposed, "paged": summary.totals.urgent}
-    of, note = f"of {summary.totals.incidents:,}", "each decided for itself"
-    return tuple(Tile(f"Would have {it}", f"{n:,}", of, note) for it, n in figures.items())
+def _backtest_tiles(summary: Summary) -> tuple[Tile, ...]:
+    """Return how many incidents Mendq would have changed, proposed to change, or paged about."""
+    of = f"of {summary.totals.incidents:,}"
+    note = "each decided for itself"
+    figures = {
+        "changed": summary.by_outcome.get("applied", 0),
+        "proposed": summary.by_outcome.get("proposed", 0),
+        "paged": summary.totals.urgent,
+    }
+    return tuple(
+        Tile(f"Would have {verb}", f"{count:,}", of, note) for verb, count in figures.items()
+    )
 
 
-def against(
-    now: float, before: Sequence[float], written: Written = number, apart: Written | None = None
+def compare_with_weeks(
+    now: float,
+    before: Sequence[float],
+    format_figure: Format = number,
+    format_difference: Format | None = None,
 ) -> Change:
-    """`now` against the median of the weeks `before`; says how many those are.
+    """Compare this week's figure with the median of earlier weeks.
 
-    `written` says a figure, `apart` the difference of two where that is said otherwise.
+    Args:
+        now: this week's figure.
+        before: the figures of the earlier weeks.
+        format_figure: returns a figure as text.
+        format_difference: returns a difference of two figures as text, if that is another form.
     """
     if not before:
         return "level", NO_WEEK
     usual = median(before)
-    basis = f"the {len(before)}-week median of {written(usual)}"
+    basis = f"the {len(before)}-week median of {format_figure(usual)}"
     if len(before) == 1:
-        basis = f"the {written(usual)} of the one earlier week"
+        basis = f"the {format_figure(usual)} of the one earlier week"
     if now == usual:
         return "level", f"equal to {basis}"
-    size = (apart or written)(abs(now - usual))
-    return ("rise", f"{size} above {basis}") if now > usual else ("fall", f"{size} below {basis}")
+    difference = (format_difference or format_figure)(abs(now - usual))
+    if now > usual:
+        return "rise", f"{difference} above {basis}"
+    return "fall", f"{difference} below {basis}"
 
 
 def _whole_weeks(summary: Summary) -> list[EarlierWeek]:
-    """A week of few nightly runs had few incidents, which says nothing."""
-    return [each for each in summary.previous_weeks if each.is_whole]
+    """Return the earlier weeks that were read whole. Others have too few incidents to compare."""
+    return [week for week in summary.previous_weeks if week.is_whole]
 
 
-def _judged(summary: Summary, tile: Tile, direction: str, *, rise: str) -> Tile:
-    """A week with days missing is not judged against whole ones."""
+def _with_tone(summary: Summary, tile: Tile, direction: str, *, rise: str) -> Tile:
+    """Return the tile with its direction and tone. `rise` is the tone of a rise, "good" or "bad".
+
+    A week with missing days has no tone, because it cannot be compared with whole weeks.
+    """
     if not summary.is_whole:
         return tile
     fall = {"good": "bad", "bad": "good"}[rise]
@@ -102,95 +125,120 @@ def _judged(summary: Summary, tile: Tile, direction: str, *, rise: str) -> Tile:
     return replace(tile, direction=direction, tone=tone)
 
 
-def _counted(
+def _count_tile(
     summary: Summary, title: str, figure_of: Callable[[Totals | EarlierWeek], int]
 ) -> Tile:
+    """Return the tile of a count, of which a rise is bad news."""
     now = figure_of(summary.totals)
-    direction, note = against(now, [figure_of(each) for each in _whole_weeks(summary)])
-    tile = Tile(title, f"{now:,}", "", note, weeks=_weeks(summary, figure_of))
-    return _judged(summary, tile, direction, rise="bad")
+    direction, note = compare_with_weeks(now, [figure_of(week) for week in _whole_weeks(summary)])
+    tile = Tile(title, f"{now:,}", "", note, weeks=_weekly_figures(summary, figure_of))
+    return _with_tone(summary, tile, direction, rise="bad")
 
 
-def _weeks(summary: Summary, figure_of: Callable[[Totals | EarlierWeek], float | None]) -> Series:
-    """None at all where this week has nothing before it to stand beside."""
-    before = [None if each is None else figure_of(each) for each in weeks_before(summary)]
-    known = any(each is not None for each in before)
-    return (*before, figure_of(summary.totals)) if known else ()
+def _weekly_figures(
+    summary: Summary, figure_of: Callable[[Totals | EarlierWeek], float | None]
+) -> Series:
+    """Return the figure of each week, this week's last. Empty if no earlier week has one."""
+    before = [None if week is None else figure_of(week) for week in list_weeks_before(summary)]
+    if all(figure is None for figure in before):
+        return ()
+    return (*before, figure_of(summary.totals))
 
 
-def in_words(tile: Tile) -> str:
-    """The tile's weeks for who cannot see them."""
-    return "Week by week to this one: " + ", ".join(
-        "not known" if each is None else number(each) for each in tile.weeks
-    )
+def describe_weeks(tile: Tile) -> str:
+    """Return the figures of the weeks in words, for people who cannot see the chart."""
+    figures = ["not known" if figure is None else number(figure) for figure in tile.weeks]
+    return "Week by week to this one: " + ", ".join(figures)
 
 
-def _incidents(summary: Summary) -> Tile:
-    """The first tile says for all of them how many days they are of."""
-    tile = _counted(summary, "Incidents", lambda week: week.incidents)
-    if scans := summary.by_found_by.scan:
-        calls = summary.by_found_by.failed_calls
-        tile = replace(tile, note=f"{calls:,} by failed calls, {scans:,} by scans; {tile.note}")
+def _incidents_tile(summary: Summary) -> Tile:
+    """Return the tile of the incidents. It also says for all tiles how many days were read."""
+    tile = _count_tile(summary, "Incidents", lambda week: week.incidents)
+    by_scans = summary.by_found_by.scan
+    if by_scans:
+        by_calls = summary.by_found_by.failed_calls
+        note = f"{by_calls:,} by failed calls, {by_scans:,} by scans; {tile.note}"
+        tile = replace(tile, note=note)
     if summary.every_day_was_read:
         return tile
     return replace(tile, note=f"{tile.note}; {summary.days_read} of {len(summary.days)} days read")
 
 
-def _healed(summary: Summary) -> Tile:
-    title, totals = "Healed without a person", summary.totals
-    incidents, healed = totals.incidents, totals.healed
+def _healed_tile(summary: Summary) -> Tile:
+    """Return the tile of the incidents healed without a person. A rise of their share is good."""
+    title = "Healed without a person"
+    incidents = summary.totals.incidents
+    healed = summary.totals.healed
     if not incidents:
         return Tile(title, "0", "", "there was nothing to heal")
-    by_week = _weeks(summary, lambda week: week.healed)
-    tile = Tile(title, f"{healed:,}", f"of {incidents:,}", "too few for a share", weeks=by_week)
+    weekly = _weekly_figures(summary, lambda week: week.healed)
+    tile = Tile(title, f"{healed:,}", f"of {incidents:,}", "too few for a share", weeks=weekly)
     if incidents < SMALLEST_N:
         return tile
-    weeks = [each for each in _whole_weeks(summary) if each.incidents >= SMALLEST_N]
-    percents = [round(100 * each.healed / each.incidents) for each in weeks]
+    percents = [
+        round(100 * week.healed / week.incidents)
+        for week in _whole_weeks(summary)
+        if week.incidents >= SMALLEST_N
+    ]
     percent = round(100 * healed / incidents)
-    direction, note = against(
-        percent, percents, lambda it: f"{number(it)} %", lambda it: f"{number(it)} points"
+    direction, note = compare_with_weeks(
+        percent,
+        percents,
+        lambda value: f"{number(value)} %",
+        lambda difference: f"{number(difference)} points",
     )
     tile = replace(tile, note=f"{share(healed, incidents)}, {note}")
-    return _judged(summary, tile, direction, rise="good")
+    return _with_tone(summary, tile, direction, rise="good")
 
 
-def _paged(summary: Summary) -> Tile:
-    """Whatever the age of their cases; how many were sent when people sleep or are off."""
-    title, outside = "Urgent notifications", summary.totals.out_of_hours
+def _paged_tile(summary: Summary) -> Tile:
+    """Return the tile of the urgent notifications of this week, also about older cases.
+
+    The note says how many were sent at night or at the weekend.
+    """
+    title = "Urgent notifications"
     if not summary.cases_were_read:
         return Tile(title, NOT_KNOWN, "", "the cases were not read")
-    tile = _counted(summary, title, lambda week: week.urgent_notifications)
-    hours = f"{outside:,} at night or at the weekend; " * bool(summary.totals.urgent_notifications)
-    part = _weeks(summary, lambda week: week.out_of_hours)
-    return replace(tile, note=f"{hours}{tile.note}", part=part)
+    tile = _count_tile(summary, title, lambda week: week.urgent_notifications)
+    note = tile.note
+    if summary.totals.urgent_notifications:
+        note = f"{summary.totals.out_of_hours:,} at night or at the weekend; {note}"
+    part = _weekly_figures(summary, lambda week: week.out_of_hours)
+    return replace(tile, note=note, part=part)
 
 
-def _time_to_heal(summary: Summary) -> Tile:
-    """The median of all that were timed; of few, each of them."""
-    title, totals = "Time to fix", summary.totals
-    count, middle = totals.healed_with_time, totals.median_seconds_to_heal
-    if not count or middle is None:
+def _time_to_fix_tile(summary: Summary) -> Tile:
+    """Return the tile of the median time to fix. If only few were timed, it lists all times."""
+    title = "Time to fix"
+    count = summary.totals.healed_with_time
+    median_seconds = summary.totals.median_seconds_to_heal
+    if not count or median_seconds is None:
         return Tile(title, NOT_KNOWN, "", "no fix was timed")
-    seconds = sorted(each for symptom in summary.times_to_heal for each in symptom.seconds)
+    seconds: list[float] = []
+    for symptom in summary.times_to_heal:
+        seconds.extend(symptom.seconds)
+    seconds.sort()
     if count < SMALLEST_N and len(seconds) == count:
-        every = listed([duration(each) for each in seconds])
-        note = f"the longest of {count}: {every}" if count > 1 else "1 incident"
+        times = join_names([duration(value) for value in seconds])
+        note = f"the longest of {count}: {times}" if count > 1 else "1 incident"
         return Tile(title, duration(seconds[-1]), "", note)
-    weeks = [each for each in _whole_weeks(summary) if each.healed_with_time >= SMALLEST_N]
-    before = [it for each in weeks if (it := each.median_seconds_to_heal) is not None]
-    direction, said = against(middle, before, duration)
-    by_week = _weeks(summary, lambda week: week.median_seconds_to_heal)
-    tile = Tile(title, duration(middle), "", f"median of {count:,}, {said}", weeks=by_week)
-    return _judged(summary, tile, direction, rise="bad")
+    before = [
+        week.median_seconds_to_heal
+        for week in _whole_weeks(summary)
+        if week.healed_with_time >= SMALLEST_N and week.median_seconds_to_heal is not None
+    ]
+    direction, comparison = compare_with_weeks(median_seconds, before, duration)
+    weekly = _weekly_figures(summary, lambda week: week.median_seconds_to_heal)
+    note = f"median of {count:,}, {comparison}"
+    tile = Tile(title, duration(median_seconds), "", note, weeks=weekly)
+    return _with_tone(summary, tile, direction, rise="bad")
 
 
-# A bar for each week, this one's last, and a gap for what is not known.
-
-
-def weeks_before(summary: Summary) -> tuple[EarlierWeek | None, ...]:
-    """The seven weeks before this one, oldest first; None for one that was not read whole."""
-    known = {each.week: each for each in summary.previous_weeks if each.is_whole}
-    back = range(MOST_PREVIOUS_WEEKS, 0, -1)
-    mondays = (summary.first_day - timedelta(days=DAYS * each) for each in back)
-    return tuple(known.get(f"{each:%G-W%V}") for each in mondays)
+def list_weeks_before(summary: Summary) -> tuple[EarlierWeek | None, ...]:
+    """Return the seven weeks before this one, oldest first. One not read whole is None."""
+    week_by_name = {week.week: week for week in _whole_weeks(summary)}
+    weeks = []
+    for weeks_ago in range(MOST_PREVIOUS_WEEKS, 0, -1):
+        monday = summary.first_day - timedelta(days=DAYS * weeks_ago)
+        weeks.append(week_by_name.get(f"{monday:%G-W%V}"))
+    return tuple(weeks)

@@ -1,6 +1,6 @@
-"""Times to heal by symptom: a strip of dots for each, all on one logarithmic scale.
+"""Charts of times to heal: a strip of dots for each symptom, all on one logarithmic scale.
 
-A bar stands at the median.
+A vertical bar marks the median.
 """
 
 from __future__ import annotations
@@ -12,109 +12,149 @@ from typing import Any
 import altair as alt
 
 from mendq.report.days import PerDay
-from mendq.report.drawing import FONT, Look, in_both
+from mendq.report.drawing import FONT, Palette, draw_both
 from mendq.report.summary import Summary
 from mendq.report.summary_parts import TimesToHeal
-from mendq.report.words import counted, duration, title
+from mendq.report.words import duration, format_count, title
 
 MOST_SYMPTOMS = 6
 TOO_FEW = "n<5"
 
 
-def times(summary: Summary, week: PerDay) -> dict[str, Any]:
-    """The symptoms with most healed incidents, and the others; empty where none was timed."""
-    timed = [each for each in summary.times_to_heal if each.seconds]
+def make_time_strips(summary: Summary, week: PerDay) -> dict[str, Any]:
+    """Return the strips of the symptoms with most healed incidents, for the page's template.
+
+    The keys are `rows`, `axis`, `caption`, and `beyond`: a sentence about the other symptoms.
+    Empty if no incident was timed.
+    """
+    timed = [times for times in summary.times_to_heal if times.seconds]
     if not timed:
         return {}
-    shown, others = timed[:MOST_SYMPTOMS], timed[MOST_SYMPTOMS:]
-    ticks = ticks_around([second for each in shown for second in each.seconds])
-    count = sum(each.incidents for each in others)
-    beyond = f"{counted(len(others), 'more symptom')}: {counted(count, 'healed incident')}."
-    every = all(len(each.seconds) >= each.incidents for each in shown)
-    dots = "A dot for each healed incident" if every else "Dots for a sample of healed incidents"
+    shown = timed[:MOST_SYMPTOMS]
+    others = timed[MOST_SYMPTOMS:]
+    all_seconds: list[float] = []
+    for times in shown:
+        all_seconds.extend(times.seconds)
+    ticks = ticks_around(all_seconds)
+    beyond = ""
+    if others:
+        count = sum(times.incidents for times in others)
+        symptoms = format_count(len(others), "more symptom")
+        beyond = f"{symptoms}: {format_count(count, 'healed incident')}."
+    is_complete = all(len(times.seconds) >= times.incidents for times in shown)
+    dots = "Dots for a sample of healed incidents"
+    if is_complete:
+        dots = "A dot for each healed incident"
     return {
-        "rows": [_row(each, week, ticks) for each in shown],
-        "axis": in_both(lambda look: axis_chart(ticks, look)),
+        "rows": [_make_row(times, week, ticks) for times in shown],
+        "axis": draw_both(lambda palette: axis_chart(ticks, palette)),
         "caption": f"{dots}, on a log scale. The bar is the median.",
-        "beyond": beyond if others else "",
+        "beyond": beyond,
     }
 
 
-def _row(times_of: TimesToHeal, week: PerDay, ticks: Sequence[int]) -> dict[str, Any]:
-    """A symptom's figures and strip, in the colour that the symptom has in the days' picture."""
-    symptom, seconds = title(times_of.symptom), times_of.seconds
-    median = times_of.median_seconds or seconds[(len(seconds) - 1) // 2]
+def _make_row(times: TimesToHeal, week: PerDay, ticks: Sequence[int]) -> dict[str, Any]:
+    """Return a symptom's figures and strip. It has the symptom's colour in the chart of days."""
+    symptom = title(times.symptom)
+    seconds = times.seconds
+    median = times.median_seconds or seconds[(len(seconds) - 1) // 2]
     series = week.series.index(symptom) if symptom in week.series else len(week.series) - 1
-    count = counted(times_of.incidents, "healed incident")
-    ends = dict.fromkeys((duration(seconds[0]), duration(seconds[-1])))
+    shortest = duration(seconds[0])
+    longest = duration(seconds[-1])
+    span = shortest if shortest == longest else f"from {shortest} to {longest}"
     return {
         "symptom": symptom,
-        "count": f"{times_of.incidents:,}",
+        "count": f"{times.incidents:,}",
         "median": duration(median),
-        "p90": TOO_FEW if times_of.p90_seconds is None else duration(times_of.p90_seconds),
-        # The figures stand beside it, so the least and the most are what the dots add.
-        "in_words": f"{count}, {'from ' * (len(ends) > 1)}{' to '.join(ends)}",
-        "strip": in_both(lambda look: strip_chart(seconds, median, ticks, look, series)),
+        "p90": TOO_FEW if times.p90_seconds is None else duration(times.p90_seconds),
+        # Median and p90 are printed beside the strip, so this text adds only the extremes.
+        "in_words": f"{format_count(times.incidents, 'healed incident')}, {span}",
+        "strip": draw_both(lambda palette: strip_chart(seconds, median, ticks, palette, series)),
     }
 
 
-WIDTH, HEIGHT, AXIS_HEIGHT, MARGIN = 300, 34, 22, {"left": 22, "right": 22}
-# The strips are shown smaller than the bars, whose labels are as large in the end.
+# Size of a strip in pixels, and of the axis below the strips.
+WIDTH = 300
+HEIGHT = 34
+AXIS_HEIGHT = 22
+MARGIN = {"left": 22, "right": 22}
+# The page shows the strips smaller than the bars of the days, so their text must be larger.
 FONT_SIZE = 13
-# Where somebody reads a scale of seconds.
+# Possible ticks of the scale, in seconds.
 TICKS = (1, 10, 60, 600, 3_600, 21_600, 86_400, 604_800, 2_592_000)
-# Of as many columns across, each about a dot: where the nth dot in one stands beside the line.
+# The strip has this many columns, each about as wide as a dot.
 _COLUMNS = 60
+# Height of the nth dot of a column (a Vega expression), so that dots do not cover each other.
 _LANE = "(datum.nth % 2 ? -1 : 1) * (2 * floor(datum.nth / 2) % 5)"
 
 
 def ticks_around(seconds: Sequence[float]) -> Sequence[int]:
-    """From the tick below the shortest to the one above the longest; beyond is at an end."""
+    """Return the ticks from the one below the shortest time to the one above the longest.
+
+    Times beyond the first or last possible tick are drawn at the end of the scale.
+    """
     first = min(max(bisect_right(TICKS, min(seconds)) - 1, 0), len(TICKS) - 2)
     last = max(bisect_left(TICKS, max(seconds)), first + 1)
     return TICKS[first : last + 1]
 
 
 def strip_chart(
-    seconds: Sequence[float], median: float, ticks: Sequence[int], look: Look, series: int
+    seconds: Sequence[float], median: float, ticks: Sequence[int], palette: Palette, series: int
 ) -> alt.LayerChart:
-    """One symptom's dots above the bar; those that fall on the very same place are drawn once."""
+    """Return the chart of one symptom: dots above the bar of the median.
+
+    Dots at the same place are drawn once. `series` is the index of the dots' colour.
+    """
     share = f"log(datum.seconds / {ticks[0]}) / log({ticks[-1] / ticks[0]})"
     dots = (
-        _at(seconds)
+        _chart_of(seconds)
         .transform_calculate(column=f"round(clamp({share}, 0, 1) * {_COLUMNS})")
         .transform_window(nth="row_number()", groupby=["column"])
         .transform_calculate(lane=_LANE)
         .transform_aggregate(seconds="min(seconds)", groupby=["column", "lane"])
-        .mark_circle(size=34, color=look.series[series], opacity=0.6, aria=False)
+        .mark_circle(size=34, color=palette.series[series], opacity=0.6, aria=False)
         .encode(y=alt.Y("lane:Q", scale=alt.Scale(domain=[-5, 5]), axis=None))
     )
-    bar = _at([median]).mark_tick(thickness=2.5, size=26, color=look.ink, opacity=1)
-    return _framed([bar, dots], ticks, HEIGHT, look, labels=False)
+    bar = _chart_of([median]).mark_tick(thickness=2.5, size=26, color=palette.ink, opacity=1)
+    return _frame_chart([bar, dots], ticks, HEIGHT, palette, labels=False)
 
 
-def axis_chart(ticks: Sequence[int], look: Look) -> alt.LayerChart:
-    """What stands below the strips: the ticks of their scale, as many as there is room for."""
-    names, nothing = {each: duration(each) for each in ticks}, _at([]).mark_point()
-    said = {"labelExpr": f"{names}[datum.value]", "labelPadding": 4 - AXIS_HEIGHT, "grid": False}
-    return _framed([nothing], ticks, AXIS_HEIGHT, look, **said)
+def axis_chart(ticks: Sequence[int], palette: Palette) -> alt.LayerChart:
+    """Return the axis below the strips, with as many tick labels as there is room for."""
+    names = {tick: duration(tick) for tick in ticks}
+    empty_layer = _chart_of([]).mark_point()
+    axis_options = {
+        "labelExpr": f"{names}[datum.value]",
+        "labelPadding": 4 - AXIS_HEIGHT,
+        "grid": False,
+    }
+    return _frame_chart([empty_layer], ticks, AXIS_HEIGHT, palette, **axis_options)
 
 
-def _at(seconds: Sequence[float]) -> alt.Chart:
-    return alt.Chart(alt.InlineData(values=[{"seconds": each} for each in seconds]))
+def _chart_of(seconds: Sequence[float]) -> alt.Chart:
+    """Return a chart whose data are these times."""
+    return alt.Chart(alt.InlineData(values=[{"seconds": value} for value in seconds]))
 
 
-def _framed(
-    layers: Sequence[alt.Chart], ticks: Sequence[int], height: int, look: Look, **of_axis: Any
+def _frame_chart(
+    layers: Sequence[alt.Chart],
+    ticks: Sequence[int],
+    height: int,
+    palette: Palette,
+    **axis_options: Any,
 ) -> alt.LayerChart:
-    """A margin as wide as half a tick's text, the same for all, so that they stand in line."""
+    """Return the layers on the common time scale.
+
+    All strips and the axis have the same margins, so that their scales are in line. A margin is as
+    wide as half the text of a tick.
+    """
     ends = alt.Scale(type="log", domain=[ticks[0], ticks[-1]], nice=False, clamp=True)
     chart: alt.LayerChart = (
         alt.layer(*layers)
-        .encode(x=alt.X("seconds:Q", scale=ends, axis=alt.Axis(values=ticks, **of_axis)))
-        .properties(width=WIDTH, height=height, background=look.paper, padding=MARGIN)
+        .encode(x=alt.X("seconds:Q", scale=ends, axis=alt.Axis(values=ticks, **axis_options)))
+        .properties(width=WIDTH, height=height, background=palette.paper, padding=MARGIN)
         .configure(font=FONT, view=alt.ViewConfig(stroke=None), autosize="none")
-        .configure_axis(title=None, ticks=False, domain=False, gridColor=look.line)
-        .configure_axisX(labelColor=look.muted, labelFontSize=FONT_SIZE, labelFlush=False)
+        .configure_axis(title=None, ticks=False, domain=False, gridColor=palette.line)
+        .configure_axisX(labelColor=palette.muted, labelFontSize=FONT_SIZE, labelFlush=False)
     )
     return chart

@@ -1,4 +1,4 @@
-"""What people can do this week, each thing in sentences: what, why, and what it is behind."""
+"""Things that people can do this week: what to do, why, and how many incidents it is behind."""
 
 from __future__ import annotations
 
@@ -7,117 +7,140 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from mendq.report.links import CASE_ID, Here, queue_of
-from mendq.report.open_now import command_of
+from mendq.report.links import CASE_ID, ReportedAccount, match_queue
+from mendq.report.open_now import choose_command
 from mendq.report.summary import Summary
-from mendq.report.summary_parts import Earned, Recommendation, Standing
+from mendq.report.summary_parts import HealCandidate, Recommendation, Standing
 from mendq.report.words import (
-    changed,
-    counted,
+    describe_change,
     duration,
-    marked,
-    marked_queue,
+    format_count,
+    format_value,
+    make_visible,
+    mark_name,
+    mark_queue,
+    mark_quote,
     principal_name,
-    quoted,
     title,
-    visible,
-    written,
 )
 
 
 class ToDo(Struct, frozen=True):
-    """`what`, `why` and `effect` are sentences with marked names; `command` is to be copied.
+    """One thing to do. A text is empty if there is nothing to say."""
 
-    A text that is empty has nothing to say. A command is made of our own words, and of parts of the
-    summary that have the one form that they may have.
-    """
-
+    # Sentences in which names are marked: what to do, why, and what it would prevent.
     what: str
     why: str
     effect: str
+    # Who owns the template or the caller, or empty.
     owner: str
+    # Command to copy. It consists of Mendq's own words, and of parts of the summary whose form was
+    # checked.
     command: str
 
 
-def to_do(summary: Summary, here: Here | None = None) -> tuple[ToDo, ...]:
-    """In the summary's order: what would prevent most comes first; commands for what is `here`."""
-    return tuple(
-        ToDo(
-            what=_what(each),
-            why=_why(each),
-            effect=_effect(each),
-            owner="" if each.kind == "fix_caller" else principal_name(each.owner),
-            command=_command(each, here),
+def list_to_do(summary: Summary, here: ReportedAccount | None = None) -> tuple[ToDo, ...]:
+    """Return the things to do, first those that would prevent most incidents.
+
+    Without `here`, or if the queue is of another account or region, there is no command.
+    """
+    things = []
+    for recommendation in summary.do_this_week:
+        owner = ""
+        if recommendation.kind != "fix_caller":
+            owner = principal_name(recommendation.owner)
+        thing = ToDo(
+            what=_describe_action(recommendation),
+            why=_describe_why(recommendation),
+            effect=_describe_effect(recommendation),
+            owner=owner,
+            command=_choose_command(recommendation, here),
         )
-        for each in summary.do_this_week
-    ) + tuple(_earned(each) for each in summary.earned)
+        things.append(thing)
+    things.extend(_suggest_heal_mode(candidate) for candidate in summary.earned)
+    return tuple(things)
 
 
-def _earned(each: Earned) -> ToDo:
-    what = f"Consider mode heal for {marked(each.symptom)} of {marked_queue(each.queue_arn)}."
-    why = f"{each.approved:,} of {each.asked:,} proposals were approved unchanged."
+def _suggest_heal_mode(candidate: HealCandidate) -> ToDo:
+    symptom = mark_name(candidate.symptom)
+    what = f"Consider mode heal for {symptom} of {mark_queue(candidate.queue_arn)}."
+    why = f"{candidate.approved:,} of {candidate.asked:,} proposals were approved unchanged."
     return ToDo(what=what, why=why, effect="", owner="", command="")
 
 
 class Drift(Struct, frozen=True):
-    """A value of Mendq's that a template may not hold: what it is, how old, and what shows where.
-
-    The command is empty where the case, or where it is, has not the form that it may have.
-    """
+    """A value that Mendq set in a queue and that the queue's template may not have."""
 
     queue_arn: str
+    # The attribute and its change, with marked names.
     what: str
+    # How long ago Mendq set it.
     age: str
+    # Who owns the template, or empty.
     owner: str
+    # Command that shows the template's lines. Empty if the case or the queue is not one of ours.
     command: str
 
 
-def drift(summary: Summary, here: Here | None = None) -> list[Drift]:
-    """In the summary's order: the oldest first."""
-    return [_drift(summary, each, here) for each in summary.standing]
+def list_drift(summary: Summary, here: ReportedAccount | None = None) -> list[Drift]:
+    """Return the values that Mendq set and that are still set, the oldest first."""
+    return [_make_drift(summary, standing, here) for standing in summary.standing]
 
 
-def _drift(summary: Summary, each: Standing, here: Here | None) -> Drift:
-    queue, case = queue_of(each.queue_arn, here), CASE_ID.fullmatch(each.case_id)
-    age = patch = ""
-    if queue and case and case["symptom"] == each.symptom:
-        patch = f"mendq patch {each.case_id} --template FILE --region {queue['region']}"
+def _make_drift(summary: Summary, standing: Standing, here: ReportedAccount | None) -> Drift:
+    queue = match_queue(standing.queue_arn, here)
+    case = CASE_ID.fullmatch(standing.case_id)
+    command = ""
+    if queue and case and case["symptom"] == standing.symptom:
+        command = f"mendq patch {standing.case_id} --template FILE --region {queue['region']}"
+    age = ""
+    # The time is empty if the nightly job did not read when Mendq wrote the value.
     with suppress(ValueError, TypeError):
-        seconds = (summary.made_at - datetime.fromisoformat(each.set_at)).total_seconds()
-        age = duration(max(0, seconds))
+        set_at = datetime.fromisoformat(standing.set_at)
+        age = duration(max(0, (summary.made_at - set_at).total_seconds()))
+    change = describe_change(standing.attribute, standing.before, standing.after)
     return Drift(
-        queue_arn=each.queue_arn,
-        what=f"{marked(each.attribute)} {changed(each.attribute, each.before, each.after)}".strip(),
+        queue_arn=standing.queue_arn,
+        what=f"{mark_name(standing.attribute)} {change}".strip(),
         age=age or "not known",
-        owner=visible(each.owner),
-        command=patch,
+        owner=make_visible(standing.owner),
+        command=command,
     )
 
 
-def drift_in_short(summary: Summary) -> str:
-    """How many there are; empty where there are none."""
+def describe_drift(summary: Summary) -> str:
+    """Return a sentence with the number of values that Mendq set. Empty if there are none."""
     count = len(summary.standing) + summary.standing_left_out
+    if not count:
+        return ""
     verb = "stand" if count > 1 else "stands"
-    values = counted(count, "value")
-    return f"{values} that Mendq set {verb}, perhaps in no template yet." if count else ""
+    values = format_count(count, "value")
+    return f"{values} that Mendq set {verb}, perhaps in no template yet."
 
 
-def left_out(summary: Summary) -> str:
-    """How many things are not listed; empty where all are."""
+def describe_left_out(summary: Summary) -> str:
+    """Return a sentence with the number of things that are not listed. Empty if all are listed."""
     count = summary.do_this_week_left_out
-    return f"{counted(count, 'more thing')} would have prevented less." if count else ""
+    return f"{format_count(count, 'more thing')} would have prevented less." if count else ""
 
 
-def _command(asked: Recommendation, here: Here | None) -> str:
-    """What the case says that a person runs, where it says so; what shows or approves it else."""
-    if asked.kind in _OF_FINDINGS and (queue := queue_of(asked.queue_arn, here)):
-        return f"mendq {_OF_FINDINGS[asked.kind].format(queue=queue[0])} --region {queue['region']}"
-    verb = "approve" if asked.kind == "approve" else "show"
-    return command_of(asked, asked.command, verb, here) if asked.kind in _OF_A_CASE else ""
+def _choose_command(recommendation: Recommendation, here: ReportedAccount | None) -> str:
+    """Return the command that the case names if it is safe. Otherwise show or approve the case.
+
+    Empty if there is no command for this kind of recommendation.
+    """
+    kind = recommendation.kind
+    queue = match_queue(recommendation.queue_arn, here)
+    if kind in _COMMANDS_OF_FINDINGS and queue:
+        command = _COMMANDS_OF_FINDINGS[kind].format(queue=queue[0])
+        return f"mendq {command} --region {queue['region']}"
+    if kind not in _OF_A_CASE:
+        return ""
+    verb = "approve" if kind == "approve" else "show"
+    return choose_command(recommendation, recommendation.command, verb, here)
 
 
-_OF_FINDINGS = {"add_alarms": "alarms {queue}", "correct_tags": "queues"}
-# What to do about what a case changed or would change, by kind; and where it names no attribute.
+_COMMANDS_OF_FINDINGS = {"add_alarms": "alarms {queue}", "correct_tags": "queues"}
 _OF_A_CASE = {
     "write_into_template": "Set {attribute} of {queues}{to} in {their} template.",
     "approve": "Approve or decline: {change}.",
@@ -125,7 +148,8 @@ _OF_A_CASE = {
     "decide": "Decide on {attribute} of {queues}{either}.",
     "fix": "Fix {symptom} of {queues}: {setting}.",
 }
-_OTHERWISE = {
+# Sentences by kind, if the recommendation names no attribute.
+_WITHOUT_ATTRIBUTE = {
     "approve": "Approve or decline what Mendq proposes for {symptom} of {queues}.",
     "decide": "Decide what to do about {symptom} of {queues}.",
     "fix": "Fix {symptom} of {queues}.",
@@ -136,52 +160,65 @@ _OTHERWISE = {
 }
 
 
-def _what(asked: Recommendation) -> str:
-    symptom = quoted(title(asked.symptom))
-    if asked.next_step:
-        return f"{symptom} on {_queues(asked)}. {quoted(asked.next_step)}"
-    of_a_case = asked.attribute and _OF_A_CASE.get(asked.kind)
-    sentence = of_a_case or _OTHERWISE.get(asked.kind, "Look at {symptom} of {queues}.")
-    attribute, queues = marked(asked.attribute), _queues(asked)
-    before, after = (written(asked.attribute, value) for value in (asked.before, asked.after))
-    change = changed(asked.attribute, asked.before, asked.after)
+def _describe_action(recommendation: Recommendation) -> str:
+    """Return the sentence that says what to do."""
+    symptom = mark_quote(title(recommendation.symptom))
+    queues = _describe_queues(recommendation)
+    if recommendation.next_step:
+        return f"{symptom} on {queues}. {mark_quote(recommendation.next_step)}"
+    name = recommendation.attribute
+    sentence = _OF_A_CASE.get(recommendation.kind) if name else None
+    if not sentence:
+        sentence = _WITHOUT_ATTRIBUTE.get(recommendation.kind, "Look at {symptom} of {queues}.")
+    attribute = mark_name(name)
+    before = format_value(name, recommendation.before)
+    after = format_value(name, recommendation.after)
+    change = describe_change(name, recommendation.before, recommendation.after)
+    caller = "the callers"
+    if recommendation.owner:
+        caller = mark_name(principal_name(recommendation.owner))
+    reason = recommendation.reason
     return sentence.format(
         attribute=attribute,
         queues=queues,
         symptom=f'"{symptom}"',
-        their="its" if asked.queues <= 1 else "their",
+        their="its" if recommendation.queues <= 1 else "their",
         to=f" to {after}" if after else "",
         change=f"{attribute} of {queues} {change}".strip(),
         changed=f", changed {change}" if change else "",
         either=f": {before} or {after}" if before and after else "",
         setting=f"{attribute} {change}".strip(),
-        caller=marked(principal_name(asked.owner)) if asked.owner else "the callers",
-        codes=f" ({quoted(asked.reason)})" if asked.reason else "",
-        code=marked(asked.symptom.removeprefix("unknown:")),
+        caller=caller,
+        codes=f" ({mark_quote(reason)})" if reason else "",
+        code=mark_name(recommendation.symptom.removeprefix("unknown:")),
     )
 
 
-def _queues(recommendation: Recommendation) -> str:
+def _describe_queues(recommendation: Recommendation) -> str:
+    """Return the name of the first queue and the number of the others."""
     more = recommendation.queues - 1
-    rest = f" and {counted(more, 'other queue')}" if more > 0 else ""
-    return f"{marked_queue(recommendation.queue_arn)}{rest}"
+    rest = f" and {format_count(more, 'other queue')}" if more > 0 else ""
+    return f"{mark_queue(recommendation.queue_arn)}{rest}"
 
 
-def _why(recommendation: Recommendation) -> str:
+def _describe_why(recommendation: Recommendation) -> str:
+    """Return the sentence that says why. Empty if the summary gives a reason without a sentence."""
     if recommendation.kind == "write_into_template":
-        old = written(recommendation.attribute, recommendation.before) or "the old value"
+        old = format_value(recommendation.attribute, recommendation.before) or "the old value"
         when = "in an earlier week" if recommendation.why == "stands" else "and it helped"
         return (
             f"Mendq changed it {when}. If the template still says {old}, 'terraform apply' brings "
             "that back; CloudFormation does when the property changes there, or with a drift-aware "
             "change set."
         )
-    why = WHY.get(recommendation.why, "")
-    says = recommendation.why in _SAY_MORE and recommendation.reason
-    return f"{why.removesuffix('.')}: {quoted(recommendation.reason.rstrip('.'))}." if says else why
+    sentence = WHY.get(recommendation.why, "")
+    if recommendation.why in _WITH_REASON and recommendation.reason:
+        reason = mark_quote(recommendation.reason.rstrip("."))
+        return f"{sentence.removesuffix('.')}: {reason}."
+    return sentence
 
 
-# A case's state, or why no case answers its incidents.
+# Sentences by the state of the case, or by the reason why no case answers the incidents.
 WHY = {
     "proposed": "Mendq waits for an answer.",
     "applied": "Mendq changed it and has not verified yet that it helped.",
@@ -195,12 +232,14 @@ WHY = {
     "found": "The last scan found it.",
     "count_only": "Nothing in the queue could fix a caller's mistake.",
 }
-_SAY_MORE = frozenset({"refused", "escalated", "ineffective", "found"})
+# The case's own reason is added to these sentences.
+_WITH_REASON = frozenset({"refused", "escalated", "ineffective", "found"})
 
 
-def _effect(recommendation: Recommendation) -> str:
+def _describe_effect(recommendation: Recommendation) -> str:
+    """Return how many incidents of this week it is behind. Empty if there were none."""
     if not recommendation.incidents:
         return ""
-    calls = counted(recommendation.failed_calls, "failed call")
-    shown = f" with {calls}" if recommendation.failed_calls else ", found by scans,"
-    return f"Behind {counted(recommendation.incidents, 'incident')}{shown} this week."
+    calls = format_count(recommendation.failed_calls, "failed call")
+    source = f" with {calls}" if recommendation.failed_calls else ", found by scans,"
+    return f"Behind {format_count(recommendation.incidents, 'incident')}{source} this week."

@@ -1,4 +1,7 @@
-"""What a tired reader needs first, and the queue that stands out; every sentence is computed."""
+"""The verdict: the first sentences of the report, and the queue that stands out.
+
+Every sentence is computed from the summary. Names in it are marked (see `words`).
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,8 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from mendq.report.not_seen import not_seen_in_short
-from mendq.report.open_now import in_short
+from mendq.report.not_seen import summarize_not_seen
+from mendq.report.open_now import describe_most_pressing
 from mendq.report.summary import Summary
 from mendq.report.summary_parts import (
     COUNT_ONLY,
@@ -20,315 +23,410 @@ from mendq.report.summary_parts import (
     NeedyQueue,
     Organization,
 )
-from mendq.report.tiles import tiles
-from mendq.report.to_do import to_do
+from mendq.report.tiles import make_tiles
+from mendq.report.to_do import list_to_do
 from mendq.report.words import (
     OUTCOMES,
-    counted,
+    break_links,
     day,
-    days_of,
-    listed,
-    marked,
-    marked_queue,
-    most_first,
-    plain,
+    describe_reason,
+    format_calls,
+    format_count,
+    format_days,
+    join_names,
+    mark_name,
+    mark_queue,
+    mark_quote,
     queue_name,
-    quoted,
-    said_calls,
+    remove_marks,
+    sort_by_count,
     title,
-    unlinked,
-    was,
+    was_or_were,
     week_name,
-    why_in_words,
 )
 
-# Incidents, healed, paged.
+# The mail's verdict has so many tiles: incidents, healed, paged.
 _IN_A_MAIL = 3
 
 
 def headline(summary: Summary) -> str:
-    """How many incidents there were, how many were healed, and whether anyone was paged first."""
+    """Return how many incidents there were, how many were healed, and if people were paged."""
     so_far = "" if summary.is_over else " so far"
     if summary.nothing_was_read:
         return f"Nothing was read this week{so_far}: whether there were incidents is not known."
-    read = f" in the {counted(summary.days_read, 'day')} that {was(summary.days_read)} read"
+    days = format_count(summary.days_read, "day")
+    read = f" in the {days} that {was_or_were(summary.days_read)} read"
     where = "" if summary.every_day_was_read else read
     if not summary.totals.incidents:
-        new = "new " * summary.has_other_news
+        new = "new " if summary.has_other_news else ""
         return f"No {new}incidents{so_far}{where or ' this week'}."
-    count = counted(summary.totals.incidents, "incident")
+    count = format_count(summary.totals.incidents, "incident")
     if summary.had_mendq_in:
         return f"Had Mendq been there in mode {summary.had_mendq_in}: {count}{so_far}{where}."
-    return f"{count}{so_far}{where}{_found(summary)}, {_healed(summary)}."
+    return f"{count}{so_far}{where}{_describe_scans(summary)}, {_describe_healed(summary)}."
 
 
-def calm(summary: Summary) -> str:
-    """How much was read of a week without incidents, and when the last one was."""
-    weeks = [each.week for each in summary.previous_weeks if each.incidents]
-    before = f"none in the {counted(len(summary.previous_weeks), 'week')} before"
-    last = f"last incident in {week_name(weeks[-1])}" if weeks else before
+def describe_quiet_week(summary: Summary) -> str:
+    """Return how many days of a quiet week were read, and when the last incident was."""
     read = f"{summary.days_read} of {len(summary.days)} days read"
-    return " · ".join((read, last) if summary.previous_weeks else (read,))
+    if not summary.previous_weeks:
+        return read
+    weeks = [week.week for week in summary.previous_weeks if week.incidents]
+    if weeks:
+        return f"{read} · last incident in {week_name(weeks[-1])}"
+    return f"{read} · none in the {format_count(len(summary.previous_weeks), 'week')} before"
 
 
-def others(summary: Summary) -> str:
-    """What became of the incidents that were not healed, and, told apart from it, who was paged."""
-    counts, notified = _not_healed(summary), _notified(summary)
+def describe_others(summary: Summary) -> str:
+    """Return the outcomes of the incidents that were not healed, and how many notified people."""
+    counts = _count_not_healed(summary)
+    notified = _describe_notified(summary)
     rest = sum(count for _, count in counts)
     if not rest:
         return f"{notified[0].upper()}{notified[1:]}." if notified else ""
-    ended = ", ".join(f"{count:,} {words}" for words, count in counts)
-    said = f"{ended}; {notified}" if notified else ended
+    outcomes = ", ".join(f"{count:,} {words}" for words, count in counts)
+    if notified:
+        outcomes += f"; {notified}"
     if rest == summary.totals.incidents:
-        became = "would have become" if summary.had_mendq_in else "became"
-        return f"What {became} of {'it' if rest == 1 else 'them'}: {said}."
-    return f"The other{'' if rest == 1 else f' {rest:,}'}: {said}."
+        verb = "would have become" if summary.had_mendq_in else "became"
+        return f"What {verb} of {'it' if rest == 1 else 'them'}: {outcomes}."
+    return f"The other{'' if rest == 1 else f' {rest:,}'}: {outcomes}."
 
 
-def impact(summary: Summary) -> str:
-    """What this week's incidents did to messages, where a case knows it; empty where none does."""
-    known = [
-        f"{count:,} {words}"
-        for name, words in _IMPACT.items()
-        if (count := getattr(summary.impact, name)) is not None
-    ]
+def describe_impact(summary: Summary) -> str:
+    """Return what this week's incidents did to messages. Empty if no case knows it."""
+    impact = summary.impact
+    count_by_words = {
+        "delayed": impact.delayed,
+        "handled twice (estimated)": impact.handled_twice,
+        "moved to a dead-letter queue": impact.dead,
+        "lost to retention": impact.lost,
+    }
+    known = [f"{count:,} {words}" for words, count in count_by_words.items() if count is not None]
     return f"Messages: {', '.join(known)}." if known else ""
 
 
-_IMPACT = {
-    "delayed": "delayed",
-    "handled_twice": "handled twice (estimated)",
-    "dead": "moved to a dead-letter queue",
-    "lost": "lost to retention",
-}
-
-
-SILENT, LATE = "silent", "late"
+SILENT = "silent"
+LATE = "late"
 _MOST_NAMED = 3
 _NO_ROWS = "of another account, region or queue, or not as Mendq writes them"
 _STATES = {**OUTCOMES, "escalated": "escalated"}
 
 
-def of_accounts(found: Organization) -> str:
-    """`40 accounts: 3 of 120 incidents need somebody; 100 healed, 4 paged.`"""
-    names = "waiting", "incidents", "healed", "urgent"
-    waiting, incidents, healed, urgent = (found.totals.get(each, 0) for each in names)
-    figures = f"{healed:,} healed" + f", {urgent:,} paged" * bool(urgent)
-    of = counted(incidents, "incident")
-    needs = f"{waiting:,} of {of} need{'s' * (waiting == 1)} somebody; " if waiting else f"{of}, "
-    return f"{counted(found.totals.get('accounts', 0), 'account')}: {needs}{figures}."
+def describe_accounts(organization: Organization) -> str:
+    """Return the verdict on all accounts.
+
+    Such as `40 accounts: 3 of 120 incidents need somebody; 100 healed, 4 paged.`
+    """
+    totals = organization.totals
+    incidents = format_count(totals.get("incidents", 0), "incident")
+    waiting = totals.get("waiting", 0)
+    needs = f"{incidents}, "
+    if waiting:
+        verb = "needs" if waiting == 1 else "need"
+        needs = f"{waiting:,} of {incidents} {verb} somebody; "
+    figures = f"{totals.get('healed', 0):,} healed"
+    urgent = totals.get("urgent", 0)
+    if urgent:
+        figures += f", {urgent:,} paged"
+    return f"{format_count(totals.get('accounts', 0), 'account')}: {needs}{figures}."
 
 
-def not_whole(found: Organization) -> list[str]:
-    """Whose week is missing, late, or not to be believed as it stands; a sentence each."""
-    rows = counted(found.totals.get("rows_left_out", 0), "row")
-    faults = {
-        "reported nothing": [it for it in found.members if it.state == SILENT],
-        "reported some days only": [it for it in found.members if it.state == LATE],
-        f"shared {rows}, left out: {_NO_ROWS}": [it for it in found.members if it.rows_left_out],
-        "had tables that could not be read": [it for it in found.members if it.files_unreadable],
-    }
-    totals = (found.totals.get(SILENT, 0), found.totals.get(LATE, 0), 0, 0)
-    said = [
-        (fault, each, all_of) for (fault, each), all_of in zip(faults.items(), totals, strict=True)
-    ]
-    return [f"{_named(each, all_of)} {fault}." for fault, each, all_of in said if each or all_of]
+def describe_incomplete(organization: Organization) -> list[str]:
+    """Return a sentence for each fault in the accounts' reports, with the accounts that have it.
+
+    A report may be missing, late, or not fully credible.
+    """
+    members = organization.members
+    totals = organization.totals
+    silent = [member for member in members if member.state == SILENT]
+    late = [member for member in members if member.state == LATE]
+    with_odd_rows = [member for member in members if member.rows_left_out]
+    with_unreadable_files = [member for member in members if member.files_unreadable]
+    rows = format_count(totals.get("rows_left_out", 0), "row")
+    faults = (
+        (silent, totals.get(SILENT, 0), "reported nothing"),
+        (late, totals.get(LATE, 0), "reported some days only"),
+        (with_odd_rows, 0, f"shared {rows}, left out: {_NO_ROWS}"),
+        (with_unreadable_files, 0, "had tables that could not be read"),
+    )
+    sentences = []
+    for faulty_members, total, fault in faults:
+        if faulty_members or total:
+            sentences.append(f"{_join_members(faulty_members, total)} {fault}.")
+    return sentences
 
 
-def _named(members: Sequence[Member], total: int) -> str:
-    names = [member_name(each) for each in members[:_MOST_NAMED]]
+def _join_members(members: Sequence[Member], total: int) -> str:
+    """Return the first names and the number of the others. `total` counts unlisted accounts too."""
+    names = [member_name(member) for member in members[:_MOST_NAMED]]
     more = max(total, len(members)) - len(names)
-    return listed([*names, *[f"{more:,} more"] * bool(more)])
+    if more:
+        names.append(f"{more:,} more")
+    return join_names(names)
 
 
-def member_name(each: Member) -> str:
-    """`orders-prod (123456789012), eu-west-1`, marked: all of it is the account's own word."""
-    return marked(_name_in(each.alias, each.account, each.region))
+def member_name(member: Member) -> str:
+    """Return `orders-prod (123456789012), eu-west-1`, marked: the account chose its own words."""
+    return mark_name(_account_name(member.alias, member.account, member.region))
 
 
-def _name_in(alias: str, account: str, region: str) -> str:
-    return ", ".join(filter(None, (f"{alias} ({account})" if alias else account, region)))
+def _account_name(alias: str, account: str, region: str) -> str:
+    name = f"{alias} ({account})" if alias else account
+    return ", ".join(part for part in (name, region) if part)
 
 
-def place_of(found: Organization, queue: NeedyQueue) -> str:
-    """The same of a queue's account."""
-    aliases = {each.account: each.alias for each in found.members}
-    return marked(_name_in(aliases.get(queue.account, ""), queue.account, queue.region))
+def queue_place(organization: Organization, queue: NeedyQueue) -> str:
+    """Return the account and region of a queue, in the form of `member_name`."""
+    aliases = {member.account: member.alias for member in organization.members}
+    return mark_name(_account_name(aliases.get(queue.account, ""), queue.account, queue.region))
 
 
-def needy(found: Organization) -> list[str]:
-    """The queues that need somebody most, a line each."""
-    return [
-        f"{marked_queue(each.queue_arn)} of {place_of(found, each)}: "
-        f"{quoted(title(each.symptom))}, {became(each)}"
-        for each in found.queues[:_MOST_NAMED]
-    ]
+def describe_needy_queues(organization: Organization) -> list[str]:
+    """Return a line for each of the queues that need somebody most."""
+    lines = []
+    for queue in organization.queues[:_MOST_NAMED]:
+        place = queue_place(organization, queue)
+        symptom = mark_quote(title(queue.symptom))
+        outcome = describe_outcome(queue)
+        lines.append(f"{mark_queue(queue.queue_arn)} of {place}: {symptom}, {outcome}")
+    return lines
 
 
-def became(each: NeedyQueue) -> str:
-    """What the worst of its incidents became, marked where the word is not known."""
-    return "paged" if each.urgent else _STATES.get(each.outcome, quoted(each.outcome))
+def describe_outcome(queue: NeedyQueue) -> str:
+    """Return the outcome of the queue's worst incident. An unknown outcome is marked as a quote."""
+    if queue.urgent:
+        return "paged"
+    return _STATES.get(queue.outcome, mark_quote(queue.outcome))
 
 
-def days_reported(each: Member) -> str:
-    """What of its week is there."""
-    if each.state == SILENT:
+def describe_days_reported(member: Member) -> str:
+    """Return which days the account has reported."""
+    if member.state == SILENT:
         return "nothing"
-    last = f"until {day(each.last_day)}" if each.last_day else ""
-    return f"some days, {last}" if each.state == LATE else "every day"
+    last = f"until {day(member.last_day)}" if member.last_day else ""
+    return f"some days, {last}" if member.state == LATE else "every day"
 
 
 def verdict_text(summary: Summary) -> str:
-    """The verdict for a plain-text mail: at most 9 lines, and of an organization some more."""
-    every = summary.organization
-    lines = [
-        f"Mendq, {week_name(summary.week)} ({days_of(summary.first_day, summary.last_day)}, UTC)",
-        *([of_accounts(every), *not_whole(every), *needy(every)] if every else ()),
-        *(["", "The hub's own account:"] if every else ()),
-        f"{headline(summary)} {others(summary)} {impact(summary)}".strip(),
-    ]
-    if found := standout(summary):
-        lines += [f"{found.queue} {found.says}", f"Why: {found.because}"]
-    if waiting := in_short(summary):
+    """Return the verdict as plain text: at most 9 lines, some more for an organization."""
+    organization = summary.organization
+    days = format_days(summary.first_day, summary.last_day)
+    lines = [f"Mendq, {week_name(summary.week)} ({days}, UTC)"]
+    if organization:
+        lines.append(describe_accounts(organization))
+        lines.extend(describe_incomplete(organization))
+        lines.extend(describe_needy_queues(organization))
+        lines.extend(["", "The hub's own account:"])
+    lines.append(
+        f"{headline(summary)} {describe_others(summary)} {describe_impact(summary)}".strip()
+    )
+    standout = find_standout(summary)
+    if standout:
+        lines.append(f"{standout.queue} {standout.says}")
+        lines.append(f"Why: {standout.because}")
+    waiting = describe_most_pressing(summary)
+    things_to_do = list_to_do(summary)
+    if waiting:
         lines.append(waiting)
-    elif first := to_do(summary)[:1]:
-        lines.append(f"Do first: {first[0].what} {first[0].effect}".rstrip())
-    lines += [f"{each.title}: {each.in_words}" for each in tiles(summary)[:_IN_A_MAIL]]
-    lines.append(f"Read: {not_seen_in_short(summary)}")
-    return "\n".join(unlinked(plain(each)) for each in lines)
+    elif things_to_do:
+        lines.append(f"Do first: {things_to_do[0].what} {things_to_do[0].effect}".rstrip())
+    lines.extend(f"{tile.title}: {tile.text}" for tile in make_tiles(summary)[:_IN_A_MAIL])
+    lines.append(f"Read: {summarize_not_seen(summary)}")
+    return "\n".join(break_links(remove_marks(line)) for line in lines)
 
 
-def _found(summary: Summary) -> str:
-    """How many incidents no failed call shows; empty where each has one."""
-    scans, incidents = summary.by_found_by.scan, summary.totals.incidents
-    if not scans:
+def _describe_scans(summary: Summary) -> str:
+    """Return how many incidents scans found without a failed call. Empty if there are none."""
+    by_scans = summary.by_found_by.scan
+    incidents = summary.totals.incidents
+    if not by_scans:
         return ""
-    every = {1: "", 2: "both "}.get(incidents, "all ")
-    of_them = every if scans == incidents else f"{scans:,} of them "
-    return f", {of_them}found by {'a scan' if scans == 1 else 'scans'}"
+    of_them = f"{by_scans:,} of them "
+    if by_scans == incidents:
+        of_them = {1: "", 2: "both "}.get(incidents, "all ")
+    return f", {of_them}found by {'a scan' if by_scans == 1 else 'scans'}"
 
 
-def _healed(summary: Summary) -> str:
-    """Healed after approval is healed, and said; a page may have come to one healed later on."""
-    incidents, fixed, approved = summary.totals.incidents, summary.fixed, summary.approved
+def _describe_healed(summary: Summary) -> str:
+    """Return how many incidents were healed, and if it was before anyone was paged.
+
+    Incidents that were healed after an approval count as healed, and the sentence says so. If more
+    incidents paged than were not healed, one of the healed ones has paged first.
+    """
+    incidents = summary.totals.incidents
+    fixed = summary.fixed
+    approved = summary.approved
     if not fixed:
         none = "not healed" if incidents == 1 else "none healed"
         changed = summary.by_outcome.get("applied", 0)
         return f"{none} yet, {changed:,} changed" if changed else none
-    every = {1: "healed", 2: "both healed"}.get(incidents, "all healed")
-    healed = f"{fixed:,} healed" if fixed < incidents else every
+    healed = f"{fixed:,} healed"
+    if fixed >= incidents:
+        healed = {1: "healed", 2: "both healed"}.get(incidents, "all healed")
     if approved:
         of_them = "" if approved == fixed else f", {approved:,} of them"
         return f"{healed}{of_them} after approval"
     if not (summary.totals.urgent or summary.totals.urgent_notifications):
         return f"{healed}, and nobody was paged"
-    return healed + " before anyone was paged" * (summary.totals.urgent <= incidents - fixed)
+    if summary.totals.urgent <= incidents - fixed:
+        return f"{healed} before anyone was paged"
+    return healed
 
 
-def _not_healed(summary: Summary) -> list[tuple[str, int]]:
-    """In what words how many ended; they add up, and an unknown outcome keeps its word."""
-    counts = {outcome: n for outcome, n in summary.by_outcome.items() if outcome not in FIXED and n}
-    known = [each for each in OUTCOMES if each in counts]
+def _count_not_healed(summary: Summary) -> list[tuple[str, int]]:
+    """Return the outcomes of the incidents that were not healed, in words, with their numbers.
+
+    An unknown outcome keeps its own word, so that the numbers add up.
+    """
+    counts = {
+        outcome: count
+        for outcome, count in summary.by_outcome.items()
+        if count and outcome not in FIXED
+    }
+    known = [outcome for outcome in OUTCOMES if outcome in counts]
     unknown = sorted(counts.keys() - OUTCOMES.keys())
-    return [(OUTCOMES.get(each) or marked(each), counts[each]) for each in (*known, *unknown)]
+    return [
+        (OUTCOMES.get(outcome) or mark_name(outcome), counts[outcome])
+        for outcome in (*known, *unknown)
+    ]
 
 
-def _notified(summary: Summary) -> str:
-    """A page is urgent; of what is not, people were told."""
-    paged, informed, incidents = summary.totals.urgent, summary.informed, summary.totals.incidents
-    if not (count := paged or informed):
+def _describe_notified(summary: Summary) -> str:
+    """Return how many incidents paged (an urgent notification) or told a person. Empty if none."""
+    paged = summary.totals.urgent
+    told = summary.informed
+    incidents = summary.totals.incidents
+    count = paged or told
+    if not count:
         return ""
-    of = f"{count:,} of the {incidents:,}"
+    subject = f"{count:,} of the {incidents:,}"
     if count >= incidents:
-        of = {1: "it", 2: "both"}.get(incidents, f"all {incidents:,}")
+        subject = {1: "it", 2: "both"}.get(incidents, f"all {incidents:,}")
     if not paged:
-        return f"{of} told a person"
-    return f"{of} paged a person" + (f" and {informed:,} told one" if informed else "")
+        return f"{subject} told a person"
+    also_told = f" and {told:,} told one" if told else ""
+    return f"{subject} paged a person{also_told}"
 
 
-# Below this many, nothing is a habit.
+# With fewer incidents of a symptom, a queue has no habit.
 FEWEST = 3
 
 
 class Standout(Struct, frozen=True):
-    """`queue` `says` and, in sentences of their own, `because`; both hold marked names."""
+    """The queue that stands out. `queue` and `says` together are a sentence."""
 
     queue: str
     says: str
+    # Further sentences, with the reason.
     because: str
 
 
-def standout(summary: Summary) -> Standout | None:
-    """The queue with most incidents not healed, or, all healed, with most of all incidents.
+def find_standout(summary: Summary) -> Standout | None:
+    """Return the queue with most incidents that were not healed, or None if no queue stands out.
 
-    What says nothing of the queue does not count; a tie in incidents and failed calls names nobody.
+    If all incidents were healed, it is the queue with most incidents. Incidents that say nothing
+    about their queue do not count: callers' mistakes, and possible races with a delete. If two
+    queues have the same number of incidents and of failed calls, none stands out.
     """
-    named = [each for each in summary.cases if each.queue_arn != UNRESOLVED]
-    open_ones = [each for each in named if not each.is_fixed and each.why not in (COUNT_ONLY, RACE)]
-    among = open_ones or [each for each in named if each.is_fixed]
-    queue_arn = _leader(among)
-    mine = [each for each in among if each.queue_arn == queue_arn]
-    all_mine = [each for each in named if each.queue_arn == queue_arn] if open_ones else mine
-    if open_ones:
-        is_enough = len(mine) > 1 or len(open_ones) == 1
-    else:
-        is_enough = len(mine) >= FEWEST and 2 * len(mine) > len(among)
-    if queue_arn is None or not is_enough:
+    named = [incident for incident in summary.cases if incident.queue_arn != UNRESOLVED]
+    not_healed = [
+        incident
+        for incident in named
+        if not incident.is_fixed and incident.why not in (COUNT_ONLY, RACE)
+    ]
+    candidates = not_healed or [incident for incident in named if incident.is_fixed]
+    queue_arn = _find_leader(candidates)
+    counted = [incident for incident in candidates if incident.queue_arn == queue_arn]
+    if queue_arn is None or not _is_enough(len(counted), len(candidates), bool(not_healed)):
         return None
-    queue, because = queue_name(queue_arn), _because(mine)
-    if summary.cases_left_out:  # a list that was cut cannot say of how many
-        listed = f"{len(among)} incidents listed as {'not ' * bool(open_ones)}healed"
-        return Standout(queue, f"stands out: {len(mine)} of the {listed} came from it.", because)
-    how_many = f"it had {len(mine)} of the {len(among)}, all healed"
-    said = "All healed"
-    if open_ones:
-        how_many = _how_many(len(mine), len(all_mine))
-        said = f"{how_many[0].upper()}{how_many[1:]}"
-    if habit := _habit(summary, all_mine):
-        return Standout(queue, habit, f"{said}. {because}")
-    return Standout(queue, f"stands out: {how_many}.", because)
+    queue = queue_name(queue_arn)
+    because = _describe_cause(counted)
+    if summary.cases_left_out:
+        # The list of incidents was cut, so the shares of all incidents are not known.
+        healed = "not healed" if not_healed else "healed"
+        listed = f"{len(candidates)} incidents listed as {healed}"
+        says = f"stands out: {len(counted)} of the {listed} came from it."
+        return Standout(queue, says, because)
+    incidents_of_queue = counted
+    share = f"it had {len(counted)} of the {len(candidates)}, all healed"
+    sentence = "All healed"
+    if not_healed:
+        incidents_of_queue = [incident for incident in named if incident.queue_arn == queue_arn]
+        share = _describe_open_share(len(counted), len(incidents_of_queue))
+        sentence = f"{share[0].upper()}{share[1:]}"
+    habit = _describe_habit(summary, incidents_of_queue)
+    if habit:
+        return Standout(queue, habit, f"{sentence}. {because}")
+    return Standout(queue, f"stands out: {share}.", because)
 
 
-def _how_many(open_count: int, count: int) -> str:
+def _is_enough(count: int, total: int, is_not_healed: bool) -> bool:
+    """Return True if a queue's incidents are enough to make it stand out of all `total`."""
+    if is_not_healed:
+        return count > 1 or total == 1
+    return count >= FEWEST and 2 * count > total
+
+
+def _describe_open_share(open_count: int, count: int) -> str:
+    """Return how many of the queue's incidents were not healed."""
     if count == 1:
         return "its one incident was not healed"
     if open_count == count:
         return f"none of its {count} incidents was healed"
-    return f"{open_count} of its {count} incidents {was(open_count)} not healed"
+    return f"{open_count} of its {count} incidents {was_or_were(open_count)} not healed"
 
 
-def _habit(summary: Summary, mine: list[Incident]) -> str:
-    """What the queue keeps doing, where one symptom came often; empty where none did."""
-    symptom, count = _commonest(each.symptom for each in mine)
+def _describe_habit(summary: Summary, incidents: list[Incident]) -> str:
+    """Return what the queue does again and again. Empty if no symptom of it is frequent."""
+    symptom, count = _find_commonest(incident.symptom for incident in incidents)
     if count < FEWEST or symptom not in summary.habits:
         return ""
     total = max(summary.by_symptom.get(symptom, 0), count)
     share = f"all {count:,}" if count == total else f"{count:,} of {total:,}"
-    of_symptom = f'{share} "{quoted(title(symptom))}" incidents'
-    return f"{quoted(summary.habits[symptom])}: {of_symptom} came from it."
+    of_symptom = f'{share} "{mark_quote(title(symptom))}" incidents'
+    return f"{mark_quote(summary.habits[symptom])}: {of_symptom} came from it."
 
 
-def _leader(incidents: Iterable[Incident]) -> str | None:
-    """Most incidents, then most failed calls; None where two have the same of both."""
-    counts, failed_calls = Counter[str](), Counter[str]()
-    for each in incidents:
-        counts[each.queue_arn] += 1
-        failed_calls[each.queue_arn] += each.failed_calls
-    ranked = sorted(((counts[it], failed_calls[it], it) for it in counts), reverse=True)
-    return ranked[0][2] if ranked and ranked[0][:2] not in [it[:2] for it in ranked[1:]] else None
+def _find_leader(incidents: Iterable[Incident]) -> str | None:
+    """Return the queue with most incidents, and among equals with most failed calls.
+
+    None if there is no incident, or if two queues are equal in both.
+    """
+    counts = Counter[str]()
+    failed_calls = Counter[str]()
+    for incident in incidents:
+        counts[incident.queue_arn] += 1
+        failed_calls[incident.queue_arn] += incident.failed_calls
+    if not counts:
+        return None
+    largest = max((counts[arn], failed_calls[arn]) for arn in counts)
+    leaders = [arn for arn in counts if (counts[arn], failed_calls[arn]) == largest]
+    return leaders[0] if len(leaders) == 1 else None
 
 
-def _because(mine: list[Incident]) -> str:
-    """The commonest symptom and, where it was not healed, the commonest reason for that symptom."""
-    symptom, count = _commonest(each.symptom for each in mine)
-    often = "" if count == len(mine) else f" ({count} of {len(mine)})"
-    reasons = [why_in_words(each) for each in mine if each.symptom == symptom and not each.is_fixed]
-    calls = said_calls(sum(each.failed_calls for each in mine))
-    reason, _ = _commonest(each for each in reasons if each)
-    said = f": {quoted(reason)}" if reason else ""
-    return f"{quoted(title(symptom))}{often}, {calls}{said}."
+def _describe_cause(incidents: list[Incident]) -> str:
+    """Return the most frequent symptom with its failed calls.
+
+    If incidents of it were not healed, the most frequent reason is added.
+    """
+    symptom, count = _find_commonest(incident.symptom for incident in incidents)
+    often = "" if count == len(incidents) else f" ({count} of {len(incidents)})"
+    reasons = [
+        describe_reason(incident)
+        for incident in incidents
+        if incident.symptom == symptom and not incident.is_fixed
+    ]
+    calls = format_calls(sum(incident.failed_calls for incident in incidents))
+    reason, _ = _find_commonest(reason for reason in reasons if reason)
+    reason_text = f": {mark_quote(reason)}" if reason else ""
+    return f"{mark_quote(title(symptom))}{often}, {calls}{reason_text}."
 
 
-def _commonest(texts: Iterable[str]) -> tuple[str, int]:
-    """The text that occurs most, the first in the alphabet of several; empty where none is."""
-    return next(iter(most_first(Counter(texts))), ("", 0))
+def _find_commonest(texts: Iterable[str]) -> tuple[str, int]:
+    """Return the most frequent text and its count. Among equals, the alphabet decides.
+
+    Empty and 0 if there is no text.
+    """
+    ranked = sort_by_count(Counter(texts))
+    return ranked[0] if ranked else ("", 0)

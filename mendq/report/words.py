@@ -1,10 +1,12 @@
-"""Numbers, times, names and values as the report writes them, in English.
+"""Format numbers, times, names and values for the report, in English.
 
-Every name, code and reason in a summary is somebody else's text. It is cut, and what nobody can
-see is spelled out, before it goes anywhere; within a sentence it is marked, so that each sink can
-set it apart. The marks are private characters, which `visible` spells out wherever somebody else's
-text has them: nobody can forge one. Markup is the business of each sink: the page escapes, the
-mail's text breaks addresses.
+Names, error codes and reasons in a summary are written by other people, perhaps by an attacker. So:
+
+1. `make_visible` cuts them and shows invisible characters as codes, before they go anywhere.
+2. Within a sentence they are marked (`mark_name`, `mark_quote`), so that the page and the mail can
+   show them apart from Mendq's own words. The marks are private Unicode characters. `make_visible`
+   replaces these in other people's text, so nobody can forge a mark.
+3. Escaping belongs to the output: the page escapes HTML, the mail's text breaks links.
 """
 
 from __future__ import annotations
@@ -18,38 +20,41 @@ from itertools import pairwise
 from mendq.report.summary import Summary
 from mendq.report.summary_parts import COUNT_ONLY, FIXED, RACE, UNRESOLVED, Incident
 
-# Control, format (bidi, zero width), surrogate, private, unassigned; line and paragraph ends.
+# Unicode categories that nobody sees: control, format (text direction, zero width), surrogate,
+# private use, unassigned, line and paragraph separators.
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _LINE_SPACE = "\t\n\r"
 CUT = "…"
 MOST_NAME = 80
 MOST_PRINCIPAL = 64
 MOST_SENTENCE = 300
-# Before a letter a dot makes a domain; none ends in `fifo`, as many a queue's name does.
+# A dot before a letter makes a domain. `.fifo` is left alone: FIFO queues' names end in it, and it
+# is no top-level domain.
 _DOMAIN = r"(?<=\S)[.\u3002\uff0e\uff61](?!fifo\b)(?=[^\W\d_][^\s.,;:)])"
 _LINKING = re.compile(rf"(?<=:)//|(?<=www)\.|{_DOMAIN}|(?<=\d)\.(?=\d+\.\d+\.\d)", re.IGNORECASE)
 
 
-def visible(text: str, most: int = MOST_NAME) -> str:
-    """`text` in at most `most` characters of its own, each of which can be seen."""
-    shown = "".join(_shown(each) for each in text[:most])
+def make_visible(text: str, most: int = MOST_NAME) -> str:
+    """Return the text cut to `most` characters, with each invisible character as a code."""
+    shown = "".join(_show_character(character) for character in text[:most])
     return f"{shown}{CUT}" if len(text) > most else shown
 
 
-def unlinked(text: str) -> str:
-    """`text` for a mail, whose reader's program makes links of addresses and of bare domains.
+def break_links(text: str) -> str:
+    """Return the text for a mail, with `[.]` and `[//]` where a mail program would make a link.
 
-    The page and the commands keep theirs whole: no browser does so, and people copy from there.
+    The page and the commands keep the text as it is, because browsers make no links of it and
+    people copy from there.
     """
     return _LINKING.sub(r"[\g<0>]", text)
 
 
-def quote(sentence: str) -> str:
-    """As `visible`, for what somebody else worded; a command in it stands in no backticks."""
-    return visible(sentence.replace("`", "'"), MOST_SENTENCE)
+def clean_sentence(sentence: str) -> str:
+    """Return another author's sentence cut and made visible, with `'` in place of backticks."""
+    return make_visible(sentence.replace("`", "'"), MOST_SENTENCE)
 
 
-def _shown(character: str) -> str:
+def _show_character(character: str) -> str:
     category = unicodedata.category(character)
     if character in _LINE_SPACE or category == "Zs":
         return " "
@@ -64,33 +69,37 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _UNIT = re.compile(r"(?<=\d) (?=(?:s|min|h|d|%|bytes?|[kMGTPE]B|points?)(?!\w))")
 
 
-def together(text: str) -> str:
-    """`text` for a sink that breaks lines: none between a number and its unit."""
+def keep_units_together(text: str) -> str:
+    """Return the text with a no-break space between each number and its unit."""
     return _UNIT.sub("\N{NO-BREAK SPACE}", text)
 
 
-def counted(number: int, one: str, many: str = "") -> str:
-    """`1 incident`, `1,204 incidents`."""
+def format_count(number: int, one: str, many: str = "") -> str:
+    """Return a number with its noun: `1 incident`, `1,204 incidents`.
+
+    `many` is the plural if it is not `one` with an s.
+    """
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def said_calls(number: int) -> str:
-    """`12 failed calls`; without one, what showed it."""
-    return counted(number, "failed call") if number else "found by a scan"
+def format_calls(number: int) -> str:
+    """Return `12 failed calls`; for 0 return `found by a scan`."""
+    return format_count(number, "failed call") if number else "found by a scan"
 
 
-def listed(names: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last
+def join_names(names: Sequence[str]) -> str:
+    """Return the names as a list in words: `a`, `a and b`, `a, b and c`. There must be a name."""
+    if len(names) == 1:
+        return names[0]
+    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def was(number: int) -> str:
+def was_or_were(number: int) -> str:
     return "was" if number == 1 else "were"
 
 
-def most_first(counts: Mapping[str, int]) -> list[tuple[str, int]]:
-    """The names by their counts, those of equal count by name."""
+def sort_by_count(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Return names with their counts, the largest count first. Equal counts are sorted by name."""
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
 
 
@@ -98,7 +107,7 @@ _PARTS = (("d", _DAY), ("h", _HOUR), ("min", _MINUTE), ("s", 1))
 
 
 def duration(seconds: float) -> str:
-    """Two units at most: `41 s`, `4 min 10 s`, `2 h 5 min`, `3 d 4 h`."""
+    """Return a time in at most two units: `41 s`, `4 min 10 s`, `2 h 5 min`, `3 d 4 h`."""
     whole = round(seconds)
     for (unit, size), (part_unit, part_size) in pairwise(_PARTS):
         if whole >= size:
@@ -108,15 +117,20 @@ def duration(seconds: float) -> str:
 
 
 def byte_size(size_bytes: int) -> str:
-    """Decimal units, one digit: `0 bytes`, `81.2 MB`."""
-    size, unit = float(size_bytes), 0
+    """Return a size in decimal units with one digit: `0 bytes`, `81.2 MB`."""
+    size = float(size_bytes)
+    unit = 0
     while round(size, 1) >= 1000 and unit < len(_BYTE_UNITS) - 1:
-        size, unit = size / 1000, unit + 1
-    return f"{size:.1f} {_BYTE_UNITS[unit]}" if unit else counted(size_bytes, "byte")
+        size /= 1000
+        unit += 1
+    return f"{size:.1f} {_BYTE_UNITS[unit]}" if unit else format_count(size_bytes, "byte")
 
 
 def share(part: int, whole: int) -> str:
-    """Percent of a whole above 0; never 0 % or 100 % where that would hide a part."""
+    """Return the part in percent of a whole that is above 0.
+
+    A part is never shown as 0 %, and less than the whole never as 100 %.
+    """
     percent = round(100 * part / whole)
     if part and not percent:
         return "under 1 %"
@@ -124,36 +138,46 @@ def share(part: int, whole: int) -> str:
 
 
 def number(value: float) -> str:
-    """A median: `21`, `20.5`."""
+    """Return a median with at most one digit: `21`, `20.5`."""
     return f"{value:,.1f}".removesuffix(".0")
 
 
 def short_day(day: date) -> str:
+    """Return a day of the week: `Thu 12`."""
     return f"{_DAYS[day.weekday()]} {day.day}"
 
 
-def day(each: date) -> str:
-    return f"{short_day(each)} {_MONTHS[each.month - 1]}"
+def day(at: date) -> str:
+    """Return a day with its month: `Thu 12 Nov`."""
+    return f"{short_day(at)} {_MONTHS[at.month - 1]}"
 
 
 def moment(at: datetime) -> str:
+    """Return a time in UTC: `Thu 12 Nov 2026 14:02 UTC`."""
     return f"{day(at)} {at.year} {clock(at)} UTC"
 
 
 def clock(at: datetime) -> str:
+    """Return the time of day: `14:02`."""
     return f"{at.hour:02}:{at.minute:02}"
 
 
 def span(first: datetime, last: datetime) -> str:
-    """`Thu 12 14:02`, `Thu 12 14:02-14:09`, `Thu 12 23:58 - Fri 13 00:04`."""
-    begin, end = f"{short_day(first)} {clock(first)}", f"{short_day(last)} {clock(last)}"
+    """Return a span of time: `Thu 12 14:02-14:09`, or `Thu 12 23:58 to Fri 13 00:04`.
+
+    A span within one minute is one time, `Thu 12 14:02`. The dash is an en dash.
+    """
+    begin = f"{short_day(first)} {clock(first)}"
+    end = f"{short_day(last)} {clock(last)}"
     if begin == end:
         return begin
-    return f"{begin}\N{EN DASH}{clock(last)}" if begin[:-5] == end[:-5] else f"{begin} to {end}"
+    if short_day(first) == short_day(last):
+        return f"{begin}\N{EN DASH}{clock(last)}"
+    return f"{begin} to {end}"
 
 
-def days_of(first: date, last: date) -> str:
-    """`9 to 15 Nov 2026`, with month and year where they differ."""
+def format_days(first: date, last: date) -> str:
+    """Return a span of days: `9 to 15 Nov 2026`. If month or year differ, both days have them."""
     end = f"{last.day} {_MONTHS[last.month - 1]} {last.year}"
     if first.year != last.year:
         return f"{first.day} {_MONTHS[first.month - 1]} {first.year} to {end}"
@@ -162,116 +186,138 @@ def days_of(first: date, last: date) -> str:
 
 
 def week_name(week: str) -> str:
-    """`2026-W46` as `week 46 of 2026`."""
+    """Return the name of a week: `week 46 of 2026` for `2026-W46`."""
     return f"week {int(week[6:])} of {int(week[:4])}"
 
 
 def queue_name(queue_arn: str) -> str:
-    """The name at an ARN's end, as it may be shown."""
+    """Return the name at the end of a queue's ARN, safe to show. An unknown queue is named so."""
     if queue_arn == UNRESOLVED:
         return "an unknown queue"
-    return visible(queue_arn.rpartition(":")[2] or queue_arn)
+    return make_visible(queue_arn.rpartition(":")[2] or queue_arn)
 
 
-# Of a symptom's name; the others are words.
+# Parts of symptom names that are written in capitals.
 _CAPITALS = {"dlq": "DLQ", "kms": "KMS", "fifo": "FIFO", "id": "ID", "tls": "TLS"}
 
 
 def title(symptom: str) -> str:
-    """`DLQ messages waiting` of `dlq_messages_waiting`."""
+    """Return a symptom's name in words: `DLQ messages waiting` for `dlq_messages_waiting`."""
     if code := symptom.partition("unknown:")[2]:
-        return f"Unknown error {visible(code)}"
-    said = " ".join(_CAPITALS.get(each, each) for each in visible(symptom).split("_"))
-    return said[:1].upper() + said[1:]
+        return f"Unknown error {make_visible(code)}"
+    words = [_CAPITALS.get(word, word) for word in make_visible(symptom).split("_")]
+    text = " ".join(words)
+    return text[:1].upper() + text[1:]
 
 
 def principal_name(principal_arn: str) -> str:
-    """`role/orders` of an ARN; what is no ARN as it stands."""
+    """Return the name in a principal's ARN, such as `role/orders`. Other text is returned cut."""
     parts = principal_arn.split(":", 5)
-    return visible(parts[5] if len(parts) == 6 and parts[5] else principal_arn, MOST_PRINCIPAL)
+    name = parts[5] if len(parts) == 6 and parts[5] else principal_arn
+    return make_visible(name, MOST_PRINCIPAL)
 
 
 _NAME, _QUOTE, _END = "\ue000", "\ue001", "\ue002"
 _MARKED = re.compile(f"([{_NAME}{_QUOTE}])([^{_END}]*){_END}")
 
 
-def marked(name: str, most: int = MOST_NAME) -> str:
-    """A name or a value as it may stand in a sentence."""
-    return f"{_NAME}{visible(name, most)}{_END}"
+def mark_name(name: str, most: int = MOST_NAME) -> str:
+    """Return a name or value, marked as such, to be put into a sentence."""
+    return f"{_NAME}{make_visible(name, most)}{_END}"
 
 
-def marked_queue(queue_arn: str) -> str:
+def mark_queue(queue_arn: str) -> str:
+    """Return a queue's name, marked as a name, to be put into a sentence."""
     return f"{_NAME}{queue_name(queue_arn)}{_END}"
 
 
-def quoted(sentence: str) -> str:
-    """A reason that somebody else worded."""
-    return f"{_QUOTE}{quote(sentence)}{_END}"
+def mark_quote(sentence: str) -> str:
+    """Return another author's sentence, such as a reason, marked as a quote."""
+    return f"{_QUOTE}{clean_sentence(sentence)}{_END}"
 
 
-def plain(sentence: str) -> str:
-    """The sentence for a sink that has nothing but text."""
-    return _MARKED.sub(r"\2", _ended(sentence))
+def remove_marks(sentence: str) -> str:
+    """Return the sentence without its marks, for plain text."""
+    return _MARKED.sub(r"\2", _drop_double_dots(sentence))
 
 
-def _ended(sentence: str) -> str:
-    """What was cut ends in dots of its own."""
+def _drop_double_dots(sentence: str) -> str:
+    """Return the sentence without the full stop behind a name that was cut: it ends in dots."""
     return sentence.replace(f"{CUT}{_END}.", f"{CUT}{_END}")
 
 
-def parts(sentence: str) -> Iterator[tuple[str, str]]:
-    """The sentence piece by piece: `text`, `name` or `quote`, and the piece."""
-    sentence, at = _ended(sentence), 0
-    for found in _MARKED.finditer(sentence):
-        if at < found.start():
-            yield "text", sentence[at : found.start()]
-        yield "name" if found[1] == _NAME else "quote", found[2]
-        at = found.end()
-    if at < len(sentence):
-        yield "text", sentence[at:]
+def split_at_marks(sentence: str) -> Iterator[tuple[str, str]]:
+    """Yield the sentence in pieces: the kind (`text`, `name` or `quote`) and the text of each."""
+    sentence = _drop_double_dots(sentence)
+    position = 0
+    for match in _MARKED.finditer(sentence):
+        if position < match.start():
+            yield "text", sentence[position : match.start()]
+        yield "name" if match[1] == _NAME else "quote", match[2]
+        position = match.end()
+    if position < len(sentence):
+        yield "text", sentence[position:]
 
 
-def listed_most(counts: Mapping[str, int], most: int, left_out: int = 0) -> str:
-    """`a (9), b (4) and 3 more`: those with most; `left_out` more were not counted."""
-    names = [f"{name} ({count:,})" for name, count in most_first(counts)[:most]]
+def join_most_frequent(counts: Mapping[str, int], most: int, left_out: int = 0) -> str:
+    """Return the names with the largest counts: `a (9), b (4) and 3 more`.
+
+    Args:
+        most: how many names to give.
+        left_out: how many more names there are that `counts` does not have.
+    """
+    names = [f"{name} ({count:,})" for name, count in sort_by_count(counts)[:most]]
     beyond = len(counts) - len(names) + left_out
-    return listed([*names, *[f"{beyond:,} more"] * bool(beyond)])
+    if beyond:
+        names.append(f"{beyond:,} more")
+    return join_names(names)
 
 
 MOST_LEADERS = 2
 
 
-def had_most(counts: Sequence[tuple[str, int]], kind: str, total: int) -> str:
-    """Which of `counts`, each of a day or of a queue, had most of `total` incidents."""
+def describe_leaders(counts: Sequence[tuple[str, int]], kind: str, total: int) -> str:
+    """Return a sentence on which of `counts` had the most of `total` incidents.
+
+    Each count belongs to the name of a day or of a queue; `kind` is the noun for these.
+    """
     most = max(count for _, count in counts)
     leaders = [name for name, count in counts if count == most]
     if most == 1 < total:
         return f"No {kind} had more than one incident."
     if most == total:
-        return f"{leaders[0]} had {'the one incident' if most == 1 else f'all {most:,} incidents'}."
-    names = listed(leaders) if len(leaders) <= MOST_LEADERS else counted(len(leaders), kind)
+        had = "the one incident" if most == 1 else f"all {most:,} incidents"
+        return f"{leaders[0]} had {had}."
+    few = len(leaders) <= MOST_LEADERS
+    names = join_names(leaders) if few else format_count(len(leaders), kind)
     each = " each" if len(leaders) > 1 else ""
-    return f"{names} had the most: {most:,} of {counted(total, 'incident')}{each}."
+    return f"{names} had the most: {most:,} of {format_count(total, 'incident')}{each}."
 
 
-def place_in(summary: Summary, queue_arn: str) -> str:
-    """`123456789012, us-east-1`; empty where there is but one place, or no ARN."""
+def account_and_region_of(summary: Summary, queue_arn: str) -> str:
+    """Return a queue's account and region: `123456789012, us-east-1`.
+
+    Empty if all queues of the summary are in one account and region, or if it is no ARN.
+    """
     if len(summary.accounts) * len(summary.regions) <= 1:
         return ""
     parts = queue_arn.split(":")
-    return visible(f"{parts[4]}, {parts[3]}") if len(parts) == 6 else ""
+    return make_visible(f"{parts[4]}, {parts[3]}") if len(parts) == 6 else ""
 
 
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,11}", re.ASCII)
 _SECONDS = re.compile(r"VisibilityTimeout|MessageRetentionPeriod|\w{1,64}Seconds", re.ASCII)
 
 
-def written(attribute: str, value: str) -> str:
-    """`690 s`, `1,209,600 s (14 d)`, a short text; empty where it is none or too long to say."""
+def format_value(attribute: str, value: str) -> str:
+    """Return an attribute's value: `690 s`, `1,209,600 s (14 d)`, or a short text, marked.
+
+    Empty if there is no value, or if it is longer than 40 characters.
+    """
     if not value or len(value) > 40:
         return ""
     if not _NUMBER.fullmatch(value):
-        return marked(value)
+        return mark_name(value)
     number = int(value)
     if _SECONDS.fullmatch(attribute):
         also = f" ({duration(number)})" if number > _HOUR else ""
@@ -281,19 +327,24 @@ def written(attribute: str, value: str) -> str:
     return f"{number:,}"
 
 
-def changed(attribute: str, before: str, after: str) -> str:
-    """`from 460 s to 690 s`, `to 690 s`; empty where the new value cannot be said."""
-    old, new = written(attribute, before), written(attribute, after)
+def describe_change(attribute: str, before: str, after: str) -> str:
+    """Return a change of a value: `from 460 s to 690 s`, or `to 690 s` without an old value.
+
+    Empty if `format_value` has no text for the new value.
+    """
+    old = format_value(attribute, before)
+    new = format_value(attribute, after)
     if not new:
         return ""
     return f"from {old} to {new}" if old else f"to {new}"
 
 
-# What stands out on the page, beside what is fixed: what needs a person, and one more.
+# Outcomes that the page shows in the colour of waiting: those that need a person, and changes
+# without effect.
 NEEDS_A_PERSON = frozenset({"proposed", "escalated", "overridden"})
 _WAITING = NEEDS_A_PERSON | {"ineffective"}
 
-# After a number of incidents that were not healed, in the order in which they are said.
+# Words for the outcomes of incidents that were not healed, in the order in which they are printed.
 OUTCOMES = {
     "applied": "changed but not verified yet",
     "observed": "only observed (mode observe)",
@@ -308,7 +359,7 @@ OUTCOMES = {
     "not_seen": "without a case",
 }
 
-# The words of the nightly job, and those that only Mendq itself could know.
+# Words for the reasons that the nightly job gives for an incident without a case.
 WHY = {
     "not_managed": "Mendq does not manage this queue",
     "not_tagged_in_time": "the queue was tagged only after it failed",
@@ -326,12 +377,12 @@ WHY = {
 
 
 def tone(outcome: str) -> str:
-    """`good`, `waiting` (for a person) or `plain`."""
+    """Return the colour class of an outcome: `good`, `waiting` (for a person) or `plain`."""
     if outcome in FIXED:
         return "good"
     return "waiting" if outcome in _WAITING else "plain"
 
 
-def why_in_words(incident: Incident) -> str:
-    """The nightly job's reasons in words, another's as they came; of a case, what it said last."""
-    return WHY.get(incident.why or "") or quote(incident.why or incident.reason)
+def describe_reason(incident: Incident) -> str:
+    """Return why an incident has no case, in words; if it has one, the case's last reason."""
+    return WHY.get(incident.why or "") or clean_sentence(incident.why or incident.reason)

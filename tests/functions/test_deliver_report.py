@@ -89,7 +89,7 @@ def made(
     monkeypatch.setattr(
         deliver_report, "page", lambda week, _here: f"<!doctype html>{week.made_at}"
     )
-    monkeypatch.setattr("mendq.report.mail.as_png", lambda _: b"a picture")
+    monkeypatch.setattr("mendq.report.mail.make_png", lambda _: b"a picture")
     verify(account)
     made = Lambda(account, account.clients, capsys)
     made.put(json.dumps(busy_week()).encode())

@@ -7,7 +7,7 @@ from copy import deepcopy
 
 import pytest
 
-from mendq.report.drawing import Bar, Lanes, pictures_of
+from mendq.report.drawing import Bar, Lanes, make_case_pictures
 from mendq.report.html_page import page
 from mendq.report.summary import SummaryUnreadable, read
 from tests.report.hostile import PAYLOADS
@@ -18,7 +18,7 @@ from tests.report.weeks import PICTURED, Document, incident, summary, week
 def drawn(**changes: object) -> list[Lanes]:
     """The pictures of one case."""
     (case,) = summary([incident(**{**deepcopy(PICTURED), **changes})]).cases
-    return list(pictures_of(case))
+    return list(make_case_pictures(case))
 
 
 def test_two_points_are_no_picture_and_what_nothing_names_is_not_drawn() -> None:

@@ -9,8 +9,8 @@ from email.policy import default
 import pytest
 from msgspec.structs import replace
 
-from mendq.report.links import console, runbook
-from mendq.report.mail import MOST_ATTACHED, PICTURE_ID, message
+from mendq.report.links import console_url, runbook_url
+from mendq.report.mail import MOST_ATTACHED, PICTURE_ID, make_message
 from tests.report.hostile import everywhere
 from tests.report.page_parts import PageParts
 from tests.report.test_page import outgoing
@@ -38,8 +38,8 @@ def test_it_has_a_picture_and_needs_nothing_else() -> None:
     linked = {value for *place, value in PageParts(mail.html).values if place == ["a", "href"]}
     pages = ("dlq_messages_arriving", "visibility_timeout_too_short")
     assert linked == {
-        *(console(arn(each)) for each in ("invoices", "exports-dlq", "emails-dlq")),
-        *(runbook(f"docs/runbooks/{each}.md", HERE) for each in pages),
+        *(console_url(arn(each)) for each in ("invoices", "exports-dlq", "emails-dlq")),
+        *(runbook_url(f"docs/runbooks/{each}.md", HERE) for each in pages),
     }
     assert "prefers-color-scheme: dark" in mail.html
     assert mail.message_to(RECIPIENT) == outgoing(busy_week()).message_to(RECIPIENT)
@@ -86,7 +86,7 @@ def test_readers_of_text_html_and_pictures_each_find_theirs() -> None:
     assert set(parsed.keys()) == headers
     assert [parsed[it] for it in ("From", "To", "Subject")] == [SENDER, RECIPIENT, made.subject]
     # https://docs.aws.amazon.com/ses/latest/dg/quotas.html
-    assert len(message("s", "", "", PNG).as_bytes()) < 10_000_000 / 10
+    assert len(make_message("s", "", "", PNG).as_bytes()) < 10_000_000 / 10
     quiet = _parsed(outgoing(week()).message_to(RECIPIENT))
     assert [each.get_content_type() for each in quiet.walk()] == [*kinds[:2], "text/html"]
 
@@ -123,7 +123,7 @@ def test_what_is_no_address_is_none(address: str) -> None:
 @pytest.mark.parametrize("subject", ["a\nBcc: c@d.io", "a\r\nX-Evil: 1", "a\rb"])
 def test_a_subject_of_two_lines_is_refused(subject: str) -> None:
     with pytest.raises(ValueError, match="linefeed"):
-        message(subject, "", "", None)
+        make_message(subject, "", "", None)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_a_subject_of_two_lines_is_refused(subject: str) -> None:
     ["--=_mendq-alternative--\n", "\n.\n", "From me\n", "x" * 5_000 + "\n", "\ud800\n", "\x00\n"],
 )
 def test_no_text_ends_its_part_or_breaks_a_line_of_mail(text: str) -> None:
-    made = message("s", text, text, b"png").as_bytes()
+    made = make_message("s", text, text, b"png").as_bytes()
     assert made.isascii()
     assert max(map(len, made.split(b"\r\n"))) <= 78
     assert b"\n" not in made.replace(b"\r\n", b"")

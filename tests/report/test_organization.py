@@ -8,9 +8,14 @@ import pytest
 
 from mendq.report.html_page import page
 from mendq.report.mail import MOST_SUBJECT, Outgoing
-from mendq.report.to_do import drift, drift_in_short
-from mendq.report.verdict import needy, not_whole, of_accounts, verdict_text
-from mendq.report.words import plain
+from mendq.report.to_do import describe_drift, list_drift
+from mendq.report.verdict import (
+    describe_accounts,
+    describe_incomplete,
+    describe_needy_queues,
+    verdict_text,
+)
+from mendq.report.words import remove_marks
 from tests.report.hostile import PAYLOADS
 from tests.report.weeks import HERE, earlier, member, organization_week, read, standing, summary
 
@@ -22,8 +27,11 @@ def outgoing(document: dict[str, Any]) -> Outgoing:
 def test_who_lies_is_silent_or_late_is_named_and_counted() -> None:
     found = read(organization_week()).organization
     assert found
-    assert of_accounts(found).startswith("40 accounts: 2 of 266 incidents need somebody; ")
-    said, liar = [plain(each) for each in not_whole(found)], "team-0-prod (111111111111), eu-west-1"
+    assert describe_accounts(found).startswith("40 accounts: 2 of 266 incidents need somebody; ")
+    said, liar = (
+        [remove_marks(each) for each in describe_incomplete(found)],
+        "team-0-prod (111111111111), eu-west-1",
+    )
     odd = "of another account, region or queue, or not as Mendq writes them"
     assert said == [
         f"team-2-prod ({member(2)['account']}), eu-west-1 reported nothing.",
@@ -31,7 +39,9 @@ def test_who_lies_is_silent_or_late_is_named_and_counted() -> None:
         f"{liar} shared 3 rows, left out: {odd}.",
         f"{liar} had tables that could not be read.",
     ]
-    assert plain(needy(found)[0]).startswith("invoices of team-0-prod (111111111111), eu-west-1: ")
+    assert remove_marks(describe_needy_queues(found)[0]).startswith(
+        "invoices of team-0-prod (111111111111), eu-west-1: "
+    )
 
 
 def test_one_mail_tells_of_all_accounts_first() -> None:
@@ -65,12 +75,12 @@ def test_an_accounts_own_words_are_nothing_but_text(payload: str) -> None:
 
 def test_a_value_that_stands_has_its_age_and_its_command() -> None:
     week = read(organization_week())
-    (first, *_) = drift(week, HERE)
-    assert plain(first.what) == "VisibilityTimeout from 30 s to 690 s"
+    (first, *_) = list_drift(week, HERE)
+    assert remove_marks(first.what) == "VisibilityTimeout from 30 s to 690 s"
     assert first.age == "45 d 21 h"
     case = week.standing[0].case_id
     assert first.command == f"mendq patch {case} --template FILE --region us-east-1"
-    assert drift_in_short(week) == "3 values that Mendq set stand, perhaps in no template yet."
+    assert describe_drift(week) == "3 values that Mendq set stand, perhaps in no template yet."
 
 
 def test_a_quiet_week_shows_what_stands_as_well() -> None:
@@ -89,10 +99,10 @@ def test_a_quiet_week_shows_what_stands_as_well() -> None:
 )
 def test_a_command_is_printed_for_what_is_here_and_ours_alone(odd: dict[str, Any]) -> None:
     document = organization_week() | {"standing": [standing(**odd)]}
-    (found,) = drift(read(document), HERE)
+    (found,) = list_drift(read(document), HERE)
     assert found.command == ""
 
 
 def test_when_it_was_set_may_not_be_known() -> None:
     document = organization_week() | {"standing": [standing(set_at="")]}
-    assert drift(read(document), HERE)[0].age == "not known"
+    assert list_drift(read(document), HERE)[0].age == "not known"

@@ -12,19 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mendq.report.days import PerDay, per_day
+from mendq.report.days import PerDay, make_per_day
 from mendq.report.drawing import (
     DARK,
     LIGHT,
     NARROW,
     WIDE,
-    Look,
+    Palette,
     Size,
-    as_picture,
-    as_png,
     days_chart,
+    make_picture,
+    make_png,
 )
-from mendq.report.times import TICKS, axis_chart, strip_chart, ticks_around, times
+from mendq.report.times import TICKS, axis_chart, make_time_strips, strip_chart, ticks_around
 from tests.report.hostile import PAYLOADS
 from tests.report.weeks import incident, notified, reached_a_person, summary
 from tests.report.weeks import times as times_of
@@ -34,7 +34,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def _drawn(chart: alt.LayerChart) -> ET.Element:
     """The SVG of a chart, out of the address that the page gives it."""
-    head, _, body = as_picture(chart).address.partition(",")
+    head, _, body = make_picture(chart).address.partition(",")
     assert head == "data:image/svg+xml;base64"
     return ET.fromstring(b64decode(body))  # noqa: S314 - our own picture
 
@@ -45,17 +45,17 @@ def _texts(week: PerDay, size: Size = WIDE) -> list[str]:
 
 
 def _week(cases: list[Any], **changes: object) -> PerDay:
-    return per_day(summary(cases, **changes))
+    return make_per_day(summary(cases, **changes))
 
 
 @pytest.mark.parametrize(("size", "look"), [(WIDE, LIGHT), (NARROW, DARK)])
-def test_a_bar_for_each_day_and_symptom(size: Size, look: Look) -> None:
+def test_a_bar_for_each_day_and_symptom(size: Size, look: Palette) -> None:
     cases = [incident(), incident(), incident(symptom="access_denied"), incident(day=2)]
     chart = days_chart(_week(cases), size, look)
     bars = [each for each in _drawn(chart).iter(f"{SVG}path") if each.get("fill") in look.series]
     assert [each.get("fill") for each in bars].count(look.series[0]) == 2
     assert len(bars) == 3
-    picture, png = as_picture(chart), as_png(chart)
+    picture, png = make_picture(chart), make_png(chart)
     assert picture.width >= size.width
     assert picture.height >= size.height
     width, height = (int.from_bytes(png[at : at + 4], "big") for at in (16, 20))
@@ -152,7 +152,7 @@ def test_a_dot_for_each_time_beside_or_above_the_others_and_above_the_bar() -> N
 def test_a_strip_has_the_colour_of_the_days_and_the_width_of_the_axis() -> None:
     cases = [incident(symptom=each) for each in ("b", "b", "a")]
     week = summary(cases, times_to_heal=[times_of("a", 1), times_of("b", 2)])
-    found = times(week, per_day(week))
+    found = make_time_strips(week, make_per_day(week))
     pictures = [*(each["strip"]["light"] for each in found["rows"]), found["axis"]["light"]]
     assert len({each.width for each in pictures}) == 1
     svgs = [b64decode(each.address.partition(",")[2]).decode() for each in pictures]

@@ -8,8 +8,8 @@ from local_account.demo.story import BadQueue, Story, stories_of
 from local_account.demo.verdict import claims_about_week
 from mendq.model.case import Severity
 from mendq.report.mail import Outgoing
-from mendq.report.tiles import tiles
-from mendq.report.verdict import headline, others
+from mendq.report.tiles import make_tiles
+from mendq.report.verdict import describe_others, headline
 from tests.report.weeks import HERE, Document, incident, reached_a_person, read, week
 
 STORIES = stories_of("all")
@@ -69,12 +69,12 @@ def test_a_storys_week_says_what_became_of_its_cases(name: str) -> None:
     mail = _mail(story)
     assert mail.subject == f"Mendq 2026-W46: {subject}"
     assert headline(mail.summary) == first
-    said = others(mail.summary)
+    said = describe_others(mail.summary)
     assert said.lower().endswith(reached)
     healed = sum(bad.outcome == "healed" for bad in story.queues)
     urgent = sum(bad.notifies is Severity.URGENT for bad in story.queues)
     calls = sum(3 for bad in story.queues if not bad.is_silent)
-    incidents, by_itself, paged, _, failed = tiles(mail.summary)
+    incidents, by_itself, paged, _, failed = make_tiles(mail.summary)
     assert (incidents.figure, by_itself.figure) == (f"{len(story.queues)}", f"{healed}")
     assert (paged.figure, failed.figure) == (f"{urgent}", f"{calls}")
 

@@ -17,7 +17,7 @@ from mendq.model.queue import arn_of
 from mendq.report.html_page import page
 from mendq.report.links import QUEUE_ARN
 from mendq.report.mail import Outgoing
-from mendq.report.to_do import to_do
+from mendq.report.to_do import list_to_do
 from tests.report.hostile import KINDS, PAYLOADS, TEXT
 from tests.report.page_parts import PageParts
 from tests.report.weeks import ACCOUNT, HERE, Document, arn, read, recommendation, week
@@ -33,7 +33,7 @@ PLACE = "s3://reports/report/week=2026-W46/report.html"
 
 def _copied(**over: object) -> str:
     asked = recommendation(**{"case_id": CASE, **over})  # type: ignore[arg-type]
-    (found,) = to_do(read(week(do_this_week=[asked])), HERE)
+    (found,) = list_to_do(read(week(do_this_week=[asked])), HERE)
     return found.command
 
 

@@ -14,9 +14,9 @@ from mendq.report import words
 from mendq.report.not_seen import FAR_FEWER, NOTHING_READ
 from mendq.report.summary_parts import FIXED, RACE
 from mendq.report.tables import STATES
-from mendq.report.to_do import _OF_A_CASE, _OTHERWISE, WHY
-from mendq.report.verdict import headline, others
-from mendq.report.words import OUTCOMES, plain
+from mendq.report.to_do import _OF_A_CASE, _WITHOUT_ATTRIBUTE, WHY
+from mendq.report.verdict import describe_others, headline
+from mendq.report.words import OUTCOMES, remove_marks
 from tests.report.weeks import summary
 
 
@@ -30,7 +30,7 @@ def test_there_are_words_for_whatever_a_case_or_the_nightly_job_says() -> None:
     asked |= {*recommendations._KIND_OF_FINDING.values()}
     assert asked | {recommendations.FIX_CALLER, recommendations.NAME_CODE} == {
         *_OF_A_CASE,
-        *_OTHERWISE,
+        *_WITHOUT_ATTRIBUTE,
     }
     kinds = recommendations._KIND_OF_STATE.items()
     whys = {"applied" if kind == "watch" else str(state) for state, kind in kinds}
@@ -54,7 +54,7 @@ def test_whatever_the_outcomes_the_clauses_sum_to_the_incidents(
     totals = {"failed_calls": 1, "queues": 1, "incidents": incidents}
     totals |= {"healed": by_outcome.get("healed", 0), "notified": min(notified, incidents)}
     week = summary(by_outcome=by_outcome, totals=totals)
-    said = plain(others(week)).partition(";")[0].partition(": ")[2].rstrip(".")
+    said = remove_marks(describe_others(week)).partition(";")[0].partition(": ")[2].rstrip(".")
     clauses = [int(each.split(" ")[0].replace(",", "")) for each in said.split(", ") if each]
     assert sum(clauses) + _healed_of(headline(week), incidents) == incidents
 

@@ -14,7 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mendq.report import words
-from mendq.report.words import marked, marked_queue, parts, plain, quoted, visible
+from mendq.report.words import (
+    make_visible,
+    mark_name,
+    mark_queue,
+    mark_quote,
+    remove_marks,
+    split_at_marks,
+)
 from tests.report.hostile import TEXT
 from tests.report.weeks import arn
 
@@ -28,14 +35,16 @@ SAYS: dict[str, Callable[[Any], str]] = {
     "byte_size": words.byte_size,
     "share": lambda of: words.share(*of),
     "span": lambda minutes: words.span(FIRST, FIRST + timedelta(minutes=minutes)),
-    "days_of": lambda first: words.days_of(first := date.fromisoformat(first), first + SIX_DAYS),
+    "days_of": lambda first: words.format_days(
+        first := date.fromisoformat(first), first + SIX_DAYS
+    ),
     "queue_name": words.queue_name,
     "principal_name": words.principal_name,
-    "together": lambda text: words.together(text).replace("\N{NO-BREAK SPACE}", "~"),
-    "unlinked": words.unlinked,
-    "written": lambda of: plain(words.written(*of)),
-    "changed": lambda of: words.changed(*of),
-    "visible": visible,
+    "together": lambda text: words.keep_units_together(text).replace("\N{NO-BREAK SPACE}", "~"),
+    "unlinked": words.break_links,
+    "written": lambda of: remove_marks(words.format_value(*of)),
+    "changed": lambda of: words.describe_change(*of),
+    "visible": make_visible,
 }
 
 
@@ -47,30 +56,32 @@ def test_it_is_said_so(kind: str) -> None:
 
 @given(st.text(st.characters(exclude_categories=[]), max_size=300))
 def test_any_text_becomes_characters_that_can_be_seen(text: str) -> None:
-    shown = visible(text)
+    shown = make_visible(text)
     assert {unicodedata.category(each)[0] for each in shown} <= set("LMNPSZ")
     assert {each for each in shown if each.isspace()} <= {" "}
     shown.encode()
 
 
 def test_a_sentence_falls_into_its_parts() -> None:
-    sentence = f"Set {marked('a')} of {marked_queue(arn('q'))}: {quoted('so')}."
+    sentence = f"Set {mark_name('a')} of {mark_queue(arn('q'))}: {mark_quote('so')}."
     pieces = [("text", "Set "), ("name", "a"), ("text", " of "), ("name", "q"), ("text", ": ")]
-    assert list(parts(sentence)) == [*pieces, ("quote", "so"), ("text", ".")]
-    assert plain(sentence) == "Set a of q: so."
-    assert list(parts("")) == []
-    assert list(parts(marked(""))) == [("name", "")]
+    assert list(split_at_marks(sentence)) == [*pieces, ("quote", "so"), ("text", ".")]
+    assert remove_marks(sentence) == "Set a of q: so."
+    assert list(split_at_marks("")) == []
+    assert list(split_at_marks(mark_name(""))) == [("name", "")]
 
 
 def test_what_was_cut_ends_in_its_own_dots() -> None:
-    assert plain(f"It said: {quoted('so ' * 150)}. Then") == f"It said: {'so ' * 100}… Then"
-    assert list(parts(f"{marked('w' * 81)}."))[-1] == ("name", f"{'w' * 80}…")
+    assert (
+        remove_marks(f"It said: {mark_quote('so ' * 150)}. Then") == f"It said: {'so ' * 100}… Then"
+    )
+    assert list(split_at_marks(f"{mark_name('w' * 81)}."))[-1] == ("name", f"{'w' * 80}…")
 
 
 @given(name=TEXT, reason=st.text("\ue000\ue001\ue002ab"))
 def test_nobody_forges_a_mark(name: str, reason: str) -> None:
-    sentence = f"{marked(name)} says {quoted(reason)}!"
-    kinds = [kind for kind, _ in parts(sentence)]
+    sentence = f"{mark_name(name)} says {mark_quote(reason)}!"
+    kinds = [kind for kind, _ in split_at_marks(sentence)]
     assert kinds == ["name", "text", "quote", "text"]
-    assert "".join(text for _, text in parts(sentence)) == plain(sentence)
-    assert not set("\ue000\ue001\ue002") & set(plain(sentence))
+    assert "".join(text for _, text in split_at_marks(sentence)) == remove_marks(sentence)
+    assert not set("\ue000\ue001\ue002") & set(remove_marks(sentence))

@@ -16,14 +16,14 @@ from analytics import week_parts
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import NotifiedSymptom
 from mendq.report.drawing import Picture
-from mendq.report.links import Here
+from mendq.report.links import ReportedAccount
 from mendq.report.summary import Summary
 from mendq.report.summary import read as read_whole
 
 MONDAY = date(2026, 11, 9)
 DAYS = tuple(MONDAY + timedelta(days=each) for each in range(7))
 ACCOUNT = "123456789012"
-HERE = Here("us-east-1", ACCOUNT, docs_url="https://docs.example/mendq/*.html")
+HERE = ReportedAccount("us-east-1", ACCOUNT, docs_url="https://docs.example/mendq/*.html")
 Document = dict[str, Any]
 Rows = Sequence[Mapping[str, Any]]
 # A whole part of each kind, an empty week, and one with most things that a page can have.
@@ -304,13 +304,13 @@ def largest_week() -> Document:
 def without_pictures(patch: pytest.MonkeyPatch) -> None:
     """Pictures hold no name, as their own tests show, and drawing them takes longest."""
     blank = Picture("data:image/svg+xml;base64,QQ==", 1, 1)
-    patch.setattr("mendq.report.drawing.as_picture", lambda _: blank)
-    patch.setattr("mendq.report.mail.as_png", lambda _: b"a picture")
+    patch.setattr("mendq.report.drawing.make_picture", lambda _: blank)
+    patch.setattr("mendq.report.mail.make_png", lambda _: b"a picture")
     for each in (
         "html_page.days_chart",
         "mail.days_chart",
         "times.strip_chart",
         "times.axis_chart",
-        "html_page.spark_chart",
+        "html_page.sparkline_chart",
     ):
         patch.setattr(f"mendq.report.{each}", lambda *_: None)

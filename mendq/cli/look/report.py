@@ -18,11 +18,11 @@ from mendq.cli.invocation import Invocation
 from mendq.cli.look.export import replace_if_changed
 from mendq.cli.output import Yes
 from mendq.notifications.notification import NOTHING_COUNTED
-from mendq.report.links import Here
+from mendq.report.links import ReportedAccount
 from mendq.report.summary import Summary, SummaryUnreadable, read
-from mendq.report.to_do import left_out, to_do
+from mendq.report.to_do import describe_left_out, list_to_do
 from mendq.report.verdict import verdict_text
-from mendq.report.words import plain
+from mendq.report.words import remove_marks
 
 MOST_WEEKS_NAMED = 8
 # Where deliver_report puts a week's page, and the weekly job what the page is made of.
@@ -149,17 +149,17 @@ def _summary_of(document: bytes | None) -> Summary | None:
 
 def _show(call: Invocation, summary: Summary) -> None:
     """Everybody else's words in it were made visible where they were read."""
-    out, here = call.out, Here(call.account.region, call.account.account_id)
+    out, here = call.out, ReportedAccount(call.account.region, call.account.account_id)
     for line in verdict_text(summary).splitlines():
         out.say(line)
-    recommendations = to_do(summary, here)
+    recommendations = list_to_do(summary, here)
     if recommendations:
         out.say_heading("Do this week")
     for number, each in enumerate(recommendations, 1):
-        out.say(plain(f"{number}. {each.what} {each.why} {each.effect}"))
+        out.say(remove_marks(f"{number}. {each.what} {each.why} {each.effect}"))
         if each.owner:
             out.say_indented(f"owner: {each.owner}", "dim")
         if each.command:
             out.say_command(f" {each.command}")
-    if more := left_out(summary):
+    if more := describe_left_out(summary):
         out.say(more, "dim")

@@ -27,7 +27,7 @@ def render_page(document: Mapping[str, Any]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["parts"] = words.parts
+    environment.filters["parts"] = words.split_at_marks
     environment.globals.update(words=words, links=links)
     kinds = {
         severity: _by(findings, "symptom")
