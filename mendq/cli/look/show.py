@@ -32,7 +32,7 @@ from mendq.cli.look.case_view import (
     until,
 )
 from mendq.cli.output import Output
-from mendq.cli.redrive.hold import progress_lines, progress_of
+from mendq.cli.redrive.hold import progress_lines, read_progress
 from mendq.cli.undo.answers import Answer, format_attribute, list_printed_commands, name_later_cases
 from mendq.heal.recover import read_written
 from mendq.heal.restore_policy import new_access
@@ -145,7 +145,7 @@ def look(call: Invocation, case_id: str) -> Whole:
     found = plan_undos(made, snapshots, Facts(arn, stands, {}), view)
     answer: Answer = {"case_id": case.case_id, "attributes": [each.document() for each in found]}
     name_later_cases(account, [answer])
-    held_up, progress = hold_up_in(view, case), progress_of(account, case)
+    held_up, progress = hold_up_in(view, case), read_progress(account, case)
     is_policy = case.state is State.PROPOSED and owner_of_case(case.steps) is Owner.RESTORE_POLICY
     values = [(each["before"], each["after"]) for each in case.steps if is_policy]
     adds = "".join(new_access(account.clients, *each) for each in values)

@@ -1,1 +1,1 @@
-"""A person's own redrive: the operator's credentials, no Lambda, no case store written."""
+"""The commands about DLQ messages and quarantined messages: see them, send them back, drop them."""

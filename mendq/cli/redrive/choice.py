@@ -1,4 +1,4 @@
-"""Which messages a person chooses, how many and how fast: the options of three commands."""
+"""Options that redrive, quarantine return and quarantine drop share: which messages, and how."""
 
 from __future__ import annotations
 
@@ -31,51 +31,63 @@ _A_RATE = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,3})?)(?:/s)?")
 
 
 class Choice(Struct, frozen=True):
-    """The options of a redrive; `limit` and `per_second` are None if they were not given.
-
-    With `leave_first` the first message of each FIFO group stays, also if it matches the filter.
-    `command` is the command that was given, without these options.
-    """
+    """The options that an operator gave."""
 
     messages: MessageFilter
+    # None if no limit was given.
     limit: int | None = None
+    # Messages a second; None if no rate was given.
     per_second: float | None = None
     dry_run: bool = False
     yes: bool = False
+    # True if the first message of each FIFO group stays, also if it matches the filter.
     leave_first: bool = False
+    # The command that was given, without these options.
     command: str = ""
 
-    def going(self, chosen: int) -> int:
-        """How many at most."""
+    def apply_limit(self, chosen: int) -> int:
+        """Return how many of the chosen messages may go."""
         return chosen if self.limit is None else min(chosen, self.limit)
 
     @property
     def batch(self) -> int:
-        """How many go at once, so that what goes slowly goes evenly."""
+        """Number of messages to send at once. It is small at a low rate, so that they go evenly."""
         rate = MOST_ENTRIES if self.per_second is None else int(self.per_second)
         return max(1, min(MOST_ENTRIES, rate))
 
 
-def choosing(command: Callable[..., Exit]) -> Callable[..., Exit]:
-    """Give a command the options that say a `choice`, in place of that.
+def with_choice_options(command: Callable[..., Exit]) -> Callable[..., Exit]:
+    """Decorate a command: replace its parameter `choice` by the options that a Choice is made of.
 
-    Raises CommandError for no choice.
+    The command raises CommandError if the options are no valid choice, or if it cannot ask for a
+    confirmation.
     """
     parameters = inspect.signature(command, eval_str=True).parameters
 
     @wraps(command)
     def run(call: Any, **given: Any) -> Exit:
-        where, every, limit, rate, dry_run, yes = (given.pop(name) for name in _OPTIONS)
-        choice = Choice(_chosen_by(where, every=every), limit, _rate_of(rate), dry_run, yes)
+        options = {name: given.pop(name) for name in _OPTIONS}
+        dry_run = options["dry_run"]
+        yes = options["yes"]
+        choice = Choice(
+            messages=_parse_filter(options["where"], every=options["every"]),
+            limit=options["limit"],
+            per_second=_parse_rate(options["rate"]),
+            dry_run=dry_run,
+            yes=yes,
+        )
         require_yes_or_terminal(yes=yes or dry_run)
         return command(call, choice=choice, **given)
 
-    own = [each for each in parameters.values() if each.name != "choice"]
+    own = [parameter for parameter in parameters.values() if parameter.name != "choice"]
     return set_parameters(run, own, _OPTIONS)
 
 
-def _chosen_by(expression: str | None, *, every: bool) -> MessageFilter:
-    """CommandError where that is nothing, both, or cannot be read."""
+def _parse_filter(expression: str | None, *, every: bool) -> MessageFilter:
+    """Return the filter of --where, or the filter for all messages of --all.
+
+    Raises CommandError if neither or both are given, or if the expression cannot be parsed.
+    """
     if (expression is None) is not every:
         raise CommandError("give either --where JMESPATH or --all", Exit.USAGE)
     try:
@@ -84,12 +96,15 @@ def _chosen_by(expression: str | None, *, every: bool) -> MessageFilter:
         raise CommandError(f"--where: {misread}", Exit.USAGE) from misread
 
 
-def _rate_of(text: str | None) -> float | None:
-    """`10/s`, `0.5/s`, `10`; CommandError where it is no rate above 0."""
+def _parse_rate(text: str | None) -> float | None:
+    """Return the messages a second of `10/s`, `0.5/s` or `10`. None if no rate was given.
+
+    Raises CommandError if the text is no rate above 0.
+    """
     if text is None:
         return None
-    found = _A_RATE.fullmatch(text.strip())
-    rate = float(found.group(1)) if found else 0.0
+    match = _A_RATE.fullmatch(text.strip())
+    rate = float(match.group(1)) if match else 0.0
     if not rate:
         raise CommandError(f"--rate {text[:40]!r} is no rate: say 10/s, or 0.5/s", Exit.USAGE)
     return rate

@@ -1,4 +1,4 @@
-"""`mendq dlq QUEUE`: what lies in a DLQ, by a sample that is given back at once."""
+"""`mendq dlq QUEUE`: show which messages are in a DLQ, from a sample that is released at once."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from mendq.cli.commands import SOURCES, TAKING, Kind, command
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import Output, Yes, confirm, format_minute, shorten_list
 from mendq.cli.queues import find_queue, queue_argument, require_queue, resolve_queue_arn
-from mendq.cli.redrive.route import Route, require_last
-from mendq.cli.redrive.work import look_at
+from mendq.cli.redrive.route import Route, require_no_redrive_policy
+from mendq.cli.redrive.work import look_at_messages
 from mendq.model.evidence import to_text
 from mendq.model.facts import Facts
 from mendq.model.queue import is_quarantine, parse_redrive_policy, parts_of
@@ -48,109 +48,152 @@ def dlq(
     """
     with call.out.show_waiting("looking at the queues"):
         account = call.account
-        messages = require_queue(account, resolve_queue_arn(account, queue))
-        if own := parse_redrive_policy(messages.attributes.get("RedrivePolicy", "")):
-            messages = require_queue(account, own.dlq_arn)
-        require_last(messages)
-        arns = list_source_arns(account.clients, messages.queue_arn)
-        source = find_queue(account, arns[0]) if len(arns) == 1 else None
-    if not arns and not is_quarantine(messages.name):
-        line = f"no queue names {messages.name} as its DLQ: hide some of its messages for a look?"
+        dlq = require_queue(account, resolve_queue_arn(account, queue))
+        redrive_policy = parse_redrive_policy(dlq.attributes.get("RedrivePolicy", ""))
+        if redrive_policy:
+            # The operator has named the source.
+            dlq = require_queue(account, redrive_policy.dlq_arn)
+        require_no_redrive_policy(dlq)
+        source_arns = list_source_arns(account.clients, dlq.queue_arn)
+        source = find_queue(account, source_arns[0]) if len(source_arns) == 1 else None
+    if not source_arns and not is_quarantine(dlq.name):
+        line = f"no queue names {dlq.name} as its DLQ: hide some of its messages for a look?"
         confirm(line, yes=yes)
-    seen, now = list[Message](), datetime.now(UTC)
-    look_at(call, Route(messages, messages), seen.append, sample)
-    seen.sort(key=lambda each: each.sent_at)
-    found = _Sample(messages, arns, source, seen, now).found(bodies=bodies)
-    call.out.print_json(found)
-    _show(call.out, found)
+    messages: list[Message] = []
+    now = datetime.now(UTC)
+    look_at_messages(call, Route(dlq, dlq), messages.append, sample)
+    messages.sort(key=lambda message: message.sent_at)
+    document = _Sample(dlq, source_arns, source, messages, now).document(bodies=bodies)
+    call.out.print_json(document)
+    _show(call.out, document)
 
 
 class _Sample(Struct, frozen=True):
-    """Messages of a DLQ, the oldest first; `source` is the only queue that names it."""
+    """Messages of a DLQ, the oldest first."""
 
     dlq: Facts
     source_arns: Sequence[str]
+    # The only queue that names the DLQ. None if there are several or none.
     source: Facts | None
     messages: Sequence[Message]
     now: datetime
 
-    def found(self, *, bodies: bool) -> dict[str, Any]:
-        """What scripts are told; `messages` is SQS's own approximate count."""
-        sent = [each.sent_at for each in self.messages]
-        firsts = [each.first_received_at for each in self.messages if each.first_received_at]
-        retained = timedelta(seconds=self.dlq.retention_seconds)
-        expiring = self.messages[:_MOST_EXPIRING]
+    def document(self, *, bodies: bool) -> dict[str, Any]:
+        """Return the document that `mendq dlq --json` prints.
+
+        Its field `messages` is SQS's approximate number of messages in the DLQ.
+        """
+        sent_times = [message.sent_at for message in self.messages]
+        first_receives = [
+            message.first_received_at for message in self.messages if message.first_received_at
+        ]
+        retention = timedelta(seconds=self.dlq.retention_seconds)
+        expire_first = {}
+        for message in self.messages[:_MOST_EXPIRING]:
+            expire_first[message.message_id] = to_text(message.sent_at + retention)
         groups = group_messages(self.messages, self.now, bodies=bodies)
         return {
             "queue_arn": self.dlq.queue_arn,
             "source_arns": list(self.source_arns),
             "messages": self.dlq.visible + self.dlq.in_flight,
-            "sampled": len(sent),
-            "oldest_sent_at": to_text(sent[0]) if sent else None,
-            "newest_sent_at": to_text(sent[-1]) if sent else None,
-            "first_received_at": to_text(min(firsts)) if firsts else None,
-            "expire_first": {e.message_id: to_text(e.sent_at + retained) for e in expiring},
-            "hints": list(self._hints()),
-            "groups": [self._group(each, bodies=bodies) for each in groups],
+            "sampled": len(sent_times),
+            "oldest_sent_at": to_text(sent_times[0]) if sent_times else None,
+            "newest_sent_at": to_text(sent_times[-1]) if sent_times else None,
+            "first_received_at": to_text(min(first_receives)) if first_receives else None,
+            "expire_first": expire_first,
+            "hints": list(self._list_hints()),
+            "groups": [self._group_document(group, bodies=bodies) for group in groups],
         }
 
-    def _group(self, group: MessageGroup, *, bodies: bool) -> dict[str, Any]:
-        (first, *_), many = group.messages, len(group.messages)
-        example = first.message_id, plain(first.body, 400) if bodies else outline(first.body)
-        more = {"messages": many, "command": self._command(group), "example": example}
-        return asdict(group) | more
+    def _group_document(self, group: MessageGroup, *, bodies: bool) -> dict[str, Any]:
+        """Return a group with its number of messages, its command, and an example."""
+        first = group.messages[0]
+        body = plain(first.body, 400) if bodies else outline(first.body)
+        document = asdict(group)
+        document["messages"] = len(group.messages)
+        document["command"] = self._command_for(group)
+        document["example"] = (first.message_id, body)
+        return document
 
-    def _command(self, group: MessageGroup) -> str:
-        """What sends most of them back; empty where nobody knows how, or where to."""
-        ((died, _),) = Counter(each.source_arn for each in group.messages).most_common(1)
-        died = died or (self.source.queue_arn if self.source else "")
-        words = f"redrive {self.dlq.name} --to OTHER" if died else ""
-        if died in self.source_arns:
-            words = f"redrive {parts_of(died).name}"
+    def _command_for(self, group: MessageGroup) -> str:
+        """Return the command that sends most of the group's messages back to their source.
+
+        Empty if the source is not known, or if no filter selects the group.
+        """
+        sources = Counter(message.source_arn for message in group.messages)
+        ((source_arn, _),) = sources.most_common(1)
+        if not source_arn and self.source:
+            source_arn = self.source.queue_arn
         if is_quarantine(self.dlq.name):
-            words = f"quarantine return {self.dlq.name}"
-        where = f"--where {quote(group.where)} --region {parts_of(self.dlq.queue_arn).region}"
-        return f"mendq {words} {where}" if words and group.where else ""
+            command = f"quarantine return {self.dlq.name}"
+        elif source_arn and source_arn in self.source_arns:
+            command = f"redrive {parts_of(source_arn).name}"
+        elif source_arn:
+            command = f"redrive {self.dlq.name} --to OTHER"
+        else:
+            return ""
+        if not group.where:
+            return ""
+        region = parts_of(self.dlq.queue_arn).region
+        return f"mendq {command} --where {quote(group.where)} --region {region}"
 
-    def _hints(self) -> Iterator[str]:
-        """What the messages show of why they died, and what they cannot."""
+    def _list_hints(self) -> Iterator[str]:
+        """Yield sentences about why the messages died, and about what the sample cannot show."""
         if self.dlq.is_fifo:
             yield "of a FIFO queue's group ten at most are shown, and none while somebody holds one"
-        elif self.source and (receives := self.source.max_receive_count):
-            # SQS counts on where a message dies: those alone have their receives at the source.
-            died = [each for each in self.messages if each.receive_count > receives]
-            times = f"{receives} x {self.source.visibility_seconds} s"
-            since = self.now - timedelta(seconds=receives * self.source.visibility_seconds)
-            if early := sum((each.first_received_at or each.sent_at) > since for each in died):
-                said = f"{format_count(early, 'message')} died sooner than {times} after a receive"
-                yield f"{said}, maxReceiveCount visibility timeouts: they were given back early"
-            if late := len(died) - early:
-                said = (
-                    f"{format_count(late, 'message')} may have died for want of time or of errors"
-                )
-                yield f"{said}: more than {times} have passed; see `mendq scan --dry-run`"
+            return
+        if not self.source or not self.source.max_receive_count:
+            return
+        max_receives = self.source.max_receive_count
+        visibility_seconds = self.source.visibility_seconds
+        shortest_life = timedelta(seconds=max_receives * visibility_seconds)
+        early = 0
+        late = 0
+        for message in self.messages:
+            # SQS keeps the receive count when it moves a message to the DLQ. Messages with fewer
+            # receives were sent here by hand.
+            if message.receive_count <= max_receives:
+                continue
+            if (message.first_received_at or message.sent_at) > self.now - shortest_life:
+                early += 1
+            else:
+                late += 1
+        times = f"{max_receives} x {visibility_seconds} s"
+        if early:
+            died = f"{format_count(early, 'message')} died sooner than {times} after a receive"
+            yield f"{died}, maxReceiveCount visibility timeouts: they were given back early"
+        if late:
+            died = f"{format_count(late, 'message')} may have died for want of time or of errors"
+            yield f"{died}: more than {times} have passed; see `mendq scan --dry-run`"
 
 
-def _show(out: Output, found: dict[str, Any]) -> None:
-    dlq, *sources = (parts_of(each).name for each in (found["queue_arn"], *found["source_arns"]))
-    out.say(f"{dlq} <- {shorten_list(sources) or 'no queue names it as its DLQ'}", "bold")
-    about, said = (
-        format_count(found["messages"], "message"),
-        "given back at once, a receive more each",
-    )
-    out.say(f"about {about}, {found['sampled']:,} looked at: {said}")
-    times = {name[:-3].replace("_", " "): at for name, at in found.items() if name.endswith("_at")}
-    times |= {f"{each} expires": at for each, at in found["expire_first"].items()}
-    known = {words: datetime.fromisoformat(at) for words, at in times.items() if at}
-    out.say_labelled((words, "dim", format_minute(at)) for words, at in known.items())
-    for hint in found["hints"]:
+def _show(out: Output, document: dict[str, Any]) -> None:
+    """Print the sample: totals, times, hints, and the groups with their commands."""
+    dlq_name = parts_of(document["queue_arn"]).name
+    source_names = [parts_of(arn).name for arn in document["source_arns"]]
+    sources = shorten_list(source_names) or "no queue names it as its DLQ"
+    out.say(f"{dlq_name} <- {sources}", "bold")
+    total = f"about {format_count(document['messages'], 'message')}"
+    out.say(f"{total}, {document['sampled']:,} looked at: given back at once, a receive more each")
+    times = {}
+    for name, at in document.items():
+        if name.endswith("_at"):
+            times[name.removesuffix("_at").replace("_", " ")] = at
+    for message_id, at in document["expire_first"].items():
+        times[f"{message_id} expires"] = at
+    lines = []
+    for label, at in times.items():
+        if at:
+            lines.append((label, "dim", format_minute(datetime.fromisoformat(at))))
+    out.say_labelled(lines)
+    for hint in document["hints"]:
         out.say_indented(hint, "yellow")
-    for by, groups in groupby(found["groups"], itemgetter("by")):
-        out.say_heading(f"By {by}")
-        for each in groups:
-            out.say_labelled([(f"{each['messages']:>6,}", "bold", each["what"])])
-            if by in ("body", "error"):
-                shown = (one for one in each["example"] if one != each["what"])
-                out.say_indented("  ".join(shown), "dim", indent=10)
-            if each["command"]:
-                out.say_command(each["command"])
+    for kind, groups in groupby(document["groups"], itemgetter("by")):
+        out.say_heading(f"By {kind}")
+        for group in groups:
+            out.say_labelled([(f"{group['messages']:>6,}", "bold", group["what"])])
+            if kind in ("body", "error"):
+                example = [text for text in group["example"] if text != group["what"]]
+                out.say_indented("  ".join(example), "dim", indent=10)
+            if group["command"]:
+                out.say_command(group["command"])

@@ -1,4 +1,4 @@
-"""Messages that are dropped: first all of them in a file on the disk, then deleted."""
+"""Drop messages: write them to a file on the disk, and only then delete them from the queue."""
 
 from __future__ import annotations
 
@@ -20,104 +20,124 @@ from mendq.redrive.mover import MessageMover
 
 
 class Drop(Work, frozen=True):
-    """Messages that are deleted once the file holds them."""
+    """The work of `mendq quarantine drop`: delete messages after they are stored in a file."""
 
     file: Path
 
-    done, said, doing = "dropped", "dropped", "dropping"
+    result_key = "dropped"
+    past_text = "dropped"
+    progress_text = "dropping"
 
     def question(self, chosen: int) -> str:
-        going = format_count(self.choice.going(chosen), "message")
-        return f"Write {going} to {self.file}, and delete them from {self.route.messages.name}?"
+        """Return the question to confirm."""
+        messages = format_count(self.choice.apply_limit(chosen), "message")
+        return f"Write {messages} to {self.file}, and delete them from {self.route.messages.name}?"
 
     @contextmanager
-    def begun(self, stop: Event, faults: list[str]) -> Iterator[Act]:  # noqa: ARG002 - none come
-        """A new file; CommandError where one is there, or none can be made."""
-        handle = _made(self.file)
+    def start(self, stop: Event, faults: list[str]) -> Iterator[Act]:  # noqa: ARG002 - none come
+        """Make the file, and yield the function that stores and deletes messages.
+
+        Raises CommandError if the file exists or cannot be made.
+        """
+        handle = _create_file(self.file)
 
         def drop(
             mover: MessageMover, messages: Sequence[Message], may_go: MayGo
         ) -> Iterator[MoveResult]:
             if may_go(len(messages)):
-                _keep(messages, handle, self.file)
-                yield _deleted(messages, mover)
+                _store_messages(messages, handle, self.file)
+                yield _delete_messages(messages, mover)
 
         try:
             yield drop
         finally:
-            # Whatever is in it is on the disk already.
+            # All that was written is on the disk already, so a failing close loses nothing.
             with suppress(OSError):
                 os.close(handle)
 
-    def more(self) -> dict[str, Any]:
+    def extra_document(self) -> dict[str, Any]:
+        """Return the file's path, for `--json`."""
         return {"file": str(self.file.absolute())}
 
 
-def _deleted(messages: Sequence[Message], mover: MessageMover) -> MoveResult:
-    gone = mover.delete(messages)
+def _delete_messages(messages: Sequence[Message], mover: MessageMover) -> MoveResult:
+    """Delete the messages. The result lists those that SQS did not delete."""
+    deleted_ids = mover.delete(messages)
     reason = "SQS did not take the delete: it is in the file, and in the queue still"
-    stays = (each.message_id for each in messages if each.message_id not in gone)
-    failed = tuple(NotMoved(each, "not_deleted", reason) for each in stays)
-    return MoveResult(moved=len(gone), failed=failed)
+    failed = tuple(
+        NotMoved(message.message_id, "not_deleted", reason)
+        for message in messages
+        if message.message_id not in deleted_ids
+    )
+    return MoveResult(moved=len(deleted_ids), failed=failed)
 
 
-def _keep(messages: Iterable[Message], handle: int, path: Path) -> None:
-    """All on the disk when it returns, one JSON document a line.
+def _store_messages(messages: Iterable[Message], handle: int, path: Path) -> None:
+    """Append the messages to the file, one JSON document on each line, and flush it to the disk.
 
-    Nothing is held back in memory, so that whatever fails fails where it is met: CommandError
-    then, and none of these is in the file.
+    Raises CommandError if that fails; then none of these messages is in the file. It writes without
+    a buffer, so that a failure shows here and not when the file is closed.
     """
-    documents = (document_of(each, with_body=True) for each in messages)
-    lines = "".join(to_json(each) + "\n" for each in documents)
-    left, retained_bytes = lines.encode(), os.fstat(handle).st_size
+    lines = [to_json(document_of(message, with_body=True)) + "\n" for message in messages]
+    content = "".join(lines).encode()
+    size_before = os.fstat(handle).st_size
     try:
-        # The system may take less than it was given.
-        while left:
-            left = left[os.write(handle, left) :]
+        # A write may take only a part of the content.
+        while content:
+            content = content[os.write(handle, content) :]
         os.fsync(handle)
     except OSError as error:
         with suppress(OSError):
-            os.ftruncate(handle, retained_bytes)
-        raise CommandError(f"{path} cannot be written: {_said(error)}") from error
+            os.ftruncate(handle, size_before)
+        raise CommandError(f"{path} cannot be written: {_error_text(error)}") from error
 
 
 def document_of(message: Message, *, with_body: bool) -> dict[str, Any]:
-    """All that can be sent again, without what SQS made up itself."""
-    retained = quarantine_reason(message)
-    attributes = {name: each.document() for name, each in message.attributes.items()}
-    for each in attributes.values():
-        if "BinaryValue" in each:
-            each["BinaryValue"] = b64encode(each["BinaryValue"]).decode()
-    return {
+    """Return everything of a message that can be sent again, and why it is in quarantine.
+
+    Attributes that SQS itself added, such as the receive count, are no part of what can be sent;
+    they are here for people.
+    """
+    quarantined = quarantine_reason(message)
+    attributes = {name: value.document() for name, value in message.attributes.items()}
+    for attribute in attributes.values():
+        if "BinaryValue" in attribute:
+            attribute["BinaryValue"] = b64encode(attribute["BinaryValue"]).decode()
+    document = {
         "message_id": message.message_id,
         "sent_at": to_text(message.sent_at),
         "receives": message.receive_count,
         "redrive_count": message.redrive_count,
-        "source_arn": retained.source if retained else message.source_arn,
-        "why": retained.why if retained else None,
-        "quarantined_at": retained.at if retained else None,
-        "case_id": retained.case if retained else None,
+        "source_arn": quarantined.source if quarantined else message.source_arn,
+        "why": quarantined.why if quarantined else None,
+        "quarantined_at": quarantined.at if quarantined else None,
+        "case_id": quarantined.case if quarantined else None,
         "group_id": message.group_id or None,
         "deduplication_id": message.deduplication_id or None,
         "trace_header": message.trace_header or None,
         "bytes": message.size_bytes,
         "attributes": attributes,
-        **({"body": message.body} if with_body else {}),
     }
+    if with_body:
+        document["body"] = message.body
+    return document
 
 
-def _made(path: Path) -> int:
-    """Readable by its owner alone: bodies are in it."""
+def _create_file(path: Path) -> int:
+    """Create the file and return its handle. Only its owner may read it, because it has bodies.
+
+    Raises CommandError if there is such a file, or if it cannot be made.
+    """
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
-            _make_lasting(path.parent)
+            _flush_folder(path.parent)
         except OSError:
             os.close(handle)
             path.unlink()
             raise
     except OSError as error:
-        why = _said(error)
+        why = _error_text(error)
         if isinstance(error, FileExistsError):
             why = "there is one, and it is not written over"
         line = f"{path} cannot be made: {why}; --file names another place"
@@ -125,8 +145,8 @@ def _made(path: Path) -> int:
     return handle
 
 
-def _make_lasting(folder: Path) -> None:
-    """A new file's name is in its folder, and that is on the disk only when it was told so."""
+def _flush_folder(folder: Path) -> None:
+    """Flush the folder to the disk. Without this, a crash could lose a new file's name."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -134,5 +154,5 @@ def _make_lasting(folder: Path) -> None:
         os.close(handle)
 
 
-def _said(error: OSError) -> str:
+def _error_text(error: OSError) -> str:
     return error.strerror or str(error)

@@ -1,7 +1,8 @@
-"""Keep Mendq's own redrives off some messages for as long as a person's runs, and show theirs.
+"""Keep Mendq's own redrives away from a DLQ while an operator's command works on its messages.
 
-What is held is the claim that each of Mendq's ticks takes as well. One that finds it taken comes
-again a minute later; of a command that died nothing is left when the claim is over.
+The command takes the same claim on the DLQ that each run of Mendq's redrive Lambda takes. If the
+Lambda finds the DLQ claimed, it tries again a minute later. If a command dies, its claim ends after
+CLAIM_SECONDS.
 """
 
 from __future__ import annotations
@@ -26,22 +27,24 @@ from mendq.notifications.text import format_count
 from mendq.redrive.progress import RedriveProgress, Stage
 from mendq.redrive.store import CLAIM_SECONDS, RedriveStore
 
-# Twice in vain, and there is time left to end what is under way.
+# Time between renewals. After two that fail, there is still time to finish the current batch.
 BEAT_SECONDS = CLAIM_SECONDS / 3
 
 
 @contextmanager
-def held(account: Account, dlq_arn: str, stop: Event, faults: list[str]) -> Iterator[None]:
-    """Hold a DLQ's messages; nothing where there is no such queue (empty), or no Mendq.
+def hold_dlq(account: Account, dlq_arn: str, stop: Event, faults: list[str]) -> Iterator[None]:
+    """Claim a DLQ for as long as the block lasts. A thread renews the claim.
 
-    Once they are held no more, says why in `faults` and sets `stop`. Raises CommandError where
-    another redrive is under way, and what the case store raises.
+    If the claim is lost, the reason is appended to `faults` and `stop` is set. Nothing is claimed
+    if `dlq_arn` is empty or Mendq is not deployed. Raises CommandError if another redrive is at
+    work on the DLQ, and CaseStoreUnavailable or CaseStoreUnreadable.
     """
     redrives = account.open_store_if_deployed(RedriveStore) if dlq_arn else None
     if redrives is None:
         yield
         return
-    owner, over = f"a person's {uuid4().hex}", Event()
+    owner = f"a person's {uuid4().hex}"
+    over = Event()
 
     def lose(fault: object) -> None:
         faults.append(f"stopped, and what was in hand is visible again: {fault}")
@@ -50,20 +53,23 @@ def held(account: Account, dlq_arn: str, stop: Event, faults: list[str]) -> Iter
     claim = partial(_claim, redrives, dlq_arn, owner)
     try:
         claim()
-        heart = Thread(target=_beat, args=(claim, over, lose), name="hold", daemon=True)
-        heart.start()
+        renewing = Thread(target=_renew_claim, args=(claim, over, lose), name="hold", daemon=True)
+        renewing.start()
         try:
             yield
         finally:
             over.set()
-            heart.join()
+            renewing.join()
     finally:
         with suppress(CaseStoreUnavailable):
             redrives.release(dlq_arn, owner)
 
 
 def _claim(redrives: RedriveStore, dlq_arn: str, owner: str) -> None:
-    """Hold them for CLAIM_SECONDS from now; CommandError where another redrive is under way."""
+    """Claim the DLQ for CLAIM_SECONDS from now.
+
+    Raises CommandError if another redrive is at work on it.
+    """
     claimed = redrives.claim(dlq_arn, owner, datetime.now(UTC))
     if claimed is None:
         line = f"another run is at work on the messages of {parts_of(dlq_arn).name}"
@@ -72,11 +78,15 @@ def _claim(redrives: RedriveStore, dlq_arn: str, owner: str) -> None:
         )
     if claimed.damage:
         raise CaseStoreUnreadable(claimed.damage)
-    require_over(claimed.progress)
+    require_no_redrive(claimed.progress)
 
 
-def _beat(claim: Callable[[], None], over: Event, lose: Callable[[object], None]) -> None:
-    """Claim again and again; a case store that is silent for a beat or two is borne."""
+def _renew_claim(claim: Callable[[], None], over: Event, lose: Callable[[object], None]) -> None:
+    """Renew the claim every BEAT_SECONDS until `over` is set.
+
+    If the case store does not answer, it tries again as long as the claim still lasts. If the claim
+    is lost, it calls `lose` with the error and ends.
+    """
     answered_at = monotonic()
     while not over.wait(BEAT_SECONDS):
         try:
@@ -90,19 +100,21 @@ def _beat(claim: Callable[[], None], over: Event, lose: Callable[[object], None]
     return None
 
 
-def require_over(progress: RedriveProgress | None) -> None:
-    """CommandError where Mendq sends these messages back itself."""
+def require_no_redrive(progress: RedriveProgress | None) -> None:
+    """Raise CommandError if Mendq itself is sending back the DLQ's messages."""
     if progress is not None and not progress.is_over:
-        name, case_id = parts_of(progress.dlq_arn).name, progress.case_id
+        name = parts_of(progress.dlq_arn).name
+        case_id = progress.case_id
         line = f"Mendq is sending back the messages of {name} itself ({progress.stage})"
         until = f"wait until `mendq show {case_id}` says it is over, or `mendq rollback {case_id}`"
         raise CommandError(f"{line}: {until}", error_code="redrive_running")
 
 
-def progress_of(account: Account, case: Case) -> RedriveProgress | None:
-    """The case's own; None where it redrives nothing, or another case's came after it.
+def read_progress(account: Account, case: Case) -> RedriveProgress | None:
+    """Return the progress of the case's redrive.
 
-    Raises CaseStoreUnavailable or CaseStoreUnreadable.
+    None if the case redrives nothing, or if a later case's redrive has replaced it. Raises
+    CaseStoreUnavailable or CaseStoreUnreadable.
     """
     if owner_of_case(case.steps) is not Owner.REDRIVE:
         return None
@@ -112,14 +124,20 @@ def progress_of(account: Account, case: Case) -> RedriveProgress | None:
 
 
 def progress_lines(progress: RedriveProgress) -> Iterator[LabelledLine]:
-    """A label, its style and what it says; a stage counts once something of it went."""
-    current, stage = progress.current, progress.stage
-    yield "way", "dim", f"{parts_of(progress.dlq_arn).name} -> {parts_of(progress.source_arn).name}"
+    """Yield the lines that describe a redrive: label, style and text of each.
+
+    A stage counts as soon as a message of it was sent back.
+    """
+    current = progress.current
+    stage = progress.stage
+    dlq = parts_of(progress.dlq_arn).name
+    yield "way", "dim", f"{dlq} -> {parts_of(progress.source_arn).name}"
     since = f"{format_minute(current.began_at)}, begun {format_minute(progress.began_at)}"
     yield "stage", "cyan", f"{stage} since {since}"
     if stage is Stage.SOAK and current.soak_ends_at is not None:
         yield "soak", "dim", f"until {format_minute(current.soak_ends_at)}"
-    stages = format_count(current.number + (current.moved > 0), "stage")
+    stage_count = current.number + 1 if current.moved else current.number
+    stages = format_count(stage_count, "stage")
     sent = f"{format_count(progress.moved, 'message')} sent back in {stages}"
     yield "sent", "dim", f"{sent}, {current.moved:,} of at most {current.size:,} in this"
     yield "came back", "dim", f"{progress.returned:,}, {progress.quarantined:,} are in quarantine"

@@ -1,4 +1,4 @@
-"""`mendq quarantine`: the messages that came back after a redrive, kept until a person decides."""
+"""`mendq quarantine`: commands about messages that failed again after a redrive."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import Output, format_age, make_table
 from mendq.cli.queues import find_queue, managed_queues, queue_argument
-from mendq.cli.redrive.choice import Choice, choosing
+from mendq.cli.redrive.choice import Choice, with_choice_options
 from mendq.cli.redrive.dlq import Bodies
 from mendq.cli.redrive.drop import Drop, document_of
 from mendq.cli.redrive.redrive import send_back
-from mendq.cli.redrive.route import Route, quarantine_named, route_out_of
-from mendq.cli.redrive.work import look_at
+from mendq.cli.redrive.route import Route, find_quarantine, route_out_of
+from mendq.cli.redrive.work import look_at_messages
 from mendq.model.dlq import arn_of_quarantine
 from mendq.model.evidence import to_text
 from mendq.model.facts import Facts
@@ -58,27 +58,27 @@ _LISTING = MANAGED | QUEUE | {"cloudwatch:GetMetricData"}
 
 
 class Quarantine(Struct, frozen=True):
-    """One beside a managed source; `oldest_at` is None where CloudWatch does not say.
-
-    The oldest message came then or before: SQS's metric leaves out what was received three times,
-    and to look is to receive.
-    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
-    """
+    """The quarantine of a managed queue."""
 
     queue: Facts
     source_arn: str
+    # When the oldest message was sent, or later than that; None if CloudWatch does not say. The
+    # metric leaves out messages that were received three times, and looking at them is receiving.
+    # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
     oldest_at: datetime | None
 
     @property
     def messages(self) -> int:
+        """Approximate number of messages in it."""
         return self.queue.visible + self.queue.in_flight
 
     @property
     def expires_by(self) -> datetime | None:
-        """When SQS has deleted the first message, at the latest."""
+        """When SQS deletes the first message, at the latest. None if that is not known."""
         return self.oldest_at and self.oldest_at + timedelta(seconds=self.queue.retention_seconds)
 
     def document(self) -> dict[str, object]:
+        """Return the quarantine as `mendq quarantine list --json` prints it."""
         return {
             "queue_arn": self.queue.queue_arn,
             "source_arn": self.source_arn,
@@ -99,44 +99,58 @@ def list_(call: Invocation) -> None:
     """
     now = datetime.now(UTC)
     with call.out.show_waiting("looking for quarantines"):
-        found = sort_by_urgency(
-            _quarantines(call.account, now),
-            lambda each: None if each.expires_by is None else each.expires_by.timestamp(),
-        )
-    call.out.print_json([each.document() for each in found])
-    if not found:
+        quarantines = sort_by_urgency(_list_quarantines(call.account, now), _expiry_time)
+    call.out.print_json([quarantine.document() for quarantine in quarantines])
+    if not quarantines:
         call.out.say("no managed queue has a quarantine")
         return
-    shown = make_table("MESSAGES", "OLDEST", "EXPIRES", "QUARANTINE")
-    for each in found:
-        oldest = f"over {format_age(each.oldest_at, now)}" if each.oldest_at else "-"
-        shown.add_row(f"{each.messages:,}", oldest, _expires(each, now), Text(each.queue.name))
-    call.out.show(shown)
+    rows = make_table("MESSAGES", "OLDEST", "EXPIRES", "QUARANTINE")
+    for quarantine in quarantines:
+        oldest = "-"
+        if quarantine.oldest_at:
+            oldest = f"over {format_age(quarantine.oldest_at, now)}"
+        expires = _describe_expiry(quarantine, now)
+        rows.add_row(f"{quarantine.messages:,}", oldest, expires, Text(quarantine.queue.name))
+    call.out.show(rows)
 
 
-def _expires(found: Quarantine, now: datetime) -> Text:
-    if found.expires_by is None:
-        return Text("not known" if found.messages else "-")
-    left = found.expires_by - now
+def _expiry_time(quarantine: Quarantine) -> float | None:
+    """Return when the first message expires, in seconds since 1970. None if that is not known."""
+    expires_by = quarantine.expires_by
+    return None if expires_by is None else expires_by.timestamp()
+
+
+def _describe_expiry(quarantine: Quarantine, now: datetime) -> Text:
+    """Return when the first message expires, in yellow if there is little time."""
+    if quarantine.expires_by is None:
+        return Text("not known" if quarantine.messages else "-")
+    left = quarantine.expires_by - now
     words = f"within {span(left)}" if left > timedelta() else "any moment"
     return Text(words, "yellow" if left < UNHURRIED else "")
 
 
-def _quarantines(account: Account, now: datetime) -> Iterator[Quarantine]:
-    """In order of their sources' names. Raises FactsUnavailable."""
+def _list_quarantines(account: Account, now: datetime) -> Iterator[Quarantine]:
+    """Yield the quarantines of the managed queues, in the order of these queues.
+
+    Raises FactsUnavailable if AWS does not answer.
+    """
     with translate_aws_errors("the queues of the account"):
-        there = {*list_queue_names(account.clients)}
-    for each in managed_queues(account):
-        arn = arn_of_quarantine(each.queue_arn)
-        if parts_of(arn).name in there and (queue := find_queue(account, arn)):
-            yield Quarantine(queue, each.queue_arn, _oldest_at(account, queue, now))
+        existing = {*list_queue_names(account.clients)}
+    for source in managed_queues(account):
+        arn = arn_of_quarantine(source.queue_arn)
+        if parts_of(arn).name not in existing:
+            continue
+        queue = find_queue(account, arn)
+        if queue:
+            yield Quarantine(queue, source.queue_arn, _read_oldest_at(account, queue, now))
 
 
-def _oldest_at(account: Account, queue: Facts, now: datetime) -> datetime | None:
-    asked = build_query(
+def _read_oldest_at(account: Account, queue: Facts, now: datetime) -> datetime | None:
+    """Return when the oldest message was sent, by CloudWatch. None without messages or metric."""
+    metric = build_query(
         "age", queue_dimension(queue.queue_arn), "ApproximateAgeOfOldestMessage", "Maximum", 60
     )
-    series = read_series(account.clients, [asked], now - _READS_BACK, now, of=queue.name)
+    series = read_series(account.clients, [metric], now - _READS_BACK, now, of=queue.name)
     ages = series.get("age", ())
     if not ages or not queue.visible:
         return None
@@ -159,36 +173,43 @@ def peek(
       mendq quarantine peek orders --limit 3
       mendq quarantine peek orders --bodies
     """
-    found = quarantine_named(call.account, queue)
-    route, messages = Route(found, found), list[Message]()
-    look_at(call, route, messages.append, limit)
-    documents = [document_of(each, with_body=bodies) for each in messages]
+    found = find_quarantine(call.account, queue)
+    route = Route(found, found)
+    messages: list[Message] = []
+    look_at_messages(call, route, messages.append, limit)
+    documents = [document_of(message, with_body=bodies) for message in messages]
     call.out.print_json(documents)
-    for each, document in zip(messages, documents, strict=True):
-        _show(call.out, each, document)
-    shown, hidden = len(messages), route.hidden(len(messages))
-    more = f", and {hidden:,} more hidden in somebody else's hand" if hidden else ""
-    there = f"{shown:,} of about {max(shown, found.visible):,} messages in {found.name}"
-    call.out.say(f"{there}{more}", "dim")
+    for message, document in zip(messages, documents, strict=True):
+        _show(call.out, message, document)
+    shown = len(messages)
+    line = f"{shown:,} of about {max(shown, found.visible):,} messages in {found.name}"
+    hidden = route.count_hidden(shown)
+    if hidden:
+        line += f", and {hidden:,} more hidden in somebody else's hand"
+    call.out.say(line, "dim")
 
 
 def _show(out: Output, message: Message, document: Mapping[str, Any]) -> None:
+    """Print one message: why it is here, its fields and attributes, and its body if asked for."""
     out.say(message.message_id, "bold")
     if document["why"] is None:
         out.say_indented("why it is here is not known: it bears no mark of Mendq's", "yellow")
-    said = {name: found for name, found in document.items() if name not in _SHOWN_APART and found}
-    out.say_labelled((name.replace("_", " "), "dim", str(found)) for name, found in said.items())
-    for name, each in message.attributes.items():
+    fields = []
+    for name, field_value in document.items():
+        if field_value and name not in _SHOWN_APART:
+            fields.append((name.replace("_", " "), "dim", str(field_value)))
+    out.say_labelled(fields)
+    for name, attribute in message.attributes.items():
         if name not in (REDRIVEN, QUARANTINED):
-            out.say_indented(
-                f"{plain(name, _MOST_VALUE)} = {value(str(each.value), _MOST_VALUE)}", "dim"
-            )
-    if body := document.get("body"):
+            text = value(str(attribute.value), _MOST_VALUE)
+            out.say_indented(f"{plain(name, _MOST_VALUE)} = {text}", "dim")
+    body = document.get("body")
+    if body:
         out.say_unwrapped(plain(body, _MOST_BODY), "", indent=2)
 
 
 @command(2, Kind.MESSAGES, CASE_STORE | RETURNING | {CLAIM}, quarantine)
-@choosing
+@with_choice_options
 def return_(call: Invocation, queue: Named, choice: Choice) -> Exit:
     """Send messages back to the queue they failed in.
 
@@ -200,7 +221,7 @@ def return_(call: Invocation, queue: Named, choice: Choice) -> Exit:
 
 
 @command(2, Kind.MESSAGES, CASE_STORE | DROPPING, quarantine)
-@choosing
+@with_choice_options
 def drop(call: Invocation, queue: Named, choice: Choice, file: File = None) -> Exit:
     """Delete messages, once a file holds them.
 
@@ -208,6 +229,7 @@ def drop(call: Invocation, queue: Named, choice: Choice, file: File = None) -> E
       mendq quarantine drop orders --where 'age_seconds > `86400`' --dry-run
       mendq quarantine drop orders --all --file dropped.jsonl
     """
-    now, found = datetime.now(UTC), quarantine_named(call.account, queue)
+    now = datetime.now(UTC)
+    found = find_quarantine(call.account, queue)
     path = file or Path(f"{found.name}-{now:%Y%m%dT%H%M%SZ}.jsonl")
     return Drop(call, Route(found, found), choice, now, path).carry_out()

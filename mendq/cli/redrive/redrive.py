@@ -1,4 +1,4 @@
-"""`mendq redrive QUEUE`: send DLQ messages back to where they died, those that a person chooses."""
+"""`mendq redrive QUEUE`: send DLQ messages that an operator chooses back to their source."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from mendq.cli.commands import CASE_STORE, CLAIM, DLQ, RETURNING, Kind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.queues import queue_argument, resolve_queue_arn
-from mendq.cli.redrive.choice import Choice, choosing
-from mendq.cli.redrive.hold import held
+from mendq.cli.redrive.choice import Choice, with_choice_options
+from mendq.cli.redrive.hold import hold_dlq
 from mendq.cli.redrive.preview import Tally
 from mendq.cli.redrive.route import Route, route_from, route_to
 from mendq.cli.redrive.work import Act, Work
@@ -40,7 +40,7 @@ LeaveFirst = Annotated[bool, _LEAVE_FIRST]
 
 
 @command(1, Kind.MESSAGES, CASE_STORE | RETURNING | DLQ | {CLAIM})
-@choosing
+@with_choice_options
 def redrive(  # noqa: PLR0913, PLR0917 - each is one option of the command
     call: Invocation,
     queue: QueueName,
@@ -58,10 +58,12 @@ def redrive(  # noqa: PLR0913, PLR0917 - each is one option of the command
       mendq redrive steps.fifo --all --leave-first --dry-run
       mendq redrive orders-dlq --to orders-new --all --rate 10/s
     """
-    options = {"--to": to, "--from": died_in}
-    given = [word for option, name in options.items() if name for word in (option, name)]
-    again = shlex.join(("mendq", "redrive", queue, *given))
-    choice = structs.replace(choice, leave_first=leave_first, command=again)
+    words = ["mendq", "redrive", queue]
+    if to:
+        words.extend(["--to", to])
+    if died_in:
+        words.extend(["--from", died_in])
+    choice = structs.replace(choice, leave_first=leave_first, command=shlex.join(words))
     if to is not None:
         return send_back(call, choice, partial(route_to, call.account, queue, to, died_in))
     if died_in is not None:
@@ -72,45 +74,55 @@ def redrive(  # noqa: PLR0913, PLR0917 - each is one option of the command
     return send_back(call, choice, partial(route_from, call.account, arn))
 
 
-def send_back(call: Invocation, choice: Choice, look: Callable[[], Route]) -> Exit:
-    """Do what somebody asks for; `look` says from where to where, and is asked again at the end."""
+def send_back(call: Invocation, choice: Choice, find_route: Callable[[], Route]) -> Exit:
+    """Send back the chosen messages. Return the exit code of the command.
+
+    `find_route` returns from which queue to which. It is called again just before the messages go.
+    """
     with call.out.show_waiting("looking at the queues and their messages"):
-        route = look()
+        route = find_route()
     if choice.leave_first and not route.messages.is_fifo:
         line = (
             f"--leave-first is for FIFO queues: the messages of {route.source.name} have no order"
         )
         raise CommandError(f"{line}; leave some with --where", Exit.USAGE)
-    return SendBack(call, route, choice, datetime.now(UTC), look).carry_out()
+    return SendBack(call, route, choice, datetime.now(UTC), find_route).carry_out()
 
 
 class SendBack(Work, frozen=True):
-    """Messages that go back to their source, marked; Mendq's own redrives wait meanwhile.
+    """The work of `mendq redrive` and `quarantine return`: send messages back, with Mendq's mark.
 
-    `look` is the route as it is when somebody has said yes.
+    Mendq's own redrives of the DLQ wait meanwhile.
     """
 
-    look: Callable[[], Route]
+    # Returns the route as it is now.
+    find_route: Callable[[], Route]
 
-    done, said, doing = "moved", "sent back", "sending back"
+    result_key = "moved"
+    past_text = "sent back"
+    progress_text = "sending back"
 
-    def require(self, before: Tally) -> None:
-        """CommandError where, at the rate that was asked for, some would expire before they go."""
-        oldest_at, rate = before.oldest_chosen_at, self.choice.per_second
+    def require_allowed(self, before: Tally) -> None:
+        """Raise CommandError if messages would expire before they go at the given rate."""
+        oldest_at = before.oldest_chosen_at
+        rate = self.choice.per_second
         if rate is None or oldest_at is None:
             return
-        going = self.choice.going(len(before.chosen))
-        lasts = timedelta(seconds=going / rate)
+        count = self.choice.apply_limit(len(before.chosen))
+        lasts = timedelta(seconds=count / rate)
         left = time_left_of_message(oldest_at, self.route.messages.retention_seconds, self.now)
         if lasts > left.at_most:
-            line = f"{format_count(going, 'message')} at {rate:g} a second take {span(lasts)}"
+            line = f"{format_count(count, 'message')} at {rate:g} a second take {span(lasts)}"
             why = f"{line}, and the oldest expires {left}: raise --rate or choose fewer"
             raise CommandError(why, error_code="redrive_too_slow")
 
     def question(self, chosen: int) -> str:
-        rate, limit, waiting = self.choice.per_second, self.choice.limit, self.route.messages
+        """Return the question to confirm."""
+        rate = self.choice.per_second
+        limit = self.choice.limit
+        waiting = self.route.messages
         speed = "as fast as it goes" if rate is None else f"{rate:g} a second"
-        messages = format_count(self.choice.going(chosen), "message")
+        messages = format_count(self.choice.apply_limit(chosen), "message")
         if self.choice.leave_first:
             back = f"Send {messages} back to {self.route.source.name} in their order, {speed}"
             return f"{back}, and leave the first message of each group in {waiting.name}?"
@@ -120,14 +132,21 @@ class SendBack(Work, frozen=True):
         return f"Send {messages} back to {self.route.source.name}, {speed}?"
 
     @contextmanager
-    def begun(self, stop: Event, faults: list[str]) -> Iterator[Act]:
-        """CommandError where what forbids it has come since: somebody may have thought for long."""
-        account, source, run_id = self.call.account, self.route.source, uuid.uuid4().hex
-        url, most_bytes = queue_url(account.clients, source.queue_arn), source.maximum_message_bytes
-        # A key that nobody keeps: what a person sends back is counted, and that is all.
+    def start(self, stop: Event, faults: list[str]) -> Iterator[Act]:
+        """Claim the DLQ, look at the queues again, and yield the function that sends messages.
+
+        Raises CommandError if the messages may not go any more: the operator may have waited long
+        before the answer.
+        """
+        account = self.call.account
+        source = self.route.source
+        run_id = uuid.uuid4().hex
+        url = queue_url(account.clients, source.queue_arn)
+        # The key of the mark is random and not stored, because Mendq does not follow up messages
+        # that a person sends back.
         mark = RedriveMarker(source.queue_arn, run_id, token_bytes()).mark_redriven
-        to = Destination(source.queue_arn, url, run_id, mark, most_bytes)
-        with held(account, self.route.dlq_arn, stop, faults):
+        destination = Destination(source.queue_arn, url, run_id, mark, source.maximum_message_bytes)
+        with hold_dlq(account, self.route.dlq_arn, stop, faults):
             with self.call.out.show_waiting("looking at the queues again"):
-                self.route.require_same(self.look())
-            yield lambda mover, messages, may_go: mover.put(messages, to, may_go)
+                self.route.require_same(self.find_route())
+            yield lambda mover, messages, may_go: mover.put(messages, destination, may_go)

@@ -1,4 +1,4 @@
-"""From which queue messages go to which, what stands in the way, and which grant is missing."""
+"""Find from which queue to which the messages of a redrive go, and check that they may."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mendq.cli.commands import DLQ, RETURNING
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import describe_error
 from mendq.cli.queues import find_queue, resolve_queue_arn
-from mendq.cli.redrive.hold import require_over
+from mendq.cli.redrive.hold import require_no_redrive
 from mendq.model.dlq import arn_of_quarantine
 from mendq.model.facts import Facts
 from mendq.model.failed_call import canonical_code
@@ -44,98 +44,116 @@ from mendq.redrive.mover import MessageMover
 from mendq.redrive.reads import move_task_runs
 from mendq.redrive.store import RedriveStore
 
-_ways_of = attrgetter("messages.queue_arn", "source.queue_arn", "others", "dlq_arn")
-
 
 class Route(Struct, frozen=True):
-    """`others` are further queues whose messages die into `messages`.
-
-    `dlq_arn` is where messages lie that die in the source, empty where that has none: a
-    redrive of Mendq's would take for its own what goes back now. `died_in` says where a message
-    failed, None where nobody knows. `takes_the_place` where messages go that died elsewhere.
-    """
+    """From which queue messages go to which. If both are the same queue, they are deleted."""
 
     messages: Facts
     source: Facts
+    # ARNs of further queues whose DLQ `messages` is.
     others: tuple[str, ...] = ()
+    # ARN of the source's DLQ, empty if it has none. It is claimed during the work, because a
+    # redrive of Mendq's would count returning messages as its own.
     dlq_arn: str = ""
+    # Returns the ARN of the queue in which a message died, None if it is not known.
     died_in: Callable[[Message], str | None] = attrgetter("source_arn")
-    takes_the_place: bool = False
+    # True if `source` replaces the queue in which the messages died (--to).
+    is_replacement: bool = False
 
     @property
-    def leads_nowhere(self) -> bool:
-        """Where messages are not sent, but deleted."""
+    def is_deletion(self) -> bool:
+        """True if messages are deleted and not sent."""
         return self.messages.queue_arn == self.source.queue_arn
 
-    def hidden(self, seen: int) -> int:
-        """Messages in somebody else's hand, without those that were `seen`.
+    def count_hidden(self, seen: int) -> int:
+        """Return how many messages other consumers hold, if `seen` messages were received here.
 
-        SQS's counts lag: what is seen beyond them was in flight when they were made.
+        SQS's numbers are older than the receives: messages seen beyond the visible ones were in
+        flight when SQS counted.
         """
         return max(0, self.messages.in_flight - max(0, seen - self.messages.visible))
 
-    def mover(self, account: Account, stop: Event) -> MessageMover:
-        """Opens no more FIFO groups once `stop` is set: thousands take minutes."""
+    def make_mover(self, account: Account, stop: Event) -> MessageMover:
+        """Return a mover for the messages. It opens no more FIFO groups once `stop` is set.
+
+        Without this, an interrupt would wait for minutes if there are thousands of groups.
+        """
         url = queue_url(account.clients, self.messages.queue_arn)
         return MessageMover(account.clients.sqs, url, may_open=lambda: not stop.is_set())
 
     def require_same(self, now: Route) -> None:
-        """Raise CommandError where messages would not go any more from where and to where
-        somebody agreed.
-        """
-        if _ways_of(self) != _ways_of(now):
+        """Raise CommandError if the queues have changed since the operator agreed."""
+        if self._queue_arns != now._queue_arns:
             line = f"{self.source.name} has other DLQ messages, or shares them, since you agreed"
             raise CommandError(
                 f"{line}: nothing was moved; look again", error_code="queues_changed"
             )
 
+    @property
+    def _queue_arns(self) -> tuple[object, ...]:
+        return (self.messages.queue_arn, self.source.queue_arn, self.others, self.dlq_arn)
 
-def movable(account: Account, arn: str) -> Facts:
-    """CommandError where there is none, or where its tag forbids that messages are moved."""
-    found = find_queue(account, arn)
-    if found is None:
+
+def require_redrivable(account: Account, arn: str) -> Facts:
+    """Return the queue. Raises CommandError if there is none, or if its tag forbids redrives."""
+    queue = find_queue(account, arn)
+    if queue is None:
         line = "of a source that was deleted, name the DLQ: `mendq redrive DLQ --to OTHER`"
         raise CommandError(f"there is no queue {arn}; {line}", Exit.NOT_FOUND)
     if is_redrive_off(tags_of(account.clients, arn) or {}):
-        line = f"the tag {REDRIVE_TAG} of {found.name} forbids it: set it to on, or take it off"
+        line = f"the tag {REDRIVE_TAG} of {queue.name} forbids it: set it to on, or take it off"
         raise CommandError(line, error_code="redrive_off")
-    return found
+    return queue
 
 
 def route_from(account: Account, source_arn: str) -> Route:
-    """CommandError where the queue has no DLQ messages that this command may send back."""
-    source = movable(account, source_arn)
-    messages = movable(account, _dlq_arn(account, source))
-    require_last(messages)
+    """Return the route from the source's DLQ back to the source.
+
+    Raises CommandError if it has no DLQ, or if this command may not send its messages back.
+    """
+    source = require_redrivable(account, source_arn)
+    messages = require_redrivable(account, _find_dlq_arn(account, source))
+    require_no_redrive_policy(messages)
     dlq_arn = messages.queue_arn
     require_idle(account, dlq_arn)
     others = set(list_source_arns(account.clients, dlq_arn)) - {source_arn}
     return Route(messages, source, tuple(sorted(others)), dlq_arn)
 
 
-def _dlq_arn(account: Account, source: Facts) -> str:
+def _find_dlq_arn(account: Account, source: Facts) -> str:
+    """Return the ARN of the source's DLQ. Raises CommandError with a remedy if it has none."""
     if source.dlq_arn:
         return source.dlq_arn
-    if of := list_source_arns(account.clients, source.queue_arn):
-        line = f"it is one itself, so name its source, {parts_of(of[0]).name}"
+    source_arns = list_source_arns(account.clients, source.queue_arn)
+    if source_arns:
+        line = f"it is one itself, so name its source, {parts_of(source_arns[0]).name}"
         raise CommandError(f"{source.name} has no DLQ: {line}", Exit.USAGE)
     line = f"{source.name} has no DLQ: name the queue that the messages died in"
     raise CommandError(line, Exit.NOT_FOUND)
 
 
 def route_to(account: Account, named: str, other: str, died_in: str | None) -> Route:
-    """From a DLQ to a queue that takes the place of a source that is gone, or that is `died_in`.
+    """Return the route from a DLQ to another queue than the messages' source (--to).
 
-    CommandError where the messages' own source is there and nobody has named it, or where what is
-    sent there would not be consumed, or not be taken.
+    Args:
+        named: the DLQ or its source, as the operator gave it.
+        other: the queue to send to.
+        died_in: the source whose messages go (--from). If it is None, messages go whose source was
+            deleted.
+
+    Raises CommandError if the messages' own source exists and is not named, or if the other queue
+    cannot take the messages or has no consumers.
     """
-    queue, instead = (movable(account, resolve_queue_arn(account, each)) for each in (named, other))
-    own = parse_redrive_policy(queue.attributes.get("RedrivePolicy", ""))
-    if own and died_in is None:
+    queue = require_redrivable(account, resolve_queue_arn(account, named))
+    instead = require_redrivable(account, resolve_queue_arn(account, other))
+    redrive_policy = parse_redrive_policy(queue.attributes.get("RedrivePolicy", ""))
+    if redrive_policy and died_in is None:
         line = f"{queue.name} is there: without --to its messages go back to it, and with --from "
         raise CommandError(f"{line}{queue.name} they go to {instead.name} all the same", Exit.USAGE)
-    messages = movable(account, own.dlq_arn) if own else queue
-    require_last(messages)
+    messages = queue
+    if redrive_policy:
+        messages = require_redrivable(account, redrive_policy.dlq_arn)
+    require_no_redrive_policy(messages)
     unfit = why_unfit_as_dlq(instead.queue_arn, messages.queue_arn)
     if is_quarantine(instead.name) or list_source_arns(account.clients, instead.queue_arn):
         unfit = "it is a DLQ or a quarantine, which nobody consumes"
@@ -145,64 +163,81 @@ def route_to(account: Account, named: str, other: str, died_in: str | None) -> R
         require_idle(account, arn)
     # An empty --from names no queue. It must not mean the messages of every source.
     only = None if died_in is None else resolve_queue_arn(account, died_in)
-    failed_in = _retained_for if is_quarantine(messages.name) else attrgetter("source_arn")
+    find_source = _quarantined_from if is_quarantine(messages.name) else attrgetter("source_arn")
 
     @cache
-    def goes(arn: str) -> bool:
-        """Where a mark names what cannot have been its source, it stays."""
+    def may_go(arn: str) -> bool:
+        """Return True if messages that died in that queue may go.
+
+        A message stays if its mark names a queue that cannot have been its source.
+        """
         if only or why_unfit_as_dlq(messages.queue_arn, arn):
             return arn == only
         return find_queue(account, arn) is None
 
-    def where_from(message: Message) -> str:
-        arn = failed_in(message) or ""
-        return instead.queue_arn if goes(arn) else arn
+    def find_source_or_instead(message: Message) -> str:
+        """Return the queue in which the message died, or the other queue if the message may go."""
+        arn = find_source(message) or ""
+        return instead.queue_arn if may_go(arn) else arn
 
     others = set(list_source_arns(account.clients, messages.queue_arn)) - {instead.queue_arn}
-    return Route(messages, instead, tuple(sorted(others)), messages.queue_arn, where_from, True)
+    return Route(
+        messages,
+        instead,
+        tuple(sorted(others)),
+        messages.queue_arn,
+        find_source_or_instead,
+        is_replacement=True,
+    )
 
 
-def quarantine_named(account: Account, named: str) -> Facts:
-    """The quarantine of a queue, or the queue itself where that is one.
+def find_quarantine(account: Account, named: str) -> Facts:
+    """Return the quarantine of a queue, or the queue itself if it is a quarantine.
 
-    CommandError where there is none, or where looking at its messages would move them on.
+    Raises CommandError if there is none, or if looking at its messages would move them to a DLQ.
     """
-    source_arn = resolve_queue_arn(account, named)
-    is_one = is_quarantine(parts_of(source_arn).name)
-    arn = source_arn if is_one else arn_of_quarantine(source_arn)
-    if found := find_queue(account, arn):
-        require_last(found)
-        return found
+    named_arn = resolve_queue_arn(account, named)
+    arn = named_arn
+    if not is_quarantine(parts_of(named_arn).name):
+        arn = arn_of_quarantine(named_arn)
+    quarantine = find_queue(account, arn)
+    if quarantine:
+        require_no_redrive_policy(quarantine)
+        return quarantine
     line = f"there is no queue {parts_of(arn).name}: it is made when a message comes back; "
     line += "`mendq quarantine list` shows the quarantines that there are"
     raise CommandError(line, Exit.NOT_FOUND)
 
 
 def route_out_of(account: Account, named: str) -> Route:
-    """From a quarantine to its source. CommandError where either is gone, or may not be moved out
-    of.
+    """Return the route from a quarantine back to its source.
 
-    So it is while Mendq sends back the source's DLQ messages: one that died again after it was
-    returned would be taken for one of these.
+    Raises CommandError if one of the two queues is missing or its tag forbids redrives. Also raises
+    it while Mendq sends back the source's DLQ messages: if one of those died again, it could not be
+    told from one of these.
     """
-    messages = quarantine_named(account, named)
+    messages = find_quarantine(account, named)
     arn = resolve_queue_arn(account, named)
-    source = movable(account, _source_of(arn) if arn == messages.queue_arn else arn)
+    source_arn = _source_arn_of(arn) if arn == messages.queue_arn else arn
+    source = require_redrivable(account, source_arn)
     dlq_arn = source.dlq_arn or ""
     if dlq_arn:
         require_idle(account, dlq_arn)
-    messages = movable(account, messages.queue_arn)
-    return Route(messages, source, dlq_arn=dlq_arn, died_in=_retained_for)
+    messages = require_redrivable(account, messages.queue_arn)
+    return Route(messages, source, dlq_arn=dlq_arn, died_in=_quarantined_from)
 
 
-def _retained_for(message: Message) -> str | None:
-    """A message that was marked for another source stays."""
-    retained = quarantine_reason(message)
-    return None if retained is None else retained.source
+def _quarantined_from(message: Message) -> str | None:
+    """Return the ARN of the queue that the message's quarantine mark names. None without a mark."""
+    reason = quarantine_reason(message)
+    return None if reason is None else reason.source
 
 
-def _source_of(quarantine_arn: str) -> str:
-    """By the name; of one that had to be cut the source is to be named instead."""
+def _source_arn_of(quarantine_arn: str) -> str:
+    """Return the ARN of the queue from whose name the quarantine's name was made.
+
+    Raises CommandError if the name was cut, so that it does not tell the source's whole name.
+    """
     arn = parts_of(quarantine_arn)
     ending = FIFO if arn.name.endswith(FIFO) else ""
     base = arn.name.removesuffix(FIFO).removesuffix(QUARANTINE_SUFFIX)
@@ -212,22 +247,25 @@ def _source_of(quarantine_arn: str) -> str:
     return source_arn
 
 
-def require_last(messages: Facts) -> None:
-    """To look at a message is to receive it, and what is received too often is moved on."""
-    if onward := parse_redrive_policy(messages.attributes.get("RedrivePolicy", "")):
-        times = f"where SQS moves what is looked at {onward.max_receive_count} times"
+def require_no_redrive_policy(messages: Facts) -> None:
+    """Raise CommandError if the queue has a DLQ of its own.
+
+    Looking at a message is receiving it, and SQS moves a message that is received too often to the
+    queue's DLQ.
+    """
+    redrive_policy = parse_redrive_policy(messages.attributes.get("RedrivePolicy", ""))
+    if redrive_policy:
+        times = f"where SQS moves what is looked at {redrive_policy.max_receive_count} times"
         line = f"{messages.name} has a DLQ of its own, {times}: take its RedrivePolicy off first"
         raise CommandError(line, error_code="dlq_of_dlq")
 
 
 def require_idle(account: Account, dlq_arn: str) -> None:
-    """Raise CommandError where somebody else moves the same messages.
-
-    Mendq's own redrive, or a move task.
-    """
-    if redrives := account.open_store_if_deployed(RedriveStore):
-        require_over(redrives.newest(dlq_arn))
-    # One that no source names any more may be no DLQ to SQS, and so have no tasks.
+    """Raise CommandError if a redrive of Mendq's or a message movement task moves the messages."""
+    redrives = account.open_store_if_deployed(RedriveStore)
+    if redrives:
+        require_no_redrive(redrives.newest(dlq_arn))
+    # SQS may not call a queue a DLQ that no source names any more. Then it has no tasks.
     if move_task_runs(account.clients, dlq_arn, NO_TASKS):
         listing = f"aws sqs list-message-move-tasks --source-arn {dlq_arn}"
         line = f"a message movement task runs on {parts_of(dlq_arn).name}: wait, or end it"
@@ -237,29 +275,32 @@ def require_idle(account: Account, dlq_arn: str) -> None:
         )
 
 
-def remedy(code: str, message: str, route: Route) -> str:
-    """What would let it through; empty where that is not known of this code (canonical)."""
+def find_remedy(code: str, message: str, route: Route) -> str:
+    """Return which rights are missing, for an error that SQS gave. Empty if it is not known.
+
+    `code` is the canonical error code.
+    """
     if code.startswith("Kms") or "kms:" in message:
         return describe_needed_grants("whoever redrives", route.messages, route.source) or (
             f"whoever redrives needs {READ} on the key that the messages were encrypted with"
         )
     if code == "AccessDenied":
-        read, sent_to = route.messages.name, route.source.name
         sending = RedriveMessages.iam_action
         reading = ", ".join(sorted((RETURNING | DLQ) - {sending}))
-        return f"it takes {reading} on {read}, and {sending} on {sent_to}"
+        return f"it takes {reading} on {route.messages.name}, and {sending} on {route.source.name}"
     return ""
 
 
 @contextmanager
-def with_remedies(route: Route) -> Iterator[None]:
-    """Raise CommandError where a queue could not be looked at."""
+def explain_refusals(route: Route) -> Iterator[None]:
+    """Raise CommandError, with a remedy if one is known, if AWS refuses a call in the block."""
     try:
         yield
     except (FactsUnavailable, QueueRefusesUs) as error:
         cause = error.__cause__
         if not isinstance(cause, ClientError):
             raise
-        code, said = code_of(cause), describe_error(error)
-        helps = remedy(canonical_code(code), said, route)
-        raise CommandError(f"{said}; {helps}" if helps else said, error_code=code) from error
+        code = code_of(cause)
+        text = describe_error(error)
+        remedy = find_remedy(canonical_code(code), text, route)
+        raise CommandError(f"{text}; {remedy}" if remedy else text, error_code=code) from error

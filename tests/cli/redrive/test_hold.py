@@ -12,7 +12,7 @@ from msgspec import structs
 from mendq.aws.errors import CaseStoreUnavailable, CaseStoreUnreadable
 from mendq.cli.exit_codes import CommandError
 from mendq.cli.redrive import hold
-from mendq.cli.redrive.hold import held
+from mendq.cli.redrive.hold import hold_dlq
 from mendq.redrive.progress import RedriveProgress, RedriveQueues, Stage, StageProgress
 from mendq.redrive.store import RedriveStore, redrive_key
 from tests.cli.conftest import Operator, change_cases
@@ -29,7 +29,7 @@ def quick(queues: Dlq, monkeypatch: pytest.MonkeyPatch) -> Dlq:
 
 
 def _hold(queues: Dlq, faults: list[str], stop: Event | None = None) -> Any:
-    return held(queues.operator.account, queues.dlq, stop or Event(), faults)
+    return hold_dlq(queues.operator.account, queues.dlq, stop or Event(), faults)
 
 
 def test_it_holds_beat_by_beat_and_no_longer(quick: Dlq) -> None:
@@ -41,7 +41,7 @@ def test_it_holds_beat_by_beat_and_no_longer(quick: Dlq) -> None:
     with pytest.raises(CommandError, match="no"), _hold(quick, faults):
         raise CommandError("no")
     assert quick.claimed(), "an error in the run lets go"
-    with held(quick.operator.account, "", Event(), faults):
+    with hold_dlq(quick.operator.account, "", Event(), faults):
         assert faults == [], "of a source without a DLQ nothing is held"
 
 

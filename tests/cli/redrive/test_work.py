@@ -119,7 +119,7 @@ def test_redrive_that_is_interrupted_twice_before_it_begins_moves_nothing(
     filled: Dlq, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Once the question was answered, and before the first message is taken."""
-    make_mover, made = Route.mover, list[int]()
+    make_mover, made = Route.make_mover, list[int]()
 
     def pressed(route: Route, *asked: Any) -> MessageMover:
         made.append(1)
@@ -128,7 +128,7 @@ def test_redrive_that_is_interrupted_twice_before_it_begins_moves_nothing(
             _press()
         return make_mover(route, *asked)
 
-    monkeypatch.setattr(Route, "mover", pressed)
+    monkeypatch.setattr(Route, "make_mover", pressed)
     result = filled.operator.mendq("redrive", "orders", "--all", "--yes", "--json")
     assert len(made) == 2
     assert result.exit_code == 1
