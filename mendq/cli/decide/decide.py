@@ -11,8 +11,8 @@ from typing import Any
 from mendq.cli.commands import INVOKE, SHOWN, Kind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
-from mendq.cli.look.case_view import STYLES, may_be_said_of, require_whole_id
-from mendq.cli.look.show import CaseId, look, print_head, print_plan
+from mendq.cli.look.case_view import STYLES, list_states_for, require_whole_id
+from mendq.cli.look.show import CaseId, read_case_details, print_head, print_plan
 from mendq.cli.output import Yes, confirm
 from mendq.heal.approve import DECISIONS, find_earlier_answer
 from mendq.model.case import Case, State
@@ -72,7 +72,7 @@ def close(call: Invocation, case_id: CaseId, yes: Yes = False) -> Exit:
 def _decide(call: Invocation, decision: str, case_id: str, *, yes: bool) -> Exit:
     """Show the case, ask the operator, and send the decision unless it was given earlier."""
     with call.out.show_waiting("reading the case and its queue"):
-        details = look(call, case_id)
+        details = read_case_details(call, case_id)
     require_whole_id(details.case, case_id, yes=yes)
     if (answer := find_earlier_answer(decision, details.transitions)) is not None:
         return _report_answer(call, decision, answer)
@@ -91,7 +91,7 @@ def _require_state(decision: str, case: Case) -> None:
 
     An approved case may be approved again, which makes the change happen sooner.
     """
-    states = may_be_said_of(decision, case)
+    states = list_states_for(decision, case)
     if case.state in states or (states and decision == "approve" and case.state is State.APPROVED):
         return
     takes = f"it takes a case that is {' or '.join(states)}" if states else "its symptom is unknown"

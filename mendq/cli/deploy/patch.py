@@ -14,7 +14,7 @@ from mendq.aws.queue import attributes_of, tags_if_readable
 from mendq.cli.commands import EVERY_CASE, QUEUE, Kind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
-from mendq.cli.look.case_view import find, plan_of
+from mendq.cli.look.case_view import find_case, find_plan
 from mendq.cli.look.show import CaseId
 from mendq.cli.output import Output
 from mendq.heal.undo import list_writes
@@ -51,7 +51,7 @@ def patch(
       mendq patch orders --template sqs.tf --resource aws_sqs_queue.orders
     """
     with call.out.show_waiting("reading the case and its queue"):
-        history = find(call.account, case_id)
+        history = find_case(call.account, case_id)
         case = history[-1]
         is_made = bool(list_writes(history))
         values = _values_of(history)
@@ -96,7 +96,7 @@ def _values_of(history: Sequence[Case]) -> dict[str, str]:
         return {}
     values = {write.attribute: write.after for write in list_writes(history)}
     if not values and case.state in _NOT_MADE:
-        values = {step["attribute"]: step["after"] for step in plan_of(history).steps}
+        values = {step["attribute"]: step["after"] for step in find_plan(history).steps}
     return {name: value for name, value in values.items() if has_value_in_queue(name)}
 
 

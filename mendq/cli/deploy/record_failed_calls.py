@@ -466,10 +466,10 @@ def name_symptom(record: Any) -> str:
     If Mendq is not installed, or cannot read the record, the text says so.
     """
     try:
-        from mendq.cli.look.explain import explained_record
+        from mendq.cli.look.explain import explain_record
     except ImportError:
         return "install mendq"
-    explained = explained_record(record)
+    explained = explain_record(record)
     return str(explained["symptom"] or f"not read: {explained['unreadable']}")
 
 

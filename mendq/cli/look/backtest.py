@@ -1,4 +1,4 @@
-"""`mendq backtest`: what past CloudTrail files would have meant, had Mendq been there."""
+"""`mendq backtest`: show what Mendq would have done about past CloudTrail files."""
 
 from __future__ import annotations
 
@@ -28,16 +28,19 @@ from mendq.cli.backtest.nightly_run import (
 from mendq.cli.commands import QUEUE, Kind, command
 from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import Invocation, parse_folder
-from mendq.cli.look.export import replace_if_changed, require_place
+from mendq.cli.look.export import replace_if_changed, require_writable_place
 from mendq.cli.output import Output, make_table, shorten_list
 from mendq.model.limits import Mode
 from mendq.notifications.announcements import NOTIFICATIONS_PER_HOUR
 from mendq.notifications.text import format_count
 
-# What decides about failed calls, but for what is measured or stands in a case store.
+# Rights for the facts that decisions about failed calls need, except metrics and the case store.
 _RIGHTS = QUEUE | {
-    *("sqs:ListQueueTags", "sqs:ListQueues", "tag:GetResources"),
-    *("lambda:ListEventSourceMappings", "lambda:GetFunctionConfiguration"),
+    "sqs:ListQueueTags",
+    "sqs:ListQueues",
+    "tag:GetResources",
+    "lambda:ListEventSourceMappings",
+    "lambda:GetFunctionConfiguration",
 }
 _MOST_NAMED = 4
 _QUEUES: Any = typer.Option(
@@ -67,36 +70,40 @@ def backtest(  # noqa: PLR0913, PLR0917 - each is one option of the command
 ) -> Exit:
     """What past CloudTrail files would have meant, had Mendq been there.
 
-    Needs no deployment and changes nothing. The trail is read here, by Spark. Exits with 3 where
-    over 1 % of its bytes could not be read, with 4 where nothing was there for any of the days.
+    Needs no deployment and changes nothing. The trail is read here, by Spark. Exits with 3 if over
+    1 % of its bytes could not be read, with 4 if there was nothing for any of the days.
 
     Examples:
       mendq backtest --trail logs/ --from 2026-11-02 --to 2026-11-08
       mendq backtest --trail s3://trail --from 2026-11-02 --to 2026-11-08
     """
-    require_place(out / "mendq-backtest.html")
-    page, given = _page_maker(), None if queues is None else read_configuration(queues)
+    require_writable_place(out / "mendq-backtest.html")
+    make_page = _import_page_maker()
+    configuration = None if queues is None else read_configuration(queues)
     arguments = [f"--trail={trail}", f"--from={first}", f"--to={last}"]
-    if given is None:
-        arguments += [f"--account={call.account.account_id}", f"--region={call.account.region}"]
-    named = {"AWS_PROFILE": call.profile, "AWS_DEFAULT_REGION": call.region}
-    aws = {name: text for name, text in named.items() if text}
-    files = list[str]()
+    if configuration is None:
+        arguments.append(f"--account={call.account.account_id}")
+        arguments.append(f"--region={call.account.region}")
+    # The environment variables from which the nightly job takes its credentials.
+    environment = {}
+    if call.profile:
+        environment["AWS_PROFILE"] = call.profile
+    if call.region:
+        environment["AWS_DEFAULT_REGION"] = call.region
+    pages: list[str] = []
     with tempfile.TemporaryDirectory(prefix="mendq-backtest-") as name:
         with call.out.show_waiting(f"reading {trail} from {first} to {last}"):
-            code, found = run(arguments, Path(name), aws)
-        with call.out.show_waiting(
-            f"deciding about {format_count(len(found.incidents), 'incident')}"
-        ):
-            this = Backtest(given or read_current_configuration(call.account))
-            judged = list(this.judged(found.incidents))
+            code, found = run(arguments, Path(name), environment)
+        incidents = format_count(len(found.incidents), "incident")
+        with call.out.show_waiting(f"deciding about {incidents}"):
+            decider = Backtest(configuration or read_current_configuration(call.account))
+            judged = list(decider.judged(found.incidents))
         for week in found.weeks:
-            content = Path(name, f"summary/week={week}/summary.json").read_bytes()
-            files.append(str(out / f"mendq-backtest-{week}.html"))
-            replace_if_changed(
-                Path(files[-1]), page(summarize_week_with_mendq(content, judged, mode))
-            )
-    document = _document(judged, days=found.days, pages=files)
+            summary = Path(name, f"summary/week={week}/summary.json").read_bytes()
+            path = out / f"mendq-backtest-{week}.html"
+            replace_if_changed(path, make_page(summarize_week_with_mendq(summary, judged, mode)))
+            pages.append(str(path))
+    document = _document(judged, days=found.days, pages=pages)
     call.out.print_json(document)
     _show(call.out, judged, document)
     if code is not Exit.DONE:
@@ -104,8 +111,12 @@ def backtest(  # noqa: PLR0913, PLR0917 - each is one option of the command
     return code
 
 
-def _page_maker() -> Any:
-    """Before the trail is read: the wheel's core has neither Spark nor charts."""
+def _import_page_maker() -> Any:
+    """Return the function that makes the report's page.
+
+    Raises CommandError if Spark or the charts are not installed. The command calls it before it
+    reads the trail.
+    """
     require_installed()
     try:
         return import_module("mendq.report.html_page").page
@@ -114,52 +125,80 @@ def _page_maker() -> Any:
 
 
 def _document(judged: Sequence[JudgedIncident], **more: Any) -> dict[str, Any]:
-    would = {m: dict(Counter(it.answers[m].would.would for it in judged)) for m in Mode}
-    modes = {str(m): {"would": would[m], **count_notifications(judged, m)} for m in Mode}
-    said = {"modes": modes, "left_alone": explain_left_alone(judged), "not_known": NOT_KNOWN}
-    return {**more, **said, "incidents": to_builtins(judged)}
+    """Return the document that `mendq backtest --json` prints."""
+    modes = {}
+    for mode in Mode:
+        would = Counter(incident.answers[mode].would.would for incident in judged)
+        modes[str(mode)] = {"would": dict(would), **count_notifications(judged, mode)}
+    return {
+        **more,
+        "modes": modes,
+        "left_alone": explain_left_alone(judged),
+        "not_known": NOT_KNOWN,
+        "incidents": to_builtins(judged),
+    }
 
 
 def _show(out: Output, judged: Sequence[JudgedIncident], document: Mapping[str, Any]) -> None:
-    """What is alike together; what nothing would have come of, by queue."""
-    alone, alike = document["left_alone"], defaultdict[tuple[str, ...], list[JudgedIncident]](list)
-    for each in judged:
-        if each.incident.queue_arn not in alone:
-            said = (it.would.line for it in each.answers.values())
-            alike[each.incident.symptom, *said].append(each)
-    for (symptom, *lines), some_of in sorted(alike.items(), key=lambda item: -len(item[1])):
-        names = dict.fromkeys(_name(each.incident.queue_arn) for each in some_of)
+    """Print the incidents in groups, the queues that Mendq would leave alone, and the numbers.
+
+    A group has the same symptom and the same answer in each mode. The largest group comes first.
+    """
+    left_alone = document["left_alone"]
+    groups = defaultdict[tuple[str, ...], list[JudgedIncident]](list)
+    for incident in judged:
+        if incident.incident.queue_arn not in left_alone:
+            answers = [answer.would.line for answer in incident.answers.values()]
+            groups[incident.incident.symptom, *answers].append(incident)
+    for (symptom, *answers), incidents in sorted(groups.items(), key=lambda item: -len(item[1])):
+        names = dict.fromkeys(_queue_name(incident.incident.queue_arn) for incident in incidents)
         out.say(shorten_list([*names], _MOST_NAMED), "bold")
-        out.say_indented(f"{symptom}: {_how_many(some_of)}", "yellow")
-        modes = defaultdict[str, list[str]](list)
-        for mode, line in zip(Mode, lines, strict=True):
-            modes[line].append(str(mode))
-        out.say_labelled([(", ".join(of), "cyan", line) for line, of in modes.items()])
-    if alone:
-        out.say_heading(f"Left alone: {format_count(len(alone), 'queue')}")
-    for why in dict.fromkeys(alone.values()):
-        queues = [_name(arn) for arn in alone if alone[arn] == why]
-        out.say_indented(f"{shorten_list(queues, _MOST_NAMED)}: {why}")
-    out.say_heading(f"Had Mendq been there: {_how_many(judged)}")
-    rows = make_table(
-        "mode", "changes", "proposals", "notifications", "urgent", "worst hour", "late"
-    )
-    for mode, of in document["modes"].items():
-        figures = [of["would"].get(each, 0) for each in ("does", "proposes")]
-        figures += [of[each] for each in ("notifications", "urgent", "in_worst_hour", "held_back")]
-        rows.add_row(mode, *(f"{each:,}" for each in figures))
-    out.show(rows)
+        out.say_indented(f"{symptom}: {_describe_number(incidents)}", "yellow")
+        modes_by_answer = defaultdict[str, list[str]](list)
+        for mode, answer in zip(Mode, answers, strict=True):
+            modes_by_answer[answer].append(str(mode))
+        out.say_labelled(
+            (", ".join(modes), "cyan", answer) for answer, modes in modes_by_answer.items()
+        )
+    if left_alone:
+        out.say_heading(f"Left alone: {format_count(len(left_alone), 'queue')}")
+    names_by_reason = defaultdict[str, list[str]](list)
+    for queue_arn, reason in left_alone.items():
+        names_by_reason[reason].append(_queue_name(queue_arn))
+    for reason, queue_names in names_by_reason.items():
+        out.say_indented(f"{shorten_list(queue_names, _MOST_NAMED)}: {reason}")
+    out.say_heading(f"Had Mendq been there: {_describe_number(judged)}")
+    _show_modes(out, document["modes"])
     out.say(NOT_KNOWN, "dim")
     for path in document["pages"]:
         out.say(f"The page: {path}")
     out.say("nothing was changed")
 
 
-def _how_many(judged: Sequence[JudgedIncident]) -> str:
-    calls = sum(each.incident.failed_calls for each in judged)
+def _show_modes(out: Output, modes: Mapping[str, Mapping[str, Any]]) -> None:
+    """Print the table of changes, proposals and notifications in each mode."""
+    rows = make_table(
+        "mode", "changes", "proposals", "notifications", "urgent", "worst hour", "late"
+    )
+    for mode, numbers in modes.items():
+        figures = [
+            numbers["would"].get("does", 0),
+            numbers["would"].get("proposes", 0),
+            numbers["notifications"],
+            numbers["urgent"],
+            numbers["in_worst_hour"],
+            numbers["held_back"],
+        ]
+        rows.add_row(mode, *(f"{figure:,}" for figure in figures))
+    out.show(rows)
+
+
+def _describe_number(judged: Sequence[JudgedIncident]) -> str:
+    """Return how many incidents and failed calls these are."""
+    calls = sum(incident.incident.failed_calls for incident in judged)
     return f"{format_count(len(judged), 'incident')} of {format_count(calls, 'failed call')}"
 
 
-def _name(queue_arn: str) -> str:
-    """Its last part; what names no queue is said as it is."""
+def _queue_name(queue_arn: str) -> str:
+    """Return the last part of the ARN. Text that is no ARN is returned unchanged."""
     return queue_arn.rpartition(":")[2]

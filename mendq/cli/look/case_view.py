@@ -1,4 +1,4 @@
-"""A case as people read it: its state, its plan, what they may say of it, and until when."""
+"""Text and data about one case that several commands print: state, plan, decisions, deadline."""
 
 from __future__ import annotations
 
@@ -34,49 +34,53 @@ STYLES: Mapping[State, str] = {
     **dict.fromkeys((State.VERIFIED, State.WATCHING, State.CLOSED), "green"),
 }
 WAITING = frozenset({State.PROPOSED, State.APPROVED})
-# Whose steps stand in no queue, and did not stand in one.
+# States of cases whose steps were never written into a queue.
 NOT_MADE = WAITING | {State.OBSERVED, State.REFUSED, State.DECLINED, State.EXPIRED}
 
-# What a plan comes up in; any other state says why nothing is done.
+# States whose reason explains the plan. In other states the reason says why nothing is done.
 _PLANNED = WAITING | {State.OBSERVED, State.APPLIED}
 
 
-def find(account: Account, named: str) -> tuple[Case, ...]:
-    """The transitions of a case, first to last, by its id; or of the one open case that fits.
+def find_case(account: Account, named: str) -> tuple[Case, ...]:
+    """Return the transitions of a case, the first one first.
 
-    That is one whose id begins so, or whose queue is called so. CommandError where none or several
-    do.
+    `named` is the id of a case. It can also be the beginning of an open case's id, or the name of
+    its queue. Raises CommandError if no case or several open cases fit.
     """
     if not named.strip():
-        # Every id begins with an empty text: it would stand for whichever case is open.
+        # Every id begins with an empty text, so it would fit any open case.
         raise CommandError("name a case or its queue: `mendq cases` lists them", Exit.USAGE)
     source = account.open_store(OpenCases)
-    if found := source.transitions(named):
-        return found
-    fits = {
-        each.case_id
-        for each in source.list_open()
-        if parts_of(each.queue_arn).name == named or each.case_id.startswith(named)
+    transitions = source.transitions(named)
+    if transitions:
+        return transitions
+    case_ids = {
+        case.case_id
+        for case in source.list_open()
+        if parts_of(case.queue_arn).name == named or case.case_id.startswith(named)
     }
-    if len(fits) > 1:
+    if len(case_ids) > 1:
         raise CommandError(
-            f"{named} fits {len(fits)} open cases: {shorten_list(sorted(fits))}", Exit.USAGE
+            f"{named} fits {len(case_ids)} open cases: {shorten_list(sorted(case_ids))}", Exit.USAGE
         )
-    for case_id in fits:
+    for case_id in case_ids:
         return source.transitions(case_id)
     line = f"no case {named}, nor one open of that queue; a closed one needs its id: `mendq cases`"
     raise CommandError(line, Exit.NOT_FOUND)
 
 
 def require_whole_id(case: Case, named: str, *, yes: bool) -> None:
-    """CommandError where nobody is asked and the id is not whole: by then another may be open."""
+    """Raise CommandError if --yes is given with only a part of the case's id.
+
+    Without a question, nobody would see that the part now fits another case.
+    """
     if yes and case.case_id != named:
         line = f"--yes wants the whole id of the case: {case.case_id} fits {named}"
         raise CommandError(line, Exit.USAGE)
 
 
-def summary(case: Case) -> dict[str, Any]:
-    """What `cases` says of a case, by its newest transition."""
+def summarize_case(case: Case) -> dict[str, Any]:
+    """Return a case as `mendq cases --json` prints it. `case` is its newest transition."""
     return {
         "case_id": case.case_id,
         "queue_arn": case.queue_arn,
@@ -89,50 +93,58 @@ def summary(case: Case) -> dict[str, Any]:
     }
 
 
-def held_up(account: Account, case: Case) -> HoldUp | None:
-    """What keeps the owner of its write from taking it up; None of a case that waits for none."""
+def read_hold_up(account: Account, case: Case) -> HoldUp | None:
+    """Return why the Lambda that must continue the case cannot do so.
+
+    None if nothing holds it up, or if the case does not wait for a Lambda.
+    """
     if case.state not in CALLING:
         return None
-    return hold_up_in(account.open_store(CaseStore).look(case.queue_arn, case.symptom, ()), case)
+    return select_hold_up(
+        account.open_store(CaseStore).look(case.queue_arn, case.symptom, ()), case
+    )
 
 
-def hold_up_in(view: CaseStoreView, case: Case) -> HoldUp | None:
-    """The same, as the case store said it; another transition's is none of this one's."""
-    moved = view.case is None or view.case.transition != case.transition
-    return None if moved else view.hold_up
+def select_hold_up(view: CaseStoreView, case: Case) -> HoldUp | None:
+    """Return what holds up the case, from a view of the case store. None for another transition."""
+    has_moved = view.case is None or view.case.transition != case.transition
+    return None if has_moved else view.hold_up
 
 
-def held_up_line(hold_up: HoldUp) -> str:
+def hold_up_line(hold_up: HoldUp) -> str:
+    """Return the line that says since when and why the case is held up."""
     return f"held up since {format_minute(hold_up.since)}: {hold_up.reason}"
 
 
 def opened_at(case: Case) -> datetime:
+    """Return when the case was opened."""
     return case.opened_at or case.at
 
 
-def plan_of(transitions: Sequence[Case]) -> Case:
-    """The transition with which the newest plan came up; a rollback is none."""
-    planned = [each for each in transitions if each.state is not State.ROLLED_BACK] or transitions
-    return next(each for each in planned if each.steps == planned[-1].steps)
+def find_plan(transitions: Sequence[Case]) -> Case:
+    """Return the first transition that has the newest plan. The steps of a rollback are no plan."""
+    planned = [case for case in transitions if case.state is not State.ROLLED_BACK] or transitions
+    return next(case for case in planned if case.steps == planned[-1].steps)
 
 
 def plan_reason(transitions: Sequence[Case]) -> str:
-    """Why these steps: what was said when they came up, not what was said of them since.
+    """Return the reason for the newest plan: the one that was recorded when it was made.
 
-    Empty where that says why not.
+    Empty if that reason says why nothing is done.
     """
-    planned = plan_of(transitions)
+    planned = find_plan(transitions)
     if planned.state not in _PLANNED or not planned.steps:
         return ""
     reason = planned.reason
     return reason if transitions[-1].state is State.PROPOSED else reason.partition(UNTIL)[0]
 
 
-def timing_of(account: Account, cases: Iterable[Case]) -> Timing | None:
-    """The stack's, where one of the cases waits for a person or has to prove itself; None where it
-    cannot be read.
+def read_timing(account: Account, cases: Iterable[Case]) -> Timing | None:
+    """Return the stack's timing, if a case waits for a person or must still prove that it helped.
+
+    None if no case does, or if the settings cannot be read.
     """
-    if not any(each.state in {*WAITING, *PROVING} for each in cases):
+    if not any(case.state in {*WAITING, *PROVING} for case in cases):
         return None
     try:
         return account.settings.timing
@@ -140,38 +152,55 @@ def timing_of(account: Account, cases: Iterable[Case]) -> Timing | None:
         return None
 
 
-def runs_out_at(case: Case, timing: Timing | None) -> datetime | None:
-    """Until when a person may approve it, or what was approved may be made; else None."""
+def find_deadline(case: Case, timing: Timing | None) -> datetime | None:
+    """Return until when a case may be approved, or an approved change may be made.
+
+    None if the case waits for neither, or if the timing is not known.
+    """
     if timing is None or case.state not in WAITING:
         return None
     longest = longest_stay_in(case.state, timing)
     return None if longest is None else case.at + longest
 
 
-def until(case: Case, timing: Timing | None) -> str:
-    """The same in words; nothing of a case that waits for nobody's word."""
+def describe_deadline(case: Case, timing: Timing | None) -> str:
+    """Return the deadline of the case in words. Empty if it has none."""
     if case.state not in WAITING:
         return ""
-    if at := runs_out_at(case, timing):
-        return f"until {format_minute(at)}"
+    deadline = find_deadline(case, timing)
+    if deadline:
+        return f"until {format_minute(deadline)}"
     return "until when is not known: heal's settings are unreadable"
 
 
-def may_be_said_of(word: str, case: Case) -> tuple[State, ...]:
-    """The states of a case like this one that a person's word ends, or moves on."""
-    move = DECISIONS[word]
+def list_states_for(decision: str, case: Case) -> tuple[State, ...]:
+    """Return the states in which a person may make that decision about a case of this symptom.
+
+    A case whose symptom this version does not know cannot be approved, and only some of its states
+    can be closed.
+    """
+    move = DECISIONS[decision]
     if case.symptom in BY_NAME:
         return move.out_of
     unknown = {lifecycle.CLOSE: lifecycle.CLOSE_UNKNOWN.out_of, lifecycle.APPROVE: ()}
     return unknown.get(move, move.out_of)
 
 
-def commands(case: Case) -> list[str]:
-    """What a person may say of it in this state."""
-    said = (word for word in DECISIONS if case.state in may_be_said_of(word, case))
-    return [mendq_command(word, case) for word in said]
+def list_commands(case: Case) -> list[str]:
+    """Return the commands for the decisions that a person may make about the case now."""
+    return [
+        mendq_command(decision, case)
+        for decision in DECISIONS
+        if case.state in list_states_for(decision, case)
+    ]
 
 
 def step_lines(steps: Sequence[Mapping[str, str]]) -> list[str]:
-    """As a page says them: attribute, before -> after, with units; a policy by its differences."""
-    return [line for each in steps for line in change_lines.step_lines(each)]
+    """Return the lines for a case's steps: attribute, old and new value with units.
+
+    A policy is shown by its differences.
+    """
+    lines: list[str] = []
+    for step in steps:
+        lines.extend(change_lines.step_lines(step))
+    return lines

@@ -1,7 +1,8 @@
-"""`mendq cases`: every case that the case store keeps, newest first."""
+"""`mendq cases`: list the cases in the case store, the newest first."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Annotated
@@ -17,13 +18,13 @@ from mendq.cli.invocation import Invocation
 from mendq.cli.look.case_view import (
     NOT_MADE,
     STYLES,
-    held_up,
-    held_up_line,
+    read_hold_up,
+    hold_up_line,
     opened_at,
     step_lines,
-    summary,
-    timing_of,
-    until,
+    summarize_case,
+    read_timing,
+    describe_deadline,
 )
 from mendq.cli.output import format_age, shorten_list
 from mendq.cli.queues import resolve_queue_arn
@@ -65,74 +66,97 @@ def cases(  # noqa: PLR0913, PLR0917 - each is one option of the command
       mendq cases --queue orders --since 3d
       mendq cases --state proposed --json
     """
-    wanted = _wanted(call, queue, symptom, state)
-    since_then = datetime.min.replace(tzinfo=UTC)
+    fields = _required_fields(call, queue, symptom, state)
+    opened_since = datetime.min.replace(tzinfo=UTC)
     if since is not None:
-        since_then = parse_moment(since, datetime.now(UTC))
+        opened_since = parse_moment(since, datetime.now(UTC))
     source = call.account.open_store(OpenCases)
     with call.out.show_waiting("reading the case store"):
-        found = _open(source) if only_open else _newest(source)
-    fitting = (
-        each
-        for each in found
-        if all(getattr(each, name) == value for name, value in wanted.items())
-        and opened_at(each) >= since_then
-    )
-    newest_first = sorted(fitting, key=lambda each: (opened_at(each), each.case_id), reverse=True)
-    call.out.print_json([summary(each) for each in newest_first[:limit]])
-    if not newest_first:
-        call.out.say("no such case" if found else "no open case" if only_open else "no case yet")
-    elif not call.as_json:
-        _show(call, newest_first, limit or len(newest_first))
+        all_cases = _list_open(source) if only_open else _list_newest(source)
+    selected = [
+        case for case in all_cases if _has_fields(case, fields) and opened_at(case) >= opened_since
+    ]
+    selected.sort(key=lambda case: (opened_at(case), case.case_id), reverse=True)
+    call.out.print_json([summarize_case(case) for case in selected[:limit]])
+    if selected:
+        if not call.as_json:
+            _show(call, selected, limit or len(selected))
+    elif all_cases:
+        call.out.say("no such case")
+    else:
+        call.out.say("no open case" if only_open else "no case yet")
 
 
-def _wanted(
+def _required_fields(
     call: Invocation, queue: str | None, symptom: str | None, state: State | None
 ) -> dict[str, str]:
-    """The fields of a case that are asked for; CommandError where a name is none.
+    """Return the fields that a case must have, by the options.
 
-    An empty text is such a name: it does not mean every queue or symptom.
+    Raises CommandError if an option names no queue or no symptom. An empty text is no name: it does
+    not mean every queue or symptom.
     """
     if symptom is not None and symptom not in BY_NAME:
         near = shorten_list(get_close_matches(symptom, BY_NAME)) or "see the docs"
         raise CommandError(
             f"--symptom {symptom!r} is none that the catalogue has: {near}", Exit.USAGE
         )
-    queue_arn = None if queue is None else resolve_queue_arn(call.account, queue)
-    asked = {"queue_arn": queue_arn, "symptom": symptom, "state": state}
-    return {name: value for name, value in asked.items() if value}
+    fields: dict[str, str] = {}
+    if queue is not None:
+        fields["queue_arn"] = resolve_queue_arn(call.account, queue)
+    if symptom is not None:
+        fields["symptom"] = symptom
+    if state is not None:
+        fields["state"] = state
+    return fields
 
 
-def _newest(source: OpenCases) -> list[Case]:
-    """The newest transition of every case."""
-    return [each[-1] for each in group_by_case(source.all_transitions()).values()]
+def _has_fields(case: Case, fields: Mapping[str, str]) -> bool:
+    return all(getattr(case, name) == value for name, value in fields.items())
 
 
-def _open(source: OpenCases) -> list[Case]:
-    """By the index, so that the whole table is not read; it may lag, the transitions decide."""
-    found = (source.transitions(each.case_id) for each in source.list_open())
-    return [each[-1] for each in found if each and not each[-1].is_final]
+def _list_newest(source: OpenCases) -> list[Case]:
+    """Return the newest transition of every case."""
+    return [transitions[-1] for transitions in group_by_case(source.all_transitions()).values()]
+
+
+def _list_open(source: OpenCases) -> list[Case]:
+    """Return the newest transition of each open case.
+
+    The index of open cases makes it unnecessary to read the whole table. The index may be late, so
+    the transitions decide if a case is open.
+    """
+    open_cases = []
+    for indexed in source.list_open():
+        transitions = source.transitions(indexed.case_id)
+        if transitions and not transitions[-1].is_final:
+            open_cases.append(transitions[-1])
+    return open_cases
 
 
 def _show(call: Invocation, newest_first: list[Case], limit: int) -> None:
-    """A block a case: what is long has the whole width."""
-    ordered = newest_first[:limit]
-    now, timing = datetime.now(UTC), timing_of(call.account, ordered)
-    widest = max(len(each.state) for each in ordered)
-    for each in ordered:
-        state = (f"{each.state:<{widest}}", STYLES.get(each.state, "dim"))
-        since = f"{format_age(opened_at(each), now):>{WIDEST_AGE}}"
-        call.out.show(Text.assemble(since, "  ", state, "  ", (plain(each.case_id), "bold")))
-        call.out.say_unwrapped(parts_of(each.queue_arn).name, "", indent=UNDER)
-        if ends := until(each, timing):
-            call.out.say_indented(ends, "yellow", indent=UNDER)
-        made = (
-            "taken back: " if each.is_rollback else "not made: " if each.state in NOT_MADE else ""
-        )
-        for line in step_lines(each.steps):
-            call.out.say_indented(f"{made}{line}", indent=UNDER)
-        call.out.say_indented(with_code(each), "dim", indent=UNDER)
-        if hold_up := held_up(call.account, each):
-            call.out.say_indented(held_up_line(hold_up), "yellow", indent=UNDER)
+    """Print a block of lines for each case, so that long texts have the whole width."""
+    shown = newest_first[:limit]
+    now = datetime.now(UTC)
+    timing = read_timing(call.account, shown)
+    widest = max(len(case.state) for case in shown)
+    for case in shown:
+        state = (f"{case.state:<{widest}}", STYLES.get(case.state, "dim"))
+        since = f"{format_age(opened_at(case), now):>{WIDEST_AGE}}"
+        call.out.show(Text.assemble(since, "  ", state, "  ", (plain(case.case_id), "bold")))
+        call.out.say_unwrapped(parts_of(case.queue_arn).name, "", indent=UNDER)
+        deadline = describe_deadline(case, timing)
+        if deadline:
+            call.out.say_indented(deadline, "yellow", indent=UNDER)
+        label = ""
+        if case.is_rollback:
+            label = "taken back: "
+        elif case.state in NOT_MADE:
+            label = "not made: "
+        for line in step_lines(case.steps):
+            call.out.say_indented(f"{label}{line}", indent=UNDER)
+        call.out.say_indented(with_code(case), "dim", indent=UNDER)
+        hold_up = read_hold_up(call.account, case)
+        if hold_up:
+            call.out.say_indented(hold_up_line(hold_up), "yellow", indent=UNDER)
     if len(newest_first) > limit:
         call.out.say(f"and {len(newest_first) - limit:,} older: raise --limit", "dim")

@@ -1,4 +1,4 @@
-"""`mendq cost`: what the stack costs while nothing fails, and seeing the calls of which queues."""
+"""`mendq cost`: estimate what the stack and the logging of calls cost while nothing fails."""
 
 from __future__ import annotations
 
@@ -33,40 +33,47 @@ def cost(
       mendq cost
       mendq cost --all --most 100      # before anything is deployed
     """
-    found = CostReport(call.account, datetime.now(UTC), most, every)
+    report = CostReport(call.account, datetime.now(UTC), most, every)
     with call.out.show_waiting("asking the account"):
-        found.read()
-    call.out.print_json(_document(found))
+        report.read()
+    call.out.print_json(_document(report))
     if not call.as_json:
-        show_costs(call.out, found)
-    return Exit.FAILED if found.not_looked_at else Exit.DONE
+        show_costs(call.out, report)
+    return Exit.FAILED if report.not_looked_at else Exit.DONE
 
 
-def _document(found: CostReport) -> dict[str, Any]:
-    calls = list(found.calls.values())
-    both = bill.with_and_without_dashboard(found.stack) if found.stack else (None, None)
+def _document(report: CostReport) -> dict[str, Any]:
+    """Return the document that `mendq cost --json` prints."""
+    calls = list(report.calls.values())
+    with_dashboard = None
+    without_dashboard = None
+    if report.stack:
+        with_dashboard, without_dashboard = bill.with_and_without_dashboard(report.stack)
+    choices = []
+    for choice in CHOICES:
+        dollars = round(choice.dollars(calls), 2) if calls else None
+        choices.append(
+            {
+                "name": choice.name,
+                "event_names": choice.setting,
+                "dollars_per_month": dollars,
+                "uncounted": choice.uncounted_calls,
+                "symptoms": asdict(sort_symptoms_by_visibility(choice, report.queue_arns)),
+            }
+        )
     return {
         "prices": {"region": REGION, "noted_on": NOTED_ON},
         "stack": {
-            "dollars_per_month": round_dollars(found.stack_dollars),
-            "dollars_per_month_with_dashboard": round_dollars(both[0]),
-            "dollars_per_month_without_dashboard": round_dollars(both[1]),
-            "lines": [each.document() for each in found.stack],
-            "free": found.free,
-            "not_priced": found.not_priced,
+            "dollars_per_month": round_dollars(report.stack_dollars),
+            "dollars_per_month_with_dashboard": round_dollars(with_dashboard),
+            "dollars_per_month_without_dashboard": round_dollars(without_dashboard),
+            "lines": [line.document() for line in report.stack],
+            "free": report.free,
+            "not_priced": report.not_priced,
         },
-        "choices": [
-            {
-                "name": each.name,
-                "event_names": each.setting,
-                "dollars_per_month": round(each.dollars(calls), 2) if calls else None,
-                "uncounted": each.uncounted_calls,
-                "symptoms": asdict(sort_symptoms_by_visibility(each, found.queue_arns)),
-            }
-            for each in CHOICES
-        ],
-        "queues": [each.document() for each in calls],
-        "are_more_queues": found.has_more_queues,
-        "not_looked_at": [each.document() for each in found.not_looked_at],
-        "asking_cost_dollars": round(found.asking_dollars, 5),
+        "choices": choices,
+        "queues": [queue_calls.document() for queue_calls in calls],
+        "are_more_queues": report.has_more_queues,
+        "not_looked_at": [check.document() for check in report.not_looked_at],
+        "asking_cost_dollars": round(report.asking_dollars, 5),
     }

@@ -1,4 +1,4 @@
-"""`mendq explain FILE|-`: what Mendq reads in a CloudTrail record; offline, without credentials."""
+"""`mendq explain FILE|-`: show what Mendq reads in a CloudTrail record. It does not call AWS."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 import zlib
 from contextlib import nullcontext
 from dataclasses import fields
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
@@ -41,83 +42,101 @@ def explain(
       mendq explain record.json
       mendq explain - --json < trail.json.gz
     """
-    document = _document(file)
+    document = _read_json(file)
     records = document.get("Records") if isinstance(document, dict) else document
     if not isinstance(records, list):
-        explained = explained_record(document)
+        explained = explain_record(document)
         call.out.print_json(explained)
         _print(call.out, explained)
         return
-    every = [explained_record(each) for each in records]
-    announced = [each for each in every if each["unreadable"] not in ("not_failed", "not_sqs")]
-    left_out = len(every) - len(announced)
-    call.out.print_json({"records": len(every), "left_out": left_out, "explained": announced})
-    call.out.say(f"{len(every)} records, {len(announced)} of them failed SQS calls or not readable")
-    for each in announced:
+    shown = []
+    for record in records:
+        explained = explain_record(record)
+        if explained["unreadable"] not in ("not_failed", "not_sqs"):
+            shown.append(explained)
+    left_out = len(records) - len(shown)
+    call.out.print_json({"records": len(records), "left_out": left_out, "explained": shown})
+    call.out.say(f"{len(records)} records, {len(shown)} of them failed SQS calls or not readable")
+    for explained in shown:
         call.out.say("")
-        _print(call.out, each)
+        _print(call.out, explained)
 
 
-def explained_record(record: object) -> dict[str, Any]:
-    """One record: how it was read, what it was matched with, what it would take to act."""
-    found = read(record)
-    if isinstance(found, Unreadable):
-        return {"unreadable": found.reason, "read": None, "symptom": None, "match": None}
-    said = {each.name: getattr(found, each.name) for each in fields(FailedCall)}
-    moments = {name: each.isoformat() for name, each in said.items() if hasattr(each, "isoformat")}
-    matched = match(found)
+def explain_record(record: object) -> dict[str, Any]:
+    """Return how Mendq reads a record: the call, the matching symptom, and when Mendq would act.
+
+    If the record cannot be read, `unreadable` says why, and all else is None.
+    """
+    failed_call = read(record)
+    if isinstance(failed_call, Unreadable):
+        return {"unreadable": failed_call.reason, "read": None, "symptom": None, "match": None}
+    call_fields = {}
+    for field in fields(FailedCall):
+        field_value = getattr(failed_call, field.name)
+        if isinstance(field_value, datetime):
+            field_value = field_value.isoformat()
+        call_fields[field.name] = field_value
+    symptom = match(failed_call)
     return {
         "unreadable": None,
-        "read": said | moments,
-        "symptom": symptom_of(found),
-        "match": matched and _described(matched, found),
+        "read": call_fields,
+        "symptom": symptom_of(failed_call),
+        "match": _describe_symptom(symptom, failed_call) if symptom else None,
     }
 
 
-def _described(symptom: Symptom, call: FailedCall) -> dict[str, Any]:
+def _describe_symptom(symptom: Symptom, call: FailedCall) -> dict[str, Any]:
+    """Return what Mendq does about the symptom, and if this call counts as evidence of it."""
     return {
         "sentence": symptom.sentence,
         "ships_as": symptom.ships_as,
         "counts_as_evidence": symptom.is_evidence(call),
         "evidence_needed": _EVIDENCE_NEEDED,
-        "facts_needed": sorted(each.name.lower() for each in symptom.needs),
-        "steps": [each.attribute for each in symptom.steps],
+        "facts_needed": sorted(need.name.lower() for need in symptom.needs),
+        "steps": [step.attribute for step in symptom.steps],
         "plan": symptom.plan_in_words,
         "runbook": symptom.runbook,
     }
 
 
 def _print(out: Output, explained: dict[str, Any]) -> None:
+    """Print what `explain_record` returned."""
     if explained["unreadable"]:
         out.say(f"not read: {explained['unreadable']}", "yellow")
         return
-    found, matched = explained["read"], explained["match"]
-    out.say(f"{found['event_name']} on {found['queue_arn'] or 'no queue that is named'}", "bold")
-    said = {
-        "read": f"{found['error_code']} (as recorded: {found['raw_error_code']})",
-        "said": found["error_message"],
-        "by": f"{found['principal_arn']} at {found['event_time']}",
+    failed_call = explained["read"]
+    matched = explained["match"]
+    queue = failed_call["queue_arn"] or "no queue that is named"
+    out.say(f"{failed_call['event_name']} on {queue}", "bold")
+    lines = {
+        "read": f"{failed_call['error_code']} (as recorded: {failed_call['raw_error_code']})",
+        "said": failed_call["error_message"],
+        "by": f"{failed_call['principal_arn']} at {failed_call['event_time']}",
         "symptom": explained["symptom"],
     }
     if matched:
         counts = "" if matched["counts_as_evidence"] else "; this one does not count"
         events = f"{DISTINCT_EVENTS} distinct events within {WITHIN_SECONDS} s"
-        said |= {
+        lines |= {
             "match": f"{matched['sentence']} ({matched['ships_as']})",
             "evidence": f"{events}{counts}",
             "facts": ", ".join(matched["facts_needed"]) or "none",
             "may write": ", ".join(matched["steps"]) or "nothing",
             "plan": matched["plan"],
         }
-    out.say_labelled([(name, "dim", says) for name, says in said.items()], indent=0)
+    out.say_labelled([(label, "dim", text) for label, text in lines.items()], indent=0)
     if not matched:
         out.say("no symptom of the catalogue: it is counted and never acted on")
 
 
-def _document(file: str) -> Any:
+def _read_json(file: str) -> Any:
+    """Return the JSON document in a file, or in standard input for `-`.
+
+    Raises CommandError if it cannot be read or is no JSON.
+    """
     try:
         with nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb") as opened:
-            content = _content(opened)
+            content = _read_content(opened)
     except FileNotFoundError as missing:
         raise CommandError(f"there is no file {file}", Exit.NOT_FOUND) from missing
     except (OSError, EOFError, zlib.error) as unreadable:
@@ -128,7 +147,8 @@ def _document(file: str) -> Any:
         raise CommandError(f"{file} holds no JSON: {unreadable}", Exit.USAGE) from unreadable
 
 
-def _content(opened: BinaryIO) -> bytes:
+def _read_content(opened: BinaryIO) -> bytes:
+    """Return the content, unpacked if it is gzip. Raises CommandError above MOST_BYTES."""
     content = opened.read(MOST_BYTES + 1)
     if content.startswith(_GZIP):
         with gzip.open(io.BytesIO(content)) as unpacked:

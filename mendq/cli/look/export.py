@@ -1,6 +1,6 @@
-"""`mendq export DIR`: every managed queue's configuration, one file each, fit for git.
+"""`mendq export DIR`: write each managed queue's configuration to a file, to be kept in git.
 
-Nothing is removed: a file whose queue is gone is a person's to delete.
+No file is deleted. If a queue is gone, a person must delete its file.
 """
 
 from __future__ import annotations
@@ -53,12 +53,15 @@ def export(
     gone: list[str] = []
     for queue in track(queues, "reading queues", console=call.out.progress, transient=True):
         try:
-            text = document_text(queue, attributes_of(call.account.clients, queue.queue_arn))
+            text = make_document_text(queue, attributes_of(call.account.clients, queue.queue_arn))
         except QueueGone:
             gone.append(queue.queue_arn)
             continue
-        changed = replace_if_changed(folder / f"{queue.name}.json", text)
-        (written if changed else unchanged).append(f"{queue.name}.json")
+        file_name = f"{queue.name}.json"
+        if replace_if_changed(folder / file_name, text):
+            written.append(file_name)
+        else:
+            unchanged.append(file_name)
     done = {"folder": str(folder), "written": written, "unchanged": unchanged, "gone": gone}
     call.out.print_json(done)
     call.out.say(f"{len(written)} written, {len(unchanged)} unchanged in {folder}")
@@ -66,8 +69,12 @@ def export(
         call.out.say(f"{arn} was deleted meanwhile", "yellow")
 
 
-def document_text(queue: ManagedQueue, attributes: Mapping[str, str]) -> str:
-    """Stable: keys in order, JSON attributes parsed, no counter, no clock, only ASCII."""
+def make_document_text(queue: ManagedQueue, attributes: Mapping[str, str]) -> str:
+    """Return the queue's configuration as JSON that changes only if the configuration does.
+
+    Keys are sorted, JSON attributes are parsed, and all text is ASCII. Counters and times are left
+    out.
+    """
     chosen: dict[str, Any] = dict(select_configuration(attributes))
     for name in DOCUMENTS:
         if name in chosen:
@@ -76,23 +83,30 @@ def document_text(queue: ManagedQueue, attributes: Mapping[str, str]) -> str:
     return to_json(document, indent=2, sort_keys=True) + "\n"
 
 
-def require_place(path: Path) -> None:
-    """CommandError where no file can be put at `path`: before the work, not after it."""
+def require_writable_place(path: Path) -> None:
+    """Raise CommandError if no file can be written at `path`.
+
+    A command calls it before its work, so that the work is not done in vain.
+    """
     _require_file(path)
     if not (path.parent.is_dir() and os.access(path.parent, os.W_OK | os.X_OK)):
         raise CommandError(f"{path.parent} is no folder that can be written to", Exit.USAGE)
 
 
 def _require_file(path: Path) -> None:
-    """A device, a pipe or a link would be replaced by a file: who runs as root loses it."""
+    """Raise CommandError if `path` exists and is no plain file.
+
+    Otherwise the new file would replace a device, a pipe or a link, if the operator is root.
+    """
     if path.is_symlink() or (path.exists() and not path.is_file()):
         raise CommandError(f"{path} is no plain file: name one, or a new one", Exit.USAGE)
 
 
 def replace_if_changed(path: Path, text: str, *, yes: bool = True) -> bool:
-    """Whole or not at all: what reads meanwhile sees no part.
+    """Write the text to a file. Return False if the file has that content already.
 
-    Raises CommandError where it differs unasked.
+    The file is replaced as a whole, so that nobody reads a part of it. Raises CommandError if it
+    cannot be written, or if a file with other content exists and `yes` is False.
     """
     content = text.encode()
     try:

@@ -1,4 +1,4 @@
-"""`mendq history QUEUE`: how it was configured when it was well, who changed it, and its cases."""
+"""`mendq history QUEUE`: show a queue's baselines, the changes of it, and its cases."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mendq.cli.account import Account
 from mendq.cli.commands import EVERY_CASE, QUEUE, Kind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
-from mendq.cli.look.case_view import opened_at, summary
+from mendq.cli.look.case_view import opened_at, summarize_case
 from mendq.cli.queues import QueueName, find_queue, resolve_queue_arn
 from mendq.cli.undo.answers import group_by_case
 from mendq.model.evidence import to_text
@@ -32,10 +32,11 @@ from mendq.notifications.configuration import Baseline, differences
 from mendq.notifications.queue_lines import change_line, describe_configuration
 from mendq.notifications.text import moment
 
-# So long CloudTrail's event history goes back.
+# How far CloudTrail's event history goes back.
 REMEMBERED = timedelta(days=90)
 _CONSUMERS = {"lambda:ListEventSourceMappings", "lambda:GetFunctionConfiguration"}
 _CHANGED = {"sqs:ListQueueTags", "cloudtrail:LookupEvents"}
+# An event of the history: `at`, `kind`, `says` (lines for people), and more by kind.
 Event = dict[str, Any]
 
 
@@ -52,69 +53,100 @@ def history(call: Invocation, queue: QueueName) -> None:
     with call.out.show_waiting("reading baselines, cases and CloudTrail"):
         baselines = account.open_store(Baselines).of(arn)
         changes = list_changes_since(account.clients, arn, datetime.now(UTC) - REMEMBERED)
-        events = [*_of_baselines(baselines), *_of_changes(changes), *_of_cases(account, arn)]
-        now = _now(account, arn)
-    if not (now or events):
+        events = [
+            *_baseline_events(baselines),
+            *_change_events(changes),
+            *_case_events(account, arn),
+        ]
+        current = _read_configuration(account, arn)
+    if not (current or events):
         raise CommandError(f"of {arn} nothing is known", Exit.NOT_FOUND)
-    since = list(differences(baselines[0].attributes, now)) if baselines and now else None
-    why = changes if isinstance(changes, str) else None
-    events.sort(key=lambda each: str(each["at"]), reverse=True)
-    said = {"queue_arn": arn, "queue_exists": bool(now), "changed_since_baseline": since}
-    call.out.print_json({**said, "changes_not_known": why, "events": events})
+    # None if there is nothing to compare.
+    changed = None
+    if baselines and current:
+        changed = list(differences(baselines[0].attributes, current))
+    why_unknown = changes if isinstance(changes, str) else None
+    events.sort(key=lambda event: str(event["at"]), reverse=True)
+    call.out.print_json(
+        {
+            "queue_arn": arn,
+            "queue_exists": bool(current),
+            "changed_since_baseline": changed,
+            "changes_not_known": why_unknown,
+            "events": events,
+        }
+    )
     call.out.say_unwrapped(arn, "bold")
-    call.out.say(_stands(baselines, now, since))
-    for line in since or ():
+    call.out.say(_describe_current(baselines, current, changed))
+    for line in changed or ():
         call.out.say_indented(line)
-    if why:
-        call.out.say(f"who changed it is not known: {why}", "yellow")
-    for each in events:
-        at = moment(datetime.fromisoformat(each["at"]))
-        call.out.show(Text.assemble(f"\n{at}  ", (each["kind"], "bold")))
-        for line in each["says"]:
+    if why_unknown:
+        call.out.say(f"who changed it is not known: {why_unknown}", "yellow")
+    for event in events:
+        at = moment(datetime.fromisoformat(event["at"]))
+        call.out.show(Text.assemble(f"\n{at}  ", (event["kind"], "bold")))
+        for line in event["says"]:
             call.out.say_indented(line)
 
 
-def _stands(
-    baselines: Sequence[Baseline], now: Mapping[str, str], since: Sequence[str] | None
+def _describe_current(
+    baselines: Sequence[Baseline], current: Mapping[str, str], changed: Sequence[str] | None
 ) -> str:
-    if not now:
+    """Return how the queue is now, compared with its newest baseline."""
+    if not current:
         return "the queue is gone, or was never there"
-    if since is None:
+    if changed is None:
         return "no baseline: no scan has found it well yet, or it is not managed"
-    differs = "differs now in:" if since else "nothing differs now"
+    differs = "differs now in:" if changed else "nothing differs now"
     return f"a scan found it well at {moment(baselines[0].at)}; {differs}"
 
 
-def _now(account: Account, arn: str) -> dict[str, str]:
-    """As a baseline has it; empty where the queue is gone."""
-    if (queue := find_queue(account, arn)) is None:
+def _read_configuration(account: Account, arn: str) -> dict[str, str]:
+    """Return the queue's configuration in the form of a baseline. Empty if the queue is gone."""
+    queue = find_queue(account, arn)
+    if queue is None:
         return {}
-    mappings, tags = list_mappings(account.clients, arn), tags_of(account.clients, arn) or {}
-    seconds = {
-        each: timeout_seconds_of(account.clients, each) for each in active_function_arns(mappings)
+    mappings = list_mappings(account.clients, arn)
+    tags = tags_of(account.clients, arn) or {}
+    seconds_by_function = {
+        function_arn: timeout_seconds_of(account.clients, function_arn)
+        for function_arn in active_function_arns(mappings)
     }
-    enabled, stopped = consumers_behind(mappings, seconds)
+    enabled, stopped = consumers_behind(mappings, seconds_by_function)
     consumers: Any = {"lambda_consumers": enabled, "stopped_consumers": stopped}
     return describe_configuration(Facts(arn, queue.attributes, tags, **consumers))
 
 
-def _of_baselines(baselines: Sequence[Baseline]) -> Iterator[Event]:
-    then: Mapping[str, str] = {}
-    for each in reversed(baselines):
-        says = ["a scan found it well with:", *differences(then, each.attributes)]
-        yield {"at": to_text(each.at), "kind": "baseline", "says": says}
-        then = each.attributes
+def _baseline_events(baselines: Sequence[Baseline]) -> Iterator[Event]:
+    """Yield an event for each baseline, the oldest first, with its changes since the one before."""
+    attributes_before: Mapping[str, str] = {}
+    for baseline in reversed(baselines):
+        changes = differences(attributes_before, baseline.attributes)
+        says = ["a scan found it well with:", *changes]
+        yield {"at": to_text(baseline.at), "kind": "baseline", "says": says}
+        attributes_before = baseline.attributes
 
 
-def _of_cases(account: Account, arn: str) -> Iterator[Event]:
-    for *_, case in group_by_case(account.open_store(OpenCases).all_transitions()).values():
+def _case_events(account: Account, arn: str) -> Iterator[Event]:
+    """Yield an event for each case of the queue."""
+    transitions = account.open_store(OpenCases).all_transitions()
+    for history in group_by_case(transitions).values():
+        case = history[-1]
         if case.queue_arn == arn:
             says = [f"{case.case_id}: {case.state}", case.reason]
-            yield {"at": to_text(opened_at(case)), "kind": "case", "says": says, **summary(case)}
+            event = {"at": to_text(opened_at(case)), "kind": "case", "says": says}
+            yield event | summarize_case(case)
 
 
-def _of_changes(changes: Sequence[QueueChange] | str) -> Iterator[Event]:
-    for each in () if isinstance(changes, str) else changes:
-        who = {"principal_arn": each.principal_arn, "attributes": list(each.attributes)}
-        says = [change_line(each), f"by {each.who}"]
-        yield {"at": to_text(each.at), "kind": "change", "says": says, **who}
+def _change_events(changes: Sequence[QueueChange] | str) -> Iterator[Event]:
+    """Yield an event for each change of the queue. `changes` is a text if they are not known."""
+    if isinstance(changes, str):
+        return
+    for change in changes:
+        yield {
+            "at": to_text(change.at),
+            "kind": "change",
+            "says": [change_line(change), f"by {change.who}"],
+            "principal_arn": change.principal_arn,
+            "attributes": list(change.attributes),
+        }

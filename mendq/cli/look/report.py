@@ -1,4 +1,4 @@
-"""The weekly reports of an account: fetched into a file, with the verdict on the terminal."""
+"""`mendq report`: save the page of a weekly report to a file, and print its verdict."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ from mendq.report.verdict import verdict_text
 from mendq.report.words import remove_marks
 
 MOST_WEEKS_NAMED = 8
-# Where deliver_report puts a week's page, and the weekly job what the page is made of.
-PAGE, SUMMARY = "report/week={}/report.html", "summary/week={}/summary.json"
+# S3 keys of a week's page, which deliver_report writes, and of the summary that it is made of.
+PAGE = "report/week={}/report.html"
+SUMMARY = "summary/week={}/summary.json"
 _BEING_MADE = "{} is summed up and its page is not there yet: that takes a minute, come again"
 _NONE_YET = "there is no report yet: the first comes when a week has ended, at report.weekday"
 
@@ -46,15 +47,16 @@ def report(
       mendq report --open
       mendq report --week 2026-W46
     """
-    asked = None if week is None else iso_week(week)
-    reports = Reports(call.account)
+    asked_week = None if week is None else require_week(week)
+    reports = ReportBucket(call.account)
     with call.out.show_waiting("looking into the report bucket"):
-        weeks = reports.weeks(PAGE)
-        chosen = asked or max(weeks, default="")
+        weeks = reports.list_weeks(PAGE)
+        chosen = asked_week or max(weeks, default="")
         page = reports.read(PAGE, chosen) if chosen in weeks else None
         if page is None:
-            raise _missing(reports, chosen, [each for each in weeks if each != chosen])
-        summary = _summary_of(reports.read(SUMMARY, chosen))
+            other_weeks = [other for other in weeks if other != chosen]
+            raise _make_missing_error(reports, chosen, other_weeks)
+        summary = _parse_summary(reports.read(SUMMARY, chosen))
     path = Path(f"mendq-report-{chosen}.html")
     if summary is not None and not call.as_json:
         _show(call, summary)
@@ -69,22 +71,21 @@ def report(
             "weeks": weeks,
         }
     )
-    newest = max(reports.weeks(SUMMARY), default="") if asked is None else ""
+    newest = ""
+    if asked_week is None:
+        newest = max(reports.list_weeks(SUMMARY), default="")
     if newest > chosen:
         call.out.say(f"\n{_BEING_MADE.format(newest)}", "yellow")
     call.out.say(f"\nThe page: {path}{'' if written else ', as it was there before'}")
     if call.account.has_no_nightly_job:
         call.out.say(f"Since then nothing new: {NOTHING_COUNTED}", "yellow")
-    # What a browser prints is no part of a document.
+    # With --json no browser is started, because it may print to standard output.
     if in_browser and not (call.as_json or webbrowser.open(path.resolve().as_uri())):
         call.out.say("no browser could be started here: open the file in one", "yellow")
 
 
-def iso_week(text: str) -> str:
-    """`text`, given as --week, where it is a week such as 2026-W46.
-
-    Raises CommandError where it is none.
-    """
+def require_week(text: str) -> str:
+    """Return the text of --week. Raises CommandError if it is no week such as 2026-W46."""
     if not _is_week(text):
         line = f"--week {text} is no week: say one such as 2026-W46, of a year's 52 or 53"
         raise CommandError(line, Exit.USAGE)
@@ -92,74 +93,91 @@ def iso_week(text: str) -> str:
 
 
 def _is_week(text: str) -> bool:
+    """Return True for a week of the calendar such as 2026-W46, and for no other spelling."""
     with suppress(ValueError):
         return f"{date.fromisoformat(text):%G-W%V}" == text
     return False
 
 
-class Reports(Struct, frozen=True):
-    """What lies in the report bucket of the stack."""
+class ReportBucket(Struct, frozen=True):
+    """The stack's report bucket in S3."""
 
     account: Account
 
     @property
     def bucket(self) -> str:
+        """Name of the bucket."""
         return self.account.output("ReportBucket")
 
-    def weeks(self, key: str) -> list[str]:
-        """Those whose object is there, oldest first; other things lie beside it."""
-        before, _, after = key.partition("{}")
+    def list_weeks(self, key: str) -> list[str]:
+        """Return the weeks that have an object, oldest first.
+
+        `key` is PAGE or SUMMARY. Other objects in the bucket are ignored.
+        """
+        prefix, _, suffix = key.partition("{}")
         pages = self.account.clients.s3.get_paginator("list_objects_v2")
-        listed = pages.paginate(Bucket=self.bucket, Prefix=before)
-        keys = (each["Key"] for page in listed for each in page.get("Contents", []))
-        names = (each.removeprefix(before).removesuffix(after) for each in keys)
-        return sorted(set(filter(_is_week, names)))
+        weeks = set()
+        for page in pages.paginate(Bucket=self.bucket, Prefix=prefix):
+            for item in page.get("Contents", []):
+                week = item["Key"].removeprefix(prefix).removesuffix(suffix)
+                if _is_week(week):
+                    weeks.add(week)
+        return sorted(weeks)
 
     def read(self, key: str, week: str) -> bytes | None:
-        """None where there is none."""
+        """Return the content of a week's object. None if there is none."""
         s3 = self.account.clients.s3
         with suppress(s3.exceptions.NoSuchKey):
             return s3.get_object(Bucket=self.bucket, Key=key.format(week))["Body"].read()
         return None
 
 
-def _missing(reports: Reports, week: str, weeks: list[str]) -> CommandError:
-    """Why there is no page of the week, or of any where none was asked for."""
-    summed_up = [each for each in reports.weeks(SUMMARY) if not week or each == week]
+def _make_missing_error(reports: ReportBucket, week: str, other_weeks: list[str]) -> CommandError:
+    """Return the error that says why there is no page.
+
+    `week` is empty if no week was asked for and there is no page of any week.
+    """
+    summed_up = [other for other in reports.list_weeks(SUMMARY) if not week or other == week]
     if summed_up:
         lost = "if it stays away, the log of deliver_report says why"
         return CommandError(f"{_BEING_MADE.format(summed_up[-1])}; {lost}", Exit.NOT_FOUND)
     if reports.account.has_no_nightly_job:
         return CommandError(f"there is no report: {NOTHING_COUNTED}", Exit.NOT_FOUND)
-    if not weeks:
+    if not other_weeks:
         return CommandError(_NONE_YET, Exit.NOT_FOUND)
-    more = len(weeks) - MOST_WEEKS_NAMED
+    more = len(other_weeks) - MOST_WEEKS_NAMED
     earlier = f", and {more} earlier" if more > 0 else ""
-    there = f"there are {', '.join(weeks[-MOST_WEEKS_NAMED:])}{earlier}"
-    return CommandError(f"there is no report of {week}: {there}", Exit.NOT_FOUND)
+    existing = f"there are {', '.join(other_weeks[-MOST_WEEKS_NAMED:])}{earlier}"
+    return CommandError(f"there is no report of {week}: {existing}", Exit.NOT_FOUND)
 
 
-def _summary_of(document: bytes | None) -> Summary | None:
-    """None where this version cannot read it: the page is there all the same."""
+def _parse_summary(content: bytes | None) -> Summary | None:
+    """Return the summary. None if there is none or this version cannot read it.
+
+    The page can be saved without the summary.
+    """
     try:
-        return None if document is None else read(document)
+        return None if content is None else read(content)
     except SummaryUnreadable:
         return None
 
 
 def _show(call: Invocation, summary: Summary) -> None:
-    """Everybody else's words in it were made visible where they were read."""
-    out, here = call.out, ReportedAccount(call.account.region, call.account.account_id)
+    """Print the verdict and the things to do. Other people's text in it is safe to print."""
+    out = call.out
+    here = ReportedAccount(call.account.region, call.account.account_id)
     for line in verdict_text(summary).splitlines():
         out.say(line)
     recommendations = list_to_do(summary, here)
     if recommendations:
         out.say_heading("Do this week")
-    for number, each in enumerate(recommendations, 1):
-        out.say(remove_marks(f"{number}. {each.what} {each.why} {each.effect}"))
-        if each.owner:
-            out.say_indented(f"owner: {each.owner}", "dim")
-        if each.command:
-            out.say_command(f" {each.command}")
-    if more := describe_left_out(summary):
+    for number, recommendation in enumerate(recommendations, 1):
+        text = f"{recommendation.what} {recommendation.why} {recommendation.effect}"
+        out.say(remove_marks(f"{number}. {text}"))
+        if recommendation.owner:
+            out.say_indented(f"owner: {recommendation.owner}", "dim")
+        if recommendation.command:
+            out.say_command(f" {recommendation.command}")
+    more = describe_left_out(summary)
+    if more:
         out.say(more, "dim")

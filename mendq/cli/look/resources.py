@@ -1,4 +1,4 @@
-"""`mendq resources`: the table and the buckets that outlive the stack, and where they are."""
+"""`mendq resources`: list the table and buckets that stay when the stack is destroyed."""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ _ASKED = {
 
 
 class Resource(Struct, frozen=True):
-    """One of them; `destroyed_at` is when its stack went, None while it is there."""
+    """A table or bucket that outlives its stack."""
 
     kind: str
     name: str
     logical_id: str
+    # When the stack was destroyed (ISO 8601). None while the stack exists.
     destroyed_at: str | None = None
 
 
@@ -52,58 +53,78 @@ def resources(call: Invocation) -> None:
       mendq resources --stack Mendq --json
     """
     client: CloudFormationClient = call.account.session.client("cloudformation")
-    every = (*_of_the_stack(client, call.stack), *_of_those_before(client, call.stack))
-    found = [each for each in every if _is_there(call.account, each)]
+    listed = [
+        *_list_of_stack(client, call.stack),
+        *_list_of_destroyed_stacks(client, call.stack),
+    ]
+    existing = [resource for resource in listed if _may_exist(call.account, resource)]
     place = f"account {call.account.account_id}, {call.account.region}"
-    if not found:
+    if not existing:
         line = f"nothing is left of a stack {call.stack} in {place}: see --profile and --region"
         raise CommandError(line, Exit.NOT_FOUND)
-    call.out.print_json([asdict(each) for each in found])
-    for destroyed_at in dict.fromkeys(each.destroyed_at for each in found):
+    call.out.print_json([asdict(resource) for resource in existing])
+    for destroyed_at in dict.fromkeys(resource.destroyed_at for resource in existing):
         since = f"destroyed {destroyed_at}" if destroyed_at else "deployed"
         call.out.say_heading(f"{call.stack} in {place}, {since}")
-        for each in found:
-            if each.destroyed_at == destroyed_at:
-                call.out.say_unwrapped(f"{each.kind} {each.name}", "", indent=2)
+        for resource in existing:
+            if resource.destroyed_at == destroyed_at:
+                call.out.say_unwrapped(f"{resource.kind} {resource.name}", "", indent=2)
     call.out.say("make cdk ARGS=destroy leaves them; to delete them for good: docs/leaving.md")
 
 
-def _of_the_stack(client: CloudFormationClient, stack: str) -> Iterator[Resource]:
+def _list_of_stack(client: CloudFormationClient, stack: str) -> Iterator[Resource]:
+    """Yield the resources of the deployed stack. Nothing if there is no such stack."""
     pages = client.get_paginator("list_stack_resources").paginate(StackName=stack)
     try:
-        for each in (each for page in pages for each in page["StackResourceSummaries"]):
-            if kind := KINDS.get(each["ResourceType"]):
-                yield Resource(kind, each.get("PhysicalResourceId", ""), each["LogicalResourceId"])
+        for page in pages:
+            for item in page["StackResourceSummaries"]:
+                kind = KINDS.get(item["ResourceType"])
+                if kind:
+                    name = item.get("PhysicalResourceId", "")
+                    yield Resource(kind, name, item["LogicalResourceId"])
     except ClientError as error:
-        if code_of(error) != "ValidationError":  # there is none
+        if code_of(error) != "ValidationError":  # there is no such stack
             raise
 
 
-def _of_those_before(client: CloudFormationClient, stack: str) -> Iterator[Resource]:
-    """CloudFormation tells of a deleted stack for 90 days, by its id alone."""
+def _list_of_destroyed_stacks(client: CloudFormationClient, stack: str) -> Iterator[Resource]:
+    """Yield the resources that stayed when stacks of that name were destroyed.
+
+    CloudFormation keeps a deleted stack for 90 days and finds it by its id only.
+    """
     pages = client.get_paginator("list_stacks").paginate(StackStatusFilter=["DELETE_COMPLETE"])
-    for gone in (each for page in pages for each in page["StackSummaries"]):
-        if gone["StackName"] != stack:
-            continue
-        at = to_text(gone.get("DeletionTime", gone["CreationTime"]))
-        events = client.get_paginator("describe_stack_events").paginate(StackName=gone["StackId"])
-        for event in (each for page in events for each in page["StackEvents"]):
+    for page in pages:
+        for summary in page["StackSummaries"]:
+            if summary["StackName"] == stack:
+                destroyed_at = to_text(summary.get("DeletionTime", summary["CreationTime"]))
+                yield from _list_retained(client, summary["StackId"], destroyed_at)
+
+
+def _list_retained(
+    client: CloudFormationClient, stack_id: str, destroyed_at: str
+) -> Iterator[Resource]:
+    """Yield the resources that CloudFormation did not delete with the stack."""
+    pages = client.get_paginator("describe_stack_events").paginate(StackName=stack_id)
+    for page in pages:
+        for event in page["StackEvents"]:
             kind = KINDS.get(event.get("ResourceType", ""))
             if kind and event.get("ResourceStatus") == "DELETE_SKIPPED":
-                yield Resource(kind, event["PhysicalResourceId"], event["LogicalResourceId"], at)
+                name = event["PhysicalResourceId"]
+                yield Resource(kind, name, event["LogicalResourceId"], destroyed_at)
 
 
-def _is_there(account: Account, each: Resource) -> bool:
-    """Unless it is certain that it is not.
+def _may_exist(account: Account, resource: Resource) -> bool:
+    """Return False only if it is certain that the resource was deleted.
 
-    A bucket's name that was given up may be another account's by now: S3 lists ours alone.
+    A bucket's name may belong to another account after it was deleted. So it is looked up in the
+    list of this account's buckets.
     """
     try:
-        if each.kind == "table":
-            account.clients.dynamodb.describe_table(TableName=each.name)
+        if resource.kind == "table":
+            account.clients.dynamodb.describe_table(TableName=resource.name)
             return True
         s3: S3Client = account.session.client("s3")
-        listed = s3.list_buckets(Prefix=each.name)["Buckets"]
-        return any(bucket["Name"] == each.name for bucket in listed)
+        buckets = s3.list_buckets(Prefix=resource.name)["Buckets"]
+        return any(bucket["Name"] == resource.name for bucket in buckets)
     except ClientError as error:
         return code_of(error) != "ResourceNotFoundException"

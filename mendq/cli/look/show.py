@@ -1,4 +1,4 @@
-"""`mendq show CASE`: all that is known of one case."""
+"""`mendq show CASE`: print everything that is known about one case."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from mendq.cli.commands import SHOWN, Kind, command
 from mendq.cli.invocation import Invocation
 from mendq.cli.look.case_view import (
     STYLES,
-    commands,
-    find,
-    held_up_line,
-    hold_up_in,
+    list_commands,
+    find_case,
+    hold_up_line,
+    select_hold_up,
     opened_at,
-    plan_of,
+    find_plan,
     plan_reason,
-    runs_out_at,
+    find_deadline,
     step_lines,
-    summary,
-    timing_of,
-    until,
+    summarize_case,
+    read_timing,
+    describe_deadline,
 )
 from mendq.cli.output import Output
 from mendq.cli.redrive.hold import progress_lines, read_progress
@@ -57,62 +57,81 @@ _CASE_ID = typer.Argument(metavar="CASE", help="As `mendq cases` prints it; or i
 CaseId = Annotated[str, _CASE_ID]
 
 
-class Whole(Struct, frozen=True):
-    """A case and what stands around it; `facts` from before it wrote, else as it was well.
-
-    `now` is None where the queue is gone. `new_access` is what AWS says that a policy would add.
-    `standing` is what stands of what was written, as `rollback --dry-run` says it.
-    """
+class CaseDetails(Struct, frozen=True):
+    """A case with its queue, its redrive, and what a rollback would do."""
 
     transitions: tuple[Case, ...]
+    # The queue's attributes before the case wrote, otherwise when a scan found the queue well. None
+    # if neither is known.
     facts: Mapping[str, str] | None
+    # The queue's attributes now. None if the queue is gone.
     now: Mapping[str, str] | None
     timing: Timing | None
+    # The values that the case wrote, each with its outcome in `mendq rollback --dry-run`.
     standing: tuple[Answer, ...] = ()
     hold_up: HoldUp | None = None
     progress: RedriveProgress | None = None
+    # The access that a proposed policy would add, by IAM Access Analyzer. May be empty.
     new_access: str = ""
 
     @property
     def case(self) -> Case:
+        """The newest transition of the case."""
         return self.transitions[-1]
 
     @property
     def difference(self) -> tuple[str, ...]:
-        """What differs now from the facts."""
+        """The attributes that differ now from `facts`, a line for each."""
         if self.facts is None or self.now is None:
             return ()
         return differences(self.facts, self.now)
 
     @property
     def undo(self) -> list[str]:
-        """The commands that take back what stands there as the case wrote it."""
-        ours = any(each["outcome"] == UndoOutcome.UNDONE for each in self.standing)
-        printed = list_printed_commands(
-            each for each in self.standing if not is_permanent(each["attribute"])
-        )
-        return [mendq_command("rollback", self.case)] * ours + [*printed.values()]
+        """The commands that take back the values that the case wrote and that are still set."""
+        commands = []
+        if any(answer["outcome"] == UndoOutcome.UNDONE for answer in self.standing):
+            commands.append(mendq_command("rollback", self.case))
+        reversible = [answer for answer in self.standing if not is_permanent(answer["attribute"])]
+        commands.extend(list_printed_commands(reversible).values())
+        return commands
 
     @property
     def next_step(self) -> dict[str, str]:
-        """As the case says it, made harmless to show; an older Mendq's did not."""
-        said = self.case.next_step or next_step(self.case)
-        texts = {name: said.get(name) for name in ("sentence", "command", "runbook")}
-        return {name: command_line(str(each)) if each else "" for name, each in texts.items()}
+        """The next step for a person: `sentence`, `command` and `runbook`, safe to print.
+
+        Cases of earlier versions have none stored, so it is computed for them.
+        """
+        stored = self.case.next_step or next_step(self.case)
+        texts = {}
+        for name in ("sentence", "command", "runbook"):
+            text = stored.get(name)
+            texts[name] = command_line(str(text)) if text else ""
+        return texts
 
     def document(self) -> dict[str, Any]:
-        hold_up, ends_at = self.hold_up, runs_out_at(self.case, self.timing)
+        """Return the document that `mendq show --json` prints."""
+        deadline = find_deadline(self.case, self.timing)
+        held_up = None
+        if self.hold_up:
+            held_up = {
+                "since": to_text(self.hold_up.since),
+                "code": self.hold_up.code,
+                "reason": self.hold_up.reason,
+            }
+        taken_back = []
+        if self.case.is_rollback:
+            taken_back = [dict(step) for step in self.case.steps]
         return {
-            **summary(self.case),
-            "steps": [dict(each) for each in plan_of(self.transitions).steps],
-            "taken_back": [dict(each) for each in self.case.steps if self.case.is_rollback],
+            **summarize_case(self.case),
+            "steps": [dict(step) for step in find_plan(self.transitions).steps],
+            "taken_back": taken_back,
             "next_step": self.next_step,
             "plan_reason": plan_reason(self.transitions),
-            "until": ends_at and to_text(ends_at),
-            "held_up": hold_up
-            and {"since": to_text(hold_up.since), "code": hold_up.code, "reason": hold_up.reason},
+            "until": deadline and to_text(deadline),
+            "held_up": held_up,
             "evidence": dict(self.case.evidence),
-            "transitions": [each.document() for each in self.transitions],
+            "transitions": [transition.document() for transition in self.transitions],
             "facts": None if self.facts is None else select_configuration(self.facts),
             "queue_exists": self.now is not None,
             "difference": list(self.difference),
@@ -123,41 +142,69 @@ class Whole(Struct, frozen=True):
         }
 
 
-def look(call: Invocation, case_id: str) -> Whole:
-    """Read it all; CommandError where there is no such case."""
+def read_case_details(call: Invocation, case_id: str) -> CaseDetails:
+    """Read the case, its queue and its redrive. Raises CommandError if there is no such case."""
     account = call.account
-    transitions = find(account, case_id)
-    case, written = transitions[-1], list_writes(transitions)
-    arn, names = case.queue_arn, [each.attribute for each in written]
-    view = account.open_store(CaseStore).look(arn, case.symptom, names)
-    taken = ((each.n, account.open_store(OpenCases).snapshot_of(each)) for each in transitions)
-    snapshots = {n: snapshot for n, snapshot in taken if snapshot is not None}
-    facts = next(iter(snapshots.values()), None) or _when_it_was_well(account, case)
-    timing = timing_of(account, transitions)
-    steps = [step for each in transitions for step in each.steps]
+    transitions = find_case(account, case_id)
+    case = transitions[-1]
+    arn = case.queue_arn
+    written = list_writes(transitions)
+    attribute_names = [write.attribute for write in written]
+    view = account.open_store(CaseStore).look(arn, case.symptom, attribute_names)
+    snapshots = {}
+    for transition in transitions:
+        snapshot = account.open_store(OpenCases).snapshot_of(transition)
+        if snapshot is not None:
+            snapshots[transition.n] = snapshot
+    facts = next(iter(snapshots.values()), None) or _read_baseline(account, case)
+    timing = read_timing(account, transitions)
+    steps: list[Mapping[str, str]] = []
+    for transition in transitions:
+        steps.extend(transition.steps)
     try:
-        stands = read_written(account.clients, arn, steps)
+        attributes = read_written(account.clients, arn, steps)
     except QueueGone:
-        return Whole(transitions, facts, None, timing)
-    now = {name: text for name, text in stands.items() if name != CreateDlq.attribute}
-    # Of what was taken back nothing is to be taken back.
-    made = () if case.state is State.ROLLED_BACK else written
-    found = plan_undos(made, snapshots, Facts(arn, stands, {}), view)
-    answer: Answer = {"case_id": case.case_id, "attributes": [each.document() for each in found]}
+        return CaseDetails(transitions, facts, None, timing)
+    # After a rollback there is nothing left to take back.
+    to_undo = () if case.state is State.ROLLED_BACK else written
+    undo_steps = plan_undos(to_undo, snapshots, Facts(arn, attributes, {}), view)
+    answer: Answer = {
+        "case_id": case.case_id,
+        "attributes": [undo_step.document() for undo_step in undo_steps],
+    }
     name_later_cases(account, [answer])
-    held_up, progress = hold_up_in(view, case), read_progress(account, case)
-    is_policy = case.state is State.PROPOSED and owner_of_case(case.steps) is Owner.RESTORE_POLICY
-    values = [(each["before"], each["after"]) for each in case.steps if is_policy]
-    adds = "".join(new_access(account.clients, *each) for each in values)
-    stood = tuple(answer["attributes"])
-    return Whole(transitions, facts, now, timing, stood, held_up, progress, adds)
+    return CaseDetails(
+        transitions,
+        facts,
+        {name: value for name, value in attributes.items() if name != CreateDlq.attribute},
+        timing,
+        standing=tuple(answer["attributes"]),
+        hold_up=select_hold_up(view, case),
+        progress=read_progress(account, case),
+        new_access=_find_new_access(account, case),
+    )
 
 
-def _when_it_was_well(account: Account, case: Case) -> Mapping[str, str] | None:
-    """The attributes as a scan found them well before the case; None where none did."""
-    for each in account.open_store(Baselines).of(case.queue_arn):
-        if each.at <= opened_at(case):
-            return {k: text for k, text in each.attributes.items() if not k.startswith(BESIDE)}
+def _find_new_access(account: Account, case: Case) -> str:
+    """Return the access that a proposed policy would add, by IAM Access Analyzer. May be empty."""
+    if case.state is not State.PROPOSED or owner_of_case(case.steps) is not Owner.RESTORE_POLICY:
+        return ""
+    texts = [new_access(account.clients, step["before"], step["after"]) for step in case.steps]
+    return "".join(texts)
+
+
+def _read_baseline(account: Account, case: Case) -> Mapping[str, str] | None:
+    """Return the queue's attributes when a scan last found it well before the case was opened.
+
+    None if no scan did.
+    """
+    for baseline in account.open_store(Baselines).of(case.queue_arn):
+        if baseline.at <= opened_at(case):
+            return {
+                name: value
+                for name, value in baseline.attributes.items()
+                if not name.startswith(BESIDE)
+            }
     return None
 
 
@@ -170,102 +217,124 @@ def show(call: Invocation, case_id: CaseId) -> None:
       mendq show orders --json
     """
     with call.out.show_waiting("reading the case and its queue"):
-        whole = look(call, case_id)
-    call.out.print_json(whole.document())
+        details = read_case_details(call, case_id)
+    call.out.print_json(details.document())
     if not call.as_json:
-        print_whole(call.out, whole)
+        print_details(call.out, details)
 
 
-def print_whole(out: Output, whole: Whole) -> None:
-    print_head(out, whole)
-    _timeline(out, whole)
-    _evidence(out, whole.case.evidence)
-    print_plan(out, whole)
-    if whole.progress is not None:
+def print_details(out: Output, details: CaseDetails) -> None:
+    """Print everything about the case."""
+    print_head(out, details)
+    _print_timeline(out, details)
+    _print_evidence(out, details.case.evidence)
+    print_plan(out, details)
+    if details.progress is not None:
         out.say_heading("Redrive")
-        out.say_labelled(progress_lines(whole.progress))
-    if whole.facts is not None:
+        out.say_labelled(progress_lines(details.progress))
+    if details.facts is not None:
         out.say_heading("Facts from before")
-        shown = {
-            plain(name, 64): as_json(name, text, _MOST_VALUE) or value(text, _MOST_VALUE)
-            for name, text in select_configuration(whole.facts).items()
-        }
-        out.say_labelled((name, "", text) for name, text in shown.items())
-    if (step := whole.next_step)["sentence"]:
+        lines = []
+        for name, text in select_configuration(details.facts).items():
+            shown = as_json(name, text, _MOST_VALUE) or value(text, _MOST_VALUE)
+            lines.append((plain(name, 64), "", shown))
+        out.say_labelled(lines)
+    step = details.next_step
+    if step["sentence"]:
         out.say_heading("Next")
         out.say(step["sentence"])
-        if step["command"] != mendq_command("show", whole.case):
+        if step["command"] != mendq_command("show", details.case):
             out.say_command(step["command"])
         out.say(f"runbook: {step['runbook']}", "dim")
-    if words := commands(whole.case):
+    decision_commands = list_commands(details.case)
+    if decision_commands:
         out.say_heading("A person's word")
-        for line in words:
+        for line in decision_commands:
             out.say_command(line)
-    if whole.standing:
-        out.say_heading("Undo")
-        theirs = [each for each in whole.standing if each["outcome"] != UndoOutcome.UNDONE]
-        out.say_labelled(map(format_attribute, theirs))
-        for command in whole.undo:
-            if not command.startswith("mendq "):
-                also = f"; {DELETES}" * (RETENTION in command)
-                out.say(f"by hand, without a look at who has set it since{also}:", "dim")
-            out.say_command(command)
+    if details.standing:
+        _print_undo(out, details)
 
 
-def print_head(out: Output, whole: Whole) -> None:
-    """Which case, on which queue, how it stands and why."""
-    case, ends = whole.case, until(whole.case, whole.timing)
+def _print_undo(out: Output, details: CaseDetails) -> None:
+    """Print the values that no rollback takes back, and the commands that take values back."""
+    out.say_heading("Undo")
+    staying = [answer for answer in details.standing if answer["outcome"] != UndoOutcome.UNDONE]
+    out.say_labelled(format_attribute(answer) for answer in staying)
+    for line in details.undo:
+        if not line.startswith("mendq "):
+            warning = f"; {DELETES}" if RETENTION in line else ""
+            out.say(f"by hand, without a look at who has set it since{warning}:", "dim")
+        out.say_command(line)
+
+
+def print_head(out: Output, details: CaseDetails) -> None:
+    """Print the case's id, queue, state and deadline, and why it is in that state."""
+    case = details.case
+    deadline = describe_deadline(case, details.timing)
     out.say(case.case_id, "bold")
     out.say_unwrapped(case.queue_arn)
-    out.say(f"{case.state}, {ends}" if ends else case.state, STYLES.get(case.state, "dim"))
-    if case.reason != plan_reason(whole.transitions):
+    state_line = f"{case.state}, {deadline}" if deadline else str(case.state)
+    out.say(state_line, STYLES.get(case.state, "dim"))
+    if case.reason != plan_reason(details.transitions):
         out.say(with_code(case) if case.code else f"because {case.reason}", "dim")
-    if lowered_by := case.evidence.get(LOWERED):
+    lowered_by = case.evidence.get(LOWERED)
+    if lowered_by:
         out.say(f"its plans wait for a person since case {lowered_by}", "yellow")
-    if whole.hold_up is not None:
-        out.say(held_up_line(whole.hold_up), "yellow")
+    if details.hold_up is not None:
+        out.say(hold_up_line(details.hold_up), "yellow")
 
 
-def print_plan(out: Output, whole: Whole) -> None:
-    """What was or would be changed, and what the queue says now."""
+def print_plan(out: Output, details: CaseDetails) -> None:
+    """Print the steps of the plan, and what differs in the queue now."""
     out.say_heading("Plan")
-    steps = plan_of(whole.transitions).steps
+    steps = find_plan(details.transitions).steps
     for line in step_lines(steps) or ["no change"]:
         out.say(line)
-    if whole.new_access:
-        out.say(f"Access Analyzer, beside what stands: {plain(whole.new_access, 300)}", "yellow")
-    if because := plan_reason(whole.transitions):
-        out.say(f"planned because {because}", "dim")
-    if owner_of_case(steps) is Owner.REDRIVE and whole.now and not whole.difference:
-        return  # it moves messages, and changes nothing of the queue
+    if details.new_access:
+        out.say(f"Access Analyzer, beside what stands: {plain(details.new_access, 300)}", "yellow")
+    reason = plan_reason(details.transitions)
+    if reason:
+        out.say(f"planned because {reason}", "dim")
+    if owner_of_case(steps) is Owner.REDRIVE and details.now and not details.difference:
+        # A redrive moves messages and changes no attribute of the queue.
+        return
     out.say_heading("Different now")
-    if whole.now is None:
+    if details.now is None:
         out.say("the queue is gone, or was never there", "red")
-        return
-    if whole.facts is None:
+    elif details.facts is None:
         out.say("not known: nothing was written down of the queue before", "dim")
-        return
-    for line in whole.difference or ("nothing",):
-        out.say(line)
+    else:
+        for line in details.difference or ("nothing",):
+            out.say(line)
 
 
-def _timeline(out: Output, whole: Whole) -> None:
-    """What came when, of each state who moved the case there, and why; what consumers need."""
+def _print_timeline(out: Output, details: CaseDetails) -> None:
+    """Print the points of the case's timeline, and the times that its consumers need.
+
+    A point at which the case came into a state also says who moved it there, and why.
+    """
     out.say_heading("Timeline (UTC)")
-    moved = {(str(each.state), each.at): each for each in whole.transitions}
-    points = build_timeline(whole.transitions, whole.timing, is_whole=True)
-    for point, (when, said) in zip(points, timeline_lines(points, _MOST_VALUE), strict=True):
-        each = moved.get((point.what, point.at))
-        out.say_labelled([(when, STYLES.get(each.state, "dim") if each else "dim", said)], indent=0)
-        if each:
-            out.say_unwrapped(f"by {each.actor}", indent=2)
-            out.say_indented(with_code(each))
-    if spans := list_need_spans(whole.transitions):
+    transition_by_point = {}
+    for transition in details.transitions:
+        transition_by_point[str(transition.state), transition.at] = transition
+    points = build_timeline(details.transitions, details.timing, is_whole=True)
+    lines = timeline_lines(points, _MOST_VALUE)
+    for point, (label, text) in zip(points, lines, strict=True):
+        moved = transition_by_point.get((point.what, point.at))
+        if moved is None:
+            out.say_labelled([(label, "dim", text)], indent=0)
+            continue
+        out.say_labelled([(label, STYLES.get(moved.state, "dim"), text)], indent=0)
+        out.say_unwrapped(f"by {moved.actor}", indent=2)
+        out.say_indented(with_code(moved))
+    spans = list_need_spans(details.transitions)
+    if spans:
         out.say_heading("Time that consumers need, and have")
-        out.say_labelled((what, "", bar) for what, bar in draw_bars(spans))
+        out.say_labelled((label, "", bar) for label, bar in draw_bars(spans))
 
 
-def _evidence(out: Output, evidence: Mapping[str, Any]) -> None:
+def _print_evidence(out: Output, evidence: Mapping[str, Any]) -> None:
+    """Print how many calls failed, when and by whom; or when a scan found the symptom."""
     out.say_heading("Evidence")
     if not evidence.get("failed_calls"):
         out.say(f"seen by a scan at {evidence.get('first_at')}; no call failed")
@@ -276,10 +345,14 @@ def _evidence(out: Output, evidence: Mapping[str, Any]) -> None:
         out.say(f"{which:5} {evidence.get(f'{which}_at')}, request {request_id}")
     for principal in evidence.get("principals", ()):
         out.say_unwrapped(f"by {principal}", "")
-    for each in dict.fromkeys(map(_call_line, evidence.get("requests", ()))):
-        out.say_indented(each)
+    lines = [_call_line(request) for request in evidence.get("requests", ())]
+    for line in dict.fromkeys(lines):
+        out.say_indented(line)
 
 
 def _call_line(call: Mapping[str, str]) -> str:
-    code, ip, agent = (call.get(e, "-") for e in ("error_code", "source_ip", "user_agent"))
+    """Return one line about a failed call: its error code, IP address and user agent."""
+    code = call.get("error_code", "-")
+    ip = call.get("source_ip", "-")
+    agent = call.get("user_agent", "-")
     return f"{code} from {ip} with {agent}"

@@ -1,6 +1,6 @@
-"""`mendq support-bundle CASE`: one file with what AWS Support asks for about a case.
+"""`mendq support-bundle CASE`: write a file with what AWS Support asks for about a case.
 
-It holds no message: neither CloudTrail's records nor anything else that is read has their bodies.
+The file has no message bodies, because nothing that is read for it has them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mendq.cli.commands import SHOWN, Kind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.look.export import replace_if_changed
-from mendq.cli.look.show import CaseId, Whole, look
+from mendq.cli.look.show import CaseId, CaseDetails, read_case_details
 from mendq.cli.output import Yes
 from mendq.model.case import Case
 from mendq.model.evidence import to_text
@@ -31,9 +31,9 @@ from mendq.notifications.text import format_count
 SCHEMA = 1
 AROUND = timedelta(hours=1)
 LONGEST = timedelta(days=1)
-# How long CloudTrail's event history goes back; what is older AWS may not be able to look up.
+# How far CloudTrail's event history goes back. AWS may not find older requests.
 OLD = timedelta(days=90)
-# How long CloudWatch keeps datapoints of a period.
+# How long CloudWatch keeps datapoints, and their period in seconds. The longest period is 3600.
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_concepts.html
 _PERIODS = ((timedelta(days=15), 60), (timedelta(days=63), 300))
 _OUTPUT = typer.Option("--output", "-o", help="The file; else CASE.json.", show_default=False)
@@ -58,59 +58,90 @@ def support_bundle(
         raise CommandError(f"{path} is there already: --yes overwrites it", Exit.USAGE)
     reading = items.reading(f"the evidence of {case_id}")
     with call.out.show_waiting("reading the case, its queue and CloudWatch"), reading:
-        bundle = _bundle(call, look(call, case_id), datetime.now(UTC))
+        bundle = _bundle(call, read_case_details(call, case_id), datetime.now(UTC))
     replace_if_changed(path, to_json(bundle, indent=2) + "\n")
-    number, unknown = len(bundle["requests"]), bundle["not_known"]
+    number = len(bundle["requests"])
+    unknown = bundle["not_known"]
     call.out.print_json({"file": str(path.resolve()), "requests": number, "not_known": unknown})
     call.out.say(f"{path}: {format_count(number, 'request')}, no message bodies")
     for line in unknown:
         call.out.say(line, "yellow")
 
 
-def _bundle(call: Invocation, whole: Whole, now: datetime) -> dict[str, Any]:
-    case, clients = whole.case, call.account.clients
-    queue, requests = parts_of(case.queue_arn), case.evidence.get("requests", [])
-    more = case.evidence["failed_calls"] - len(requests)
-    are_old = any(now - datetime.fromisoformat(each["at"]) > OLD for each in requests)
-    unknown = {
-        f"{format_count(more, 'failed call')} more: see the trail's log files": more > 0,
-        "no failed call is known in full: the case says what it stands on": not requests,
-        f"there are requests older than {OLD.days} days: AWS may not find them any more": are_old,
-        "the queue is gone: see the facts from before in the case": whole.now is None,
-    }
+def _bundle(call: Invocation, details: CaseDetails, now: datetime) -> dict[str, Any]:
+    """Return the content of the file."""
+    case = details.case
+    clients = call.account.clients
+    queue = parts_of(case.queue_arn)
+    requests = case.evidence.get("requests", [])
     return {
         "schema": SCHEMA,
         "made_at": to_text(now),
         "account": queue.account,
         "region": queue.region,
         "queue_arn": case.queue_arn,
-        "requests": [{**each, "region": queue.region} for each in requests],
-        "attributes": whole.now,
+        "requests": [{**request, "region": queue.region} for request in requests],
+        "attributes": details.now,
         "tags": dict(tags_if_readable(clients, case.queue_arn)),
-        "metrics": _metrics(clients, case, now),
-        "not_known": [line for line, so in unknown.items() if so],
-        "case": whole.document(),
+        "metrics": _read_metrics(clients, case, now),
+        "not_known": _list_unknown(details, now),
+        "case": details.document(),
     }
 
 
-def _metrics(clients: Clients, case: Case, now: datetime) -> dict[str, Any]:
-    """What SQS counted around the first and the last failure, for a day at most."""
-    first, last = (datetime.fromisoformat(case.evidence[e]) for e in ("first_at", "last_at"))
-    since, until = first - AROUND, min(last + AROUND, first + LONGEST, now)
-    seconds = next((each for age, each in _PERIODS if now - since < age), 3600)
-    kinds = ("every queue", "receives", *(["FIFO"] if on_fifo(case.queue_arn) else []))
-    asked = {key: each[:2] for key, each in series_of(kinds).items()}
+def _list_unknown(details: CaseDetails, now: datetime) -> list[str]:
+    """Return a sentence for each thing that the bundle does not have or that AWS may not find."""
+    evidence = details.case.evidence
+    requests = evidence.get("requests", [])
+    unknown = []
+    more = evidence["failed_calls"] - len(requests)
+    if more > 0:
+        unknown.append(f"{format_count(more, 'failed call')} more: see the trail's log files")
+    if not requests:
+        unknown.append("no failed call is known in full: the case says what it stands on")
+    if any(now - datetime.fromisoformat(request["at"]) > OLD for request in requests):
+        unknown.append(
+            f"there are requests older than {OLD.days} days: AWS may not find them any more"
+        )
+    if details.now is None:
+        unknown.append("the queue is gone: see the facts from before in the case")
+    return unknown
+
+
+def _read_metrics(clients: Clients, case: Case, now: datetime) -> dict[str, Any]:
+    """Return SQS's metrics from an hour before the first failure to an hour after the last one.
+
+    At most one day after the first failure.
+    """
+    first = datetime.fromisoformat(case.evidence["first_at"])
+    last = datetime.fromisoformat(case.evidence["last_at"])
+    since = first - AROUND
+    until = min(last + AROUND, first + LONGEST, now)
+    period_seconds = _period_for(now - since)
+    kinds = ["every queue", "receives"]
+    if on_fifo(case.queue_arn):
+        kinds.append("FIFO")
+    # Name of the metric and statistic, by the key of its query.
+    metrics = {key: parts[:2] for key, parts in series_of(kinds).items()}
     queries = [
-        build_query(key, queue_dimension(case.queue_arn), *each, seconds)
-        for key, each in asked.items()
+        build_query(key, queue_dimension(case.queue_arn), name, statistic, period_seconds)
+        for key, (name, statistic) in metrics.items()
     ]
-    found = read_series(clients, queries, since, until, of=case.queue_arn)
+    points_by_key = read_series(clients, queries, since, until, of=case.queue_arn)
+    series = {}
+    for key, points in points_by_key.items():
+        series[" ".join(metrics[key])] = [(to_text(at), value) for at, value in points]
     return {
         "since": to_text(since),
         "until": to_text(until),
-        "period_seconds": seconds,
-        "series": {
-            " ".join(asked[key]): [(to_text(at), value) for at, value in points]
-            for key, points in found.items()
-        },
+        "period_seconds": period_seconds,
+        "series": series,
     }
+
+
+def _period_for(age: timedelta) -> int:
+    """Return the shortest period (seconds) whose datapoints CloudWatch keeps for that age."""
+    for kept_for, period_seconds in _PERIODS:
+        if age < kept_for:
+            return period_seconds
+    return 3600

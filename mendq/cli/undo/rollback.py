@@ -19,7 +19,7 @@ from mendq.cases.table import OpenCases
 from mendq.cli.commands import EVERY_CASE, INVOKE, Kind, command
 from mendq.cli.exit_codes import CommandError, Exit, error_document
 from mendq.cli.invocation import Invocation
-from mendq.cli.look.case_view import find, require_whole_id
+from mendq.cli.look.case_view import find_case, require_whole_id
 from mendq.cli.output import Yes, confirm
 from mendq.cli.undo.answers import (
     Answer,
@@ -134,7 +134,7 @@ def rollback(
     moment = None if since is None else parse_moment(since, datetime.now(UTC))
     with call.out.show_waiting("looking at what would be undone"):
         if moment is None:
-            history = find(call.account, case_id or "")
+            history = find_case(call.account, case_id or "")
             require_whole_id(history[-1], case_id or "", yes=yes)
             chosen: Histories = {history[-1].case_id: history}
         else:
