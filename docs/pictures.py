@@ -17,7 +17,7 @@ from msgspec.structs import astuple
 
 from mendq.model.limits import Bounds
 from mendq.report import html_page
-from mendq.report.drawing import DARK, LIGHT, Bar, Lane, Lanes, Look
+from mendq.report.drawing import DARK, LIGHT, Bar, Lane, Lanes, Palette
 from tests.prove.scale import Curve
 
 _NOTE = "The numbers are made up."
@@ -108,9 +108,9 @@ def draw_curves(curves: Iterable[Curve]) -> str:
     return f"{svg.replace('>', f'>{style}', 1).strip()}\n"
 
 
-def _list_colours(look: Look) -> list[str]:
-    """Return the colours of the curves in the light or dark look of the report."""
-    return [*astuple(look)[:5], look.series[0]]
+def _list_colours(palette: Palette) -> list[str]:
+    """Return the colours of the curves in the light or dark palette of the report."""
+    return [*astuple(palette)[:5], palette.series[0]]
 
 
 def _make_panel(curve: Curve, panel: dict[str, Any]) -> dict[str, Any]:

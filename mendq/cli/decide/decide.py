@@ -12,7 +12,7 @@ from mendq.cli.commands import INVOKE, SHOWN, Kind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.look.case_view import STYLES, list_states_for, require_whole_id
-from mendq.cli.look.show import CaseId, read_case_details, print_head, print_plan
+from mendq.cli.look.show import CaseId, print_head, print_plan, read_case_details
 from mendq.cli.output import Yes, confirm
 from mendq.heal.approve import DECISIONS, find_earlier_answer
 from mendq.model.case import Case, State

@@ -18,13 +18,13 @@ from mendq.cli.invocation import Invocation
 from mendq.cli.look.case_view import (
     NOT_MADE,
     STYLES,
-    read_hold_up,
+    describe_deadline,
     hold_up_line,
     opened_at,
+    read_hold_up,
+    read_timing,
     step_lines,
     summarize_case,
-    read_timing,
-    describe_deadline,
 )
 from mendq.cli.output import format_age, shorten_list
 from mendq.cli.queues import resolve_queue_arn

@@ -18,18 +18,18 @@ from mendq.cli.commands import SHOWN, Kind, command
 from mendq.cli.invocation import Invocation
 from mendq.cli.look.case_view import (
     STYLES,
-    list_commands,
+    describe_deadline,
     find_case,
-    hold_up_line,
-    select_hold_up,
-    opened_at,
-    find_plan,
-    plan_reason,
     find_deadline,
+    find_plan,
+    hold_up_line,
+    list_commands,
+    opened_at,
+    plan_reason,
+    read_timing,
+    select_hold_up,
     step_lines,
     summarize_case,
-    read_timing,
-    describe_deadline,
 )
 from mendq.cli.output import Output
 from mendq.cli.redrive.hold import progress_lines, read_progress

@@ -19,7 +19,7 @@ from mendq.cli.commands import SHOWN, Kind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.look.export import replace_if_changed
-from mendq.cli.look.show import CaseId, CaseDetails, read_case_details
+from mendq.cli.look.show import CaseDetails, CaseId, read_case_details
 from mendq.cli.output import Yes
 from mendq.model.case import Case
 from mendq.model.evidence import to_text
