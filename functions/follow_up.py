@@ -38,8 +38,8 @@ def handler(event: Event, call: Call[FollowUpSettings]) -> dict[str, int]:
     _log(call, result)
     return {
         "open": len(result.open_cases),
-        "moved": len(result.moved),
-        "called": len(result.called),
+        "moved": len(result.moved_cases),
+        "called": len(result.called_cases),
         "errors": len(result.errors),
     }
 
@@ -59,11 +59,11 @@ def emit(call: Call[FollowUpSettings], result: FollowUpResult, now: datetime) ->
 
 def _log(call: Call[FollowUpSettings], result: FollowUpResult) -> None:
     """Log one line for each case that was moved, whose owner was called, or that failed."""
-    for case in result.moved:
+    for case in result.moved_cases:
         call.log.info("moved a case", case=case.document())
-    for case in result.called:
+    for case in result.called_cases:
         call.log.info("called the owner of a case", case_id=case.case_id, state=case.state)
-    for unknown_case in result.unknown:
+    for unknown_case in result.unknown_cases:
         call.log.warning(
             "a case of a symptom that another version of Mendq knows; `mendq close` ends it",
             case_id=unknown_case.case_id,

@@ -1,4 +1,4 @@
-"""Gather what the queue of a due case shows since the case's last transition."""
+"""Gather the evidence that decides if a due case moves: its queue's values, metrics and calls."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from mendq.notifications.own_change import say_what_arrived, say_what_shows
 
 
 class DueCase(Struct, frozen=True):
-    """An open case that is due, what the case store knows about it, and the invocation."""
+    """An open case that is due, with its symptom, the case store's records and the invocation."""
 
     symptom: Symptom
     case: Case
@@ -42,12 +42,12 @@ class DueCase(Struct, frozen=True):
 
     @property
     def is_proving(self) -> bool:
-        """True if follow_up must show that the fix helps. The owner of a redrive does it itself."""
+        """True if follow_up must verify the fix. A running redrive is verified by its owner."""
         return self.case.state in PROVING and not self.case.is_redriving
 
 
 def gather_evidence(due: DueCase) -> VerificationEvidence:
-    """Return the evidence that the case's state needs, and read nothing else."""
+    """Read the evidence that the case's state needs, and nothing else."""
     case = due.case
     evidence = VerificationEvidence(due.context.settings.timing, due.view.failures)
     if case.state in (*PROVING, *WAITED_OUT):
@@ -65,7 +65,10 @@ def gather_evidence(due: DueCase) -> VerificationEvidence:
 
 
 def _compare_queue(due: DueCase) -> QueueStatus | None:
-    """Compare the queue with what the case wrote. Return None if the queue cannot be read."""
+    """Compare the queue with the values that the case wrote.
+
+    Return None if the queue could not be read, or if its status does not matter for this case.
+    """
     case = due.case
     clients = due.context.clients
     try:
@@ -87,9 +90,9 @@ def _compare_queue(due: DueCase) -> QueueStatus | None:
 
 
 def _check_if_gone(case: Case, tags: Mapping[str, str] | None) -> QueueStatus | None:
-    """Return GONE if the queue of a case that waits is missing, which ends the case.
+    """Return GONE if the queue of a waiting case does not exist, because that ends the case.
 
-    People may have been notified because the queue is missing: that does not end the case.
+    Return None for an overridden or escalated case, because the missing queue may be its subject.
     """
     may_be_about_missing_queue = case.state in (State.OVERRIDDEN, State.ESCALATED)
     if tags is None and not may_be_about_missing_queue:
@@ -107,7 +110,7 @@ def _is_managed(due: DueCase, tags: Mapping[str, str]) -> bool:
 def _has_managed_source(due: DueCase, tags: Mapping[str, str]) -> bool:
     """Return True if the queue is a DLQ that Mendq made for a source that is still managed.
 
-    Return True as well if that cannot be read, because the case may not be over.
+    Return True as well if this cannot be read, so that the case is not ended by mistake.
     """
     source_arn = arn_of(str(due.case.evidence.get(MADE_FOR, "")))
     if source_arn is None:
@@ -131,9 +134,9 @@ def _has_our_values(due: DueCase, attributes: Mapping[str, str]) -> bool:
 
 
 def _count_deletes(due: DueCase, since: datetime) -> int | None:
-    """Return the messages deleted since then.
+    """Return the number of messages that were deleted from the queue since then.
 
-    Return None if CloudWatch does not answer, which proves nothing and ends nothing.
+    Return None if CloudWatch does not answer. None is no evidence for or against the fix.
     """
     context = due.context
     with suppress(FactsUnavailable):
@@ -142,9 +145,9 @@ def _count_deletes(due: DueCase, since: datetime) -> int | None:
 
 
 def _measure_harm(due: DueCase) -> str | None:
-    """Return a sentence that names the change and what shows that it may do harm.
+    """Return a sentence that names the case's change and the signs that it may do harm.
 
-    Return an empty text if nothing shows harm, and None if it could not be measured.
+    Return an empty text if there are no such signs, and None if they could not be measured.
     """
     case = due.case
     context = due.context
@@ -172,8 +175,10 @@ def _measure_harm(due: DueCase) -> str | None:
 def _stands_as_written(due: DueCase) -> bool:
     """Return False if a person changed the value that the case wrote.
 
-    Return True while the fix is being verified: the lifecycle table checks the value then.
-    Raises FactsUnavailable, QueueGone or QueueRefusesUs.
+    Return True while the fix is being verified, because the lifecycle's rules check the value then.
+
+    Raises:
+        FactsUnavailable, QueueGone, QueueRefusesUs: The queue could not be read.
     """
     if due.is_proving:
         return True
@@ -182,10 +187,10 @@ def _stands_as_written(due: DueCase) -> bool:
 
 
 def _find_last_write(due: DueCase) -> datetime:
-    """Return when the case last wrote to the queue.
+    """Return the time of the case's last write to the queue.
 
-    `case.at` would be later: it is the time of the newest transition. It is the answer only if no
-    write is on record.
+    `case.at`, the time of the newest transition, may be later. It is returned only if the case
+    store has no write of the case.
     """
     records = [due.view.record_of(step["attribute"]) for step in due.case.steps]
     times = [write.at for record in records for write in record.writes]

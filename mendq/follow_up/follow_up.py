@@ -1,4 +1,8 @@
-"""Follow up open cases each minute: move each due case by what its queue shows, or by time."""
+"""Follow up open cases once a minute.
+
+Each case that is due gets its next transition, if its queue's facts or the elapsed time ask for
+one.
+"""
 
 from __future__ import annotations
 
@@ -38,34 +42,35 @@ from mendq.model.limits import Limits, Mode
 from mendq.model.names import HEARTBEAT, OwnMetric, count_fixes_being_verified
 from mendq.notifications.announcements import Announcement, must_report_wait, severity_of
 
-# A case that could not be followed up is due again after this, behind the other cases.
+# When a case is due again that could not be followed up. Cases that are due earlier come first.
 TRY_AGAIN = timedelta(minutes=5)
-# A case of a symptom that this version does not know: a version that knows it may be deployed.
+# When a case is due again whose symptom this version of Mendq does not know. Until then, a version
+# that knows it may be deployed.
 UNKNOWN_AGAIN = timedelta(hours=1)
-# If one AWS service hangs, a case calls it twice before it is given up.
+# The longest time for one case: if an AWS service hangs, the case calls it twice.
 SECONDS_FOR_A_CASE = 2 * SECONDS_OF_A_HUNG_CALL
 
 
 class FollowUpResult(Struct):
-    """What one run of follow_up found and did.
+    """Result of one run of follow_up.
 
     Args:
         open_cases: The open cases when the run began.
-        moved: The cases that got a new transition.
-        called: The cases whose owner was called.
-        unknown: The cases of symptoms that this version does not know. They wait for a version
-            that does, or for a person who closes them.
-        errors: What failed, by case id or by what was filed.
+        moved_cases: The cases that got a new transition.
+        called_cases: The cases whose owner was called.
+        unknown_cases: The cases of symptoms that this version of Mendq does not know. They wait for
+            a version that does, or for a person who closes them.
+        errors: The errors, by case id. The keys of errors about filing begin with "filing".
     """
 
     open_cases: list[OpenCase]
-    moved: list[Case] = field(default_factory=list)
-    called: list[Case] = field(default_factory=list)
-    unknown: list[OpenCase] = field(default_factory=list)
+    moved_cases: list[Case] = field(default_factory=list)
+    called_cases: list[Case] = field(default_factory=list)
+    unknown_cases: list[OpenCase] = field(default_factory=list)
     errors: dict[str, Exception] = field(default_factory=dict)
 
     def gauges(self, now: datetime, limits: Limits) -> dict[OwnMetric, int]:
-        """Return how many cases are open that people or alarms wait for."""
+        """Return the numbers of escalated and proposed open cases, and of fixes being verified."""
         cases_in = Counter(case.state for case in self.open_cases)
         states_and_ages = ((case.state, case.opened_at) for case in self.open_cases)
         return {
@@ -77,10 +82,10 @@ class FollowUpResult(Struct):
         }
 
     def counts(self) -> dict[OwnMetric, int]:
-        """Return how many cases recurred after their fix, were escalated, or failed."""
+        """Return the numbers of recurrences after a fix, escalations, and errors in this run."""
         recurrences = 0
         escalations = 0
-        for case in self.moved:
+        for case in self.moved_cases:
             if case.state is State.INEFFECTIVE and case.came_from is State.WATCHING:
                 recurrences += 1
             if case.state is State.ESCALATED:
@@ -92,10 +97,10 @@ class FollowUpResult(Struct):
         }
 
     def seconds(self, now: datetime) -> Iterator[tuple[str, float]]:
-        """Yield the age of the oldest open case, and the time to heal of each verified fix."""
+        """Yield the metrics in seconds: the oldest open case's age, and each fix's time to heal."""
         ages = [(now - case.opened_at).total_seconds() for case in self.open_cases]
         yield HEARTBEAT, max([0, *ages])
-        for case in self.moved:
+        for case in self.moved_cases:
             if case.state is State.VERIFIED:
                 first_failure = datetime.fromisoformat(case.evidence["first_at"])
                 time_to_heal = (case.at - first_failure).total_seconds()
@@ -105,16 +110,23 @@ class FollowUpResult(Struct):
 def follow_up(
     context: ManagingContext, functions: Functions, remaining_seconds: Callable[[], float]
 ) -> FollowUpResult:
-    """Follow up every due case, then file the transitions that were not filed.
+    """Follow up every due case, then file the transitions that were not filed yet.
 
-    One failing case does not stop the others. Raises CaseStoreUnavailable if the open cases cannot
-    be listed.
+    One failing case does not stop the others.
+
+    Args:
+        context: This invocation.
+        functions: The name of each owner's Lambda function.
+        remaining_seconds: Returns the seconds until the invocation must end.
+
+    Raises:
+        CaseStoreUnavailable: The open cases could not be listed.
     """
-    listed = context.open_cases.list_unsettled()
-    result = FollowUpResult([case for case in listed if case.state not in FINAL])
-    # Filing gets half of the time beyond one case, however many cases are due.
+    unsettled_cases = context.open_cases.list_unsettled()
+    result = FollowUpResult([case for case in unsettled_cases if case.state not in FINAL])
+    # Half of the time, and at least the time for one case, is kept for filing.
     seconds_for_filing = max(SECONDS_FOR_A_CASE, (remaining_seconds() + SECONDS_FOR_A_CASE) / 2)
-    for case in listed:
+    for case in unsettled_cases:
         if case.due_at > context.now:
             continue
         if remaining_seconds() < seconds_for_filing:
@@ -127,14 +139,14 @@ def follow_up(
 def _follow_up_or_postpone(
     listed: OpenCase, context: ManagingContext, functions: Functions, result: FollowUpResult
 ) -> None:
-    """Follow up one case. If that fails, note the error and make the case due again later."""
+    """Follow up one case. If that fails, store the error and make the case due again later."""
     try:
         _follow_up_case(listed, context, functions, result)
     except CaseMoved:
         return
     except Exception as error:  # noqa: BLE001 - kept whole for the handler, which logs it
         result.errors[listed.case_id] = error
-        # If this fails as well, the next run finds the case as it was.
+        # If the case store fails here too, the next run finds the case unchanged and due.
         with suppress(CaseStoreUnavailable):
             context.open_cases.postpone_unread(listed, context.now + TRY_AGAIN)
 
@@ -142,7 +154,7 @@ def _follow_up_or_postpone(
 def _follow_up_case(
     listed: OpenCase, context: ManagingContext, functions: Functions, result: FollowUpResult
 ) -> None:
-    """Send its notification, recover what a run that died left, then move the case."""
+    """Send the case's unsent notification, settle a dead run's claim, then continue the case."""
     symptom = BY_NAME.get(listed.symptom)
     attributes = symptom.attributes if symptom else ()
     view = context.case_store.look(listed.queue_arn, listed.symptom, attributes)
@@ -155,14 +167,14 @@ def _follow_up_case(
         settled = settle_any_claim(view, view.intent, symptom, context)
         if isinstance(settled, Outcome):
             if settled.case is not None:
-                result.moved.append(settled.case)
+                result.moved_cases.append(settled.case)
             return
         view = settled
     case = view.case
     if case is not None and case.is_final:
         _finish_final_case(case, announcement, context)
     elif symptom is None:
-        result.unknown.append(listed)
+        result.unknown_cases.append(listed)
         context.open_cases.postpone_unread(listed, context.now + UNKNOWN_AGAIN)
     elif case is not None:
         _continue_case(DueCase(symptom, case, view, context), functions, result)
@@ -171,7 +183,7 @@ def _follow_up_case(
 
 
 def _finish_final_case(case: Case, announcement: Announcement, context: CaseContext) -> None:
-    """Take a final case out of the index of open cases, unless its notification is pending."""
+    """Remove a final case from the index of open cases, unless a notification must still be sent."""
     if announcement is Announcement.HELD_BACK:
         hold_back_notification(case, context)
     elif not announcement.is_pending:
@@ -181,24 +193,24 @@ def _finish_final_case(case: Case, announcement: Announcement, context: CaseCont
 def _continue_case(due: DueCase, functions: Functions, result: FollowUpResult) -> None:
     """Move the case if its evidence asks for that, and call the owner of its next write, if any.
 
-    If it did not move, store when to look at it again, and report a wait that is too long.
+    If the case did not move, store when it is due again, and report a wait that is too long.
     """
     context = due.context
     evidence = gather_evidence(due)
     moved = advance(due.case, evidence, context.now)
     if moved is not None:
-        result.moved.append(_record_move(moved, due))
+        result.moved_cases.append(_record_move(moved, due))
     newest = moved or due.case
     if newest.state in CALLING or newest.is_redriving:
         call_owner(context.clients, functions, newest)
-        result.called.append(newest)
+        result.called_cases.append(newest)
     if moved is None:
         _postpone(due, due_at(due.case, evidence, context.now))
         _report_long_wait(due)
 
 
 def _record_move(moved: Case, due: DueCase) -> Case:
-    """Record the case's new transition, and notify people if its state asks for it."""
+    """Record the case's new transition, and notify people if they must hear about it."""
     hold_up = due.view.hold_up
     if moved.state is State.EXPIRED and hold_up is not None:
         moved = replace(moved, reason=f"{moved.reason}: {hold_up.reason}")
@@ -216,7 +228,7 @@ def _record_move(moved: Case, due: DueCase) -> Case:
 
 
 def _is_reported_at_dlq(due: DueCase) -> bool:
-    """Return True if an open `dlq_messages_arriving` case names this change already."""
+    """Return True if an open `dlq_messages_arriving` case of the DLQ names this change already."""
     dlq_arn = dlq_named(due.case.steps)
     if not dlq_arn:
         return False
@@ -228,7 +240,7 @@ def _is_reported_at_dlq(due: DueCase) -> bool:
 
 
 def _read_facts(due: DueCase) -> Facts:
-    """Read the queue's facts for a notification; none if the queue cannot be read."""
+    """Read the queue's attributes and tags for a notification. Leave them out if that fails."""
     queue_arn = due.case.queue_arn
     clients = due.context.clients
     facts = Facts(queue_arn, {}, {}, event_names=due.view.failures.event_names())
@@ -257,7 +269,7 @@ def _report_long_wait(due: DueCase) -> None:
 def _file_transitions(
     context: CaseContext, remaining_seconds: Callable[[], float], result: FollowUpResult
 ) -> None:
-    """File the transitions that the runs which recorded them did not file.
+    """File the transitions that were recorded but not filed: copy them to bucket and event bus.
 
     One failing transition does not stop the others. Stop if the bucket or the bus does not answer,
     because the next transition would fail as well.
@@ -274,7 +286,10 @@ def _file_transitions(
 
 
 def _file_or_postpone(key: Key, context: CaseContext, result: FollowUpResult) -> Exception | None:
-    """File one transition. If that fails, note the error and make it due again later."""
+    """File one transition. If that fails, store the error and make it due again later.
+
+    Return the error, or None if there was none.
+    """
     try:
         transition = context.open_cases.transition(key)
         if transition is not None:

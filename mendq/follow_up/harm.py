@@ -1,4 +1,4 @@
-"""Measure whether a change that is being verified does harm."""
+"""Measure signs that a change by Mendq does harm."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from mendq.model.harms import Sign, Signs, dlq_named, sign_of
 from mendq.model.metrics import Measurement, Window
 from mendq.model.steps import CreateDlq
 
-# SQS sends one datapoint a minute. One datapoint alone shows nothing.
+# The shortest time to measure. SQS sends one datapoint a minute, and one datapoint shows nothing.
 SHORTEST = timedelta(minutes=3)
 
 
 def signs_since(clients: Clients, case: Case, written_at: datetime, now: datetime) -> Signs:
-    """Return measurements since the change, of the changed queue or of its DLQ.
+    """Return metrics of the changed queue, or of its DLQ, since the change.
 
-    Only the metrics that the case's sign needs are read, because each metric is billed.
+    Only the metrics that can show the harm of this kind of change are read, because each metric is
+    billed.
 
     Raises:
         FactsUnavailable: SQS or CloudWatch gives no answer.
-        QueueRefusesUs: The DLQ's policy keeps Mendq out.
+        QueueRefusesUs: The DLQ's policy refuses Mendq's read.
     """
     sign = sign_of(case)
     if sign is Sign.DLQ_ARRIVALS:
@@ -38,7 +39,7 @@ def signs_since(clients: Clients, case: Case, written_at: datetime, now: datetim
 
 
 def _waiting(clients: Clients, dlq_arn: str) -> int:
-    """Return the number of messages in the DLQ now, in flight or not; 0 if it was deleted."""
+    """Return the number of messages in the DLQ, also those in flight. Zero if it was deleted."""
     try:
         queue = QueueFacts(dlq_arn, attributes_of(clients, dlq_arn))
     except QueueGone:

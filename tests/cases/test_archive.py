@@ -59,7 +59,7 @@ def test_follow_up_moves_cases_while_the_bucket_is_down_and_tries_it_once(accoun
         account.later(hours=25)
         calls.clear()
         followed = follow_up(context_of(account), OWNERS, lambda: 60)
-    assert [each.state for each in followed.moved] == ["expired"] * 3
+    assert [each.state for each in followed.moved_cases] == ["expired"] * 3
     assert len(followed.errors) == 1
     # One owed transition for all, and each that was new.
     assert len(calls) == 1 + 3

@@ -152,7 +152,7 @@ def test_a_clock_put_forward_ends_no_claim_that_still_runs(
 
     def follow() -> None:
         before, followed = snapshots(), _forward(account, days=days)
-        found.append((followed.moved, followed.errors, snapshots() == before != []))
+        found.append((followed.moved_cases, followed.errors, snapshots() == before != []))
 
     with _at_the_write(account, follow, "before"):
         _take_up(account, approved)
@@ -180,6 +180,6 @@ def test_a_clock_put_forward_records_nothing_behind_a_claim_taken_meanwhile(
     with patch.object(CaseStore, "look", slow):
         followed = _forward(account, days=1.5)
     assert looked
-    assert (followed.moved, followed.errors) == ([], {})
+    assert (followed.moved_cases, followed.errors) == ([], {})
     assert states(account)[-1] == "approved"
     assert _is_claimed(account, approved.queue_arn)

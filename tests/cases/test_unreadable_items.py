@@ -48,7 +48,9 @@ def test_a_listed_case_that_is_none_of_ours_hides_no_other(
     account.clients.dynamodb.put_item(TableName="case_store", Item=item)
     account.later(hours=25)
     followed = follow_up(context_of(account), OWNERS, lambda: 60)
-    assert [(each.queue_arn, each.state) for each in followed.moved] == [(proposed, "expired")]
+    assert [(each.queue_arn, each.state) for each in followed.moved_cases] == [
+        (proposed, "expired")
+    ]
 
 
 @pytest.mark.parametrize(

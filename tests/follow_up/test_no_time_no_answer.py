@@ -103,11 +103,11 @@ def test_follow_up_without_time_leaves_every_case_for_the_next_run(account: Acco
     make_escalated_cases(account)
     before = account.case_store_items()
     followed = follow(account, lambda: SECONDS_FOR_A_CASE - 1)
-    assert (followed.moved, followed.errors) == ([], {})
+    assert (followed.moved_cases, followed.errors) == ([], {})
     assert len(followed.open_cases) == 3, "the alarms still hear how many are open"
     assert account.case_store_items() == before
     followed = follow(account)
-    assert (len(followed.moved), followed.errors) == (3, {})
+    assert (len(followed.moved_cases), followed.errors) == (3, {})
     assert count_closed_cases(account) == 3
 
 
@@ -117,7 +117,7 @@ def test_follow_up_whose_time_runs_out_leaves_the_rest_as_it_was(account: Accoun
     before = cases_in_store(account)
     left = iter([60.0, 60.0])
     followed = follow(account, lambda: next(left, SECONDS_FOR_A_CASE - 1))
-    assert (len(followed.moved), followed.errors) == (1, {})
+    assert (len(followed.moved_cases), followed.errors) == (1, {})
     changed = [key for key, item in cases_in_store(account).items() if item != before[key]]
     assert len(changed) == 1
     assert follow(account).errors == {}
@@ -131,7 +131,7 @@ def test_follow_up_moves_the_others_if_one_case_cannot_be_read(account: Account,
     with silent(account.clients.dynamodb, look, how, about=first.queue_arn):
         followed = follow(account)
     assert [*followed.errors] == [first.case_id]
-    assert {each.queue_arn for each in followed.moved}.isdisjoint({first.queue_arn})
+    assert {each.queue_arn for each in followed.moved_cases}.isdisjoint({first.queue_arn})
     assert count_closed_cases(account) == 2
     account.later(minutes=6)
     assert follow(account).errors == {}
@@ -214,10 +214,10 @@ def test_follow_up_verifies_nothing_that_it_cannot_look_at(
     with silent(getattr(account.clients, service), call, how, about):
         followed = follow(account)
     assert followed.errors == {}
-    verified = {each.queue_arn for each in followed.moved if each.state is State.VERIFIED}
+    verified = {each.queue_arn for each in followed.moved_cases if each.state is State.VERIFIED}
     assert verified == {seen}
     account.later(hours=1)
-    assert dark in {each.queue_arn for each in follow(account).moved}
+    assert dark in {each.queue_arn for each in follow(account).moved_cases}
     assert account.visibility(dark) == 45
 
 
@@ -305,7 +305,7 @@ def test_follow_up_leaves_alone_what_another_run_has_just_claimed(account: Accou
 
     come_between(account, "dynamodb.TransactGetItems", heal_claims_it)
     followed = follow(account)
-    assert (followed.moved, followed.called, followed.errors) == ([], [], {})
+    assert (followed.moved_cases, followed.called_cases, followed.errors) == ([], [], {})
     assert "claim_owner" in account.attribute_item(queue), "heal still holds it"
     assert "intent" in account.attribute_item(queue)
     assert account.visibility(queue) == 30
@@ -402,7 +402,7 @@ def test_dead_run_of_a_case_that_nobody_knows_stays_for_whoever_does(
     before, known = claims(account), BY_NAME[SYMPTOM]
     monkeypatch.delitem(BY_NAME, SYMPTOM)
     followed = follow(account)
-    assert [each.symptom for each in followed.unknown] == [SYMPTOM]
+    assert [each.symptom for each in followed.unknown_cases] == [SYMPTOM]
     assert claims(account).keys() == before.keys()
     monkeypatch.setitem(BY_NAME, SYMPTOM, known)
     account.later(hours=1.1)

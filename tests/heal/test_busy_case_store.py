@@ -264,9 +264,9 @@ def test_follow_up_moves_the_other_cases_if_one_meets_a_busy_case_store(account:
     followed = follow_up(context_of(account), OWNERS, lambda: 60)
     assert busy.struck
     assert len(followed.errors) == 1
-    assert len(followed.moved) == 2
+    assert len(followed.moved_cases) == 2
     account.later(minutes=6)
     followed = follow_up(context_of(account), OWNERS, lambda: 60)
     assert followed.errors == {}
-    assert len(followed.moved) == 1
+    assert len(followed.moved_cases) == 1
     assert states(account).count("closed") == 3

@@ -29,7 +29,7 @@ def _life(account: Account, queue: str, case_id: Any) -> Iterator[Any]:
     def minutes(later: int) -> list[str]:
         account.later(minutes=later)
         done = follow_up(context_of(account), OWNERS, lambda: 60)
-        return [repr(each) for each in (*done.moved, *done.errors.values())]
+        return [repr(each) for each in (*done.moved_cases, *done.errors.values())]
 
     account.later(minutes=5)
     fail(account, queue, "a")
