@@ -52,19 +52,19 @@ def number(name: str, stacks: Sequence[BilledStack] = ()) -> str:
     beyond_free_units = 0.0
     for cost in costs:
         for price, units in cost.billed.items():
-            beyond_free_units += price.beyond(units)
+            beyond_free_units += price.cost_beyond_free(units)
     figures: dict[str, float] = {
         "with_dashboard": with_dashboard,
         "without_dashboard": without_dashboard,
         "dashboard": DASHBOARD_MONTH.dollars,
-        "dashboards": DASHBOARD_MONTH.given,
+        "dashboards": DASHBOARD_MONTH.free_units,
         "least": least,
         # The first managed queue adds one metric series, and its quiet calls.
-        "watched": least + METRIC_MONTH.of(1) + DATA_EVENT.of(QUIET_CALLS),
+        "watched": least + METRIC_MONTH.cost(1) + DATA_EVENT.cost(QUIET_CALLS),
         "quiet_calls": QUIET_CALLS,
         "beyond": beyond_free_units,
-        "million": DATA_EVENT.of(_MILLION),
-        "million_opted": OPT_IN_EVENT.of(_MILLION),
+        "million": DATA_EVENT.cost(_MILLION),
+        "million_opted": OPT_IN_EVENT.cost(_MILLION),
     }
     figure = figures[name]
     return f"{figure:,}" if isinstance(figure, int) else format_dollars(figure)
@@ -119,7 +119,7 @@ def price_list() -> str:
     """Return the price list as a table, with the region and the date of the prices."""
     rows: list[tuple[str, str, str]] = []
     for price in ALL_PRICES:
-        free_units = f"{price.given:,}" if price.given else "-"
+        free_units = f"{price.free_units:,}" if price.free_units else "-"
         rows.append((f"[{price.unit}]({price.page})", price.words, free_units))
     heads = "of what|price|given to each payer, a month"
     return f"Of {REGION}, noted {NOTED_ON}.\n\n{table(heads, rows)}"

@@ -224,7 +224,7 @@ def _fixes_graph(limits: Limits) -> cloudwatch.IWidget:
     (fixes,) = _own_metrics([OwnMetric.AUTO_FIXES], "Sum", PERIOD)
     band = f"ANOMALY_DETECTION_BAND(fixes, {BAND_WIDTH})"
     usual = _math_metric(band, "usual", PERIOD, {"fixes": fixes})
-    ceiling = cloudwatch.HorizontalAnnotation(value=names.ceiling(limits), label="ceiling")
+    ceiling = cloudwatch.HorizontalAnnotation(value=names.most_fixes(limits), label="ceiling")
     title = f"Fixes in {PERIOD.to_minutes():.0f} minutes"
     return _graph(title, [fixes, usual], annotations=[ceiling])
 

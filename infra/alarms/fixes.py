@@ -141,7 +141,7 @@ DESCRIPTIONS = (
 def over_ceiling(limits: Limits) -> Watch:
     """Return the alarm on more fixes than the ceiling, which depends on the limits."""
     fixes = own_metric(OwnMetric.AUTO_FIXES, "Sum", PERIOD)
-    return Watch(OVER_CEILING, fixes, Firing(names.ceiling(limits), FINE))
+    return Watch(OVER_CEILING, fixes, Firing(names.most_fixes(limits), FINE))
 
 
 class Spike:

@@ -175,7 +175,7 @@ def _warn_about_cost(settings: DeploymentSettings) -> Iterator[str]:
     logs_every_queue = any(prefix.endswith(":") for prefix in trail.queue_arn_prefixes)
     if logs_every_queue or (trail.create and expected > EXPECTED_EVENTS_WITHOUT_WARNING):
         reason = "every queue's calls are logged" if logs_every_queue else "the trail is dear"
-        dollars = DATA_EVENT.of(30 * expected)
+        dollars = DATA_EVENT.cost(30 * expected)
         counts = f"{expected:,} calls a day, as trail.expectedEventsPerDay says"
         yield f"{reason}: ${dollars:,.2f} a month for {counts}; `mendq cost --all` counts them"
 

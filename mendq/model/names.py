@@ -1,4 +1,4 @@
-"""Names of Mendq's own metrics and roles, and when many fixes are an alarm."""
+"""Names of Mendq's own metrics, roles and queues, and the number of fixes that raises an alarm."""
 
 from __future__ import annotations
 
@@ -37,112 +37,153 @@ class OwnMetric(StrEnum):
     WEEKS_FAILED = "WeeksFailed"
 
 
-# follow_up sends it each minute, zero or not.
+# follow_up sends this metric each minute, even if it is 0.
 HEARTBEAT = OwnMetric.OLDEST_OPEN_CASE_AGE
 
-# follow_up sends them too, their zeros where alarms stand on them.
+# follow_up sends these too. It sends zeros if alarms need them.
 GAUGES = frozenset(
     {
-        *(OwnMetric.ESCALATED_CASES_OPEN, OwnMetric.PROPOSED_CASES_OPEN),
+        OwnMetric.ESCALATED_CASES_OPEN,
+        OwnMetric.PROPOSED_CASES_OPEN,
         OwnMetric.FIXES_BEING_VERIFIED,
     }
 )
-# All others come with a failed call, an error, a redrive, a scan of managed queues or a finding:
-# they are billed for the hours in which they do, and are missing, not zero, in all others.
+# All other metrics are sent only with a failed call, an error, a redrive, a scan of managed queues
+# or a finding. AWS bills them only for the hours in which they are sent. In all other hours they
+# are missing, not zero.
 _SENT_ANYWAY = frozenset(
     {
-        *(OwnMetric.AUTO_FIXES, OwnMetric.PROBES_LOST, HEARTBEAT, *GAUGES),
-        *(OwnMetric.REPORTS_DELIVERED, OwnMetric.REPORTS_NOT_DELIVERED, OwnMetric.WEEKS_FAILED),
+        OwnMetric.AUTO_FIXES,
+        OwnMetric.PROBES_LOST,
+        HEARTBEAT,
+        *GAUGES,
+        OwnMetric.REPORTS_DELIVERED,
+        OwnMetric.REPORTS_NOT_DELIVERED,
+        OwnMetric.WEEKS_FAILED,
     }
 )
 WHEN_SOMETHING_HAPPENS = frozenset(OwnMetric) - _SENT_ANYWAY
 
-# Of which AWS Health's events are noted.
-HEALTH_SOURCE, HEALTH_SERVICES = "aws.health", ("KMS", "LAMBDA", "SQS")
+# Mendq records AWS Health events about these services.
+HEALTH_SOURCE = "aws.health"
+HEALTH_SERVICES = ("KMS", "LAMBDA", "SQS")
 
 REDRIVE = "redrive"
 SCHEDULE = "schedule"
 NIGHTLY = "nightly"
 PROBE = "probe"
-# What EventBridge takes on to call a paging tool: it asks nothing of SQS.
+# The role with which EventBridge calls a paging tool. It has no SQS rights.
 PAGING = "paging"
-# What CloudFormation takes on to ask the template hook, the same.
+# The role with which CloudFormation calls the template hook. It has no SQS rights.
 ASKING = "template-hook-caller"
 
-# Left out by the rule, so that a failing call of ours never starts a fix. The role of
-# the probe is not among them: its call is meant to be seen.
+# The EventBridge rule excludes calls by these roles, so that a failing call by Mendq never starts a
+# fix. The probe's role is not among them, because its call must be seen.
 LEFT_OUT = (
-    *("heal", "attach-dlq", "restore-policy", REDRIVE),
-    *("start-nightly", "watch-nightly", SCHEDULE, NIGHTLY, "deliver-report"),
-    *("follow-up", "approve", "rollback", "scan"),
+    "heal",
+    "attach-dlq",
+    "restore-policy",
+    REDRIVE,
+    "start-nightly",
+    "watch-nightly",
+    SCHEDULE,
+    NIGHTLY,
+    "deliver-report",
+    "follow-up",
+    "approve",
+    "rollback",
+    "scan",
 )
 
 ROLE_PURPOSES = (*LEFT_OUT, PROBE)
 
 
-# The name of a role, by its purpose and region: `mendq-heal-eu-west-1`.
+# The name of a role by purpose and region: `mendq-heal-eu-west-1`.
 role_name = "mendq-{}-{}".format
-# The case bucket of an account and region, where an organization's hub reads it: by its name.
+# The name of the case bucket by account and region. An organization's hub reads it by this name.
 case_bucket_name = "mendq-cases-{}-{}".format
 
 PERIOD = timedelta(minutes=15)
 LEAST_FIXES = 3
-# The alarm looks back as far.
+# The alarm looks back over this number of periods.
 PERIODS = 3
 CEILING_MINUTES = 3
-# What an alarm needs to notice.
+# The time that an alarm needs to notice.
 _NOTICING = timedelta(minutes=3)
-# No fix for so long, and they are over: what holds back still does when the alarm sees that.
+# If no fix came for this time, the series of fixes is over. The alarm still waits when it notices
+# that.
 STILL_COMING = PERIOD - _NOTICING
-# Those that come more rarely are fewer than LEAST_FIXES in a PERIOD.
+# Fixes with longer gaps than this are fewer than LEAST_FIXES in a PERIOD.
 _APART = PERIOD / LEAST_FIXES
 
 
-def ceiling(limits: Limits) -> int:
-    """So many fixes in one PERIOD are too many, whatever is usual."""
+def most_fixes(limits: Limits) -> int:
+    """Return the number of fixes in one PERIOD that is too many, whatever is usual."""
     return CEILING_MINUTES * limits.writes_per_minute
 
 
 def count_fixes_being_verified(
     cases: Iterable[tuple[State, datetime]], now: datetime, limits: Limits
 ) -> int:
-    """How many fixes of the last PERIOD an alarm on many of them waits for.
+    """Return the number of fixes of the last PERIOD that an alarm on many fixes must wait for.
 
-    0 where none can ring yet, or fixes go on or storm. `cases` are the open ones: their state, and
-    when they were opened. A fix whose case is older, as one that a person approved, is not waited
-    for; one that failed calls asked for proves good in no less than a PERIOD.
+    A fix of an older case, such as one that a person approved, does not count. A fix that failed
+    calls asked for needs at least one PERIOD to prove itself.
+
+    Args:
+        cases: State and opening time of every open case.
+        now: The present time.
+        limits: The account's limits.
+
+    Returns:
+        0 if the alarm cannot ring yet, if fixes have come for a longer time, or if there are too
+        many.
     """
-    fixes = [(state, now - opened_at) for state, opened_at in cases if state in WROTE]
-    ages = [age for _, age in fixes]
-    young = [state for state, age in fixes if age < PERIOD]
-    if not _may_ring(ages) or _go_on(ages) or len(young) >= ceiling(limits):
+    ages: list[timedelta] = []
+    young: list[State] = []
+    for state, opened_at in cases:
+        if state in WROTE:
+            age = now - opened_at
+            ages.append(age)
+            if age < PERIOD:
+                young.append(state)
+    if not _may_ring(ages) or _go_on(ages) or len(young) >= most_fixes(limits):
         return 0
     return young.count(State.APPLIED)
 
 
 def _may_ring(ages: Sequence[timedelta]) -> bool:
-    """One of its two PERIODs is not the newest."""
+    """Return True if enough fixes came in the last PERIODS periods for the alarm to ring. The
+    newest do not count, because they may still come.
+    """
     return sum(STILL_COMING <= age < PERIODS * PERIOD for age in ages) >= LEAST_FIXES
 
 
 def _go_on(ages: Sequence[timedelta]) -> bool:
-    """They still come, and if the alarm fired, it did so almost a whole PERIOD ago.
+    """Return True if fixes still come, and the alarm would have rung almost a PERIOD ago.
 
-    What holds back ends as long after this as it may take to begin: hence twice.
+    Waiting may end as much later as it may begin later, so the noticing time counts twice.
     """
     old = sum(2 * PERIOD - 2 * _NOTICING < age < (PERIODS + 1) * PERIOD for age in ages)
     return old >= LEAST_FIXES and any(age < _APART for age in ages)
 
 
 PROBE_QUEUE = "mendq-probe.fifo"
-# How the user agent of `mendq`'s calls begins, made with an operator's own credentials.
+# The user agent of calls by the `mendq` command begins so.
 OPERATOR_AGENT = "mendq/cli"
 # The SQS calls that CloudTrail counts as data events.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/logging-using-cloudtrail.html
 DATA_EVENT_NAMES = (
-    *("ChangeMessageVisibility", "ChangeMessageVisibilityBatch"),
-    *("DeleteMessage", "DeleteMessageBatch"),
-    *("GetQueueAttributes", "GetQueueUrl"),
-    *("ListDeadLetterSourceQueues", "ListQueues", "ListQueueTags"),
-    *("ReceiveMessage", "SendMessage", "SendMessageBatch"),
+    "ChangeMessageVisibility",
+    "ChangeMessageVisibilityBatch",
+    "DeleteMessage",
+    "DeleteMessageBatch",
+    "GetQueueAttributes",
+    "GetQueueUrl",
+    "ListDeadLetterSourceQueues",
+    "ListQueues",
+    "ListQueueTags",
+    "ReceiveMessage",
+    "SendMessage",
+    "SendMessageBatch",
 )

@@ -8,11 +8,16 @@ from datetime import datetime
 
 @dataclass(frozen=True)
 class OwnChange:
-    """A step that Mendq wrote and that may have caused a fault.
+    """A change by Mendq that may have caused a fault.
 
-    `queue_arn` is the queue that Mendq changed; the fault may be on its DLQ. `did` and `effect`
-    are parts of a sentence, `take_back` says what `mendq rollback` does for this kind of step.
-    `is_reported`: the case itself has told people already that its change may do harm.
+    Attributes:
+        case_id: The case that made the change.
+        queue_arn: The queue that Mendq changed. The fault may be on its DLQ.
+        written_at: When Mendq wrote the change.
+        did: What Mendq did, as part of a sentence.
+        effect: What the change can do, as part of a sentence.
+        take_back: What `mendq rollback` does for this kind of step.
+        is_reported: True if the case itself has told people already that its change may do harm.
     """
 
     case_id: str

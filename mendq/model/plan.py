@@ -1,4 +1,6 @@
-"""Plans and refusals: what the catalogue answers. Both are values."""
+"""Plans and refusals: what the catalogue decides about a symptom. Both are values without
+effects.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +12,23 @@ from mendq.model.case import State
 from mendq.model.limits import Mode
 from mendq.model.steps import AttributeStep, Owner, kind_of
 
-# The code of what AWS did not let us do.
+# The refusal's code if AWS refused a write.
 AWS_REFUSED = "aws_refused"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The change to make; no steps: the queue is healthy.
+    """The change that a symptom plans for a queue.
 
-    `first` are the commands that a person runs before it, `proposal` is what a person should do
-    beyond it: printed and never written. `at_most` lowers the mode where a person has to see it
-    first. `source_arn` is a source that it is for: to approve it is to approve that pair.
+    Attributes:
+        steps: The changes to write, in order. Empty if the queue is healthy.
+        reason: The reason for the change, as a sentence for people.
+        proposal: Further changes that a person should make. They are shown and never written.
+        first: Commands that a person runs before the change.
+        at_most: The highest mode for this plan. It is lower than HEAL if a person must see the plan
+            first.
+        source_arn: The source queue that a change of a DLQ is for. An approval then holds for this
+            pair only.
     """
 
     steps: tuple[AttributeStep, ...]
@@ -33,10 +41,14 @@ class Plan:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why nothing is changed; what follows from it is its type.
+    """The reason why nothing is changed. The subclass says what happens next.
 
-    `next_command` is what whoever is paged runs first. `silent_in_observe` is one that people hear
-    of only where Mendq may act: it is a guess, or about what Mendq would write or has written.
+    Attributes:
+        code: The refusal's code, such as `dlq_unfit`.
+        reason: The reason, as a sentence for people.
+        next_command: The command that a notified person runs first.
+        silent_in_observe: True if people hear of it only on queues that Mendq may change. Such a
+            refusal is a guess, or is about what Mendq would write or has written.
     """
 
     code: str
@@ -44,9 +56,9 @@ class Refusal:
     next_command: str = ""
     silent_in_observe: bool = False
 
-    # The state that its case opens in; None where nothing is written down.
+    # The state in which its case opens; None if no case is opened.
     case_state: ClassVar[State | None] = None
-    # Whether the same events come once more.
+    # True if the same events are delivered once more.
     is_retried: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -54,47 +66,51 @@ class Refusal:
             raise TypeError("say which kind of refusal it is, such as Refuse or Ignore")
 
     def is_reported_in(self, mode: Mode) -> bool:
-        """Whether it is anything to tell people, as far as the mode decides."""
+        """Return True if people may hear about it on a queue in this mode."""
         return mode is not Mode.OBSERVE or not self.silent_in_observe
 
     def as_recorded_in(self, mode: Mode) -> Refusal:
-        """The refusal that is written down: what people do not hear of is only `refused`."""
-        return (
-            self if self.case_state is None or self.is_reported_in(mode) else self.as_kind(Refuse)
-        )
+        """Return the refusal as it is recorded in this mode. If people do not hear about it, it is
+        a `Refuse`.
+        """
+        if self.case_state is None or self.is_reported_in(mode):
+            return self
+        return self.as_kind(Refuse)
 
     def as_kind(self, kind: type[Refusal]) -> Refusal:
-        """The same code and reason with what follows from another kind."""
+        """Return a refusal of another kind with the same code and reason."""
         if isinstance(self, kind):
             return self
         return kind(self.code, self.reason, self.next_command, self.silent_in_observe)
 
 
 class Ignore(Refusal):
-    """Nothing is written down."""
+    """A refusal that opens no case."""
 
 
 class Retry(Ignore):
-    """The reason passes by itself: the same events are asked for once more."""
+    """A refusal for a reason that will pass. The same events are delivered once more."""
 
     is_retried = True
 
 
 class Refuse(Refusal):
-    """A case says it."""
+    """A refusal that a case records, without notifying people urgently."""
 
     case_state = State.REFUSED
 
 
 class Escalate(Refusal):
-    """A person is paged."""
+    """A refusal that notifies a person urgently, because a person must act."""
 
     case_state = State.ESCALATED
 
 
 @dataclass(frozen=True)
 class Override(Refusal):
-    """Somebody else's value stands; people hear of it where Mendq may write."""
+    """A refusal because someone else's value is kept. People hear about it on queues that Mendq may
+    change.
+    """
 
     silent_in_observe: bool = True
 
@@ -102,6 +118,13 @@ class Override(Refusal):
 
 
 def owner_of_case(documents: Iterable[Mapping[str, str]]) -> Owner:
-    """By the steps as transitions hold them; heal's, where an older Mendq's are not known."""
-    kinds = (kind_of(each["attribute"]) for each in documents)
-    return next((kind.owner for kind in kinds if kind is not None), Owner.HEAL)
+    """Return the Lambda that owns a case's steps; heal's if only an older version knew the steps.
+
+    Args:
+        documents: The steps as a case's transitions store them.
+    """
+    for document in documents:
+        kind = kind_of(document["attribute"])
+        if kind is not None:
+            return kind.owner
+    return Owner.HEAL

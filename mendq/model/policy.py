@@ -1,4 +1,6 @@
-"""Queue policies statement by statement, and the pin: the policy that a person called good."""
+"""Read queue policies statement by statement, and check the pin: the policy that a person called
+good.
+"""
 
 from __future__ import annotations
 
@@ -17,20 +19,28 @@ from mendq.model.json_text import finite_float, refuse_constant
 from mendq.model.queue import refuse_repeated_keys
 
 EVERYBODY = "*"
-# SQS takes no longer one; what is longer is not read.
+# The longest policy that SQS accepts. A longer text is not read.
 _MOST_CHARACTERS = 20_480
 
+# Elements that a statement may also spell with "Not" in front, to name exceptions.
 _EITHER_WAY = ("Principal", "Action", "Resource")
-_KNOWN = {"Sid", "Effect", "Condition", *_EITHER_WAY, *(f"Not{each}" for each in _EITHER_WAY)}
+_NEGATED = tuple(f"Not{element}" for element in _EITHER_WAY)
+_KNOWN = {"Sid", "Effect", "Condition", *_EITHER_WAY, *_NEGATED}
 
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement as it stands; nothing is resolved, and texts are in their own spelling.
+    """One statement of a policy, unresolved and spelled as in the policy.
 
-    `principals` by kind (`AWS`, `Service`, `Federated`, ...), of which `"Principal": "*"` is
-    `AWS`'s EVERYBODY; `conditions` by operator and key; `excepting` names what is given by what it
-    is not: `Principal`, `Action`, `Resource`.
+    Attributes:
+        allows: True for Allow, False for Deny.
+        principals: Principals by kind (`AWS`, `Service`, `Federated`, ...). `"Principal": "*"` is
+            EVERYBODY of kind `AWS`.
+        actions: The actions; if `excepting` names `Action`, all actions except these.
+        resources: The resources; likewise.
+        conditions: Values by operator and key.
+        excepting: The elements that the policy spells as NotPrincipal, NotAction or NotResource.
+        sid: The statement's id; empty without one.
     """
 
     allows: bool
@@ -43,20 +53,23 @@ class Statement:
 
     @property
     def is_for_everybody(self) -> bool:
+        """True if the statement names all principals."""
         return EVERYBODY in self.principals.get("AWS", ())
 
     @property
     def lets_everybody_in(self) -> bool:
-        """Whether it allows anybody and no condition narrows who that is."""
+        """True if the statement allows everyone, and no condition narrows who may call."""
         anybody = self.is_for_everybody or "Principal" in self.excepting
         return self.allows and anybody and not any(map(_narrows, conditions_of(self)))
 
 
 def statements_of(policy: str) -> tuple[Statement, ...] | None:
-    """The statements of a policy's text; none where it is empty, None where it is unreadable.
+    """Return the statements of a policy's text.
 
-    What is spelled twice, unknown or of another kind than IAM's grammar has is unreadable as a
-    whole: half of a policy says nothing.
+    Returns:
+        Empty for an empty text. None if the policy is unreadable: a key is repeated or unknown, or
+        a value is not of the kind that IAM's grammar wants. Then the whole policy counts as
+        unreadable, because half a policy proves nothing.
     """
     if not policy:
         return ()
@@ -69,46 +82,54 @@ def statements_of(policy: str) -> tuple[Statement, ...] | None:
             parse_constant=refuse_constant,
             parse_float=finite_float,
         )
-        found = document["Statement"]
-        return tuple(map(_statement, found if isinstance(found, list) else [found]))
+        statements = document["Statement"]
+        if not isinstance(statements, list):
+            statements = [statements]
+        return tuple(_statement(statement) for statement in statements)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
         return None
 
 
-def _statement(found: dict[str, Any]) -> Statement:
-    if found.keys() - _KNOWN or found["Effect"] not in ("Allow", "Deny"):
+def _statement(document: dict[str, Any]) -> Statement:
+    """Return one statement. Raise an error if it does not follow IAM's grammar."""
+    if document.keys() - _KNOWN or document["Effect"] not in ("Allow", "Deny"):
         raise ValueError("no statement of IAM's grammar")
-    if any(each in found and f"Not{each}" in found for each in _EITHER_WAY):
+    excepting = frozenset(element for element in _EITHER_WAY if f"Not{element}" in document)
+    if any(element in document for element in excepting):
         raise ValueError("what is given is also given by what it is not")
-    principal, actions, resources = (
-        found.get(each, found.get(f"Not{each}", [])) for each in _EITHER_WAY
-    )
+    values: dict[str, Any] = {}
+    for element in _EITHER_WAY:
+        values[element] = document.get(element, document.get(f"Not{element}", []))
+    conditions: dict[str, dict[str, tuple[str, ...]]] = {}
+    for operator, keys in document.get("Condition", {}).items():
+        conditions[operator] = {key: _texts(allowed) for key, allowed in keys.items()}
     return Statement(
-        allows=found["Effect"] == "Allow",
-        principals=_principals(principal),
-        actions=_texts(actions),
-        resources=_texts(resources),
-        conditions={
-            operator: {key: _texts(values) for key, values in asked.items()}
-            for operator, asked in found.get("Condition", {}).items()
-        },
-        excepting=frozenset(each for each in _EITHER_WAY if f"Not{each}" in found),
-        sid=str(found.get("Sid", "")),
+        allows=document["Effect"] == "Allow",
+        principals=_principals(values["Principal"]),
+        actions=_texts(values["Action"]),
+        resources=_texts(values["Resource"]),
+        conditions=conditions,
+        excepting=excepting,
+        sid=str(document.get("Sid", "")),
     )
 
 
-def _principals(given: Any) -> dict[str, tuple[str, ...]]:
-    if given == EVERYBODY:
+def _principals(value: Any) -> dict[str, tuple[str, ...]]:
+    """Return the principals by kind."""
+    if value == EVERYBODY:
         return {"AWS": (EVERYBODY,)}
-    return {kind: _texts(each) for kind, each in given.items()} if given else {}
+    return {kind: _texts(names) for kind, names in value.items()} if value else {}
 
 
-def _texts(given: Any) -> tuple[str, ...]:
-    return tuple(map(_policies_text, given if isinstance(given, list) else [given]))
+def _texts(value: Any) -> tuple[str, ...]:
+    """Return one or several values of a policy as texts."""
+    return tuple(map(_policies_text, value if isinstance(value, list) else [value]))
 
 
 def _policies_text(given: Any) -> str:
-    """Conditions may hold numbers and booleans, which mean the same as their text."""
+    """Return the text of a value. Conditions may contain numbers and booleans, which IAM treats as
+    their text.
+    """
     if isinstance(given, bool):
         return str(given).lower()
     if not isinstance(given, str | int | float):
@@ -120,98 +141,129 @@ StatementCondition = tuple[str, str, frozenset[str]]
 
 
 def conditions_of(statement: Statement) -> list[StatementCondition]:
-    """Operator, key and values of its conditions, in lower case."""
-    return [
-        (operator.lower(), key.lower(), frozenset(value.lower() for value in values))
-        for operator, asked in statement.conditions.items()
-        for key, values in asked.items()
-    ]
+    """Return operator, key and values of each of the statement's conditions, in lower case."""
+    conditions: list[StatementCondition] = []
+    for operator, keys in statement.conditions.items():
+        for key, values in keys.items():
+            lowered = frozenset(value.lower() for value in values)
+            conditions.append((operator.lower(), key.lower(), lowered))
+    return conditions
 
 
 def concerns(statement: Statement, actions: Iterable[str], queue_arn: str) -> bool:
-    """Whether it may be about one of the actions on the queue, whoever calls."""
-    does_it = "Action" in statement.excepting or any(
-        fits(pattern.lower(), action.lower()) for pattern in statement.actions for action in actions
-    )
-    return does_it and _is_on(statement, queue_arn)
+    """Return True if the statement may be about one of the actions on the queue, for any caller."""
+    return _is_about(statement, actions) and _is_on(statement, queue_arn)
+
+
+def _is_about(statement: Statement, actions: Iterable[str]) -> bool:
+    """Return True if the statement may be about one of the actions."""
+    if "Action" in statement.excepting:
+        return True
+    return any(_names_action(statement, action) for action in actions)
 
 
 def _is_on(statement: Statement, queue_arn: str) -> bool:
-    on_it = any(fits(pattern, queue_arn) for pattern in statement.resources)
-    return "Resource" in statement.excepting or on_it
+    """Return True if the statement may be about the queue."""
+    is_named = any(fits(pattern, queue_arn) for pattern in statement.resources)
+    return "Resource" in statement.excepting or is_named
 
 
 def fits(pattern: str, text: str) -> bool:
-    """Whether IAM's `*` and `?` match; a bracket is itself."""
+    """Return True if the text matches IAM's wildcards `*` and `?`. Brackets have no special
+    meaning.
+    """
     return fnmatchcase(text, pattern.replace("[", "[[]"))
 
 
-# Keys that say who calls, or from where, with fixed values: what AWS takes for not public.
+# Keys that name the caller or the caller's network. With fixed values, AWS does not call a policy
+# with them public.
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/access-control-block-public-access.html
 # https://docs.aws.amazon.com/config/latest/developerguide/sqs-queue-no-public-access.html
 _WHO = re.compile(
     "aws:(userid|principal(account|arn|orgid|orgpaths)|vpce(account|orgid|orgpaths)"
     "|source(account|arn|ip|orgid|orgpaths|owner|vpc|vpcarn|vpce))"
 )
-# Services call for their own customers, whoever they are; of a deny they are the usual exception.
+# AWS services call for any of their customers, so these keys do not narrow an allow. Denies often
+# exempt services by them.
 _SERVICES = frozenset({"aws:principalisawsservice", "aws:viaawsservice"})
 _ASKS = re.compile("string(equals(ignorecase)?|like)|arn(equals|like)|ipaddress")
-# A network that is wider is nobody's own, by the length of its addresses.
+# By the number of bits in an address: a network with a shorter prefix is too wide to belong to one
+# owner.
 _WIDEST = {32: 8, 128: 32}
-# One account's, or a bucket, whose name is one owner's.
+# An ARN with an account, or of a bucket, whose name belongs to one owner.
 _OWNED = re.compile(r"arn:[^:]+:(s3:[^:]*:[^:]*:[^:*?]+|[^:]+:[^:]*:[0-9]{12}:.*)")
-# `o-1234567890/*` is one organization's, `AROA1234567890:*` one role's.
+# `o-1234567890/*` means one organization, `AROA1234567890:*` one role.
 _BEGUN = re.compile(r"[^*?]*[/:]")
 
 
 def public_statements(policy: str, queue_arn: str) -> tuple[tuple[int, Statement], ...]:
-    """The statements, numbered from 1, by which anybody may do something on the queue.
+    """Return the statements, numbered from 1, that let everyone do something on the queue.
 
-    None where a deny keeps outsiders from all that it allows. What cannot be read says nothing.
+    A statement is left out if a deny keeps outsiders from everything that it allows. An unreadable
+    policy gives none.
     """
     statements = statements_of(policy) or ()
-    return tuple(
-        (number, each)
-        for number, each in enumerate(statements, start=1)
-        if each.lets_everybody_in
-        and _is_on(each, queue_arn)
-        and not any(_keeps_outsiders_out(other, each, queue_arn) for other in statements)
-    )
+    public: list[tuple[int, Statement]] = []
+    for number, grant in enumerate(statements, start=1):
+        if not grant.lets_everybody_in or not _is_on(grant, queue_arn):
+            continue
+        if not any(_keeps_outsiders_out(denial, grant, queue_arn) for denial in statements):
+            public.append((number, grant))
+    return tuple(public)
 
 
 def _keeps_outsiders_out(denial: Statement, grant: Statement, queue_arn: str) -> bool:
-    """Whether it denies whoever is not named all that the other allows on the queue."""
-    everybody = denial.is_for_everybody or "Principal" in denial.excepting
-    if denial.allows or not everybody or denial.excepting & {"Action", "Resource"}:
+    """Return True if the deny covers everyone whom it does not name, for all that the grant
+    allows.
+    """
+    is_for_everybody = denial.is_for_everybody or "Principal" in denial.excepting
+    if denial.allows or not is_for_everybody or denial.excepting & {"Action", "Resource"}:
         return False
-    actions = [EVERYBODY] if "Action" in grant.excepting else grant.actions
-    asked = [e for e in conditions_of(denial) if e[1] not in _SERVICES or e[2] != {"false"}]
+    granted_actions = [EVERYBODY] if "Action" in grant.excepting else grant.actions
+    asked: list[StatementCondition] = []
+    for condition in conditions_of(denial):
+        _, key, values = condition
+        # A deny may exempt AWS services: they call for their own customers.
+        if key not in _SERVICES or values != {"false"}:
+            asked.append(condition)
     return (
         _is_on(denial, queue_arn)
-        and all(any(fits(own.lower(), it.lower()) for own in denial.actions) for it in actions)
-        and all(_spares_somebody(each) for each in asked)
+        and all(_names_action(denial, action) for action in granted_actions)
+        and all(_spares_somebody(condition) for condition in asked)
         and (bool(asked) or not denial.conditions)
     )
 
 
+def _names_action(statement: Statement, action: str) -> bool:
+    """Return True if the statement's actions include this one. IAM ignores the case of actions."""
+    return any(fits(pattern.lower(), action.lower()) for pattern in statement.actions)
+
+
 def _spares_somebody(asked: StatementCondition) -> bool:
-    """Whether a deny under it hits all but those named; a key that is missing is not named."""
-    how, key, values = asked
-    how, negated, more = how.removeprefix("forallvalues:").removesuffix("ifexists").partition("not")
-    return bool(negated) and ":" not in how and _narrows((how + more, key, values))
+    """Return True if a deny with this condition hits all callers except named ones. A missing key
+    is not a named one.
+    """
+    operator, key, values = asked
+    operator = operator.removeprefix("forallvalues:").removesuffix("ifexists")
+    start, negation, rest = operator.partition("not")
+    return bool(negation) and ":" not in start and _narrows((start + rest, key, values))
 
 
 def _narrows(asked: StatementCondition) -> bool:
-    """Whether an allow under it holds for some alone; a key that is missing fulfils none."""
+    """Return True if an allow with this condition holds only for some callers. A missing key
+    fulfils no condition.
+    """
     how, key, values = asked
     how = how.removeprefix("foranyvalue:")
     if not _WHO.fullmatch(key) or not _ASKS.fullmatch(how):
         return False
-    return all(_is_fixed(key, each, literally="stringequals" in how) for each in values)
+    return all(_is_fixed(key, value, literally="stringequals" in how) for value in values)
 
 
 def _is_fixed(key: str, value: str, *, literally: bool) -> bool:
-    """Whether a value names somebody. A variable does where it is of the queue's own owner."""
+    """Return True if a value names a certain caller or place. A variable counts only if it means
+    the queue's owner.
+    """
     if key == "aws:sourceip":
         return _is_owned(value)
     if "${" in value:
@@ -222,35 +274,45 @@ def _is_fixed(key: str, value: str, *, literally: bool) -> bool:
 
 
 def _is_owned(network: str) -> bool:
-    """Whether it is an address, or a network that is not wider than one may own."""
+    """Return True for an IP address, or a network that is small enough to belong to one owner."""
     try:
-        found = ip_network(network, strict=False)
+        parsed = ip_network(network, strict=False)
     except ValueError:
         return False
-    return found.prefixlen >= _WIDEST[found.max_prefixlen]
+    return parsed.prefixlen >= _WIDEST[parsed.max_prefixlen]
 
 
 HOLDS = timedelta(days=30)
-# Clocks of SQS's, CloudTrail's and whoever pins may differ by so much.
-# Both round to the second: a second of difference is one moment, two may be two people.
+# The clocks of SQS, CloudTrail and the person who pins may differ by these times. SQS and
+# CloudTrail round to the second: a difference of one second is the same change, two seconds may be
+# two changes.
 CLOCK_SKEW = timedelta(seconds=1)
 MOST_CLOCK_AHEAD = timedelta(minutes=5)
 MOST_CLOCK_BEHIND = timedelta(days=1)
-# "On average within about 5 minutes of an API call", and not guaranteed:
+# CloudTrail delivers "on average within about 5 minutes of an API call", and does not guarantee it:
 # https://docs.aws.amazon.com/awscloudtrail/latest/userguide/get-and-view-cloudtrail-log-files.html
 CLOUDTRAIL_TELLS_WITHIN = timedelta(minutes=20)
 
 
 def digest_of(policy: str) -> str:
-    """Of the text byte for byte, as `sha256sum` prints it."""
+    """Return the SHA-256 of the text byte for byte, as `sha256sum` prints it."""
     return hashlib.sha256(policy.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class Pin:
-    """A policy's text byte for byte, of the queue that was created and last modified then.
+    """A policy that a person pinned as good, byte for byte.
 
-    `automation` are the ARNs of roles that deploy: a change of theirs may be undone.
+    Attributes:
+        queue_arn: The queue.
+        policy: The text of the policy.
+        digest: The SHA-256 of the text.
+        generation: The number of the pin, counted per queue.
+        pinned_at: When the person pinned it, by that person's clock.
+        pinned_by: The ARN of the person.
+        queue_created_at: When the queue was created. A new queue of the same name has another time.
+        queue_modified_at: When the queue was last changed before the pin, by SQS's clock.
+        automation: The ARNs of roles that deploy. Mendq may undo a change of theirs.
     """
 
     queue_arn: str
@@ -265,27 +327,37 @@ class Pin:
 
     @property
     def expires_at(self) -> datetime:
+        """When the pin stops being valid."""
         return self.pinned_at + HOLDS
 
     @property
     def since(self) -> datetime:
-        """From when on changes speak against it: SQS's own clock, not that of whoever pinned."""
+        """The time from which changes of the queue invalidate the pin. It is by SQS's clock,
+        because the clock of the person who pinned may be wrong.
+        """
         return max(self.queue_modified_at, self.pinned_at - MOST_CLOCK_BEHIND)
 
     def document(self) -> dict[str, Any]:
-        """As the case store holds it and `mendq policy pin --json` prints it."""
+        """Return the pin as the case store keeps it and `mendq policy pin --json` prints it."""
         values = {**vars(self), "expires_at": self.expires_at, "automation": list(self.automation)}
-        times = {name: to_text(at) for name, at in values.items() if isinstance(at, datetime)}
+        times = {
+            name: to_text(value) for name, value in values.items() if isinstance(value, datetime)
+        }
         return values | times
 
 
 @dataclass(frozen=True)
 class QueueChange:
-    """A change of the queue that went through, as CloudTrail tells.
+    """A successful change of a queue, as CloudTrail records it.
 
-    `attributes` are those that it set; `of_policy` where it may have changed the policy too;
-    `by_cloudformation` where AWS itself says
-    so, and not the caller. `earlier` are some before it, newest first, where it was asked for last.
+    Attributes:
+        at: When the change was made.
+        event_name: The call, such as `SetQueueAttributes`.
+        principal_arn: The role or user that made it.
+        attributes: The attributes that it set.
+        of_policy: True if it may have changed the policy.
+        by_cloudformation: True if AWS itself records CloudFormation as the caller.
+        earlier: Some changes before this one, newest first, if only the last change was asked for.
     """
 
     at: datetime
@@ -298,15 +370,19 @@ class QueueChange:
 
     @property
     def who(self) -> str:
+        """The caller, for people."""
         return "CloudFormation" if self.by_cloudformation else self.principal_arn
 
 
 @dataclass(frozen=True)
 class CheckedPin:
-    """A pin as it was found: `doubt` says why it may not be restored, and is empty where it may.
+    """A pin, and whether it may be restored.
 
-    `pin` is None where it cannot be read; `passes` where CloudTrail will say more by itself;
-    `changed` is the deployment that it would undo.
+    Attributes:
+        pin: The pin; None if it cannot be read.
+        doubt: Why the pin may not be restored; empty if it may.
+        passes: True if the doubt may pass, because CloudTrail will report more soon.
+        changed: The deployment's change that restoring the pin would undo.
     """
 
     pin: Pin | None
@@ -316,13 +392,16 @@ class CheckedPin:
 
     @property
     def is_good(self) -> bool:
+        """True if the pin may be restored."""
         return not self.doubt
 
 
 def doubt_without_history(
     pin: Pin, queue_arn: str, created_at: datetime | None, now: datetime
 ) -> str | None:
-    """What speaks against a pin before anybody is asked who changed the queue."""
+    """Return why a pin may not be restored, before reading who changed the queue; None if nothing
+    is wrong.
+    """
     if digest_of(pin.policy) != pin.digest:
         return "its text is not the one that its digest is of"
     if (pin.queue_arn, pin.queue_created_at) != (queue_arn, created_at):
@@ -337,20 +416,26 @@ def doubt_without_history(
 def check_pin(
     pin: Pin, changes: Sequence[QueueChange] | str, modified_at: datetime | None, now: datetime
 ) -> CheckedPin:
-    """The pin of a queue whose policy is another one now, after all that CloudTrail tells.
+    """Check a pin whose queue has another policy now, against everything that CloudTrail records.
 
-    `changes` are those since `pin.since` in any order, or why they are not known; `modified_at` is
-    when SQS says that the queue was changed last: CloudTrail lags by minutes, and a person's change
-    must not be undone before it is heard of.
+    A person's change must not be undone. CloudTrail lags by minutes, so its records must reach the
+    last change that SQS knows.
+
+    Args:
+        pin: The pin.
+        changes: The changes since `pin.since` in any order, or the reason why they are not known.
+        modified_at: When the queue was last changed, by SQS's clock; None if SQS does not report
+            it.
+        now: The present time.
     """
     if isinstance(changes, str):
         return CheckedPin(pin, f"nobody can say who changed the policy since: {changes}")
+    pinned_at = pin.queue_modified_at + CLOCK_SKEW
     later = sorted(
-        (each for each in changes if each.at > pin.queue_modified_at + CLOCK_SKEW),
-        key=lambda each: each.at,
+        (change for change in changes if change.at > pinned_at), key=lambda change: change.at
     )
-    of_policy = [each for each in later if each.of_policy]
-    of_others = [each for each in of_policy if not _deploys(each, pin)]
+    of_policy = [change for change in later if change.of_policy]
+    of_others = [change for change in of_policy if not _deploys(change, pin)]
     if of_others:
         last = of_others[-1]
         return CheckedPin(
@@ -358,7 +443,7 @@ def check_pin(
         )
     if modified_at is None:
         return CheckedPin(pin, "SQS does not say when the queue was last changed")
-    unheard = _unheard_of(later, modified_at, now)
+    unheard = _missing_records(later, modified_at, now)
     if unheard:
         return CheckedPin(pin, *unheard)
     if not of_policy:
@@ -369,13 +454,18 @@ def check_pin(
 
 
 def _deploys(change: QueueChange, pin: Pin) -> bool:
+    """Return True if a deployment made the change: CloudFormation, or a role in the pin's
+    `automation`.
+    """
     return change.by_cloudformation or change.principal_arn in pin.automation
 
 
-def _unheard_of(
+def _missing_records(
     later: Sequence[QueueChange], modified_at: datetime, now: datetime
 ) -> tuple[str, bool] | None:
-    """What CloudTrail may not have told of yet, and whether it is worth waiting for."""
+    """Return what CloudTrail may not have recorded yet, and True if waiting may help; None if it is
+    complete.
+    """
     if not later or later[-1].at < modified_at - CLOCK_SKEW:
         doubt = f"CloudTrail does not tell who changed the queue at {_at(modified_at)}"
         return doubt, now - modified_at < CLOUDTRAIL_TELLS_WITHIN
@@ -388,4 +478,5 @@ def _unheard_of(
 
 
 def _at(moment: datetime) -> str:
+    """Return a time as text for people."""
     return f"{moment:%Y-%m-%d %H:%M:%S} UTC"

@@ -1,7 +1,8 @@
-"""What AWS charges in one region, noted once: nothing is fetched, and other regions differ.
+"""AWS prices of one region, copied once from AWS's pages. Nothing is downloaded; other regions
+differ.
 
-AWS's pages fill in many of their figures by script, so that these are what people quote of them.
-Look at the page before relying on one.
+AWS's pages fill in many of their figures by script, so some of these are figures that others quote.
+Look at AWS's page before you rely on one.
 """
 
 from __future__ import annotations
@@ -13,39 +14,48 @@ NOTED_ON = "2026-11-22"
 
 
 class Price(Struct, frozen=True):
-    """`dollars` for `per` units; AWS gives so many units a month, `given`, once to each payer.
+    """The price of one kind of usage.
 
-    Accounts of an organization with one bill share it, and so do their regions; of DynamoDB's
-    storage alone each region has its own.
+    AWS gives `free_units` per month once to each payer. All accounts and regions on one bill share
+    them; only DynamoDB's free storage is per region.
+
+    Attributes:
+        dollars: Price of `per` units.
+        per: The number of units that `dollars` pays for.
+        unit: The unit, in words.
+        service: The service as AWS's pricing pages spell it in their address.
+        free_units: Units per month without a charge.
     """
 
     dollars: float
     per: int
     unit: str
     service: str
-    given: float = 0
+    free_units: float = 0
 
-    def of(self, units: float) -> float:
+    def cost(self, units: float) -> float:
+        """Return the price of these units in dollars, without regard to free units."""
         return units * self.dollars / self.per
 
-    def beyond(self, units: float) -> float:
-        """Dollars where nothing else on the payer's bill uses up what is given."""
-        return self.of(max(0, units - self.given))
+    def cost_beyond_free(self, units: float) -> float:
+        """Return the price in dollars if nothing else on the payer's bill uses the free units."""
+        return self.cost(max(0, units - self.free_units))
 
     @property
     def page(self) -> str:
+        """AWS's page with this price."""
         return f"https://aws.amazon.com/{self.service}/pricing/"
 
     @property
     def words(self) -> str:
-        """Such as `$0.10 per 100,000`."""
+        """The price in words, such as `$0.10 per 100,000`."""
         whole_cents = round(self.dollars, 2) == self.dollars
-        each = f"${self.dollars:.2f}" if whole_cents else f"${self.dollars:.6g}"
-        return f"{each} per {self.per:,}" if self.per > 1 else f"{each} each"
+        dollars = f"${self.dollars:.2f}" if whole_cents else f"${self.dollars:.6g}"
+        return f"{dollars} per {self.per:,}" if self.per > 1 else f"{dollars} each"
 
     @property
-    def noted(self) -> str:
-        """Unit and price in one line, with where and when it was so."""
+    def note(self) -> str:
+        """Unit and price in one line, with the region and the day that they are from."""
         return f"{self.unit} at {self.words} in {REGION}, {NOTED_ON}; other regions differ"
 
 
@@ -68,7 +78,8 @@ WRITE_UNIT = Price(0.625, _MILLION, "write units of DynamoDB", "dynamodb")
 TABLE_GB_MONTH = Price(0.25, 1, "GB in DynamoDB a month", "dynamodb", 25)
 RECOVERY_GB_MONTH = Price(0.20, 1, "GB of point-in-time recovery a month", "dynamodb")
 SCHEDULED = Price(1.00, _MILLION, "invocations by Scheduler", "eventbridge", 14 * _MILLION)
-# What AWS's services send by themselves is free; whether these are so counted, no page says.
+# Events that AWS services send on their own are free. AWS does not document if these events count
+# as such.
 OPT_IN_EVENT = Price(1.00, _MILLION, "events that one has to opt into", "eventbridge")
 KEY_MONTH = Price(1.00, 1, "KMS keys a month", "kms")
 LAMBDA_REQUEST = Price(0.20, _MILLION, "invocations of Lambda", "lambda", _MILLION)
@@ -77,11 +88,13 @@ SQS_REQUEST = Price(0.40, _MILLION, "calls of a standard queue", "sqs", _MILLION
 S3_PUT = Price(0.005, 1_000, "PUTs of S3", "s3")
 S3_GB_MONTH = Price(0.023, 1, "GB in S3 a month", "s3")
 
-# https://aws.amazon.com/emr/pricing/ fills in its figures by script: x86's as others quote them.
-EMR_X86_VCPU_HOUR, EMR_X86_GB_HOUR = 0.052624, 0.0057785
+# Prices on x86 as others quote them, because this page fills in its figures by script:
+# https://aws.amazon.com/emr/pricing/
+EMR_X86_VCPU_HOUR = 0.052624
+EMR_X86_GB_HOUR = 0.0057785
 # https://aws.amazon.com/blogs/big-data/achieve-up-to-27-better-price-performance-for-spark-workloads-with-aws-graviton2-on-amazon-emr-serverless/
 EMR_ARM_SHARE = 0.80
 EMR_VCPU_HOUR = Price(EMR_ARM_SHARE * EMR_X86_VCPU_HOUR, 1, "vCPU-hours of EMR on ARM", "emr")
 EMR_GB_HOUR = Price(EMR_ARM_SHARE * EMR_X86_GB_HOUR, 1, "GB-hours of EMR on ARM", "emr")
 
-ALL_PRICES = tuple(each for each in globals().values() if isinstance(each, Price))
+ALL_PRICES = tuple(price for price in globals().values() if isinstance(price, Price))

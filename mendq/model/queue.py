@@ -1,4 +1,4 @@
-"""Queue names, ARNs and URLs, defaults of attributes, and the names of queues made beside a queue.
+"""Queue ARNs, URLs and names, default attributes, and the texts of the redrive policies.
 
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-queue-message-identifiers.html
 """
@@ -18,14 +18,17 @@ QUARANTINE_SUFFIX = "-quarantine"
 
 
 def is_quarantine(queue_name: str) -> bool:
-    """By its name; whose it is, its messages' marks say."""
+    """Return True if the name is that of a quarantine. The marks on its messages tell which queue
+    it serves.
+    """
     return queue_name.removesuffix(FIFO).endswith(QUARANTINE_SUFFIX)
 
 
 def parse_json_object(text: str | None) -> dict[str, Any] | None:
-    """Return the JSON object in `text`; None if there is none, or it is nested too deep to read.
+    """Return the JSON object in `text`; None if it is not an object or nested too deep to read.
 
-    A text with NaN, Infinity or a number that no double holds is no JSON.
+    An empty text or None gives an empty object. NaN, Infinity and numbers that do not fit a double
+    make the text unreadable.
     """
     try:
         document = json.loads(
@@ -37,13 +40,13 @@ def parse_json_object(text: str | None) -> dict[str, Any] | None:
 
 
 def refuse_repeated_keys(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """The object of these pairs, as a hook of `json.loads`; ValueError where a key comes again."""
-    found: dict[str, Any] = {}
-    for key, given in pairs:
-        if key in found:
+    """Return the object of these pairs. Raise ValueError if a key is repeated. For `json.loads`."""
+    document: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in document:
             raise ValueError(f"{key[:40]!r} is there twice")
-        found[key] = given
-    return found
+        document[key] = value
+    return document
 
 
 _NAME = r"(?=.{1,80}\Z)[A-Za-z0-9_-]{1,80}(?:\.fifo)?"
@@ -68,33 +71,38 @@ class QueueArn(NamedTuple):
 
 
 def parts_of(queue_arn: str) -> QueueArn:
-    """Raise ValueError where `queue_arn` is none."""
-    found = ARN.fullmatch(queue_arn)
-    if not found:
+    """Return the parts of a queue's ARN. Raise ValueError if it is not the ARN of a queue."""
+    match = ARN.fullmatch(queue_arn)
+    if not match:
         raise ValueError(f"not the ARN of a queue: {queue_arn[:120]!r}")
-    return QueueArn(*found.groups())
+    return QueueArn(*match.groups())
 
 
 def arn_of(text: object) -> str | None:
-    """`text` if it is exactly the ARN of a queue."""
+    """Return `text` if it is exactly the ARN of a queue, else None."""
     return text if isinstance(text, str) and ARN.fullmatch(text) else None
 
 
 def arn_of_name(name: object, region: str, account: str) -> str | None:
-    """The ARN of a queue's name; None where a part is not legal."""
+    """Return the ARN of a queue by its name; None if name, region or account is not valid."""
     if not isinstance(name, str):
         return None
     return arn_of(f"arn:{partition_of(region)}:sqs:{region}:{account}:{name}")
 
 
 def arn_of_url(url: object, region: str) -> str | None:
-    """The ARN behind a queue URL; its host is not looked at, because nothing is ever sent there."""
-    found = _URL.fullmatch(url) if isinstance(url, str) else None
-    return arn_of_name(found.group(2), region, found.group(1)) if found else None
+    """Return the ARN for a queue URL; None if it is not a queue URL. The host is not checked,
+    because nothing is sent there.
+    """
+    match = _URL.fullmatch(url) if isinstance(url, str) else None
+    if match is None:
+        return None
+    account, name = match.groups()
+    return arn_of_name(name, region, account)
 
 
 def public_url(queue_arn: str) -> str:
-    """The URL that the queue has for everybody; raises ValueError where `queue_arn` is none.
+    """Return the queue's public URL. Raise ValueError if `queue_arn` is not the ARN of a queue.
 
     https://docs.aws.amazon.com/general/latest/gr/sqs-service.html
     """
@@ -104,30 +112,32 @@ def public_url(queue_arn: str) -> str:
 
 
 def arn_refused_in(error_message: str) -> str | None:
-    """The queue that IAM's refusal names; the text may be the caller's: the ARN must be exact."""
-    found = _REFUSED.search(error_message[-1024:])
-    return arn_of(found.group(1)) if found else None
+    """Return the queue that IAM's refusal names; None if there is none. The message may contain the
+    caller's text, so only an exact ARN counts.
+    """
+    match = _REFUSED.search(error_message[-1024:])
+    return arn_of(match.group(1)) if match else None
 
 
 def partition_of(region: str) -> str:
-    """AWS's partition of a region."""
+    """Return AWS's partition of a region, such as `aws-cn`."""
     if region.startswith("cn-"):
         return "aws-cn"
     return "aws-us-gov" if region.startswith("us-gov-") else "aws"
 
 
 def on_fifo(queue_arn: str | None) -> bool:
-    """A FIFO queue's name ends so, and no other's may."""
+    """Return True for a FIFO queue. Only FIFO queues have names that end with `.fifo`."""
     return queue_arn is not None and queue_arn.endswith(".fifo")
 
 
 def may_be_fifo(queue_arn: str | None) -> bool:
-    """A FIFO queue, or none that the call names."""
+    """Return True for a FIFO queue, or if the call names no queue."""
     return queue_arn is None or on_fifo(queue_arn)
 
 
 def not_on_fifo(queue_arn: str | None) -> bool:
-    """A standard queue, or none that the call names."""
+    """Return True for a standard queue, or if the call names no queue."""
     return not on_fifo(queue_arn)
 
 
@@ -142,7 +152,7 @@ DEFAULTS: Mapping[str, int] = {
 
 
 def number_in(attributes: Mapping[str, str], name: str) -> int:
-    """The attribute's value, or SQS's own where `attributes` do not say."""
+    """Return the attribute's value, or SQS's default if `attributes` lack it."""
     return int(attributes.get(name, DEFAULTS[name]))
 
 
@@ -152,9 +162,10 @@ LONGEST_RETENTION_SECONDS = 1_209_600
 
 
 def name_with_suffix(source_name: str, suffix: str) -> str:
-    """The source's name with a suffix.
+    """Return the queue's name with a suffix, before `.fifo`.
 
-    Of a long name the beginning, and a few digits by which no two of them meet.
+    A name that would become too long is cut, and gets digits of a hash so that no two names
+    collide.
     """
     ending = FIFO if source_name.endswith(FIFO) else ""
     base = source_name.removesuffix(FIFO)
@@ -165,31 +176,34 @@ def name_with_suffix(source_name: str, suffix: str) -> str:
 
 
 def arn_with_suffix(source_arn: str, suffix: str) -> str:
-    """The ARN that goes with it; raises ValueError where `source_arn` is none."""
+    """Return the ARN of the queue whose name has the suffix. Raise ValueError if `source_arn` is
+    not a queue's ARN.
+    """
     source = parts_of(source_arn)
-    named = arn_of_name(name_with_suffix(source.name, suffix), source.region, source.account)
-    assert named is not None  # noqa: S101 - a queue's name with a suffix is one
-    return named
+    arn = arn_of_name(name_with_suffix(source.name, suffix), source.region, source.account)
+    assert arn is not None  # noqa: S101 - a queue's name with a suffix is a valid name
+    return arn
 
 
 DLQ_SUFFIX = "-dlq"
 FEWEST_RECEIVES = 3
 MOST_RECEIVES = 100
 MAX_RECEIVE_COUNT = 5
-# SQS takes no more by name; beyond that it must be allowAll, which Mendq never writes.
+# SQS accepts at most this number of sources by name. More need the permission `allowAll`, which
+# Mendq never writes.
 MOST_SOURCES = 10
 
 
 @dataclass(frozen=True)
 class Redrive:
-    """A RedrivePolicy: after how many receives a message goes to which queue."""
+    """A RedrivePolicy: SQS moves a message to `dlq_arn` after `max_receive_count` receives."""
 
     dlq_arn: str
     max_receive_count: int
 
     @property
     def text(self) -> str:
-        """As Mendq writes it and compares it: sorted, without white space."""
+        """The policy as Mendq writes and compares it: sorted keys, no white space."""
         return to_compact_json(
             {"deadLetterTargetArn": self.dlq_arn, "maxReceiveCount": self.max_receive_count}
         )
@@ -197,62 +211,73 @@ class Redrive:
 
 @dataclass(frozen=True)
 class RedriveAllow:
-    """A RedriveAllowPolicy: who may name the queue as their DLQ."""
+    """A RedriveAllowPolicy: the queues that may use this queue as their DLQ."""
 
     permission: str
     sources: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
-        """As Mendq writes it and compares it: sorted, without white space."""
-        of_sources = {"sourceQueueArns": list(self.sources)} if self.sources else {}
-        return to_compact_json({"redrivePermission": self.permission, **of_sources})
+        """The policy as Mendq writes and compares it: sorted keys, no white space."""
+        document: dict[str, object] = {"redrivePermission": self.permission}
+        if self.sources:
+            document["sourceQueueArns"] = list(self.sources)
+        return to_compact_json(document)
 
     def allows(self, source_arn: str) -> bool:
+        """Return True if the source may use this queue as its DLQ."""
         return self.permission == "allowAll" or (
             self.permission == "byQueue" and source_arn in self.sources
         )
 
     def with_sources(self, *source_arns: str) -> RedriveAllow:
+        """Return the policy with these sources added."""
         return RedriveAllow(self.permission, tuple(sorted({*self.sources, *source_arns})))
 
 
 def to_compact_json(document: Mapping[str, object]) -> str:
+    """Return JSON with sorted keys and without white space."""
     return json.dumps(document, sort_keys=True, separators=(",", ":"))
 
 
 def parse_redrive_policy(text: str) -> Redrive | None:
-    """What a RedrivePolicy says; None where SQS would take no such text."""
+    """Return the RedrivePolicy in a text; None if SQS would not accept the text."""
     document = parse_json_object(text) or {}
-    named, count = document.get("deadLetterTargetArn"), document.get("maxReceiveCount")
-    if not isinstance(named, str) or isinstance(count, bool | float):
+    dlq_arn = document.get("deadLetterTargetArn")
+    count = document.get("maxReceiveCount")
+    if not isinstance(dlq_arn, str) or isinstance(count, bool | float):
         return None
     try:
-        return Redrive(named, int(count))  # type: ignore[arg-type]
+        return Redrive(dlq_arn, int(count))  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return None
 
 
 def parse_redrive_allow_policy(text: str) -> RedriveAllow | None:
-    """What a RedriveAllowPolicy says; none means all. None where SQS would take no such text."""
+    """Return the RedriveAllowPolicy in a text; None if SQS would not accept the text. An empty text
+    allows all queues.
+    """
     if not text:
         return RedriveAllow("allowAll")
     document = parse_json_object(text) or {}
-    permission, sources = document.get("redrivePermission"), document.get("sourceQueueArns", [])
+    permission = document.get("redrivePermission")
+    sources = document.get("sourceQueueArns", [])
     if not isinstance(permission, str) or not isinstance(sources, list):
         return None
-    if not all(isinstance(each, str) for each in sources):
+    if not all(isinstance(arn, str) for arn in sources):
         return None
     return RedriveAllow(permission, tuple(sorted(set(sources))))
 
 
 def arn_of_dlq(source_arn: str) -> str:
-    """The ARN of the DLQ that Mendq makes for a queue; ValueError where `source_arn` is none."""
+    """Return the ARN of the DLQ that Mendq creates for a queue. Raise ValueError if `source_arn` is
+    not a queue's ARN.
+    """
     return arn_with_suffix(source_arn, DLQ_SUFFIX)
 
 
 def why_unfit_as_dlq(source_arn: str, dlq_arn: str) -> str | None:
-    """Why SQS takes no such queue as the DLQ of that one; None where it does."""
+    """Return why SQS does not accept the queue as DLQ of the source; None if it does."""
     if arn_of(dlq_arn) is None:
         return "it names no queue"
     if dlq_arn == source_arn:

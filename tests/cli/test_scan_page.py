@@ -16,7 +16,7 @@ STANDARD, FIFO = (len(series_of(["every queue", *more])) for more in ([], ["FIFO
 
 def test_what_a_suspect_costs() -> None:
     row = f"| {STANDARD}; FIFO {FIFO}; {len(FIGURES)} more for each Lambda function behind it | "
-    assert f"{row}{METRIC_ASKED.of(STANDARD):.5f} |" in PAGE
+    assert f"{row}{METRIC_ASKED.cost(STANDARD):.5f} |" in PAGE
 
 
 def test_what_a_hundred_cost_and_what_the_budget_does() -> None:
@@ -24,5 +24,5 @@ def test_what_a_hundred_cost_and_what_the_budget_does() -> None:
     dollars = f"{estimate_monthly_dollars(of_a_round):.2f}"
     assert f"| {of_a_round * ROUNDS_A_MONTH:,} | {dollars} |" in PAGE
     a_day = Limits().scan_metrics_per_day
-    assert f"| {a_day * 30:,} | {METRIC_ASKED.of(a_day * 30):.2f} |" in PAGE
+    assert f"| {a_day * 30:,} | {METRIC_ASKED.cost(a_day * 30):.2f} |" in PAGE
     assert f"The budget of {a_day:,}\na day is {a_day // 24 // STANDARD} standard queues" in PAGE

@@ -130,31 +130,33 @@ class Month(Struct, frozen=True):
     def looking(self) -> float:
         """What SQS is asked by the scan, and how long its Lambda waits for that."""
         asked = min(self.queues * units().calls, _most_calls()) * MONTH_HOURS
-        lambda_ = prices.LAMBDA_GB_SECOND.of(asked / SQS_CALLS_PER_SECOND)
-        return prices.SQS_REQUEST.of(asked) + lambda_
+        lambda_ = prices.LAMBDA_GB_SECOND.cost(asked / SQS_CALLS_PER_SECOND)
+        return prices.SQS_REQUEST.cost(asked) + lambda_
 
     def measuring(self) -> float:
         a_day = min(24 * self.queues * units().metrics, Limits().scan_metrics_per_day)
-        return prices.METRIC_ASKED.of(a_day * MONTH_DAYS)
+        return prices.METRIC_ASKED.cost(a_day * MONTH_DAYS)
 
     def logging(self) -> float:
         """CloudTrail's copy, and its files for three months."""
         gigabytes = self.events * MONTH_DAYS * RECORD_BYTES / COMPRESSED / 1e9
-        return prices.DATA_EVENT.of(self.events * MONTH_DAYS) + prices.S3_GB_MONTH.of(3 * gigabytes)
+        return prices.DATA_EVENT.cost(self.events * MONTH_DAYS) + prices.S3_GB_MONTH.cost(
+            3 * gigabytes
+        )
 
     def failing(self) -> float:
         """One in a hundred calls fails: intake, heal and case store."""
         failed = FAILED_SHARE * self.events * MONTH_DAYS
         batch = measured("1,000 events of one queue") / 1_000 * failed
-        writes = prices.WRITE_UNIT.of(measured("fixed queue", -1) * failed / 1_000)
-        spent = prices.SQS_REQUEST.of(CALLS_OF_A_FAILURE * failed) + writes
-        return spent + prices.LAMBDA_GB_SECOND.of(batch / 2)
+        writes = prices.WRITE_UNIT.cost(measured("fixed queue", -1) * failed / 1_000)
+        spent = prices.SQS_REQUEST.cost(CALLS_OF_A_FAILURE * failed) + writes
+        return spent + prices.LAMBDA_GB_SECOND.cost(batch / 2)
 
     def reading(self) -> float:
         """The nightly job, beyond what it takes of an idle account."""
         number = executors(self.events)
         hours = (1 + number) * nightly_seconds(self.events, number) / 3_600 * MONTH_DAYS
-        worker = prices.EMR_VCPU_HOUR.of(WORKER.vcpu) + prices.EMR_GB_HOUR.of(WORKER.memory_gb)
+        worker = prices.EMR_VCPU_HOUR.cost(WORKER.vcpu) + prices.EMR_GB_HOUR.cost(WORKER.memory_gb)
         return hours * worker if self.events else 0.0
 
     def parts(self) -> dict[str, float]:

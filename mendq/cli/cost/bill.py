@@ -62,7 +62,7 @@ class CostLine(Struct, frozen=True):
     @property
     def dollars(self) -> float:
         """Dollars a month at list price."""
-        return sum(price.of(units) for price, units in self.billed.items())
+        return sum(price.cost(units) for price, units in self.billed.items())
 
     def document(self) -> dict[str, Any]:
         return {
@@ -180,7 +180,7 @@ def with_and_without_dashboard(costs: Iterable[CostLine]) -> tuple[float, float]
     `costs` may contain the dashboard or not.
     """
     without = sum(cost.dollars for cost in costs if cost.what != DASHBOARD)
-    return without + prices.DASHBOARD_MONTH.of(1), without
+    return without + prices.DASHBOARD_MONTH.cost(1), without
 
 
 # Metrics that are sent for one hour: at the end of a nightly run, and with a weekly report.

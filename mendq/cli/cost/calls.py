@@ -53,7 +53,7 @@ class Calls(Struct, frozen=True):
     def dollars_a_month(self, event_names: Iterable[str]) -> float | None:
         """Return what a trail that logs these calls costs a month. None if not counted."""
         calls = self.count_week(event_names)
-        return None if calls is None else DATA_EVENT.of(_to_month(calls))
+        return None if calls is None else DATA_EVENT.cost(_to_month(calls))
 
     @property
     def empty_share_of_receives(self) -> float | None:

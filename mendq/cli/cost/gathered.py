@@ -64,7 +64,7 @@ class CostReport(Struct):
     @property
     def asking_dollars(self) -> float:
         """Dollars that one run of `mendq cost` spends on counting the calls."""
-        return METRIC_ASKED.of(len(self.queue_arns) * len(METRICS))
+        return METRIC_ASKED.cost(len(self.queue_arns) * len(METRICS))
 
     def _price_stack(self) -> Iterator[Check]:
         """Price the deployed template. Yield a check if that is not possible."""

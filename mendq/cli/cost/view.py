@@ -108,7 +108,7 @@ def _show_notes(out: Output, report: CostReport) -> None:
     if report.has_more_queues:
         first = f"the first {report.most_queues:,} were counted, see --most"
         out.say(f"there are more queues: {first}", "yellow")
-    out.say(DATA_EVENT.noted, "dim")
+    out.say(DATA_EVENT.note, "dim")
     if report.account.region != REGION:
         out.say(f"prices of {report.account.region} are not known here", "yellow")
     out.say(f"to count them this time cost ${report.asking_dollars:.4f}", "dim")

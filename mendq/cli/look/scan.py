@@ -186,9 +186,9 @@ def _show(out: Output, run: DryRun, result: ScanResult, would: dict[Finding, Wou
     )
     spent = run.purse.spent
     out.say(
-        f"{spent:,} metrics asked for: ${METRIC_ASKED.of(spent):,.4f}; the "
+        f"{spent:,} metrics asked for: ${METRIC_ASKED.cost(spent):,.4f}; the "
         f"scan and heal ask for at most {an_hour:,} each hour, "
-        f"${estimate_monthly_dollars(an_hour):,.2f} a month ({METRIC_ASKED.noted})",
+        f"${estimate_monthly_dollars(an_hour):,.2f} a month ({METRIC_ASKED.note})",
         "dim",
     )
     for reason, queues in _group_by_reason(result.failed).items():
@@ -219,7 +219,7 @@ def _show_region(
         f"{run.account.account_id}, {run.account.region}: "
         f"{format_count(result.queues_scanned, 'queue')}, {format_count(len(would), 'finding')}, "
         f"{len(not_seen):,} not judged wholly; {spent:,} metrics asked "
-        f"for: ${METRIC_ASKED.of(spent):,.4f}"
+        f"for: ${METRIC_ASKED.cost(spent):,.4f}"
     )
     out.say(
         f"Deployed, Mendq looks each hour (at most ${dollars:,.2f} a month for these queues), sees "

@@ -103,7 +103,7 @@ _ENDS_IN = {
 
 def estimate_monthly_dollars(metrics: int) -> float:
     """What a scan an hour costs that asks for as many each time: each metric is billed."""
-    return round(METRIC_ASKED.of(metrics) * ROUNDS_A_MONTH, 2)
+    return round(METRIC_ASKED.cost(metrics) * ROUNDS_A_MONTH, 2)
 
 
 class MetricBudget(Struct):
@@ -350,7 +350,7 @@ class DryRun(Struct, frozen=True, dict=True):
             **scanned.document(self.now),
             "findings": [{**each.document(), **asdict(would[each])} for each in findings],
             "metrics_asked": self.purse.spent,
-            "dollars": round(METRIC_ASKED.of(self.purse.spent), 4),
+            "dollars": round(METRIC_ASKED.cost(self.purse.spent), 4),
             "metrics_an_hour": an_hour,
             "dollars_per_month": estimate_monthly_dollars(an_hour),
         }

@@ -231,7 +231,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
             "not_seen": self.not_seen(scanned),
             "by_failed_calls_alone": BY_FAILED_CALLS_ALONE,
             "metrics_asked": self.purse.spent,
-            "dollars": round(METRIC_ASKED.of(self.purse.spent), 4),
+            "dollars": round(METRIC_ASKED.cost(self.purse.spent), 4),
             "dollars_per_month": estimate_monthly_dollars(self.metrics_an_hour(scanned, would)),
         }
 
