@@ -36,9 +36,9 @@ def handler(event: Event, call: Call[WatchNightlySettings]) -> dict[str, str]:
         call.measure(name, value, "Count")
     run = seen.run
     if isinstance(seen, WeekEnded):
-        say = call.log.warning if seen.failed else call.log.info
+        say = call.log.warning if seen.has_failed else call.log.info
         say("a week ended", week=seen.week, run=run.id, why=seen.why, details=run.details)
-        return {"week": seen.week, "verdict": "failed" if seen.failed else "summed_up"}
+        return {"week": seen.week, "verdict": "failed" if seen.has_failed else "summed_up"}
     say = call.log.info if seen.is_fine else call.log.warning
     say(
         "a nightly run ended",

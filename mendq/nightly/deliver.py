@@ -1,4 +1,4 @@
-"""Deliver a week's report once by each channel."""
+"""Deliver a week's report: once to the SNS topic, and once to each recipient of mail."""
 
 from __future__ import annotations
 
@@ -27,36 +27,43 @@ if TYPE_CHECKING:
 
 
 class ReportBucket(Struct, frozen=True):
-    """Raises botocore's errors as they come."""
+    """The bucket of summaries and report pages. Methods raise botocore's errors."""
 
     client: S3Client
     name: str
 
     def summary(self, key: str, most_bytes: int) -> bytes:
-        """The summary under a key of an S3 event, at most its first `most_bytes`."""
+        """Return the first `most_bytes` bytes of a summary. `key` is the key in an S3 event."""
         return self.client.get_object(Bucket=self.name, Key=key)["Body"].read(most_bytes)
 
     def put_page(self, week: str, page: str) -> str:
-        """Store the page and return its key."""
+        """Store the HTML page of a week's report and return its key."""
         key = f"report/week={week}/report.html"
-        body, kind = page.encode(), "text/html; charset=utf-8"
-        self.client.put_object(Bucket=self.name, Key=key, Body=body, ContentType=kind)
+        self.client.put_object(
+            Bucket=self.name,
+            Key=key,
+            Body=page.encode(),
+            ContentType="text/html; charset=utf-8",
+        )
         return key
 
 
 def account_alias(clients: Clients) -> str:
-    """What people call the account; empty where it has no alias, or may not be asked."""
+    """Return the account's alias; empty if it has none, or if it cannot be read."""
     with suppress(ClientError, BotoCoreError):
         return next(iter(clients.iam.list_account_aliases()["AccountAliases"]), "")
     return ""
 
 
 class ReportNotDelivered(Exception):
-    """Some channel did not take the report; only those are tried when the event comes again."""
+    """A channel did not take the report. If the event comes again, only such channels are tried."""
 
 
 class Channel(Struct, frozen=True):
-    """One way to people: its mark's name, whom it reaches, and the call that sends."""
+    """One way to send the report.
+
+    `name` is the name of its claim, `reaches` its address or topic, and `send` sends the report.
+    """
 
     name: str
     reaches: str
@@ -66,76 +73,109 @@ class Channel(Struct, frozen=True):
 def topic_channel(
     clients: Clients, settings: DeliverReportSettings, name: str, subject: str, text: str
 ) -> Channel:
-    """Everybody who subscribed to a topic."""
+    """Return the channel that publishes to the report's SNS topic."""
     message = for_sns({"subject": subject, "text": text}, chat=Severity.INFO in settings.chat)
     publish = partial(clients.sns_once.publish, TopicArn=settings.topic_arn, **message)
     return Channel(name, settings.topic_arn, publish)
 
 
 def mail_channel(clients: Clients, sender: str, recipient: str, message: bytes) -> Channel:
-    """One recipient on its own: an address that SES refuses costs nobody else the report."""
-    whom, raw = {"ToAddresses": [recipient]}, {"Raw": {"Data": message}}
-    send = partial(clients.mail.send_email, FromEmailAddress=sender, Destination=whom, Content=raw)
-    # A key of the bucket, which is to tell nobody the address.
+    """Return the channel that mails one recipient.
+
+    Each recipient has a channel of its own. So if SES refuses an address, the others get their
+    mail.
+    """
+    send = partial(
+        clients.mail.send_email,
+        FromEmailAddress=sender,
+        Destination={"ToAddresses": [recipient]},
+        Content={"Raw": {"Data": message}},
+    )
+    # The name becomes a key in the bucket, which must not show the address.
     return Channel(f"mail-{sha256(recipient.encode()).hexdigest()[:16]}", recipient, send)
 
 
-VERDICT, NOTICE = "verdict", "notice"
+# The names of the topic's channels: for the report, and for the notification about refused mail.
+VERDICT = "verdict"
+NOTICE = "notice"
 _Failed = dict[str, Exception]
 
 
 def send_report(
     clients: Clients,
     settings: DeliverReportSettings,
-    marked: DeliveryClaims,
+    claims: DeliveryClaims,
     report: Outgoing,
-    again: Redelivery,
+    redelivery: Redelivery,
 ) -> list[str]:
-    """Whom it reached now; raises ReportNotDelivered where a channel failed.
+    """Send the report by each channel that has not sent it yet.
 
-    The topic first: it needs nothing drawn. Where SES refuses a mail, the topic is told once.
+    The topic comes first, because it needs no drawn page. If SES refuses mail for good, the topic
+    gets one notification about that.
+
+    Returns:
+        The topics and addresses that got the report now.
+
+    Raises:
+        ReportNotDelivered: A channel failed.
     """
-    reached, failed = _sent(marked, _channels(clients, settings, report))
-    refused = {to: _in_a_line(why) for to, why in failed.items() if not is_passing(why)}
+    reached, failed = _send_by(claims, _channels(clients, settings, report))
+    refused = {
+        address: _to_one_line(error) for address, error in failed.items() if not is_passing(error)
+    }
     if refused:
-        notice = describe_refused_mail(marked.week, refused, again)
-        text = link_runbooks(notice.body, settings.docs_url)
-        announced = topic_channel(clients, settings, NOTICE, notice.subject, text)
-        heard, unheard = _sent(marked, [announced])
-        reached, failed = reached + heard, failed | unheard
+        notification = describe_refused_mail(claims.week, refused, redelivery)
+        text = link_runbooks(notification.body, settings.docs_url)
+        channel = topic_channel(clients, settings, NOTICE, notification.subject, text)
+        also_reached, also_failed = _send_by(claims, [channel])
+        reached += also_reached
+        failed |= also_failed
     if failed:
-        said = (f"{to}: {_in_a_line(why)}" for to, why in failed.items())
-        raise ReportNotDelivered("; ".join(said))
+        reasons = [f"{address}: {_to_one_line(error)}" for address, error in failed.items()]
+        raise ReportNotDelivered("; ".join(reasons))
     return reached
 
 
-def _sent(marked: DeliveryClaims, channels: Iterable[Channel]) -> tuple[list[str], _Failed]:
-    """Whom it reached by those channels that the week has not gone out by yet, and whom not."""
-    reached, failed = list[str](), _Failed()
+def _send_by(claims: DeliveryClaims, channels: Iterable[Channel]) -> tuple[list[str], _Failed]:
+    """Send by the channels that have not sent yet.
+
+    Return the addresses that were reached, and the error of each address that was not.
+    """
+    reached: list[str] = []
+    failed: _Failed = {}
     for channel in channels:
         try:
-            if (etag := marked.take(channel.name)) is None:
+            etag = claims.take(channel.name)
+            if etag is None:
                 continue
             try:
                 channel.send()
             except (ClientError, BotoCoreError) as error:
-                marked.note(channel.name, etag, type(error).__name__)
+                claims.note(channel.name, etag, type(error).__name__)
                 raise
-            marked.note(channel.name, etag)
+            claims.note(channel.name, etag)
             reached.append(channel.reaches)
         except (ClientError, BotoCoreError, HeldByAnother) as error:
             failed[channel.reaches] = error
     return reached, failed
 
 
-def _in_a_line(error: Exception) -> str:
+def _to_one_line(error: Exception) -> str:
+    """Return an error's text on one line."""
     return " ".join(str(error).split())
 
 
 def _channels(
     clients: Clients, settings: DeliverReportSettings, report: Outgoing
 ) -> Iterator[Channel]:
+    """Yield the channel of the topic and those of the recipients.
+
+    Yield none for a member of an organization that has no recipients of its own. Mail needs a
+    sender in the settings.
+    """
     if not settings.is_member or settings.recipients:
         yield topic_channel(clients, settings, VERDICT, report.subject, report.text)
-    for recipient in settings.recipients if settings.sender else ():
-        yield mail_channel(clients, settings.sender or "", recipient, report.message_to(recipient))
+    if settings.sender:
+        for recipient in settings.recipients:
+            message = report.message_to(recipient)
+            yield mail_channel(clients, settings.sender, recipient, message)

@@ -1,9 +1,10 @@
-"""The channels that a week's report has gone out by: one object each, written on condition.
+"""Claims on the channels that deliver a week's report: one S3 object for each channel.
 
-A claim is taken, for CLAIM_SECONDS, right before its channel sends, and says `sent` right after.
-Whoever dies in between leaves a claim that runs out, so the report is never lost for good; it may
-have gone out already, and then goes out again: neither SES nor SNS can be asked, and a report that
-comes twice is the lesser harm.
+A run takes a claim for CLAIM_SECONDS right before its channel sends, and marks it as sent right
+after that. The object is written only under a condition, so two runs cannot hold the same claim. If
+a run dies between the two writes, its claim expires and a later run sends the report again: neither
+SES nor SNS can be asked whether it was sent, and a report that comes twice does less harm than one
+that never comes.
 
 https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
 """
@@ -24,22 +25,30 @@ from mendq.aws.errors import ComeAgain, code_of
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-# Longer than an invocation may take, shorter than Lambda waits until its last try (1 and 2 minutes
-# after the one before): whatever a dead run had taken, a later try of the same event sends.
+# Longer than an invocation may take, so that no other run takes a claim in use. Shorter than
+# the time until Lambda's last try of the same event, so that it can send if the first try died.
+# Lambda tries again 1 minute after the first try and 2 minutes after the second one.
 CLAIM_SECONDS = 150
-# 404: of a condition on what was removed meanwhile.
+# The errors of S3 if the condition of a write does not hold. NoSuchKey is the error if the object
+# was removed meanwhile.
 _TAKEN = ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey")
-# A claim is some 200 bytes.
+# The most bytes of a claim that are read. A claim has about 200.
 _MOST_BYTES = 10_000
-SENT, TAKEN, FAILED = "sent", "taken", "failed"
+# The states of a claim.
+SENT = "sent"
+TAKEN = "taken"
+FAILED = "failed"
 
 
 class HeldByAnother(ComeAgain):
-    """Another run is sending by this channel, or died at it; the event is to come again."""
+    """Another run is sending by this channel, or died while it was. Try the event again."""
 
 
 class DeliveryClaims(Struct, frozen=True):
-    """The claims of one week, for the run called `owner`. Raises botocore's errors as they come."""
+    """The claims on the channels of one week's report, for the run with the token `owner`.
+
+    Methods raise botocore's errors.
+    """
 
     client: S3Client
     bucket: str
@@ -48,33 +57,51 @@ class DeliveryClaims(Struct, frozen=True):
     clock: Callable[[], datetime]
 
     def take(self, channel: str) -> str | None:
-        """The ETag of our claim on the channel; None where the week has gone out by it.
+        """Claim a channel. Return the claim's ETag, or None if the channel has sent the report.
 
-        Raises HeldByAnother. A run takes again what it had taken itself, as a retry of it does.
+        A run may take its own claim again, for example if it is a retry.
+
+        Raises:
+            HeldByAnother: Another run holds the claim.
         """
-        if (etag := self._write(channel, TAKEN, IfNoneMatch="*")) is not None:
+        etag = self._write(channel, TAKEN, IfNoneMatch="*")
+        if etag is not None:
             return etag
-        found = self.client.get_object(Bucket=self.bucket, Key=self._key(channel))
-        claim = _read(found["Body"].read(_MOST_BYTES))
+        answer = self.client.get_object(Bucket=self.bucket, Key=self._key(channel))
+        claim = _read(answer["Body"].read(_MOST_BYTES))
         if claim["state"] not in (TAKEN, FAILED):
             return None
-        if claim["state"] == TAKEN and claim["owner"] != self.owner and self._holds(claim):
+        if claim["state"] == TAKEN and claim["owner"] != self.owner and self._is_unexpired(claim):
             raise HeldByAnother(f"{channel}: another run has it until {claim['until']}")
-        if (etag := self._write(channel, TAKEN, IfMatch=found["ETag"])) is None:
+        etag = self._write(channel, TAKEN, IfMatch=answer["ETag"])
+        if etag is None:
             raise HeldByAnother(f"{channel}: another run has taken it just now")
         return etag
 
     def note(self, channel: str, etag: str, failure: str = "") -> None:
-        """The week has gone out by this channel and never does again, or may be tried at once."""
+        """Mark a claimed channel as sent, so that it never sends this week's report again.
+
+        With a `failure`, mark it as failed instead: then the next run may take it at once. Nothing
+        happens if another run has taken the claim. `etag` is the one that `take` returned.
+        """
         self._write(channel, FAILED if failure else SENT, failure, IfMatch=etag)
 
     def _write(self, channel: str, state: str, why: str = "", **condition: str) -> str | None:
-        """The ETag of the claim; None where the condition does not hold."""
+        """Write a claim and return its ETag, or None if the condition does not hold."""
         now = self.clock()
-        until = (now + timedelta(seconds=CLAIM_SECONDS)).isoformat()
-        claim = {"schema": 1, "state": state, "owner": self.owner, "at": now.isoformat()}
-        body = json.dumps({**claim, "until": until, "why": why}).encode()
-        request: Any = {"Body": body, "ContentType": "application/json", **condition}
+        claim = {
+            "schema": 1,
+            "state": state,
+            "owner": self.owner,
+            "at": now.isoformat(),
+            "until": (now + timedelta(seconds=CLAIM_SECONDS)).isoformat(),
+            "why": why,
+        }
+        request: Any = {
+            "Body": json.dumps(claim).encode(),
+            "ContentType": "application/json",
+            **condition,
+        }
         try:
             answer = self.client.put_object(Bucket=self.bucket, Key=self._key(channel), **request)
         except ClientError as error:
@@ -83,7 +110,8 @@ class DeliveryClaims(Struct, frozen=True):
             raise
         return answer["ETag"]
 
-    def _holds(self, claim: Mapping[str, Any]) -> bool:
+    def _is_unexpired(self, claim: Mapping[str, Any]) -> bool:
+        """Return True if a claim has not expired. A claim without a readable time has."""
         with suppress(TypeError, ValueError):
             return datetime.fromisoformat(claim["until"]) > self.clock()
         return False
@@ -93,9 +121,12 @@ class DeliveryClaims(Struct, frozen=True):
 
 
 def _read(body: bytes) -> dict[str, Any]:
-    """A claim; what is none of ours stands for `sent`, so that a person can stop a delivery."""
-    nothing = {"state": SENT, "owner": "", "until": ""}
+    """Read a claim. An object that Mendq did not write counts as sent.
+
+    So a person can stop a delivery by writing any object.
+    """
+    sent = {"state": SENT, "owner": "", "until": ""}
     with suppress(ValueError, RecursionError):
         claim = json.loads(body)
-        return {**nothing, **claim} if isinstance(claim, dict) else nothing
-    return nothing
+        return {**sent, **claim} if isinstance(claim, dict) else sent
+    return sent

@@ -1,4 +1,4 @@
-"""The EMR job of a night or of a week, from the time that the schedule names to its start.
+"""Start the EMR Serverless job of a day or of a week, for a time of the schedule.
 
 https://docs.aws.amazon.com/emr-serverless/latest/APIReference/API_StartJobRun.html
 """
@@ -19,16 +19,24 @@ from mendq.nightly.verdict import week_named
 if TYPE_CHECKING:
     from mypy_boto3_emr_serverless import EMRServerlessClient
 
-# EMR Serverless's states in which a run still goes on.
+# EMR Serverless's states of a job run that has not ended.
 # https://docs.aws.amazon.com/emr-serverless/latest/APIReference/API_JobRun.html
 ACTIVE = ("SUBMITTED", "PENDING", "SCHEDULED", "RUNNING", "CANCELLING", "QUEUED")
 
 
 class Roots(Struct, frozen=True):
-    """Where the job reads and writes: s3 URIs, or folders on the local account.
+    """The places where the job reads and writes: S3 URIs, or folders on the local account.
 
-    Of the trail, the files of one account and region, or of all where that is the `scope`;
-    `time_zone` is the report's, `organization` where the stacks' tables lie of whom it is about.
+    Args:
+        trail: The trail's log files.
+        cases: The case bucket.
+        out: The root of the tables that the job writes.
+        account: The account whose files are read, if `scope` is ACCOUNT.
+        region: The region whose files are read, if `scope` is ACCOUNT.
+        time_zone: The report's time zone.
+        scope: ACCOUNT for the files of one account and region. Otherwise all files are read.
+        organization: The root of the tables that stacks share, if the report is about all of them.
+        expected: The stacks that must share tables.
     """
 
     trail: str
@@ -43,7 +51,10 @@ class Roots(Struct, frozen=True):
 
 
 class Job(Struct, frozen=True):
-    """A run of analytics.job: `kind` is nightly or week, `of` the day or week it is for."""
+    """A run of `analytics.job`.
+
+    `kind` is `nightly` or `week`, `of` the day or the week, `arguments` its command line.
+    """
 
     kind: str
     of: str
@@ -51,61 +62,74 @@ class Job(Struct, frozen=True):
 
     @property
     def name(self) -> str:
+        """The name of the job run in EMR Serverless, such as `nightly-2026-11-16`."""
         return f"{self.kind}-{self.of}"
 
     def client_token(self, scheduled_at: datetime) -> str:
-        """The same for every delivery of one scheduled time; EMR allows A-Z, a-z, 0-9, `._-`.
+        """Return a token with which EMR starts the job only once for a time of the schedule.
 
-        Another time gives another token, so that a failed nightly run can be started again by hand.
+        Another time gives another token, so that a person can start a failed run again. EMR allows
+        the characters A-Z, a-z, 0-9 and `._-`.
         """
         text = " ".join((*self.arguments, scheduled_at.isoformat()))
         return f"{self.name}-{sha256(text.encode()).hexdigest()[:12]}"
 
 
 def nightly_job(scheduled_at: datetime, roots: Roots) -> Job:
-    """Yesterday (UTC), and the day before once more for the files that came late."""
+    """Return the job that reads yesterday (UTC), and the day before again for late files."""
     day = (scheduled_at - timedelta(days=1)).date()
-    days = ("--from", f"{day - timedelta(days=1)}", "--to", f"{day}")
-    whose = ("--account", roots.account, "--region", roots.region) if roots.scope == ACCOUNT else ()
-    return Job("nightly", f"{day}", ("backfill", *days, *_all(roots), *whose))
+    arguments = ["backfill", "--from", f"{day - timedelta(days=1)}", "--to", f"{day}"]
+    arguments += _root_arguments(roots)
+    if roots.scope == ACCOUNT:
+        arguments += ["--account", roots.account, "--region", roots.region]
+    return Job("nightly", f"{day}", tuple(arguments))
 
 
 def week_job(scheduled_at: datetime, roots: Roots) -> Job:
-    """The last whole ISO week (UTC); the job is told when that was, which it may begin later."""
-    name = week_named((scheduled_at - timedelta(days=7)).date())
-    when = ("--scheduled-at", to_text(scheduled_at), "--time-zone", roots.time_zone)
-    about = ("--organization", roots.organization) if roots.organization else ()
-    expected = ("--expected", ",".join(roots.expected)) if about and roots.expected else ()
-    return Job("week", name, ("weekly", "--week", name, *when, *_all(roots), *about, *expected))
+    """Return the job that sums up the last complete ISO week (UTC).
+
+    It gets the time of the schedule as an argument, because it may start later.
+    """
+    week = week_named((scheduled_at - timedelta(days=7)).date())
+    arguments = ["weekly", "--week", week, "--scheduled-at", to_text(scheduled_at)]
+    arguments += ["--time-zone", roots.time_zone, *_root_arguments(roots)]
+    if roots.organization:
+        arguments += ["--organization", roots.organization]
+        if roots.expected:
+            arguments += ["--expected", ",".join(roots.expected)]
+    return Job("week", week, tuple(arguments))
 
 
-def _all(roots: Roots) -> tuple[str, ...]:
+def _root_arguments(roots: Roots) -> tuple[str, ...]:
+    """Return the arguments that both kinds of job take."""
     return ("--trail", roots.trail, "--cases", roots.cases, "--out", roots.out)
 
 
-# A nightly run that takes longer is not a nightly run any more.
+# EMR Serverless ends a run that takes longer.
 TIMEOUT_MINUTES = 180
 # emr-7.14.0 starts Python 3.9 unless it is told otherwise.
 # https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-python-libraries.html
 PYTHON = "/usr/bin/python3.11"
-# Where driver and executors find the archive unpacked, below the folder that they start in.
+# The folder with the unpacked archive of packages, below the working directory of driver and
+# executors.
 FOLDER = "compiled"
 
 
 def start_job(
     emr: EMRServerlessClient, settings: StartNightlySettings, job: Job, scheduled_at: datetime
 ) -> str | Refusal:
-    """The run's id, or a refusal while a run of its kind is active.
+    """Start a job and return the id of its run. Return a refusal if a run of its kind is active.
 
-    A nightly run and a week may run side by side: the week reads whole objects that a nightly run
-    replaces.
+    A nightly run and a weekly run may be active at the same time: the weekly run reads whole
+    objects, and a nightly run replaces whole objects.
     """
-    asked: Any = {"applicationId": settings.application_id, "states": list(ACTIVE)}
-    pages = emr.get_paginator("list_job_runs").paginate(**asked)
-    for run in (run for page in pages for run in page["jobRuns"]):
-        if run.get("name", "").startswith(f"{job.kind}-"):
-            return Ignore("run_active", f"{run['name']} still goes on")
-    submitted = {
+    states: Any = list(ACTIVE)
+    paginator = emr.get_paginator("list_job_runs")
+    for page in paginator.paginate(applicationId=settings.application_id, states=states):
+        for run in page["jobRuns"]:
+            if run.get("name", "").startswith(f"{job.kind}-"):
+                return Ignore("run_active", f"{run['name']} still goes on")
+    submit = {
         "entryPoint": settings.entry_point,
         "entryPointArguments": list(job.arguments),
         "sparkSubmitParameters": spark_parameters(settings),
@@ -117,7 +141,7 @@ def start_job(
         "executionRoleArn": settings.job_role_arn,
         "executionTimeoutMinutes": TIMEOUT_MINUTES,
         "name": job.name,
-        "jobDriver": {"sparkSubmit": submitted},
+        "jobDriver": {"sparkSubmit": submit},
         "configurationOverrides": {"monitoringConfiguration": logs},
     }
     run_id: str = emr.start_job_run(**request)["jobRunId"]
@@ -125,21 +149,24 @@ def start_job(
 
 
 def spark_parameters(settings: StartNightlySettings) -> str:
-    """Code, packages, Python and sizes of driver and executors; none of it has a space in it."""
+    """Return the parameters of spark-submit: code, packages, Python, and the sizes of workers.
+
+    No value contains a space.
+    """
     emr = "spark.emr-serverless"
-    given = {
+    properties = {
         "spark.submit.pyFiles": settings.package,
         "spark.archives": f"{settings.compiled_packages}#{FOLDER}",
         f"{emr}.driverEnv.PYSPARK_DRIVER_PYTHON": PYTHON,
         f"{emr}.memoryOverheadFactor": f"{WORKER.overhead_factor}",
-        # As many as the files are worth, from one on.
+        # Spark begins with one executor and adds more if there are enough files.
         "spark.executor.instances": "1",
         "spark.dynamicAllocation.maxExecutors": f"{settings.maximum_executors}",
     }
     for role, environment in (("driver", f"{emr}.driverEnv"), ("executor", "spark.executorEnv")):
-        given[f"spark.{role}.cores"] = f"{WORKER.vcpu}"
-        given[f"spark.{role}.memory"] = f"{WORKER.heap_gb}g"
-        given[f"{emr}.{role}.disk"] = f"{WORKER.disk_gb}g"
-        given[f"{environment}.PYSPARK_PYTHON"] = PYTHON
-        given[f"{environment}.PYTHONPATH"] = f"./{FOLDER}"
-    return " ".join(f"--conf {name}={value}" for name, value in given.items())
+        properties[f"spark.{role}.cores"] = f"{WORKER.vcpu}"
+        properties[f"spark.{role}.memory"] = f"{WORKER.heap_gb}g"
+        properties[f"{emr}.{role}.disk"] = f"{WORKER.disk_gb}g"
+        properties[f"{environment}.PYSPARK_PYTHON"] = PYTHON
+        properties[f"{environment}.PYTHONPATH"] = f"./{FOLDER}"
+    return " ".join(f"--conf {name}={value}" for name, value in properties.items())

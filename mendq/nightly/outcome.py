@@ -1,4 +1,4 @@
-"""What a nightly or weekly run left behind: the figures that alarms watch, and why."""
+"""Outcomes of nightly and weekly runs: metrics for the alarms, and a sentence for people."""
 
 from __future__ import annotations
 
@@ -23,18 +23,21 @@ from mendq.nightly.verdict import (
 
 SOURCE = "aws.emr-serverless"
 DETAIL_TYPE = "EMR Serverless Job Run State Change"
+# The states of a run that has ended.
 # https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/job-states.html
 ENDED = ("SUCCESS", "FAILED", "CANCELLED")
 _RUN_ID = re.compile(r"[0-9a-z]{1,64}")
 _WEEK = re.compile(r"week-([0-9]{4}-W[0-9]{2})")
-# A week, and as much more as reports differ in length and nightly runs in lateness.
+# A report is missing if none was made for this long. It is a week, and one more day because reports
+# take different times and nightly runs may be late.
 REPORT_WITHIN = timedelta(days=8)
 
 
 class NightlyMetric(StrEnum):
-    """One datum each per nightly run that ended, at the time at which it did, without a dimension.
+    """The metrics of a nightly run. Each run sends one value of each, at the time of its end.
 
-    EventBridge may tell of an end twice: watch the maximum, never the sum.
+    They have no dimension. EventBridge may deliver the same end twice, so alarms must use the
+    maximum and never the sum.
     """
 
     FAILED = "NightlyRunsFailed"
@@ -45,7 +48,7 @@ class NightlyMetric(StrEnum):
 
 
 class Run(Struct, frozen=True):
-    """A job run as EMR Serverless describes it; `details` is its own word, for people."""
+    """A job run as EMR Serverless describes it. `details` is its text about the state."""
 
     id: str
     name: str
@@ -56,30 +59,37 @@ class Run(Struct, frozen=True):
 
     @property
     def day(self) -> date | None:
-        """The day of a nightly run; None for a week, and for what somebody else named."""
-        kind, _, of = self.name.partition("-")
-        return day_named(of) if kind == "nightly" else None
+        """The day of a nightly run; None for any other run."""
+        kind, _, day = self.name.partition("-")
+        return day_named(day) if kind == "nightly" else None
 
     @property
     def week(self) -> str | None:
-        """The week that it sums up, such as 2026-W46; None for every other run."""
-        found = _WEEK.fullmatch(self.name)
-        return found[1] if found else None
+        """The week of a weekly run, such as 2026-W46; None for any other run."""
+        match = _WEEK.fullmatch(self.name)
+        return match[1] if match else None
 
     @property
     def ended_well(self) -> bool:
+        """True if EMR Serverless says that the run succeeded."""
         return self.state == "SUCCESS"
 
     def wrote(self, nightly: NightlyRead) -> bool:
-        """Whether this run wrote it, and no earlier one."""
+        """Return True if this run has written these counts, and not an earlier run."""
         return nightly.made_at >= self.created_at
 
 
 class NightlyRunOutcome(Struct, frozen=True):
-    """`nightly` is what the run wrote of its day; the unreadable bytes are of all days it wrote.
+    """The outcome of a nightly run that has ended.
 
-    `report_missing`: no week was summed up for longer than REPORT_WITHIN. `written` are the days of
-    which it wrote tables.
+    Args:
+        run: The run.
+        day: The day that it had to read.
+        nightly: The counts that it wrote about that day. None if it wrote none.
+        bytes_unreadable: The bytes that it could not read, of all days that it wrote.
+        judged: The verdict about the day.
+        report_missing: True if no week was summed up for longer than REPORT_WITHIN.
+        written: The days of which it wrote tables.
     """
 
     run: Run
@@ -92,14 +102,16 @@ class NightlyRunOutcome(Struct, frozen=True):
 
     @property
     def verdict(self) -> Verdict:
+        """The verdict about the day."""
         return self.judged.verdict
 
     @property
     def records(self) -> int:
+        """The number of records that the run read of the day."""
         return self.nightly.records if self.nightly else 0
 
     def metrics(self) -> dict[NightlyMetric, int]:
-        """Every one, so that what is missing was not watched."""
+        """Return the value of every metric. So a missing value means that a run was not watched."""
         return {
             NightlyMetric.FAILED: int(self.verdict is Verdict.FAILED),
             NightlyMetric.WRITTEN: int(self.nightly is not None),
@@ -110,83 +122,123 @@ class NightlyRunOutcome(Struct, frozen=True):
 
     @property
     def is_fine(self) -> bool:
+        """True if people need not look at the run."""
         return self.verdict is Verdict.READ and self.run.ended_well and not self.report_missing
 
     @property
     def why(self) -> str:
-        """A sentence for whoever is woken by the figures."""
-        nightly, run = self.nightly, self.run
-        read = f"{self.records} records were read of {self.day}"
-        said = [
-            {
-                Verdict.FAILED: f"the run ended {run.state} and wrote nothing of {self.day}",
-                Verdict.MISSING: f"the run ended well and wrote nothing of {self.day}: the trail "
-                "began later, or there was nothing new to say",
-                Verdict.PARTIAL: f"{read}, which was not over yet",
-                Verdict.NOTHING_READ: f"nothing was read of {self.day} though the trail is active",
-                Verdict.FAR_FEWER: f"{read} where {self.judged.usual_records} are usual",
-            }.get(self.verdict, read)
-        ]
+        """A sentence that explains the metrics, for the people that an alarm wakes."""
+        nightly = self.nightly
+        run = self.run
+        parts = [self._describe_verdict()]
         if self.bytes_unreadable:
-            said.append(f"{self.bytes_unreadable} bytes were unreadable: quality names the files")
+            parts.append(f"{self.bytes_unreadable} bytes were unreadable: quality names the files")
         if nightly and nightly.reader == FALLBACK:
-            said.append(f"read by the slower reader: {nightly.why_fallback}")
+            parts.append(f"read by the slower reader: {nightly.why_fallback}")
         if nightly and not run.ended_well:
-            said.append(f"the run ended {run.state} after it had written: {run.details}")
+            parts.append(f"the run ended {run.state} after it had written: {run.details}")
         if self.report_missing:
-            said.append(f"no week was summed up for {REPORT_WITHIN.days} days")
-        return "; ".join(said)
+            parts.append(f"no week was summed up for {REPORT_WITHIN.days} days")
+        return "; ".join(parts)
+
+    def _describe_verdict(self) -> str:
+        """Return the part of the sentence that is about the verdict."""
+        read = f"{self.records} records were read of {self.day}"
+        match self.verdict:
+            case Verdict.FAILED:
+                return f"the run ended {self.run.state} and wrote nothing of {self.day}"
+            case Verdict.MISSING:
+                return (
+                    f"the run ended well and wrote nothing of {self.day}: the trail "
+                    "began later, or there was nothing new to say"
+                )
+            case Verdict.PARTIAL:
+                return f"{read}, which was not over yet"
+            case Verdict.NOTHING_READ:
+                return f"nothing was read of {self.day} though the trail is active"
+            case Verdict.FAR_FEWER:
+                return f"{read} where {self.judged.usual_records} are usual"
+        return read
 
 
 def describe_run(
-    run: Run, day: date, there: Mapping[date, NightlyRead], summed_up_at: datetime | None = None
+    run: Run,
+    day: date,
+    nightly_runs: Mapping[date, NightlyRead],
+    summed_up_at: datetime | None = None,
 ) -> NightlyRunOutcome:
-    """What `run` did for `day`; `there` are that day's nightly run and those before it.
+    """Return the outcome of a run for a day.
 
-    `summed_up_at` is when the newest week was summed up; None where none was.
+    Args:
+        run: The run.
+        day: The day that it had to read.
+        nightly_runs: The stored counts of that day and of the days before it.
+        summed_up_at: When the newest week was summed up. None if no week was.
     """
-    mine = {of_day: each for of_day, each in there.items() if run.wrote(each)}
-    unreadable = sum(each.bytes_unreadable for each in mine.values())
-    verdict = judge(mine.get(day), there.values(), run_failed=not run.ended_well)
-    oldest = min((each.made_at for each in there.values()), default=run.updated_at)
-    report_missing = run.updated_at - (summed_up_at or oldest) > REPORT_WITHIN
-    tables = tuple(of_day for of_day, each in mine.items() if each.files or each.failed_calls)
-    return NightlyRunOutcome(run, day, mine.get(day), unreadable, verdict, report_missing, tables)
+    own: dict[date, NightlyRead] = {}
+    tables: list[date] = []
+    for written_day, nightly in nightly_runs.items():
+        if run.wrote(nightly):
+            own[written_day] = nightly
+            if nightly.files or nightly.failed_calls:
+                tables.append(written_day)
+    oldest = min((nightly.made_at for nightly in nightly_runs.values()), default=run.updated_at)
+    return NightlyRunOutcome(
+        run=run,
+        day=day,
+        nightly=own.get(day),
+        bytes_unreadable=sum(nightly.bytes_unreadable for nightly in own.values()),
+        judged=judge(own.get(day), nightly_runs.values(), run_failed=not run.ended_well),
+        report_missing=run.updated_at - (summed_up_at or oldest) > REPORT_WITHIN,
+        written=tuple(tables),
+    )
 
 
 class WeekEnded(Struct, frozen=True):
-    """A run that was to sum up a week; `summed_up_at` is when that was last done, if ever."""
+    """The outcome of a weekly run that has ended.
+
+    `summed_up_at` is when the week's newest summary was written, None if there is none.
+    """
 
     run: Run
     week: str
     summed_up_at: datetime | None
 
     @property
-    def failed(self) -> bool:
-        """One that EMR calls failed may have written all the same: exit code 3."""
+    def has_failed(self) -> bool:
+        """True if the run has not summed up the week.
+
+        A run that ends with exit code 3 has written its summary, although EMR calls it failed.
+        """
         wrote = self.summed_up_at is not None and self.summed_up_at >= self.run.created_at
         return not self.run.ended_well and not wrote
 
     def metrics(self) -> dict[OwnMetric, int]:
-        """One datum a run, without a dimension."""
-        return {OwnMetric.WEEKS_FAILED: int(self.failed)}
+        """Return the metric of a weekly run. It has no dimension."""
+        return {OwnMetric.WEEKS_FAILED: int(self.has_failed)}
 
     @property
     def why(self) -> str:
-        """A sentence for whoever is woken by the figure."""
-        became = "did not sum up {}" if self.failed else "{} is summed up"
-        return f"the run ended {self.run.state} and {became.format(self.week)}"
+        """A sentence that explains the metric, for the people that an alarm wakes."""
+        result = f"{self.week} is summed up"
+        if self.has_failed:
+            result = f"did not sum up {self.week}"
+        return f"the run ended {self.run.state} and {result}"
 
 
 def read_run_id(event: Any, application_id: str) -> str | None:
-    """The run that an event is about; None where it is none of this application's. Total.
+    """Return the id of the job run that an event is about.
+
+    Return None if the event is not about a run of this application. Never raises.
 
     https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-eventbridge.html
     """
     try:
         detail = event["detail"]
-        ours = (event["source"], event["detail-type"], detail["applicationId"])
+        origin = (event["source"], event["detail-type"], detail["applicationId"])
         run_id = _RUN_ID.fullmatch(detail["jobRunId"])
     except (TypeError, LookupError):
         return None
-    return run_id[0] if run_id and ours == (SOURCE, DETAIL_TYPE, application_id) else None
+    if run_id is None or origin != (SOURCE, DETAIL_TYPE, application_id):
+        return None
+    return run_id[0]

@@ -37,26 +37,40 @@ from mendq.model.evidence import to_text
 
 SCHEMA = 1
 NIGHTLY_RUNS = "nightly"
-# What a stack shares of a day, and beside its tables of itself.
-SHARED_TABLES, ABOUT = ("incidents", "failed_calls", "quality"), "account.json"
-# The second needs no native wheel: slower, the same rows.
-NATIVE, FALLBACK = "native", "standard_library"
+# The tables of each day that a stack shares with its organization, and the name of the object with
+# its account alias.
+SHARED_TABLES = ("incidents", "failed_calls", "quality")
+ABOUT = "account.json"
+# The two readers of trail files. The second one needs no native wheel. It is slower and gives the
+# same rows.
+NATIVE = "native"
+FALLBACK = "standard_library"
+# The largest share of unreadable bytes with which the job still succeeds.
 UNREADABLE_SHARE = 0.01
+# Days before a day with which it is compared, and how many of them must be known (rule 5).
 LOOKED_BACK_DAYS = 14
 LEAST_NIGHTLY_RUNS = 3
 # Below this, chance decides more than the trail (rule 5).
 LEAST_USUAL_RECORDS = 1_000
-# Far fewer are less than one in five.
+# A day has far fewer records if it has less than a fifth of the usual number (rule 5).
 FEWER_TIMES = 5
-_DAY, _WEEK = timedelta(days=1), timedelta(days=7)
-# After a week's end its last nightly run is still to come: by default it starts two hours later.
+_DAY = timedelta(days=1)
+_WEEK = timedelta(days=7)
+# The last nightly run of a week starts after the week's end, by default two hours later.
 LAST_NIGHTLY_WITHIN = timedelta(hours=3)
+# A count in `nightly.json` is below this.
 _LARGEST = 10**15
-_BEFORE_SQS, _TOO_FAR = 2004, 9000
+# Only years between these can be days of a trail: before them SQS did not exist, and after them
+# computing with days could raise an error.
+_BEFORE_SQS = 2004
+_TOO_FAR = 9000
 
 
 class Verdict(StrEnum):
-    """The result of `judge`; the module's docstring explains each. `failed` needs a run's end."""
+    """The result of `judge`. The module's docstring explains each value.
+
+    Only code that knows how the run ended, such as `watch_nightly`, can find `failed`.
+    """
 
     READ = "read"
     PARTIAL = "partial"
@@ -67,14 +81,22 @@ class Verdict(StrEnum):
     TORN = "torn"
 
 
+# Verdicts that let people doubt the trail.
 DOUBTFUL = frozenset({Verdict.FAR_FEWER, Verdict.NOTHING_READ})
 
 
 @dataclass(frozen=True)
 class NightlyRead:
-    """What one UTC day's nightly run read: files and records by publish day, calls by their own.
+    """Counts of one UTC day that a nightly run has read, as `nightly.json` holds them.
 
-    `reader` read them; `why_fallback` is empty unless it is the slower one.
+    Files, bytes and records belong to the day on which CloudTrail published them, failed calls and
+    incidents to the day on which they happened.
+
+    Args:
+        day: The day that was read.
+        made_at: When the run wrote these counts.
+        reader: NATIVE or FALLBACK.
+        why_fallback: Why the slower reader was used. Empty if it was not.
     """
 
     day: date
@@ -90,29 +112,34 @@ class NightlyRead:
     incidents: int = 0
 
     def document(self) -> dict[str, Any]:
-        """As `nightly.json` holds it."""
+        """Return the content of `nightly.json`."""
         texts = {"day": str(self.day), "made_at": to_text(self.made_at)}
         return {"schema": SCHEMA, **asdict(self), **texts}
 
     @property
     def read_nothing(self) -> bool:
-        """A trail that works holds at least the probe's calls, so this is no quiet day."""
+        """True if the day has no record and no failed call.
+
+        That is no quiet day: a working trail has at least the probe's calls.
+        """
         return not (self.records or self.failed_calls)
 
     @property
     def is_whole(self) -> bool:
-        """Whether its day was over when it was written."""
+        """True if the day was over when these counts were written."""
         return self.made_at.astimezone(UTC).date() > self.day
 
 
-COUNTS = tuple(each.name for each in fields(NightlyRead) if each.default == 0)
+# The names of the fields that are counts.
+COUNTS = tuple(field.name for field in fields(NightlyRead) if field.default == 0)
 
 
 def read_nightly(content: bytes) -> NightlyRead | None:
-    """None where `content` is no nightly run of ours; nothing is raised."""
+    """Read the content of a `nightly.json`. Return None if Mendq did not write it. Never raises."""
     try:
         document = json.loads(content)
-        day, made_at = document["day"], datetime.fromisoformat(document["made_at"])
+        day = date.fromisoformat(document["day"])
+        made_at = datetime.fromisoformat(document["made_at"])
         texts = [document[name] for name in ("reader", "why_fallback")]
         counts = {name: document[name] for name in COUNTS}
         is_ours = (
@@ -120,17 +147,20 @@ def read_nightly(content: bytes) -> NightlyRead | None:
             and document["schema"] is not True
             and made_at.tzinfo is not None
         )
-        found = NightlyRead(date.fromisoformat(day), made_at.astimezone(UTC), *texts, **counts)
+        nightly = NightlyRead(day, made_at.astimezone(UTC), *texts, **counts)
     except (ValueError, TypeError, LookupError, RecursionError, OverflowError):
         return None
-    are_texts = all(isinstance(each, str) for each in texts)
-    are_counts = all(type(it) is int and 0 <= it < _LARGEST for it in counts.values())
-    return found if is_ours and are_texts and are_counts else None
+    are_texts = all(isinstance(text, str) for text in texts)
+    are_counts = all(type(count) is int and 0 <= count < _LARGEST for count in counts.values())
+    return nightly if is_ours and are_texts and are_counts else None
 
 
 @dataclass(frozen=True)
 class NightlyJudgement:
-    """A verdict, and the usual number of records if enough other days are known."""
+    """A verdict about one day, and the day's usual number of records.
+
+    `usual_records` is None if too few other days are known.
+    """
 
     verdict: Verdict
     usual_records: float | None = None
@@ -147,7 +177,7 @@ def judge(
 
     Args:
         nightly: The counts of the day, or None if nothing was stored.
-        before: The counts of earlier days, in any order. Other days in it do not matter.
+        before: The counts of other days, in any order. Only earlier days matter.
         run_failed: True if the run that should have stored them failed.
         is_torn: True if the day's tables do not have as many rows as were counted.
     """
@@ -158,14 +188,14 @@ def judge(
 
 
 def _verdict_of(nightly: NightlyRead, usual: float | None, *, is_torn: bool) -> Verdict:
+    """Return the verdict about counts that were stored: rules 2 to 6."""
     if is_torn:
         return Verdict.TORN
     if not nightly.is_whole:
         return Verdict.PARTIAL
     if nightly.read_nothing:
         return Verdict.NOTHING_READ
-    enough_known = usual is not None and usual >= LEAST_USUAL_RECORDS
-    if enough_known and nightly.records * FEWER_TIMES < (usual or 0):
+    if usual is not None and usual >= LEAST_USUAL_RECORDS and nightly.records * FEWER_TIMES < usual:
         return Verdict.FAR_FEWER
     return Verdict.READ
 
@@ -191,32 +221,46 @@ def usual_records(day: date, before: Iterable[NightlyRead]) -> float | None:
 
 
 def week_is_over(last_day: date, at: datetime, *, last_nightly_may_come: bool) -> bool:
-    """Whether a week that ends with `last_day` is summed up for good `at` a moment.
+    """Return True if a summary that is made at this time covers the whole week.
 
-    A missing last nightly run is given some hours, where somebody may sum up again after it.
+    Args:
+        last_day: The week's last day.
+        at: When the summary is made.
+        last_nightly_may_come: True if the week's last nightly run is missing. The week then counts
+            as over only some hours later, so that the run can still come.
     """
-    ended = datetime.combine(last_day + _DAY, time(), UTC)
-    return at >= (ended + LAST_NIGHTLY_WITHIN if last_nightly_may_come else ended)
+    week_end = datetime.combine(last_day + _DAY, time(), UTC)
+    if last_nightly_may_come:
+        week_end += LAST_NIGHTLY_WITHIN
+    return at >= week_end
 
 
 def too_much_unreadable(unreadable: int, of_bytes: int) -> bool:
-    """More than can be passed over: the job ends with exit code 3."""
+    """Return True if so much could not be read that the job must end with exit code 3.
+
+    Args:
+        unreadable: The bytes that could not be read.
+        of_bytes: All bytes.
+    """
     return unreadable > UNREADABLE_SHARE * of_bytes
 
 
 def is_in_reach(year: int) -> bool:
-    """No trail is that old or that new, and days around it can be counted."""
+    """Return True if a trail can have records of this year, and days around it can be computed."""
     return _BEFORE_SQS < year < _TOO_FAR
 
 
 def week_named(day: date) -> str:
-    """The ISO week of a day, such as 2026-W46."""
+    """Return the name of a day's ISO week, such as `2026-W46`."""
     year, number, _ = day.isocalendar()
     return f"{year:04}-W{number:02}"
 
 
 def day_named(text: str) -> date | None:
-    """The day that is written like 2026-11-16; None of another text, and out of reach."""
+    """Read a day from a text such as `2026-11-16`.
+
+    Return None for any other text, and for a year that `is_in_reach` excludes.
+    """
     with suppress(ValueError):
         day = date.fromisoformat(text)
         if str(day) == text and is_in_reach(day.year):
@@ -225,15 +269,18 @@ def day_named(text: str) -> date | None:
 
 
 def member_key(account: str, region: str) -> str:
-    """Below which a stack puts what it shares with its organization."""
+    """Return the S3 prefix of the objects that a stack shares with its organization."""
     return f"account={account}/region={region}"
 
 
 def shared_folder(account: str, region: str, table: str, week: str) -> str:
-    """Where a week of a stack's table lies: one listing finds all its days."""
+    """Return the S3 prefix of one week of a table that a stack shares.
+
+    One listing of it finds all days of the week.
+    """
     return f"{member_key(account, region)}/{table}/week={week}"
 
 
 def nightly_key(day: date) -> str:
-    """Where a nightly run's own account lies below the tables' root."""
+    """Return the S3 key of a day's `nightly.json`, below the root of the tables."""
     return f"{NIGHTLY_RUNS}/dt={day}/nightly.json"

@@ -1,4 +1,4 @@
-"""Watch a run of the nightly job that ended: ask EMR and S3 what it did."""
+"""Watch a run of the nightly job that has ended: read its state from EMR and its counts from S3."""
 
 from __future__ import annotations
 
@@ -41,61 +41,76 @@ if TYPE_CHECKING:
     from mypy_boto3_s3.type_defs import CopySourceTypeDef
 
 
-# What a week is summed up as lies here, below a folder for each.
+# The S3 key of a week's summary.
 SUMMARY = "summary/week={week}/summary.json"
-# In so many days before a day a report was begun; its week is the one before.
-_BEGUN_WITHIN, _A_WEEK = 8, 7
-# A nightly run is some 300 bytes.
+# A report began at most this many days before a day. Its week is the one before it began.
+_BEGUN_WITHIN = 8
+_A_WEEK = 7
+# The most bytes of a `nightly.json` that are read. It has about 300.
 _MOST_BYTES = 10_000
 
 
 class NightlyBucket(Struct, frozen=True):
-    """Raises botocore's errors as they come."""
+    """The bucket of the tables and summaries. Methods raise botocore's errors."""
 
     client: S3Client
     name: str
 
-    def until(self, day: date) -> dict[date, NightlyRead]:
-        """The nightly runs of `day` and the fourteen before it; what is none is left out.
+    def read_until(self, day: date) -> dict[date, NightlyRead]:
+        """Return the stored counts of `day` and of the 14 days before it, the oldest day first.
 
-        Day by day, a key each: whatever else lies below nightly/ crowds none of them out. Listed,
-        because a miss of what is not there would be an error of its own.
+        A day without counts, or with an object that Mendq did not write, is left out. Each day has
+        a request of its own, so other objects below `nightly/` cannot fill a listing.
         """
-        found = {}
-        for of_day in (day - timedelta(days=back) for back in range(LOOKED_BACK_DAYS, -1, -1)):
-            key = nightly_key(of_day)
-            if self._written_at(key):
-                body = self.client.get_object(Bucket=self.name, Key=key)["Body"]
-                nightly = read_nightly(body.read(_MOST_BYTES))
-                if nightly and nightly.day == of_day:
-                    found[of_day] = nightly
-        return found
+        nightly_runs: dict[date, NightlyRead] = {}
+        for days_back in range(LOOKED_BACK_DAYS, -1, -1):
+            earlier_day = day - timedelta(days=days_back)
+            key = nightly_key(earlier_day)
+            if self._written_at(key) is None:
+                continue
+            body = self.client.get_object(Bucket=self.name, Key=key)["Body"]
+            nightly = read_nightly(body.read(_MOST_BYTES))
+            if nightly and nightly.day == earlier_day:
+                nightly_runs[earlier_day] = nightly
+        return nightly_runs
 
     def summed_up_at(self, *weeks: str) -> datetime | None:
-        """When the newest summary of those weeks was written; None where none of them was."""
-        written = (self._written_at(SUMMARY.format(week=week)) for week in weeks)
-        return max(filter(None, written), default=None)
+        """Return when the newest summary of these weeks was written, or None if there is none."""
+        times = [self._written_at(SUMMARY.format(week=week)) for week in weeks]
+        return max((time for time in times if time is not None), default=None)
 
     def _written_at(self, key: str) -> datetime | None:
-        listed = self.client.list_objects_v2(Bucket=self.name, Prefix=key, MaxKeys=1)
-        there = (each for each in listed.get("Contents", []) if each["Key"] == key)
-        return next((each["LastModified"] for each in there), None)
+        """Return when an object was written, or None if there is no such object.
+
+        The key is listed first, because reading an object that does not exist would be an error.
+        """
+        answer = self.client.list_objects_v2(Bucket=self.name, Prefix=key, MaxKeys=1)
+        for listed in answer.get("Contents", []):
+            if listed["Key"] == key:
+                return listed["LastModified"]
+        return None
 
 
 def weeks_due(on: date) -> tuple[str, ...]:
-    """The weeks that a report of the days up to `on` can be about."""
-    begun = (on - timedelta(days=each) for each in range(_BEGUN_WITHIN + 1))
-    return tuple(dict.fromkeys(week_named(each - timedelta(days=_A_WEEK)) for each in begun))
+    """Return the weeks of the reports that began at most _BEGUN_WITHIN days before `on`."""
+    weeks: dict[str, None] = {}
+    for days_back in range(_BEGUN_WITHIN + 1):
+        began = on - timedelta(days=days_back)
+        weeks[week_named(began - timedelta(days=_A_WEEK))] = None
+    return tuple(weeks)
 
 
 def watch(
     clients: Clients, settings: WatchNightlySettings, event: object
 ) -> NightlyRunOutcome | WeekEnded | Refusal:
-    """What the run did, or why it is not looked at. Raises what AWS raises."""
+    """Return the outcome of the run that an event is about, or a refusal if it is not watched.
+
+    Raises AWS's errors.
+    """
     run_id = read_run_id(event, settings.application_id)
     if run_id is None:
         return Ignore("not_ours", "the event names no run of our application")
-    run = _run(clients, settings.application_id, run_id)
+    run = _read_run(clients, settings.application_id, run_id)
     if run is None:
         return Ignore("no_run", f"EMR Serverless knows no run {run_id} of our application")
     if run.state not in ENDED:
@@ -106,17 +121,23 @@ def watch(
     if run.day is None:
         return Ignore("no_nightly", f"{run_id} is no nightly run; it ended {run.state}")
     summed_up_at = bucket.summed_up_at(*weeks_due(run.updated_at.date()))
-    return describe_run(run, run.day, bucket.until(run.day), summed_up_at)
+    return describe_run(run, run.day, bucket.read_until(run.day), summed_up_at)
 
 
 def share_tables(clients: Clients, settings: WatchNightlySettings, days: Iterable[date]) -> int:
-    """Put the tables of `days` below the stack's own prefix of the organization's bucket.
+    """Copy the tables of these days to the stack's own prefix in the organization's bucket.
 
-    Return how many objects; raise what AWS raises. S3 copies, from whatever region to whatever
-    other, so that a table's size is no matter here.
+    S3 copies them itself, also between regions, so the size of a table does not matter here.
+
+    Returns:
+        The number of copied tables.
+
+    Raises:
+        ClientError, BotoCoreError: AWS refused, or did not answer.
     """
-    mine = settings.account, clients.region
-    central, shared = settings.organization_bucket or "", 0
+    mine = (settings.account, clients.region)
+    central = settings.organization_bucket or ""
+    shared = 0
     for day, table in product(days, SHARED_TABLES):
         key = f"{shared_folder(*mine, table, week_named(day))}/{day}.parquet"
         source: CopySourceTypeDef = {
@@ -133,12 +154,19 @@ def share_tables(clients: Clients, settings: WatchNightlySettings, days: Iterabl
     return shared
 
 
-def _run(clients: Clients, application_id: str, run_id: str) -> Run | None:
+def _read_run(clients: Clients, application_id: str, run_id: str) -> Run | None:
+    """Return a job run of the application, or None if EMR Serverless does not know it."""
     try:
         run = clients.emr.get_job_run(applicationId=application_id, jobRunId=run_id)["jobRun"]
     except ClientError as error:
         if code_of(error) == "ResourceNotFoundException":
             return None
         raise
-    when = run["createdAt"], run["updatedAt"]
-    return Run(run_id, run.get("name", ""), run["state"], run["stateDetails"], *when)
+    return Run(
+        id=run_id,
+        name=run.get("name", ""),
+        state=run["state"],
+        details=run["stateDetails"],
+        created_at=run["createdAt"],
+        updated_at=run["updatedAt"],
+    )

@@ -1,7 +1,7 @@
 """Decide whether people must still hear about a case.
 
-The module is pure. `Announcements` holds what people have heard about one symptom of one queue,
-and the time. Each of its methods returns an `Announcement`, and the caller acts on it:
+The module is pure. `Announcements` holds the last notification about one symptom of one queue, and
+the time. Each of its methods returns an `Announcement`, and the caller acts on it:
 
 - `decide_news`: a case has moved, or has waited for an hour. `mendq.cases.record` stores the
   notification and sends it.
@@ -45,8 +45,8 @@ The rules:
    message, the sum, names the callers that wait. It is sent every 10 minutes if an escalation
    waits, else every hour.
 
-9. follow_up looks at a case until its notification is sent, even at a final case. It looks first
-   after 2 minutes, because the run that recorded the transition may have died.
+9. follow_up looks at a case until its notification is sent, even if the case has ended. It looks
+   first after 2 minutes, because the run that recorded the transition may have died.
 
 10. A case that has waited for an hour for its next step is reported once. Shorter waits end
     without a person: a cooldown passes, a freeze ends. If the report is stored and not sent yet, no
@@ -91,12 +91,12 @@ RETRY_HELD_BACK_AFTER = timedelta(minutes=10)
 CHECK_SENT_AFTER = timedelta(minutes=2)
 # Rule 10: a case that waits this long for its next step is reported.
 REPORT_WAIT_AFTER = timedelta(hours=1)
-# Rule 11: between two different news about the account.
+# Rule 11: the least time between two different news about the account.
 ACCOUNT_NEWS_PAUSE = timedelta(hours=1)
 # Rule 12: one lost probe may only be late.
 LOST_PROBES_IN_A_ROW = 2
 
-# Rule 3: that another case came to the same before does not announce this one.
+# Rule 3: a notification about an earlier case in one of these states does not announce a later one.
 _NEWS_FOR_EACH_CASE = frozenset({State.ESCALATED, State.EXPIRED})
 
 
@@ -123,25 +123,25 @@ def severity_of(case: Case, mode: Mode, *, of_the_plan: bool) -> Severity | None
 
 
 class Announcement(Enum):
-    """What to do about news, or about a stored notification."""
+    """The decision about news, or about a stored notification."""
 
-    # The news is only recorded, nothing is stored, or what is stored is a day old.
+    # Do nothing: the news is only recorded, or no notification is stored, or it is a day old.
     NOTHING_TO_ANNOUNCE = "nothing to announce"
-    # People had the same news within the day.
+    # Do nothing: people had the same news within the last day.
     ALREADY_ANNOUNCED = "already announced"
-    # The same news is stored and will be sent.
+    # Do nothing: the same news is stored and will be sent.
     ALREADY_STORED = "already stored"
-    # Other news about the account was announced a moment ago.
+    # Do nothing: other news about the account was announced shortly before.
     TOO_SOON = "too soon"
     # Store a notification and send it.
     ANNOUNCE_NOW = "announce now"
-    # Take over the stored notification and send it: the run that stored it has had its time.
+    # Take over the stored notification and send it: the run that stored it did not send it in time.
     SEND_STORED = "send the stored notification"
     # Another run may be sending it at this moment: look again.
     BEING_SENT = "being sent"
     # Drop the stored notification: its case has moved.
     DROP_STORED = "drop the stored notification"
-    # The hour has had its notifications: try again after RETRY_HELD_BACK_AFTER.
+    # The budget of this hour is spent: try again after RETRY_HELD_BACK_AFTER.
     HELD_BACK = "held back"
 
     @property
@@ -172,7 +172,11 @@ def news_of_transition(
 ) -> News:
     """Return the news of a case's newest transition.
 
-    `distinction` tells it from news with the same state and code.
+    Args:
+        case: The case with its new transition.
+        severity: How urgent the news is. None if the transition is only recorded.
+        distinction: A text that distinguishes the news from others with the same state and code.
+        is_drill: True if the queue has the drill tag.
     """
     own_case = case.case_id if case.state in _NEWS_FOR_EACH_CASE else ""
     return News(f"{case.news}:{distinction}:{own_case}", severity, is_drill)
@@ -184,9 +188,10 @@ def news_of_wait(case: Case, severity: Severity | None) -> News:
 
 
 class Announcements(Struct, frozen=True):
-    """What people have heard about one symptom of one queue, or of the account, at `now`.
+    """Decides what to announce about one symptom of one queue, or about the account.
 
-    `last` is the newest stored notification, None if there never was one.
+    `last` is the newest stored notification about it, None if there never was one. `now` is the
+    time of the decision.
     """
 
     last: NotificationRecord | None
@@ -196,7 +201,7 @@ class Announcements(Struct, frozen=True):
         """Decide whether to announce news about a case: rules 1, 2, 3, 5 and 10."""
         if news.severity is None or news.is_drill:
             return Announcement.NOTHING_TO_ANNOUNCE
-        if self._were_told(news.key):
+        if self._is_announced(news.key):
             return Announcement.ALREADY_ANNOUNCED
         if self._is_stored(news.key) and not news.replaces_stored:
             return Announcement.ALREADY_STORED
@@ -220,20 +225,20 @@ class Announcements(Struct, frozen=True):
     def decide_about_account(self, key: str, pause: timedelta) -> Announcement:
         """Decide whether to announce news about the account: rule 11.
 
-        At least `pause` lies between two different news.
+        `key` is the key of the news, `pause` the least time between two different news.
         """
         if self.decide_stored(None) is Announcement.SEND_STORED:
             return Announcement.SEND_STORED
-        if self._were_told(key):
+        if self._is_announced(key):
             return Announcement.ALREADY_ANNOUNCED
         if self.last is not None and self.now - self.last.at < pause:
             return Announcement.TOO_SOON
         return Announcement.ANNOUNCE_NOW
 
-    def _were_told(self, key: str) -> bool:
-        """Return True if people had this news within the day."""
-        told_at = self.last.announced.get(key) if self.last else None
-        return told_at is not None and self.now - told_at < NOTIFIED_AGAIN_AFTER
+    def _is_announced(self, key: str) -> bool:
+        """Return True if people had this news within the last day."""
+        announced_at = self.last.announced.get(key) if self.last else None
+        return announced_at is not None and self.now - announced_at < NOTIFIED_AGAIN_AFTER
 
     def _is_stored(self, key: str) -> bool:
         """Return True if a notification with this news is stored and not sent."""
@@ -241,14 +246,14 @@ class Announcements(Struct, frozen=True):
 
     @property
     def _is_a_day_old(self) -> bool:
-        """True if the first run set out to send the stored notification a day ago."""
+        """True if a day has passed since a run first tried to send the stored notification."""
         assert self.last is not None  # noqa: S101 - asked about a stored notification only
         stored_at = self.last.since or self.last.at
         return self.now - stored_at >= NOTIFIED_AGAIN_AFTER
 
 
 class HourlyBudget(Struct, frozen=True):
-    """How many notifications of a severity may be sent in one hour: rule 7.
+    """The number of notifications of one severity that may be sent in one hour: rule 7.
 
     While fewer than `for_all` were sent, any notification may be. After that, while fewer than
     `for_new_callers` were sent, only one with a caller that had none in this hour.
@@ -259,7 +264,7 @@ class HourlyBudget(Struct, frozen=True):
 
     @classmethod
     def of(cls, notification: NotificationRecord) -> Self:
-        """Return the budget that a notification is sent from."""
+        """Return the budget that a notification counts against."""
         reserved = RESERVED_FOR_NEW_CALLERS if notification.urgent else 0
         people_know_the_queue = bool(notification.announced)
         return cls(
@@ -269,7 +274,10 @@ class HourlyBudget(Struct, frozen=True):
 
 
 def pause_between_sums(case: Case) -> timedelta:
-    """Return how often the sum of what is held back is sent, if this case is held back: rule 8."""
+    """Return the least time between two sums of held back notifications: rule 8.
+
+    `case` is a case whose notification is held back.
+    """
     return RETRY_HELD_BACK_AFTER if case.state is State.ESCALATED else ACCOUNT_NEWS_PAUSE
 
 
@@ -281,7 +289,8 @@ def must_report_wait(waits_since: datetime, now: datetime) -> bool:
 def must_report_lost_probes(lost_in_a_row: int, *, is_announced: bool) -> bool:
     """Return True if people must hear that probes are lost: rule 12.
 
-    `is_announced` is True if they have heard it since the last probe that arrived.
+    `lost_in_a_row` is the number of probes lost since one arrived. `is_announced` is True if people
+    were notified since then.
     """
     return lost_in_a_row >= LOST_PROBES_IN_A_ROW and not is_announced
 

@@ -1,4 +1,4 @@
-"""A notification: its text, the form that SNS takes, and the record of what people got."""
+"""Notifications as they are sent: the text, the form for SNS, and the record in the case store."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from msgspec import Struct
 from mendq.model.case import NOTIFICATION_EVENT, NOTIFIED_AGAIN_AFTER
 from mendq.model.json_text import to_json
 
-# SNS takes 262,144 bytes and a subject of less than 100 characters, ASCII where it goes by mail:
+# SNS takes 262,144 bytes, and a subject of less than 100 characters, which must be ASCII for mail:
 # https://docs.aws.amazon.com/sns/latest/api/API_Publish.html
 MOST_BYTES = 8_000
 MOST_SUBJECT = 99
 
 
 class NotificationText(Struct, frozen=True):
-    """Subject and text of a notification: printable ASCII, within the limits of SNS."""
+    """Subject and text of a notification, in printable ASCII and short enough for SNS."""
 
     subject: str
     body: str
 
 
-# Characters that chat reads as markup, a link or a mention, and what is sent in their place.
+# Characters that chat clients read as markup, a link or a mention, with their replacements.
 _INERT = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "`": "'", "@": "(at)"})
 
 
@@ -33,7 +33,7 @@ def for_sns(notification: Mapping[str, Any], *, chat: bool) -> dict[str, Any]:
     """Return the arguments of SNS's Publish for a notification.
 
     Args:
-        notification: `subject` and `text`; `dedup_key` and `queue_arn` may be absent.
+        notification: A mapping with `subject` and `text`, perhaps `dedup_key` and `queue_arn`.
         chat: True if https endpoints must get the form that Amazon Q Developer shows in chat:
             https://docs.aws.amazon.com/chatbot/latest/adminguide/custom-notifs.html
     """
@@ -62,25 +62,26 @@ def for_sns(notification: Mapping[str, Any], *, chat: bool) -> dict[str, Any]:
     return {"Subject": subject, "Message": message, "MessageStructure": "json"}
 
 
-# So many different news are remembered for each symptom of a queue.
+# A record remembers this many different news that people had.
 MOST_NEWS = 10
 
 
 class NotificationRecord(Struct, frozen=True):
-    """The newest notification about a symptom of a queue; its text is stored until it is sent.
+    """The stored record of the newest notification about a symptom of a queue.
 
-    Whether to send it is decided in `mendq.notifications.announcements`.
+    Its text is stored until it is sent. `mendq.notifications.announcements` decides whether to send
+    it.
 
     Args:
         at: When a run last began to send it.
         urgent: True if it goes to the topic of urgent notifications.
-        announced: The news that people had lately, and when they had it.
+        announced: The keys of the news that people had lately, with the time of each.
         subject: Its subject; empty once it is sent.
         body: Its text; empty once it is sent.
-        news: The key of what it says; two notifications with the same key say the same.
-        about: The transition that it is about; empty if it is about no case.
+        news: The key of its news. Two notifications with the same key say the same.
+        about: The name of the transition that it is about. Empty if it is about no case.
         since: When the first run began to send it.
-        team: The team that the queue's tag names. Any text: the tag's writer chooses it.
+        team: The team that the queue's tag names. It may be any text, also a team without a topic.
     """
 
     at: datetime
@@ -104,14 +105,26 @@ class NotificationRecord(Struct, frozen=True):
         at: datetime,
         about: str = "",
     ) -> NotificationRecord:
-        """Return the record of a new notification that takes the place of `last`.
+        """Return the record of a new notification that replaces `last`.
 
-        It remembers the news that people had within the day. If `last` was not sent, its news is
-        not among them.
+        It remembers the news that people had within the last day. If `last` was not sent, its news
+        is not among them.
+
+        Args:
+            last: The stored record, None if there is none.
+            news: The key of the new notification's news.
+            text: Its subject and text.
+            urgent: True if it goes to the topic of urgent notifications.
+            at: The time of this run, which will send it.
+            about: The name of the transition that it is about. Empty if it is about no case.
         """
         announced = last.announced.items() if last else ()
         oldest_first = sorted(announced, key=itemgetter(1))
-        recent = [(key, told) for key, told in oldest_first if at - told < NOTIFIED_AGAIN_AFTER]
+        recent = [
+            (key, announced_at)
+            for key, announced_at in oldest_first
+            if at - announced_at < NOTIFIED_AGAIN_AFTER
+        ]
         return cls(
             at=at,
             urgent=urgent,
@@ -141,10 +154,10 @@ class NotificationRecord(Struct, frozen=True):
 
     @property
     def is_delivered(self) -> bool:
-        """True if people have it. Its event may still have to be put."""
+        """True if people have the notification. Its event may still be missing on the bus."""
         return self.news in self.announced
 
     @property
     def is_sent(self) -> bool:
-        """True if nothing is left to send."""
+        """True if nothing is left to send: neither the notification nor its event."""
         return not self.body

@@ -1,7 +1,7 @@
-"""The probe: a real failing call on a queue of our own, which has to come round to heal.
+"""The probe: a call that Mendq makes fail each hour on a queue of its own, and that heal must see.
 
-It proves the whole way that a failed call takes, CloudTrail among it, and tells how this account's
-CloudTrail spells the error.
+If heal sees the probe, failed calls of other queues reach heal too: the call takes the same way,
+through CloudTrail. The probe also shows which error code CloudTrail writes in this account.
 """
 
 from __future__ import annotations
@@ -18,18 +18,27 @@ from mendq.notifications.text import Section, body, moment, plain, value
 QUEUE_NAME = PROBE_QUEUE
 EVENT_NAME = "SendMessage"
 RUNBOOK = "docs/runbooks/probe_lost.md"
+# A probe that heal has not seen within this time is lost.
 SEEN_WITHIN = timedelta(minutes=20)
-# CloudTrail gives whole seconds, and SQS's clock is not Lambda's.
+# The event may seem this much older than the probe: CloudTrail's times are whole seconds, and the
+# clocks of SQS and Lambda differ.
 SKEW = timedelta(seconds=5)
 
 
 class Probe(Struct, frozen=True):
-    """The last probe that was sent, the newest one that heal has seen, and how many were lost.
+    """The last probe that was sent, the newest probe that heal has seen, and the lost ones.
 
-    `scheduled_at` is the time that the schedule stood for, so that a second delivery of it judges
-    nothing twice; `made_at` when the call that was seen had failed, as CloudTrail tells;
-    `lost_since` when the first of those lost in a row was sent; `without_queue`: the record of the
-    one that was seen does not say which queue it was about.
+    Args:
+        scheduled_at: The time of the schedule for which the last probe was sent. If Lambda gets the
+            same scheduled event twice, this time prevents that a probe is counted twice.
+        sent_at: When the last probe was sent.
+        lost_in_a_row: How many probes before the last one were lost, without one that was seen.
+        lost_since: When the first of these was sent.
+        notified: True if people know that these were lost.
+        made_at: When the newest probe that heal has seen failed, by CloudTrail's record.
+        seen_at: When heal saw it.
+        spelled: The error code in its record.
+        without_queue: True if its record does not name the queue.
     """
 
     scheduled_at: datetime
@@ -44,13 +53,17 @@ class Probe(Struct, frozen=True):
 
     @property
     def was_seen(self) -> bool:
-        """In time: what comes later counts as lost."""
+        """True if heal has seen the last probe within SEEN_WITHIN. A later probe counts as lost."""
         if self.made_at is None or self.seen_at is None or self.made_at < self.sent_at - SKEW:
             return False
         return self.seen_at - self.sent_at <= SEEN_WITHIN
 
-    def next_one(self, scheduled_at: datetime, now: datetime) -> Probe:
-        """The one to send now, this one judged; this one itself while it may still be seen."""
+    def next_probe(self, scheduled_at: datetime, now: datetime) -> Probe:
+        """Return the probe to send now, after this one was counted as seen or lost.
+
+        Return this probe, to be sent again, if it may still be seen, or if `scheduled_at` is not
+        later than its own.
+        """
         following = replace(self, scheduled_at=scheduled_at, sent_at=now)
         if scheduled_at <= self.scheduled_at:
             return self
@@ -62,8 +75,8 @@ class Probe(Struct, frozen=True):
         return replace(following, lost_in_a_row=lost, lost_since=self.lost_since or self.sent_at)
 
 
-def notification_of_lost(probe: Probe, account: str, region: str) -> NotificationText:
-    """What people get once probes are lost."""
+def describe_lost_probes(probe: Probe, account: str, region: str) -> NotificationText:
+    """Return the notification that probes are lost."""
     where = f"{plain(account, 12)} {plain(region, 32)}"
     last = "never" if probe.seen_at is None else moment(probe.seen_at)
     within = f"{SEEN_WITHIN.seconds // 60} minutes"

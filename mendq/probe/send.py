@@ -1,4 +1,4 @@
-"""Send the probe: judge the last one, store the next, make its failing call."""
+"""Send the probe: count the last one as seen or lost, store the next one, and make its call."""
 
 from __future__ import annotations
 
@@ -16,16 +16,20 @@ from mendq.model.case import Severity
 from mendq.model.failed_call import FailedCall, canonical_code
 from mendq.model.settings import ProbeSettings
 from mendq.notifications.announcements import must_report_lost_probes
-from mendq.probe.probe import Probe, notification_of_lost
+from mendq.probe.probe import Probe, describe_lost_probes
 
 KEY = items.key(items.ACCOUNT, "probe")
 
 
 class ProbeRecord(Table, frozen=True):
-    """All methods raise CaseStoreUnavailable."""
+    """The probe's item in the case store. All methods raise CaseStoreUnavailable."""
 
     def read(self) -> Probe | None:
-        """The last probe; None before the first. Raises CaseStoreUnreadable for a bad item."""
+        """Return the stored probe, or None if no probe was ever sent.
+
+        Raises:
+            CaseStoreUnreadable: Mendq cannot read the item.
+        """
         item = self.get(KEY)
         if "sent_at" not in item:
             return None
@@ -33,68 +37,101 @@ class ProbeRecord(Table, frozen=True):
             return items.record_in(Probe, item)
 
     def note_sent(self, probe: Probe) -> bool:
-        """Before it is sent; False where another run has noted this one or a later one."""
-        since = {"lost_since": probe.lost_since} if probe.lost_since else {}
+        """Store a probe before it is sent.
+
+        Return False, with nothing changed, if another run has stored this probe or a later one.
+        """
+        lost_since = {"lost_since": probe.lost_since} if probe.lost_since else {}
         return self._note(
             "attribute_not_exists(scheduled_at) OR scheduled_at < :scheduled_at",
-            gone="" if since else " REMOVE lost_since",
+            remove="" if lost_since else " REMOVE lost_since",
             scheduled_at=probe.scheduled_at,
             sent_at=probe.sent_at,
             lost_in_a_row=probe.lost_in_a_row,
             notified=probe.notified,
-            **since,
+            **lost_since,
         )
 
     def note_notified(self, probe: Probe) -> None:
-        """People know; nothing happens where the next one was sent meanwhile."""
-        change, same = "SET notified = :notified", "scheduled_at = :same"
-        self.change(KEY, change, same, notified=True, same=probe.scheduled_at)
+        """Note that people know of the lost probes. Do nothing if a later probe is stored."""
+        self.change(
+            KEY,
+            "SET notified = :notified",
+            "scheduled_at = :same",
+            notified=True,
+            same=probe.scheduled_at,
+        )
 
     def note_seen(self, call: FailedCall, now: datetime) -> None:
-        """Nothing happens for a second delivery, or for an older one than the newest seen."""
-        newer = "attribute_not_exists(made_at) OR made_at < :made_at"
-        seen: dict[str, Any] = {"made_at": call.event_time, "spelled": call.raw_error_code}
-        self._note(newer, **seen, seen_at=now, without_queue=call.queue_arn is None)
+        """Note that heal has seen a probe. Do nothing if it has seen this one or a later one."""
+        self._note(
+            "attribute_not_exists(made_at) OR made_at < :made_at",
+            made_at=call.event_time,
+            spelled=call.raw_error_code,
+            seen_at=now,
+            without_queue=call.queue_arn is None,
+        )
 
-    def _note(self, condition: str, gone: str = "", **values: Any) -> bool:
-        change = ", ".join(f"{name} = :{name}" for name in values)
-        return self.change(KEY, f"SET {change}{gone}", condition, **values)
+    def _note(self, condition: str, remove: str = "", **values: Any) -> bool:
+        """Set attributes of the item if the condition holds. `remove` is a REMOVE clause."""
+        assignments = ", ".join(f"{name} = :{name}" for name in values)
+        return self.change(KEY, f"SET {assignments}{remove}", condition, **values)
 
 
-# What SQS answers to a FIFO message without a deduplication id.
+# SQS refuses a message to a FIFO queue that has no deduplication id with this code.
 EXPECTED = "InvalidParameterValue"
 
 
 def send_probe(
     clients: Clients, settings: ProbeSettings, scheduled_at: datetime, now: datetime
 ) -> Probe:
-    """The probe that is on its way now.
+    """Send the probe for a time of the schedule, and notify people if probes are lost.
 
-    It is noted before the call, so that heal cannot see what nobody sent; a second delivery calls
-    again and judges nothing. Raises CaseStoreUnavailable, CaseStoreUnreadable, ProbeNotSent,
-    NotificationNotSent.
+    The probe is stored before its call, so that heal never sees one that is not stored. If the
+    scheduled event comes again, the call is made again and nothing is counted twice.
+
+    Returns:
+        The probe that was sent.
+
+    Raises:
+        CaseStoreUnavailable: The case store does not answer.
+        CaseStoreUnreadable: The stored probe cannot be read.
+        ProbeNotSent: The call did not fail as expected.
+        NotificationNotSent: SNS did not take the notification.
     """
     record = ProbeRecord(clients.dynamodb, settings.case_table)
     last = record.read()
-    probe = last.next_one(scheduled_at, now) if last else Probe(scheduled_at, now)
+    probe = last.next_probe(scheduled_at, now) if last else Probe(scheduled_at, now)
     if probe != last and not record.note_sent(probe):
         probe = record.read() or probe
     try:
-        _fail(clients, settings.probe_queue_url)
+        _make_failing_call(clients, settings.probe_queue_url)
     finally:
+        # Also after an error of the call: otherwise an error that lasts would hide lost probes.
         if must_report_lost_probes(probe.lost_in_a_row, is_announced=probe.notified):
-            topics = {Severity.URGENT: settings.urgent_topic_arn}
-            page = notification_of_lost(probe, settings.account, clients.region)
+            notifier = Notifier(
+                client=clients.dynamodb,
+                table=settings.case_table,
+                clients=clients,
+                topic_arns={Severity.URGENT: settings.urgent_topic_arn},
+                now=now,
+                chat=settings.chat,
+                docs_url=settings.docs_url,
+            )
             news = f"lost since {probe.lost_since:%Y-%m-%dT%H:%M:%S}"
-            table = (clients.dynamodb, settings.case_table, clients, topics, now)
-            notifier = Notifier(*table, chat=settings.chat, docs_url=settings.docs_url)
-            notifier.send_about_account("probe", news, page)
+            text = describe_lost_probes(probe, settings.account, clients.region)
+            notifier.send_about_account("probe", news, text)
             record.note_notified(probe)
     return probe
 
 
-def _fail(clients: Clients, queue_url: str) -> None:
-    """Anything but the expected refusal is a fault of ours that no later probe would fix."""
+def _make_failing_call(clients: Clients, queue_url: str) -> None:
+    """Send a message that SQS must refuse.
+
+    Raises:
+        ProbeNotSent: SQS took it or refused it with another code, or did not answer. Later probes
+            would fail in the same way, so a person must correct it.
+    """
     try:
         clients.sqs.send_message(QueueUrl=queue_url, MessageBody="probe", MessageGroupId="probe")
     except ClientError as error:

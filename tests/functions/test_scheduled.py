@@ -93,7 +93,7 @@ def test_a_time_to_come_does_not_end_the_probe(probed: Account, time: str) -> No
     probe.handler({"time": time}, CONTEXT)
     known = _known(probed)
     assert known.scheduled_at <= datetime.now(UTC)
-    following = known.next_one(known.scheduled_at + HOUR, known.sent_at + HOUR)
+    following = known.next_probe(known.scheduled_at + HOUR, known.sent_at + HOUR)
     assert following.lost_in_a_row == 1
 
 

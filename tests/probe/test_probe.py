@@ -19,7 +19,7 @@ from mendq.probe.probe import (
     SEEN_WITHIN,
     SKEW,
     Probe,
-    notification_of_lost,
+    describe_lost_probes,
 )
 
 ROLE = "arn:aws:iam::123456789012:role/mendq-probe-us-east-1"
@@ -80,12 +80,12 @@ def test_what_came_in_time_was_seen(probe: Probe, *, was_seen: bool) -> None:
 
 
 def test_a_time_is_judged_once_and_not_while_the_probe_may_still_be_seen() -> None:
-    lost = SENT.next_one(AT + AN_HOUR, AT + AN_HOUR)
-    assert lost.next_one(AT + AN_HOUR, AT + AN_HOUR + MINUTE) == lost
-    assert lost.next_one(AT, AT + 2 * AN_HOUR) == lost, "nor does one that comes after the next"
+    lost = SENT.next_probe(AT + AN_HOUR, AT + AN_HOUR)
+    assert lost.next_probe(AT + AN_HOUR, AT + AN_HOUR + MINUTE) == lost
+    assert lost.next_probe(AT, AT + 2 * AN_HOUR) == lost, "nor does one that comes after the next"
     soon = AT + SEEN_WITHIN - MINUTE
-    assert SENT.next_one(soon, soon) == SENT
-    late = SENT.next_one(AT + SEEN_WITHIN, SENT.sent_at + SEEN_WITHIN - 2 * MOMENT)
+    assert SENT.next_probe(soon, soon) == SENT
+    late = SENT.next_probe(AT + SEEN_WITHIN, SENT.sent_at + SEEN_WITHIN - 2 * MOMENT)
     assert late.lost_in_a_row == 1, "though the schedule is some seconds off"
 
 
@@ -96,7 +96,7 @@ def test_it_pages_exactly_when_two_in_a_row_were_lost(ticks: list[tuple[int, boo
         if seen and not probe.was_seen:
             probe = _seen(probe, timedelta(minutes=1))
         now += timedelta(minutes=minutes)
-        before, probe = probe, probe.next_one(now, now)
+        before, probe = probe, probe.next_probe(now, now)
         if probe != before:
             sent.append(before.was_seen)
             lost = probe.lost_in_a_row >= LOST_PROBES_IN_A_ROW
@@ -104,9 +104,9 @@ def test_it_pages_exactly_when_two_in_a_row_were_lost(ticks: list[tuple[int, boo
 
 
 def test_the_page_says_what_is_at_stake_since_when_and_what_to_do() -> None:
-    lost = _seen(SENT, timedelta(minutes=25)).next_one(AT + AN_HOUR, AT + AN_HOUR)
-    lost = lost.next_one(AT + 2 * AN_HOUR, AT)
-    page = notification_of_lost(lost, "123456789012", "us-gov-northwest-12")
+    lost = _seen(SENT, timedelta(minutes=25)).next_probe(AT + AN_HOUR, AT + AN_HOUR)
+    lost = lost.next_probe(AT + 2 * AN_HOUR, AT)
+    page = describe_lost_probes(lost, "123456789012", "us-gov-northwest-12")
     assert page.subject == "Mendq escalated: no probe in 123456789012 us-gov-northwest-12"
     assert len(page.subject) <= MOST_SUBJECT
     for said in (
@@ -118,6 +118,6 @@ def test_the_page_says_what_is_at_stake_since_when_and_what_to_do() -> None:
     ):
         assert said in page.body
     never = structs.replace(lost, seen_at=None, spelled="")
-    body = notification_of_lost(never, "123456789012", "us-east-1").body
+    body = describe_lost_probes(never, "123456789012", "us-east-1").body
     assert "seen last: never" in body
     assert '"not known"' in body

@@ -185,7 +185,7 @@ class Days:
             if minute in self.probe_down:
                 continue
             now = at(minute)
-            probe = probe.next_one(now, now) if probe else Probe(now, now)
+            probe = probe.next_probe(now, now) if probe else Probe(now, now)
             yield OwnMetric.PROBES_LOST, minute, probe.lost_in_a_row
             if minute not in self.probes_unseen:
                 probe = replace(probe, made_at=now, seen_at=now + timedelta(minutes=5))
