@@ -113,19 +113,19 @@ _SIGHTING_COLUMNS = (
 )
 
 
-def select_failed_calls(readings: DataFrame, home: AccountAndRegion | None = None) -> DataFrame:
+def select_failed_calls(readings: DataFrame, place: AccountAndRegion | None = None) -> DataFrame:
     """Return a row for each failed call in trail files, without duplicates and Mendq's own calls.
 
     The rows have the columns of the table `failed_calls` and those that `group_into_bursts` needs.
 
     Args:
         readings: A row for each file, with the columns of `READING_COLUMNS` (analytics/trail.py).
-        home: Only calls of this account and region are returned. None: all calls.
+        place: Only calls of this account and region are returned. None: all calls.
     """
     calls = readings.transform(_split_into_calls)
-    if home:
-        is_at_home = (sf.col("account") == home.account) & (sf.col("region") == home.region)
-        calls = calls.where(is_at_home)
+    if place:
+        is_in_place = (sf.col("account") == place.account) & (sf.col("region") == place.region)
+        calls = calls.where(is_in_place)
     return calls.transform(_remove_duplicates).transform(_remove_own_calls)
 
 
@@ -315,7 +315,7 @@ def join_cases(
     bursts: Sequence[Mapping[str, Any]],
     timelines: Sequence[CaseTimeline],
     listings: Iterable[QueueListing],
-    home: AccountAndRegion | None,
+    place: AccountAndRegion | None,
 ) -> list[dict[str, Any]]:
     """Return the rows of the table `incidents`.
 
@@ -326,9 +326,9 @@ def join_cases(
         bursts: The rows of `collect_bursts`.
         timelines: All cases.
         listings: The managed queues that each scan listed.
-        home: The account and region that the scans looked at. None: those of the listed queues.
+        place: The account and region that the scans looked at. None: those of the listed queues.
     """
-    index = CaseIndex.build(timelines, listings, home)
+    index = CaseIndex.build(timelines, listings, place)
     scan_incidents = list_scan_incidents(timelines, select_bursts_of_scan_cases(bursts, timelines))
     return [*(index.add_outcome(burst) for burst in bursts), *scan_incidents]
 
@@ -399,24 +399,24 @@ class CaseIndex:
         timelines: The cases of each queue, by queue ARN.
         listed_at: The times of the scans that listed a queue, by queue ARN.
         complete_at: The times of the scans that listed every managed queue.
-        homes: The accounts and regions that the scans look at. Of others they say nothing.
+        places: The accounts and regions that the scans look at. Of others they say nothing.
     """
 
     timelines: Mapping[str, Sequence[CaseTimeline]]
     listed_at: Mapping[str, Sequence[int]]
     complete_at: Sequence[int]
-    homes: frozenset[AccountAndRegion]
+    places: frozenset[AccountAndRegion]
 
     @classmethod
     def build(
         cls,
         timelines: Iterable[CaseTimeline],
         listings: Iterable[QueueListing],
-        home: AccountAndRegion | None = None,
+        place: AccountAndRegion | None = None,
     ) -> CaseIndex:
         """Build the index. The order of `timelines` and `listings` does not matter.
 
-        If `home` is None, the accounts and regions of the listed queues are taken.
+        If `place` is None, the accounts and regions of the listed queues are taken.
         """
         timelines_of_queue = defaultdict[str, list[CaseTimeline]](list)
         for timeline in timelines:
@@ -428,8 +428,8 @@ class CaseIndex:
                 listed_at[arn].append(listing.at)
             if listing.is_complete:
                 complete_at.append(listing.at)
-        homes = {home} if home else _find_homes(listed_at)
-        return cls(dict(timelines_of_queue), dict(listed_at), complete_at, frozenset(homes))
+        places = {place} if place else _find_places(listed_at)
+        return cls(dict(timelines_of_queue), dict(listed_at), complete_at, frozenset(places))
 
     def add_outcome(self, burst: Mapping[str, Any]) -> dict[str, Any]:
         """Return the incident of a burst of failed calls: with its case, or the reason for none.
@@ -496,7 +496,7 @@ class CaseIndex:
         but a scan in the following week did. Return None if the scans prove nothing: one of the two
         is more than two hours away, they do not agree, or they look at another account or region.
         """
-        if AccountAndRegion(burst["account"], burst["region"]) not in self.homes:
+        if AccountAndRegion(burst["account"], burst["region"]) not in self.places:
             return None
         first = burst["first_failure"]
         last = burst["last_failure"]
@@ -515,14 +515,14 @@ class CaseIndex:
         return _TAGGED_LATER if listed_later else _NOT_MANAGED
 
 
-def _find_homes(queue_arns: Iterable[str]) -> set[AccountAndRegion]:
+def _find_places(queue_arns: Iterable[str]) -> set[AccountAndRegion]:
     """Return the accounts and regions of queues. Texts that are not queue ARNs are left out."""
-    homes: set[AccountAndRegion] = set()
+    places: set[AccountAndRegion] = set()
     for text in queue_arns:
         if arn_of(text):
             queue = parts_of(text)
-            homes.add(AccountAndRegion(queue.account, queue.region))
-    return homes
+            places.add(AccountAndRegion(queue.account, queue.region))
+    return places
 
 
 def _rank_by_opening(timeline: CaseTimeline) -> tuple[int, str]:

@@ -59,8 +59,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     Returns:
         `command`, and the roots `trail`, `cases` and `out` as texts. `weekly` also has `week`,
         `scheduled_at` (None if a person starts it), `time_zone`, `organization` and `expected`;
-        its `cases` may be None. The other commands also have `days` and `home`; `nightly` has one
-        day. `home` is None if records of all accounts and regions are read.
+        its `cases` may be None. The other commands also have `days` and `place`; `nightly` has one
+        day. `place` is None if records of all accounts and regions are read.
 
     Raises:
         BadArguments: if the command line is wrong.
@@ -71,9 +71,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         parsed.days = Days(parsed.first, getattr(parsed, "last", parsed.first))
         if (parsed.account is None) != (parsed.region is None):
             raise BadArguments("--account and --region go together: say both, or neither")
-        parsed.home = None
+        parsed.place = None
         if parsed.account:
-            parsed.home = AccountAndRegion(parsed.account, parsed.region)
+            parsed.place = AccountAndRegion(parsed.account, parsed.region)
         if parsed.days.last < parsed.days.first:
             raise BadArguments(f"--to {parsed.last} is before --from {parsed.first}: exchange them")
     return parsed
@@ -231,13 +231,13 @@ def run(arguments: argparse.Namespace, spark: SparkSession, reader: Reader | Non
         findings=findings,
         made_at=now,
         reader=reader or Reader.for_this_process(),
-        home=arguments.home,
+        place=arguments.place,
     )
     is_backtest = arguments.command == "backtest"
     result = nightly.write(arguments.days, with_evidence=is_backtest)
     if is_backtest:
         write_backtest_incidents(tables, arguments.days, result, now)
-    return _choose_exit_code(result, trail, arguments.days, arguments.home)
+    return _choose_exit_code(result, trail, arguments.days, arguments.place)
 
 
 def _run_weekly(
@@ -297,11 +297,11 @@ def _open_root_of_each(accounts: Iterable[str], root: str, spark: SparkSession) 
 
 
 def _choose_exit_code(
-    result: NightlyResult, trail: Storage, days: Days, home: AccountAndRegion | None = None
+    result: NightlyResult, trail: Storage, days: Days, place: AccountAndRegion | None = None
 ) -> int:
     """Return the exit code of a nightly run, and print the reason if something is wrong."""
     if not result.nightly_runs and not result.retained:
-        since = find_first_publish_day(trail, home)
+        since = find_first_publish_day(trail, place)
         if since is not None and days.last < since:
             _say(f"the trail begins on {since}, after {days.last}")
             return DONE

@@ -139,7 +139,7 @@ class Nightly:
         findings: The scans in the case bucket. None if their place is not known.
         made_at: The time of the run.
         reader: The way to read log files.
-        home: Only records of this account and region are read. None: records of all.
+        place: Only records of this account and region are read. None: records of all.
     """
 
     tables: Tables
@@ -148,7 +148,7 @@ class Nightly:
     findings: Storage | None
     made_at: datetime
     reader: Reader
-    home: AccountAndRegion | None = None
+    place: AccountAndRegion | None = None
 
     def write(self, requested: Days, *, with_evidence: bool = False) -> NightlyResult:
         """Write the tables of the requested days, and of other days that their bursts touch.
@@ -166,7 +166,7 @@ class Nightly:
         with (
             self.tables.out.staging() as stage,
             closing(
-                TrailReader(self.tables.spark, self.trail, self.reader, stage, self.home)
+                TrailReader(self.tables.spark, self.trail, self.reader, stage, self.place)
             ) as reader,
         ):
             loaded = self._load(reader, requested)
@@ -236,7 +236,7 @@ class Nightly:
         self.tables.say(f"{len(cases.timelines)} cases since {cases.since}{left_out}")
         listings = read_queue_listings(self.findings, loaded.days) if self.findings else []
         self.tables.say(f"scans that say which queues were managed: {len(listings)}")
-        return join_cases(loaded.bursts, cases.timelines, listings, self.home)
+        return join_cases(loaded.bursts, cases.timelines, listings, self.place)
 
     def count_lost_files(self, days: Days, listed: frozenset[str]) -> Mapping[date, int]:
         """Count the deleted log files that each day's tables, or the day before's, name (rule 5).
@@ -307,7 +307,7 @@ class Nightly:
         """Yield the days without content whose `nightly.json` must be written (rule 6)."""
         if not silent:
             return
-        first_day = find_first_publish_day(self.trail, self.home)
+        first_day = find_first_publish_day(self.trail, self.place)
         if first_day is None:
             return
         for nightly in silent:

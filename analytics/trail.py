@@ -138,7 +138,7 @@ class TrailReader:
         trail: The folder that contains `AWSLogs`.
         reader: The way to read log files.
         stage: A temporary storage through which Spark gets the rows that this process has read.
-        home: Only files of this account and region are read. None: files of all.
+        place: Only files of this account and region are read. None: files of all.
         listed: Every file that was found, in the order of listing.
     """
 
@@ -146,7 +146,7 @@ class TrailReader:
     trail: Storage
     reader: Reader
     stage: Storage
-    home: AccountAndRegion | None = None
+    place: AccountAndRegion | None = None
     listed: list[ListedFile] = field(default_factory=list)
     _read_folders: set[PublishFolder] = field(default_factory=set)
     _rows: list[dict[str, Any]] = field(default_factory=list)
@@ -155,7 +155,7 @@ class TrailReader:
     def load_failed_calls(self, days: Days) -> DataFrame:
         """Return the failed calls made on `days`, also if they were published later (rule 1)."""
         self.read(days.widen(0, LATE_DAYS))
-        calls = select_failed_calls(self.load_readings(), self.home)
+        calls = select_failed_calls(self.load_readings(), self.place)
         moment = sf.unix_micros("event_time")
         is_in_days = (moment >= days.from_microseconds) & (moment < days.before_microseconds)
         calls = calls.where(is_in_days)
@@ -222,7 +222,7 @@ class TrailReader:
 
     @cached_property
     def _branches(self) -> list[Branch]:
-        return list_branches(self.trail, self.home)
+        return list_branches(self.trail, self.place)
 
     def _find_new_folders(self, days: Days) -> list[PublishFolder]:
         """Return the publish folders of `days` that were not read yet, and mark them as read."""
@@ -382,21 +382,21 @@ class ListedFile(NamedTuple):
 
 
 def list_branches(
-    trail: Storage, home: AccountAndRegion | None, kind: str = LOG_FILES
+    trail: Storage, place: AccountAndRegion | None, kind: str = LOG_FILES
 ) -> list[Branch]:
-    """Return the log files' folder of every account and region, or only that of `home`.
+    """Return the log files' folder of every account and region, or only that of `place`.
 
-    The folder of `home` may not exist. In an organization's trail the accounts are below a folder
+    The folder of `place` may not exist. In an organization's trail the accounts are below a folder
     with the organization's id. `kind` is LOG_FILES or DIGESTS.
     """
     organizations = [name for name in trail.folders(LOGS) if name.startswith("o-")]
     parents = [LOGS, *(f"{LOGS}/{organization}" for organization in organizations)]
     branches: list[Branch] = []
     for parent in parents:
-        accounts = [home.account] if home else _list_accounts(trail, parent)
+        accounts = [place.account] if place else _list_accounts(trail, parent)
         for account in accounts:
             folder = f"{parent}/{account}/{kind}"
-            regions = [home.region] if home else trail.folders(folder)
+            regions = [place.region] if place else trail.folders(folder)
             branches.extend(Branch(f"{folder}/{region}", account, region) for region in regions)
     return branches
 
@@ -419,14 +419,14 @@ def list_publish_folders(trail: Storage, branch: Branch, days: Days) -> Iterator
             yield PublishFolder(f"{month}/{day:%d}", branch.account, branch.region, day)
 
 
-def find_first_publish_day(trail: Storage, home: AccountAndRegion | None = None) -> date | None:
+def find_first_publish_day(trail: Storage, place: AccountAndRegion | None = None) -> date | None:
     """Return the earliest day with a publish folder. Return None if the trail has none.
 
     Folders of log files and of digests count, because digests come even without calls.
     """
     first_days: list[date] = []
     for kind in (LOG_FILES, DIGESTS):
-        for branch in list_branches(trail, home, kind):
+        for branch in list_branches(trail, place, kind):
             day = _find_first_day(trail, branch.folder)
             if day is not None:
                 first_days.append(day)

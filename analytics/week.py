@@ -266,7 +266,10 @@ def _make_case_fields(
 
 
 def make_not_seen(days: Days, week_input: WeekInput) -> dict[str, Any]:
-    """Return how much of the week was read, and a verdict on each of its nightly runs."""
+    """Return how much of the week was read, and a verdict on each of its nightly runs.
+
+    A verdict compares the number of records with the nightly runs of the two weeks before it.
+    """
     quality = list_rows(select_days(days, week_input.quality))
     read = [row for row in quality if not row["reason"]]
     unreadable = [row for row in quality if row["reason"]]

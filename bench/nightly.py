@@ -89,7 +89,7 @@ records.selectExpr("inline(Records)").write.parquet(sys.argv[2])
 
 
 class _Plan(NamedTuple):
-    """A measure before it is taken."""
+    """A measure that is not taken yet: its name, title, number of rounds and variants."""
 
     name: str
     title: str
@@ -204,7 +204,7 @@ class NightlyPlans:
         )
 
     def _make_limit(self, size: TrailSize, name: str) -> Variant:
-        """Return the variant of the fastest possible reader."""
+        """Return the variant that reads a trail with the fastest possible reader."""
         trail = make_trail(*size)
         files = trail.files()
 
@@ -216,7 +216,7 @@ class NightlyPlans:
         return _make_reading_variant(name, trail, count)
 
     def _make_reader(self, reader: str, size: TrailSize, name: str) -> Variant:
-        """Return the variant of one of the nightly job's readers."""
+        """Return the variant that reads a trail with one of the nightly job's readers."""
         trail = make_trail(*size)
         return _make_reading_variant(name, trail, partial(read_trail, self.spark, trail, reader))
 
@@ -227,7 +227,7 @@ class NightlyPlans:
         return _make_reading_variant(name, trail, partial(hand_over, self.spark, trail))
 
     def _make_peer(self, peers: Executor, name: str) -> Variant:
-        """Return the variant of DuckDB or Polars."""
+        """Return the variant that reads a trail with DuckDB or Polars."""
         trail = make_trail(*TENFOLD)
 
         def count() -> None:
@@ -237,13 +237,13 @@ class NightlyPlans:
         return _make_reading_variant(name, trail, count)
 
     def _make_burst_finder(self, calls: int) -> Variant:
-        """Return the variant that finds bursts in made-up failed calls, in this process."""
+        """Return the variant that groups made-up failed calls into bursts, in this process."""
         find = partial(find_bursts, self.spark, calls)
         return Variant(f"{calls:,} calls", partial(measure_call, find))
 
 
 def _make_burst_process(calls: int) -> Variant:
-    """Return the variant that finds bursts in a new process, whose memory is measured."""
+    """Return the variant that groups made-up failed calls into bursts, in a new process."""
     command = ("-m", "bench.nightly", f"{calls}")
     return Variant(f"{calls:,} calls", partial(measure_process, command))
 
@@ -336,7 +336,7 @@ def _measure_lengths(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBat
 
 
 def find_bursts(spark: SparkSession, calls: int) -> None:
-    """Find the bursts in this number of made-up failed calls.
+    """Group this number of made-up failed calls into bursts.
 
     Raises:
         RuntimeError: if their number is wrong.

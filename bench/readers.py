@@ -72,7 +72,10 @@ def _unpack(file: Path) -> bytes:
 
 
 def start_processes(*, peers: bool = False) -> Executor:
-    """Start the processes of the limit. If `peers`, start one process with the peers' packages."""
+    """Start the processes of the fastest possible reader, before anything is measured.
+
+    If `peers`, start one process for DuckDB and Polars instead, which finds their packages.
+    """
     spawn = get_context("spawn")
     if not peers:
         return ProcessPoolExecutor(PROCESSES, spawn)
@@ -81,7 +84,7 @@ def start_processes(*, peers: bool = False) -> Executor:
 
 
 def _add_peers_to_path() -> None:
-    """Let this process import the peers' packages.
+    """Let this process import the packages of DuckDB and Polars.
 
     `sys.path.insert` as initializer would change a copy of the parent's path instead.
     """
@@ -89,7 +92,7 @@ def _add_peers_to_path() -> None:
 
 
 def count_all(pool: Executor, files: Sequence[Path]) -> FileCounts:
-    """Count the failed SQS calls of all files in parallel processes."""
+    """Count the failed SQS calls of all files, in the parallel processes of `pool`."""
     chunk = max(1, min(MAXIMUM_CHUNK, len(files) // (8 * PROCESSES)))
     raw_bytes = 0
     failed_sqs_calls = 0
@@ -100,7 +103,7 @@ def count_all(pool: Executor, files: Sequence[Path]) -> FileCounts:
 
 
 def install_peers() -> None:
-    """Install the peers' packages, unless those of the lock file are installed already."""
+    """Install DuckDB and Polars, unless the versions of the lock file are installed already."""
     installed_lock = PEERS_FOLDER / "lock.txt"
     if installed_lock.exists() and installed_lock.read_bytes() == LOCK.read_bytes():
         return

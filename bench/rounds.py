@@ -63,9 +63,10 @@ class Measure(Struct, frozen=True):
         return float(median(getattr(cost, of) for cost in self.costs[variant]))
 
     def ratio(self, variant: str, of: str, floor: str = "") -> float:
-        """Return the median of one figure's ratio to the floor's, taken within each round.
+        """Return the median ratio of a variant's figure to that of the variant `floor`.
 
-        A ratio to 0 counts as 0. `floor` is the name of another variant to compare with.
+        The ratios are taken within each round. A ratio to 0 counts as 0. If `floor` is empty, the
+        measure's own is used. `of` is a field of `Cost`.
         """
         ratios: list[float] = []
         for cost, floor_cost in zip(

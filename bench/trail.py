@@ -183,7 +183,7 @@ def _make_template(  # noqa: PLR0913 - so much decides a record's shape
         is_sqs: True for an SQS call, False for a call of another service.
         failed: True for a failed call.
         kind: Chooses one of four calls.
-        queue: The number of the queue. It also decides in which variant the call failed.
+        queue: The number of the queue. It also decides how the call failed.
         role: The caller's role.
     """
     services = TEXTS["services"]

@@ -185,7 +185,7 @@ def _command_text(command: Command) -> str:
 
 
 def lint_rules() -> str:
-    """Return a table of the rules that `mendq lint` adds to cfn-lint."""
+    """Return a table of the cfn-lint rules of `mendq lint`, with the symptom of each."""
     rows = [(code([rule.id]), links([BY_NAME[rule.shortdesc].runbook], "docs")) for rule in RULES]
     return table("rule|symptom", sorted(rows))
 
@@ -301,7 +301,7 @@ def stages() -> str:
 
 
 def stage_rows() -> str:
-    """Return a table of what a redrive does in each stage."""
+    """Return a table of what a redrive does at a tick, by its stage and a condition."""
     rows: list[tuple[object, ...]] = []
     for row in machine.TABLE:
         next_stage = f"`{row.next_stage}`" if row.next_stage else ""

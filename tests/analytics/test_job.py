@@ -61,7 +61,7 @@ def test_a_mistake_is_one_line_that_names_the_argument(
 def test_what_is_given_is_taken() -> None:
     parsed = parse(["backfill", "--from", "2026-11-09", "--to", "2026-11-10", *ROOTS])
     assert [str(day) for day in parsed.days] == ["2026-11-09", "2026-11-10"]
-    assert parsed.home is None
+    assert parsed.place is None
     alone = parse(["weekly", "--week", "2026-W46", "--out", "o"])
     assert (alone.week, alone.cases, alone.out, alone.scheduled_at) == ("2026-W46", None, "o", None)
     at = datetime(2026, 11, 16, 6, tzinfo=UTC)
@@ -70,7 +70,7 @@ def test_what_is_given_is_taken() -> None:
     assert (str(alone.time_zone), str(parsed.time_zone)) == ("UTC", "Asia/Tokyo")
     assert (parsed.week, parsed.cases, parsed.out) == ("2026-W46", "c", "o")
     assert parsed.scheduled_at == at
-    assert parse(nightly_job(at, roots).arguments).home == AccountAndRegion(
+    assert parse(nightly_job(at, roots).arguments).place == AccountAndRegion(
         "123456789012", "us-east-1"
     )
 
