@@ -183,7 +183,7 @@ def _follow_up_case(
 
 
 def _finish_final_case(case: Case, announcement: Announcement, context: CaseContext) -> None:
-    """Remove a final case from the index of open cases, unless a notification must still be sent."""
+    """Remove a final case from the index of open cases. Keep it while a notification waits."""
     if announcement is Announcement.HELD_BACK:
         hold_back_notification(case, context)
     elif not announcement.is_pending:
