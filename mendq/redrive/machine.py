@@ -1,15 +1,15 @@
 """Decide what a redrive does next.
 
-A redrive sends messages of a DLQ back to the queue in which they died, the source, once the cause
-is fixed. Nobody knows before whether it is: a message that still fails comes back to the DLQ and
-may have done harm on the way. So a redrive sends a few messages, waits until one that fails must be
-back, and sends more only if they stayed away.
+A redrive sends messages of a DLQ back to the queue in which they failed (the source) once the cause
+is fixed. Mendq cannot know in advance that it is fixed. A message that still fails comes back to
+the DLQ and may have done harm on the way. So a redrive sends a few messages, waits until a message
+that fails must be back, and sends more only if they stayed away.
 
 A redrive is in one of five stages:
 
 - canary: the first few messages go back.
-- soak: nothing is sent. A message that fails is received `maxReceiveCount` times, and each receive
-  hides it for one visibility timeout. The soak lasts longer than all of that.
+- soak: a wait, in which nothing is sent. A message that fails is received `maxReceiveCount` times,
+  and each receive hides it for one visibility timeout. The soak lasts longer than all of that.
 - ramp: more messages go back, a multiple of those that the last stage moved for certain. After each
   ramp comes a soak again.
 - done: no message is left that may go back. The case is verified.
@@ -22,8 +22,9 @@ The tick (`mendq.redrive.redrive`) claims the DLQ, reads both queues, and asks `
 action is to wait, part of a stage is left for the next tick, or the redrive has ended. This file is
 pure: it calls no AWS, and the clock is a value of the situation.
 
-The case store holds one item per DLQ: the claim, the key of the marks, and the progress
-(`RedriveProgress`). Nothing else outlives a tick. The progress is stored
+The case store holds one item per DLQ: the claim of the run that works on it, the key that signs the
+marks of messages that went back, and the progress (`RedriveProgress`). Nothing else outlives a
+tick. The progress is stored
 
 - before the sample: the tick is counted as one without a result, in case its run dies;
 - after the sample: how many messages came back, and then how many of them went to quarantine;
@@ -44,8 +45,9 @@ Rules, each with its reason:
    back.
 2. Store first, then act. A run may die between any two calls. If it acted first, the next run would
    not know about the messages in flight, and would send the whole stage once more.
-3. Messages that were in flight when a run died may have gone or not. They use up the stage and
-   prove nothing (`after_a_crash`). Otherwise stages would grow although no result is known.
+3. Messages that were in flight when a run died may have gone or not. They count against the size of
+   the stage and prove nothing (`after_a_crash`). Otherwise stages would grow although no result is
+   known.
 4. Each tick takes a sample before it sends: messages that came back are counted and go to
    quarantine first. Otherwise it would halt a tick late, and send the same poison message again.
 5. The next stage is a multiple of the messages that the last stage moved for certain, not of its
@@ -106,7 +108,8 @@ from mendq.redrive.progress import (
     Waits,
 )
 
-# Consecutive ticks that moved nothing and had no known reason to wait.
+# The redrive halts after this many consecutive ticks that moved nothing and had no known reason to
+# wait.
 HALT_FRUITLESS = 3
 
 # Sentences for operators.
@@ -161,10 +164,10 @@ WAITING = frozenset({Action.WAIT, Action.WAIT_FOR_OTHERS, Action.WAIT_WITH_PATIE
 
 
 class Row(NamedTuple):
-    """One row of the table: in one of `stages`, if `condition` holds, do `action`.
+    """One row of the table: if the stage is one of `stages` and `condition` holds, do `action`.
 
-    `next_stage` is the stage after the action, None if it stays the same. WAIT_WITH_PATIENCE
-    reaches it only once patience is over.
+    `next_stage` is the stage after the action, None if the stage stays the same. WAIT_WITH_PATIENCE
+    enters it only when patience is over.
     """
 
     stages: tuple[Stage, ...]
@@ -197,11 +200,11 @@ TABLE = (
 
 
 class NoRowError(Exception):
-    """No row of the table matches: a bug of Mendq, because the table must cover each situation."""
+    """No row of the table matches. This is a bug of Mendq: the table must cover every situation."""
 
 
 class Decision(NamedTuple):
-    """The progress to store, and the action that follows."""
+    """The answer of `decide`: the progress to store, and the action to do after that."""
 
     progress: RedriveProgress
     action: Action
@@ -232,7 +235,7 @@ class Blocker(Struct, frozen=True):
     for_good: bool = False
 
     def __or__(self, other: Blocker) -> Blocker:
-        """Return the first reason that is for good, otherwise the first reason."""
+        """Return the more important of two reasons: one that is for good, otherwise the first."""
         if not self.because:
             return other
         if other.for_good and not self.for_good:
@@ -241,7 +244,7 @@ class Blocker(Struct, frozen=True):
 
 
 class RedriveSituation(Struct, frozen=True):
-    """Everything that a decision depends on: the stored progress, and what this tick sees.
+    """Everything that a decision depends on: the stored progress, and the facts read at this tick.
 
     Attributes:
         dlq: The DLQ; without attributes if it was deleted or cannot be read. `source` likewise.
@@ -269,7 +272,7 @@ class RedriveSituation(Struct, frozen=True):
 
     @property
     def sample_or_empty(self) -> DlqSample:
-        """The sample, or one without messages."""
+        """The sample of this tick; one without messages if none was taken yet."""
         return self.sample or DlqSample()
 
     @property
@@ -339,7 +342,7 @@ class RedriveSituation(Struct, frozen=True):
         return min(wanted, most, progress.current.remaining)
 
     def is_patience_over(self, since: datetime | None) -> bool:
-        """Return True if the redrive has waited since then for as long as it may."""
+        """Return True if a wait that began at `since` is over; False if `since` is None."""
         patience = timedelta(seconds=self.bounds.patience_seconds)
         return since is not None and self.now >= since + patience
 
@@ -363,31 +366,38 @@ class RedriveSituation(Struct, frozen=True):
 
 
 def is_blocked_for_good(situation: RedriveSituation) -> bool:
+    """Return True if something forbids the redrive and waiting cannot help."""
     return situation.blocker.for_good
 
 
 def are_changes_frozen(situation: RedriveSituation) -> bool:
+    """Return True if people have frozen all changes, or a change calendar is closed."""
     return bool(situation.frozen)
 
 
 def is_older_than_messages(situation: RedriveSituation) -> bool:
+    """Return True if the redrive is older than SQS keeps any message (14 days)."""
     longest = timedelta(seconds=LONGEST_RETENTION_SECONDS)
     return situation.now >= situation.progress.began_at + longest
 
 
 def has_other_move_task(situation: RedriveSituation) -> bool:
+    """Return True if another message movement task runs on the DLQ."""
     return situation.has_foreign_task
 
 
 def had_ticks_without_result(situation: RedriveSituation) -> bool:
+    """Return True if too many ticks in a row moved nothing without a known reason."""
     return situation.progress.waits.fruitless >= HALT_FRUITLESS
 
 
 def has_no_sample_yet(situation: RedriveSituation) -> bool:
+    """Return True if no sample was taken at this tick, and nothing prevents one."""
     return situation.sample is None and not situation.blocker.because
 
 
 def are_too_many_back(situation: RedriveSituation) -> bool:
+    """Return True if as many messages came back as halt a redrive (rule 10)."""
     moved = situation.progress.moved
     bounds = situation.bounds
     if situation.messages_back + situation.messages_unseen >= bounds.halt_threshold(moved):
@@ -397,14 +407,17 @@ def are_too_many_back(situation: RedriveSituation) -> bool:
 
 
 def is_blocked_for_now(situation: RedriveSituation) -> bool:
+    """Return True if queues or messages cannot be read, or not moved to quarantine."""
     return bool(situation.blocker.because)
 
 
 def is_nothing_left(situation: RedriveSituation) -> bool:
+    """Return True if no message is left that could go back."""
     return situation.messages_left == 0
 
 
 def is_refused_for_long(situation: RedriveSituation) -> bool:
+    """Return True if SQS has refused every message until patience was over."""
     waits = situation.progress.waits
     return waits.is_refused and situation.is_patience_over(waits.refused_since)
 
@@ -424,6 +437,7 @@ def is_stage_over(situation: RedriveSituation) -> bool:
 
 
 def is_soak_not_over(situation: RedriveSituation) -> bool:
+    """Return True while a message that fails may not be back yet."""
     return not situation.is_soak_over
 
 
@@ -439,14 +453,17 @@ def is_source_unread(situation: RedriveSituation) -> bool:
 
 
 def has_no_deletes(situation: RedriveSituation) -> bool:
+    """Return True if the source's consumers delete nothing, or if that is not known."""
     return not situation.deletes_per_second
 
 
 def has_no_turn(situation: RedriveSituation) -> bool:
+    """Return True if the rate allows no message at this tick."""
     return situation.messages_to_send == 0
 
 
 def is_always_true(_: RedriveSituation) -> bool:
+    """Return True, for the last row of a stage."""
     return True
 
 
@@ -474,17 +491,21 @@ CHECKS: Mapping[Condition, Callable[[RedriveSituation], bool]] = {
 
 
 def halt(situation: RedriveSituation, row: Row) -> RedriveProgress:
+    """End the redrive, with the row's condition as the reason for operators."""
     return enter_stage_of(row, situation, explain(row.condition, situation))
 
 
 def wait_for_others(situation: RedriveSituation, row: Row) -> RedriveProgress:
-    """Forget all waits: the time that others take is not the redrive's own."""
+    """Wait, and let the redrive's own waits begin anew afterwards (rule 8)."""
     because = explain(row.condition, situation)
     return replace(situation.progress, waits=Waits(), because=because)
 
 
 def count_tick(situation: RedriveSituation, _: Row) -> RedriveProgress:
-    """Count a tick without a result, before the sample: a run that dies during it counts too."""
+    """Count this tick as one without a result, before the sample is taken.
+
+    The count is taken back after the sample. If the run dies during the sample, it stays.
+    """
     progress = situation.progress
     return progress.with_waits(fruitless=progress.waits.fruitless + 1)
 
@@ -508,6 +529,11 @@ def wait_with_patience(situation: RedriveSituation, row: Row) -> RedriveProgress
 
 
 def begin_soak(situation: RedriveSituation, row: Row) -> RedriveProgress:
+    """Begin the soak, which ends when a message that fails must be back in the DLQ.
+
+    The time covers all receives of such a message, the queue's delay, and the time that consumers
+    need for the messages that are in the source now.
+    """
     source = situation.source
     rate = situation.deletes_per_second
     soak = situation.bounds.soak_duration(
@@ -522,15 +548,21 @@ def begin_soak(situation: RedriveSituation, row: Row) -> RedriveProgress:
 
 
 def wait(situation: RedriveSituation, row: Row) -> RedriveProgress:
+    """Wait, with the row's condition as the reason for operators."""
     return replace(situation.progress, because=explain(row.condition, situation))
 
 
 def finish(situation: RedriveSituation, row: Row) -> RedriveProgress:
+    """End the redrive as done, with its result for operators."""
     return enter_stage_of(row, situation, describe_result(situation))
 
 
 def begin_stage(situation: RedriveSituation, row: Row) -> RedriveProgress:
-    """Begin a stage of some times the messages that the last one has proven, else of a canary."""
+    """Begin the next stage (rule 5).
+
+    Its size is a multiple of the messages that the last stage moved for certain. If there were
+    none, it is the size of a canary.
+    """
     last = situation.progress.current
     bounds = situation.bounds
     proven = min(last.size, last.moved - last.unsure)
@@ -546,7 +578,7 @@ def begin_stage(situation: RedriveSituation, row: Row) -> RedriveProgress:
 
 
 def prepare_send(situation: RedriveSituation, _: Row) -> RedriveProgress:
-    """Note how many messages are about to be in flight."""
+    """Return the progress to store before messages are sent (rule 2)."""
     progress = situation.progress.with_stage(in_flight=situation.messages_to_send)
     progress = progress.with_waits(consumers_since=None)
     if progress.moved_at is None:
@@ -569,7 +601,7 @@ CHANGES: Mapping[Action, Callable[[RedriveSituation, Row], RedriveProgress]] = {
 
 
 def enter_stage_of(row: Row, situation: RedriveSituation, because: str = "") -> RedriveProgress:
-    """Return the progress in the row's next stage."""
+    """Return the progress in the row's next stage; in the same stage if the row names none."""
     progress = situation.progress
     return progress.enter_stage(row.next_stage or progress.stage, situation.now, because)
 
@@ -604,7 +636,7 @@ def explain(condition: Condition, situation: RedriveSituation) -> str:
 
 
 def describe_messages_back(situation: RedriveSituation) -> str:
-    """Return how many messages came back, and where they are."""
+    """Say how many messages came back, and where they are now."""
     progress = situation.progress
     newly_dead = situation.sample_or_empty.newly_dead
     unseen = situation.messages_unseen
@@ -626,7 +658,7 @@ def describe_messages_back(situation: RedriveSituation) -> str:
 
 
 def describe_result(situation: RedriveSituation) -> str:
-    """Return how many messages went back, came back and stay."""
+    """Say how many messages went back, how many came back, and how many stay in the DLQ."""
     progress = situation.progress
     newly_dead = situation.sample_or_empty.newly_dead
     came_back = "and none of them came back"
@@ -639,7 +671,7 @@ def describe_result(situation: RedriveSituation) -> str:
 
 
 def describe_staying_messages(situation: RedriveSituation) -> str:
-    """Return how many messages cannot go back, by queue; empty if all can."""
+    """Say how many messages cannot go back, by the queue in which they failed; empty if all can."""
     counts = Counter[str]()
     for message in situation.sample_or_empty.stays:
         if message.source_arn:

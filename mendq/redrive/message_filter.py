@@ -32,11 +32,16 @@ from msgspec import Struct, field
 from mendq.model.evidence import to_text
 from mendq.redrive.messages import REDRIVEN, Message, MessageAttribute, quarantine_reason
 
+# The most characters of an expression.
 LONGEST_EXPRESSION = 4_000
-# Limit of copies that a filter makes of what it looks at, so that each message is judged quickly.
+# The most copies of a message's values that an expression may make, so that each message is
+# filtered quickly.
 MOST_COPIES = 1_000
+# The most levels of an expression.
 DEEPEST = 100
-EXISTS, SHAPE = "exists", "shape"
+# Functions that Mendq adds to JMESPath.
+EXISTS = "exists"
+SHAPE = "shape"
 # The shape of a body that is JSON except for NaN and the like.
 UNREADABLE = "unreadable"
 SOURCE = "DeadLetterQueueSourceArn"
@@ -62,7 +67,7 @@ Node = Mapping[str, Any]
 
 
 class Misread(Exception):
-    """The reason why a text cannot be read as a filter."""
+    """A text cannot be read as a filter. The exception's text has the reason, for the operator."""
 
 
 class UnreadableJson(Struct, frozen=True):
@@ -91,7 +96,12 @@ class Judgement(NamedTuple):
 
 
 class MessageFilter(Struct, frozen=True):
-    """A parsed filter. Without a `tree` it matches every message. `asks` are its paths by text."""
+    """A parsed filter.
+
+    Attributes:
+        tree: The parsed expression; None for a filter that matches every message.
+        asks: The paths into the message that the expression uses, by their text.
+    """
 
     tree: Node | None = None
     asks: Mapping[str, Node] = field(default_factory=dict)
@@ -99,9 +109,12 @@ class MessageFilter(Struct, frozen=True):
     def judge(
         self, message: Message, now: datetime, document: Mapping[str, Any] | None = None
     ) -> Judgement:
-        """Return whether the filter matches. Never raises, for any message.
+        """Apply the filter to a message. Never raises, for any message.
 
-        `document` is the message's `document_of`, if the caller has it already.
+        Args:
+            message: The message.
+            now: The present time, from which the message's age is calculated.
+            document: The result of `document_of` for the message, if the caller has it already.
         """
         if self.tree is None:
             return Judgement(matches=True)
@@ -150,7 +163,7 @@ def message_filter(expression: str) -> MessageFilter:
 
 
 class _Functions(Functions):  # type: ignore[misc] # jmespath has no types
-    """JMESPath's functions, without those ways in which Python differs from JSON."""
+    """JMESPath's functions, changed where Python's rules differ from those of JSON."""
 
     @signature({"types": ["array", "string"]}, {"types": []})  # type: ignore[untyped-decorator]
     def _func_contains(self, subject: Any, search: Any) -> bool | None:
@@ -182,10 +195,10 @@ class _Functions(Functions):  # type: ignore[misc] # jmespath has no types
 
 
 class _Interpreter(TreeInterpreter):  # type: ignore[misc] # jmespath has no types
-    """Evaluate JMESPath with three truth values: True, False, and None for unknown.
+    """Evaluates JMESPath for one message with three truth values: True, False, and None for
+    unknown.
 
-    It serves one message: `read` has the JSON by text, so that each text is parsed once, however
-    often the filter looks into it.
+    `read` keeps the parsed JSON by text, so that each text is parsed only once.
     """
 
     def __init__(self, read: dict[str, Any]) -> None:
@@ -228,7 +241,7 @@ class _Interpreter(TreeInterpreter):  # type: ignore[misc] # jmespath has no typ
         return not truth if isinstance(truth, bool) else None
 
     def _join_truths(self, node: Node, value: Any, *, decides: bool) -> bool | None:
-        """Evaluate && or ||. The truth value `decides` settles it, whatever the other side is."""
+        """Evaluate && or ||. If one side has the truth value `decides`, that is the result."""
         left, right = node["children"]
         first = self.visit(left, value)
         last = decides if first is decides else self.visit(right, value)
@@ -315,7 +328,7 @@ def _require_depth(node: Node, left: int = DEEPEST) -> None:
 
 
 def _copies(node: Node) -> int:
-    """Return how often the result may hold what the node looks at, at most.
+    """Return the most copies of the value under the node that its result may contain.
 
     `[@, @] | [@, @]` holds it four times, so twenty more of these would take minutes and gigabytes.
     """
@@ -323,10 +336,10 @@ def _copies(node: Node) -> int:
         return 0
     copies = [_copies(child) for child in node["children"] if isinstance(child, dict)]
     if node["type"] in _LEADING:
-        # Each part looks at the result of the part before it.
+        # Every part works on the result of the part before it, so the numbers multiply.
         return prod(max(1, count) for count in copies)
     if node["type"] == "function_expression" and node["value"] == "to_string":
-        # It puts a backslash before each quote and backslash, so each call may double a text.
+        # to_string puts a backslash before each quote and backslash, so a call may double a text.
         return 2 * max(1, sum(copies))
     return max(1, sum(copies))
 
@@ -422,7 +435,7 @@ def shape(value: Any, depth: int = _DEEP, read: Callable[[str], Any] | None = No
 
 
 def document_of(message: Message, now: datetime) -> dict[str, Any]:
-    """Return the document that a filter looks at. Missing values are None or left out."""
+    """Return a message as the object that filters work on. Missing values are None or left out."""
     quarantine_mark = quarantine_reason(message)
     attributes = {name: _read_value(attribute) for name, attribute in message.attributes.items()}
     if quarantine_mark:

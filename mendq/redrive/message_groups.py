@@ -33,11 +33,13 @@ from mendq.redrive.message_filter import (
 )
 from mendq.redrive.messages import QUARANTINED, REDRIVEN, Message
 
-# The largest groups of each way are shown.
+# At most this many groups are shown for each way of grouping.
 MOST_GROUPS = 5
 # An attribute with more values than this tells single messages apart, not groups.
 _MOST_VALUES = 10
+# Only this many characters of a text are looked at.
 _MOST_TEXT = 120
+# Only this many characters of a shape are shown.
 _MOST_SHAPE = 400
 # The ways in which messages are grouped, in the order in which they are shown.
 WAYS = ("body", "error", "attribute", "source", "message group", "receive count")
@@ -46,15 +48,24 @@ WAYS = ("body", "error", "attribute", "source", "message group", "receive count"
 # https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
 # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-dlq.html
 ERROR_NAMES = re.compile("error|exception|exhausted|failure|reason", re.IGNORECASE)
+# Parts of a text that differ from message to message: UUIDs, long hexadecimal numbers, and numbers.
 _VARYING = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9a-fA-F]{16,}|\d+")
 # The shape of a body that is not JSON, or is `null`.
 NO_JSON = shape(None)
 _NO_OUTLINE = "JSON that holds NaN, Infinity or too large a number"
+# The way of grouping, the group's name, and a filter for it.
 Label = tuple[str, str, str]
 
 
 class MessageGroup(Struct, frozen=True):
-    """Messages that are alike in one way. `where` is empty if no filter matches exactly these."""
+    """Messages that are alike in one way.
+
+    Attributes:
+        by: The way, one of `WAYS`.
+        what: The group's name, for operators.
+        where: A filter that matches exactly these messages of the sample; empty if there is none.
+        messages: The messages.
+    """
 
     by: str
     what: str
@@ -65,7 +76,14 @@ class MessageGroup(Struct, frozen=True):
 def group_messages(
     messages: Sequence[Message], now: datetime, *, bodies: bool = False
 ) -> list[MessageGroup]:
-    """Return the largest groups of each way. `bodies` groups texts by their content as well."""
+    """Return the largest groups of messages, for each way of grouping.
+
+    Args:
+        messages: The sample.
+        now: The present time, from which filters calculate a message's age.
+        bodies: True to group bodies that are not JSON by their text. The groups then show parts of
+            it.
+    """
     documents = [_with_outline(document_of(message, now)) for message in messages]
     varied = _count_attribute_values(documents)
     messages_by_label = defaultdict[Label, list[Message]](list)
@@ -93,7 +111,7 @@ def _count_attribute_values(documents: Iterable[Mapping[str, Any]]) -> Counter[s
 
 
 def _with_outline(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the document with the shape of its body, because parsed bodies can fill the memory."""
+    """Return the document with the shape of its body in place of the body, to save memory."""
     return {**document, "body": shape(document["body"])}
 
 
@@ -151,6 +169,7 @@ def _labels(document: Mapping[str, Any], varied: Counter[str], *, bodies: bool) 
 
 
 def _body_label(document: Mapping[str, Any], *, bodies: bool) -> Label:
+    """Return the group of a message by the shape of its body, or by its text."""
     outlined = document["body"]
     if outlined == NO_JSON and bodies:
         return "body", *_find_pattern(document["body_text"], "body_text")
@@ -162,6 +181,10 @@ def _body_label(document: Mapping[str, Any], *, bodies: bool) -> Label:
 
 
 def _attribute_label(name: str, attribute: Any, *, is_varied: bool) -> Label:
+    """Return the group of a message by one attribute.
+
+    `is_varied` is True if the attribute has too many values to show a group for each.
+    """
     path = f"attributes.{spell_name(name)}"
     if isinstance(attribute, str) and ERROR_NAMES.search(name):
         what, where = _find_pattern(attribute, path)

@@ -14,10 +14,13 @@ from msgspec.structs import replace
 
 from mendq.model.queue import parse_json_object
 
-# The attribute of a message that was sent back: the source, the redrive and the count, as JSON.
+# Name of the attribute that marks a message which was sent back. Its value is a `RedriveMark` as
+# JSON.
 REDRIVEN = "mendq.redrive"
-# The attribute of a message in quarantine, which replaces the one above: why and when it came.
+# Name of the attribute that marks a message in quarantine, in place of the one above. Its value is
+# a `QuarantineMark` as JSON.
 QUARANTINED = "mendq.quarantined"
+# SQS's maximum of attributes of a message.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-message-metadata.html
 MOST_ATTRIBUTES = 10
 # The count of redrives does not grow beyond this.
@@ -65,10 +68,10 @@ class Message(Struct, frozen=True):
 
     @property
     def redrive_count(self) -> int:
-        """Return how often the message was sent back, as its marks say.
+        """Return how often the message was sent back, according to its marks.
 
-        The quarantine's mark keeps the count. A mark for a queue other than the one in which the
-        message died counts nothing.
+        The mark of the quarantine keeps the count. A mark counts only if it names the queue in
+        which the message failed.
         """
         counts = [0]
         mark = _read_mark(self, REDRIVEN, RedriveMark)
@@ -81,7 +84,7 @@ class Message(Struct, frozen=True):
 
     @property
     def died_in(self) -> str:
-        """The queue in which it died: SQS's word, otherwise the quarantine's mark, or empty."""
+        """ARN of the queue in which it failed, from SQS or the quarantine's mark, else empty."""
         if self.source_arn:
             return self.source_arn
         quarantine_mark = quarantine_reason(self)
@@ -89,7 +92,7 @@ class Message(Struct, frozen=True):
 
     @property
     def size_bytes(self) -> int:
-        """The size that SQS counts: the body, and names, types and values of the attributes."""
+        """Size in bytes as SQS counts it: the body, and names, types and values of attributes."""
         size = len(self.body.encode())
         for name, attribute in self.attributes.items():
             size += len(name.encode())
@@ -102,22 +105,24 @@ class Message(Struct, frozen=True):
         return len(self.attributes) <= MOST_ATTRIBUTES and self.size_bytes <= most_bytes
 
 
-# Mendq's marks are shorter; a longer one is another sender's.
+# Mendq's marks have fewer characters. A longer text was written by another sender.
 LONGEST_MARK = 8_192
+# The reason in a quarantine's mark is cut to this many characters.
 LONGEST_WHY = 512
 
 
 class RedriveMark(Struct, frozen=True, omit_defaults=True):
     """The mark of a message that was sent back.
 
-    Any sender can write one, and consumers may copy it to other messages. Only the seal proves
-    that Mendq made it for this message.
+    Any sender can write such a mark, and consumers may copy it to other messages. Only the seal, a
+    keyed digest (HMAC), proves that Mendq made it for this message.
 
     Attributes:
-        source: The queue that it was sent back to.
+        source: ARN of the queue that the message was sent back to.
         redrive: The case or command that sent it back last.
         redrive_count: The number of times it was sent back.
-        died_in: The queue in which it died, empty if that is `source`.
+        seal: Digest of the source, the redrive and the body, made with the redrive's key.
+        died_in: ARN of the queue in which it failed, empty if that is `source`.
     """
 
     source: str
@@ -128,9 +133,13 @@ class RedriveMark(Struct, frozen=True, omit_defaults=True):
 
 
 class RedriveMarker(Struct, frozen=True):
-    """Mark the messages that one redrive sends back to one queue, and know them when they return.
+    """Marks the messages that one redrive sends back, and recognizes them if they return.
 
-    The seal of a mark is made with `key`. With a key that is not kept, marks only count.
+    Attributes:
+        source_arn: The queue that the messages go to.
+        redrive_id: The case or command that sends them.
+        key: The key of the seals. If the caller does not keep it, marks still count the redrives,
+            but no message is recognized later.
     """
 
     source_arn: str
@@ -160,9 +169,10 @@ class RedriveMarker(Struct, frozen=True):
         return _replace_mark(message, QUARANTINED, mark)
 
     def knows(self, message: Message) -> bool:
-        """Return True if this redrive sent the message's text to its source, and it failed there.
+        """Return True if this redrive sent a message with this body back, and it failed again.
 
-        If a consumer sent it to the DLQ itself, SQS names no source. That counts as the source.
+        SQS names no source for a message that a consumer itself has sent to the DLQ. Such a message
+        counts as one from the source.
         """
         mark = _read_mark(message, REDRIVEN, RedriveMark)
         if mark is None or (message.source_arn or self.source_arn) != self.source_arn:
@@ -170,7 +180,7 @@ class RedriveMarker(Struct, frozen=True):
         return hmac.compare_digest(mark.seal.encode(errors="replace"), self._seal(message).encode())
 
     def _seal(self, message: Message) -> str:
-        """Return the seal of this queue, redrive and text. It cannot be made without the key."""
+        """Return the seal, an HMAC of source, redrive and body: 32 hexadecimal digits."""
         sealed = f"{self.source_arn}\0{self.redrive_id}\0{message.body}".encode()
         return hmac.new(self.key, sealed, sha256).hexdigest()[:32]
 
@@ -228,8 +238,11 @@ def _read_mark(message: Message, name: str, kind: type[Mark]) -> Mark | None:
 class NotMoved(Struct, frozen=True):
     """A message that could not be moved.
 
-    `code` is SQS's in its canonical spelling, or Mendq's. `passes` is True if SQS may take the
-    message later.
+    Attributes:
+        message_id: The message's id in the queue that it should have left.
+        code: SQS's error code in its canonical spelling, or a code of Mendq.
+        reason: The reason, for operators.
+        passes: True if SQS may take the message later.
     """
 
     message_id: str
@@ -260,7 +273,7 @@ class MoveResult(Struct, frozen=True):
 
     @property
     def unsure(self) -> int:
-        """Messages that may have gone or not, and copied ones."""
+        """Number of messages that may have gone or not, and of copied ones."""
         return self.copied + sum(failure.code == UNANSWERED for failure in self.failed)
 
     @property

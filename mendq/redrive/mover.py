@@ -1,8 +1,9 @@
 """Move messages of one queue to another: receive, send, and only then delete.
 
-No message is ever lost: a crash between sending and deleting leaves a second copy. Messages that
-the mover holds and has not moved become visible again as soon as the mover is left; after a crash,
-when their visibility timeout is over.
+No message is ever lost: a crash between sending and deleting leaves a second copy. While the mover
+works, it extends the visibility timeout of the messages that it has received ("holds"), so that no
+other consumer receives them. Messages that it has not moved become visible again when the `with`
+block ends; after a crash, when their visibility timeout is over.
 
 Messages keep all their attributes. A call sends at most ten messages and 1 MiB. In a FIFO queue the
 next message of a group goes only after the one before it has gone.
@@ -33,13 +34,15 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
     from mypy_boto3_sqs.literals import QueueAttributeNameType
 
-# After a crash, messages are hidden for this time.
+# The visibility timeout of received messages. After a crash they stay hidden for up to this time.
 VISIBILITY_SECONDS = 120
-# Messages that are looked at, and held, at once.
+# The most messages that a caller may hold at once.
 MOST_HELD = 5_000
+# SQS's maximum of messages in one ReceiveMessage.
 MOST_RECEIVED = 10
-# Left for the caller to store its progress after the messages are released.
+# Time that is left for the caller to store its progress after the messages are released.
 SECONDS_TO_END = 5
+# SQS's maximum of messages in one SendMessageBatch.
 MOST_ENTRIES = 10
 # The largest batch, and the largest message that a queue can be configured to take.
 MOST_BYTES = 1_048_576
@@ -59,13 +62,13 @@ _OF_ONE_MESSAGE = frozenset(
 
 
 class Destination(Struct, frozen=True):
-    """The queue that messages go to, and their form there.
+    """The queue that messages go to, and how they are marked there.
 
     Attributes:
         run_id: The case or command that sends. A FIFO queue drops a message that the same run sends
             twice within five minutes.
-        mark: Adds the attribute by which a message is known there. A message without room for it
-            goes as it is.
+        mark: Returns the message with an attribute by which Mendq recognizes it later. A message
+            without room for the attribute is sent without it.
         most_bytes: The queue's MaximumMessageSize.
     """
 
@@ -92,9 +95,9 @@ class SendResult(Struct):
     """The result of sending a batch.
 
     Attributes:
-        copies: New message ids by old ones, of the messages that went.
-        refused: Messages that did not go.
-        is_hopeless: True if no other message would go either.
+        copies: New message ids by old ids, of the messages that SQS took.
+        refused: Messages that SQS did not take.
+        is_hopeless: True if SQS would not take any other message either.
     """
 
     copies: dict[str, str] = field(default_factory=dict)
@@ -103,16 +106,21 @@ class SendResult(Struct):
 
 
 class SendOrder:
-    """Messages that wait to be sent, in the order of their FIFO groups."""
+    """Messages that wait to be sent.
+
+    On a FIFO queue, the messages of a group wait behind each other. A standard queue keeps no
+    order, so there each message is alone.
+    """
 
     def __init__(self, messages: Iterable[Message], destination: Destination) -> None:
         self._destination = destination
+        # Waiting messages by group id, or by message id on a standard queue.
         self._lanes: dict[str, deque[Message]] = {}
         for message in messages:
-            self._lanes.setdefault(self._lane_of(message), deque()).append(message)
+            self._lanes.setdefault(self._find_lane(message), deque()).append(message)
 
     def next_batch(self) -> list[Message]:
-        """Return the first message of each group, as many as fit. Empty if all are settled."""
+        """Return the first message of each group, as many as one call takes. Empty at the end."""
         batch: list[Message] = []
         left = MOST_BYTES
         for lane in self._lanes.values():
@@ -124,13 +132,16 @@ class SendOrder:
         return batch
 
     def settle(self, batch: Iterable[Message], gone: Collection[str], *, is_hopeless: bool) -> None:
-        """Take a batch out of the order after it was sent.
+        """Remove a batch after the attempt to send it.
 
-        If a message did not go, the later messages of its group are not tried. If it `is_hopeless`,
-        no other message is tried.
+        Args:
+            batch: The messages that `next_batch` returned.
+            gone: Ids of the messages that were sent and deleted. If a message is not among them,
+                the later messages of its group are not tried.
+            is_hopeless: True if no other message should be tried.
         """
         for message in batch:
-            name = self._lane_of(message)
+            name = self._find_lane(message)
             lane = self._lanes.pop(name)
             lane.popleft()
             if lane and message.message_id in gone:
@@ -138,22 +149,23 @@ class SendOrder:
         if is_hopeless:
             self._lanes.clear()
 
-    def _lane_of(self, message: Message) -> str:
+    def _find_lane(self, message: Message) -> str:
         return message.group_id if self._destination.is_fifo else message.message_id
 
 
 class MessageMover:
-    """Messages of one queue that are kept from other consumers until they are moved or released.
+    """Receives messages of one queue, keeps them from other consumers, and moves or releases them.
 
-    A context manager. Leaving it makes the held messages visible again, unless a second Ctrl-C
-    interrupts it or too few `remaining_seconds` are left; then they, as after a crash, stay hidden
-    for VISIBILITY_SECONDS.
+    Use it in a `with` statement. At the end of the block, the messages that it still holds become
+    visible again, unless a second Ctrl-C interrupts that or too few `remaining_seconds` are left.
+    Then they stay hidden for VISIBILITY_SECONDS, as after a crash.
 
-    To see what a FIFO group hides behind its first messages, the mover releases these and receives
-    them again ("opens the group"), if `may_open` allows it.
+    SQS returns only the first messages of a FIFO group while these are held. To see the others, the
+    mover releases the first ones and receives the group again ("opens the group"), if `may_open`
+    returns True.
 
-    Looking is receiving: if the queue has a RedrivePolicy, SQS moves messages away that are looked
-    at often.
+    Each look at a message is a receive. If the queue has a RedrivePolicy, SQS moves messages to
+    that DLQ if they are looked at too often.
     """
 
     def __init__(
@@ -170,7 +182,7 @@ class MessageMover:
         self._remaining_seconds = remaining_seconds
         self._may_open = may_open
         self._held = VisibilityHeartbeat(sqs, queue_url, seconds=VISIBILITY_SECONDS, clock=clock)
-        # The message ids seen of each FIFO group.
+        # Ids of the messages that were received, by FIFO group.
         self._groups: dict[str, set[str]] = {}
         # Groups that may hide more messages, in the order in which they are opened.
         self._groups_to_open: dict[str, None] = {}
@@ -178,7 +190,8 @@ class MessageMover:
         # FIFO groups of which a message could not be sent: no later message may overtake it.
         self._stopped_groups: set[str] = set()
         self._ready: list[Message] = []
-        # Messages that `take` never returns (again): those it returned, and the copies it sent.
+        # Ids of messages that `take` must not return: those it has returned already, and new
+        # copies.
         self._given: set[str] = set()
         self._sent: set[str] = set()
 
@@ -249,20 +262,21 @@ class MessageMover:
 
     @property
     def in_flight_here(self) -> int:
-        """Messages that are kept from other consumers now, at most."""
+        """Upper bound on the messages that are kept from other consumers now."""
         return len(self._held.held)
 
     def delete(self, messages: Iterable[Message]) -> frozenset[str]:
-        """Delete the messages that are still held. Return the ids of those that are gone."""
+        """Delete the messages that are still held. Return the ids of the deleted ones."""
         return self._held.delete(*(message.message_id for message in messages))
 
     def _receive_shown(self, most: int) -> list[Message]:
-        """Receive what SQS shows, then what it hides behind held messages of FIFO groups.
+        """Receive the next messages: first those that SQS returns, then those that groups hide.
 
-        SQS shows at most ten messages of a group, and none while one of the group is held. So each
-        group in turn is released and received from its beginning, while the others stay held. A
-        group is opened again as long as that shows new messages or messages leave it. A group of
-        which ten are held can show nothing new. Empty if the queue shows no others.
+        SQS returns at most ten messages of a FIFO group, and none while one of the group is held.
+        So the mover releases one group at a time and receives it from its beginning, while the
+        others stay held. It opens a group again as long as that shows new messages or messages
+        leave the group. A group of which ten messages are held cannot show a new one. Empty if SQS
+        returns no other message.
         """
         if not self._is_opening:
             batch = self._receive(most)
@@ -290,6 +304,7 @@ class MessageMover:
         return int(answer["Attributes"][name]) > 0
 
     def _receive(self, most: int) -> list[Message]:
+        """Receive up to `most` messages, ten at most, with all their attributes."""
         with translate_aws_errors(f"messages in {self._queue_url}"):
             messages = self._held.receive(
                 MaxNumberOfMessages=min(most, MOST_RECEIVED),
@@ -301,6 +316,7 @@ class MessageMover:
         return [read_message(message) for message in messages]
 
     def _is_new(self, message: Message) -> bool:
+        """Return True if `take` may return the message. Delete it if it was sent already."""
         if message.message_id in self._sent:
             self._held.delete(message.message_id)
             return False
@@ -312,13 +328,18 @@ class MessageMover:
     def _put_batch(
         self, batch: Sequence[Message], order: SendOrder, destination: Destination
     ) -> MoveResult:
+        """Send the messages of a batch that are still held, and delete those that SQS took.
+
+        A message whose visibility timeout is over is not sent: another consumer may have it.
+        """
         held = self._held.held
         messages = [message for message in batch if message.message_id in held]
-        lost = [message for message in batch if message.message_id not in held]
-        result = send(self._sqs, messages, destination) if messages else SendResult()
+        result = SendResult()
+        if messages:
+            result = send(self._sqs, messages, destination)
         sent = [message for message in messages if message.message_id in result.copies]
-        self._sent |= result.copies.keys()
-        self._given |= set(result.copies.values())
+        self._sent.update(result.copies.keys())
+        self._given.update(result.copies.values())
         gone = self.delete(sent)
         if destination.is_fifo:
             self._stop_groups(
@@ -326,16 +347,20 @@ class MessageMover:
             )
         self._note_gone(sent, gone)
         order.settle(batch, gone, is_hopeless=result.is_hopeless)
-        not_held = [NotMoved(message.message_id, "lost", LOST, passes=True) for message in lost]
+        lost = [
+            NotMoved(message.message_id, "lost", LOST, passes=True)
+            for message in batch
+            if message.message_id not in held
+        ]
         return MoveResult(
             moved=len(gone),
             copied=len(sent) - len(gone),
             unmarked=sum(not destination.can_mark(message) for message in sent),
-            failed=(*not_held, *result.refused),
+            failed=(*lost, *result.refused),
         )
 
     def _note_gone(self, sent: Iterable[Message], gone: Collection[str]) -> None:
-        """Mark the groups whose messages went to be opened again."""
+        """Remember to open the groups of these messages again, because others may show now."""
         groups = {message.group_id for message in sent} - self._stopped_groups
         for group in groups & self._groups.keys():
             self._groups[group] -= set(gone)
@@ -343,7 +368,7 @@ class MessageMover:
                 self._groups_to_open[group] = None
 
     def _stop_groups(self, unsent: Iterable[Message]) -> None:
-        """Return no further message of the groups of these messages."""
+        """Let `take` return no further message of the groups of these messages."""
         self._stopped_groups |= {message.group_id for message in unsent}
         for group in self._stopped_groups:
             self._groups_to_open.pop(group, None)

@@ -52,14 +52,14 @@ class StageProgress(Struct, frozen=True):
     """The numbers of the current stage.
 
     Attributes:
-        size: Messages that this stage may move at most.
-        number: Stages before this one.
-        moved: Messages that this stage may have moved, `unsure` ones included.
+        size: The most messages that this stage may move.
+        number: The number of stages before this one.
+        moved: Messages that this stage may have moved, including the `unsure` ones.
         unsure: Messages that may not have gone: SQS did not answer, or the run died while they were
             in flight. They prove nothing.
         in_flight: Messages that a run is sending now.
         expected: Messages that should be left in the DLQ if none came back.
-        stood: Messages in the source when the stage had gone, its own included.
+        stood: Messages in the source at the end of the stage, including those that it moved.
         soak_ends_at: The end of the stage's soak, None before it begins.
     """
 
@@ -80,11 +80,11 @@ class StageProgress(Struct, frozen=True):
 
 
 class Waits(Struct, frozen=True):
-    """The waits that a redrive ends if they last too long.
+    """Waits that end the redrive if they last too long.
 
     Attributes:
-        consumers_since: Start of the time without deletes in the source.
-        refused_since: Start of the time in which SQS refused each message.
+        consumers_since: Start of the time in which the source's consumers deleted nothing.
+        refused_since: Start of the time in which SQS refused every message.
         is_refused: True if SQS refused messages in this stage too.
         blocked_since: Start of the time in which queues or messages could not be read.
         fruitless: Consecutive ticks that found no message to send, or died.
@@ -221,16 +221,17 @@ class RedriveProgress(Struct, frozen=True):
 
 
 class DlqSample(Struct, frozen=True):
-    """Messages of the DLQ in the order in which they were received, by what may happen to them.
+    """Received messages of the DLQ, sorted by what may happen to them. The order of receive is
+    kept.
 
     Attributes:
         returned: Messages that this redrive sent back and that failed again.
         waiting: Messages that may be sent back.
         stays: Messages that stay in the DLQ. They did not die in this source, are too long for it,
             or have no room for the mark by which they are known when they come back.
-        newly_dead: Messages without our mark that came since the redrive began.
-        is_whole: True if the DLQ showed no others.
-        quarantined: Messages of `returned` that went to quarantine.
+        newly_dead: The number of messages without Mendq's mark that came since the redrive began.
+        is_whole: True if SQS returned no other message.
+        quarantined: The number of messages of `returned` that went to quarantine.
     """
 
     returned: tuple[Message, ...] = ()
@@ -242,12 +243,12 @@ class DlqSample(Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """All messages of the sample."""
+        """Number of messages in the sample."""
         return len(self.returned) + len(self.waiting) + len(self.stays)
 
     @property
     def still_back(self) -> int:
-        """Messages that came back and are not in quarantine."""
+        """Number of messages that came back and are not in quarantine."""
         return len(self.returned) - self.quarantined
 
 
@@ -256,8 +257,14 @@ def sort_messages(
 ) -> DlqSample:
     """Sort messages of the DLQ by what may happen to them.
 
-    In a FIFO group, a message that stays keeps all later messages of its group, because they must
+    If a message of a FIFO group stays, all later messages of the group stay too, because they must
     not overtake it.
+
+    Args:
+        messages: The messages, in the order in which they were received.
+        progress: The redrive's progress.
+        source: The queue that messages go back to.
+        marker: Recognizes the messages that this redrive has sent back before.
     """
     returned = list[Message]()
     waiting = list[Message]()

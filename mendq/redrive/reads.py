@@ -40,7 +40,7 @@ class RedriveRun(FixContext, frozen=True, kw_only=True):
 
 
 def describe_read_error(error: FactsUnavailable | QueueRefusesUs) -> Blocker:
-    """Return the reason for operators; it lasts if the queue's own policy keeps Mendq out."""
+    """Return the reason why a queue cannot be read. It is for good if the queue's policy denies."""
     if isinstance(error, QueueRefusesUs):
         return Blocker(f"a queue keeps Mendq out: {error}", for_good=True)
     return Blocker(str(error))
@@ -125,7 +125,7 @@ def make_lasting_blocker(because: str) -> Blocker:
 
 
 def read_both_queues(progress: RedriveProgress, run: RedriveRun) -> tuple[Facts, Facts]:
-    """Return the facts of DLQ and source."""
+    """Return the facts of the DLQ and of the source."""
     dlq = read_queue(progress.dlq_arn, run.clients)
     source = read_queue(progress.source_arn, run.clients)
     return dlq, source
@@ -149,7 +149,7 @@ def note_creation_times(progress: RedriveProgress, dlq: Facts, source: Facts) ->
 
 
 def find_replaced_queue(progress: RedriveProgress, dlq: Facts, source: Facts) -> str:
-    """Return which queue was deleted, or deleted and created again; empty if both are the same."""
+    """Say which queue was deleted, or was deleted and created again. Empty if neither was."""
     queues = progress.queues
     for queue, made_at in ((dlq, queues.dlq_made_at), (source, queues.source_made_at)):
         if queue.exists and queue.created_at != made_at:
@@ -165,7 +165,7 @@ def find_replaced_queue(progress: RedriveProgress, dlq: Facts, source: Facts) ->
 
 
 def find_returned_cause(progress: RedriveProgress, run: RedriveRun) -> str:
-    """Return which case shows that the cause is back at the source. Empty if none does."""
+    """Say which open case shows that the cause is back at the source. Empty if none does."""
     for case in run.open_cases.list_newest_cases([progress.source_arn]):
         if case.symptom in CAUSES and is_unresolved(case):
             return f"case {case.case_id} says that {case.symptom} shows at the source"
@@ -173,7 +173,7 @@ def find_returned_cause(progress: RedriveProgress, run: RedriveRun) -> str:
 
 
 def count_deletes_in_soak(progress: RedriveProgress, run: RedriveRun) -> int | None:
-    """Return the messages deleted in the source since the last ones went back.
+    """Return the number of messages that were deleted in the source since the last ones went back.
 
     CloudWatch counts whole minutes, so the count begins after the minute in which they went. None
     outside a soak, or if CloudWatch does not answer.
@@ -185,7 +185,7 @@ def count_deletes_in_soak(progress: RedriveProgress, run: RedriveRun) -> int | N
 
 
 def measure_deletes_per_second(progress: RedriveProgress, run: RedriveRun) -> float | None:
-    """Return the messages that the source's consumers delete per second.
+    """Return how many messages per second the source's consumers delete.
 
     The time measured begins no later than the last send, so that those messages could be deleted.
     None if CloudWatch does not answer.
@@ -199,17 +199,17 @@ def measure_deletes_per_second(progress: RedriveProgress, run: RedriveRun) -> fl
 
 
 def count_deletes(progress: RedriveProgress, since: datetime, run: RedriveRun) -> int | None:
-    """Return the messages deleted in the source. None if CloudWatch does not answer."""
+    """Return the messages deleted in the source since then. None if CloudWatch does not answer."""
     with suppress(FactsUnavailable):
         return messages_deleted(run.clients, progress.source_arn, since, run.now - CLOUDWATCH_LAG)
     return None
 
 
 class RedriveStart(Struct, frozen=True):
-    """The write that begins a redrive: check that all fits. No message moves; the ticks do that.
+    """The start of a redrive: a last check of both queues. It moves no message; the ticks do that.
 
-    The only written value is the DLQ's retention, if messages would expire during the redrive.
-    `consent` says which queues Mendq may move messages of.
+    It writes only the DLQ's retention, if messages could expire during the redrive. `consent` says
+    which queues Mendq may act on.
     """
 
     consent: Consent
@@ -229,6 +229,7 @@ class RedriveStart(Struct, frozen=True):
     def _find_misfit(
         self, clients: Clients, dlq: Facts, steps: Sequence[AttributeStep]
     ) -> str | None:
+        """Return why messages may not go back now; None if they may."""
         redrive_steps = [step for step in steps if isinstance(step, RedriveMessages)]
         if len(redrive_steps) != 1:
             return "the plan does not send messages back to one queue"

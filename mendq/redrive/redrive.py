@@ -54,13 +54,14 @@ from mendq.redrive.reads import RedriveRun, describe_read_error, read_situation
 from mendq.redrive.store import RedriveClaim, RedriveStore
 
 CANCEL = "cancel"
-# A tick asks the machine at most this often. No sequence of rows without a wait is longer.
+# A tick asks `decide` at most this many times. No sequence of rows without a wait is longer.
 MOST_STEPS = 12
 # Message sizes are known only after receiving. Check bytes and remaining time after each batch.
 TAKEN_AT_ONCE = 10
 MOST_BYTES_HELD = 100_000_000
-# A third of the Lambda's minute: releasing takes as long as receiving did, and sending is between.
-SECONDS_TO_LET_GO = 20
+# Time for releasing the held messages: a third of the Lambda's minute. Receiving them took as long,
+# and the rest is for sending.
+SECONDS_TO_RELEASE = 20
 
 # Sentences for operators.
 WHY = "it came back after it was sent back to its source"
@@ -175,7 +176,7 @@ class CaseRun(Struct, frozen=True):
 
 
 def run_tick(progress: RedriveProgress, claimed: RedriveClaim, case_run: CaseRun) -> TickOutcome:
-    """Look at the queues, do what the machine says, and record the case's end."""
+    """Run one tick: read the queues, do what `decide` says, and record an end of the case."""
     run = case_run.run
     situation = read_situation(progress, case_run.view.frozen, run)
     mover = MessageMover(
@@ -220,10 +221,11 @@ def end_case(progress: RedriveProgress, dlq: Facts, case_run: CaseRun) -> Case:
 
 
 class RedriveTick(Struct):
-    """One tick on SQS and the case store. `situation.progress` is always the stored progress.
+    """One tick of a redrive: does the actions on SQS and in the case store.
 
-    The mover keeps the sample's messages from other consumers until it is left. No method raises
-    for an answer of SQS. Each may raise the errors of the case store.
+    `situation.progress` is always the stored progress. The mover keeps the sample's messages from
+    other consumers until the tick ends. No method raises for an error that SQS returns. Every
+    method may raise the errors of the case store.
     """
 
     situation: RedriveSituation
@@ -237,7 +239,7 @@ class RedriveTick(Struct):
         return self.situation.progress
 
     def run_to_wait(self) -> RedriveProgress:
-        """Do what the machine says until the tick must end. Return the stored progress."""
+        """Do what `decide` says until the tick must end. Return the stored progress."""
         for _ in range(MOST_STEPS):
             if self.progress.is_over:
                 break
@@ -286,6 +288,9 @@ class RedriveTick(Struct):
         """Receive as many messages as bounds, memory and time allow, and sort them.
 
         Messages that stay in the DLQ become visible again. The mover holds the others.
+
+        Returns:
+            The sample, or the reason why the DLQ cannot be read.
         """
         messages = list[Message]()
         is_whole = False
@@ -306,7 +311,7 @@ class RedriveTick(Struct):
         return replace(sample, is_whole=is_whole)
 
     def move_to_quarantine(self, messages: Sequence[Message]) -> MoveResult:
-        """Move messages that came back to quarantine, which is made if there is none."""
+        """Move messages that came back to the quarantine queue; make it if it is missing."""
         if not messages:
             return MoveResult()
         try:
@@ -323,7 +328,7 @@ class RedriveTick(Struct):
         return MoveResult(failed=(failed,))
 
     def send_messages(self, progress: RedriveProgress) -> None:
-        """Send waiting messages back, as many as are in flight in `progress`."""
+        """Send waiting messages back, as many as `progress` plans to have in flight."""
         wanted = progress.current.in_flight
         messages = self.situation.sample_or_empty.waiting[:wanted]
         self.save(progress.with_stage(in_flight=len(messages)))
@@ -343,7 +348,7 @@ class RedriveTick(Struct):
         mark: Callable[[Message], Message],
         most_bytes: int = MOST_BYTES,
     ) -> MoveResult:
-        """Move messages to a queue until they are gone, time is over or changes are frozen."""
+        """Move messages to a queue, until all have gone, time is over or changes are frozen."""
         url = queue_url(self.run.clients, queue_arn)
         destination = Destination(queue_arn, url, self.marker.redrive_id, mark, most_bytes)
         total = MoveResult()
@@ -356,11 +361,11 @@ class RedriveTick(Struct):
 
     def has_time_to_receive(self) -> bool:
         """Return True if there is time to receive a batch, to send it on and to release it."""
-        return self.run.remaining_seconds() > SECONDS_TO_LET_GO * 2
+        return self.run.remaining_seconds() > SECONDS_TO_RELEASE * 2
 
     def has_time(self) -> bool:
         """Return True if there is time for a batch more before messages must be released."""
-        return self.run.remaining_seconds() > SECONDS_TO_LET_GO
+        return self.run.remaining_seconds() > SECONDS_TO_RELEASE
 
 
 def prepare_quarantine(clients: Clients, source: Facts) -> str | Refusal:

@@ -38,7 +38,7 @@ class RedriveClaim(Struct, frozen=True):
 
     Attributes:
         progress: The stored progress, None if there is none or it cannot be read.
-        seal_key: The key that seals the marks of this DLQ's messages. The first claim makes it.
+        seal_key: The key that signs the marks of this DLQ's messages. The first claim makes it.
         damage: The reason why the stored progress cannot be read, empty if it can.
         n: The number of the stored progress. A progress that replaces it must have the same.
     """
@@ -50,8 +50,9 @@ class RedriveClaim(Struct, frozen=True):
 
 
 class RedriveStore(Table, frozen=True):
-    """The redrives' items. All methods raise CaseStoreUnavailable; `newest` raises
-    CaseStoreUnreadable as well.
+    """Reads and writes the redrives' items in the case store.
+
+    All methods raise CaseStoreUnavailable; `newest` raises CaseStoreUnreadable as well.
     """
 
     def newest(self, dlq_arn: str) -> RedriveProgress | None:
@@ -132,6 +133,7 @@ class RedriveStore(Table, frozen=True):
 
 
 def redrive_key(dlq_arn: str) -> items.Key:
+    """Return the key of the DLQ's item."""
     return items.key(dlq_arn, "redrive")
 
 

@@ -77,7 +77,7 @@ def test_what_has_become_of_a_cause(named: list[str], over: dict[str, Any], beca
 
 def test_what_was_over_before_the_first_message_came_did_not_kill_it() -> None:
     over = [KMS, case("kms_denied", State.DECLINED)]
-    assert find_cause_cases(over, AT).fixed == (KMS,)
+    assert find_cause_cases(over, AT).fixed_cases == (KMS,)
     assert find_cause_cases(over, AT + timedelta(seconds=1)) == find_cause_cases([], AT)
     still_open = case("consumer_failing", State.ESCALATED)
     assert find_cause_cases([still_open], AT + timedelta(days=13)).unfixed == (still_open,)
@@ -99,7 +99,7 @@ def test_since_when_messages_wait_decides_what_explains_them(
     if after := over.pop("until_after_seconds", 0):
         over["until"] = AT + timedelta(seconds=after)
     facts = messages(replace(VISIBILITY, at=fixed_at), **over)
-    assert bool(find_causes(facts).fixed) is is_explained
+    assert bool(find_causes(facts).fixed_cases) is is_explained
     if not is_age_known(facts):
         assert time_left(facts).at_least == timedelta(0), "one may expire at once"
 

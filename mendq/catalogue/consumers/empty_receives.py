@@ -102,19 +102,19 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
     return Plan((step,), reason, at_most=Mode.PROPOSE)
 
 
-def _throttled(wait_seconds: int, *event_names: str, **over: Any) -> Facts:
+def _throttled_queue(wait_seconds: int, *event_names: str, **over: Any) -> Facts:
     """Return a queue with this wait, on which these API calls were throttled."""
     return standard(ReceiveMessageWaitTimeSeconds=wait_seconds, event_names=event_names, **over)
 
 
-def _polled(empty_receives: int = 60_000, received: int = 6_000, **over: Any) -> Facts:
+def _short_polled_queue(empty_receives: int = 60_000, received: int = 6_000, **over: Any) -> Facts:
     """Return a queue with short polling and these counts in six hours."""
     counts = {"empty_receives": empty_receives, "received": received}
     return standard(**{"ReceiveMessageWaitTimeSeconds": 0, **counts, **over})
 
 
 _RAISED = (SetReceiveWaitTime(0, 20),)
-_BY_LAMBDA_TOO = _throttled(0, "ReceiveMessage", lambda_consumers=(FUNCTION,))
+_BY_LAMBDA_TOO = _throttled_queue(0, "ReceiveMessage", lambda_consumers=(FUNCTION,))
 _RECEIVE = failed_call("ReceiveMessage", "RequestThrottled", "", STANDARD_ARN)
 
 EMPTY_RECEIVES = FixedSymptom(
@@ -135,20 +135,25 @@ EMPTY_RECEIVES = FixedSymptom(
     ),
     examples=lambda: (
         CallExample(
-            "short polling, SQS's default", _RECEIVE, _throttled(0, "ReceiveMessage"), _RAISED
+            "short polling, SQS's default", _RECEIVE, _throttled_queue(0, "ReceiveMessage"), _RAISED
         ),
         CallExample("a Lambda consumer beside other readers", _RECEIVE, _BY_LAMBDA_TOO, _RAISED),
-        QueueExample("ten in vain for each message", _polled(), _RAISED),
-        QueueExample("nobody sends, and readers never rest", _polled(2_000_000, 0), _RAISED),
-        QueueNearMiss("every tenth receive finds one", _polled(60_000, 6_001)),
-        QueueNearMiss("readers wait, if only a little", _polled(ReceiveMessageWaitTimeSeconds=1)),
+        QueueExample("ten in vain for each message", _short_polled_queue(), _RAISED),
+        QueueExample(
+            "nobody sends, and readers never rest", _short_polled_queue(2_000_000, 0), _RAISED
+        ),
+        QueueNearMiss("every tenth receive finds one", _short_polled_queue(60_000, 6_001)),
         QueueNearMiss(
-            "Lambda reads it, and waits by itself", _polled(lambda_consumers=(FUNCTION,))
+            "readers wait, if only a little", _short_polled_queue(ReceiveMessageWaitTimeSeconds=1)
+        ),
+        QueueNearMiss(
+            "Lambda reads it, and waits by itself",
+            _short_polled_queue(lambda_consumers=(FUNCTION,)),
         ),
         CallNearMiss("FIFO has other limits", failed_call("ReceiveMessage", "RequestThrottled")),
-        RefusalExample("senders alone", _throttled(0, "SendMessage"), "senders_throttled"),
+        RefusalExample("senders alone", _throttled_queue(0, "SendMessage"), "senders_throttled"),
         RefusalExample(
-            "long polling is on", _throttled(20, "ReceiveMessage"), "already_long_polling"
+            "long polling is on", _throttled_queue(20, "ReceiveMessage"), "already_long_polling"
         ),
     ),
 )

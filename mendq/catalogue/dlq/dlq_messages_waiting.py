@@ -66,7 +66,7 @@ def detect(facts: Facts) -> DetectedFault | None:
     """
     if facts.measurement is None or not facts.visible or not facts.dlq_sources:
         return None
-    fixed = find_causes(facts).fixed
+    fixed = find_causes(facts).fixed_cases
     if not fixed:
         return None
     causes = name_first_few(

@@ -57,7 +57,7 @@ class CauseCases:
     unfixed: tuple[Case, ...] = ()
 
     @property
-    def fixed(self) -> tuple[Case, ...]:
+    def fixed_cases(self) -> tuple[Case, ...]:
         """Cases whose cause is over, proven ones first."""
         return (*self.proven, *self.unproven)
 

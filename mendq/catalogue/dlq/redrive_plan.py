@@ -270,7 +270,7 @@ def _check_queues(facts: Facts) -> Iterator[Refusal]:
             f"{others}, and which of these is fixed is a person's to say: one source's alone are "
             "sent back by hand"
         )
-        fixed = [case.queue_arn for case in find_causes(facts).fixed]
+        fixed = [case.queue_arn for case in find_causes(facts).fixed_cases]
         yield Refuse("shared_dlq", reason, redrive_preview((fixed or sources)[0]))
         return
     for arn, tags in ((facts.queue_arn, facts.tags), (sole.queue_arn, sole.tags)):
@@ -318,12 +318,12 @@ def _check_cause(facts: Facts) -> Iterator[Refusal]:
     for case in causes.unfixed:
         reason = f"{case.symptom} at {_name(case)} is {case.state}, so nobody has fixed it"
         yield Ignore("cause_not_fixed", reason)
-    if not causes.fixed:
+    if not causes.fixed_cases:
         reason = "no case at its source explains these messages and is fixed"
         yield Ignore("no_fixed_cause", reason)
     measured = facts.measurement
     # New messages prove another cause only if every cause was fixed before the measured time.
-    if measured is None or any(case.at > measured.since for case in causes.fixed):
+    if measured is None or any(case.at > measured.since for case in causes.fixed_cases):
         return
     if measured.visible_growth >= 1 and measured.messages_arrived >= 1:
         more = format_count(measured.visible_growth, "message")

@@ -130,7 +130,7 @@ _LATE = Redrive(_DLQ_ARN, 1_000).text
 _SOON = Redrive(_DLQ_ARN, 130).text
 
 
-def _slowed(in_vain: int = 2, share: float | None = None, **over: Any) -> Facts:
+def _queue_with_blocked_group(in_vain: int = 2, share: float | None = None, **over: Any) -> Facts:
     """A queue with one blocked group, while consumers finish the messages of other groups.
 
     In 65 minutes consumers received the group's first message 130 times and finished 2,000 others.
@@ -174,16 +174,24 @@ FIFO_GROUP_BLOCKED = FixedSymptom(
     ),
     examples=lambda: (
         QueueExample("the first of its group fails each time", _BLOCKED, _ATTACH),
-        QueueExample("one group stands still while others flow", _slowed(), _ATTACH),
-        QueueExample("fewer came to nothing before", _slowed(0, 0.01), _ATTACH),
         QueueExample(
-            "a DLQ takes it hours later", vary(_slowed(), RedrivePolicy=_LATE), "waits_for_dlq"
+            "one group stands still while others flow", _queue_with_blocked_group(), _ATTACH
         ),
-        QueueNearMiss("a DLQ has taken it by now", vary(_slowed(), RedrivePolicy=_SOON)),
-        QueueNearMiss("as many come to nothing by chance", _slowed(0)),
-        QueueNearMiss("as many came to nothing before", _slowed(0, 0.06)),
-        QueueNearMiss("the oldest is new", _slowed(since=AT - 29 * PERIOD)),
-        QueueNearMiss("twenty timeouts are not over", vary(_slowed(), VisibilityTimeout=200)),
+        QueueExample("fewer came to nothing before", _queue_with_blocked_group(0, 0.01), _ATTACH),
+        QueueExample(
+            "a DLQ takes it hours later",
+            vary(_queue_with_blocked_group(), RedrivePolicy=_LATE),
+            "waits_for_dlq",
+        ),
+        QueueNearMiss(
+            "a DLQ has taken it by now", vary(_queue_with_blocked_group(), RedrivePolicy=_SOON)
+        ),
+        QueueNearMiss("as many come to nothing by chance", _queue_with_blocked_group(0)),
+        QueueNearMiss("as many came to nothing before", _queue_with_blocked_group(0, 0.06)),
+        QueueNearMiss("the oldest is new", _queue_with_blocked_group(since=AT - 29 * PERIOD)),
+        QueueNearMiss(
+            "twenty timeouts are not over", vary(_queue_with_blocked_group(), VisibilityTimeout=200)
+        ),
         QueueNearMiss(
             "one message takes very long, and is received once", vary(_BLOCKED, received=1)
         ),
