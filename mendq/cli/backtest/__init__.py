@@ -1,1 +1,1 @@
-"""What a trail's past weeks would have meant: the nightly job's incidents, as heal decides."""
+"""Backtest: heal's decisions on the incidents that the nightly job finds in past trail files."""

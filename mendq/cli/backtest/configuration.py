@@ -1,4 +1,4 @@
-"""How the queues of a backtest are configured: as they stand now, or as a snapshot has them."""
+"""Configuration of the queues of a backtest: as they are now, or as a snapshot has them."""
 
 from __future__ import annotations
 
@@ -26,79 +26,106 @@ _FORM = 'what `mendq export` writes, or a list of {"queue_arn", "attributes", "t
 
 
 class Configuration(Struct, frozen=True):
-    """The tags of every queue that is known, and `look`, which gives the facts about one.
+    """Tags and facts of the queues of a backtest.
 
-    No counter, clock or measurement is in them: those are of another time. `look` raises
-    FactsUnavailable or QueueRefusesUs.
+    The facts have no counters, times or measurements, because those are of another time than the
+    incidents.
     """
 
+    # Tags of all known queues by ARN.
     tags: Mapping[str, Tags]
+    # Returns the facts about a queue. Raises FactsUnavailable or QueueRefusesUs.
     look: Callable[[str, Collection[Need]], Facts]
 
 
 def read_current_configuration(account: Account) -> Configuration:
-    """Read with the operator's credentials; each thing once."""
+    """Return the current configuration, read with the operator's credentials, each fact once."""
     region = RegionScan(account, datetime.now(UTC), MetricBudget(0))
     reader = region.reader
 
     def look(queue_arn: str, needs: Collection[Need]) -> Facts:
         if region.is_absent(queue_arn):
-            return _gone(queue_arn, needs, "the region")
+            return _facts_without_queue(queue_arn, needs, "the region")
         facts = reader.read_queue(queue_arn, reader.ask(tags_if_readable, queue_arn), needs)
-        facts = reader.with_consumers(facts) if Need.LAMBDA_CONSUMERS in needs else facts
-        facts = reader.with_dlq(facts) if Need.DLQ in needs else facts
+        if Need.LAMBDA_CONSUMERS in needs:
+            facts = reader.with_consumers(facts)
+        if Need.DLQ in needs:
+            facts = reader.with_dlq(facts)
         return replace(facts, attributes=select_configuration(facts.attributes))
 
-    return Configuration({each.queue_arn: each.tags for each in region.queues}, look)
+    return Configuration({queue.queue_arn: queue.tags for queue in region.queues}, look)
 
 
-def _gone(queue_arn: str, needs: Collection[Need], where: str) -> Facts:
-    """Of what a call named and is not there: that may be all that is asked."""
+def _facts_without_queue(queue_arn: str, needs: Collection[Need], where: str) -> Facts:
+    """Return empty facts about a queue that does not exist, if the symptom needs no facts.
+
+    Otherwise raise QueueGone. `where` says in the error where the queue is missing.
+    """
     if needs:
         raise QueueGone(f"{where} does not have it")
     return Facts(queue_arn, {}, {})
 
 
-class _Known(Struct, frozen=True):
+class _SnapshotQueue(Struct, frozen=True):
+    """One queue of a snapshot file. The constructor raises ValueError if it has no attributes."""
+
     queue_arn: str
     attributes: dict[str, Any]
     tags: dict[str, str] = {}
 
     def __post_init__(self) -> None:
         parts_of(self.queue_arn)
-        if not sum(number_in(self.texts, name) for name in DEFAULTS if self.texts):
+        texts = self.texts
+        # Raises ValueError if an attribute that must be a number is none.
+        numbers = [number_in(texts, name) for name in DEFAULTS] if texts else []
+        if sum(numbers) == 0:
             raise ValueError(f"{self.queue_arn} has no attributes")
 
     @property
     def texts(self) -> dict[str, str]:
-        """As SQS spells them: a policy is its text."""
-        given = self.attributes.items()
-        return select_configuration(
-            {k: to_compact_json(v) if isinstance(v, dict) else str(v) for k, v in given}
-        )
+        """Attributes as SQS spells them: every value is a text, also a policy."""
+        texts = {
+            name: to_compact_json(value) if isinstance(value, dict) else str(value)
+            for name, value in self.attributes.items()
+        }
+        return select_configuration(texts)
 
 
 def read_configuration(path: Path) -> Configuration:
-    """Of a file, or of a folder's files; raise CommandError where there is none in it."""
+    """Return the configuration in a snapshot file, or in all JSON files of a folder.
+
+    Raises CommandError if a file cannot be read, or if there is no queue in any.
+    """
     try:
-        # In a folder a pipe of that name would be waited for.
-        files = sorted(filter(Path.is_file, path.glob("*.json"))) if path.is_dir() else [path]
-        form: Any = _Known | list[_Known]
-        found = [msgspec.json.decode(each.read_bytes(), type=form) for each in files]
-        every = (of if isinstance(of, list) else [of] for of in found)
-        known = {it.queue_arn: it for of in every for it in of}
+        queues = _read_snapshot(path)
     except (OSError, ValueError, RecursionError) as error:
         raise CommandError(f"--queues {path} is not {_FORM}: {error}", Exit.USAGE) from error
-    if not known:
+    if not queues:
         raise CommandError(f"--queues {path} holds no queue: give {_FORM}", Exit.USAGE)
-    texts = {arn: it.texts for arn, it in known.items()}
-    tags = {arn: it.tags for arn, it in known.items()}
+    texts = {queue_arn: queue.texts for queue_arn, queue in queues.items()}
+    tags = {queue_arn: queue.tags for queue_arn, queue in queues.items()}
 
     def look(queue_arn: str, needs: Collection[Need]) -> Facts:
-        if queue_arn not in known:
-            return _gone(queue_arn, needs, path.name)
+        if queue_arn not in queues:
+            return _facts_without_queue(queue_arn, needs, path.name)
         facts = Facts(queue_arn, texts[queue_arn], tags[queue_arn])
-        dlq = facts.dlq_arn if Need.DLQ in needs else None
-        return replace(facts, dlq=QueueFacts(dlq, texts.get(dlq, {})) if dlq else None)
+        dlq_arn = facts.dlq_arn if Need.DLQ in needs else None
+        dlq = QueueFacts(dlq_arn, texts.get(dlq_arn, {})) if dlq_arn else None
+        return replace(facts, dlq=dlq)
 
     return Configuration(tags, look)
+
+
+def _read_snapshot(path: Path) -> dict[str, _SnapshotQueue]:
+    """Return the queues by ARN. Raises OSError or ValueError if a file cannot be read."""
+    files = [path]
+    if path.is_dir():
+        # Skip what is no regular file: reading a pipe of such a name would never end.
+        files = sorted(filter(Path.is_file, path.glob("*.json")))
+    form: Any = _SnapshotQueue | list[_SnapshotQueue]
+    queues = dict[str, _SnapshotQueue]()
+    for file in files:
+        content = msgspec.json.decode(file.read_bytes(), type=form)
+        for queue in content if isinstance(content, list) else [content]:
+            queues[queue.queue_arn] = queue
+    return queues

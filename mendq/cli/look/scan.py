@@ -104,10 +104,10 @@ def _dry_run(call: Invocation, metrics: int | None) -> Exit:
         metrics = call.account.settings.limits.scan_metrics_per_day
     run = DryRun(call.account, datetime.now(UTC), MetricBudget(metrics))
     with call.out.show_waiting("looking at every managed queue"):
-        results = list(run.stretches())
+        results = list(run.run_scan())
     result = results[-1]
     with call.out.show_waiting("asking what would come of it"):
-        would = run.would_do(result.findings)
+        would = run.decide_findings(result.findings)
     call.out.print_json(run.document(result, would))
     _show(call.out, run, result, would)
     return Exit.FAILED if result.failed else Exit.DONE
@@ -150,10 +150,10 @@ def _scan_region(
     with call.out.show_waiting("listing the queues"):
         number = len(run.queues)
     with call.out.show_progress("looking at queues", number) as show_done:
-        for result in run.stretches():
+        for result in run.run_scan():
             show_done(result.queues_scanned)
     with call.out.show_waiting("asking what would come of it"):
-        would = run.would_do(result.findings)
+        would = run.decide_findings(result.findings)
     document = run.document(result, would)
     _show_region(call.out, run, result, would)
     if html is not None:
@@ -163,7 +163,7 @@ def _scan_region(
     call.out.print_json(document)
     if result.is_blind:
         return Exit.FAILED
-    return Exit.NOT_FOUND if run.absent else Exit.DONE
+    return Exit.NOT_FOUND if run.absent_names else Exit.DONE
 
 
 def _show(out: Output, run: DryRun, result: ScanResult, would: dict[Finding, WouldDo]) -> None:
@@ -184,7 +184,7 @@ def _show(out: Output, run: DryRun, result: ScanResult, would: dict[Finding, Wou
         f"{result.measured:,} measured, {len(result.skipped):,} skipped for the budget, "
         f"{len(result.findings):,} findings"
     )
-    spent = run.purse.spent
+    spent = run.budget.spent
     out.say(
         f"{spent:,} metrics asked for: ${METRIC_ASKED.cost(spent):,.4f}; the "
         f"scan and heal ask for at most {an_hour:,} each hour, "
@@ -204,7 +204,7 @@ def _show_region(
         findings = {finding: would[finding] for finding in group}
         out.say_heading(f"{severity.capitalize()}: {format_count(len(findings), 'finding')}")
         show_findings(out, findings, _MOST_ALIKE)
-    not_seen = run.not_seen(result)
+    not_seen = run.explain_unchecked(result)
     if not would:
         out.say(_describe_no_findings(run, result, not_seen), "yellow" if not_seen else "green")
     out.say("")
@@ -214,7 +214,7 @@ def _show_region(
     if max(len(not_seen), len(would)) > _MOST_NAMED:
         out.say("--json and --html name every queue", "dim")
     dollars = estimate_monthly_dollars(run.metrics_an_hour(result, would))
-    spent = run.purse.spent
+    spent = run.budget.spent
     out.say(
         f"{run.account.account_id}, {run.account.region}: "
         f"{format_count(result.queues_scanned, 'queue')}, {format_count(len(would), 'finding')}, "

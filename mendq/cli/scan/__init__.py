@@ -1,1 +1,1 @@
-"""What a scan with an operator's credentials finds, and what would come of it."""
+"""Scans with the operator's credentials: their findings, and what Mendq would do about them."""

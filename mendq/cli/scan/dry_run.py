@@ -1,8 +1,8 @@
-"""A scan with an operator's credentials, and heal's decision about each finding.
+"""Dry run of the hourly scan with the operator's credentials, and heal's decision on each finding.
 
-Nothing is written, noted or called: the decision is the one that heal makes, and it is not carried
-out. What only the moment of a write tells is not known here: the account's writes of that minute,
-and another run at work.
+It makes the same decision as heal and does not carry it out. It writes no queue, no case and no
+note, and invokes no Lambda. Two refusals that depend on the moment of the write are not known here:
+the account has used up its writes of this minute, or another run is at work on the queue.
 """
 
 from __future__ import annotations
@@ -82,17 +82,27 @@ if TYPE_CHECKING:
 
     from mendq.aws.operator_session import Session
 
-ROUNDS_A_MONTH = 24 * 30
-REFUSED, WAITS = "would be refused", "waits"
+SCANS_A_MONTH = 24 * 30
+# Values of `WouldDo.would`.
+REFUSED = "would be refused"
+WAITS = "waits"
+CANNOT_TELL = "cannot say"
 _OWNER = "mendq scan --dry-run"
+# Beginnings of the names of AWS actions that only read.
 _READS = ("BatchGet", "Describe", "Get", "Head", "List", "Lookup", "Query", "Scan", "TransactGet")
-# AWS did not let us look, or said what no queue is: that costs one answer, not the others.
+# Errors that prevent the decision on one queue and not on the others: AWS did not answer, or its
+# answer is not one about a queue.
 CANNOT_SAY = (
-    *(FactsUnavailable, CaseStoreUnavailable, CaseStoreUnreadable, QueueRefusesUs),
-    *(ArithmeticError, ValueError),
+    FactsUnavailable,
+    CaseStoreUnavailable,
+    CaseStoreUnreadable,
+    QueueRefusesUs,
+    ArithmeticError,
+    ValueError,
 )
 TOO_DEAR = "it takes more metrics than --max-metrics lets it ask for"
-_ENDS_IN = {
+# What Mendq would do, by the state in which the case would be.
+_WOULD_BY_STATE = {
     State.APPLIED: "does",
     State.APPROVED: "does",
     State.PROPOSED: "proposes",
@@ -102,18 +112,22 @@ _ENDS_IN = {
 
 
 def estimate_monthly_dollars(metrics: int) -> float:
-    """What a scan an hour costs that asks for as many each time: each metric is billed."""
-    return round(METRIC_ASKED.cost(metrics) * ROUNDS_A_MONTH, 2)
+    """Return the dollars a month of an hourly scan that asks for this number of metrics each time.
+
+    CloudWatch bills each metric that is asked for.
+    """
+    return round(METRIC_ASKED.cost(metrics) * SCANS_A_MONTH, 2)
 
 
 class MetricBudget(Struct):
-    """`most` metrics may be asked for, `spent` of them were; None: as many as it takes."""
+    """Number of metrics that a scan may ask CloudWatch for, because each of them is billed."""
 
+    # None means no limit.
     most: int | None = None
     spent: int = 0
 
     def take(self, metrics: int) -> bool:
-        """Pay for so many, or for none of them where they are more than are left."""
+        """Use up this number of metrics. Return False, and use none, if fewer are left."""
         if self.most is not None and self.spent + metrics > self.most:
             return False
         self.spent += metrics
@@ -121,79 +135,89 @@ class MetricBudget(Struct):
 
 
 class WouldChange(AssertionError):
-    """A dry run was about to change something: our own bug, and nothing was changed."""
+    """A dry run was about to make a changing request, which was not sent: a bug of Mendq."""
 
 
 def make_readonly_clients(session: Session) -> Clients:
-    """Clients that raise WouldChange for every request that does not only look.
+    """Return clients that raise WouldChange instead of sending a request that is not a read.
 
-    So do all others that the session makes from now on.
+    All other clients that the session makes from now on do the same.
     """
-    session.events.register_first("before-call", _only_look)
+    session.events.register_first("before-call", _refuse_changes)
     return Clients(session)
 
 
-def _only_look(model: OperationModel, **_: Any) -> None:
+def _refuse_changes(model: OperationModel, **_: Any) -> None:
     if not model.name.startswith(_READS):
         raise WouldChange(f"{model.service_model.service_name} {model.name}")
 
 
-class _UnchangedCases(CaseStore, frozen=True):
+class _ReadonlyCases(CaseStore, frozen=True):
+    """The case store. A change of a set returns its result and is not stored."""
+
     def change_set(
         self, key: items.Key, name: str, _until: datetime, _drop: Sequence[str], add: Sequence[str]
     ) -> items.Item:
-        """The item as it would be, were nothing dropped from it."""
+        """Return the item as it would be, with all old members: none is dropped."""
         retained = items.texts_in(self.get(key), name)
         return {name: {"SS": sorted({*retained, *add})}}
 
 
-class _UnchangedScans(ScanStore, frozen=True):
+class _ReadonlyScans(ScanStore, frozen=True):
+    """The scan's part of the case store, in which every change has no effect."""
+
     def change_and_read(self, *_: Any, **__: Any) -> items.Item:
         return {}
 
 
-class _Context(FixContext, frozen=True):
+class _ReadonlyContext(FixContext, frozen=True):
+    """Heal's context with a case store that stores nothing."""
+
     @property
     def case_store(self) -> CaseStore:
-        return self.stored(_UnchangedCases)
+        return self.stored(_ReadonlyCases)
 
 
 class WouldDo(Struct, frozen=True):
-    """In words, with the refusal's code where there is one; the steps as lines, or the reason.
+    """What Mendq would do about one finding, in words."""
 
-    `commands` are what a person runs where Mendq does nothing. `first` is the sentence about a
-    change by Mendq that can be the cause, if `why` does not begin with it.
-    """
-
+    # Such as `proposes`, or `would be refused` with the refusal's code.
     would: str
+    # The planned steps, one line each.
     steps: tuple[str, ...] = ()
+    # The reason. Empty if it is the finding's own sentence.
     why: str = ""
+    # Commands that a person runs if Mendq does nothing.
     commands: tuple[str, ...] = ()
+    # Sentence about an earlier change by Mendq that may be the cause. Empty if there is none, or if
+    # `why` begins with it.
     first: str = ""
 
     @property
     def line(self) -> str:
-        """All of it on one line, Mendq's own change first."""
-        what = ": ".join(each for each in (self.would, "; ".join(self.steps) or self.why) if each)
-        return f"{self.first}. {what}" if self.first else what
+        """Everything on one line, an earlier change by Mendq first."""
+        details = "; ".join(self.steps) or self.why
+        text = f"{self.would}: {details}" if self.would and details else self.would or details
+        return f"{self.first}. {text}" if self.first else text
 
 
 class DryRun(Struct, frozen=True, dict=True):
-    """Every managed queue of an account, at one moment; `purse` pays for every metric."""
+    """Dry run of a scan of all managed queues of an account."""
 
     account: Account
     now: datetime
-    purse: MetricBudget = field(default_factory=MetricBudget)
+    # Shared by the scan and by the decisions.
+    budget: MetricBudget = field(default_factory=MetricBudget)
 
     @cached_property
     def queues(self) -> tuple[ManagedQueue, ...]:
-        """Raises FactsUnavailable."""
+        """The managed queues. Raises FactsUnavailable if they cannot be listed."""
         run = self._run
         return list_managed_queues(run.clients, self.account.account_id, run.settings.consent)
 
     @cached_property
     def _run(self) -> FixContext:
-        return _Context(
+        return _ReadonlyContext(
             clients=make_readonly_clients(self.account.session),
             settings=self.account.settings,
             owner=_OWNER,
@@ -205,87 +229,102 @@ class DryRun(Struct, frozen=True, dict=True):
 
     @cached_property
     def reader(self) -> ScanReader:
-        """What asks AWS, each thing once and at its pace."""
+        """Reader that asks AWS for each fact once, and slows down if AWS limits its calls."""
         return reader_in(self._run, self._run.settings.consent)
 
-    def stretches(self) -> Iterator[ScanResult]:
-        """How far it has come, again and again; the last is all of it."""
-        allowance = Allowance(may_measure=self.purse.take)
-        return accumulate(
-            scan(self.queues, self.reader, allowance), merge_results, initial=ScanResult()
-        )
+    def run_scan(self) -> Iterator[ScanResult]:
+        """Run the scan and yield its result so far after each part. The last result is complete."""
+        allowance = Allowance(may_measure=self.budget.take)
+        parts = scan(self.queues, self.reader, allowance)
+        return accumulate(parts, merge_results, initial=ScanResult())
 
-    def would_do(self, findings: Iterable[Finding]) -> dict[Finding, WouldDo]:
-        """What Mendq would do about each; it looks at the queues once more."""
-        found = sorted(findings)
+    def decide_findings(self, findings: Iterable[Finding]) -> dict[Finding, WouldDo]:
+        """Return what Mendq would do about each finding. The queues are read again for it."""
+        sorted_findings = sorted(findings)
         try:
-            waits, shared = self._waits(found)
+            waiting_reasons, shared = self._find_waiting(sorted_findings)
         except CANNOT_SAY as error:
-            return dict.fromkeys(found, WouldDo("cannot say", why=str(error)))
-        shown = self._shown(each for each in found if each not in waits)
-        would = {}
-        for each in found:
-            symptom = BY_NAME[each.symptom]
+            return dict.fromkeys(sorted_findings, WouldDo(CANNOT_TELL, why=str(error)))
+        decided = [finding for finding in sorted_findings if finding not in waiting_reasons]
+        queues_by_symptom = self._group_queues(decided)
+        results = dict[Finding, WouldDo]()
+        for finding in sorted_findings:
+            symptom = BY_NAME[finding.symptom]
             if symptom.plan is None or symptom.detection is None:
-                would[each] = WouldDo("only reports it")
-            elif each in waits:
-                would[each] = WouldDo(WAITS, why=waits[each])
+                results[finding] = WouldDo("only reports it")
+            elif finding in waiting_reasons:
+                results[finding] = WouldDo(WAITS, why=waiting_reasons[finding])
             else:
                 try:
-                    would[each] = self._would_do(shared[each], symptom, shown)
+                    results[finding] = self._decide(shared[finding], symptom, queues_by_symptom)
                 except CANNOT_SAY as error:
-                    would[each] = WouldDo("cannot say", why=str(error))
-        return would
+                    results[finding] = WouldDo(CANNOT_TELL, why=str(error))
+        return results
 
-    def looks_after(self, finding: Finding) -> bool:
-        """True if the queue is managed, or is a DLQ that Mendq made for a managed source."""
+    def manages(self, finding: Finding) -> bool:
+        """Return True if the finding's queue is managed, or is a DLQ that Mendq made for one."""
         if finding.queue_arn in self._tags:
             return True
-        made = self._run.stored(MadeDlqs)
+        made_dlqs = self._run.stored(MadeDlqs)
         managed_sources = [arn for arn in finding.sources if arn in self._tags]
         with suppress(CaseStoreUnavailable, CaseStoreUnreadable):
-            return any(made.is_made(arn, finding.queue_arn) for arn in managed_sources)
+            return any(made_dlqs.is_made(arn, finding.queue_arn) for arn in managed_sources)
         return False
 
-    def _waits(
+    def _find_waiting(
         self, findings: list[Finding]
     ) -> tuple[Mapping[Finding, str], Mapping[Finding, Finding]]:
-        """Why heal does not hear of some yet; and those that it hears of, with whom for."""
+        """Return the findings that the scan would not pass to heal now, and those that it would.
+
+        Returns:
+            The reason by finding that waits; and, by finding, the same finding with the others that
+            it stands for, such as those of the same DLQ.
+        """
         run = self._run
-        spoken = merge_shared_findings(
+        merged = merge_shared_findings(
             findings, self.queues, run.open_cases.list_open(), run.settings.consent
         )
-        first = find_waiting(spoken, {name: each.gives_way_to for name, each in BY_NAME.items()})
-        by = {
-            e: parts_of(one.queue_arn).name
-            for e, one in map_merged_findings(findings, spoken).items()
-        }
-        why = {each: f"said_of_another: {name} speaks for it" for each, name in by.items()}
-        why |= {each: f"{name} goes first" for each, name in first.items()}
-        slow = [each for each in spoken if each not in why and _is_paced(each.symptom)]
-        if slow:
-            store = _UnchangedScans(run.clients.dynamodb, run.settings.case_table, _OWNER)
-            announced = store.admit([each.topic for each in slow], self.now)
-            day = f"of faults in configuration {NEW_FAULTS_A_DAY} new ones a day are taken up"
-            why |= {each: day for each in slow if each.topic not in announced}
-        return why, {each: each for each in spoken}
+        reasons = dict[Finding, str]()
+        for finding, representative in map_merged_findings(findings, merged).items():
+            name = parts_of(representative.queue_arn).name
+            reasons[finding] = f"said_of_another: {name} speaks for it"
+        gives_way_to = {name: symptom.gives_way_to for name, symptom in BY_NAME.items()}
+        for finding, symptom_name in find_waiting(merged, gives_way_to).items():
+            reasons[finding] = f"{symptom_name} goes first"
+        paced = [
+            finding for finding in merged if finding not in reasons and _is_paced(finding.symptom)
+        ]
+        if paced:
+            store = _ReadonlyScans(run.clients.dynamodb, run.settings.case_table, _OWNER)
+            admitted = store.admit([finding.topic for finding in paced], self.now)
+            reason = f"of faults in configuration {NEW_FAULTS_A_DAY} new ones a day are taken up"
+            for finding in paced:
+                if finding.topic not in admitted:
+                    reasons[finding] = reason
+        return reasons, {finding: finding for finding in merged}
 
-    def _shown(self, findings: Iterable[Finding]) -> Mapping[str, set[str]]:
-        """The queues by symptom; the scan counts a drill's among all, heal among drills."""
-        shown = defaultdict[str, set[str]](set)
-        for each in findings:
-            counted = mass_symptom_key(each.symptom, self._tags.get(each.queue_arn, {}))
-            for word in {each.symptom, counted}:
-                shown[word].add(each.queue_arn)
-        return shown
+    def _group_queues(self, findings: Iterable[Finding]) -> Mapping[str, set[str]]:
+        """Return the queues that show each symptom, by the symptom's name and by heal's key.
 
-    def _would_do(
-        self, finding: Finding, symptom: Symptom, shown: Mapping[str, set[str]]
+        The scan counts a drill's queue with all others; heal counts drills apart, under a key of
+        their own.
+        """
+        queues_by_symptom = defaultdict[str, set[str]](set)
+        for finding in findings:
+            key = mass_symptom_key(finding.symptom, self._tags.get(finding.queue_arn, {}))
+            queues_by_symptom[finding.symptom].add(finding.queue_arn)
+            queues_by_symptom[key].add(finding.queue_arn)
+        return queues_by_symptom
+
+    def _decide(
+        self, finding: Finding, symptom: Symptom, queues_by_symptom: Mapping[str, set[str]]
     ) -> WouldDo:
-        run, queue_arn = self._run, finding.queue_arn
-        facts = self._facts(queue_arn, symptom)
+        """Return heal's decision on one finding, in words."""
+        run = self._run
+        queue_arn = finding.queue_arn
+        facts = self._read_facts(queue_arn, symptom)
         if facts is None:
-            return WouldDo("cannot say", why=TOO_DEAR)
+            return WouldDo(CANNOT_TELL, why=TOO_DEAR)
         group = Group(queue_arn, symptom, is_found=True, shared=finding.reference)
         view = run.case_store.look(queue_arn, symptom.name, symptom.attributes)
         if view.intent is not None and not view.is_held_by_another(run.owner, run.now):
@@ -294,99 +333,133 @@ class DryRun(Struct, frozen=True, dict=True):
         if not isinstance(situation, Outcome):
             situation = confirm_finding(group, situation, facts, run)
         if isinstance(situation, Outcome):
-            return _refused(situation.refusal)
+            return _describe_refusal(situation.refusal)
 
         def count_queues(unsettled: Situation) -> Situation:
-            return add_reach(unsettled, self._spread_of(symptom, facts.tags, shown), run)
+            spread = self._read_spread(symptom, facts.tags, queues_by_symptom)
+            return add_reach(unsettled, spread, run)
 
         decision, situation = gather_and_decide(
             situation, read_queue=partial(add_facts, run=run), count_queues=count_queues
         )
-        would, change = describe_decision(decision, finding.because), situation.facts.own_change
-        if change is not None and would.steps:
-            return replace(would, first=describe_own_change(change, run.now))
-        return would
+        result = describe_decision(decision, finding.because)
+        own_change = situation.facts.own_change
+        if own_change is not None and result.steps:
+            return replace(result, first=describe_own_change(own_change, run.now))
+        return result
 
-    def _spread_of(
-        self, symptom: Symptom, tags: Mapping[str, str], shown: Mapping[str, set[str]]
+    def _read_spread(
+        self,
+        symptom: Symptom,
+        tags: Mapping[str, str],
+        queues_by_symptom: Mapping[str, set[str]],
     ) -> frozenset[str]:
-        """The queues that heal would count. It does not count faults in configuration."""
+        """Return the queues that heal would count as showing the symptom.
+
+        Heal does not count queues with faults in configuration.
+        """
         if _is_paced(symptom.name):
             return frozenset()
-        word = mass_symptom_key(symptom.name, tags)
-        return self._run.case_store.note_spread(shown.get(word, ()), word, self.now)
+        key = mass_symptom_key(symptom.name, tags)
+        return self._run.case_store.note_spread(queues_by_symptom.get(key, ()), key, self.now)
 
-    def _facts(self, queue_arn: str, symptom: Symptom) -> Facts | None:
-        """As heal gathers them, from what the scan was answered; None where they cost too much."""
-        tags, needs = self._tags.get(queue_arn, {}), symptom.every_need
+    def _read_facts(self, queue_arn: str, symptom: Symptom) -> Facts | None:
+        """Return the facts that heal would read, from the answers that the scan has had.
+
+        None if that takes more metrics than the budget has left.
+        """
+        tags = self._tags.get(queue_arn, {})
+        needs = symptom.every_need
         facts = self.reader.read_queue(queue_arn, tags, {Need.QUEUE})
-        if not self.purse.take(self.reader.metrics_to_ask(facts, needs)):
+        if not self.budget.take(self.reader.metrics_to_ask(facts, needs)):
             return None
-        return self._pinned(self.reader.with_more(facts, needs), needs)
+        return self._add_pins(self.reader.with_more(facts, needs), needs)
 
     @cached_property
     def _tags(self) -> Mapping[str, Mapping[str, str]]:
-        return {each.queue_arn: each.tags for each in self.queues}
+        """Tags of each managed queue by ARN."""
+        return {queue.queue_arn: queue.tags for queue in self.queues}
 
-    def _pinned(self, facts: Facts, needs: Collection[Need]) -> Facts:
+    def _add_pins(self, facts: Facts, needs: Collection[Need]) -> Facts:
         return with_pins(self._run, facts, needs)
 
-    def metrics_an_hour(self, scanned: ScanResult, would: Mapping[Finding, WouldDo]) -> int:
-        """What the scan of an hour like this asks for, and heal again about what it is told."""
-        spoken_of = (each for each, what in would.items() if what.would != WAITS)
-        announced = [each for each in spoken_of if BY_NAME[each.symptom].plan]
-        of_many = f"{REFUSED}: mass_symptom"
-        mass = {each.symptom for each, what in would.items() if what.would == of_many}
-        return scanned.metrics + sum(
-            self.reader.metrics_asked_again(each.queue_arn, BY_NAME[each.symptom].every_need)
-            for each in limit_mass_findings(announced, mass)
-        )
+    def metrics_an_hour(self, scan_result: ScanResult, results: Mapping[Finding, WouldDo]) -> int:
+        """Return how many metrics an hour like this costs: the scan's, and heal's for its findings.
 
-    def document(self, scanned: ScanResult, would: Mapping[Finding, WouldDo]) -> dict[str, Any]:
-        """As a round in the case bucket, with what would come of it and what it cost."""
-        findings = sorted(scanned.findings)
-        an_hour = self.metrics_an_hour(scanned, would)
+        Args:
+            scan_result: The result of the scan.
+            results: What Mendq would do about each finding.
+        """
+        passed_on = [
+            finding
+            for finding, result in results.items()
+            if result.would != WAITS and BY_NAME[finding.symptom].plan
+        ]
+        mass_symptoms = {
+            finding.symptom
+            for finding, result in results.items()
+            if result.would == f"{REFUSED}: mass_symptom"
+        }
+        heal_metrics = 0
+        for finding in limit_mass_findings(passed_on, mass_symptoms):
+            needs = BY_NAME[finding.symptom].every_need
+            heal_metrics += self.reader.metrics_asked_again(finding.queue_arn, needs)
+        return scan_result.metrics + heal_metrics
+
+    def document(
+        self, scan_result: ScanResult, results: Mapping[Finding, WouldDo]
+    ) -> dict[str, Any]:
+        """Return the scan as the case bucket stores it, with Mendq's actions and the cost added."""
+        findings = sorted(scan_result.findings)
+        metrics_an_hour = self.metrics_an_hour(scan_result, results)
         return {
-            **scanned.document(self.now),
-            "findings": [{**each.document(), **asdict(would[each])} for each in findings],
-            "metrics_asked": self.purse.spent,
-            "dollars": round(METRIC_ASKED.cost(self.purse.spent), 4),
-            "metrics_an_hour": an_hour,
-            "dollars_per_month": estimate_monthly_dollars(an_hour),
+            **scan_result.document(self.now),
+            "findings": [
+                {**finding.document(), **asdict(results[finding])} for finding in findings
+            ],
+            "metrics_asked": self.budget.spent,
+            "dollars": round(METRIC_ASKED.cost(self.budget.spent), 4),
+            "metrics_an_hour": metrics_an_hour,
+            "dollars_per_month": estimate_monthly_dollars(metrics_an_hour),
         }
 
 
 def _is_paced(name: str) -> bool:
-    """True where people are told of it a few queues a day."""
+    """Return True if Mendq reports the symptom only for a few new queues a day."""
     return BY_NAME[name].plan is not None and BY_NAME[name].is_of_configuration
 
 
 def describe_decision(decision: Decision, because: str = "") -> WouldDo:
-    """Describe what follows from a decision. `because`, the finding's sentence, is not repeated."""
+    """Return a decision in words. `because` is the finding's sentence, which is not repeated.
+
+    Raises TypeError if the decision is not final.
+    """
     match decision:
         case NeedsFacts() | NeedsReach():
             raise TypeError(f"{decision} is no final decision")
         case Healthy():
             return WouldDo("does nothing: the queue stands as it should")
         case Decline() | KeepEvidence() | NoteFailures() | KeepWaiting():
-            return _refused(decision.refusal)
+            return _describe_refusal(decision.refusal)
         case RecordTransition(refusal=refusal) if refusal and refusal.code == "mass_symptom":
-            return _refused(refusal)
+            return _describe_refusal(refusal)
         case WriteFix() | RecordTransition():
             return _describe_case(decision.case, because)
 
 
 def _describe_case(case: Case, because: str) -> WouldDo:
-    if case.state not in _ENDS_IN:
+    """Return in words what the case would be that a decision opens."""
+    if case.state not in _WOULD_BY_STATE:
         return WouldDo(f"{REFUSED}: {case.code}", why=case.reason)
-    # A person takes the steps of what pages; what was found stands above its line.
+    # An escalated case leaves its steps to a person. The finding is printed above this text.
     steps = () if case.state is State.ESCALATED else tuple(step_lines(case.steps))
     reason = "" if case.reason == because else case.reason
-    return WouldDo(_ENDS_IN[case.state], steps, reason)
+    return WouldDo(_WOULD_BY_STATE[case.state], steps, reason)
 
 
-def _refused(refusal: Refusal | None) -> WouldDo:
-    assert refusal is not None  # noqa: S101 - what opens no case says why
+def _describe_refusal(refusal: Refusal | None) -> WouldDo:
+    """Return a refusal in words."""
+    assert refusal is not None  # noqa: S101 - a decision without a case has a refusal
     if refusal.code == "not_found":
         return WouldDo("finds nothing: it has passed meanwhile")
     return WouldDo(f"{REFUSED}: {refusal.code}", why=refusal.reason)

@@ -1,6 +1,6 @@
-"""A scan of every queue of a region with an operator's credentials; nothing of Mendq's is needed.
+"""Scan of all queues of a region with the operator's credentials. It needs no deployed stack.
 
-Where a stack is there, it also says what that would do about the queues that it manages.
+If there is a stack, the scan also says what that stack would do about the queues that it manages.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from mendq.cli.invocation import describe_error
 from mendq.cli.look.case_view import step_lines
 from mendq.cli.scan.dry_run import (
     CANNOT_SAY,
+    CANNOT_TELL,
     TOO_DEAR,
     DryRun,
     WouldDo,
@@ -49,7 +50,7 @@ _NONE = "there is no queue of that name"
 
 
 class FindingSeverity(StrEnum):
-    """What a finding does to the queue's users, the worst first."""
+    """Harm of a finding for the queue's users, the worst first."""
 
     LOSING = "losing messages"
     FAILING = "failing now"
@@ -58,9 +59,13 @@ class FindingSeverity(StrEnum):
 
 
 def rate_severity(finding: Finding) -> FindingSeverity:
-    """Messages expire; what was measured goes on now; all else may, or merely costs."""
+    """Return the harm of a finding.
+
+    LOSING if messages will expire, FAILING if the fault was measured, AT_RISK if it is a fault in
+    configuration, and COSTING if its symptom is about cost only.
+    """
     detection = BY_NAME[finding.symptom].detection
-    assert detection is not None  # noqa: S101 - or nothing had been found
+    assert detection is not None  # noqa: S101 - a finding comes from a detection
     if finding.seconds_left is not None:
         return FindingSeverity.LOSING
     if detection.measured_last:
@@ -69,11 +74,12 @@ def rate_severity(finding: Finding) -> FindingSeverity:
     return FindingSeverity.FAILING if is_measured else FindingSeverity.AT_RISK
 
 
+# Pattern that fits every queue.
 EVERYTHING = "*"
 
 
-class _ToLookAt(Consent):
-    """A bare `*` names every queue here, quarantines too: who only looks changes none."""
+class _ScanConsent(Consent):
+    """Consent to look at queues. `*` fits every queue, also quarantines: none is changed."""
 
     def names(self, queue_name: str) -> bool:
         return EVERYTHING in self.queues or super().names(queue_name)
@@ -82,177 +88,204 @@ class _ToLookAt(Consent):
         return Mode.OBSERVE if is_quarantine(queue_name) else super().mode_of(queue_name, tags)
 
     def without_team_tag(self, tags: Mapping[str, str]) -> dict[str, str]:
-        """Which teams there are, settings alone know: the deployed scan reports what is none."""
-        return {key: text for key, text in tags.items() if key != TEAM_TAG}
+        """Return the tags without the team's tag, even if it names no team.
+
+        Only the deployed settings know the teams, so the deployed scan reports a wrong one.
+        """
+        return {key: value for key, value in tags.items() if key != TEAM_TAG}
 
 
 class RegionScan(DryRun, frozen=True, dict=True):
-    """Those of a region's queues that fit one of `patterns`: names, or prefixes ending in `*`."""
+    """Scan of the queues of a region whose name fits one of `patterns`."""
 
+    # Names of queues, or prefixes that end in `*`.
     patterns: tuple[str, ...] = (EVERYTHING,)
 
     @cached_property
     def deployed(self) -> DryRun | Exception | None:
-        """The same by the stack's settings, or why they cannot be read.
+        """Dry run of the deployed stack's scan, or the error if the stack cannot be read.
 
-        None where there is none, and where these rights cannot tell: those of `--policy` cannot.
+        None if there is no stack, or if the credentials may not ask, as with those of `--policy`.
         """
-        beside = DryRun(self.account, self.now, self.purse)
+        dry_run = DryRun(self.account, self.now, self.budget)
         try:
-            beside.queues  # noqa: B018 - asks for stack, settings and queues
+            dry_run.queues  # noqa: B018 - reads the stack, its settings and its queues
         except (CommandError, *CANNOT_SAY, ClientError, BotoCoreError) as error:
-            is_none = isinstance(error, CommandError) and error.code is Exit.NOT_FOUND
-            asked = getattr(error, "operation_name", "")
-            hidden = asked == "DescribeStacks" and is_denied(error)
-            return None if is_none or hidden else error
-        return beside
+            has_no_stack = isinstance(error, CommandError) and error.code is Exit.NOT_FOUND
+            operation = getattr(error, "operation_name", "")
+            may_not_ask = operation == "DescribeStacks" and is_denied(error)
+            return None if has_no_stack or may_not_ask else error
+        return dry_run
 
     @cached_property
     def _listing(self) -> Listing:
-        asked = _ToLookAt(queues=self.patterns)
-        found = list_readable_queues(self._looking, self.account.account_id, asked)
-        fits = [each for each in found.queues if asked.names(each.name)]
-        off = [each for each in found.off if asked.names(parts_of(each).name)]
-        return Listing(tuple(fits), found.failed, tuple(off))
+        """All queues that fit the patterns, quarantines too, and those that are switched off."""
+        consent = _ScanConsent(queues=self.patterns)
+        listing = list_readable_queues(self._clients, self.account.account_id, consent)
+        queues = tuple(queue for queue in listing.queues if consent.names(queue.name))
+        off = tuple(arn for arn in listing.off if consent.names(parts_of(arn).name))
+        return Listing(queues, listing.failed, off)
 
     @cached_property
     def queues(self) -> tuple[ManagedQueue, ...]:
-        """Raises FactsUnavailable where none can be listed."""
-        return tuple(each for each in self._listing.queues if not is_quarantine(each.name))
+        """The queues to scan. Raises FactsUnavailable if none can be listed."""
+        return tuple(queue for queue in self._listing.queues if not is_quarantine(queue.name))
 
     @property
-    def absent(self) -> list[str]:
-        """The names that were asked for and that no queue has, sorted."""
-        known = {parts_of(arn).name for arn in self._known}
-        return sorted({each for each in self.patterns if not each.endswith("*")} - known)
+    def absent_names(self) -> list[str]:
+        """Names among the patterns that no queue has, sorted."""
+        existing_names = {parts_of(arn).name for arn in self._existing_arns}
+        names = {pattern for pattern in self.patterns if not pattern.endswith("*")}
+        return sorted(names - existing_names)
 
     @cached_property
-    def _known(self) -> frozenset[str]:
-        there = self._listing
-        return frozenset((*(each.queue_arn for each in there.queues), *there.off))
+    def _existing_arns(self) -> frozenset[str]:
+        """ARNs of all queues that were listed."""
+        queue_arns = (queue.queue_arn for queue in self._listing.queues)
+        return frozenset((*queue_arns, *self._listing.off))
 
     def is_absent(self, queue_arn: str) -> bool:
-        """Whether all are known, and none is it: made-up names are not worth a call each."""
-        return not self._listing.failed and queue_arn not in self._known
+        """Return True if all queues could be listed and this one is not among them.
+
+        It saves a call for each name that a failed call has made up.
+        """
+        return not self._listing.failed and queue_arn not in self._existing_arns
 
     @cached_property
     def _timing(self) -> Timing:
-        """The stack's, where there is one: both find the same."""
+        """Times of the deployed stack, so that both find the same. Defaults without a stack."""
         deployed = self.deployed
         return deployed.account.settings.timing if isinstance(deployed, DryRun) else Timing()
 
     @cached_property
-    def _looking(self) -> Clients:
+    def _clients(self) -> Clients:
         return make_readonly_clients(self.account.session)
 
     @cached_property
     def reader(self) -> ScanReader:
-        """Of no case, move or approval is anything known without a case store."""
+        """Reader without a case store: no cases, moves of messages or approvals are known."""
         return ScanReader(
-            self._looking,
+            self._clients,
             self.now,
             self._timing,
             list_open_symptoms=lambda _: frozenset(),
             noted_moves=frozenset,
             list_newest_cases=lambda _: (),
-            consent=_ToLookAt(queues=(EVERYTHING,)),
+            consent=_ScanConsent(queues=(EVERYTHING,)),
         )
 
-    def would_do(self, findings: Iterable[Finding]) -> dict[Finding, WouldDo]:
-        """What the stack would do about what it manages, and the plan for every other queue."""
-        every, would = list(findings), dict[Finding, WouldDo]()
+    def decide_findings(self, findings: Iterable[Finding]) -> dict[Finding, WouldDo]:
+        """Return what the stack would do about queues that it manages, and the plan for others."""
+        all_findings = list(findings)
+        results = dict[Finding, WouldDo]()
         if isinstance(self.deployed, DryRun):
-            theirs = [each for each in every if self.deployed.looks_after(each)]
-            would = self.deployed.would_do(theirs) if theirs else would
-        return {each: would.get(each) or self._planned(each) for each in every}
+            managed = [finding for finding in all_findings if self.deployed.manages(finding)]
+            if managed:
+                results = self.deployed.decide_findings(managed)
+        return {finding: results.get(finding) or self._plan(finding) for finding in all_findings}
 
-    def _planned(self, finding: Finding) -> WouldDo:
+    def _plan(self, finding: Finding) -> WouldDo:
+        """Return in words what the catalogue plans for a queue that no stack manages."""
         symptom = BY_NAME[finding.symptom]
         if symptom.plan is None:
             return WouldDo("only reports it")
         try:
-            facts = self._facts(finding.queue_arn, symptom)
+            facts = self._read_facts(finding.queue_arn, symptom)
             if facts is None:
-                return WouldDo("cannot say", why=TOO_DEAR)
+                return WouldDo(CANNOT_TELL, why=TOO_DEAR)
             answer = symptom.plan(facts, Limits())
         except CANNOT_SAY as error:
-            return WouldDo("cannot say", why=str(error))
+            return WouldDo(CANNOT_TELL, why=str(error))
         if not isinstance(answer, Plan):
             command = command_without_case(answer, finding.queue_arn)
-            return WouldDo("would change nothing", (), answer.reason, (command,) * bool(command))
-        steps = [each.document() for each in answer.steps]
+            manual_commands = (command,) if command else ()
+            return WouldDo("would change nothing", (), answer.reason, manual_commands)
+        steps = [step.document() for step in answer.steps]
         manual = commands(finding.queue_arn, steps, facts.attributes)
-        could = WouldDo("could change", tuple(step_lines(steps)), commands=tuple(manual))
-        return could if steps else WouldDo("finds nothing more")
+        if not steps:
+            return WouldDo("finds nothing more")
+        return WouldDo("could change", tuple(step_lines(steps)), commands=tuple(manual))
 
-    def _pinned(self, facts: Facts, _needs: Collection[Need]) -> Facts:
-        """Without a case store nothing is."""
+    def _add_pins(self, facts: Facts, _needs: Collection[Need]) -> Facts:
+        """Return the facts unchanged: without a case store there are no pins."""
         return facts
 
-    def not_seen(self, scanned: ScanResult) -> dict[str, str]:
-        """Why nothing, or not everything, is known of a queue, or of what the stack would do."""
-        there, failed = self._listing, {**self._listing.failed, **scanned.failed}
+    def explain_unchecked(self, scan_result: ScanResult) -> dict[str, str]:
+        """Return why a queue, or what the stack would do, is not or not fully known.
+
+        The keys are queue ARNs, names that no queue has, or a text such as `the stack Mendq`.
+        """
+        listing = self._listing
+        failed = {**listing.failed, **scan_result.failed}
         minutes = format_count(self._timing.measuring_minutes, "minute")
         too_new = f"not measured: made or changed too lately, as {minutes} of it have to be counted"
         if isinstance(self.deployed, Exception):
             failed[f"the stack {self.account.stack}"] = self.deployed
-        # The stack tags its queues `off`, and alarms watch them.
-        own = (f"{self.account.stack}-", PROBE_QUEUE)
-        off = (arn for arn in there.off if not parts_of(arn).name.startswith(own))
-        quarantines = (each.queue_arn for each in there.queues if is_quarantine(each.name))
+        # The stack's own queues have the tag `off` too. Alarms watch them.
+        own_prefixes = (f"{self.account.stack}-", PROBE_QUEUE)
+        off = (arn for arn in listing.off if not parts_of(arn).name.startswith(own_prefixes))
+        quarantines = (queue.queue_arn for queue in listing.queues if is_quarantine(queue.name))
         return {
-            **dict.fromkeys(self.absent, _NONE),
+            **dict.fromkeys(self.absent_names, _NONE),
             **dict.fromkeys(quarantines, _QUARANTINE),
             **dict.fromkeys(off, _OFF),
-            **dict.fromkeys(scanned.skipped, _NOT_MEASURED),
-            **dict.fromkeys(scanned.unsettled, too_new),
-            # AWS says at the end of a long line which policy it was.
-            **{about: describe_error(why)[:600] for about, why in failed.items()},
+            **dict.fromkeys(scan_result.skipped, _NOT_MEASURED),
+            **dict.fromkeys(scan_result.unsettled, too_new),
+            # AWS names the policy that refused at the end of a long line.
+            **{about: describe_error(error)[:600] for about, error in failed.items()},
         }
 
-    def document(self, scanned: ScanResult, would: Mapping[Finding, WouldDo]) -> dict[str, Any]:
-        """For scripts: what was found, where one looked, and what could not be judged and why."""
+    def document(
+        self, scan_result: ScanResult, results: Mapping[Finding, WouldDo]
+    ) -> dict[str, Any]:
+        """Return the findings, the scanned queues and what could not be checked, for scripts."""
         return {
             "at": to_text(self.now),
             "account": self.account.account_id,
             "region": self.account.region,
             "findings": [
                 {
-                    "queue_arn": each.queue_arn,
-                    "symptom": each.symptom,
-                    "severity": rate_severity(each),
-                    "reason": each.because,
-                    "plan": asdict(would[each]),
-                    "runbook": BY_NAME[each.symptom].runbook,
+                    "queue_arn": finding.queue_arn,
+                    "symptom": finding.symptom,
+                    "severity": rate_severity(finding),
+                    "reason": finding.because,
+                    "plan": asdict(results[finding]),
+                    "runbook": BY_NAME[finding.symptom].runbook,
                 }
-                for each in sort_worst_first(would)
+                for finding in sort_worst_first(results)
             ],
-            "queues": [each.queue_arn for each in self.queues],
-            "not_seen": self.not_seen(scanned),
+            "queues": [queue.queue_arn for queue in self.queues],
+            "not_seen": self.explain_unchecked(scan_result),
             "by_failed_calls_alone": BY_FAILED_CALLS_ALONE,
-            "metrics_asked": self.purse.spent,
-            "dollars": round(METRIC_ASKED.cost(self.purse.spent), 4),
-            "dollars_per_month": estimate_monthly_dollars(self.metrics_an_hour(scanned, would)),
+            "metrics_asked": self.budget.spent,
+            "dollars": round(METRIC_ASKED.cost(self.budget.spent), 4),
+            "dollars_per_month": estimate_monthly_dollars(
+                self.metrics_an_hour(scan_result, results)
+            ),
         }
 
 
-_PLACES = {each.name: place for place, each in enumerate(CATALOGUE)}
+# Position of each symptom in the catalogue.
+_POSITIONS = {symptom.name: position for position, symptom in enumerate(CATALOGUE)}
 
 
 def sort_worst_first(findings: Iterable[Finding]) -> list[Finding]:
-    """By severity, then by how soon something is lost; what can only be reported stands last.
+    """Sort findings by severity, then by the time until messages are lost.
 
-    Of what is alike in all of it, in the catalogue's order.
+    Findings that are equal in both are in the catalogue's order, those that Mendq can only report
+    last.
     """
-    order = list(FindingSeverity)
+    severities = list(FindingSeverity)
 
-    def rank(each: Finding) -> tuple[int, float, bool, int, str]:
-        harm, name = order.index(rate_severity(each)), each.symptom
-        left = inf if each.seconds_left is None else each.seconds_left
-        return harm, left, BY_NAME[name].plan is None, _PLACES[name], each.queue_arn
+    def rank(finding: Finding) -> tuple[int, float, bool, int, str]:
+        severity = severities.index(rate_severity(finding))
+        seconds_left = inf if finding.seconds_left is None else finding.seconds_left
+        is_only_reported = BY_NAME[finding.symptom].plan is None
+        position = _POSITIONS[finding.symptom]
+        return severity, seconds_left, is_only_reported, position, finding.queue_arn
 
     return sorted(findings, key=rank)
 
 
-# What no scan can see.
-BY_FAILED_CALLS_ALONE = sorted(each.name for each in CATALOGUE if each.detection is None)
+# Names of the symptoms that no scan can see, sorted.
+BY_FAILED_CALLS_ALONE = sorted(symptom.name for symptom in CATALOGUE if symptom.detection is None)

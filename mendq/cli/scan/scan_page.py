@@ -1,4 +1,4 @@
-"""What a scan of a region found as one HTML file, in the look of the weekly report."""
+"""HTML page with the findings of `mendq scan`, styled like the weekly report."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 import mendq.report
 from mendq.report import links, words
 
-# Of one symptom; the page folds the others away.
+# Queues of one symptom that the page shows at once. The others are folded.
 MOST_QUEUES = 5
 _TEMPLATES = Path(mendq.report.__file__).with_name("template")
 
 
 def render_page(document: Mapping[str, Any]) -> str:
-    """The whole HTML document of what `mendq scan --json` says."""
+    """Return the page of a scan. `document` is what `mendq scan --json` prints."""
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
@@ -29,18 +29,21 @@ def render_page(document: Mapping[str, Any]) -> str:
     )
     environment.filters["parts"] = words.split_at_marks
     environment.globals.update(words=words, links=links)
+    findings_by_severity = _group_by("severity", document["findings"])
     kinds = {
-        severity: _by(findings, "symptom")
-        for severity, findings in _by(document["findings"], "severity").items()
+        severity: _group_by("symptom", findings)
+        for severity, findings in findings_by_severity.items()
     }
     at = datetime.fromisoformat(document["at"])
-    found = environment.get_template("scan.html.j2")
-    return found.render(scan=document, at=words.moment(at), kinds=kinds, most_queues=MOST_QUEUES)
+    template = environment.get_template("scan.html.j2")
+    return template.render(scan=document, at=words.moment(at), kinds=kinds, most_queues=MOST_QUEUES)
 
 
-def _by(findings: Iterable[Mapping[str, Any]], name: str) -> dict[str, list[Mapping[str, Any]]]:
-    """In the order in which they come."""
-    found = defaultdict[str, list[Mapping[str, Any]]](list)
-    for each in findings:
-        found[each[name]].append(each)
-    return found
+def _group_by(
+    key: str, findings: Iterable[Mapping[str, Any]]
+) -> dict[str, list[Mapping[str, Any]]]:
+    """Return the findings by the value of `key`. Groups and findings keep their order."""
+    groups = defaultdict[str, list[Mapping[str, Any]]](list)
+    for finding in findings:
+        groups[finding[key]].append(finding)
+    return groups

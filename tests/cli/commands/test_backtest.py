@@ -63,7 +63,7 @@ def _snapshot(path: Path, names: Iterable[str], tags: dict[str, str] | None = No
 
 
 def _judged(snapshot: Path, *incidents: PastIncident) -> list[JudgedIncident]:
-    return list(Backtest(read_configuration(snapshot)).judged(incidents))
+    return list(Backtest(read_configuration(snapshot)).judge_incidents(incidents))
 
 
 def _would(judged: JudgedIncident) -> list[str]:
@@ -99,7 +99,7 @@ def test_a_queue_that_says_what_none_does_costs_its_own_answer(tmp_path: Path) -
         return replace(facts, attributes={**facts.attributes, **odd})
 
     asked = Backtest(Configuration(known.tags, look))
-    first, second = asked.judged([_incident("odd"), _incident("orders")])
+    first, second = asked.judge_incidents([_incident("odd"), _incident("orders")])
     assert (_would(first)[2], _would(second)[2]) == ("cannot say", "does")
 
 
