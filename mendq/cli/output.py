@@ -31,7 +31,8 @@ from mendq.cli.exit_codes import CommandError, Exit
 from mendq.model.json_text import to_json
 from mendq.notifications.text import plain, visible
 
-# As long as the reason in a notification: what people must know before they approve comes last.
+# Longest line of text, equal to the longest reason in a notification. The end of a line is as
+# important as its beginning: people must read it before they approve.
 _MAX_LINE_CHARACTERS = 2_000
 # Width if there is neither a terminal nor COLUMNS: a program must get whole lines.
 _UNLIMITED_WIDTH = 10_000

@@ -50,11 +50,11 @@ class NotPriced(Exception):
 class CostLine(Struct, frozen=True):
     """One line of the monthly bill."""
 
-    # What is billed, such as `alarms`.
+    # The billed thing, such as `alarms`.
     what: str
-    # How much of it, in words.
+    # The billed quantity, in words.
     quantity: str
-    # What is counted or assumed, in words.
+    # The reason for the quantity: it is counted or assumed. In words.
     because: str
     # Billed units by price.
     billed: Mapping[Price, float] = field(default_factory=dict)

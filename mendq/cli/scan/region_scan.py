@@ -102,7 +102,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
     patterns: tuple[str, ...] = (EVERYTHING,)
 
     @cached_property
-    def deployed(self) -> DryRun | Exception | None:
+    def stack_dry_run(self) -> DryRun | Exception | None:
         """Dry run of the deployed stack's scan, or the error if the stack cannot be read.
 
         None if there is no stack, or if the credentials may not ask, as with those of `--policy`.
@@ -154,8 +154,8 @@ class RegionScan(DryRun, frozen=True, dict=True):
     @cached_property
     def _timing(self) -> Timing:
         """Times of the deployed stack, so that both find the same. Defaults without a stack."""
-        deployed = self.deployed
-        return deployed.account.settings.timing if isinstance(deployed, DryRun) else Timing()
+        dry_run = self.stack_dry_run
+        return dry_run.account.settings.timing if isinstance(dry_run, DryRun) else Timing()
 
     @cached_property
     def _clients(self) -> Clients:
@@ -178,10 +178,10 @@ class RegionScan(DryRun, frozen=True, dict=True):
         """Return what the stack would do about queues that it manages, and the plan for others."""
         all_findings = list(findings)
         results = dict[Finding, WouldDo]()
-        if isinstance(self.deployed, DryRun):
-            managed = [finding for finding in all_findings if self.deployed.manages(finding)]
+        if isinstance(self.stack_dry_run, DryRun):
+            managed = [finding for finding in all_findings if self.stack_dry_run.manages(finding)]
             if managed:
-                results = self.deployed.decide_findings(managed)
+                results = self.stack_dry_run.decide_findings(managed)
         return {finding: results.get(finding) or self._plan(finding) for finding in all_findings}
 
     def _plan(self, finding: Finding) -> WouldDo:
@@ -219,8 +219,8 @@ class RegionScan(DryRun, frozen=True, dict=True):
         failed = {**listing.failed, **scan_result.failed}
         minutes = format_count(self._timing.measuring_minutes, "minute")
         too_new = f"not measured: made or changed too lately, as {minutes} of it have to be counted"
-        if isinstance(self.deployed, Exception):
-            failed[f"the stack {self.account.stack}"] = self.deployed
+        if isinstance(self.stack_dry_run, Exception):
+            failed[f"the stack {self.account.stack}"] = self.stack_dry_run
         # The stack's own queues have the tag `off` too. Alarms watch them.
         own_prefixes = (f"{self.account.stack}-", PROBE_QUEUE)
         off = (arn for arn in listing.off if not parts_of(arn).name.startswith(own_prefixes))
