@@ -1,7 +1,7 @@
 """Symptom `policy_is_public`: the queue's policy lets anybody in the world use the queue.
 
-The fault: a statement allows the principal `*`, and no condition says who that may be. Anybody with
-an AWS account can then read or delete the queue's messages, or send to it.
+The fault: a statement allows the principal `*`, and no condition says who that may be. Anybody can
+then do what the statement allows, for example receive the queue's messages or send to it.
 
 How it shows: in the queue's policy alone. A condition on a fixed account, organization, role,
 network or source ARN narrows the statement. So does a statement that denies everything to everybody

@@ -11,7 +11,8 @@ there too, and the whole backlog at once. The rules:
    receives per finished message. If every value that Mendq may set is too low, a person chooses.
 3. The new queue has a name that Mendq knows to be free, or exactly the attributes that Mendq would
    set.
-4. A person approves, unless consumers finished every message at its first receive.
+4. A person approves, unless consumers finished every message at its first receive, or the queue is
+   idle and its RedrivePolicy names the DLQ already.
 
 Messages that wait already keep their receive counts, so a new DLQ may take some of them at once.
 The plan says how many messages wait.

@@ -10,9 +10,9 @@ How it shows: in the retention periods of the two queues alone.
 
 What Mendq changes: it raises the DLQ's `MessageRetentionPeriod` to 14 days, SQS's maximum.
 
-Why that is safe: a longer retention deletes nothing, and nobody sends to a DLQ by design. A person
-approves it once for each source; after that Mendq may make it alone. A retention is never lowered,
-because that would delete messages.
+Why that is safe: a longer retention deletes nothing, and a queue that producers send to is left
+alone. A person approves it once for each source; after that Mendq may make it alone. A retention is
+never lowered, because that would delete messages.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ only if the cause of the failure is fixed. The rules:
    messages are fixed.
 3. Nobody else works on the messages: no function reads the DLQ, nobody deletes messages, and no
    message movement task runs.
-4. Both queues allow it: the source is managed by Mendq, no tag forbids it, and no policy denies
-   Mendq's role.
+4. Both queues allow it: the source is managed by Mendq, no tag forbids it, and no policy
+   denies calls from outside a network.
 5. If messages could expire before the redrive is over, the DLQ's retention is raised to 14 days
    first. If even that is too short, nothing is planned.
 """

@@ -15,8 +15,8 @@ for a Lambda function, or one and a half times what a tag or the consumers name,
 
 Why that is safe: a longer timeout loses nothing; it only delays the retry after a crash. The plan
 stays below a ceiling, below the retention period, and below the limit on messages in flight. A
-consumer that fails gets no longer timeout. Unless work was measured or named, a person approves the
-change.
+consumer that fails gets no longer timeout. If only consumers publish the need, or if
+messages merely reached the DLQ and only a tag names the need, a person approves the change.
 """
 
 from __future__ import annotations
