@@ -104,7 +104,7 @@ def _log(call: HealCall, batch: BatchResult) -> None:
     for probe in batch.probes.values():
         call.log.info("saw the probe", made_at=probe.event_time, spelled=probe.raw_error_code)
     if left_out := batch.skipped_names.most_common(MOST_CODES):
-        call.log.warning("skipped queue names that are not managed", left_out=left_out)
+        call.log.warning("queue names that nobody manages were left out", left_out=left_out)
     if codes := sorted(set(batch.unknown_codes)):
         call.log.warning(
             "error codes that Mendq does not know", codes=codes[:MOST_CODES], all=len(codes)
