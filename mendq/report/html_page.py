@@ -71,7 +71,7 @@ def load_template(name: str, finalize: Callable[[Any], Any] = _keep_units) -> Te
 
 
 _PAGE = load_template("page.html.j2")
-# So many rows of each list are shown; the page folds the others, and a print has them all.
+# Number of rows of each list that the page shows. It folds the others; a print has them all.
 MOST_ROWS = 12
 
 

@@ -95,12 +95,15 @@ class Outgoing(Struct, frozen=True, dict=True):
         if not summary.totals.incidents:
             new = "new " if summary.has_other_news else ""
             return f"{name}: {waiting}no {new}incidents"
-        figures = [format_count(summary.totals.incidents, "incident"), f"{summary.fixed:,} healed"]
+        figures = [
+            format_count(summary.totals.incidents, "incident"),
+            f"{summary.fixed_count:,} healed",
+        ]
         if summary.totals.urgent:
             figures.append(f"{summary.totals.urgent:,} paged")
-        if summary.informed:
-            figures.append(f"{summary.informed:,} told")
-        if not summary.totals.urgent and not summary.informed:
+        if summary.informed_count:
+            figures.append(f"{summary.informed_count:,} told")
+        if not summary.totals.urgent and not summary.informed_count:
             figures.append("nobody paged")
         return f"{name}: {waiting}{', '.join(figures)}"[:MOST_SUBJECT]
 

@@ -1,4 +1,4 @@
-"""What the report was made from, and what it could not see. Every report has these sentences."""
+"""Sentences about the sources of the report and about what it could not see."""
 
 from __future__ import annotations
 

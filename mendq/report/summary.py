@@ -158,17 +158,17 @@ class Summary(CaseSummary, frozen=True, kw_only=True):
         return self.days_read == len(self.days)
 
     @property
-    def fixed(self) -> int:
+    def fixed_count(self) -> int:
         """Number of incidents that Mendq fixed, automatically or after an approval."""
-        return self.totals.healed + self.approved
+        return self.totals.healed + self.approved_count
 
     @property
-    def approved(self) -> int:
+    def approved_count(self) -> int:
         """Number of incidents that Mendq fixed after a person had approved it."""
         return self.by_outcome.get(APPROVED, 0)
 
     @property
-    def informed(self) -> int:
+    def informed_count(self) -> int:
         """Number of incidents about which people were notified, but not urgently."""
         return max(0, self.totals.notified - self.totals.urgent)
 

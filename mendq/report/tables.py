@@ -183,7 +183,7 @@ class IncidentRow(Struct, frozen=True):
         return span(first, last)
 
     @property
-    def healed_in(self) -> str:
+    def times_to_heal(self) -> str:
         """The shortest and the longest time to heal, in words. Empty if none was timed."""
         times = [
             incident.seconds_to_heal

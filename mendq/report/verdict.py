@@ -255,8 +255,8 @@ def _describe_healed(summary: Summary) -> str:
     incidents paged than were not healed, one of the healed ones has paged first.
     """
     incidents = summary.totals.incidents
-    fixed = summary.fixed
-    approved = summary.approved
+    fixed = summary.fixed_count
+    approved = summary.approved_count
     if not fixed:
         none = "not healed" if incidents == 1 else "none healed"
         changed = summary.by_outcome.get("applied", 0)
@@ -295,7 +295,7 @@ def _count_not_healed(summary: Summary) -> list[tuple[str, int]]:
 def _describe_notified(summary: Summary) -> str:
     """Return how many incidents paged (an urgent notification) or told a person. Empty if none."""
     paged = summary.totals.urgent
-    told = summary.informed
+    told = summary.informed_count
     incidents = summary.totals.incidents
     count = paged or told
     if not count:

@@ -163,7 +163,9 @@ def route_to(account: Account, named: str, other: str, died_in: str | None) -> R
         require_idle(account, arn)
     # An empty --from names no queue. It must not mean the messages of every source.
     only = None if died_in is None else resolve_queue_arn(account, died_in)
-    find_source = _quarantined_from if is_quarantine(messages.name) else attrgetter("source_arn")
+    find_source = (
+        _find_quarantined_source if is_quarantine(messages.name) else attrgetter("source_arn")
+    )
 
     @cache
     def may_go(arn: str) -> bool:
@@ -224,10 +226,10 @@ def route_out_of(account: Account, named: str) -> Route:
     if dlq_arn:
         require_idle(account, dlq_arn)
     messages = require_redrivable(account, messages.queue_arn)
-    return Route(messages, source, dlq_arn=dlq_arn, died_in=_quarantined_from)
+    return Route(messages, source, dlq_arn=dlq_arn, died_in=_find_quarantined_source)
 
 
-def _quarantined_from(message: Message) -> str | None:
+def _find_quarantined_source(message: Message) -> str | None:
     """Return the ARN of the queue that the message's quarantine mark names. None without a mark."""
     reason = quarantine_reason(message)
     return None if reason is None else reason.source
