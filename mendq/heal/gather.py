@@ -11,7 +11,8 @@ these groups are declined first, in this order, and `decide` is never asked:
     queue_gone              The queue does not exist, and the symptom is about an existing queue.
     never_seen              The queue does not exist, and neither a scan, a case nor a setting names
                             it. Anyone can make calls fail on a name that they have made up.
-    not_managed             Neither settings nor tags give the queue a mode.
+    not_managed             Neither settings nor tags give the queue a mode. A finding about a DLQ
+                            that Mendq made for a managed queue is reported all the same.
     queue_refuses_us        The queue's policy keeps Mendq out, so its tags or facts are unknown.
     case_store_unreadable   The case store holds something unreadable, so the history is unknown.
 
@@ -193,7 +194,7 @@ def _gather_history(group: Group, run: FixContext, *, is_only_group: bool) -> Si
 
 
 def is_fresh(call: FailedCall, now: datetime) -> bool:
-    """Return True if a failed call is not older than STALE_AFTER, and not in the far future."""
+    """Return True if a failed call is at most STALE_AFTER old and FUTURE_AFTER in the future."""
     return -FUTURE_AFTER <= now - call.event_time <= STALE_AFTER
 
 
