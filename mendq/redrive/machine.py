@@ -125,7 +125,7 @@ NO_TURN = "no message's turn has come"
 
 
 class Condition(StrEnum):
-    """Conditions of the rows, in the words of docs/redrive-stages.md."""
+    """Conditions of the table's rows. The values are the words of docs/redrive-stages.md."""
 
     BLOCKED_FOR_GOOD = "a queue is not managed any more, its tag says no, or the cause is back"
     CHANGES_FROZEN = "changes are frozen, or a change calendar is closed"
@@ -146,7 +146,7 @@ class Condition(StrEnum):
 
 
 class Action(StrEnum):
-    """Actions of the rows, in the words of docs/redrive-stages.md."""
+    """Actions of the table's rows. The values are the words of docs/redrive-stages.md."""
 
     HALT = "end the case with a page"
     WAIT_FOR_OTHERS = "wait until that is over"

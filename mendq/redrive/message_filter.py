@@ -328,7 +328,7 @@ def _require_depth(node: Node, left: int = DEEPEST) -> None:
 
 
 def _copies(node: Node) -> int:
-    """Return the most copies of the value under the node that its result may contain.
+    """Return the most copies of its input that the result of a node may contain.
 
     `[@, @] | [@, @]` holds it four times, so twenty more of these would take minutes and gigabytes.
     """

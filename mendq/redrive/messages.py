@@ -40,7 +40,7 @@ class MessageAttribute(Struct, frozen=True):
         return self.value if isinstance(self.value, bytes) else self.value.encode()
 
     def document(self) -> dict[str, Any]:
-        """Return the attribute as a request to SQS has it."""
+        """Return the attribute in the form that a request to SQS needs."""
         field_name = "BinaryValue" if isinstance(self.value, bytes) else "StringValue"
         return {"DataType": self.data_type, field_name: self.value}
 

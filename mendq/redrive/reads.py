@@ -138,7 +138,7 @@ def read_queue(queue_arn: str, clients: Clients) -> Facts:
 
 
 def note_creation_times(progress: RedriveProgress, dlq: Facts, source: Facts) -> RedriveProgress:
-    """Return the progress with the times when its queues were created, as first seen."""
+    """Return the progress with the creation times of both queues, as they were first read."""
     queues = progress.queues
     queues = replace(
         queues,

@@ -39,7 +39,7 @@ _MOST_CHARACTERS = 40
 
 
 def find_mistakes(tags: Mapping[str, str]) -> Iterator[str]:
-    """Yield a sentence for each tag for Mendq that has an unknown key or value.
+    """Yield a sentence for each Mendq tag with an unknown key or value.
 
     Keys and values are escaped and shortened, because anybody who may tag the queue can write them.
 

@@ -40,12 +40,12 @@ class MovedAlong:
 
     @property
     def later(self) -> int | None:
-        """Good messages that may move when the change is made; None if not known."""
+        """Upper bound on the good messages that may move later; None if it is not known."""
         return None if self.groups is None else self.groups * (self.batch - 1)
 
     @property
     def now(self) -> int:
-        """Good messages that may move of those that wait now."""
+        """Upper bound on the good messages that may move, of those that wait now."""
         if self.batch == 1:
             return 0
         others = max(0, self.waiting - 1)

@@ -112,7 +112,7 @@ SEND = "kms:GenerateDataKey"
 
 
 def is_redrive_off(tags: Mapping[str, str]) -> bool:
-    """Return True if the tag forbids to move messages: it has any value except `on`.
+    """Return True if the tag forbids moving messages: it is set to something other than `on`.
 
     The IAM policy of Mendq's redrive role has the same condition.
     """

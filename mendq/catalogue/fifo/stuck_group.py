@@ -94,7 +94,7 @@ def head_is_stuck(measured: Measurement, visibility_seconds: int) -> bool:
 
 
 def _expected_by_chance(measured: Measurement, still: Measurement) -> float:
-    """Return how many receives without a delete chance alone explains in the time of `still`.
+    """Return the number of receives without a delete that chance alone explains, during `still`.
 
     The time before shows the usual share. Both numbers are raised by a few standard deviations, so
     that chance is not taken for a blocked group.
