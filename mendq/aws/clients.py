@@ -1,4 +1,4 @@
-"""AWS clients of a Lambda, made once at cold start; rates of calls; change calendars, regions."""
+"""AWS clients of a Lambda, created on first use; rate limits for calls; change calendars."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from mypy_boto3_ssm import SSMClient
 
 
-# A hung call must not eat the time to record.
+# A call that hangs must leave time to record the outcome.
 _TRIES, _SECONDS_TO_CONNECT, _SECONDS_TO_READ = 3, 1, 3
-# Before the n-th retry at most 2^(n-1) seconds.
+# The longest wait before the n-th retry is 2^(n-1) seconds.
 # https://docs.aws.amazon.com/boto3/latest/guide/retries.html
 _SECONDS_BETWEEN_TRIES = 2 ** (_TRIES - 1) - 1
 SECONDS_OF_A_HUNG_CALL = _TRIES * (_SECONDS_TO_CONNECT + _SECONDS_TO_READ) + _SECONDS_BETWEEN_TRIES
@@ -56,9 +56,12 @@ _PATIENT_ONCE = {"connect_timeout": 2, "read_timeout": 20, "retries": _ONCE}
 
 @dataclass
 class Pace:
-    """At most so many a second, evenly, whichever thread asks; None: as fast as it goes.
+    """A rate limit that all threads share: at most `per_second` calls, evenly spaced.
 
-    `clock` and `sleep` are in seconds; where somebody interrupts the sleep, it says so by True.
+    Attributes:
+        per_second: The rate. None: no limit.
+        sleep: Waits for a number of seconds. Returns True if the wait was interrupted.
+        clock: Returns the time in seconds.
     """
 
     per_second: float | None
@@ -68,7 +71,7 @@ class Pace:
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def wait(self, number: int = 1) -> bool:
-        """Return True when so many more may go; False where somebody interrupted that."""
+        """Wait until `number` calls may be made. Return False if the wait was interrupted."""
         with self._lock:
             now = self.clock()
             turn = max(now, self._free_at)
@@ -77,16 +80,17 @@ class Pace:
 
 
 def _models() -> Any:
-    """botocore's models for whom names no service that there is not, decoded by msgspec.
+    """Return a loader for botocore's service models that is faster than botocore's own.
 
-    With json that is half of what a first client costs, with a look into each service's folder two
-    thirds.
+    In botocore's loader, decoding JSON takes half of the time of a first client, and together with
+    a look into each service's folder two thirds. This one decodes with msgspec and skips the look,
+    so it accepts only names of services that exist.
     """
     from botocore.loaders import JSONFileLoader, Loader  # noqa: PLC0415 - as for Config
 
     class JSON(JSONFileLoader):
         def load_file(self, file_path: str) -> Any:
-            """None where there is no such file."""
+            """Return the decoded file, or None if it does not exist."""
             for suffix, inflate in ((".json", bytes), (".json.gz", decompress)):
                 with suppress(FileNotFoundError):
                     return msgspec.json.decode(inflate(Path(file_path + suffix).read_bytes()))
@@ -102,50 +106,59 @@ def _models() -> Any:
 
 
 class LambdaSession(Struct, frozen=True):
-    """What boto3's session does for us, without what boto3 imports for S3: starts are shorter."""
+    """A session like boto3's, without boto3: Lambdas start faster without what boto3 imports for
+    S3.
+    """
 
     session: Session
 
     def client(self, service_name: str, *, config: Config) -> Any:
+        """Create a client for a service."""
         return self.session.create_client(service_name, config=config)
 
     @property
     def region_name(self) -> str:
+        """The region of the session."""
         return str(self.session.get_config_variable("region"))
 
 
 def _client(service_name: str, **over: Any) -> Any:
-    """With the usual patience, but for what is given."""
+    """Return a property that creates a client on first use, with Mendq's timeouts and retries
+    unless `over` sets others.
+    """
 
-    def made(clients: Clients) -> Any:
+    def create(clients: Clients) -> Any:
         from botocore.config import Config  # noqa: PLC0415 - a command's help does without
 
         config = Config(**(_PATIENCE | over))  # type: ignore[arg-type]
         return clients.session.client(service_name, config=config)
 
-    return cached_property(made)
+    return cached_property(create)
 
 
 class Clients(Struct, frozen=True, dict=True):
-    """Each is made when first used: it takes some milliseconds of a cold start."""
+    """The AWS clients. Each is created on first use, because that takes milliseconds of a cold
+    start.
+    """
 
     session: boto3.Session | LambdaSession
 
     sqs = cast("cached_property[SQSClient]", _client("sqs"))
-    # Sends once: sent again by itself, a write could land on top of a person's.
+    # No retries: an automatic retry could overwrite a person's change that was made in between.
     sqs_for_writing = cast("cached_property[SQSClient]", _client("sqs", retries=_ONCE))
     dynamodb = cast("cached_property[DynamoDBClient]", _client("dynamodb"))
     functions = cast("cached_property[LambdaClient]", _client("lambda"))
-    # Waits as long as an owner may run, and asks once: it would do it a second time.
+    # Waits as long as an owner may run. No retries, because the owner would do its work a second
+    # time.
     functions_that_answer = cast(
         "cached_property[LambdaClient]", _client("lambda", read_timeout=65, retries=_ONCE)
     )
     cloudwatch = cast("cached_property[CloudWatchClient]", _client("cloudwatch"))
-    # Asked for a notification's sake alone, which must not wait for it.
+    # Only for a sentence in a notification, which must not wait for it.
     cloudtrail = cast(
         "cached_property[CloudTrailClient]", _client("cloudtrail", read_timeout=2, retries=_ONCE)
     )
-    # Asked for an answer that decides.
+    # For answers that decide about a change.
     cloudtrail_in_full = cast(
         "cached_property[CloudTrailClient]",
         _client("cloudtrail", retries={"mode": "standard", "total_max_attempts": 5}),
@@ -153,14 +166,14 @@ class Clients(Struct, frozen=True, dict=True):
     iam = cast("cached_property[Any]", _client("iam", retries=_ONCE))
     access_analyzer = cast("cached_property[Any]", _client("accessanalyzer"))
     s3 = cast("cached_property[S3Client]", _client("s3"))
-    # Copies from region to region answer when they are through.
+    # A copy between regions answers only when it is complete.
     s3_copying = cast("cached_property[S3Client]", _client("s3", read_timeout=20))
     events = cast("cached_property[EventBridgeClient]", _client("events"))
     ssm = cast("cached_property[SSMClient]", _client("ssm"))
     emr = cast("cached_property[EMRServerlessClient]", _client("emr-serverless"))
     sns = cast("cached_property[SNSClient]", _client("sns"))
-    # What SNS may have taken, whoever calls decides whether to send again; SES likewise, and a
-    # mail with pictures takes its time.
+    # No retries: SNS may have accepted the message, so the caller decides about sending again. The
+    # same holds for SES, where a mail with pictures takes some time.
     sns_once = cast("cached_property[SNSClient]", _client("sns", **_PATIENT_ONCE))
     mail = cast("cached_property[Any]", _client("sesv2", **_PATIENT_ONCE))
     tagging = cast(
@@ -169,12 +182,14 @@ class Clients(Struct, frozen=True, dict=True):
 
     @cached_property
     def look_ups(self) -> Pace:
-        """Of CloudTrail's event history: an account gets two a second, of all who ask."""
+        """The rate limit for CloudTrail's event history. An account gets two calls per second, for
+        all callers together.
+        """
         return Pace(per_second=2)
 
     @classmethod
     def for_lambda(cls) -> Clients:
-        """With the role, region and endpoint that Lambda gives."""
+        """Make the clients with the role, region and endpoint that Lambda provides."""
         from botocore.session import get_session  # noqa: PLC0415 - as for Config
 
         session = get_session()
@@ -183,23 +198,30 @@ class Clients(Struct, frozen=True, dict=True):
 
     @property
     def region(self) -> str:
+        """The region of the clients."""
         return self.session.region_name
 
 
 def put_event(clients: Clients, detail_type: str, detail: Mapping[str, Any]) -> None:
-    """Put an event of ours on the account's default bus; raises ClientError or BotoCoreError."""
+    """Put one of Mendq's events on the account's default event bus. Raise ClientError or
+    BotoCoreError if that fails.
+    """
     text = json.dumps(detail, sort_keys=True)
     answer = clients.events.put_events(
         Entries=[{"Source": EVENT_SOURCE, "DetailType": detail_type, "Detail": text}]
     )
-    for each in answer["Entries"]:
-        if code := each.get("ErrorCode"):
-            error = {"Code": code, "Message": each.get("ErrorMessage", "")}
+    for entry in answer["Entries"]:
+        if code := entry.get("ErrorCode"):
+            error = {"Code": code, "Message": entry.get("ErrorMessage", "")}
             raise ClientError({"Error": error}, "PutEvents")  # type: ignore[typeddict-item]
 
 
 def closed_calendars(clients: Clients, calendars: Sequence[str]) -> str | None:
-    """Why changes are frozen, or None; asks nothing where no calendar is set."""
+    """Return why a change calendar freezes changes; None if none does. Without calendars nothing is
+    read.
+
+    A calendar that cannot be read freezes changes too.
+    """
     if not calendars:
         return None
     try:
@@ -210,7 +232,9 @@ def closed_calendars(clients: Clients, calendars: Sequence[str]) -> str | None:
 
 
 def is_closed(clients: Clients, calendars: Sequence[str]) -> bool:
-    """True where any of them is; raises ClientError or BotoCoreError where one is unreadable."""
+    """Return True if one of the calendars is closed. Raise ClientError or BotoCoreError if one
+    cannot be read.
+    """
     return clients.ssm.get_calendar_state(CalendarNames=list(calendars))["State"] != "OPEN"
 
 
@@ -218,9 +242,10 @@ _HEADER = "x-amz-bucket-region"
 
 
 def region_of_bucket(client: S3Client, bucket: str) -> str | None:
-    """The region of a bucket, None where S3 does not say; raises ClientError where it refuses.
+    """Return the region of a bucket; None if S3 does not name it. Raise ClientError if S3 refuses
+    and names none.
 
-    S3 names the region even to whom it does not let in, and where it sends elsewhere.
+    S3 names the region even in a redirect, or to callers whom it refuses.
     """
     try:
         headers = client.head_bucket(Bucket=bucket)["ResponseMetadata"]["HTTPHeaders"]

@@ -1,4 +1,4 @@
-"""Read CloudWatch of queues: their metrics, many queues to a call, and the alarms on them."""
+"""Read CloudWatch: the metrics of many queues per call, and the alarms on queues."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from mypy_boto3_cloudwatch.type_defs import MetricDataQueryTypeDef, MetricDataResultTypeDef
 
 
-# A call answers at most 100,800 datapoints; a third of that comes within a client's patience.
+# CloudWatch returns at most 100,800 datapoints per call. A third of that arrives before a client's
+# timeout.
 MOST_DATAPOINTS = 33_600
 _MOST_SERIES = len(series_of(("every queue", "FIFO", "receives")))
 QUEUES_A_CALL = MOST_DATAPOINTS // (LONGEST // PERIOD * _MOST_SERIES)
@@ -42,11 +43,18 @@ _MORE_FOLLOWS = "PartialData"
 
 
 def measure(clients: Clients, windows: Mapping[str, Window]) -> dict[str, Measurement | None]:
-    """What was measured by queue ARN, for at most QUEUES_A_CALL of them.
+    """Measure up to QUEUES_A_CALL queues with one request.
 
-    None where CloudWatch has nothing to say, or not all of it.
+    Args:
+        clients: The AWS clients.
+        windows: The time to measure by queue ARN.
 
-    Raises FactsUnavailable.
+    Returns:
+        The measurement by queue ARN. None for a queue without data, or if CloudWatch did not return
+        all of it.
+
+    Raises:
+        FactsUnavailable: CloudWatch cannot be read.
     """
     queries = [
         build_query(
@@ -55,19 +63,20 @@ def measure(clients: Clients, windows: Mapping[str, Window]) -> dict[str, Measur
         for n, (arn, window) in enumerate(windows.items())
         for key, (name, statistic, namespace, seconds) in window.series.items()
     ]
-    since = min(each.since for each in windows.values())
-    until = max(each.until for each in windows.values())
+    since = min(window.since for window in windows.values())
+    until = max(window.until for window in windows.values())
     answered = read_series(clients, queries, since, until, of=", ".join(windows))
     found = dict[str, Measurement | None]()
     for n, (arn, window) in enumerate(windows.items()):
         known = {key: answered[f"{key}{n}"] for key in window.series if f"{key}{n}" in answered}
-        # Half of what was asked for says nothing: what was not sent would look like a race.
+        # An incomplete answer proves nothing: without the number of sends, deletes would look like
+        # a race.
         found[arn] = summarize_series(known, window) if len(known) == len(window.series) else None
     return found
 
 
 def messages_deleted(clients: Clients, queue_arn: str, since: datetime, until: datetime) -> int:
-    """NumberOfMessagesDeleted between the two; raises FactsUnavailable.
+    """Return NumberOfMessagesDeleted between two times. Raise FactsUnavailable.
 
     CloudWatch keeps datapoints of a minute for 15 days.
     """
@@ -86,15 +95,20 @@ FORTNIGHT = timedelta(days=14)
 def read_two_weeks(
     clients: Clients, queue_arn: str, metrics: Sequence[str], now: datetime
 ) -> Mapping[str, Points]:
-    """The largest values of the last two weeks by metric; raises FactsUnavailable."""
+    """Return the largest values of the last two weeks by metric, one per ALARM_PERIOD. Raise
+    FactsUnavailable.
+    """
     if not metrics:
         return {}
-    about, seconds = queue_dimension(queue_arn), int(ALARM_PERIOD.total_seconds())
+    about = queue_dimension(queue_arn)
+    seconds = int(ALARM_PERIOD.total_seconds())
     queries = [
-        build_query(f"m{n}", about, each, "Maximum", seconds) for n, each in enumerate(metrics)
+        build_query(f"m{n}", about, metric, "Maximum", seconds) for n, metric in enumerate(metrics)
     ]
     series = read_series(clients, queries, now - FORTNIGHT, now, of=queue_arn)
-    return {each: sorted(finite_points(series.get(f"m{n}", ()))) for n, each in enumerate(metrics)}
+    return {
+        metric: sorted(finite_points(series.get(f"m{n}", ()))) for n, metric in enumerate(metrics)
+    }
 
 
 def finite_points(points: Points) -> Points:
@@ -103,14 +117,22 @@ def finite_points(points: Points) -> Points:
 
 
 def queue_dimension(queue_arn: str) -> tuple[str, str, str]:
-    """What `build_query` asks about a queue."""
+    """Return what `build_query` needs to select a queue: namespace, dimension and name."""
     return ("AWS/SQS", "QueueName", parts_of(queue_arn).name)
 
 
 def build_query(
     asked_id: str, of: tuple[str, str, str], metric: str, statistic: str, period_seconds: int
 ) -> MetricDataQueryTypeDef:
-    """A query for GetMetricData; `of` is a namespace, its dimension's name and the value."""
+    """Return one query for GetMetricData.
+
+    Args:
+        asked_id: The id under which CloudWatch returns the series.
+        of: Namespace, name of the dimension, and its value.
+        metric: The metric's name.
+        statistic: The statistic, such as `Sum`.
+        period_seconds: The period.
+    """
     namespace, name, value = of
     dimensions = [{"Name": name, "Value": value}]
     asked: Any = {"Namespace": namespace, "MetricName": metric, "Dimensions": dimensions}
@@ -126,44 +148,57 @@ def read_series(
     *,
     of: str,
 ) -> dict[str, Points]:
-    """The values by what was asked, oldest first, of what was answered whole; `of` says whose.
+    """Return the datapoints by query id, oldest first. Incomplete series are left out.
 
-    Raises FactsUnavailable.
+    Args:
+        clients: The AWS clients.
+        queries: The queries.
+        since: Begin of the time.
+        until: End of the time.
+        of: What the metrics are about, for the error message.
+
+    Raises:
+        FactsUnavailable: CloudWatch cannot be read.
     """
     with translate_aws_errors(f"metrics of {of}"):
         pages = clients.cloudwatch.get_paginator("get_metric_data").paginate(
             StartTime=since, EndTime=until, MetricDataQueries=queries, ScanBy="TimestampAscending"
         )
-        return _whole_series(each for page in pages for each in page["MetricDataResults"])
+        return _whole_series(series for page in pages for series in page["MetricDataResults"])
 
 
 def _whole_series(answers: Iterable[MetricDataResultTypeDef]) -> dict[str, Points]:
-    """The values by what was asked, once the last page says that there is no more.
+    """Return the datapoints by query id, of series that are complete on the last page.
 
-    Before that a series is PartialData; an error on any page leaves a hole.
+    On earlier pages a series is PartialData. An error on any page would leave a gap, so such a
+    series is left out.
     """
     points: dict[str, list[tuple[datetime, float]]] = defaultdict(list)
-    said: dict[str, list[str]] = defaultdict(list)
-    for each in answers:
-        said[each["Id"]].append(each.get("StatusCode", _WHOLE))
-        pairs = zip(each.get("Timestamps", []), each.get("Values", []), strict=False)
-        points[each["Id"]].extend(pairs)
+    codes_by_id: dict[str, list[str]] = defaultdict(list)
+    for answer in answers:
+        codes_by_id[answer["Id"]].append(answer.get("StatusCode", _WHOLE))
+        pairs = zip(answer.get("Timestamps", []), answer.get("Values", []), strict=False)
+        points[answer["Id"]].extend(pairs)
     return {
         asked_id: points[asked_id]
-        for asked_id, codes in said.items()
+        for asked_id, codes in codes_by_id.items()
         if codes[-1] == _WHOLE and set(codes) <= {_WHOLE, _MORE_FOLLOWS}
     }
 
 
-# CloudWatch lists 500 a call, so that this takes it a hundred.
+# CloudWatch lists 500 metrics per call, so that this takes a hundred calls.
 MOST_LISTED = 50_000
 
 
 def listed_kinds(clients: Clients, queue_name: str = "") -> Mapping[str, Sequence[str]]:
-    """The kinds of series that CloudWatch lists, by queue name: of one, or of all.
+    """Return the optional kinds of metrics that CloudWatch lists, by queue name.
 
-    A listing is billed as no metric. Where it is refused, what SQS counts is measured all the same.
-    Whoever may put metrics may put any number of them: MOST_LISTED are read of each kind.
+    CloudWatch does not bill listing. If it refuses, the other metrics are still measured. Anyone
+    may put any number of metrics, so at most MOST_LISTED of each kind are read.
+
+    Args:
+        clients: The AWS clients.
+        queue_name: The queue. Empty: all queues.
     """
     found = defaultdict[str, list[str]](list)
     dimension: Any = {"Name": "QueueName"} | ({"Value": queue_name} if queue_name else {})
@@ -176,28 +211,32 @@ def listed_kinds(clients: Clients, queue_name: str = "") -> Mapping[str, Sequenc
                 Dimensions=[dimension],
                 PaginationConfig={"MaxItems": MOST_LISTED},
             )
-            for each in (listed for page in pages for listed in page["Metrics"]):
-                if len(dimensions := each.get("Dimensions", [])) == 1:
-                    found[dimensions[0].get("Value", "")].append(kind)
+            for page in pages:
+                for metric in page["Metrics"]:
+                    dimensions = metric.get("Dimensions", [])
+                    if len(dimensions) == 1:
+                        found[dimensions[0].get("Value", "")].append(kind)
     return found
 
 
 _Queue = TypeVar("_Queue", bound=QueueFacts)
-# By queue name the metrics that some alarm watches.
+# The metrics that at least one alarm watches, by queue name.
 Alarms = Mapping[str, frozenset[str]]
-# In place of a name: an alarm on a query of Metrics Insights may be about any queue.
+# Stands for any queue: an alarm on a Metrics Insights query may be about each of them.
 ANY = "*"
 _METRIC_OF_SQS = re.compile(r"\b(?:ApproximateNumberOf|ApproximateAgeOf|NumberOf)[A-Za-z]+")
 
 
 def _alarms(clients: Clients, **asked: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield the account's metric alarms. Raise FactsUnavailable."""
     with translate_aws_errors("the account's alarms"):
         for page in clients.cloudwatch.get_paginator("describe_alarms").paginate(**asked):
             yield from page["MetricAlarms"]
 
 
 def queue_alarms(clients: Clients) -> Alarms:
-    """What every alarm on a queue's metrics watches; composite ones are made of these.
+    """Return the metrics that alarms watch, by queue name. Composite alarms consist of these
+    alarms.
 
     Raises FactsUnavailable.
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_DescribeAlarms.html
@@ -210,25 +249,31 @@ def queue_alarms(clients: Clients) -> Alarms:
 
 
 def alarm_names(clients: Clients, prefix: str) -> frozenset[str]:
-    """The names of all alarms that begin so; raises FactsUnavailable."""
-    return frozenset(each["AlarmName"] for each in _alarms(clients, AlarmNamePrefix=prefix))
+    """Return the names of all alarms that begin with the prefix. Raise FactsUnavailable."""
+    return frozenset(alarm["AlarmName"] for alarm in _alarms(clients, AlarmNamePrefix=prefix))
 
 
 def _list_watched_metrics(alarm: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Queue name and metric, also of what metric math or a band is made of."""
+    """Yield queue name and metric of an alarm, including those in metric math or an anomaly
+    band.
+    """
     queries = alarm.get("Metrics", [])
-    of_queries = (each.get("MetricStat", {}).get("Metric", {}) for each in queries)
-    for metric in (alarm, *of_queries):
+    metrics = [query.get("MetricStat", {}).get("Metric", {}) for query in queries]
+    for metric in (alarm, *metrics):
         if metric.get("Namespace") == "AWS/SQS":
             for dimension in metric.get("Dimensions", []):
                 yield dimension["Value"], metric["MetricName"]
-    for expression in (each.get("Expression", "") for each in queries):
+    for query in queries:
+        expression = query.get("Expression", "")
         if "AWS/SQS" in expression:
-            yield from ((ANY, found) for found in _METRIC_OF_SQS.findall(expression))
+            for metric_name in _METRIC_OF_SQS.findall(expression):
+                yield ANY, metric_name
 
 
 def with_alarms(facts: Facts, alarms: Alarms) -> Facts:
-    """The facts with what alarms watch of the queue, and of its DLQ where there is one."""
+    """Return the facts with the metrics that alarms watch, of the queue and of its DLQ if it
+    exists.
+    """
     dlq = (
         facts.dlq
         if facts.dlq is None or not facts.dlq.exists
@@ -238,5 +283,6 @@ def with_alarms(facts: Facts, alarms: Alarms) -> Facts:
 
 
 def _add_alarmed_metrics(queue: _Queue, alarms: Alarms) -> _Queue:
+    """Return the queue with the metrics that alarms watch."""
     none = frozenset[str]()
     return replace(queue, alarmed=alarms.get(queue.name, none) | alarms.get(ANY, none))

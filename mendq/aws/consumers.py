@@ -24,21 +24,30 @@ FIGURES_PERIOD_SECONDS = 3600
 FIGURES = {
     "duration_p99": ("Duration", "p99"),
     "duration_p50": ("Duration", "p50"),
-    **{f"{each.lower()}_sum": (each, "Sum") for each in ("Errors", "Invocations", "Throttles")},
+    "errors_sum": ("Errors", "Sum"),
+    "invocations_sum": ("Invocations", "Sum"),
+    "throttles_sum": ("Throttles", "Sum"),
 }
 _CONSUMING = frozenset({"Enabled", "Enabling", "Updating", "Creating"})
 _STOPPED = frozenset({"Disabled", "Disabling"})
 
 
 def list_mappings(clients: Clients, queue_arn: str | None = None) -> list[Mapping_]:
-    """The event source mappings of one queue, or of the whole account. Raises FactsUnavailable."""
+    """Return the event source mappings of one queue, or of the whole account. Raise
+    FactsUnavailable.
+    """
     of = f"of {queue_arn}" if queue_arn else "of the account"
     with translate_aws_errors(f"Lambda consumers {of}"):
-        return [each for page in _pages(clients, queue_arn) for each in page["EventSourceMappings"]]
+        mappings: list[Mapping_] = []
+        for page in _pages(clients, queue_arn):
+            mappings += page["EventSourceMappings"]
+        return mappings
 
 
 def _pages(clients: Clients, queue_arn: str | None) -> Iterator[Page]:
-    """Page by hand: for its paginators botocore goes through all services, 6 ms of a start."""
+    """Yield the pages of mappings. botocore's paginators load all services first, which costs 6 ms
+    at a start.
+    """
     asked: dict[str, Any] = {"EventSourceArn": queue_arn} if queue_arn else {}
     while True:
         yield (page := clients.functions.list_event_source_mappings(**asked))
@@ -48,7 +57,7 @@ def _pages(clients: Clients, queue_arn: str | None) -> Iterator[Page]:
 
 
 def timeout_seconds_of(clients: Clients, function_arn: str) -> int | None:
-    """The function's timeout, or None where it is gone: then it consumes nothing."""
+    """Return the function's timeout; None if the function was deleted and thus consumes nothing."""
     with translate_aws_errors(f"the timeout of {function_arn}"):
         try:
             found = clients.functions.get_function_configuration(FunctionName=function_arn)
@@ -58,7 +67,7 @@ def timeout_seconds_of(clients: Clients, function_arn: str) -> int | None:
 
 
 def reserved_concurrency_of(clients: Clients, function_name: str) -> int | None:
-    """How often the function may run at once, None where it shares the account's concurrency."""
+    """Return the function's reserved concurrency; None if it shares the account's concurrency."""
     with translate_aws_errors(f"the reserved concurrency of {function_name}"):
         found = clients.functions.get_function_concurrency(FunctionName=function_name)
         return found.get("ReservedConcurrentExecutions")
@@ -67,22 +76,27 @@ def reserved_concurrency_of(clients: Clients, function_name: str) -> int | None:
 def consumers_behind(
     mappings: Iterable[Mapping_], timeouts_seconds: Mapping[str, int | None]
 ) -> tuple[tuple[LambdaConsumer, ...], tuple[str, ...]]:
-    """Those that consume, without figures, and those that are stopped.
+    """Return the functions that consume, without figures, and the ARNs of those that are stopped.
 
-    `timeouts_seconds` by the ARNs of those behind enabled mappings.
+    Args:
+        mappings: The queue's event source mappings.
+        timeouts_seconds: The timeouts by ARN of the functions behind enabled mappings.
     """
-    enabled, stopped = [], []
-    for each in mappings:
-        arn, state = each.get("FunctionArn", ""), each.get("State")
+    enabled: list[LambdaConsumer] = []
+    stopped: list[str] = []
+    for mapping in mappings:
+        arn = mapping.get("FunctionArn", "")
+        state = mapping.get("State")
         timeout_seconds = timeouts_seconds.get(arn)
         if state in _STOPPED:
             stopped.append(arn)
         elif state in _CONSUMING and timeout_seconds is not None:
-            enabled.append(_consumer(each, timeout_seconds))
+            enabled.append(_consumer(mapping, timeout_seconds))
     return tuple(enabled), tuple(stopped)
 
 
 def _consumer(mapping: Mapping_, timeout_seconds: int) -> LambdaConsumer:
+    """Return the consumer behind one mapping, without figures."""
     return LambdaConsumer(
         mapping["FunctionArn"],
         timeout_seconds,
@@ -96,16 +110,19 @@ def _consumer(mapping: Mapping_, timeout_seconds: int) -> LambdaConsumer:
 
 
 def active_function_arns(mappings: Iterable[Mapping_]) -> list[str]:
-    """The functions behind mappings that are enabled."""
-    return [each["FunctionArn"] for each in mappings if each.get("State") in _CONSUMING]
+    """Return the ARNs of the functions behind enabled mappings."""
+    return [mapping["FunctionArn"] for mapping in mappings if mapping.get("State") in _CONSUMING]
 
 
-# Of one function's last hour, by the fields of LambdaConsumer; none where it never ran.
+# One function's figures of the last hour, by the fields of LambdaConsumer. They are None or 0 if
+# the function never ran.
 Figures = Mapping[str, Any]
 
 
 def figures_of(clients: Clients, names: Sequence[str], now: datetime) -> dict[str, Figures]:
-    """Figures by function name, for as many as one call takes: 100. Raises FactsUnavailable."""
+    """Return the figures of the last hour by function name, for at most 100 functions. Raise
+    FactsUnavailable.
+    """
     queries = [
         build_query(
             f"{key}_{n}", ("AWS/Lambda", "FunctionName", name), *asked, FIGURES_PERIOD_SECONDS
@@ -122,14 +139,17 @@ def figures_of(clients: Clients, names: Sequence[str], now: datetime) -> dict[st
 
 
 def _figures(*found: Sequence[float]) -> Figures:
-    """Lambda counts a throttled request as no invocation."""
+    """Return the fields of LambdaConsumer that hold figures. Lambda does not count a throttled
+    request as an invocation.
+    """
     durations_ms, medians_ms, errors, invocations, throttles = found
     ran, throttled = sum(invocations), sum(throttles)
     return {
         "duration_p99_seconds": max(durations_ms) / 1000 if durations_ms else None,
         "error_share": sum(errors) / ran if errors and ran else None,
         "throttled_share": throttled / (ran + throttled) if ran + throttled else None,
-        # Two hours may have a share in the last one: the quicker is not over what it was.
+        # The last 60 minutes may touch two hours of CloudWatch. The lower median is used, so that
+        # the figure is not exaggerated.
         "duration_p50_seconds": min(medians_ms) / 1000 if medians_ms else None,
         "invocations": int(ran),
     }

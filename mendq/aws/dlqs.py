@@ -1,4 +1,4 @@
-"""Read the queues that name a DLQ, and whether source and DLQ fit."""
+"""Read which queues use a DLQ and its redrives, and check if a source and a DLQ fit."""
 
 from __future__ import annotations
 
@@ -32,34 +32,39 @@ from mendq.model.steps import AllowRedriveFrom, AttachDlq, AttributeStep, Create
 if TYPE_CHECKING:
     from mypy_boto3_sqs.type_defs import ListMessageMoveTasksResultEntryTypeDef as MoveTask
 
-# As many as SQS lists in one answer, and more than anything but a flood of queues has.
+# The number that SQS lists in one answer. Only a flood of queues has more.
 MOST_SOURCES = 1_000
-# SQS ends a task that has run for so long.
+# SQS ends a task that has run for this time.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_StartMessageMoveTask.html
 LONGEST_MOVE = timedelta(hours=36)
-# Where a task names no destination.
+# Stands for the original sources, if a task names no destination.
 SOURCES = "sources"
-# A status that SQS did not have when this was written is one that runs: nobody acts on it.
+# A task with an unknown status counts as running: Mendq then leaves the queue alone.
 OVER = frozenset({"COMPLETED", "CANCELLED", "FAILED"})
 
-# What SQS answers about a queue that was never anybody's DLQ, or is gone.
+# SQS's error codes for a queue that was never a DLQ or does not exist.
 NO_TASKS = frozenset(
     {"ResourceNotFound", "NonExistentQueue", "InvalidParameterValue", "UnsupportedOperation"}
 )
 
 
 def dlq_arn_here(facts: Facts) -> str | None:
-    """A RedrivePolicy is a person's text: what is no queue of this account is not asked about."""
+    """Return the queue's DLQ if it is a queue of the same account and region, else None.
+
+    A person wrote the RedrivePolicy, so it may name anything.
+    """
     named = arn_of(facts.dlq_arn)
     here = named is not None and parts_of(named)[:3] == parts_of(facts.queue_arn)[:3]
     return named if here else None
 
 
 def list_source_arns(clients: Clients, queue_arn: str) -> tuple[str, ...]:
-    """The queues whose RedrivePolicy names this one, in order: all of them.
+    """Return the ARNs of all queues whose RedrivePolicy names this queue, in order.
 
-    Raises QueueGone or FactsUnavailable; that too where there are more than MOST_SOURCES, for one
-    of those that are not looked at may be the only real one.
+    Raises:
+        QueueGone: The queue does not exist.
+        FactsUnavailable: The queues cannot be listed, or there are more than MOST_SOURCES. One that
+            is not read may be the only real one.
     """
     with translate_queue_errors("sources of", queue_arn):
         pages = clients.sqs.get_paginator("list_dead_letter_source_queues").paginate(
@@ -69,21 +74,26 @@ def list_source_arns(clients: Clients, queue_arn: str) -> tuple[str, ...]:
         found = [arn_of_url(url, clients.region) for url in islice(urls, MOST_SOURCES + 1)]
     if len(found) > MOST_SOURCES:
         raise FactsUnavailable(f"more than {MOST_SOURCES:,} queues name {queue_arn} as their DLQ")
-    return tuple(sorted({each for each in found if each is not None}))
+    return tuple(sorted({arn for arn in found if arn is not None}))
 
 
 def list_confirmed_sources(clients: Clients, dlq: Facts, consent: Consent) -> tuple[str, ...]:
-    """Those of them that are believed. Raises QueueGone or FactsUnavailable."""
-    named_by, tags_of = list_source_arns(clients, dlq.queue_arn), partial(tags_if_readable, clients)
+    """Return the confirmed sources of a DLQ. Raise QueueGone or FactsUnavailable."""
+    named_by = list_source_arns(clients, dlq.queue_arn)
+    tags_of = partial(tags_if_readable, clients)
     return select_confirmed_sources(named_by, dlq, consent, tags_of)
 
 
 def list_move_tasks(
     clients: Clients, dlq_arn: str, none_where: Collection[str] = NO_TASKS
 ) -> list[MoveTask]:
-    """The newest message movement tasks of a DLQ; `none_where` are the codes that say no tasks.
+    """Return the newest message movement tasks (redrives) of a DLQ. Raise FactsUnavailable or
+    QueueRefusesUs.
 
-    Raises FactsUnavailable or QueueRefusesUs.
+    Args:
+        clients: The AWS clients.
+        dlq_arn: The DLQ.
+        none_where: Error codes that mean that there are no tasks.
     """
     with translate_aws_errors(f"message movement tasks of {dlq_arn}"):
         try:
@@ -96,26 +106,30 @@ def list_move_tasks(
 
 
 def recent_move_destinations(clients: Clients, dlq_arn: str, now: datetime) -> frozenset[str]:
-    """Where messages of a DLQ are, or within what is measured may have been, moved.
+    """Return the ARNs of the queues into which messages of a DLQ are being moved, or were moved
+    recently.
 
-    SOURCES stands for the queues that they came from. Nobody is told when a task ended, so it may
-    have gone on for as long as SQS lets one. Raises FactsUnavailable.
+    SOURCES stands for the queues that the messages came from. SQS does not report when a task
+    ended, so a task counts for as long as SQS lets one run. Raises FactsUnavailable.
     """
-    # In milliseconds, as SQS tells when a task was started.
+    # In milliseconds, as SQS spells a task's start.
     long_ago = (now - REACHES_BACK - LONGEST_MOVE).timestamp() * 1_000
-    return frozenset(
-        each.get("DestinationArn") or SOURCES
-        for each in list_move_tasks(clients, dlq_arn)
-        if each.get("Status") not in OVER or each.get("StartedTimestamp", long_ago) >= long_ago
-    )
+    destinations: set[str] = set()
+    for task in list_move_tasks(clients, dlq_arn):
+        is_running = task.get("Status") not in OVER
+        if is_running or task.get("StartedTimestamp", long_ago) >= long_ago:
+            destinations.add(task.get("DestinationArn") or SOURCES)
+    return frozenset(destinations)
 
 
-# So many DLQs behind one another are a fault of their own.
+# A longer chain of DLQs is a fault.
 LONGEST_CHAIN = 5
 
 
 def refuse_misfit(clients: Clients, now: Facts, steps: Sequence[AttributeStep]) -> Refusal | None:
-    """Why these steps are not to be taken of a queue as it is `now`; raises FactsUnavailable."""
+    """Return a refusal if the steps do not fit the queue's present state; None if they fit. Raise
+    FactsUnavailable.
+    """
     for step in steps:
         if fault := _fault(clients, now, step, steps):
             return Refuse("dlq_unfit", f"{step.attribute} is not written: {fault}")
@@ -125,13 +139,14 @@ def refuse_misfit(clients: Clients, now: Facts, steps: Sequence[AttributeStep]) 
 def _fault(
     clients: Clients, now: Facts, step: AttributeStep, steps: Sequence[AttributeStep]
 ) -> str | None:
+    """Return why one step does not fit; None if it fits."""
     if isinstance(step, AllowRedriveFrom):
         return _not_its_sources(clients, now.queue_arn, step)
     if isinstance(step, AttachDlq):
         ends = (now.queue_arn, _target(step))
         return why_unfit_as_dlq(*ends) or _leads_back(clients, *ends)
     if isinstance(step, CreateDlq):
-        attached = next((each for each in steps if isinstance(each, AttachDlq)), None)
+        attached = next((other for other in steps if isinstance(other, AttachDlq)), None)
         if (_target(attached) if attached else now.dlq_arn) != step.after:
             return f"the queue does not name {step.after[:120]} as its DLQ"
         return why_unfit_as_dlq(now.queue_arn, step.after)
@@ -139,12 +154,15 @@ def _fault(
 
 
 def _target(step: AttachDlq) -> str:
+    """Return the DLQ that the step attaches; empty if the step is not readable."""
     redrive = parse_redrive_policy(step.after)
     return redrive.dlq_arn if redrive else ""
 
 
 def _leads_back(clients: Clients, source_arn: str, dlq_arn: str) -> str | None:
-    """Why messages would come round to their source; None as well where nobody can follow them."""
+    """Return why messages would return to their source through further DLQs; None if they do not or
+    if that is unknown.
+    """
     behind = dlq_arn
     for _ in range(LONGEST_CHAIN):
         attributes = attributes_if_there(clients, behind)
@@ -158,12 +176,14 @@ def _leads_back(clients: Clients, source_arn: str, dlq_arn: str) -> str | None:
 
 
 def _not_its_sources(clients: Clients, queue_arn: str, step: AllowRedriveFrom) -> str | None:
-    before, after = parse_redrive_allow_policy(step.before), parse_redrive_allow_policy(step.after)
+    """Return why one of the added queues is not a source of this DLQ; None if all are."""
+    before = parse_redrive_allow_policy(step.before)
+    after = parse_redrive_allow_policy(step.after)
     added = set(after.sources if after else ()) - set(before.sources if before else ())
-    for each in sorted(added):
-        fault = why_unfit_as_dlq(each, queue_arn)
+    for source_arn in sorted(added):
+        fault = why_unfit_as_dlq(source_arn, queue_arn)
         if fault:
-            return f"{each[:120]} cannot be a source: {fault}"
-        if Facts(each, attributes_if_there(clients, each), {}).dlq_arn != queue_arn:
-            return f"{each} does not name it as its DLQ"
+            return f"{source_arn[:120]} cannot be a source: {fault}"
+        if Facts(source_arn, attributes_if_there(clients, source_arn), {}).dlq_arn != queue_arn:
+            return f"{source_arn} does not name it as its DLQ"
     return None

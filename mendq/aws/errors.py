@@ -1,4 +1,6 @@
-"""Errors by blame: could not look, AWS refused. Anything else is our own bug."""
+"""Mendq's errors by cause: a read failed, AWS refused, or a request is wrong. Any other error is a
+bug in Mendq.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from mendq.model.failed_call import RefusedBy, canonical_code, refusing_policy
 
-# AWS may answer differently next time; everything else will not change by asking again.
+# With these codes a retry may help; with all others it will not.
 PASSING = frozenset(
     {
         *("InternalError", "InternalFailure", "InternalServerError", "ServiceUnavailable"),
@@ -23,66 +25,72 @@ PASSING = frozenset(
 
 
 class FactsUnavailable(Exception):
-    """AWS did not let us look; nothing was changed."""
+    """AWS could not be read. Nothing was changed."""
 
 
 class QueueGone(FactsUnavailable):
-    """There is no queue of that name any more."""
+    """The queue does not exist any more."""
 
 
 class StepFailed(Exception):
-    """AWS did not take a write that it may take later; a fix is one write, so none was taken."""
+    """AWS did not accept a write now, but may accept it later. Nothing was written, because a fix
+    is one write.
+    """
 
 
 class CaseStoreUnavailable(Exception):
-    """The case store could not be read or written: without it nothing is changed."""
+    """The case store cannot be read or written. Mendq changes nothing without it."""
 
 
 class CaseMoved(CaseStoreUnavailable):
-    """Another run has moved the case meanwhile; nothing was written down."""
+    """Another run has moved the case meanwhile. Nothing was recorded."""
 
 
 class CaseStoreUnreadable(Exception):
-    """An item of the case store is none of our making; a person has to look at it."""
+    """Mendq did not write this item of the case store. A person must look at it."""
 
 
 class QueueRefusesUs(Exception):
-    """The queue's own policy keeps us out: that is its owner's word."""
+    """The queue's own policy denies Mendq access. Mendq respects that."""
 
 
 class NotificationNotSent(Exception):
-    """SNS did not take a notification; it stays in the case store and is sent when the events come
-    again.
+    """SNS did not accept a notification. It stays in the case store and is sent when the events are
+    delivered again.
     """
 
 
 class EventNotPut(NotificationNotSent):
-    """People have the notification since just now; its event stays to be put."""
+    """The notification was just sent, but its event could not be put on the event bus yet."""
 
 
 class ProbeNotSent(Exception):
-    """SQS did not refuse the probe's call as it should; nothing is on its way."""
+    """SQS did not refuse the probe's call as it should. So no failed call will arrive."""
 
 
 class ComeAgain(Exception):
-    """The reason not to act passes by itself: the messages are to be delivered once more."""
+    """The reason not to act will pass. The messages must be delivered again."""
 
 
 class OwnerUnavailable(Exception):
-    """The Lambda that owns a write could not be called; the case waits and it is called again."""
+    """The Lambda that owns a write could not be called. The case waits, and the Lambda is called
+    again later.
+    """
 
 
 class CaseUnreadable(Exception):
-    """A request about a case names none of ours: whoever sent it has a fault."""
+    """A request does not name a case of Mendq. The fault is the sender's."""
 
 
 class EventUnreadable(Exception):
-    """No number of deliveries will make this event readable: it is to be parked."""
+    """The event will never be readable, however often it is delivered. It must be parked."""
 
 
 @contextmanager
 def translate_aws_errors(at: str) -> Iterator[None]:
-    """Turn AWS's errors into QueueRefusesUs or FactsUnavailable; both say what was looked at."""
+    """Turn AWS's errors into QueueRefusesUs or FactsUnavailable. Their message begins with `at`,
+    the thing that was read.
+    """
     try:
         yield
     except (ClientError, BotoCoreError) as error:
@@ -104,17 +112,19 @@ def translate_queue_errors(what: str, queue_arn: str) -> Iterator[None]:
 
 
 def code_of(error: ClientError) -> str:
-    """AWS's code for an error."""
+    """Return AWS's error code."""
     return str(error.response.get("Error", {}).get("Code", ""))
 
 
 def is_denied(error: Exception) -> bool:
-    """True where AWS says that the caller lacks a right; each service spells it its own way."""
+    """Return True if AWS says that the caller lacks a right. Each service spells that
+    differently.
+    """
     return isinstance(error, ClientError) and "Denied" in code_of(error)
 
 
 def is_passing(error: Exception) -> bool:
-    """True where asking again may help; then the request may also have been carried out."""
+    """Return True if a retry may help. Then AWS may also have carried the request out."""
     if not isinstance(error, ClientError):
         return True
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
@@ -122,7 +132,7 @@ def is_passing(error: Exception) -> bool:
 
 
 def _refused_by_queue_policy(error: ClientError) -> bool:
-    """True where the queue's own policy keeps us out."""
+    """Return True if the queue's own policy denies Mendq access."""
     message = str(error.response.get("Error", {}).get("Message", ""))
     return (
         refusing_policy(canonical_code(code_of(error)), message) is RefusedBy.RESOURCE_POLICY_DENIES
@@ -130,7 +140,7 @@ def _refused_by_queue_policy(error: ClientError) -> bool:
 
 
 def blame(error: Exception) -> str:
-    """Whose fault an error is, in a word; a request that names nothing of ours is its caller's."""
+    """Return the cause of an error in a few words, for logs."""
     if isinstance(error, FactsUnavailable | CaseStoreUnavailable):
         return "could not look"
     if isinstance(error, ClientError | BotoCoreError | StepFailed | NotificationNotSent):

@@ -1,7 +1,7 @@
-"""Gathers what is true of a queue, no more than is needed; reads only.
+"""Read the facts about queues, and no more than a symptom needs. Read only.
 
-`FactsReader` asks about one queue as heal does; a scan, which asks about all of them, keeps what it
-was answered in a kind of its own.
+`FactsReader` reads about one queue at a time, as heal does. `ScanReader` (`mendq/scan/reader.py`)
+reads about all queues and keeps the answers.
 """
 
 from __future__ import annotations
@@ -56,13 +56,17 @@ def has_made_none(_source_arn: str, _dlq_arn: str) -> bool:
 
 
 class FactsReader(Struct, frozen=True):
-    """The sources of facts; `list_open_symptoms` returns the open cases about some queues.
+    """Reads facts about a queue. Every method raises FactsUnavailable or the case store's error.
 
-    `noted_moves` says into which queues a scan has seen messages being moved by name;
-    `list_newest_cases` names the newest cases about some queues, over or not; `consent` says which
-    queues are managed; `has_made` says whether Mendq made a DLQ for a source.
-
-    Every method raises FactsUnavailable, or the case store's error.
+    Attributes:
+        clients: The AWS clients.
+        now: The present time.
+        timing: The account's timing.
+        open_about: Returns the symptoms with an open case about one of the queues.
+        noted_moves: Returns the queues into which a scan saw messages being moved by name.
+        newest_about: Returns the newest cases about the queues, open or ended.
+        consent: The settings that say which queues Mendq manages.
+        has_made: Returns True if Mendq made the DLQ for the source.
     """
 
     clients: Clients
@@ -75,7 +79,11 @@ class FactsReader(Struct, frozen=True):
     has_made: Callable[[str, str], bool] = has_made_none
 
     def read_queue(self, queue_arn: str, tags: Mapping[str, str], needs: Collection[Need]) -> Facts:
-        """Its attributes alone; none where it is gone and `needs` names nothing: that may be it."""
+        """Return the queue's attributes and the given tags.
+
+        If the queue was deleted, raise QueueGone, or return empty attributes if `needs` is empty:
+        then its absence may be the symptom.
+        """
         try:
             attributes = self.ask(attributes_of, queue_arn)
         except QueueGone:
@@ -85,34 +93,38 @@ class FactsReader(Struct, frozen=True):
         return Facts(queue_arn, attributes, tags)
 
     def with_more(self, facts: Facts, needs: Collection[Need]) -> Facts:
-        """The facts with what else `needs` names."""
+        """Return the facts with everything that `needs` lists."""
         for need, add in _ADDED.items():
             if need in needs:
                 facts = add(self, facts)
         return facts
 
     def ask(self, read: Callable[..., Answer], *about: Hashable) -> Answer:
-        """What AWS answers to one of the reads of this room."""
+        """Return AWS's answer to a read of this package."""
         return read(self.clients, *about)
 
     def mappings(self, queue_arn: str) -> Sequence[Mapping_]:
+        """Return the event source mappings of a queue."""
         return self.ask(list_mappings, queue_arn)
 
     def listed_kinds(self, queue_name: str) -> Sequence[str]:
+        """Return the optional kinds of metrics that a queue has."""
         return self.ask(listed_kinds, queue_name).get(queue_name, ())
 
     def figures(self, names: Sequence[str]) -> Mapping[str, Figures]:
+        """Return figures of the last hour by function name."""
         return figures_of(self.clients, names, self.now)
 
     def measure(self, windows: Mapping[str, Window]) -> Mapping[str, Measurement | None]:
+        """Return measurements by queue ARN."""
         return measure(self.clients, windows)
 
     def moves_by_name(self) -> frozenset[str]:
-        """The queues that messages are moved into although they came from others."""
+        """Return the queues into which messages are moved although they came from other queues."""
         return self.noted_moves()
 
     def with_consumers(self, facts: Facts) -> Facts:
-        """Who consumes, without figures: those are billed."""
+        """Return the facts with the queue's consumers, without figures, which AWS would bill."""
         mappings = self.mappings(facts.queue_arn)
         if not mappings:
             return facts
@@ -123,25 +135,29 @@ class FactsReader(Struct, frozen=True):
         return replace(facts, lambda_consumers=enabled, stopped_consumers=stopped)
 
     def with_figures(self, facts: Facts) -> Facts:
-        """How the consumers did in the last hour."""
+        """Return the facts with the consumers' figures of the last hour."""
         if not facts.lambda_consumers:
             return facts
         figures = self.figures(function_names(facts))
-        figured = (replace(each, **figures[each.name]) for each in facts.lambda_consumers)
-        return replace(facts, lambda_consumers=tuple(figured))
+        consumers = [
+            replace(consumer, **figures[consumer.name]) for consumer in facts.lambda_consumers
+        ]
+        return replace(facts, lambda_consumers=tuple(consumers))
 
     def with_reserved_concurrency(self, facts: Facts) -> Facts:
-        """Of the functions whose mapping says how often they may run at once."""
-        reserved = (
-            each
-            if each.maximum_concurrency is None
-            else replace(each, reserved_concurrency=self.ask(reserved_concurrency_of, each.name))
-            for each in facts.lambda_consumers
-        )
-        return replace(facts, lambda_consumers=tuple(reserved))
+        """Return the facts with the reserved concurrency of functions whose mapping limits their
+        concurrency.
+        """
+        consumers = []
+        for consumer in facts.lambda_consumers:
+            if consumer.maximum_concurrency is not None:
+                reserved = self.ask(reserved_concurrency_of, consumer.name)
+                consumer = replace(consumer, reserved_concurrency=reserved)  # noqa: PLW2901
+            consumers.append(consumer)
+        return replace(facts, lambda_consumers=tuple(consumers))
 
     def window(self, facts: Facts) -> Window | None:
-        """The time in which the queue was as it is: no measurement may speak of another."""
+        """Return the time in which the queue did not change; None if it is too short to measure."""
         shortest = timedelta(minutes=self.timing.measuring_minutes)
         settled_at = facts.settled_at(self.timing.propagation_seconds, after_the_timeout=True)
         is_new = settled_at == facts.created_at
@@ -149,17 +165,24 @@ class FactsReader(Struct, frozen=True):
         return window and replace(window, kinds=self._kinds(facts))
 
     def _kinds(self, facts: Facts) -> tuple[str, ...]:
-        """Of the series that are worth asking for."""
-        has = {"every queue": True, "FIFO": facts.is_fifo}
-        has["repeated sends"] = facts.can_outlast_deduplication
-        has["receives"] = facts.is_short_polled
-        return (*(kind for kind in has if has[kind]), *self.listed_kinds(facts.name))
+        """Return the kinds of metrics that are worth reading for this queue."""
+        kinds = ["every queue"]
+        if facts.is_fifo:
+            kinds.append("FIFO")
+        if facts.can_outlast_deduplication:
+            kinds.append("repeated sends")
+        if facts.is_short_polled:
+            kinds.append("receives")
+        return (*kinds, *self.listed_kinds(facts.name))
 
     def with_dlq(self, facts: Facts) -> Facts:
+        """Return the facts with the queue that the RedrivePolicy names."""
         if facts.dlq_arn is None:
             return facts
         here = dlq_arn_here(facts)
-        return replace(facts, dlq=self._named(here) if here else QueueFacts(facts.dlq_arn, {}))
+        return replace(
+            facts, dlq=self._read_named_queue(here) if here else QueueFacts(facts.dlq_arn, {})
+        )
 
     def made_dlq(self, facts: Facts) -> str:
         """Return the ARN of the queue's DLQ if Mendq made it for this queue, else an empty text."""
@@ -169,47 +192,63 @@ class FactsReader(Struct, frozen=True):
         return dlq_arn if self.has_made(facts.queue_arn, dlq_arn) else ""
 
     def with_dlq_namesake(self, facts: Facts) -> Facts:
-        return replace(facts, dlq_namesake=self._named(arn_of_dlq(facts.queue_arn)))
+        """Return the facts with the queue that has the name of a DLQ made by Mendq."""
+        return replace(facts, dlq_namesake=self._read_named_queue(arn_of_dlq(facts.queue_arn)))
 
-    def _named(self, queue_arn: str) -> QueueFacts:
+    def _read_named_queue(self, queue_arn: str) -> QueueFacts:
+        """Return a queue's attributes; empty if it does not exist."""
         with suppress(QueueGone):
             return QueueFacts(queue_arn, self.ask(attributes_of, queue_arn))
         return QueueFacts(queue_arn, {})
 
     def with_dlq_sources(self, facts: Facts) -> Facts:
-        """One that is gone meanwhile, or keeps us out, is left out."""
-        named_by, confirmed = self._named_by(facts)
+        """Return the facts with the sources of this DLQ. A source that was deleted or refuses Mendq
+        is left out.
+        """
+        named_by, confirmed = self._list_sources(facts)
         sources = list[QueueFacts]()
         for arn in confirmed:
             with suppress(QueueGone, QueueRefusesUs):
                 sources.append(QueueFacts(arn, self.ask(attributes_of, arn)))
-        others = tuple(each for each in named_by if each not in confirmed)
+        others = tuple(arn for arn in named_by if arn not in confirmed)
         return replace(facts, dlq_sources=tuple(sources), unconfirmed_sources=others)
 
-    def _named_by(self, facts: Facts) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The queues that name it as their DLQ, and those of them that are believed."""
+    def _list_sources(self, facts: Facts) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the queues that name this queue as their DLQ, and those of them that are
+        confirmed.
+        """
         named_by = self.ask(list_source_arns, facts.queue_arn)
         tags = partial(self.ask, tags_if_readable)
         return named_by, select_confirmed_sources(named_by, facts, self.consent, tags)
 
     def with_move_tasks(self, facts: Facts) -> Facts:
-        """Out of it, out of its DLQ, which is into it, or into it from elsewhere."""
-        either = (facts.queue_arn, dlq_arn_here(facts))
-        moved = any(self.ask(recent_move_destinations, each, self.now) for each in either if each)
-        moved = moved or facts.queue_arn in self.moves_by_name()
-        return replace(facts, move_task_running=moved)
+        """Return the facts with True in `move_task_running` if a redrive runs: out of the queue,
+        out of its DLQ, or into the queue from elsewhere.
+        """
+        is_moving = bool(self.ask(recent_move_destinations, facts.queue_arn, self.now))
+        dlq_arn = dlq_arn_here(facts)
+        if not is_moving and dlq_arn:
+            is_moving = bool(self.ask(recent_move_destinations, dlq_arn, self.now))
+        is_moving = is_moving or facts.queue_arn in self.moves_by_name()
+        return replace(facts, move_task_running=is_moving)
 
     def with_open_cases(self, facts: Facts) -> Facts:
+        """Return the facts with the symptoms that have an open case about the queue or its
+        sources.
+        """
         return replace(
             facts, open_symptoms=self.list_open_symptoms((facts.queue_arn, *facts.source_arns))
         )
 
     def with_source_cases(self, facts: Facts) -> Facts:
+        """Return the facts with the newest cases about the sources."""
         return replace(facts, source_cases=self.list_newest_cases(facts.source_arns))
 
     def with_sole_source(self, facts: Facts) -> Facts:
-        """Count all that are believed: one that keeps us out has a share in its messages too."""
-        _, sources = self._named_by(facts)
+        """Return the facts with the only confirmed source. A source that refuses Mendq counts too,
+        because some of the messages are its.
+        """
+        _, sources = self._list_sources(facts)
         if len(sources) != 1:
             return facts
         (arn,) = sources
@@ -218,10 +257,11 @@ class FactsReader(Struct, frozen=True):
         deleted = messages_deleted(self.clients, arn, until - AN_HOUR, until)
         mode = self.consent.mode_of(parts_of(arn).name, tags)
         per_second = deleted / AN_HOUR.total_seconds()
-        found = SoleSource(arn, tags, mode, per_second, self.timing.soak_factor)
-        return replace(facts, sole_source=found)
+        source = SoleSource(arn, tags, mode, per_second, self.timing.soak_factor)
+        return replace(facts, sole_source=source)
 
     def with_measurements(self, facts: Facts) -> Facts:
+        """Return the facts with the queue's measurement."""
         window = self.window(facts)
         if window is None:
             return facts
@@ -229,11 +269,12 @@ class FactsReader(Struct, frozen=True):
 
 
 def function_names(facts: Facts) -> list[str]:
-    """The functions that consume, each once."""
-    return sorted({each.name for each in facts.lambda_consumers})
+    """Return the names of the functions that consume, without repeats."""
+    return sorted({consumer.name for consumer in facts.lambda_consumers})
 
 
-# In this order: cases are open about the sources too, alarms are the DLQ's too.
+# The order matters: open cases and alarms are also looked up for the sources and the DLQ that are
+# read before them.
 _ADDED: dict[Need, Callable[[FactsReader, Facts], Facts]] = {
     Need.LAMBDA_CONSUMERS: lambda reader, facts: reader.with_figures(reader.with_consumers(facts)),
     Need.RESERVED_CONCURRENCY: FactsReader.with_reserved_concurrency,

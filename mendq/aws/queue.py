@@ -29,13 +29,13 @@ from mendq.model.queue import arn_of, arn_of_name, parts_of
 
 
 def queue_url(clients: Clients, queue_arn: str) -> str:
-    """The queue's URL at our own endpoint; an event's URL is never used."""
+    """Return the queue's URL at Mendq's own endpoint. A URL from an event is never used."""
     queue = parts_of(queue_arn)
     return f"{clients.sqs.meta.endpoint_url}/{queue.account}/{queue.name}"
 
 
 def tags_of(clients: Clients, queue_arn: str) -> Mapping[str, str] | None:
-    """The queue's tags; None where there is no such queue. Raises FactsUnavailable."""
+    """Return the queue's tags; None if there is no such queue. Raise FactsUnavailable."""
     with suppress(QueueGone), translate_queue_errors("tags of", queue_arn):
         answer = clients.sqs.list_queue_tags(QueueUrl=queue_url(clients, queue_arn))
         return answer.get("Tags", {})
@@ -43,14 +43,14 @@ def tags_of(clients: Clients, queue_arn: str) -> Mapping[str, str] | None:
 
 
 def tags_if_readable(clients: Clients, queue_arn: str) -> Mapping[str, str]:
-    """The same; none of a queue that is gone or keeps us out. Raises FactsUnavailable."""
+    """Return the queue's tags; empty if it was deleted or refuses Mendq. Raise FactsUnavailable."""
     with suppress(QueueRefusesUs):
         return tags_of(clients, queue_arn) or {}
     return {}
 
 
 def attributes_of(clients: Clients, queue_arn: str) -> Mapping[str, str]:
-    """The queue's attributes as SQS spells them. Raises QueueGone or FactsUnavailable."""
+    """Return the queue's attributes as SQS spells them. Raise QueueGone or FactsUnavailable."""
     url = queue_url(clients, queue_arn)
     with translate_queue_errors("attributes of", queue_arn):
         answer = clients.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])
@@ -58,7 +58,7 @@ def attributes_of(clients: Clients, queue_arn: str) -> Mapping[str, str]:
 
 
 def attributes_if_there(clients: Clients, queue_arn: str) -> Mapping[str, str]:
-    """The queue's attributes; empty where there is no such queue. Raises FactsUnavailable."""
+    """Return the queue's attributes; empty if there is no such queue. Raise FactsUnavailable."""
     with suppress(QueueGone):
         return attributes_of(clients, queue_arn)
     return {}
@@ -66,7 +66,7 @@ def attributes_if_there(clients: Clients, queue_arn: str) -> Mapping[str, str]:
 
 @dataclass(frozen=True, order=True)
 class ManagedQueue:
-    """A queue that Mendq looks after; tags and mode as they are listed: a moment old, maybe."""
+    """A queue that Mendq manages. Tags and mode are as listed, so they may be slightly old."""
 
     queue_arn: str
     tags: Mapping[str, str] = field(compare=False)
@@ -74,6 +74,7 @@ class ManagedQueue:
 
     @property
     def name(self) -> str:
+        """The queue's name."""
         return parts_of(self.queue_arn).name
 
 
@@ -85,14 +86,17 @@ def cached_managed_arns(
 
     A warm Lambda lists the queues once per turn, even during a flood of events.
     """
-    return frozenset(each.queue_arn for each in list_managed_queues(clients, account, consent))
+    queues = list_managed_queues(clients, account, consent)
+    return frozenset(queue.queue_arn for queue in queues)
 
 
 class Listing(Struct, frozen=True):
-    """The managed queues in order of their names, as far as they could be listed.
+    """The managed queues that could be listed, in order of their names.
 
-    `failed` says by name or prefix of the settings why not all of its queues are known; `off` are
-    the queues whose tag says so.
+    Attributes:
+        queues: The queues.
+        failed: Errors by name or prefix in the settings whose queues could not be listed.
+        off: The ARNs of queues whose tag says `off`.
     """
 
     queues: tuple[ManagedQueue, ...]
@@ -103,7 +107,9 @@ class Listing(Struct, frozen=True):
 def list_managed_queues(
     clients: Clients, account: str, consent: Consent
 ) -> tuple[ManagedQueue, ...]:
-    """All that there are, in order of their names. Raises FactsUnavailable."""
+    """Return all managed queues, in order of their names. Raise FactsUnavailable if one part cannot
+    be listed.
+    """
     listing = list_readable_queues(clients, account, consent)
     for error in listing.failed.values():
         raise error
@@ -111,13 +117,14 @@ def list_managed_queues(
 
 
 def list_readable_queues(clients: Clients, account: str, consent: Consent) -> Listing:
-    """What can be listed, also where a name or prefix cannot be.
+    """Return the managed queues that can be listed, even if some names or prefixes cannot.
 
-    Raises FactsUnavailable where nothing is known but that.
+    Raises FactsUnavailable if no queue can be listed.
     """
     with translate_aws_errors("the managed queues"):
         tags = _list_tagged_queues(clients, consent)
-    names, failed = set[str](), dict[str, FactsUnavailable]()
+    names = set[str]()
+    failed = dict[str, FactsUnavailable]()
     for pattern in consent.queues:
         try:
             with translate_aws_errors(f"the queues named {pattern}"):
@@ -136,7 +143,7 @@ def list_readable_queues(clients: Clients, account: str, consent: Consent) -> Li
 
 
 def _list_tagged_queues(clients: Clients, consent: Consent) -> dict[str, dict[str, str]]:
-    """Tags by ARN; of queues that settings name, those are wanted too that bear no tag of mode."""
+    """Return tags by queue ARN. If settings name queues, queues without a mode tag are included."""
     only: Any = [] if consent.queues else [{"Key": MODE_TAG}]
     pages = clients.tagging.get_paginator("get_resources").paginate(
         ResourceTypeFilters=["sqs"], TagFilters=only
@@ -150,10 +157,10 @@ def _list_tagged_queues(clients: Clients, consent: Consent) -> dict[str, dict[st
 
 
 def list_queue_names(clients: Clients, pattern: str = "*") -> Iterator[str]:
-    """The names of queues that there are; raises ClientError and BotoCoreError."""
+    """Yield the names of existing queues that match. Raise ClientError or BotoCoreError."""
     prefix = pattern.removesuffix("*")
     only: Any = {"QueueNamePrefix": prefix} if prefix else {}
-    # Without a size SQS tells of no more than a thousand.
+    # Without a page size, SQS lists no more than a thousand queues.
     sized: Any = {"PaginationConfig": {"PageSize": 1000}}
     pages = clients.sqs.get_paginator("list_queues").paginate(**only, **sized)
     names = (url.rpartition("/")[2] for page in pages for url in page.get("QueueUrls", []))
@@ -168,10 +175,11 @@ READS_OF_A_NEW_QUEUE = 3
 def make_queue(
     clients: Clients, queue_arn: str, attributes: Mapping[str, str]
 ) -> Mapping[str, str] | Refusal:
-    """The attributes of the queue once it is there, made by this call or by one like it.
+    """Create a queue and return its attributes, or a refusal. An existing queue with these
+    attributes is fine.
 
-    CreateQueue compares no policies: what was there before may have its own. Raises ClientError or
-    BotoCoreError where asking again may help, and FactsUnavailable.
+    CreateQueue does not compare policies, so an existing queue may have its own. Raises ClientError
+    or BotoCoreError if a retry may help, and FactsUnavailable.
     """
     name, given = parts_of(queue_arn).name, cast("Any", attributes)
     try:
@@ -187,11 +195,12 @@ def make_queue(
 
 
 def refuse_taken_name(queue_arn: str, because: str) -> Refusal:
-    """The name is somebody else's."""
+    """Return the refusal for a name that another queue has already."""
     return Escalate("name_taken", f"there is another queue {queue_arn} already: {because}")
 
 
 def _explain_failed_creation(queue_arn: str, error: ClientError | BotoCoreError) -> Refusal:
+    """Return the refusal for an error of CreateQueue. Raise the error if a retry may help."""
     code = canonical_code(code_of(error)) if isinstance(error, ClientError) else ""
     if code == "QueueDeletedRecently":
         reason = f"{queue_arn} was deleted within the last minute; SQS makes it anew after that"

@@ -1,7 +1,7 @@
-"""Read who changed a queue, from CloudTrail's event history.
+"""Read from CloudTrail's event history who changed a queue.
 
-By the names of the calls that change one, never by SQS's: the history holds every read of every
-queue too, our own among them, and one attribute is all that it is searched by.
+The history can be searched by one field only. Mendq searches by the names of the calls that change
+a queue. A search by SQS would return every read of every queue, including Mendq's own.
 https://docs.aws.amazon.com/awscloudtrail/latest/APIReference/API_LookupEvents.html
 """
 
@@ -27,7 +27,7 @@ from mendq.model.queue import arn_of_url
 if TYPE_CHECKING:
     from mypy_boto3_cloudtrail import CloudTrailClient
 
-# Of each kind of change; many where all count.
+# The most pages per kind of call: few for a notification, many if every change counts.
 MOST_PAGES_OF_EACH = 2
 MOST_PAGES = 10
 MOST_EARLIER = 3
@@ -38,28 +38,30 @@ CLOUDFORMATION = "cloudformation.amazonaws.com"
 _CHANGES_OF_A_QUEUE_THAT_IS_THERE = {"SetQueueAttributes", "AddPermission", "RemovePermission"}
 CHANGES = frozenset({"CreateQueue", "DeleteQueue"}) | _CHANGES_OF_A_QUEUE_THAT_IS_THERE
 Event = Mapping[str, Any]
-# The change, where one went through, and the queues that it names.
+# The change, None if the call failed; and the ARNs of the queues that it names.
 _Changed = tuple[QueueChange | None, set[str]]
 
 
 class _NotRecorded(Exception):
-    """The history does not say all of it."""
+    """The event history is incomplete."""
 
 
 class _MoreFollow(_NotRecorded):
-    """There are more events than are read."""
+    """There are more events than Mendq reads."""
 
 
 class RecentChanges(Struct, frozen=True, dict=True):
-    """The newest changes of all queues of the account: asked once, however many are paged about."""
+    """The newest changes of all queues of the account. They are read once, for any number of
+    notifications.
+    """
 
     clients: Clients
 
     def last_of(self, queue_arn: str) -> QueueChange | str | None:
-        """The newest change of the queue's configuration that went through, with some before it.
+        """Return the newest successful change of the queue's configuration, with some earlier ones.
 
-        None where CloudTrail's whole history holds none; a text where it does not say: a page goes
-        out without it. Never raises.
+        None if CloudTrail's history contains none. A text if CloudTrail does not show it; the
+        notification then goes out without it. Never raises.
         """
         if isinstance(self._read, str):
             return self._read
@@ -67,8 +69,8 @@ class RecentChanges(Struct, frozen=True, dict=True):
         ours = [change for change, named in changes if change and queue_arn in named]
         ours.sort(key=lambda change: change.at, reverse=True)
         newest = ours[0] if ours else None
-        # A queue that was changed was made before: queues that are made and deleted, which
-        # anybody can do by the hundred, are taken for others', and hide no change of this one.
+        # A queue that was changed was created before. Anyone can create and delete queues by the
+        # hundred. Such calls count as other queues', so that they hide no change of this queue.
         hiding = _CHANGES_OF_A_QUEUE_THAT_IS_THERE if newest else CHANGES
         may_hide = [at for name, at in cut_at.items() if name in hiding]
         if may_hide and (newest is None or newest.at < max(may_hide)):
@@ -77,8 +79,12 @@ class RecentChanges(Struct, frozen=True, dict=True):
 
     @cached_property
     def _read(self) -> tuple[list[_Changed], dict[str, datetime]] | str:
-        """What was read, and since when that is all of a kind, where more came before."""
-        changes, cut_at, clients = list[_Changed](), dict[str, datetime](), self.clients
+        """The changes that were read, and for each call with more events than were read, the time
+        since when all are known. A text if nothing could be read.
+        """
+        changes = list[_Changed]()
+        cut_at = dict[str, datetime]()
+        clients = self.clients
         try:
             for name in sorted(CHANGES):
                 at = datetime.max.replace(tzinfo=UTC)
@@ -99,10 +105,11 @@ class RecentChanges(Struct, frozen=True, dict=True):
 def list_changes_since(
     clients: Clients, queue_arn: str, since: datetime
 ) -> tuple[QueueChange, ...] | str:
-    """Every change of the queue that went through; a text where they are not all known.
+    """Return every successful change of the queue since a time; a text if not all are known. Never
+    raises.
 
-    Never raises. What cannot be told to be another service's, refused or another queue's is this
-    one's.
+    A change counts as this queue's unless it certainly belongs to another service, was refused, or
+    names another queue.
     """
     try:
         every = [
@@ -124,7 +131,9 @@ def list_changes_since(
 def _events(
     clients: Clients, client: CloudTrailClient, name: str, most: int, **asked: Any
 ) -> Iterator[Event]:
-    """Those of so many pages; raises _MoreFollow behind them, and _NotRecorded without any."""
+    """Yield the events of at most `most` pages. Raise _MoreFollow if there are more, and
+    _NotRecorded if a page has no events.
+    """
     pages = client.get_paginator("lookup_events").paginate(
         LookupAttributes=[{"AttributeKey": "EventName", "AttributeValue": name}],
         PaginationConfig={"PageSize": EVENTS_PER_PAGE},
@@ -143,7 +152,9 @@ def _events(
 
 
 def _read_change(event: Event) -> _Changed:
-    """The change, where one went through, and the queues that it names. Raises _NotRecorded."""
+    """Return the change if the call succeeded, and the ARNs of the queues that it names. Raise
+    _NotRecorded if the event is unreadable.
+    """
     try:
         record = json.loads(event["CloudTrailEvent"])
     except (KeyError, TypeError, ValueError, RecursionError):
@@ -157,17 +168,18 @@ def _read_change(event: Event) -> _Changed:
     asked = mapping_in(record.get("requestParameters"))
     identity = mapping_in(record.get("userIdentity"))
     called = (asked, mapping_in(record.get("responseElements")))
-    region, urls = str(record.get("awsRegion")), (each.get("queueUrl") for each in called)
+    region = str(record.get("awsRegion"))
+    urls = [part.get("queueUrl") for part in called]
     given = asked.get("attributes")
     attributes = tuple(sorted(map(str, mapping_in(given))))
     known = isinstance(given, dict) and record["eventName"] == "SetQueueAttributes"
     change = QueueChange(
         at=at,
         event_name=record["eventName"],
-        # The role behind a session, as in every record of ours.
+        # The role behind a session, as in all of Mendq's records.
         principal_arn=principal_of(identity, str(identity.get("arn", ""))) or "unknown",
         attributes=attributes,
-        of_policy=not known or "policy" in {each.lower() for each in attributes},
+        of_policy=not known or "policy" in {attribute.lower() for attribute in attributes},
         by_cloudformation=CLOUDFORMATION
         in (identity.get("invokedBy"), record.get("sourceIPAddress")),
     )

@@ -16,7 +16,7 @@ class AccountAndRegion:
     region: str
 
     def purpose_of(self, principal_arn: str) -> str | None:
-        """Return the purpose of one of Mendq's roles, or None if the principal is none of them.
+        """Return the purpose of a role that belongs to Mendq; None for any other principal.
 
         Args:
             principal_arn: The ARN that IAM has for the role, not that of a session.

@@ -62,9 +62,9 @@ SCHEMA = 1
 EVENT_SOURCE = "mendq"
 TRANSITION_EVENT = "Mendq case transition"
 NOTIFICATION_EVENT = "Mendq notification"
-# How long Mendq leaves a person's value alone, and how long a symptom must stay away.
+# For this number of days Mendq leaves a person's value alone, and a symptom must stay away.
 SILENT_DAYS = 7
-# How long after its time a case still counts as open if follow_up has not ended it.
+# After its time limit, a case still counts as open for this long if follow_up has not ended it.
 GRACE = timedelta(hours=1)
 
 
@@ -100,7 +100,8 @@ _DEFAULTS: Mapping[str, Any] = {"urgent": False, "next_step": {}}
 
 @dataclass(frozen=True, kw_only=True)
 class NotificationState:
-    """Whether people were notified about a transition, and what a person can do next.
+    """The record that says if people were notified about a transition, and what a person can do
+    next.
 
     Attributes:
         notified: True if people were notified.
@@ -425,7 +426,7 @@ NOTIFIED_AGAIN_AFTER = timedelta(hours=24)
 
 
 class Severity(StrEnum):
-    """How urgent a notification is. Each severity has a topic of its own."""
+    """The urgency of a notification. Each severity has its own topic."""
 
     URGENT = "urgent"
     INFO = "info"

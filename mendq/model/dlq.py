@@ -132,7 +132,7 @@ def _faults_of_quarantine(
 
 
 def _outsiders_let_in(account: str, policy: str) -> Iterator[str]:
-    """Yield who else than the account may use the queue by its policy, whatever the conditions.
+    """Yield each kind of outsider that the policy lets use the queue, whatever the conditions.
 
     People of the account look at the messages, and Mendq sends to the queue.
     """

@@ -53,11 +53,12 @@ from mendq.model.steps import (
 # SQS stops handing out messages at about 120,000 in flight. Half of that is reported as harm.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
 MANY_IN_FLIGHT = 60_000
-# So many more messages in flight are chance, if their number merely doubles.
+# If the number of messages in flight doubles, a rise by up to this number counts as chance.
 CHANCE_IN_FLIGHT = 10
-# An oldest message that grew older by this is a sign, however long the visibility timeout is.
+# If the age of the oldest message grew by this, it is a sign, however long the visibility timeout
+# is.
 MUCH_OLDER_SECONDS = 3_600
-# So many receives without any delete are a sign, however quiet the queue is.
+# This number of receives without a delete is a sign, even on a queue with little traffic.
 RECEIVES_IN_VAIN = 5
 
 # The code of a refusal, or of an escalated case, that names Mendq's own change as possible cause.

@@ -46,7 +46,8 @@ from mendq.model.steps import SetVisibilityTimeout
 # CloudTrail delivers within about five minutes on average and promises nothing.
 # https://docs.aws.amazon.com/awscloudtrail/latest/userguide/get-and-view-cloudtrail-log-files.html
 CLOUDTRAIL_LAG = timedelta(minutes=15)
-# A scan runs every hour and looks back six hours: what it has not found after both is gone.
+# A scan runs every hour and measures six hours. A symptom that no scan finds in both together is
+# absent.
 A_SCAN_AND_ITS_WINDOW = timedelta(hours=7)
 A_QUIET_DAY = timedelta(days=1)
 # How often follow_up looks again at a case that waits for evidence.
@@ -444,7 +445,7 @@ def due_at(case: Case, evidence: VerificationEvidence, now: datetime) -> datetim
 
 
 class TransitionActor(StrEnum):
-    """Whose function moves the case."""
+    """The actor of a transition: a person, or one of the Lambdas."""
 
     FOLLOW_UP = "follow_up"
     HEAL = "heal"
@@ -456,7 +457,14 @@ class TransitionActor(StrEnum):
 
 @dataclass(frozen=True)
 class ManualTransition:
-    """A transition that follow_up does not make. `out_of` is empty if the case opens with it."""
+    """A transition that follow_up does not make.
+
+    Attributes:
+        out_of: The states before; empty if the transition opens the case.
+        into: The state after.
+        because: The reason, for docs/states.md.
+        who: Who makes the transition.
+    """
 
     out_of: tuple[State, ...]
     into: State
@@ -483,7 +491,7 @@ CLOSE = ManualTransition(
     who=TransitionActor.PERSON,
     because="a person closed it",
 )
-# No other transition ends such a case: follow_up does not know what its symptom needs.
+# No other transition ends such a case, because follow_up does not know what its symptom needs.
 CLOSE_UNKNOWN = ManualTransition(
     out_of=tuple(state for state in State if state not in FINAL),
     into=State.CLOSED,

@@ -44,7 +44,9 @@ _MOST = 255
 
 
 class TagUnreadable(Exception):
-    """One of Mendq's tags is not a number of seconds. The message names the tag and the remedy."""
+    """A tag that must be a number of seconds is not one. The message names the tag and the
+    remedy.
+    """
 
 
 def read_seconds_tag(tags: Mapping[str, str], key: str) -> int | None:

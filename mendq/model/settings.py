@@ -19,7 +19,9 @@ Text = Annotated[str, Meta(min_length=1)]
 
 
 def read(text: str, kind: Any) -> Any:
-    """The value of type `kind`; raise ValueError or TypeError where it is none."""
+    """Return the value of an environment variable as `kind`. Raise ValueError or TypeError if it is
+    not one.
+    """
     if kind in (Text, Text | None):
         return convert(text, kind)
     value = json.decode(text, type=kind)
@@ -27,55 +29,65 @@ def read(text: str, kind: Any) -> Any:
     if is_dataclass(value):
         if unknown := given.keys() - vars(value).keys():
             raise ValueError(f"nothing is called {', '.join(sorted(unknown))}")
-        if any(isinstance(each, int | float) and each < 0 for each in given.values()):
-            raise ValueError("a number is below 0")
-        if any("" in each for each in given.values() if isinstance(each, list)):
-            raise ValueError("a name is empty")
+        for setting in given.values():
+            if isinstance(setting, int | float) and setting < 0:
+                raise ValueError("a number is below 0")
+        for setting in given.values():
+            if isinstance(setting, list) and "" in setting:
+                raise ValueError("a name is empty")
     return value
 
 
 PREFIX = "MENDQ_"
-# Whose trail and cases the nightly job reads.
-ACCOUNT, ORGANIZATION = "account", "organization"
-# Every alarm, as the stack ships.
+# The scope of the nightly job: one account, or all accounts of an organization.
+ACCOUNT = "account"
+ORGANIZATION = "organization"
+# The default: every alarm is deployed.
 FULL = "full"
 
 
 class SettingsUnreadable(Exception):
-    """The environment does not hold what the Lambda needs; names every variable and its fault."""
+    """The environment lacks settings that the Lambda needs. The message names every variable and
+    its fault.
+    """
 
 
 class LambdaSettings(Struct, frozen=True):
-    """What every Lambda of Mendq knows about where it runs."""
+    """Settings of every Lambda: the account that it runs in."""
 
     account: Text
 
     def to_environment(self) -> dict[str, str]:
-        """The variables that `from_environment` reads back; text as it is, all else as JSON.
+        """Return the variables that `from_environment` reads: texts unchanged, everything else as
+        JSON.
 
-        What is not set has none.
+        A setting of None has no variable.
         """
-        values = {variable_of(each.name): getattr(self, each.name) for each in fields(self)}
-        return {
-            name: each if isinstance(each, str) else json.encode(each).decode()
-            for name, each in values.items()
-            if each is not None
-        }
+        environment: dict[str, str] = {}
+        for setting in fields(self):
+            value = getattr(self, setting.name)
+            if isinstance(value, str):
+                environment[variable_of(setting.name)] = value
+            elif value is not None:
+                environment[variable_of(setting.name)] = json.encode(value).decode()
+        return environment
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Self:
-        """Raise SettingsUnreadable with every missing or unreadable variable at once."""
+        """Read the settings. Raise SettingsUnreadable with all missing and unreadable variables at
+        once.
+        """
         values: dict[str, Any] = {}
         faults: list[str] = []
-        for each in fields(cls):
-            variable = variable_of(each.name)
+        for setting in fields(cls):
+            variable = variable_of(setting.name)
             text = environment.get(variable)
             if text is None:
-                if each.required:
+                if setting.required:
                     faults.append(f"{variable} is missing")
                 continue
             try:
-                values[each.name] = read(text, each.type)
+                values[setting.name] = read(text, setting.type)
             except (ValueError, TypeError, RecursionError) as error:
                 faults.append(f"{variable} is not readable: {error}")
         if faults:
@@ -84,7 +96,7 @@ class LambdaSettings(Struct, frozen=True):
 
 
 class CaseStoreSettings(LambdaSettings, frozen=True, kw_only=True):
-    """What every Lambda needs that asks the case store about cases."""
+    """Settings of every Lambda that reads the case store."""
 
     case_table: Text
     case_bucket: Text
@@ -93,7 +105,7 @@ class CaseStoreSettings(LambdaSettings, frozen=True, kw_only=True):
 
 
 class CaseSettings(CaseStoreSettings, frozen=True, kw_only=True):
-    """What every Lambda needs that moves a case."""
+    """Settings of every Lambda that moves cases and sends notifications."""
 
     urgent_topic_arn: Text
     info_topic_arn: Text
@@ -103,29 +115,32 @@ class CaseSettings(CaseStoreSettings, frozen=True, kw_only=True):
 
 
 class ManagingSettings(CaseSettings, frozen=True, kw_only=True):
-    """What every Lambda needs that moves cases of managed queues by itself."""
+    """Settings of every Lambda that moves cases of managed queues without a person."""
 
     consent: Consent = Consent()
 
 
 class OwnerSettings(ManagingSettings, frozen=True, kw_only=True):
-    """What every Lambda needs beside it that owns a write."""
+    """Settings of every Lambda that writes to queues."""
 
     autonomy: Mapping[str, Mode] = field(default_factory=dict)
     freeze_calendars: tuple[Text, ...] = ()
 
 
 class RedriveSettings(OwnerSettings, frozen=True, kw_only=True):
-    """What redrive needs beside it."""
+    """Settings of redrive."""
 
     bounds: Bounds = Bounds()
 
 
 class FollowUpSettings(ManagingSettings, frozen=True, kw_only=True):
-    """What follow_up needs beside it: the Lambdas that own the writes, by name.
+    """Settings of follow_up.
 
-    How far its clock may be put forward, to see what becomes of a case, the local account alone
-    says: no template sets it.
+    Attributes:
+        owners: The Lambdas that own the writes, by name.
+        alarms: Which alarms are deployed.
+        most_days_ahead: How many days its clock may be put forward, to see what happens to a case.
+            Only the local account sets it; no template does.
     """
 
     owners: Mapping[Owner, Text]
@@ -134,20 +149,20 @@ class FollowUpSettings(ManagingSettings, frozen=True, kw_only=True):
 
 
 class OperatorSettings(CaseSettings, frozen=True, kw_only=True):
-    """What approve and rollback need beside it: the Lambdas that they call or stop, by name."""
+    """Settings of approve and rollback: also the names of the Lambdas that they call or stop."""
 
     owners: Mapping[Owner, Text]
 
 
 class ScanSettings(CaseStoreSettings, frozen=True, kw_only=True):
-    """What the scan needs beside it: it moves no case."""
+    """Settings of the hourly scan, which moves no case and hands its findings to heal."""
 
     consent: Consent = Consent()
     heal_function: Text
 
 
 class ProbeSettings(LambdaSettings, frozen=True, kw_only=True):
-    """What the probe needs: it moves no case."""
+    """Settings of the probe, which moves no case."""
 
     case_table: Text
     urgent_topic_arn: Text
@@ -157,7 +172,7 @@ class ProbeSettings(LambdaSettings, frozen=True, kw_only=True):
 
 
 class StartNightlySettings(LambdaSettings, frozen=True):
-    """What start_nightly needs; the roots, the job's code and its packages are s3 URIs."""
+    """Settings of start_nightly. The roots, the job's code and its packages are S3 URIs."""
 
     application_id: Text
     job_role_arn: Text
@@ -175,7 +190,9 @@ class StartNightlySettings(LambdaSettings, frozen=True):
 
 
 class WatchNightlySettings(LambdaSettings, frozen=True):
-    """What watch_nightly needs; without `organization_bucket` nothing is shared."""
+    """Settings of watch_nightly. Without `organization_bucket` nothing is shared with an
+    organization.
+    """
 
     application_id: Text
     report_bucket: Text
@@ -183,9 +200,10 @@ class WatchNightlySettings(LambdaSettings, frozen=True):
 
 
 class DeliverReportSettings(LambdaSettings, frozen=True):
-    """What deliver_report needs; without a sender nothing goes by mail.
+    """Settings of deliver_report. Without a sender no report is mailed.
 
-    Of a member the organization's hub tells: only its own recipients hear of it beside that.
+    If `is_member`, the organization's hub delivers the account's report, and only the account's own
+    recipients get it from here as well.
     """
 
     report_bucket: Text
@@ -198,29 +216,32 @@ class DeliverReportSettings(LambdaSettings, frozen=True):
 
 
 class TemplateHookSettings(LambdaSettings, frozen=True):
-    """What the template hook needs: whether it stops deployments, and what it says nothing of."""
+    """Settings of the template hook: if it stops deployments, and the symptoms that it ignores."""
 
     hook_fails: bool
     hook_ignores: tuple[Text, ...] = ()
 
 
 def variable_of(field_name: str) -> str:
-    """The environment variable that carries a field."""
+    """Return the environment variable of a field."""
     return PREFIX + field_name.upper()
 
 
 class Worker(Struct, frozen=True):
-    """One size for driver and executors; the disk is what comes without a charge."""
+    """The size of a Spark worker, for driver and executors. The disk is the largest without a
+    charge.
+    """
 
     vcpu: int = 2
     heap_gb: int = 5
-    # Beside the heap: Python reads the files, as many at once as there are processors.
+    # Memory in addition to the heap, as a share of it. Python reads the files there, one per
+    # processor at once.
     overhead_factor: float = 0.4
     disk_gb: int = 20
 
     @property
     def memory_gb(self) -> int:
-        """What EMR allots and bills: heap and overhead, in whole GB."""
+        """The memory that EMR allots and bills: heap and overhead, in whole GB."""
         return -int(-self.heap_gb * (1 + self.overhead_factor) // 1)
 
 
@@ -228,10 +249,12 @@ WORKER = Worker()
 
 
 def workers_within(maximum_vcpu: int, maximum_memory_gb: int) -> int:
-    """How many there may be at once: what comes to its end first decides."""
+    """Return how many workers may run at once. The scarcer of processors and memory decides."""
     return min(maximum_vcpu // WORKER.vcpu, maximum_memory_gb // WORKER.memory_gb)
 
 
 def executors_within(maximum_vcpu: int, maximum_memory_gb: int) -> int:
-    """One worker is the driver; without an executor beside it, nothing would be read."""
+    """Return how many executors may run at once, at least 1: one worker is the driver, which reads
+    nothing itself.
+    """
     return max(1, workers_within(maximum_vcpu, maximum_memory_gb) - 1)

@@ -1,4 +1,4 @@
-"""Steps: the changes Mendq can make, each with its IAM action and bounds."""
+"""Steps: the changes that Mendq can make, each with its IAM action and its limits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mendq.model.queue import (
 
 
 class Owner(StrEnum):
-    """The Lambda that takes a step; each has a role of its own, named as it is."""
+    """The Lambda that takes a step. Each owner has an IAM role of its own with the same name."""
 
     HEAL = "heal"
     ATTACH_DLQ = "attach_dlq"
@@ -28,10 +28,21 @@ class Owner(StrEnum):
 
 @dataclass(frozen=True)
 class AttributeStep:
-    """One queue attribute from one value to another.
+    """A change of one queue attribute from one value to another.
 
-    A step that `is_permanent` is never taken back. Only a step with `has_value_in_queue` can be
-    found overruled. `most_a_day` bounds how often it is taken, where the account's limit is wider.
+    Attributes:
+        before: The value before.
+        after: The value after.
+        attribute: The attribute. `DeadLetterQueue` and `Dlq` are not SQS attributes; their classes
+            say more.
+        iam_action: The IAM action that the step needs.
+        owner: The Lambda that takes the step.
+        absent_means: The value if the queue lacks the attribute.
+        is_permanent: True if the step is never taken back.
+        has_value_in_queue: True if the queue shows the written value, so that another caller can be
+            seen to have overruled it.
+        most_a_day: How often the step may be taken in a day, if the account's limit is higher.
+            None: no further limit.
     """
 
     before: int | str
@@ -47,20 +58,24 @@ class AttributeStep:
 
     @classmethod
     def of(cls, before: str, after: str) -> Self:
-        """The step between two values as SQS spells them; ValueError where one is none."""
+        """Make the step between two values as SQS spells them. Raise ValueError if one is not
+        valid.
+        """
         return cls(before, after)
 
     def out_of_bounds(self) -> str | None:
-        """Why a fix may not go there."""
+        """Return why a fix must not make this change; None if it may."""
         raise NotImplementedError
 
     @classmethod
     def value_in(cls, attributes: Mapping[str, str]) -> str | None:
-        """What stands there now, as SQS spells it; a value left out means its default."""
+        """Return the present value, as SQS spells it, or the default if the queue lacks the
+        attribute.
+        """
         return attributes.get(cls.attribute, cls.absent_means)
 
     def document(self) -> dict[str, str]:
-        """As transitions and the case store hold it."""
+        """Return the step as transitions and the case store keep it."""
         return {"attribute": self.attribute, "before": str(self.before), "after": str(self.after)}
 
     def __str__(self) -> str:
@@ -69,7 +84,7 @@ class AttributeStep:
 
 @dataclass(frozen=True)
 class NumberStep(AttributeStep):
-    """A whole number, which a fix only ever raises."""
+    """A whole number. A fix only raises it."""
 
     before: int
     after: int
@@ -91,14 +106,14 @@ class NumberStep(AttributeStep):
 
 @dataclass(frozen=True)
 class TextStep(AttributeStep):
-    """A text."""
+    """A change of a text."""
 
     before: str
     after: str
 
 
 class WordStep(TextStep):
-    """From the one word that SQS starts with to the one that a fix may set."""
+    """A change from the word that is SQS's default to the only word that a fix may set."""
 
     shipped: ClassVar[str]
     wanted: ClassVar[str]
@@ -110,14 +125,18 @@ class WordStep(TextStep):
 
 
 class SetVisibilityTimeout(NumberStep):
-    """The visibility timeout, in seconds."""
+    """Raise the visibility timeout, in seconds."""
 
     attribute = "VisibilityTimeout"
-    minimum, maximum = 0, 43_200
+    minimum = 0
+    maximum = 43_200
 
 
 class LowerVisibilityTimeout(SetVisibilityTimeout):
-    """The same downwards, no further than where SQS begins: alone by a plan that says how far."""
+    """Lower the visibility timeout, but not below SQS's default of 30 seconds.
+
+    Only a plan that needs exactly this value uses it.
+    """
 
     minimum = 30
 
@@ -128,42 +147,48 @@ class LowerVisibilityTimeout(SetVisibilityTimeout):
 
 
 class SetKmsDataKeyReusePeriod(NumberStep):
-    """How long SQS uses a data key before it asks KMS again, in seconds.
+    """Raise the time for which SQS uses a data key before it asks KMS again, in seconds.
 
-    SQS takes up to a day; an hour is our bound, because a revoked key is used that much longer.
+    SQS accepts up to a day. Mendq's limit is an hour, because SQS keeps using the data key of a
+    revoked KMS key for that time.
     """
 
     attribute = "KmsDataKeyReusePeriodSeconds"
     absent_means = "300"
-    minimum, maximum = 60, 3_600
+    minimum = 60
+    maximum = 3_600
 
 
 class SetMaximumMessageSize(NumberStep):
-    """The longest message that the queue takes, in bytes."""
+    """Raise the size of the longest message that the queue accepts, in bytes."""
 
     attribute = "MaximumMessageSize"
-    minimum, maximum = 1_024, 1_048_576
+    minimum = 1_024
+    maximum = 1_048_576
 
 
 class SetMessageRetention(NumberStep):
-    """How long a message is kept, in seconds. Lowered, it deletes: nothing puts it back.
+    """Raise the time for which messages are kept, in seconds. Lowering it would delete messages for
+    good.
 
-    It takes up to 15 minutes to arrive.
+    SQS takes up to 15 minutes to apply it.
     """
 
     attribute = "MessageRetentionPeriod"
-    minimum, maximum = 60, 1_209_600
+    minimum = 60
+    maximum = 1_209_600
 
 
 class SetReceiveWaitTime(NumberStep):
-    """How long a receive waits for a message, in seconds."""
+    """Raise the time for which a receive waits for a message, in seconds."""
 
     attribute = "ReceiveMessageWaitTimeSeconds"
-    minimum, maximum = 0, 20
+    minimum = 0
+    maximum = 20
 
 
 class DeduplicateByContent(WordStep):
-    """Lets SQS take a digest of the body where the sender gives no deduplication id."""
+    """Let SQS take a digest of the body as deduplication id if the sender gives none."""
 
     attribute = "ContentBasedDeduplication"
     absent_means = shipped = "false"
@@ -171,7 +196,9 @@ class DeduplicateByContent(WordStep):
 
 
 class DeduplicateByGroup(WordStep):
-    """Half of high throughput; SQS refuses the other half without it."""
+    """Deduplicate per message group: half of high throughput mode. SQS refuses the other half
+    without it.
+    """
 
     attribute = "DeduplicationScope"
     absent_means = shipped = "queue"
@@ -179,28 +206,28 @@ class DeduplicateByGroup(WordStep):
 
 
 class LimitThroughputByGroup(WordStep):
-    """The other half."""
+    """Limit throughput per message group: the other half of high throughput mode."""
 
     attribute = "FifoThroughputLimit"
     absent_means = shipped = "perQueue"
     wanted = "perMessageGroupId"
 
 
-# The failing call that the probe makes on its own queue.
+# The call that the probe makes on its own queue. It fails on purpose.
 PROBE_ACTION = "sqs:SendMessage"
 
 
 def write_actions(
     steps: Iterable[type[AttributeStep]], owner: Owner | None = None
 ) -> frozenset[str]:
-    """The IAM actions that taking these steps takes; those of one `owner`, or all."""
+    """Return the IAM actions that these steps need, of one owner or of all."""
     return frozenset(step.iam_action for step in steps if owner in (None, step.owner))
 
 
 class RestorePolicy(TextStep):
-    """The whole policy from one text to another, which a person has pinned.
+    """Replace the whole policy by the text that a person has pinned.
 
-    The texts are compared as they are: what only means the same is not what was approved.
+    Texts are compared exactly. A text that only means the same is not the one that was approved.
     """
 
     attribute = "Policy"
@@ -219,7 +246,9 @@ class RestorePolicy(TextStep):
 
 
 class DlqStep(TextStep):
-    """Empty where nothing is set; compared as what it means, not as it is spelled."""
+    """A step on a DLQ policy. An empty text means that nothing is set. Texts are compared by
+    meaning, not by spelling.
+    """
 
     owner = Owner.ATTACH_DLQ
     absent_means = ""
@@ -230,16 +259,16 @@ class DlqStep(TextStep):
 
     @classmethod
     def normalize(cls, text: str) -> str:
-        """`text` in our spelling; as it is where it cannot be read."""
+        """Return the text in Mendq's spelling; unchanged if it cannot be read."""
         return text
 
 
 class CreateDlq(DlqStep):
-    """A queue made under the ARN that `after` names. It is kept: nothing undoes this step.
+    """Create a queue with the ARN in `after`. Mendq never deletes it.
 
-    DeadLetterQueue is no attribute of SQS: whoever asks what stands there puts the ARN of the queue
-    under this name into `attributes` where it exists. CreateQueue answers alike for a queue that
-    exists with the same attributes, so the step may be taken twice.
+    DeadLetterQueue is not an SQS attribute. To read its present value, the caller puts the ARN of
+    an existing queue with this name into `attributes`. CreateQueue gives the same answer for an
+    existing queue with the same attributes, so the step may be repeated.
     """
 
     attribute = "DeadLetterQueue"
@@ -255,9 +284,10 @@ class CreateDlq(DlqStep):
 
 
 class AttachDlq(DlqStep):
-    """From no RedrivePolicy to one; never from one to another.
+    """Add a RedrivePolicy to a queue without one. It never replaces a policy.
 
-    Whether the two queues fit is `dlq.unfit`, because a step does not know its queue.
+    A step does not know its queue, so `why_unfit_as_dlq` (`mendq/model/queue.py`) checks if the two
+    queues fit.
     """
 
     attribute = "RedrivePolicy"
@@ -282,7 +312,7 @@ class AttachDlq(DlqStep):
 
 
 class AllowRedriveFrom(DlqStep):
-    """More sources into a RedriveAllowPolicy that names its sources; it takes none out."""
+    """Add sources to a RedriveAllowPolicy that lists its sources. It removes none."""
 
     attribute = "RedriveAllowPolicy"
 
@@ -303,7 +333,7 @@ class AllowRedriveFrom(DlqStep):
         added = set(after.sources) - set(before.sources)
         if not set(before.sources) < set(after.sources):
             return f"{self.attribute} may gain sources and lose none"
-        if any(arn_of(each) is None for each in added):
+        if any(arn_of(source_arn) is None for source_arn in added):
             return f"{self.attribute} would name what is no queue"
         if len(after.sources) > MOST_SOURCES:
             return f"{self.attribute} takes at most {MOST_SOURCES} sources"
@@ -311,15 +341,15 @@ class AllowRedriveFrom(DlqStep):
 
 
 INTO_QUARANTINE = "sqs:SendMessage"
-# What Dlq is before, and whatever was sent back meanwhile: no message waits for a value.
+# The value of `Dlq` before, and still after a part was sent back. No message waits for a value.
 HELD = "held"
 
 
 class RedriveMessages(TextStep):
-    """From messages that are held to the ARN of the queue that they go back to.
+    """Send the messages of a DLQ back to the queue whose ARN is in `after`.
 
-    Dlq is no attribute of SQS, and nothing stands there afterwards: a course of many
-    minutes carries it out, and what went back is not taken back.
+    `Dlq` is not an SQS attribute, and no value remains in the queue. The redrive takes many
+    minutes, and messages that went back stay there.
     """
 
     attribute = "Dlq"
@@ -356,17 +386,17 @@ STEPS: tuple[type[AttributeStep], ...] = (
 
 
 def kind_of(attribute: str) -> type[AttributeStep] | None:
-    """The step that writes an attribute; None for what an older Mendq alone knew."""
-    return next((each for each in STEPS if each.attribute == attribute), None)
+    """Return the class of steps that writes an attribute; None if only an older version had one."""
+    return next((step for step in STEPS if step.attribute == attribute), None)
 
 
 def is_permanent(attribute: str) -> bool:
-    """Whether what was written under this name is never taken back."""
+    """Return True if a step with this attribute is never taken back."""
     kind = kind_of(attribute)
     return kind is not None and kind.is_permanent
 
 
 def has_value_in_queue(attribute: str) -> bool:
-    """Whether what was written under this name can be found there, or found overruled."""
+    """Return True if the queue shows the value of a step with this attribute."""
     kind = kind_of(attribute)
     return kind is None or kind.has_value_in_queue

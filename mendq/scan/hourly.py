@@ -236,12 +236,15 @@ def _deliver(
     context: ScanContext,
 ) -> None:
     """Hand findings to heal (rules 6 and 7)."""
-    by_name = {each.name: each for each in symptoms if each.plan}
+    by_name = {symptom.name: symptom for symptom in symptoms if symptom.plan}
     open_cases = context.open_cases.list_open()
-    spoken = merge_shared_findings(scanned.findings, managed, open_cases, context.settings.consent)
-    waits = find_waiting(spoken, {name: each.gives_way_to for name, each in by_name.items()})
-    findings = [e for e in spoken if e.symptom in by_name and e not in waits]
-    slow = {name for name, each in by_name.items() if each.is_of_configuration}
+    merged = merge_shared_findings(scanned.findings, managed, open_cases, context.settings.consent)
+    gives_way_to = {name: symptom.gives_way_to for name, symptom in by_name.items()}
+    waits = find_waiting(merged, gives_way_to)
+    findings = [
+        finding for finding in merged if finding.symptom in by_name and finding not in waits
+    ]
+    slow = {name for name, symptom in by_name.items() if symptom.is_of_configuration}
     announced = _keep_pace(findings, slow, open_cases, context)
     modes = {queue.queue_arn: queue.mode for queue in managed}
     many = [name for name in by_name if _is_mass(by_name[name], announced, modes, context)]
@@ -414,6 +417,6 @@ def _store_results(
     arns = (queue.queue_arn for queue in listing.queues)
     document = add_managed_queues(scanned.document(context.now), arns, whole=not listing.failed)
     if not stretch.is_first:
-        with suppress(*items.DECODE_ERRORS):  # else whoever may put objects there ends every round
+        with suppress(*items.DECODE_ERRORS):  # a forged object must not stop every scan
             document = merge_documents(findings_of(stretch.hour, context.case_bucket), document)
     context.case_bucket.put(findings_key(stretch.hour), document)

@@ -1,4 +1,4 @@
-"""Read every queue of an account, each thing once and within AWS's rate limits."""
+"""Read every queue of an account for a scan, each thing only once and within AWS's rate limits."""
 
 from __future__ import annotations
 
@@ -35,14 +35,16 @@ if TYPE_CHECKING:
     from mypy_boto3_lambda.type_defs import EventSourceMappingConfigurationTypeDef as Mapping_
 
 
-class AskedOnce(Struct, frozen=True):
-    """Answers by what was asked; an error is an answer too."""
+class AnswerCache(Struct, frozen=True):
+    """A cache of AWS's answers that all threads share. An error is an answer too."""
 
     _answers: dict[Any, Future[Any]] = msgspec.field(default_factory=dict)
     _lock: threading.Lock = msgspec.field(default_factory=threading.Lock)
 
     def about(self, asked: Hashable, ask: Callable[[], Answer]) -> Answer:
-        """What `ask` answered the first time, or raised."""
+        """Return the cached answer, or call `ask` and cache its result. Raise the cached error if
+        it was one.
+        """
         with self._lock:
             known = self._answers.get(asked)
             answer = self._answers.setdefault(asked, Future()) if known is None else known
@@ -51,30 +53,32 @@ class AskedOnce(Struct, frozen=True):
                 answer.set_result(ask())
             except Exception as error:  # noqa: BLE001 - raised below, to whoever asked
                 answer.set_exception(error)
-        found: Answer = answer.result()
-        return found
+        result: Answer = answer.result()
+        return result
 
     def keep(self, asked: Hashable, answer: object) -> None:
-        """Answer so from now on, unless it was answered before."""
+        """Cache an answer, unless there is one already."""
         self.about(asked, lambda: answer)
 
     def answers_of(self, read: Callable[..., Answer]) -> Iterator[tuple[str, Answer]]:
-        """What a read has answered so far about each, errors aside."""
+        """Yield the argument and the answer of each call of a read so far, without errors."""
         for asked, answer in [*self._answers.items()]:
             if asked[0] is read and answer.done() and not answer.exception():
                 yield asked[1], answer.result()
 
     def knows(self, asked: Hashable) -> bool:
+        """Return True if there is an answer or one is on its way."""
         return asked in self._answers
 
 
-# SQS states no quota for looking at a queue's attributes; 50 a second have 10,000 queues looked at
-# in three and a half minutes.
+# SQS documents no quota for reading attributes. With 50 calls per second, 10,000 queues take three
+# and a half minutes.
 SQS_CALLS_PER_SECOND = 50
-# Lambda lets an account make 15 control-plane calls a second, deployments and all.
+# An account may make 15 Lambda control-plane calls per second, including deployments.
 # https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 LAMBDA_CALLS_PER_SECOND = 5
-# CloudWatch gives 50 calls, and 90,000 datapoints older than three hours, a second.
+# CloudWatch allows 50 calls per second, and 90,000 datapoints per second that are older than three
+# hours.
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_limits.html
 CLOUDWATCH_CALLS_PER_SECOND = 2
 FUNCTIONS_A_CALL = 100
@@ -82,93 +86,110 @@ THREADS = 8
 
 
 class Paces(Struct, frozen=True):
-    """One for each service that is asked."""
+    """One rate limit for each service that is called."""
 
     sqs: Pace = msgspec.field(default_factory=lambda: Pace(SQS_CALLS_PER_SECOND))
     functions: Pace = msgspec.field(default_factory=lambda: Pace(LAMBDA_CALLS_PER_SECOND))
     cloudwatch: Pace = msgspec.field(default_factory=lambda: Pace(CLOUDWATCH_CALLS_PER_SECOND))
 
     def of(self, read: Callable[..., object]) -> Pace:
-        """That of the service which answers the read."""
+        """Return the rate limit of the service that answers the read."""
         if read in (timeout_seconds_of, reserved_concurrency_of, _mappings_by_queue):
             return self.functions
         return self.cloudwatch if read in (listed_kinds, queue_alarms) else self.sqs
 
 
-# Answers by what was asked: a read, and the ARN of a queue.
+# Answers by call: a read, and the ARN of a queue.
 Recalled = Mapping[Any, Any]
 
 
 class ScanReader(FactsReader, frozen=True):
-    """What was answered is kept for as long as the scan lasts.
+    """A FactsReader that caches every answer for the duration of the scan.
 
-    `recalled` is what the round before was answered, but for what is `outdated`.
+    Attributes:
+        paces: The rate limits.
+        retained: The answers of this scan.
+        recalled: Answers of the last hour's scan, by read and queue ARN. They save a new call.
+        outdated: Keys of `recalled` that must be read anew.
     """
 
     paces: Paces = msgspec.field(default_factory=Paces)
-    retained: AskedOnce = msgspec.field(default_factory=AskedOnce)
+    retained: AnswerCache = msgspec.field(default_factory=AnswerCache)
     recalled: Recalled = msgspec.field(default_factory=dict)
     outdated: set[Any] = msgspec.field(default_factory=set)
 
     def ask(self, read: Callable[..., Answer], *about: Hashable) -> Answer:
-        """What is kept or recalled, or asked for when it is this call's turn."""
+        """Return the cached or recalled answer, or call AWS when the rate limit permits it."""
         asked = (read, *about)
 
-        def in_turn() -> Answer:
+        def call_aws() -> Answer:
             self.paces.of(read).wait()
             return read(self.clients, *about)
 
         if asked in self.recalled and asked not in self.outdated:
-            found: Answer = self.recalled[asked]
-            return found
-        return self.retained.about(asked, in_turn)
+            answer: Answer = self.recalled[asked]
+            return answer
+        return self.retained.about(asked, call_aws)
 
     def ask_anew(self, facts: Facts) -> None:
-        """Recall nothing of what is around this queue: it is to be measured."""
+        """Recall nothing about the queue's DLQ and sources, because the queue will be measured."""
         sources = (list_source_arns, facts.queue_arn)
         around = (facts.dlq_arn, *self.recalled.get(sources, ()))
-        self.outdated.update({sources, *((attributes_of, each) for each in around)})
+        self.outdated.add(sources)
+        self.outdated.update((attributes_of, arn) for arn in around)
 
     def moves_by_name(self) -> frozenset[str]:
-        """What every DLQ says that was heard of, and earlier stretches noted.
+        """Return the queues into which messages are being moved by name: as all known DLQs show it,
+        and as earlier parts of this hour's scan noted it.
 
-        First asked once all queues were looked at.
+        It is first called after all queues were looked at.
         """
         return self.retained.about("moves_by_name", self._moves_by_name)
 
     def _moves_by_name(self) -> frozenset[str]:
         with ThreadPoolExecutor(THREADS) as pool:
-            heard = pool.map(self._heard_of_moves, sorted(self._known_dlqs()))
-            return super().moves_by_name().union(*heard) - {SOURCES}
+            destinations = pool.map(self._read_move_destinations, sorted(self._list_known_dlqs()))
+            return super().moves_by_name().union(*destinations) - {SOURCES}
 
-    def _known_dlqs(self) -> Iterator[str]:
-        """The queues that were heard to take some."""
+    def _list_known_dlqs(self) -> Iterator[str]:
+        """Yield the ARNs of queues that are known to be a DLQ."""
         for queue_arn, attributes in self._answers_of(attributes_of):
             if there := dlq_arn_here(Facts(queue_arn, attributes, {})):
                 yield there
         yield from (arn for arn, named_by in self._answers_of(list_source_arns) if named_by)
 
     def _answers_of(self, read: Callable[..., Answer]) -> Iterator[tuple[str, Answer]]:
+        """Yield queue ARN and answer of a read, from this scan and from the last one."""
         yield from self.retained.answers_of(read)
-        yield from ((about, it) for (asked, about), it in self.recalled.items() if asked is read)
+        for (recalled_read, about), answer in self.recalled.items():
+            if recalled_read is read:
+                yield about, answer
 
-    def _heard_of_moves(self, dlq_arn: str) -> frozenset[str]:
-        """One that keeps us out says nothing of others; about its own sources it is an error."""
+    def _read_move_destinations(self, dlq_arn: str) -> frozenset[str]:
+        """Return the queues into which a DLQ's messages are moved. A DLQ that refuses Mendq gives
+        none here, but an error for its own sources.
+        """
         try:
             return self.ask(recent_move_destinations, dlq_arn, self.now)
         except (FactsUnavailable, QueueRefusesUs):
             return frozenset()
 
     def mappings(self, queue_arn: str) -> Sequence[Mapping_]:
-        """One listing of the account's, instead of one for each queue."""
+        """Return the event source mappings of a queue. They are listed once for the whole
+        account.
+        """
         return self.ask(_mappings_by_queue).get(queue_arn, ())
 
     def listed_kinds(self, queue_name: str) -> Sequence[str]:
-        """One listing of the account's, instead of one for each queue."""
+        """Return the queue's optional kinds of metrics. They are listed once for the whole
+        account.
+        """
         return self.ask(listed_kinds).get(queue_name, ())
 
     def figures(self, names: Sequence[str]) -> Mapping[str, Figures]:
-        """Many functions to a call; those that are known are not asked about again."""
+        """Return figures by function name. Cached ones are not read again; the others are read many
+        at a time.
+        """
         unknown = [name for name in names if not self.retained.knows(("figures", name))]
         for first in range(0, len(unknown), FUNCTIONS_A_CALL):
             self.paces.cloudwatch.wait()
@@ -178,55 +199,69 @@ class ScanReader(FactsReader, frozen=True):
         return {name: self.retained.about(("figures", name), dict) for name in names}
 
     def metrics_of_figures(self, suspects: Iterable[Facts], *, anew: bool = False) -> int:
-        """How many metrics their consumers' figures would cost."""
-        names = {name for each in suspects for name in function_names(each)}
+        """Return how many metrics the figures of these queues' consumers would cost.
+
+        Args:
+            suspects: The queues, with their consumers.
+            anew: True if cached figures are read again.
+        """
+        names: set[str] = set()
+        for facts in suspects:
+            names.update(function_names(facts))
         unknown = (anew or not self.retained.knows(("figures", name)) for name in names)
         return len(FIGURES) * sum(unknown)
 
     def measure(self, windows: Mapping[str, Window]) -> Mapping[str, Measurement | None]:
-        """Those that are known are not asked about again: each metric is billed."""
+        """Return measurements by queue ARN. Cached ones are not read again, because AWS bills each
+        metric.
+        """
         asked = {arn: ("measured", arn, window) for arn, window in windows.items()}
         unknown = {arn: windows[arn] for arn in windows if not self.retained.knows(asked[arn])}
         if unknown:
             self.paces.cloudwatch.wait()
-            for arn, found in super().measure(unknown).items():
-                self.retained.keep(asked[arn], found)
+            for arn, measurement in super().measure(unknown).items():
+                self.retained.keep(asked[arn], measurement)
         return {arn: self.retained.about(key, lambda: None) for arn, key in asked.items()}
 
     def metrics_to_ask(self, facts: Facts, needs: Collection[Need], *, anew: bool = False) -> int:
-        """How many metrics it takes to know what `needs` names, beyond what is kept.
+        """Return how many metrics must be read for these needs, beyond the cached ones.
 
-        `facts` have attributes; who consumes is asked here, which costs nothing. `anew`: as heal
-        asks, which keeps nothing of what a scan was answered.
+        Args:
+            facts: The queue with its attributes. Its consumers are read here, which AWS does not
+                bill.
+            needs: The needs.
+            anew: True for heal's reads, which do not use this scan's answers.
         """
         window = self.window(facts) if Need.MEASUREMENTS in needs else None
         known = not anew and self.retained.knows(("measured", facts.queue_arn, window))
         measured = len(window.series) if window and not known else 0
         figured = [self.with_consumers(facts)] if Need.LAMBDA_CONSUMERS in needs else []
-        # One more: the deletes at its source.
+        # One more metric: the deletes of the source queue.
         figures = self.metrics_of_figures(figured, anew=anew)
         return measured + figures + (Need.SOLE_SOURCE in needs)
 
     def metrics_asked_again(self, queue_arn: str, needs: Collection[Need]) -> int:
-        """How many metrics heal asks for."""
+        """Return how many metrics heal will read about the queue."""
         facts = Facts(queue_arn, self.ask(attributes_of, queue_arn), {})
         return self.metrics_to_ask(facts, needs, anew=True)
 
 
 def _mappings_by_queue(clients: Clients) -> Mapping[str, Sequence[Mapping_]]:
-    found: dict[str, list[Mapping_]] = defaultdict(list)
-    for each in list_mappings(clients):
-        found[each.get("EventSourceArn", "")].append(each)
-    return found
+    """Return all event source mappings of the account by queue ARN."""
+    mappings: dict[str, list[Mapping_]] = defaultdict(list)
+    for mapping in list_mappings(clients):
+        mappings[mapping.get("EventSourceArn", "")].append(mapping)
+    return mappings
 
 
 def reader_in(context: StoreContext, consent: Consent, paces: Paces | None = None) -> ScanReader:
-    """The reader of one scan, whoever makes it; what is open is listed once."""
-    retained = AskedOnce()
+    """Return the reader for one scan. Open cases are listed only once."""
+    retained = AnswerCache()
 
     def list_open_symptoms(queue_arns: Iterable[str]) -> frozenset[str]:
-        asked, known = frozenset(queue_arns), retained.about("open", context.open_cases.list_open)
-        return frozenset(each.symptom for each in known if each.queue_arn in asked)
+        asked = frozenset(queue_arns)
+        open_cases = retained.about("open", context.open_cases.list_open)
+        return frozenset(case.symptom for case in open_cases if case.queue_arn in asked)
 
     return ScanReader(
         context.clients,

@@ -1,4 +1,6 @@
-"""Which findings of a scan reach heal? One for each shared cause, and a few new ones a day."""
+"""Select the findings of a scan that reach heal: one per shared cause, and a few new ones per
+day.
+"""
 
 from __future__ import annotations
 

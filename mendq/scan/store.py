@@ -1,6 +1,8 @@
-"""What a scan keeps: how far a round has come, what measuring has cost, who was told.
+"""Store what the hourly scan must remember: its position, the metrics it has read, and reported
+faults.
 
-In the case bucket: what a round found, and what the next goes by instead of asking again.
+The case bucket stores the findings of each hour, and answers that the next hour's scan uses instead
+of new calls.
 
 https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateItem.html
 """
@@ -29,7 +31,7 @@ from mendq.cases.transactions import Table
 from mendq.heal.repeats import REMEMBERED
 from mendq.model.evidence import to_text
 from mendq.model.facts import QueueFacts
-from mendq.scan.reader import AskedOnce, Recalled
+from mendq.scan.reader import AnswerCache, Recalled
 from mendq.scan.selection import admit_topics
 
 # The claim lasts as long as the Lambda may run. A run that dies holds up two others at most.
@@ -38,13 +40,13 @@ _SCAN = items.key(items.ACCOUNT, "scan")
 
 
 class Stretch(Struct, frozen=True):
-    """The part of a round that a run has claimed. `hourly.py` has the rules.
+    """The part of an hour's scan that a run has claimed. `hourly.py` has the rules.
 
     Attributes:
-        hour: The round.
+        hour: The hour.
         after: The run begins behind the queue of this name. Empty: at the first queue.
-        is_first: No results of this round are stored yet.
-        is_left: These queues are left over from the last hour's round.
+        is_first: True if no results of this hour are stored yet.
+        is_left: True if these queues are left over from the last hour.
     """
 
     hour: datetime
@@ -63,9 +65,9 @@ class ScanStore(Table, frozen=True):
     owner: str
 
     def begin(self, now: datetime) -> Stretch | None:
-        """Claim the rest of the hour's round, or of the last hour's if that is not done.
+        """Claim the rest of this hour's scan, or of the last hour's if that is not done.
 
-        Return None if the round is done or another run has claimed it.
+        Return None if this hour's scan is done or another run has claimed it.
         """
         hour = start_of_hour(now)
         item = self.get(_SCAN)
@@ -84,7 +86,9 @@ class ScanStore(Table, frozen=True):
         )
 
     def _claim_round(self, item: items.Item, hour: datetime, now: datetime) -> bool:
-        """Claim a round. Return False if another run has claimed it or moved on since the read."""
+        """Claim an hour's scan. Return False if another run has claimed it or continued it since it
+        was read.
+        """
         values: dict[str, Any] = {
             "round": to_text(hour),
             "me": self.owner,
@@ -102,7 +106,7 @@ class ScanStore(Table, frozen=True):
         return self.change(_SCAN, change, f"{free} AND {unmoved}", **values)
 
     def end(self, stretch: Stretch, after: str, *, done: bool) -> None:
-        """Store how far the round has come, and release the claim.
+        """Store how far the scan has come, and release the claim.
 
         Nothing happens if another run has taken over.
         """
@@ -129,12 +133,16 @@ class ScanStore(Table, frozen=True):
             self._count(metrics, now)
 
     def _count(self, metrics: int, now: datetime, condition: str = "", **values: int) -> bool:
-        key, expires = items.key(items.ACCOUNT, f"metrics#{now:%Y-%m-%d}"), now + timedelta(days=2)
+        """Add to the day's number of read metrics. Return False if the condition does not hold."""
+        key = items.key(items.ACCOUNT, f"metrics#{now:%Y-%m-%d}")
+        expires = now + timedelta(days=2)
         change = "ADD asked :n SET expires_at = :expires"
         return self.change(key, change, condition, n=metrics, expires=expires, **values)
 
     def admit(self, topics: Sequence[str], now: datetime) -> frozenset[str]:
-        """Those faults in configurations that people may be told of now, noted as told of."""
+        """Return the faults in configurations that may be reported now, and store them as
+        reported.
+        """
         key = items.key(items.ACCOUNT, "said_of_configuration")
         notes = frozenset(items.texts_in(self.get(key), "queues"))
         admission = admit_topics(notes, topics, now)
@@ -144,54 +152,74 @@ class ScanStore(Table, frozen=True):
         return frozenset(admission.topics)
 
     def noted_baselines(self, shard: str) -> Mapping[str, Noted]:
-        """By queue name what was put last; nothing where what is there is none of ours."""
-        found = self.get(items.key(items.ACCOUNT, f"baselines#{shard}"))
+        """Return by queue name what `note_baselines` stored last; empty if Mendq did not write the
+        item.
+        """
+        item = self.get(items.key(items.ACCOUNT, f"baselines#{shard}"))
         noted: Mapping[str, Noted] = {}
         with suppress(CaseStoreUnreadable), items.reading(f"the baselines {shard}"):
-            noted = items.json_in(found, "baselines", dict[str, list[str]], "{}")
+            noted = items.json_in(item, "baselines", dict[str, list[str]], "{}")
         return noted
 
     def note_baselines(self, shard: str, noted: Mapping[str, Noted]) -> None:
+        """Store which baselines were put, by queue name."""
         key = items.key(items.ACCOUNT, f"baselines#{shard}")
         self.change(key, "SET baselines = :noted", noted=items.as_json(noted))
 
 
-# What tells a new configuration: a digest, another each year, and the faults it was put with.
+# What identifies a stored baseline: a digest of the configuration that also changes every year, and
+# the faults that the queue had.
 Noted = Sequence[str]
 
 
 def as_noted(configuration: Mapping[str, str], faults: Iterable[str], now: datetime) -> Noted:
+    """Return what identifies a configuration: a digest that changes every year, and the queue's
+    faults.
+    """
     digest = sha256(f"{now:%Y} {items.as_json(configuration)}".encode()).hexdigest()[:16]
     return (digest, *sorted(faults))
 
 
 def is_new(now: Noted, before: Noted | None) -> bool:
-    """Whether it is to be put: one with a fault that it did not have then is not."""
+    """Return True if the baseline must be stored: the configuration changed, and it has no fault
+    that the last stored one did not have.
+    """
     return before is None or (now[0] != before[0] and {*now[1:]} <= {*before[1:]})
 
 
 def shard_of(queue_arn: str) -> str:
-    """The one of sixteen items that it is noted in: an item has room for some 4,000 queues."""
+    """Return which of sixteen items notes the queue's baseline. An item has room for about 4,000
+    queues.
+    """
     return sha256(queue_arn.encode()).hexdigest()[0]
 
 
 def findings_of(hour: datetime, bucket: CaseBucket) -> dict[str, Any]:
-    """What a round has put into the case bucket, or any JSON that somebody else has.
+    """Return the findings that an hour's scan stored, or any other JSON if someone else wrote the
+    object.
 
-    Raises botocore's errors as they come, ValueError and RecursionError.
+    Raises botocore's errors, ValueError and RecursionError.
     """
     answer = bucket.client.get_object(Bucket=bucket.name, Key=findings_key(hour))
     document: dict[str, Any] = json.loads(answer["Body"].read(MOST_ANSWER_BYTES))
     return document
 
 
-# Some 16,000 queues of which nothing is managed; forged ones take half of the Lambda's memory.
+# Enough for about 16,000 unmanaged queues. A forged object of this size takes half of the Lambda's
+# memory.
 MOST_ANSWER_BYTES = 20_000_000
 _AN_HOUR = timedelta(hours=1)
 
 
 class Answers(Struct, frozen=True):
-    """What SQS said in a round: of empty queues their attributes, of managed ones their sources."""
+    """SQS's answers of an hour's scan: attributes of empty unmanaged queues, and sources of managed
+    queues.
+
+    Attributes:
+        round: The hour, as text.
+        attributes: Attributes by queue ARN.
+        sources: ARNs of sources by queue ARN.
+    """
 
     round: str
     attributes: dict[str, dict[str, str]]
@@ -199,29 +227,37 @@ class Answers(Struct, frozen=True):
 
 
 def recall_answers(hour: datetime, bucket: CaseBucket, managed: Container[str]) -> Recalled:
-    """What the round before was answered, by what was asked; each queue's in every second round.
+    """Return the last hour's answers by call. Each queue is recalled in every second hour only.
 
-    A managed queue's attributes are never recalled. Nothing where nothing can be read: then all is
-    asked.
+    Attributes of a managed queue are never recalled. Empty if the stored object cannot be read:
+    then everything is read from AWS.
     """
     before = _answers(hour - _AN_HOUR, bucket)
-    kinds = ((attributes_of, before.attributes, managed), (list_source_arns, before.sources, ()))
-    return {
-        (read, arn): answer
-        for read, answers, never in kinds
-        for arn, answer in answers.items()
-        if int(shard_of(arn), 16) % 2 == hour.hour % 2 and arn not in never
-    }
+    recalled: dict[Any, Any] = {}
+    for arn, attributes in before.attributes.items():
+        if _is_recalled(arn, hour) and arn not in managed:
+            recalled[attributes_of, arn] = attributes
+    for arn, sources in before.sources.items():
+        if _is_recalled(arn, hour):
+            recalled[list_source_arns, arn] = sources
+    return recalled
+
+
+def _is_recalled(queue_arn: str, hour: datetime) -> bool:
+    """Return True in every second hour, for one half of the queues in even hours."""
+    return int(shard_of(queue_arn), 16) % 2 == hour.hour % 2
 
 
 def note_answers(
-    stretch: Stretch, bucket: CaseBucket, asked: AskedOnce, managed: Container[str]
+    stretch: Stretch, bucket: CaseBucket, asked: AnswerCache, managed: Container[str]
 ) -> None:
-    """Note for the next round what was asked; that it fails costs the next round's calls alone."""
+    """Store this scan's answers for the next hour. If that fails, the next hour only makes more
+    calls.
+    """
     noted = Answers("", {}, {}) if stretch.is_first else _answers(stretch.hour, bucket)
-    for arn, each in asked.answers_of(attributes_of):
-        if arn not in managed and not QueueFacts(arn, each).visible:
-            noted.attributes[arn] = {**each}
+    for arn, attributes in asked.answers_of(attributes_of):
+        if arn not in managed and not QueueFacts(arn, attributes).visible:
+            noted.attributes[arn] = {**attributes}
     noted.sources.update(asked.answers_of(list_source_arns))
     now = Answers(to_text(stretch.hour), noted.attributes, noted.sources)
     body = zlib.compress(msgspec.json.encode(now))
@@ -230,17 +266,21 @@ def note_answers(
 
 
 def _answers(hour: datetime, bucket: CaseBucket) -> Answers:
-    """Those of that very round, as far as there are any; whatever lies there raises nothing."""
+    """Return the answers that this hour's scan stored; empty if there are none. Never raises, even
+    for a forged object.
+    """
     with suppress(ClientError, BotoCoreError, zlib.error, ValueError, RecursionError):
         answer = bucket.client.get_object(Bucket=bucket.name, Key=_answers_key(hour))
         body = answer["Body"].read(MOST_ANSWER_BYTES)
         text = zlib.decompressobj().decompress(body, MOST_ANSWER_BYTES)
-        found = msgspec.json.decode(text, type=Answers)
-        if found.round == to_text(hour):
-            return found
+        answers = msgspec.json.decode(text, type=Answers)
+        if answers.round == to_text(hour):
+            return answers
     return Answers("", {}, {})
 
 
 def _answers_key(hour: datetime) -> str:
-    """Two of them by turns: a round reads the one and writes the other."""
+    """Return the S3 key of the answer cache. Two objects alternate by hour: a scan reads the last
+    hour's and writes this hour's.
+    """
     return f"findings/answers-{hour.hour % 2}.json.z"
