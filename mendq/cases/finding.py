@@ -112,7 +112,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class ScanResult:
-    """The result of a scan up to some queue.
+    """The result of one scan run, or of several runs of the same hour.
 
     Args:
         queues_scanned: The number of queues that the scan has reached.
@@ -182,7 +182,7 @@ def add_managed_queues(
 
 
 def merge_documents(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the document of an hour that took two runs.
+    """Merge the documents of two scan runs of one hour.
 
     If both runs found a symptom on a queue, the later finding is kept. Missing keys of `earlier`
     count as 0 or empty, because an older version of Mendq may have written it.

@@ -103,7 +103,10 @@ def snapshot_key(case: Case) -> Key:
 
 
 def spread_key(word: str) -> Key:
-    """Return the key of the queues that show a symptom, or whatever else `word` stands for."""
+    """Return the key of the queues that show a symptom.
+
+    `word` is the symptom's name, or another word under which names are noted.
+    """
     return key(ACCOUNT, f"spread#{word}")
 
 

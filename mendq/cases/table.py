@@ -237,7 +237,7 @@ class CaseStore(Table, frozen=True):
     def note_change(
         self, queue_arn: str, symptom: str, changed_at: datetime, now: datetime
     ) -> list[datetime]:
-        """Note a change of the queue that explains failed calls; return the noted ones of a day.
+        """Store a change of the queue that explains failed calls. Return those of the last day.
 
         Raises:
             CaseStoreUnreadable: if Mendq cannot read the stored changes.

@@ -111,7 +111,7 @@ class DeliveryClaims(Struct, frozen=True):
         return answer["ETag"]
 
     def _is_unexpired(self, claim: Mapping[str, Any]) -> bool:
-        """Return True if a claim has not expired. A claim without a readable time has."""
+        """Return True if a claim has not expired. One without a readable time counts as expired."""
         with suppress(TypeError, ValueError):
             return datetime.fromisoformat(claim["until"]) > self.clock()
         return False

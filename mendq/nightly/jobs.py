@@ -36,7 +36,7 @@ class Roots(Struct, frozen=True):
         time_zone: The report's time zone.
         scope: ACCOUNT for the files of one account and region. Otherwise all files are read.
         organization: The root of the tables that stacks share, if the report is about all of them.
-        expected: The stacks that must share tables.
+        expected: The stacks of the organization that are expected to share tables.
     """
 
     trail: str

@@ -89,8 +89,8 @@ DOUBTFUL = frozenset({Verdict.FAR_FEWER, Verdict.NOTHING_READ})
 class NightlyRead:
     """Counts of one UTC day that a nightly run has read, as `nightly.json` holds them.
 
-    Files, bytes and records belong to the day on which CloudTrail published them, failed calls and
-    incidents to the day on which they happened.
+    Files, bytes and records belong to the day on which CloudTrail published them, failed calls to
+    the day on which they were made.
 
     Args:
         day: The day that was read.
