@@ -19,13 +19,13 @@ from pyspark.sql import SparkSession
 
 from analytics.cases import CaseFiles
 from analytics.days import Days, days_of
-from analytics.nightly import Nightly, NightlyResult, findings_root
+from analytics.nightly import NightlyRun, NightlyRunResult, findings_root
 from analytics.session import session
 from analytics.storage import AccountsStorage, RootUnusable, Storage, open_root
 from analytics.tables import Tables
 from analytics.trail import LOGS, Reader, find_first_publish_day, list_branches
 from analytics.weekly import (
-    Organization,
+    OrganizationTables,
     load_week_cases,
     write_backtest_incidents,
     write_week,
@@ -224,7 +224,7 @@ def run(arguments: argparse.Namespace, spark: SparkSession, reader: Reader | Non
     if not trail.folders(LOGS):
         raise RootUnusable(f"--trail: there is no {LOGS}/ in {arguments.trail}: name its parent")
     cases, findings = _open_case_roots(arguments, spark)
-    nightly = Nightly(
+    nightly = NightlyRun(
         tables,
         trail,
         cases=cases,
@@ -247,10 +247,10 @@ def _run_weekly(
     if arguments.cases is not None:
         case_root, findings = _open_case_roots(arguments, spark)
         cases = load_week_cases(case_root, findings, arguments.week)
-    organization: Organization | None = None
+    organization: OrganizationTables | None = None
     if arguments.organization:
         expected = [account for account in arguments.expected.split(",") if account]
-        organization = Organization(
+        organization = OrganizationTables(
             root=open_root(arguments.organization, spark),
             expected=frozenset(expected),
             has_one_trail=arguments.organization == arguments.out,
@@ -297,7 +297,7 @@ def _open_root_of_each(accounts: Iterable[str], root: str, spark: SparkSession) 
 
 
 def _choose_exit_code(
-    result: NightlyResult, trail: Storage, days: Days, place: AccountAndRegion | None = None
+    result: NightlyRunResult, trail: Storage, days: Days, place: AccountAndRegion | None = None
 ) -> int:
     """Return the exit code of a nightly run, and print the reason if something is wrong."""
     if not result.nightly_runs and not result.retained:

@@ -7,8 +7,8 @@ queue and symptom, in one account and region, with no gap of more than 15 minute
 burst with its case, or with the reason why it has none; it belongs to the day of its first call. A
 case that a scan opened is an incident of its own unless failed calls join it.
 
-`Nightly.write` gets the requested days. It loads calls and cases, joins them, decides which days to
-write, and writes them. `analytics/trail.py` reads the trail, `analytics/incidents.py` and
+`NightlyRun.write` gets the requested days. It loads calls and cases, joins them, decides which days
+to write, and writes them. `analytics/trail.py` reads the trail, `analytics/incidents.py` and
 `analytics/cases.py` compute bursts and outcomes, `analytics/tables.py` writes objects.
 
 Rules:
@@ -96,7 +96,7 @@ _LATER_DAYS = 7
 
 
 @dataclass(frozen=True)
-class NightlyResult:
+class NightlyRunResult:
     """The days that a run wrote, and those that it did not change.
 
     Attributes:
@@ -129,7 +129,7 @@ class LoadedDays:
 
 
 @dataclass(frozen=True)
-class Nightly:
+class NightlyRun:
     """A run of the nightly job.
 
     Attributes:
@@ -150,7 +150,7 @@ class Nightly:
     reader: Reader
     place: AccountAndRegion | None = None
 
-    def write(self, requested: Days, *, with_evidence: bool = False) -> NightlyResult:
+    def write(self, requested: Days, *, with_evidence: bool = False) -> NightlyRunResult:
         """Write the tables of the requested days, and of other days that their bursts touch.
 
         Args:
@@ -274,7 +274,7 @@ class Nightly:
 
     def _write_days(
         self, loaded: LoadedDays, rows: Mapping[str, ByDay], lost_files: Mapping[date, int]
-    ) -> NightlyResult:
+    ) -> NightlyRunResult:
         """Write the tables of all days, and then their `nightly.json` (rules 5, 6 and 7)."""
         calls = loaded.calls.withColumn("day", sf.to_date("event_time"))
         counts = calls.groupBy("day").count().collect()
@@ -301,7 +301,7 @@ class Nightly:
         for nightly in (*written, *self._select_reported(silent)):
             document = to_json(nightly.document(), indent=1)
             self.tables.out.put(nightly_key(nightly.day), document.encode())
-        return NightlyResult(tuple(written), tuple(retained))
+        return NightlyRunResult(tuple(written), tuple(retained))
 
     def _select_reported(self, silent: Collection[NightlyRead]) -> Iterator[NightlyRead]:
         """Yield the days without content whose `nightly.json` must be written (rule 6)."""

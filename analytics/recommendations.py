@@ -80,7 +80,7 @@ _NAME_FIELDS = ("queue_arn", "symptom", "attribute", "owner", "case_id")
 
 
 @dataclass(frozen=True)
-class Recommendation:
+class RecommendedTask:
     """One thing that people should do.
 
     Texts are empty if there is nothing to say.
@@ -146,7 +146,7 @@ class Recommendation:
 
 
 def make_to_do(
-    recommendations: Iterable[Recommendation], incidents: Iterable[Row]
+    recommendations: Iterable[RecommendedTask], incidents: Iterable[Row]
 ) -> dict[str, Any]:
     """Return the summary's list of things to do, and the number of those left out.
 
@@ -165,7 +165,7 @@ def make_to_do(
 
 
 def list_standing_values(
-    recommendations: Iterable[Recommendation], timelines: Iterable[CaseTimeline]
+    recommendations: Iterable[RecommendedTask], timelines: Iterable[CaseTimeline]
 ) -> dict[str, Any]:
     """Return the values that Mendq set and that are still in the queues, the oldest first.
 
@@ -202,8 +202,8 @@ def _find_write_times(timelines: Iterable[CaseTimeline]) -> dict[str, str]:
 
 
 def _add_counts(
-    recommendation: Recommendation, weights: Mapping[tuple[str, str], Weight]
-) -> Recommendation:
+    recommendation: RecommendedTask, weights: Mapping[tuple[str, str], Weight]
+) -> RecommendedTask:
     """Add the number of incidents of the queue and symptom, unless there is a number already."""
     if recommendation.incidents:
         return recommendation
@@ -211,16 +211,16 @@ def _add_counts(
     return replace(recommendation, incidents=weight.incidents, failed_calls=weight.failed_calls)
 
 
-def merge_alike(recommendations: Sequence[Recommendation]) -> list[Recommendation]:
+def merge_alike(recommendations: Sequence[RecommendedTask]) -> list[RecommendedTask]:
     """Merge recommendations of the same change if it concerns many queues.
 
     If there are more than MAXIMUM_ALIKE_QUEUES queues, only the first one in rank stays. It gets
     the numbers of all.
     """
-    groups = defaultdict[tuple[str, ...], list[Recommendation]](list)
+    groups = defaultdict[tuple[str, ...], list[RecommendedTask]](list)
     for recommendation in recommendations:
         groups[_get_change(recommendation)].append(recommendation)
-    merged: list[Recommendation] = []
+    merged: list[RecommendedTask] = []
     for group in groups.values():
         queues = {recommendation.queue_arn for recommendation in group}
         if len(queues) <= MAXIMUM_ALIKE_QUEUES:
@@ -230,7 +230,7 @@ def merge_alike(recommendations: Sequence[Recommendation]) -> list[Recommendatio
     return merged
 
 
-def _merge_group(group: Sequence[Recommendation]) -> Recommendation:
+def _merge_group(group: Sequence[RecommendedTask]) -> RecommendedTask:
     """Merge recommendations of one change into the first one in rank, with the numbers of all.
 
     The value `before` is kept only if it is the same in all.
@@ -246,7 +246,7 @@ def _merge_group(group: Sequence[Recommendation]) -> Recommendation:
     )
 
 
-def recommend_for_cases(days: Days, timelines: Sequence[CaseTimeline]) -> list[Recommendation]:
+def recommend_for_cases(days: Days, timelines: Sequence[CaseTimeline]) -> list[RecommendedTask]:
     """Return what cases leave to people: one recommendation for each queue and attribute.
 
     Older cases are overruled by newer ones about the same attribute, even if those ask for nothing.
@@ -262,7 +262,7 @@ def recommend_for_cases(days: Days, timelines: Sequence[CaseTimeline]) -> list[R
     for timeline in by_age:
         newest[timeline.newest.queue_arn, timeline.newest.symptom] = timeline
     missing_at = _find_missing_queues(by_age)
-    recommendations: dict[tuple[str, str], Recommendation | None] = {}
+    recommendations: dict[tuple[str, str], RecommendedTask | None] = {}
     for timeline in by_age:
         case = timeline.newest
         is_newest = newest[case.queue_arn, case.symptom] is timeline
@@ -278,8 +278,8 @@ def recommend_for_cases(days: Days, timelines: Sequence[CaseTimeline]) -> list[R
 
 
 def _keep_if_due(
-    recommendation: Recommendation, timeline: CaseTimeline, days: Days, *, is_newest: bool
-) -> Recommendation | None:
+    recommendation: RecommendedTask, timeline: CaseTimeline, days: Days, *, is_newest: bool
+) -> RecommendedTask | None:
     """Return the recommendation if its case counts by the rules of `recommend_for_cases`, or None.
 
     `is_newest` is True if the case is the newest of its queue and symptom.
@@ -323,7 +323,7 @@ def _is_about_missing_queue(case: Case, missing_at: Mapping[str, datetime]) -> b
 
 def _recommend_for_case(
     timeline: CaseTimeline,
-) -> Iterator[tuple[str, Recommendation | None]]:
+) -> Iterator[tuple[str, RecommendedTask | None]]:
     """Yield what a case asks people to do, each with its subject.
 
     The subject is an attribute, or the symptom if the case changes none. None instead of a
@@ -336,7 +336,7 @@ def _recommend_for_case(
     kind = WRITE_INTO_TEMPLATE if _has_fixed(case) else _KIND_OF_STATE.get(case.state)
     steps = [step for step in read_steps(case) if _is_attribute_change(step)]
     if not steps:
-        recommendation: Recommendation | None = None
+        recommendation: RecommendedTask | None = None
         # Without a change there is nothing to write into a template, and nothing to watch.
         if kind and kind not in {WRITE_INTO_TEMPLATE, WATCH}:
             recommendation = _make_recommendation(kind, timeline, None)
@@ -368,7 +368,7 @@ def _is_attribute_change(step: Step) -> bool:
     return has_value_in_queue(step.attribute) and step.attribute != CreateDlq.attribute
 
 
-def _make_recommendation(kind: str, timeline: CaseTimeline, step: Step | None) -> Recommendation:
+def _make_recommendation(kind: str, timeline: CaseTimeline, step: Step | None) -> RecommendedTask:
     """Return a recommendation about one step of a case, or about the case if `step` is None."""
     case = timeline.newest
     attribute = ""
@@ -384,7 +384,7 @@ def _make_recommendation(kind: str, timeline: CaseTimeline, step: Step | None) -
     next_step: Mapping[str, Any] = {}
     if case.state in _STATES_WITH_NEXT_STEP:
         next_step = case.next_step
-    return Recommendation(
+    return RecommendedTask(
         kind=kind,
         why=_WHY_OF_KIND.get(kind) or str(case.state),
         queue_arn=case.queue_arn,
@@ -423,7 +423,7 @@ def _find_value_before(timeline: CaseTimeline, attribute: str) -> str:
     return ""
 
 
-def recommend_for_callers(incidents: Iterable[Row]) -> list[Recommendation]:
+def recommend_for_callers(incidents: Iterable[Row]) -> list[RecommendedTask]:
     """Return recommendations for incidents without a case, if there are many of them.
 
     One for each caller and symptom whose calls are the caller's own mistake, and one for each error
@@ -437,7 +437,7 @@ def recommend_for_callers(incidents: Iterable[Row]) -> list[Recommendation]:
             # With several callers, an incident does not say which calls are whose.
             caller = row["principals"][0] if len(row["principals"]) == 1 else ""
             groups[FIX_CALLER, row["symptom"], caller].append(row)
-    recommendations: list[Recommendation] = []
+    recommendations: list[RecommendedTask] = []
     for (kind, symptom, caller), rows in groups.items():
         recommendation = _make_caller_recommendation(kind, symptom, caller, rows)
         has_many_incidents = recommendation.incidents >= MANY_INCIDENTS
@@ -446,28 +446,28 @@ def recommend_for_callers(incidents: Iterable[Row]) -> list[Recommendation]:
     return recommendations
 
 
-def recommend_for_findings(findings: Iterable[Sequence[str]]) -> list[Recommendation]:
+def recommend_for_findings(findings: Iterable[Sequence[str]]) -> list[RecommendedTask]:
     """Return recommendations for findings of a scan that open no case.
 
     Each finding is a queue ARN, a symptom and a sentence.
     """
-    recommendations: list[Recommendation] = []
+    recommendations: list[RecommendedTask] = []
     for queue_arn, symptom, sentence in findings:
         kind = _KIND_OF_FINDING.get(symptom)
         if kind:
-            recommendation = Recommendation(kind, "found", queue_arn, symptom, reason=sentence)
+            recommendation = RecommendedTask(kind, "found", queue_arn, symptom, reason=sentence)
             recommendations.append(recommendation)
     return recommendations
 
 
 def _make_caller_recommendation(
     kind: str, symptom: str, caller: str, rows: Sequence[Row]
-) -> Recommendation:
+) -> RecommendedTask:
     """Return one recommendation for these incidents. It names the queue with the most of them."""
     by_queue = weigh_by(rows, "queue_arn")
     worst_queue, _ = min(by_queue.items(), key=rank_by_weight)
     codes = sorted({code for row in rows for code in row["error_codes"]})
-    return Recommendation(
+    return RecommendedTask(
         kind=kind,
         why="unknown_code" if kind == NAME_CODE else "count_only",
         queue_arn=worst_queue,

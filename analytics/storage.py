@@ -37,7 +37,7 @@ class RootUnusable(Exception):
     """A root cannot be read or written. The text is for the person who gave the root."""
 
 
-class Entry(NamedTuple):
+class StorageEntry(NamedTuple):
     """One entry of a folder: a file, a folder, or something else, such as a pipe."""
 
     name: str
@@ -70,7 +70,7 @@ class Storage(ABC):
     _copies: Path | None = None
 
     @abstractmethod
-    def entries(self, folder: str) -> list[Entry]:
+    def entries(self, folder: str) -> list[StorageEntry]:
         """Return everything that is directly in `folder`, in any order."""
 
     @abstractmethod
@@ -161,7 +161,7 @@ class FolderStorage(Storage):
         # Hadoop resolves links and `..`. Without this, Spark's paths would differ from these.
         self.root = Path(os.path.realpath(root))
 
-    def entries(self, folder: str) -> list[Entry]:
+    def entries(self, folder: str) -> list[StorageEntry]:
         try:
             return [_entry_of(path) for path in (self.root / folder).iterdir()]
         except _UNUSABLE as error:
@@ -213,7 +213,7 @@ class FolderStorage(Storage):
         target.symlink_to(self.root / path)
 
 
-def _entry_of(path: Path) -> Entry:
+def _entry_of(path: Path) -> StorageEntry:
     """Return the entry for a path.
 
     It has no size if the file was deleted meanwhile, or if its name is not valid UTF-8, which Java
@@ -222,9 +222,9 @@ def _entry_of(path: Path) -> Entry:
     with suppress(FileNotFoundError, UnicodeEncodeError):
         path.name.encode()
         if path.is_file():
-            return Entry(path.name, path.stat().st_size, False)
-        return Entry(path.name, None, path.is_dir())
-    return Entry(path.name, None, False)
+            return StorageEntry(path.name, path.stat().st_size, False)
+        return StorageEntry(path.name, None, path.is_dir())
+    return StorageEntry(path.name, None, False)
 
 
 class HadoopStorage(Storage):
@@ -241,13 +241,13 @@ class HadoopStorage(Storage):
         self.root = self._path(root.rstrip("/") + "/")
         self._filesystem = self.root.getFileSystem(_configuration(spark))
 
-    def entries(self, folder: str) -> list[Entry]:
-        entries: list[Entry] = []
+    def entries(self, folder: str) -> list[StorageEntry]:
+        entries: list[StorageEntry] = []
         try:
             for status in self._filesystem.listStatus(self._full_path(folder)):
                 is_folder = status.isDirectory()
                 size_bytes = None if is_folder else status.getLen()
-                entries.append(Entry(status.getPath().getName(), size_bytes, is_folder))
+                entries.append(StorageEntry(status.getPath().getName(), size_bytes, is_folder))
         except _UNUSABLE as error:
             if _is_missing(error):
                 return []
@@ -330,13 +330,13 @@ class ArrowStorage(Storage):
         self._filesystem = filesystem or pafs.S3FileSystem(endpoint_override=_endpoint())
         self.root = root.removeprefix("s3://").rstrip("/")
 
-    def entries(self, folder: str) -> list[Entry]:
+    def entries(self, folder: str) -> list[StorageEntry]:
         selector = self._pafs.FileSelector(self._full_path(folder), allow_not_found=True)
-        entries: list[Entry] = []
+        entries: list[StorageEntry] = []
         try:
             for info in self._filesystem.get_file_info(selector):
                 size_bytes = info.size if info.is_file else None
-                entries.append(Entry(info.base_name, size_bytes, not info.is_file))
+                entries.append(StorageEntry(info.base_name, size_bytes, not info.is_file))
         except _UNUSABLE as error:
             if _is_missing(error):
                 return []
@@ -384,12 +384,12 @@ class AccountsStorage(Storage):
         self._roots = dict(roots)
         self._say = say
 
-    def entries(self, folder: str) -> list[Entry]:
+    def entries(self, folder: str) -> list[StorageEntry]:
         """Return the folders that any of the buckets has in `folder`, and no files."""
         names: set[str] = set()
         for _, root in self._list_usable(folder):
             names.update(root.folders(folder))
-        return [Entry(name, None, True) for name in sorted(names)]
+        return [StorageEntry(name, None, True) for name in sorted(names)]
 
     def files(self, folder: str) -> dict[str, int]:
         """Return the size in bytes of each file in `folder`, by `ACCOUNT:PATH`."""

@@ -29,7 +29,7 @@ from analytics.cases import (
     shorten,
 )
 from analytics.days import PREVIOUS_WEEKS, Days, days_of, list_weeks_before
-from analytics.nightly import NightlyResult, read_last_findings, read_last_measurements
+from analytics.nightly import NightlyRunResult, read_last_findings, read_last_measurements
 from analytics.storage import Storage
 from analytics.tables import SUMS, Tables, path_of, read_members
 from analytics.week import WeekInput, make_summary
@@ -69,7 +69,7 @@ def load_week_cases(cases: Storage, findings: Storage | None, week: str) -> Case
 
 
 @dataclass(frozen=True)
-class Organization:
+class OrganizationTables:
     """The accounts that an organization's summary covers.
 
     Attributes:
@@ -92,7 +92,7 @@ def write_week(  # noqa: PLR0913 - the input, the output, and three times
     scheduled_at: datetime | None = None,
     *,
     zone: tzinfo = UTC,
-    organization: Organization | None = None,
+    organization: OrganizationTables | None = None,
 ) -> int:
     """Write the summary of a week, even if there are no tables.
 
@@ -132,7 +132,7 @@ def write_week(  # noqa: PLR0913 - the input, the output, and three times
 
 
 def write_backtest_incidents(
-    tables: Tables, requested: Days, result: NightlyResult, made_at: datetime
+    tables: Tables, requested: Days, result: NightlyRunResult, made_at: datetime
 ) -> None:
     """Write what `mendq backtest` reads: the summaries of the weeks, and incidents.json.
 

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from analytics import job
 from analytics.days import Days
 from analytics.job import parse
-from analytics.nightly import Nightly, NightlyResult
+from analytics.nightly import NightlyRun, NightlyRunResult
 from analytics.storage import FolderStorage
 from analytics.tables import Tables
 from analytics.trail import DRIVER_BYTES, Reader
@@ -69,12 +69,12 @@ def run(
 
 def nightly_of(
     spark: SparkSession, account: Account, home: AccountAndRegion | None = None
-) -> Nightly:
+) -> NightlyRun:
     roots = (account.trail, account.cases, account.out)
     trail, cases, out = (FolderStorage(str(each)) for each in roots)
     now = datetime(2026, 11, 12, tzinfo=UTC)
     tables = Tables(spark, out, lambda _: None)
-    return Nightly(tables, trail, cases, None, now, Reader(NATIVE), home)
+    return NightlyRun(tables, trail, cases, None, now, Reader(NATIVE), home)
 
 
 def weekly(spark: SparkSession, account: Account) -> int:
@@ -228,7 +228,8 @@ def test_more_than_one_per_cent_of_the_bytes_unreadable_is_said(
     now = datetime(2026, 11, 11, 2, tzinfo=UTC)
     nightly = NightlyRead(DAY, now, NATIVE, "", bytes=100_000, bytes_unreadable=unreadable)
     assert (
-        job._choose_exit_code(NightlyResult((nightly,)), FolderStorage(str(tmp_path)), ONE) == code
+        job._choose_exit_code(NightlyRunResult((nightly,)), FolderStorage(str(tmp_path)), ONE)
+        == code
     )
 
 

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from analytics import weekly
 from analytics.days import days_of
 from analytics.job import parse, run
-from analytics.storage import Entry, FolderStorage
+from analytics.storage import FolderStorage, StorageEntry
 from analytics.week import WeekInput
 from analytics.weekly import list_members, list_members_of_one_trail, summarize_organization
 from mendq.nightly.verdict import shared_folder, week_named
@@ -71,7 +71,7 @@ class ListingRecorder(FolderStorage):
         super().__init__(root)
         self.listed: list[str] = []
 
-    def entries(self, folder: str) -> list[Entry]:
+    def entries(self, folder: str) -> list[StorageEntry]:
         """Record the folder, then list it."""
         self.listed.append(folder)
         return super().entries(folder)

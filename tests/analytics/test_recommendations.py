@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from analytics.cases import CaseTimeline
 from analytics.days import days_of
 from analytics.recommendations import (
-    Recommendation,
+    RecommendedTask,
     list_standing_values,
     make_to_do,
     merge_alike,
@@ -43,7 +43,7 @@ STEPS: dict[str, list[tuple[str, str, str]]] = {
 LEFT = yaml.safe_load(Path(__file__).with_name("recommendations.yaml").read_text())
 
 
-def of(*lives: CaseTimeline) -> list[Recommendation]:
+def of(*lives: CaseTimeline) -> list[RecommendedTask]:
     return recommend_for_cases(days_of(WEEK), lives)
 
 
@@ -73,7 +73,7 @@ def test_a_recommendation_says_what_the_case_says() -> None:
         ("applied", "11-10 09:00", "it takes 38 s"), ("verified", "11-10 09:30", "it holds")
     )
     change = ("VisibilityTimeout", "30", "45")
-    asked = Recommendation("write_into_template", "verified", arn("orders"), VISIBILITY, *change)
+    asked = RecommendedTask("write_into_template", "verified", arn("orders"), VISIBILITY, *change)
     assert of(case) == [replace(asked, case_id=case.newest.case_id, reason="it holds")]
 
 
@@ -200,10 +200,10 @@ def test_what_has_a_case_or_might_have_one_is_no_callers(why: str | None) -> Non
 # In which order, and how many.
 
 
-def asked(queue: str = "orders", **fields: Any) -> Recommendation:
+def asked(queue: str = "orders", **fields: Any) -> RecommendedTask:
     known: dict[str, Any] = {"kind": "approve", "why": "proposed", "symptom": VISIBILITY}
     known |= {"attribute": "VisibilityTimeout", "before": "30", "after": "45"}
-    return Recommendation(queue_arn=arn(queue), **{**known, **fields})
+    return RecommendedTask(queue_arn=arn(queue), **{**known, **fields})
 
 
 def rows(*counts: tuple[str, int, int], symptom: str = VISIBILITY) -> list[dict[str, Any]]:
@@ -253,7 +253,7 @@ ASKED = st.lists(
 
 @given(ASKED, st.randoms())
 def test_the_ten_that_would_have_prevented_most_in_any_order(
-    every: list[Recommendation], random: Any
+    every: list[RecommendedTask], random: Any
 ) -> None:
     one = merge_alike(every)
     assert sum(each.queues for each in one) == len(every), "nothing is lost"
@@ -271,7 +271,7 @@ def test_what_waits_for_a_person_is_never_below_what_does_not() -> None:
     kinds = [("watch", "applied"), ("write_into_template", "verified"), ("decide", "overridden"),
              ("approve", "proposed"), ("fix", "escalated"), ("fix", "refused")]  # fmt: skip
     every = [
-        Recommendation(kind, why, arn(f"{n}"), VISIBILITY, incidents=9 - n)
+        RecommendedTask(kind, why, arn(f"{n}"), VISIBILITY, incidents=9 - n)
         for n, (kind, why) in enumerate(kinds)
     ]
     found = [each["why"] for each in make_to_do(every, [])["do_this_week"]]
@@ -282,7 +282,7 @@ def test_what_scans_alone_report_is_asked_for_behind_what_failed() -> None:
     found = [(arn(f"q-{n}"), "alarm_missing", f"nothing watches q-{n}") for n in range(4)]
     found += [(arn("q-1"), "tag_not_understood", "Heal"), (arn("q-2"), "tls_not_enforced", "no")]
     asked = recommend_for_findings(found)
-    caller = Recommendation("name_code", "unknown_code", arn("z"), "unknown:X", incidents=12)
+    caller = RecommendedTask("name_code", "unknown_code", arn("z"), "unknown:X", incidents=12)
     (first, *others) = make_to_do([*asked, caller], [])["do_this_week"]
     assert first["kind"] == "name_code"
     assert [(each["kind"], each["queues"]) for each in others] == [

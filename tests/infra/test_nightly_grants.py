@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from analytics import job
 from analytics.job import parse
 from analytics.session import session
-from analytics.storage import STAGING, Entry, Storage, open_root
+from analytics.storage import STAGING, Storage, StorageEntry, open_root
 from mendq.model.settings import StartNightlySettings
 from tests.analytics.authored import Account, burst, transition
 from tests.infra.permissions import decision
@@ -43,7 +43,7 @@ class Recording(Storage):
         self._bucket = template_of("default").arn_of("AWS::S3::Bucket", bucket)
         self._storage, self._asked = storage, asked
 
-    def entries(self, folder: str) -> list[Entry]:
+    def entries(self, folder: str) -> list[StorageEntry]:
         self._asked.add(("s3:ListBucket", self._bucket))
         return self._storage.entries(folder)
 

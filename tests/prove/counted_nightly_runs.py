@@ -10,7 +10,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from analytics.days import Days
-from analytics.nightly import Nightly
+from analytics.nightly import NightlyRun
 from analytics.session import session
 from analytics.storage import open_root
 from analytics.tables import Tables
@@ -113,7 +113,7 @@ def _run(  # noqa: PLR0917 - a night's circumstances
     roots = (hostile.trail, hostile.cases, hostile.findings, out)
     trail, cases, findings, into = (open_root(str(each), spark) for each in roots)
     tables = Tables(spark, into, lambda _: None)
-    nightly = Nightly(tables, trail, cases, findings, MADE_AT, reader, home)
+    nightly = NightlyRun(tables, trail, cases, findings, MADE_AT, reader, home)
     for days in runs:
         nightly.write(days)
 
