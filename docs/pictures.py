@@ -29,7 +29,7 @@ def draw_pictures() -> dict[str, str]:
     """Return the SVG documents of the pictures that explain symptoms, by file name."""
     colours = (_TEMPLATES / "page.css").read_text().partition("\n*")[0]
     style = f"{colours}\n{(_TEMPLATES / 'lanes.css').read_text()}".rstrip()
-    draw_lanes = html_page.template("lanes.svg.j2").module.svg  # type: ignore[attr-defined]
+    draw_lanes = html_page.load_template("lanes.svg.j2").module.svg  # type: ignore[attr-defined]
     pictures = {
         "visibility.svg": _make_visibility(),
         "message-group.svg": _make_message_group(),
