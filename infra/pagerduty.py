@@ -81,7 +81,7 @@ class PagerDuty(Construct):
         )
         urgent = {"severity": [Severity.URGENT]}
         self._add_rule("Trigger", NOTIFICATION_EVENT, urgent, _TRIGGER, _TRIGGERED_WITHIN)
-        # The first transition of a case that was final at once never opened an incident.
+        # A case whose first transition is final never opened an incident.
         ended = {"to": sorted(FINAL), "n": [{"numeric": [">", 1]}]}
         self._add_rule("Resolve", TRANSITION_EVENT, ended, _RESOLVE, _RESOLVED_WITHIN)
 

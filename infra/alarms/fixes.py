@@ -31,7 +31,7 @@ MANY_FIXES_PERIODS = 2
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Anomaly_Detection.html
 BAND_WIDTH = 3
 # Minutes in a row with a fix being verified after which the page is suppressed. One minute is not
-# enough: a forged value in every second minute would then suppress the page all the time.
+# enough: a forged value in every second minute would then suppress it as long as one each minute.
 VERIFIED_IN = 2
 # The most minutes of an hour in which the page is suppressed: twenty minutes of fixes, and the time
 # that alarms need to notice. A principal that forges the metric cannot suppress it for longer.

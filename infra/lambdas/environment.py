@@ -34,7 +34,9 @@ from mendq.model.steps import Owner
 
 
 class Peers(Struct, frozen=True):
-    """Names of other Lambdas that one Lambda needs. They exist only after all Lambdas are made.
+    """Other Lambdas, and the probe's queue, that one Lambda needs to know.
+
+    They are known only after all Lambdas are made.
 
     Attributes:
         owners: function names of the Lambdas that this one invokes, by the writes that they own.

@@ -75,7 +75,7 @@ def allow_case_writes(work: Work) -> Statements:
 
 
 def allow_transition_events(work: Work) -> Statements:
-    """Allow to send an event for each transition of a case."""
+    """Allow to send an event for each transition, also for transitions of other Lambdas."""
     yield _allow_events(work, TRANSITION_EVENT)
 
 
@@ -159,7 +159,7 @@ def allow_job_starts(work: Work) -> Statements:
 
 
 def allow_job_checks(work: Work) -> Statements:
-    """Allow to read the records of nightly runs, to ask EMR about them, and to list summaries."""
+    """Allow to list and read records of nightly runs, ask EMR about them, and list summaries."""
     runs = f"{work.job.application.attr_arn}/jobruns/*"
     yield allow(["emr-serverless:GetJobRun"], runs)
     yield allow(["s3:GetObject"], work.buckets.reports.arn_for_objects(f"{NIGHTLY_RUNS}/*"))

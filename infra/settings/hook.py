@@ -35,7 +35,7 @@ class HookSettings:
     """Settings of the hook that checks queues and their policies before they are deployed."""
 
     # The field that a text stands for: `"templateHook": "warn"` sets only the mode.
-    alone: ClassVar[str] = "mode"
+    short_field: ClassVar[str] = "mode"
     mode: Annotated[str, one_of("off, warn or fail", (OFF, WARN, FAIL))] = OFF
     """`warn`: what is found is shown, and the deployment goes on. `fail`: it is stopped, and so it
     is where the hook itself fails."""

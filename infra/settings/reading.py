@@ -192,7 +192,7 @@ class SettingsReader:
 
     def _read_section(self, settings_class: Any, raw: object, path: str) -> Any:
         """Read an object into a settings class, and add the conflicts between its fields."""
-        short_field = getattr(settings_class, "alone", "")
+        short_field = getattr(settings_class, "short_field", "")
         given = self._read_object(raw, path or "mendq", short_field)
         if given is None:
             return None
