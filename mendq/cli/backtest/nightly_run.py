@@ -30,7 +30,7 @@ _PLACES = (Path(__file__).with_name("job"), Path(__file__).parents[3])
 _MISSING = re.compile(r"No module named '?(?P<name>[\w.]+)")
 
 
-class NightlyResult(Struct, frozen=True):
+class BacktestRun(Struct, frozen=True):
     """Result of the nightly job, as it writes it."""
 
     weeks: tuple[str, ...]
@@ -56,9 +56,7 @@ def require_installed() -> None:
         raise CommandError(line, Exit.USAGE)
 
 
-def run(
-    arguments: Iterable[str], folder: Path, aws: Mapping[str, str]
-) -> tuple[Exit, NightlyResult]:
+def run(arguments: Iterable[str], folder: Path, aws: Mapping[str, str]) -> tuple[Exit, BacktestRun]:
     """Run the nightly job and return its exit code and its result.
 
     Args:
@@ -77,7 +75,7 @@ def run(
     process = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if process.returncode in (Exit.DONE, Exit.OVERRIDDEN):
         content = (folder / "incidents.json").read_bytes()
-        return Exit(process.returncode), msgspec.json.decode(content, type=NightlyResult)
+        return Exit(process.returncode), msgspec.json.decode(content, type=BacktestRun)
     if (missing := _MISSING.search(process.stderr)) is not None:
         raise make_not_installed_error(missing["name"])
     # The job prints its own sentence last.

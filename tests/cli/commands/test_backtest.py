@@ -26,7 +26,7 @@ from mendq.cli.backtest.judged import (
     count_notifications,
     explain_left_alone,
 )
-from mendq.cli.backtest.nightly_run import NightlyResult
+from mendq.cli.backtest.nightly_run import BacktestRun
 from mendq.cli.exit_codes import Exit
 from mendq.cli.look import backtest as command
 from mendq.model.evidence import Sighting
@@ -205,10 +205,10 @@ def test_as_they_stand_now_it_reads_and_changes_nothing(
     operator.aws.queue("left-alone", "off")
     asked: list[str] = []
 
-    def run(arguments: Iterable[str], *_: Any) -> tuple[Exit, NightlyResult]:
+    def run(arguments: Iterable[str], *_: Any) -> tuple[Exit, BacktestRun]:
         asked.extend(arguments)
         incidents = (_incident("orders"), _incident("left-alone"), _incident("gone"))
-        return Exit.DONE, NightlyResult((), ("2026-11-10",), incidents)
+        return Exit.DONE, BacktestRun((), ("2026-11-10",), incidents)
 
     monkeypatch.setattr(command, "run", run)
     before = everything(operator)
