@@ -193,7 +193,7 @@ def test_measuring_keeps_to_the_hours_share_of_the_days_budget(scanned: Scanning
 
 def test_what_merely_costs_money_is_measured_last(scanned: Scanning) -> None:
     queues = measured_queues(scanned, 25)
-    harmed = slow("harmed", suspects=lambda facts: facts.queue_arn in queues[-10:])
+    harmed = slow("harmed", is_suspect=lambda facts: facts.queue_arn in queues[-10:])
     symptoms = [slow("dear", measured_last=True), harmed]
     limit(scanned, of_an_hour(80))
     done = scanned.done(symptoms)
