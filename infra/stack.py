@@ -32,7 +32,7 @@ from infra.storage import (
     make_report_bucket,
 )
 from infra.topics import Topics
-from infra.trail import Trail
+from infra.trail import TrailWithBucket
 from mendq.model.limits import Consent
 from mendq.model.steps import Owner
 
@@ -88,7 +88,7 @@ class MendqStack(Stack):
             description=DESCRIPTION,
             analytics_reporting=False,
         )
-        trail = Trail(self, "Trail", settings.trail)
+        trail = TrailWithBucket(self, "Trail", settings.trail)
         cases = Construct(self, "Cases")
         reports = Construct(self, "Reports")
         organization = Construct(self, "Organization")

@@ -22,7 +22,7 @@ TRAIL_NAME = "mendq"
 RETAINED_DAYS = 90
 
 
-class Trail(Construct):
+class TrailWithBucket(Construct):
     """Mendq's own trail and its bucket, or only the bucket of a trail that exists already."""
 
     def __init__(self, scope: Construct, name: str, settings: TrailSettings) -> None:

@@ -85,7 +85,7 @@ def _owner_grants(owner: Owner, reads: frozenset[ReadAction] | None = None) -> t
     )
 
 
-class Row(Struct, frozen=True):
+class LambdaRow(Struct, frozen=True):
     """One Lambda of the stack.
 
     Attributes:
@@ -156,14 +156,14 @@ def _invoke_after_summary(work: Work, started: ParkingLambda) -> None:
 
 HEAL = Handler("heal", "Mendq: fixes the queue that a failed SQS call names", 60, 512)
 ROWS = (
-    Row(HEAL, owner_settings, (*_owner_grants(Owner.HEAL, HEAL_READS), allow_case_queries)),
-    Row(
+    LambdaRow(HEAL, owner_settings, (*_owner_grants(Owner.HEAL, HEAL_READS), allow_case_queries)),
+    LambdaRow(
         Handler("attach_dlq", "Mendq: makes and attaches DLQs", 60, 512),
         owner_settings,
         (*_owner_grants(Owner.ATTACH_DLQ), allow_case_queries),
     ),
     # IAM Access Analyzer checks the policy before restore_policy writes it, and once afterwards.
-    Row(
+    LambdaRow(
         Handler("restore_policy", "Mendq: puts a queue's pinned policy back", 60, 512),
         owner_settings,
         _owner_grants(
@@ -171,14 +171,14 @@ ROWS = (
         ),
     ),
     # Redrive holds thousands of messages in memory.
-    Row(
+    LambdaRow(
         Handler("redrive", "Mendq: sends DLQ messages back, a few first", 60, 1_024),
         redrive_settings,
         (*_owner_grants(Owner.REDRIVE), allow_case_queries),
     ),
     # follow_up writes no queue: it calls the owner of the write. It runs each minute, so after five
     # minutes of retries later runs have followed up the same cases.
-    Row(
+    LambdaRow(
         Handler("follow_up", "Mendq: verifies, watches and closes open cases", 60, 512),
         follow_up_settings,
         (
@@ -193,13 +193,13 @@ ROWS = (
     ),
     # Operators invoke approve and rollback. Both wait for the Lambda that owns the write, or that
     # works on the case, and record the case before and after.
-    Row(
+    LambdaRow(
         Handler("approve", "Mendq: takes a person's decision on a case", 90, 512),
         operator_settings,
         (allow_case_writes, allow_case_queries),
         calls=_OWNERS,
     ),
-    Row(
+    LambdaRow(
         Handler(
             "rollback", "Mendq: undoes what it changed, where nobody changed it since", 90, 512
         ),
@@ -215,7 +215,7 @@ ROWS = (
     ),
     # The scan runs for up to 15 minutes, Lambda's longest timeout. The next run continues with the
     # queues that are left. It changes no case: it invokes heal with its findings.
-    Row(
+    LambdaRow(
         Handler("scan", "Mendq: scans managed queues for what makes no call fail", 900, 1_024),
         scan_settings,
         (allow_findings, allow_open_case_list, allow_case_queries, AllowReads(SCAN_READS)),
@@ -224,20 +224,20 @@ ROWS = (
     ),
     # The rule of failed calls does not exclude the probe's role: Mendq must see the probe's call.
     # After ten minutes the next probe is due soon, so a late one is useless.
-    Row(
+    LambdaRow(
         Handler("probe", "Mendq: sends a failing call that heal has to see", 30, 256),
         probe_settings,
         (allow_probes,),
         retry_for=Duration.minutes(10),
     ),
-    Row(
+    LambdaRow(
         Handler("start_nightly", "Mendq: starts the nightly and the weekly job", 60, 256),
         start_nightly_settings,
         (allow_job_starts,),
         retry_for=Duration.hours(1),
         needs_nightly=True,
     ),
-    Row(
+    LambdaRow(
         Handler(
             "watch_nightly",
             "Mendq: checks nightly runs that ended, and counts what failed or read too little",
@@ -252,7 +252,7 @@ ROWS = (
     ),
     # Drawing charts needs much computing, so the memory is the size that gives one whole vCPU.
     # https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
-    Row(
+    LambdaRow(
         Handler("deliver_report", "Mendq: delivers the weekly report", DELIVER_SECONDS, 1_769),
         deliver_report_settings,
         (allow_report_delivery,),
@@ -261,7 +261,7 @@ ROWS = (
         draws_charts=True,
     ),
     # People wait for it while they deploy, so it has one whole vCPU. CloudFormation waits 30 s.
-    Row(
+    LambdaRow(
         Handler(TEMPLATE_HOOK, "Mendq: judges a queue that is about to be deployed", 10, 1_769),
         template_hook_settings,
         (),
@@ -303,14 +303,14 @@ def make_lambdas(work: Work, code: lambda_.Code, report_code: lambda_.Code) -> d
     return lambdas
 
 
-def _is_needed(row: Row, work: Work) -> bool:
+def _is_needed(row: LambdaRow, work: Work) -> bool:
     """Return True if the settings enable the feature that the Lambda belongs to."""
     if row.handler.name == TEMPLATE_HOOK:
         return work.settings.template_hook.is_on
     return work.nightly is not None or not row.needs_nightly
 
 
-def _make_lambda(row: Row, scope: Construct, code: lambda_.Code) -> OwnLambda:
+def _make_lambda(row: LambdaRow, scope: Construct, code: lambda_.Code) -> OwnLambda:
     """Make the Lambda of a row, with a DLQ if it is invoked asynchronously."""
     if row.retry_for is None:
         return OwnLambda(scope, row.handler, code)
@@ -319,7 +319,7 @@ def _make_lambda(row: Row, scope: Construct, code: lambda_.Code) -> OwnLambda:
 
 def _configure(
     own_lambda: OwnLambda,
-    row: Row,
+    row: LambdaRow,
     work: Work,
     peers: Peers,
     called: Mapping[str, lambda_.Function],

@@ -26,7 +26,7 @@ from mendq.model.facts import Facts
 from mendq.model.limits import Mode
 from mendq.model.plan import Refusal
 from mendq.model.queue import parts_of
-from mendq.model.settings import CaseSettings, CaseStoreSettings, ManagingSettings, OwnerSettings
+from mendq.model.settings import CaseSettings, CaseStoreSettings, ManagedCaseSettings, OwnerSettings
 from mendq.model.steps import AttributeStep, Owner
 
 # A function that writes steps to the queue with these facts. It returns None if all steps were
@@ -126,7 +126,7 @@ class CaseContext(StoreContext, frozen=True, kw_only=True, dict=True):
 class ManagingContext(CaseContext, frozen=True, kw_only=True):
     """An invocation that moves cases automatically. Its settings say which queues are managed."""
 
-    settings: ManagingSettings
+    settings: ManagedCaseSettings
 
 
 class WritingContext(CaseContext, frozen=True, kw_only=True):

@@ -145,7 +145,7 @@ def quiet_at(case: Case, evidence: VerificationEvidence) -> datetime:
     return quiet + A_SCAN_AND_ITS_WINDOW
 
 
-class Condition(StrEnum):
+class CaseCondition(StrEnum):
     """Conditions of the rows, in the words of docs/states.md."""
 
     QUEUE_GONE = "the queue was deleted, or made again under the same name"
@@ -182,7 +182,7 @@ class FollowUpTransition:
     """
 
     out_of: tuple[State, ...]
-    condition: Condition
+    condition: CaseCondition
     into: State
     because: str
     code: str = ""
@@ -192,116 +192,116 @@ class FollowUpTransition:
 TABLE = (
     FollowUpTransition(
         out_of=(State.APPLIED, State.UNVERIFIED, *WAITED_OUT),
-        condition=Condition.QUEUE_GONE,
+        condition=CaseCondition.QUEUE_GONE,
         into=State.CLOSED,
         because=GONE,
     ),
     FollowUpTransition(
         out_of=(State.APPLIED, State.UNVERIFIED, *WAITED_OUT),
-        condition=Condition.QUEUE_UNMANAGED,
+        condition=CaseCondition.QUEUE_UNMANAGED,
         into=State.CLOSED,
         because=UNMANAGED,
     ),
     FollowUpTransition(
         out_of=(State.APPLIED, State.UNVERIFIED),
-        condition=Condition.VALUE_REPLACED,
+        condition=CaseCondition.VALUE_REPLACED,
         into=State.OVERRIDDEN,
         because="somebody has set another value since",
     ),
     FollowUpTransition(
         out_of=HARM_WATCHED,
-        condition=Condition.CHANGE_MAY_DO_HARM,
+        condition=CaseCondition.CHANGE_MAY_DO_HARM,
         into=State.ESCALATED,
         because=MAY_DO_HARM,
         code=OWN_CHANGE,
     ),
     FollowUpTransition(
         out_of=(State.APPLIED, State.UNVERIFIED),
-        condition=Condition.FAILED_AGAIN,
+        condition=CaseCondition.FAILED_AGAIN,
         into=State.INEFFECTIVE,
         because="it shows as before",
     ),
     FollowUpTransition(
         out_of=(State.APPLIED, State.UNVERIFIED),
-        condition=Condition.PROVEN_BY_DELETES,
+        condition=CaseCondition.PROVEN_BY_DELETES,
         into=State.VERIFIED,
         because="it did not show again, and messages were deleted",
     ),
     FollowUpTransition(
         out_of=(State.APPLIED, State.UNVERIFIED),
-        condition=Condition.PROVEN_BY_SCAN,
+        condition=CaseCondition.PROVEN_BY_SCAN,
         into=State.VERIFIED,
         because="it stands, and no scan has found it again",
     ),
     FollowUpTransition(
         out_of=(State.APPLIED,),
-        condition=Condition.SYMPTOM_ABSENT,
+        condition=CaseCondition.SYMPTOM_ABSENT,
         into=State.UNVERIFIED,
         because="it did not show again; nothing proves yet that it helped",
     ),
     FollowUpTransition(
         out_of=(State.APPLIED,),
-        condition=Condition.NOT_QUIET_IN_TIME,
+        condition=CaseCondition.NOT_QUIET_IN_TIME,
         into=State.ESCALATED,
         because="it still shows now and then",
     ),
     FollowUpTransition(
         out_of=(State.UNVERIFIED,),
-        condition=Condition.FAILED_ON_LAST_DAY,
+        condition=CaseCondition.FAILED_ON_LAST_DAY,
         into=State.ESCALATED,
         because="it still shows now and then",
     ),
     FollowUpTransition(
         out_of=(State.UNVERIFIED,),
-        condition=Condition.UNPROVEN_FOR_A_WEEK,
+        condition=CaseCondition.UNPROVEN_FOR_A_WEEK,
         into=State.CLOSED,
         because="for a week nothing proved it or spoke up",
     ),
     FollowUpTransition(
         out_of=(State.PROPOSED,),
-        condition=Condition.NOT_APPROVED_IN_TIME,
+        condition=CaseCondition.NOT_APPROVED_IN_TIME,
         into=State.EXPIRED,
         because="nobody approved it in time",
     ),
     FollowUpTransition(
         out_of=(State.APPROVED,),
-        condition=Condition.NOT_WRITTEN_IN_TIME,
+        condition=CaseCondition.NOT_WRITTEN_IN_TIME,
         into=State.EXPIRED,
         because="it was approved and could not be done in time",
     ),
     FollowUpTransition(
         out_of=(State.VERIFIED,),
-        condition=Condition.ALWAYS,
+        condition=CaseCondition.ALWAYS,
         into=State.WATCHING,
         because="watched, in case it comes back",
     ),
     FollowUpTransition(
         out_of=(State.WATCHING,),
-        condition=Condition.FAILED_AGAIN,
+        condition=CaseCondition.FAILED_AGAIN,
         into=State.INEFFECTIVE,
         because="it came back",
     ),
     FollowUpTransition(
         out_of=(State.WATCHING,),
-        condition=Condition.FAILED_ON_LAST_DAY,
+        condition=CaseCondition.FAILED_ON_LAST_DAY,
         into=State.ESCALATED,
         because="it still shows now and then",
     ),
     FollowUpTransition(
         out_of=(State.WATCHING,),
-        condition=Condition.WATCHED_TO_THE_END,
+        condition=CaseCondition.WATCHED_TO_THE_END,
         into=State.CLOSED,
         because="it stayed away",
     ),
     FollowUpTransition(
         out_of=(State.INEFFECTIVE,),
-        condition=Condition.NO_NEXT_STEP_IN_A_DAY,
+        condition=CaseCondition.NO_NEXT_STEP_IN_A_DAY,
         into=State.ESCALATED,
         because="no further step was possible in a day",
     ),
     FollowUpTransition(
         out_of=LEFT_TO_A_PERSON,
-        condition=Condition.NO_FAILURE_FOR_A_WEEK,
+        condition=CaseCondition.NO_FAILURE_FOR_A_WEEK,
         into=State.CLOSED,
         because=f"it stayed away for {SILENT_DAYS} days",
     ),
@@ -369,24 +369,24 @@ def _is_always_true(_case: Case, _evidence: VerificationEvidence, _now: datetime
     return True
 
 
-CHECKS: Mapping[Condition, Callable[[Case, VerificationEvidence, datetime], bool]] = {
-    Condition.QUEUE_GONE: _is_gone,
-    Condition.QUEUE_UNMANAGED: _is_unmanaged,
-    Condition.VALUE_REPLACED: _is_overruled,
-    Condition.CHANGE_MAY_DO_HARM: _may_do_harm,
-    Condition.FAILED_AGAIN: _has_failed_again,
-    Condition.PROVEN_BY_DELETES: _is_proven_by_deletes,
-    Condition.PROVEN_BY_SCAN: _is_proven_by_scan,
-    Condition.SYMPTOM_ABSENT: _was_quiet,
-    Condition.NOT_QUIET_IN_TIME: _has_waited,
-    Condition.FAILED_ON_LAST_DAY: _has_failed_to_the_end,
-    Condition.UNPROVEN_FOR_A_WEEK: _has_waited,
-    Condition.NOT_APPROVED_IN_TIME: _has_waited,
-    Condition.NOT_WRITTEN_IN_TIME: _has_waited,
-    Condition.WATCHED_TO_THE_END: _has_waited,
-    Condition.NO_NEXT_STEP_IN_A_DAY: _has_waited,
-    Condition.NO_FAILURE_FOR_A_WEEK: _has_stayed_away,
-    Condition.ALWAYS: _is_always_true,
+CHECKS: Mapping[CaseCondition, Callable[[Case, VerificationEvidence, datetime], bool]] = {
+    CaseCondition.QUEUE_GONE: _is_gone,
+    CaseCondition.QUEUE_UNMANAGED: _is_unmanaged,
+    CaseCondition.VALUE_REPLACED: _is_overruled,
+    CaseCondition.CHANGE_MAY_DO_HARM: _may_do_harm,
+    CaseCondition.FAILED_AGAIN: _has_failed_again,
+    CaseCondition.PROVEN_BY_DELETES: _is_proven_by_deletes,
+    CaseCondition.PROVEN_BY_SCAN: _is_proven_by_scan,
+    CaseCondition.SYMPTOM_ABSENT: _was_quiet,
+    CaseCondition.NOT_QUIET_IN_TIME: _has_waited,
+    CaseCondition.FAILED_ON_LAST_DAY: _has_failed_to_the_end,
+    CaseCondition.UNPROVEN_FOR_A_WEEK: _has_waited,
+    CaseCondition.NOT_APPROVED_IN_TIME: _has_waited,
+    CaseCondition.NOT_WRITTEN_IN_TIME: _has_waited,
+    CaseCondition.WATCHED_TO_THE_END: _has_waited,
+    CaseCondition.NO_NEXT_STEP_IN_A_DAY: _has_waited,
+    CaseCondition.NO_FAILURE_FOR_A_WEEK: _has_stayed_away,
+    CaseCondition.ALWAYS: _is_always_true,
 }
 
 
@@ -411,10 +411,10 @@ def _move_by_row(
     Failed calls that show that the fix did not help are added to the case's evidence.
     """
     because = row.because
-    if row.condition is Condition.CHANGE_MAY_DO_HARM:
+    if row.condition is CaseCondition.CHANGE_MAY_DO_HARM:
         because = evidence.harm or ""
     case_evidence = case.evidence
-    if row.condition is Condition.FAILED_AGAIN:
+    if row.condition is CaseCondition.FAILED_AGAIN:
         case_evidence = evidence.failures.merge_into(case.evidence)
     return case.move_to(row.into, because, now, code=row.code, evidence=case_evidence)
 

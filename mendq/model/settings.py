@@ -114,13 +114,13 @@ class CaseSettings(CaseStoreSettings, frozen=True, kw_only=True):
     docs_url: Text | None = None
 
 
-class ManagingSettings(CaseSettings, frozen=True, kw_only=True):
+class ManagedCaseSettings(CaseSettings, frozen=True, kw_only=True):
     """Settings of every Lambda that moves cases of managed queues without a person."""
 
     consent: Consent = Consent()
 
 
-class OwnerSettings(ManagingSettings, frozen=True, kw_only=True):
+class OwnerSettings(ManagedCaseSettings, frozen=True, kw_only=True):
     """Settings of every Lambda that writes to queues."""
 
     autonomy: Mapping[str, Mode] = field(default_factory=dict)
@@ -133,7 +133,7 @@ class RedriveSettings(OwnerSettings, frozen=True, kw_only=True):
     bounds: Bounds = Bounds()
 
 
-class FollowUpSettings(ManagingSettings, frozen=True, kw_only=True):
+class FollowUpSettings(ManagedCaseSettings, frozen=True, kw_only=True):
     """Settings of follow_up.
 
     Attributes:

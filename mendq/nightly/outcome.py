@@ -47,7 +47,7 @@ class NightlyMetric(StrEnum):
     REPORT_MISSING = "ReportsMissing"
 
 
-class Run(Struct, frozen=True):
+class NightlyJobRun(Struct, frozen=True):
     """A job run as EMR Serverless describes it. `details` is its text about the state."""
 
     id: str
@@ -92,7 +92,7 @@ class NightlyRunOutcome(Struct, frozen=True):
         written: The days of which it wrote tables.
     """
 
-    run: Run
+    run: NightlyJobRun
     day: date
     nightly: NightlyRead | None
     bytes_unreadable: int
@@ -162,7 +162,7 @@ class NightlyRunOutcome(Struct, frozen=True):
 
 
 def describe_run(
-    run: Run,
+    run: NightlyJobRun,
     day: date,
     nightly_runs: Mapping[date, NightlyRead],
     summed_up_at: datetime | None = None,
@@ -200,7 +200,7 @@ class WeekEnded(Struct, frozen=True):
     `summed_up_at` is when the week's newest summary was written, None if there is none.
     """
 
-    run: Run
+    run: NightlyJobRun
     week: str
     summed_up_at: datetime | None
 

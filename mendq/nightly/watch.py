@@ -18,8 +18,8 @@ from mendq.model.settings import WatchNightlySettings
 from mendq.nightly.deliver import account_alias
 from mendq.nightly.outcome import (
     ENDED,
+    NightlyJobRun,
     NightlyRunOutcome,
-    Run,
     WeekEnded,
     describe_run,
     read_run_id,
@@ -154,7 +154,7 @@ def share_tables(clients: Clients, settings: WatchNightlySettings, days: Iterabl
     return shared
 
 
-def _read_run(clients: Clients, application_id: str, run_id: str) -> Run | None:
+def _read_run(clients: Clients, application_id: str, run_id: str) -> NightlyJobRun | None:
     """Return a job run of the application, or None if EMR Serverless does not know it."""
     try:
         run = clients.emr.get_job_run(applicationId=application_id, jobRunId=run_id)["jobRun"]
@@ -162,7 +162,7 @@ def _read_run(clients: Clients, application_id: str, run_id: str) -> Run | None:
         if code_of(error) == "ResourceNotFoundException":
             return None
         raise
-    return Run(
+    return NightlyJobRun(
         id=run_id,
         name=run.get("name", ""),
         state=run["state"],

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 
 from mendq.report.summary import Summary
-from mendq.report.summary_parts import NOT_SEEN, PARTIAL, Nightly, NotSeen
+from mendq.report.summary_parts import NOT_SEEN, PARTIAL, NightlyCoverage, NotSeen
 from mendq.report.words import (
     byte_size,
     day,
@@ -205,7 +205,7 @@ def _describe_whole_runs(summary: Summary) -> str:
     return f"{format_count(count, 'nightly run')} {was_or_were(count)} read."
 
 
-def _describe_doubts(nightly_runs: Sequence[Nightly]) -> Iterator[str]:
+def _describe_doubts(nightly_runs: Sequence[NightlyCoverage]) -> Iterator[str]:
     """Yield sentences about nightly runs that read far too little, were too early, or are torn.
 
     All runs without a record share one sentence.
@@ -226,7 +226,7 @@ def _describe_doubts(nightly_runs: Sequence[Nightly]) -> Iterator[str]:
             yield f"{name} was read before it was over, and not since."
 
 
-def _describe_usual(run: Nightly) -> str:
+def _describe_usual(run: NightlyCoverage) -> str:
     """Return the usual number of records as the end of a sentence. Empty if it is not known."""
     usual = run.usual_records
     return "" if usual is None else f", where {number(round(usual))} are usual"

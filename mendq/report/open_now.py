@@ -9,7 +9,7 @@ from msgspec import Struct, structs
 
 from mendq.report.links import CASE_ID, ReportedAccount, match_queue
 from mendq.report.summary import Summary
-from mendq.report.summary_parts import OpenCase, Recommendation
+from mendq.report.summary_parts import OpenCaseSummary, Recommendation
 from mendq.report.tables import describe_state
 from mendq.report.words import (
     clean_sentence,
@@ -82,7 +82,7 @@ def group_waiting_cases(summary: Summary, here: ReportedAccount | None) -> tuple
     return tuple(structs.replace(kind, cases=tuple(cases)) for kind, cases in cases_by_kind.items())
 
 
-def _describe_facts(summary: Summary, case: OpenCase) -> str:
+def _describe_facts(summary: Summary, case: OpenCaseSummary) -> str:
     """Return how long the case is open, and how many messages waited at the last scan."""
     age = max(0.0, (summary.made_at - case.opened_at).total_seconds())
     facts = [f"open for {duration(age)}"]
@@ -94,7 +94,7 @@ def _describe_facts(summary: Summary, case: OpenCase) -> str:
 
 
 def choose_command(
-    case: OpenCase | Recommendation, asked: str, verb: str, here: ReportedAccount | None
+    case: OpenCaseSummary | Recommendation, asked: str, verb: str, here: ReportedAccount | None
 ) -> str:
     """Return the command that the case asks for if it can do no harm, otherwise `mendq VERB CASE`.
 

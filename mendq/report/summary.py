@@ -30,7 +30,7 @@ from mendq.report.summary_parts import (
     Incident,
     Names,
     NotSeen,
-    OpenCase,
+    OpenCaseSummary,
     Organization,
     QueueDays,
     ReachedAPerson,
@@ -69,7 +69,7 @@ class CaseSummary(Week, frozen=True, kw_only=True):
 
     reached_a_person: ReachedAPerson = _NOBODY_LOOKED
     # Cases that wait for a person, the most pressing first.
-    open_now: Annotated[tuple[OpenCase, ...], Meta(max_length=MOST_OPEN)] = ()
+    open_now: Annotated[tuple[OpenCaseSummary, ...], Meta(max_length=MOST_OPEN)] = ()
     open_now_left_out: WholeNumber = 0
     impact: Impact = Impact()
     earned: Annotated[tuple[HealCandidate, ...], Meta(max_length=MOST_EARNED)] = ()

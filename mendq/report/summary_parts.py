@@ -206,7 +206,7 @@ class UnreadableFile(SummaryPart, frozen=True):
     reason: str
 
 
-class Nightly(SummaryPart, frozen=True):
+class NightlyCoverage(SummaryPart, frozen=True):
     """What one nightly run read."""
 
     day: date
@@ -227,7 +227,7 @@ class NotSeen(SummaryPart, frozen=True):
     records_read: WholeNumber
     unknown_code: Counts
     unreadable_files: Annotated[tuple[UnreadableFile, ...], Meta(max_length=MOST_FILES)]
-    nightly_runs: Annotated[tuple[Nightly, ...], Meta(max_length=DAYS)] = ()
+    nightly_runs: Annotated[tuple[NightlyCoverage, ...], Meta(max_length=DAYS)] = ()
     case_files_unreadable: WholeNumber = 0
     week_is_over: bool = True
     # The first day for which there are any data.
@@ -306,7 +306,7 @@ class NextStep(SummaryPart, frozen=True):
     runbook: str = ""
 
 
-class OpenCase(CaseWithPictures, frozen=True):
+class OpenCaseSummary(CaseWithPictures, frozen=True):
     """A case that waits for a person."""
 
     case_id: str

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from mendq.report.days import NOT_READ
 from mendq.report.summary import Summary
-from mendq.report.summary_parts import Incident, NotifiedCase, OpenCase
+from mendq.report.summary_parts import Incident, NotifiedCase, OpenCaseSummary
 from mendq.report.words import (
     NEEDS_A_PERSON,
     OUTCOMES,
@@ -87,7 +87,7 @@ def describe_particulars(case: NotifiedCase) -> str:
     return ", ".join(texts)
 
 
-def describe_state(case: NotifiedCase | OpenCase) -> str:
+def describe_state(case: NotifiedCase | OpenCaseSummary) -> str:
     """Return what the state of the case means for the queue."""
     return STATES.get(case.state) or make_visible(case.state.replace("_", " "))
 

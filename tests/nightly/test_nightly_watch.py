@@ -11,12 +11,18 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from mendq.nightly.outcome import NightlyMetric, NightlyRunOutcome, Run, describe_run, read_run_id
+from mendq.nightly.outcome import (
+    NightlyJobRun,
+    NightlyMetric,
+    NightlyRunOutcome,
+    describe_run,
+    read_run_id,
+)
 from mendq.nightly.verdict import FALLBACK, NATIVE, NightlyRead, Verdict
 
 DAY = date(2026, 11, 15)
 CREATED_AT = datetime(2026, 11, 16, 2, tzinfo=UTC)
-RUN = Run(
+RUN = NightlyJobRun(
     "00f1", "nightly-2026-11-15", "SUCCESS", "", CREATED_AT, CREATED_AT + timedelta(minutes=9)
 )
 ID = "00f1982r1uukb925"

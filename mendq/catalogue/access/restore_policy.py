@@ -268,7 +268,7 @@ def _endpoints_command(facts: Facts) -> str:
 
 
 @dataclass(frozen=True)
-class Finding:
+class PolicyFinding:
     """The explanation of a refusal by one kind of policy, for people.
 
     Attributes:
@@ -283,42 +283,42 @@ class Finding:
 
 
 # The order counts: if several policies refused, the first of them leads the notification.
-FINDINGS: Mapping[RefusedBy, Finding] = {
-    RefusedBy.RESOURCE_POLICY_DENIES: Finding(
+FINDINGS: Mapping[RefusedBy, PolicyFinding] = {
+    RefusedBy.RESOURCE_POLICY_DENIES: PolicyFinding(
         "queue_policy_denies",
         "The queue's policy denies it explicitly: its owner's word, which no grant elsewhere lifts",
         _policy_command,
     ),
-    RefusedBy.NO_RESOURCE_POLICY: Finding(
+    RefusedBy.NO_RESOURCE_POLICY: PolicyFinding(
         "queue_policy_lacks_grant", "No statement of the queue's policy allows it", _policy_command
     ),
-    RefusedBy.IDENTITY_POLICY_DENIES: Finding(
+    RefusedBy.IDENTITY_POLICY_DENIES: PolicyFinding(
         "identity_policy_denies",
         "The caller's identity policy denies it explicitly, which no grant elsewhere lifts",
     ),
-    RefusedBy.IDENTITY_POLICY: Finding(
+    RefusedBy.IDENTITY_POLICY: PolicyFinding(
         "identity_policy_lacks_grant", "The caller's identity policy does not allow it"
     ),
-    RefusedBy.ABOVE_THE_ACCOUNT: Finding(
+    RefusedBy.ABOVE_THE_ACCOUNT: PolicyFinding(
         "organization_refuses",
         "A service or resource control policy refuses it: "
         "a matter for whoever administers the AWS organization",
     ),
-    RefusedBy.PERMISSIONS_BOUNDARY: Finding(
+    RefusedBy.PERMISSIONS_BOUNDARY: PolicyFinding(
         "boundary_refuses",
         "The caller's permissions boundary refuses it: a matter for whoever set the boundary",
     ),
-    RefusedBy.SESSION_POLICY: Finding(
+    RefusedBy.SESSION_POLICY: PolicyFinding(
         "session_policy_refuses",
         "The session's own policy refuses it: a matter for the program that assumes the role",
         _sessions_command,
     ),
-    RefusedBy.VPC_ENDPOINT_POLICY: Finding(
+    RefusedBy.VPC_ENDPOINT_POLICY: PolicyFinding(
         "vpc_endpoint_refuses",
         "The policy of a VPC endpoint refuses it: a matter for whoever runs the network",
         _endpoints_command,
     ),
-    RefusedBy.NOT_SAID: Finding(
+    RefusedBy.NOT_SAID: PolicyFinding(
         "policy_not_named",
         "IAM does not say which policy refused; of callers from other organizations it seldom does",
         _policy_command,

@@ -39,7 +39,7 @@ _CONSTRUCT_BY_ALARM = {
 Alarm = Mapping[str, Any]
 
 
-class Alarms(Struct, frozen=True):
+class StackAlarms(Struct, frozen=True):
     """The alarms of the stack in one account and region."""
 
     account: Account

@@ -15,7 +15,7 @@ from mendq.aws.clients import region_of_bucket
 from mendq.aws.errors import code_of
 from mendq.aws.queue import ManagedQueue
 from mendq.cli.account import Account
-from mendq.cli.doctor.alarms import Alarms
+from mendq.cli.doctor.alarms import StackAlarms
 from mendq.cli.doctor.check import Check, Command, Log, Status
 from mendq.cli.doctor.deployment import Deployment
 from mendq.cli.doctor.life import (
@@ -216,7 +216,7 @@ def _check_stack(doctor: Doctor) -> Iterator[Check]:
 
 
 def _check_alarms(doctor: Doctor) -> Iterator[Check]:
-    return Alarms(doctor.account, doctor.deployment, doctor.now).check()
+    return StackAlarms(doctor.account, doctor.deployment, doctor.now).check()
 
 
 def _check_heartbeat(doctor: Doctor) -> Iterator[Check]:

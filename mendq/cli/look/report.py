@@ -48,7 +48,7 @@ def report(
       mendq report --week 2026-W46
     """
     asked_week = None if week is None else require_week(week)
-    reports = ReportBucket(call.account)
+    reports = StoredReports(call.account)
     with call.out.show_waiting("looking into the report bucket"):
         weeks = reports.list_weeks(PAGE)
         chosen = asked_week or max(weeks, default="")
@@ -99,7 +99,7 @@ def _is_week(text: str) -> bool:
     return False
 
 
-class ReportBucket(Struct, frozen=True):
+class StoredReports(Struct, frozen=True):
     """The stack's report bucket in S3."""
 
     account: Account
@@ -132,7 +132,7 @@ class ReportBucket(Struct, frozen=True):
         return None
 
 
-def _make_missing_error(reports: ReportBucket, week: str, other_weeks: list[str]) -> CommandError:
+def _make_missing_error(reports: StoredReports, week: str, other_weeks: list[str]) -> CommandError:
     """Return the error that says why there is no page.
 
     `week` is empty if no week was asked for and there is no page of any week.

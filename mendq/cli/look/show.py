@@ -57,7 +57,7 @@ _CASE_ID = typer.Argument(metavar="CASE", help="As `mendq cases` prints it; or i
 CaseId = Annotated[str, _CASE_ID]
 
 
-class CaseDetails(Struct, frozen=True):
+class ShownCase(Struct, frozen=True):
     """A case with its queue, its redrive, and what a rollback would do."""
 
     transitions: tuple[Case, ...]
@@ -142,7 +142,7 @@ class CaseDetails(Struct, frozen=True):
         }
 
 
-def read_case_details(call: Invocation, case_id: str) -> CaseDetails:
+def read_case_details(call: Invocation, case_id: str) -> ShownCase:
     """Read the case, its queue and its redrive. Raises CommandError if there is no such case."""
     account = call.account
     transitions = find_case(account, case_id)
@@ -164,7 +164,7 @@ def read_case_details(call: Invocation, case_id: str) -> CaseDetails:
     try:
         attributes = read_written(account.clients, arn, steps)
     except QueueGone:
-        return CaseDetails(transitions, facts, None, timing)
+        return ShownCase(transitions, facts, None, timing)
     # After a rollback there is nothing left to take back.
     to_undo = () if case.state is State.ROLLED_BACK else written
     undo_steps = plan_undos(to_undo, snapshots, Facts(arn, attributes, {}), view)
@@ -173,7 +173,7 @@ def read_case_details(call: Invocation, case_id: str) -> CaseDetails:
         "attributes": [undo_step.document() for undo_step in undo_steps],
     }
     name_later_cases(account, [answer])
-    return CaseDetails(
+    return ShownCase(
         transitions,
         facts,
         {name: value for name, value in attributes.items() if name != CreateDlq.attribute},
@@ -223,7 +223,7 @@ def show(call: Invocation, case_id: CaseId) -> None:
         print_details(call.out, details)
 
 
-def print_details(out: Output, details: CaseDetails) -> None:
+def print_details(out: Output, details: ShownCase) -> None:
     """Print everything about the case."""
     print_head(out, details)
     _print_timeline(out, details)
@@ -255,7 +255,7 @@ def print_details(out: Output, details: CaseDetails) -> None:
         _print_undo(out, details)
 
 
-def _print_undo(out: Output, details: CaseDetails) -> None:
+def _print_undo(out: Output, details: ShownCase) -> None:
     """Print the values that no rollback takes back, and the commands that take values back."""
     out.say_heading("Undo")
     staying = [answer for answer in details.standing if answer["outcome"] != UndoOutcome.UNDONE]
@@ -267,7 +267,7 @@ def _print_undo(out: Output, details: CaseDetails) -> None:
         out.say_command(line)
 
 
-def print_head(out: Output, details: CaseDetails) -> None:
+def print_head(out: Output, details: ShownCase) -> None:
     """Print the case's id, queue, state and deadline, and why it is in that state."""
     case = details.case
     deadline = describe_deadline(case, details.timing)
@@ -284,7 +284,7 @@ def print_head(out: Output, details: CaseDetails) -> None:
         out.say(hold_up_line(details.hold_up), "yellow")
 
 
-def print_plan(out: Output, details: CaseDetails) -> None:
+def print_plan(out: Output, details: ShownCase) -> None:
     """Print the steps of the plan, and what differs in the queue now."""
     out.say_heading("Plan")
     steps = find_plan(details.transitions).steps
@@ -308,7 +308,7 @@ def print_plan(out: Output, details: CaseDetails) -> None:
             out.say(line)
 
 
-def _print_timeline(out: Output, details: CaseDetails) -> None:
+def _print_timeline(out: Output, details: ShownCase) -> None:
     """Print the points of the case's timeline, and the times that its consumers need.
 
     A point at which the case came into a state also says who moved it there, and why.

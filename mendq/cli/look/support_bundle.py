@@ -19,7 +19,7 @@ from mendq.cli.commands import SHOWN, Kind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.look.export import replace_if_changed
-from mendq.cli.look.show import CaseDetails, CaseId, read_case_details
+from mendq.cli.look.show import CaseId, ShownCase, read_case_details
 from mendq.cli.output import Yes
 from mendq.model.case import Case
 from mendq.model.evidence import to_text
@@ -68,7 +68,7 @@ def support_bundle(
         call.out.say(line, "yellow")
 
 
-def _bundle(call: Invocation, details: CaseDetails, now: datetime) -> dict[str, Any]:
+def _bundle(call: Invocation, details: ShownCase, now: datetime) -> dict[str, Any]:
     """Return the content of the file."""
     case = details.case
     clients = call.account.clients
@@ -89,7 +89,7 @@ def _bundle(call: Invocation, details: CaseDetails, now: datetime) -> dict[str, 
     }
 
 
-def _list_unknown(details: CaseDetails, now: datetime) -> list[str]:
+def _list_unknown(details: ShownCase, now: datetime) -> list[str]:
     """Return a sentence for each thing that the bundle does not have or that AWS may not find."""
     evidence = details.case.evidence
     requests = evidence.get("requests", [])

@@ -11,7 +11,7 @@ from threading import Event
 from typing import Any
 
 from mendq.cli.exit_codes import CommandError, Exit
-from mendq.cli.redrive.work import Act, MayGo, Work
+from mendq.cli.redrive.work import Act, DlqWork, MayGo
 from mendq.model.evidence import to_text
 from mendq.model.json_text import to_json
 from mendq.notifications.text import format_count
@@ -19,7 +19,7 @@ from mendq.redrive.messages import Message, MoveResult, NotMoved, quarantine_rea
 from mendq.redrive.mover import MessageMover
 
 
-class Drop(Work, frozen=True):
+class Drop(DlqWork, frozen=True):
     """The work of `mendq quarantine drop`: delete messages after they are stored in a file."""
 
     file: Path

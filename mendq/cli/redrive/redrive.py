@@ -25,7 +25,7 @@ from mendq.cli.redrive.choice import Choice, with_choice_options
 from mendq.cli.redrive.hold import hold_dlq
 from mendq.cli.redrive.preview import Tally
 from mendq.cli.redrive.route import Route, route_from, route_to
-from mendq.cli.redrive.work import Act, Work
+from mendq.cli.redrive.work import Act, DlqWork
 from mendq.notifications.text import format_count, span
 from mendq.redrive.messages import RedriveMarker
 from mendq.redrive.mover import Destination
@@ -89,7 +89,7 @@ def send_back(call: Invocation, choice: Choice, find_route: Callable[[], Route])
     return SendBack(call, route, choice, datetime.now(UTC), find_route).carry_out()
 
 
-class SendBack(Work, frozen=True):
+class SendBack(DlqWork, frozen=True):
     """The work of `mendq redrive` and `quarantine return`: send messages back, with Mendq's mark.
 
     Mendq's own redrives of the DLQ wait meanwhile.

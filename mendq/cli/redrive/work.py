@@ -118,7 +118,7 @@ class WorkResult(Struct, frozen=True):
         return Exit.FAILED if self.fault or self.done.failed else Exit.DONE
 
 
-class Work(Struct, frozen=True):
+class DlqWork(Struct, frozen=True):
     """A command's work on messages. The subclasses say what to do: send back, or drop."""
 
     call: Invocation

@@ -13,7 +13,7 @@ import pytest
 from botocore.stub import Stubber
 from msgspec import structs
 
-from mendq.cli.doctor.alarms import Alarms
+from mendq.cli.doctor.alarms import StackAlarms
 from mendq.cli.doctor.check import Check, Command, Log, Status
 from mendq.cli.doctor.deployment import Deployment
 from tests.cli.conftest import Operator
@@ -77,7 +77,7 @@ def looked(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> Looked:
                 stub.add_response("describe_alarms", page, asked)
                 asked = {**asked, "NextToken": each["AlarmName"]}
             stub.add_response("describe_alarms", {}, asked)
-            found = Alarms(account, Deployment(account, logs=logs), NOW).check()
+            found = StackAlarms(account, Deployment(account, logs=logs), NOW).check()
             return {each.name.removeprefix("alarm mendq-"): each for each in found}
 
     return look

@@ -22,7 +22,7 @@ from mendq.cases.table import OpenCase
 from mendq.follow_up.follow_up import FollowUpResult
 from mendq.model.case import FINAL, State
 from mendq.model.names import NAMESPACE, OwnMetric
-from mendq.nightly.outcome import Run, describe_run
+from mendq.nightly.outcome import NightlyJobRun, describe_run
 from mendq.nightly.verdict import NATIVE, NightlyRead
 from mendq.probe.probe import Probe
 from tests.functions.conftest import call_with
@@ -202,7 +202,7 @@ class Days:
                 nightly_runs[slept] = NightlyRead(slept, ended_at, NATIVE, "", records=records)
             state = "FAILED" if outcome == "failed" else "SUCCESS"
             started_at = ended_at - timedelta(minutes=10)
-            run = Run("run1", f"nightly-{slept}", state, "", started_at, ended_at)
+            run = NightlyJobRun("run1", f"nightly-{slept}", state, "", started_at, ended_at)
             # Nobody has failed before weeks began.
             summed_up = [each for each, well in self.weeks.items() if well and each < day]
             newest = at(max(summed_up) * DAY + WEEK_ENDS) if summed_up else None
