@@ -353,12 +353,16 @@ def load_case_files(cases: Storage, days: Days, memory_days: int = MEMORY_DAYS +
     """
     since = days.widen(memory_days, 0).first
     folders = [name for name in cases.folders("") if name.startswith("dt=")]
-    paths: list[str] = []
+    transitions: list[Transition] = []
+    unreadable = 0
+    # Read each folder right after it is listed: if a later folder of an account cannot be listed,
+    # the account's files can no longer be read.
     for folder in folders:
         if folder >= f"dt={since}":
-            paths.extend(cases.files(folder))
-    transitions = _read_transitions(cases, paths)
-    unreadable = len(paths) - len(transitions)
+            paths = list(cases.files(folder))
+            transitions_of_day = _read_transitions(cases, paths)
+            transitions.extend(transitions_of_day)
+            unreadable += len(paths) - len(transitions_of_day)
     older_folders = [folder for folder in folders if folder < f"dt={since}"]
     for folder in reversed(older_folders):
         case_ids = _list_cases_without_opening(transitions)

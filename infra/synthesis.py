@@ -53,9 +53,7 @@ def load_raw_settings(app: cdk.App, file: str = "") -> Any:
         return load_object(Path(file))
     raw = app.node.try_get_context("mendq")
     if isinstance(raw, str):
-        return _parse_settings(
-            raw, "mendq", """write it as {"mode": "heal"}, behind -c in quotes"""
-        )
+        raw = _parse_settings(raw, "mendq", """write it as {"mode": "heal"}, behind -c in quotes""")
     return {} if raw is None else raw
 
 

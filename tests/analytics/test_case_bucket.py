@@ -26,7 +26,7 @@ from analytics.cases import (
 from analytics.days import Days, days_of, to_microseconds
 from analytics.incidents import CaseIndex, QueueListing
 from analytics.nightly import findings_root, read_queue_listing, read_queue_listings
-from analytics.storage import FolderStorage
+from analytics.storage import AccountsStorage, FolderStorage, RootUnusable, StorageEntry
 from analytics.week_cases import (
     find_candidates_for_heal,
     list_notified_cases,
@@ -119,6 +119,35 @@ def test_a_case_that_opened_long_before_is_read_from_its_beginning_and_no_other(
     (account.cases / "dt=2026-10-20" / "other-1-1.json").write_text("{")
     found = read(account)
     assert (numbers(found), found.unreadable) == ({"long-1": [1, 2, 3]}, 0)
+
+
+class BrokenFolder(FolderStorage):
+    """A folder of cases in which the day 2026-11-11 cannot be listed."""
+
+    def entries(self, folder: str) -> list[StorageEntry]:
+        if folder == "dt=2026-11-11":
+            raise RootUnusable("503 Slow Down")
+        return super().entries(folder)
+
+
+def test_load_case_files_skips_account_if_one_of_its_days_cannot_be_listed(
+    account: Account,
+) -> None:
+    account.record_transitions(
+        step(1, "applied", "11-10", "case-1"), step(2, "verified", "11-11", "case-1")
+    )
+    other = "999999999999"
+    owner = json.loads(next(account.cases.glob("*/case-1-1.json")).read_text())["queue_arn"]
+    said: list[str] = []
+    roots = {
+        owner.split(":")[4]: BrokenFolder(str(account.cases)),
+        other: FolderStorage(str(account.cases.with_name("no-cases"))),
+    }
+    day = date(2026, 11, 12)
+    found = load_case_files(AccountsStorage(roots, said.append), Days(day, day))
+    assert numbers(found) == {"case-1": [1]}
+    assert found.unreadable == 0
+    assert said == [f"the cases of {owner.split(':')[4]} are left out: 503 Slow Down"]
 
 
 def test_a_case_whose_beginning_is_lost_is_read_as_far_as_it_is_there(account: Account) -> None:

@@ -134,6 +134,10 @@ def test_settings_on_the_command_line_that_cannot_be_read(said: str, line: str) 
         read(load_raw_settings(cdk.App(context={"mendq": said})))
 
 
+def test_load_raw_settings_returns_defaults_if_context_is_null() -> None:
+    assert load_raw_settings(cdk.App(context={"mendq": "null"})) == {}
+
+
 def test_settings_are_taken_from_the_command_line_or_from_cdk_json_if_that_can_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
