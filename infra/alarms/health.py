@@ -463,7 +463,7 @@ def _watch_nightly_runs(settings: DeploymentSettings) -> Iterator[Watch]:
 
 
 def _watch_dlqs_and_writers(watched: WatchedResources) -> Iterator[Watch]:
-    """Yield an alarm for each of Mendq's own DLQs, and for each Lambda besides heal that writes.
+    """Yield an alarm for each of Mendq's own DLQs, and for each owner of writes besides heal.
 
     Each DLQ has an alarm of its own, so that a message that waits in one DLQ for days does not hide
     a message in another. The alarm counts messages that wait, not arrivals, so it ends when a

@@ -25,10 +25,16 @@ the facts, or the number of queues, to the situation and asks again.
 A case that waits (approved, or its last step did not help) goes through the same stages with other
 questions, because it was decided once already:
 
-    1. before the queue is read   case store, the mode           is it claimed? is it `heal`?
+    1. before the queue is read   case store, the mode           is it claimed? may it be written?
     2. after it was read          the queue's facts              the plan again, then the freeze
     3. after queues were counted  how many show the symptom      ABOUT_THE_PLAN
     4. after a refused write      why the write was refused      nothing more
+
+A case may be written if its mode is `heal`. A person's approval makes the mode `heal`, unless the
+queue is gone, not managed any more, or only observed.
+
+After a refused write nothing more is asked. If the refusal opens a case (`Refusal.case_state`),
+that case is recorded; otherwise the failed calls are kept, so that the next ones decide.
 
 The rules, each with its reason and what would be lost without it:
 
@@ -60,7 +66,8 @@ The rules, each with its reason and what would be lost without it:
  6. Many queues that show one symptom at once have one cause, and it is not the queues. Mendq
     changes none of them, and people get one notification for all. Many are more than
     `Limits.mass_symptom_queues` within the hour, or more than the share `Limits.mass_symptom_share`
-    of the managed queues, and always more than COINCIDENCE_QUEUES. The share counts once among all
+    of the managed queues, and always more than COINCIDENCE_QUEUES. Queues with the drill tag are
+    counted apart: up to MOST_DRILLS of them in an hour are fixed. The share counts once among all
     managed queues and once among those in the same or a higher mode (`guardrails.why_many`). The
     case of a symptom that notifies anyway is recorded even so, with its own reason. Counting comes
     late because it may list every managed queue, and before the write because each write alone
@@ -72,7 +79,7 @@ The rules, each with its reason and what would be lost without it:
     Otherwise, a tag could give one Lambda the rights of another.
 
  8. A fix that did not help, or was rolled back, is not repeated automatically. The next plan for
-    that queue is proposed, until a person approves one (`lowering_case_id`). The same holds if an
+    this symptom of that queue is proposed, until a person approves one (`lowering_case_id`). The same holds if an
     earlier change by Mendq may be the cause. Otherwise, Mendq would raise a value again and again.
 
  9. What a person approved is what happens. A case that waits is planned again just before the
@@ -82,8 +89,8 @@ The rules, each with its reason and what would be lost without it:
 
 10. A reason that passes without a person does not end a waiting case (PASSING): a cooldown, a
     freeze, a mass symptom, or messages that someone else is taking (`messages_are_taken`). The same
-    holds for a guardrail or a refused write that says `again` or opens no case, such as another
-    run's claim. The case keeps waiting, and the reason is stored next to it, so that people see
+    holds for a guardrail or a refused write that is tried again (`is_retried`) or opens no case,
+    such as another run's claim. The case keeps waiting, and the reason is stored next to it, so that people see
     why. Otherwise, an approval would be lost in each freeze. A freeze does not stop the clock: the
     plan is made before the freeze is asked about, so an approval can expire during a freeze, for
     example because the queue is healthy or the plan has changed.

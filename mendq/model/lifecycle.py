@@ -4,7 +4,7 @@
 `MANUAL_TRANSITIONS` holds those of heal, of the owners of a write and of people. `advance` reads
 `TABLE` from the top, and the first row that fits the case's state and its evidence moves the case.
 `CHECKS` says how each condition of `TABLE` is checked. docs/states.md shows both tables to
-operators, in the words of `Condition`.
+operators, in the words of `CaseCondition`.
 
 The rules behind the order of the rows:
 

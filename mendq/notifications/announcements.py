@@ -15,7 +15,7 @@ The rules:
 
 1. News without a severity is only recorded. `severity_of` gives a severity to the states that a
    person may have to act on. A queue with the drill tag notifies nobody, because nobody may be
-   woken for a drill.
+   woken for a drill. The exception is the report of rule 10, which does not read the tag.
 
 2. The same news is announced once within 24 hours, also if two kinds of news alternate. A consumer
    that keeps failing repeats its news every minute, and a person who gets the same text again

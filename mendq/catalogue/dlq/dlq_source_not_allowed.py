@@ -80,7 +80,10 @@ def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
 
 
 def _parse_allow_policy(facts: Facts) -> RedriveAllow | None:
-    """Return the DLQ's RedriveAllowPolicy; None if there is none or it cannot be read."""
+    """Return the DLQ's RedriveAllowPolicy; None if it cannot be read.
+
+    A DLQ without the policy allows all sources.
+    """
     return parse_redrive_allow_policy(facts.attributes.get(ATTRIBUTE, ""))
 
 

@@ -1,9 +1,9 @@
 """Symptom `visibility_timeout_default`: the timeout is SQS's default, and work takes nearly as
 long.
 
-The fault: nobody chose the visibility timeout. It is SQS's default of 30 s, and the
-find_slowest_function runs of the queue's Lambda function take more than 20 s. A little more work
-per message, and messages are handled twice.
+The fault: nobody chose the visibility timeout. It is SQS's default of 30 s, and the slowest runs of
+the queue's Lambda function take more than 20 s. With a little more work per message, messages are
+handled twice.
 
 How it shows: in the queue's attributes and in the function's p99 duration of the last hour.
 

@@ -47,7 +47,7 @@ from mendq.model.tags import MAX_PROCESSING, MAX_VISIBILITY
 from mendq.notifications.text import format_count
 
 # The timeout is reported only above all three: this many seconds, this many times the p99 duration
-# of the find_slowest_function function, and this many times the advised timeout.
+# of the slowest function, and this many times the advised timeout.
 LONG_SECONDS = 15 * 60
 TIMES_P99 = 20
 TIMES_ADVISED = 2
