@@ -21,8 +21,8 @@ Rules, each with its reason:
 
 1. An alarm is urgent if Mendq may have stopped handling failed calls, if open cases may not be
    followed up, if Mendq fixes too much, or if a case was escalated. Everything else is info,
-   because failed calls are still handled meanwhile. Alarms go to Mendq's two topics, one for each severity, and never to
-   a team's topic: they are about Mendq, not about one team's queue.
+   because failed calls are still handled meanwhile. Alarms go to Mendq's two topics, one for each
+   severity, and never to a team's topic: they are about Mendq, not about one team's queue.
 
 2. An alarm with a cause of its own notifies people directly. There is one alarm for each DLQ and
    for each owner of a kind of write besides heal, so that a message that waits in one DLQ for days

@@ -79,8 +79,9 @@ The rules, each with its reason and what would be lost without it:
     Otherwise, a tag could give one Lambda the rights of another.
 
  8. A fix that did not help, or was rolled back, is not repeated automatically. The next plan for
-    this symptom of that queue is proposed, until a person approves one (`lowering_case_id`). The same holds if an
-    earlier change by Mendq may be the cause. Otherwise, Mendq would raise a value again and again.
+    this symptom of that queue is proposed, until a person approves one (`lowering_case_id`). The
+    same holds if an earlier change by Mendq may be the cause. Otherwise, Mendq would raise a value
+    again and again.
 
  9. What a person approved is what happens. A case that waits is planned again just before the
     write. If the plan is not exactly the one that was shown, the approval expires. It needs no new
@@ -90,10 +91,10 @@ The rules, each with its reason and what would be lost without it:
 10. A reason that passes without a person does not end a waiting case (PASSING): a cooldown, a
     freeze, a mass symptom, or messages that someone else is taking (`messages_are_taken`). The same
     holds for a guardrail or a refused write that is tried again (`is_retried`) or opens no case,
-    such as another run's claim. The case keeps waiting, and the reason is stored next to it, so that people see
-    why. Otherwise, an approval would be lost in each freeze. A freeze does not stop the clock: the
-    plan is made before the freeze is asked about, so an approval can expire during a freeze, for
-    example because the queue is healthy or the plan has changed.
+    such as another run's claim. The case keeps waiting, and the reason is stored next to it, so
+    that people see why. Otherwise, an approval would be lost in each freeze. A freeze does not stop
+    the clock: the plan is made before the freeze is asked about, so an approval can expire during a
+    freeze, for example because the queue is healthy or the plan has changed.
 
 11. Repeats are silent (`mendq.heal.repeats`). A case that only repeats what people were told
     recently is not opened. How long that is depends on how the last case ended: from the cooldown

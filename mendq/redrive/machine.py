@@ -51,8 +51,8 @@ Rules, each with its reason:
 4. Each tick takes a sample before it sends: messages that came back are counted and go to
    quarantine first. Otherwise it would halt a tick late, and send the same poison message again.
 5. The next stage is a multiple of the messages that the last stage moved for certain, not of its
-   size. After a stage that moved none comes a stage of a canary's size. Otherwise stages that moved nothing
-   would grow, and the first one that moves would be a flood.
+   size. After a stage that moved none comes a stage of a canary's size. Otherwise stages that moved
+   nothing would grow, and the first one that moves would be a flood.
 6. A soak ends by time and by evidence. Messages that may still be in the source, unread, have
    proven nothing. Otherwise a redrive to a queue without consumers would end as verified.
 7. Messages go no faster than a share of the messages that the source's consumers delete, and not at
