@@ -1,4 +1,4 @@
-"""UTC days and ISO weeks that a run is asked for, reads and writes."""
+"""UTC days and ISO weeks, and their conversion from and to microseconds since 1970."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ class Days:
     def stretch_to(self, needed: Days, around: Days) -> Days:
         """Return these days, extended until they include `needed`.
 
-        A side that must grow becomes at least twice as far from `around` as it was.
+        A side that must be extended is then at least twice as far away from `around` as before, so
+        that few extensions are needed. `around` has the days from which the extensions began.
         """
         first = self.first
         last = self.last
@@ -81,7 +82,7 @@ def to_microseconds(moment: datetime) -> int:
 
 
 def time_of(microseconds: int) -> datetime:
-    """Return the UTC time that is this number of microseconds after the start of 1970."""
+    """Return a time in UTC, from its microseconds since 1970."""
     return _EPOCH_TIME + timedelta(microseconds=microseconds)
 
 
@@ -89,7 +90,7 @@ def days_of(week: str) -> Days:
     """Return Monday to Sunday of an ISO week such as `2026-W46`.
 
     Raises:
-        ValueError: if there is no such week.
+        ValueError: if `week` is not the name of a week, or its year is not `is_in_reach`.
     """
     monday = date.fromisoformat(week)
     if week_named(monday) != week or not is_in_reach(int(week[:4])):

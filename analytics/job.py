@@ -1,7 +1,8 @@
 """The nightly job's command: `python -m analytics.job nightly|backfill|backtest|weekly`.
 
-EMR starts it too. Only this module opens roots, reads the clock and prints. A mistake in the
-command line gives one clear line and exit code 2.
+EMR starts it too. A *root* is the folder or `s3://` URI of the trail, of the cases, or of the
+tables. Only this module opens roots, reads the clock and prints. A mistake in the command line, or
+a root that cannot be used, gives one clear line and exit code 2.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from analytics.weekly import (
 from mendq.model.account_and_region import AccountAndRegion
 from mendq.nightly.verdict import day_named, too_much_unreadable
 
-# This text in the root of the cases stands for each account that has files in the trail.
+# A placeholder in --cases. It is replaced by the id of each account that has files in the trail.
 ACCOUNT_PLACEHOLDER = "{account}"
 # Exit codes.
 DONE = 0
@@ -195,7 +196,8 @@ def _parse_week(text: str) -> str:
 def main(arguments: Sequence[str]) -> int:
     """Run the command and return its exit code.
 
-    Progress goes to standard output, a mistake in the arguments to standard error.
+    Progress goes to standard output. A mistake in the arguments, or a root that cannot be used,
+    goes to standard error, and the exit code is BAD_ARGUMENTS.
     """
     try:
         parsed = parse(arguments)
@@ -289,7 +291,10 @@ def _open_case_roots(
 
 
 def _open_root_of_each(accounts: Iterable[str], root: str, spark: SparkSession) -> AccountsStorage:
-    """Open the root of each account, as one storage. `root` has the placeholder."""
+    """Open the root of each account, and return all of them as one storage.
+
+    `root` has ACCOUNT_PLACEHOLDER, which is replaced by each account's id.
+    """
     roots: dict[str, Storage] = {}
     for account in accounts:
         roots[account] = open_root(root.replace(ACCOUNT_PLACEHOLDER, account), spark)

@@ -32,10 +32,11 @@ Rules:
    night after that (`mendq/nightly/jobs.py`). Calls that arrive later are in no table until a
    person runs a backfill.
 
-5. Deleted files take no rows away. The trail's bucket may delete old files. A day stays as it is
-   if its tables, or those of the day before, name a file that does not exist any more; the run's
-   output says so. Computed from the remaining files, the day would lose true rows. And without the
-   files of the day before, the rest of a burst over midnight would become a second incident.
+5. Deleted files take no rows away. The trail's bucket may delete old files. A day that has tables
+   stays as it is if they, or those of the day before, name a file that does not exist any more; the
+   run's output says so. Computed from the remaining files, the day would lose true rows. And
+   without the files of the day before, the rest of a burst over midnight would become a second
+   incident.
 
 6. The tables of a day without a file and without a call are not written: existing tables are
    better than empty ones. But its `nightly.json` is written, with zeros, if the trail existed on
@@ -239,9 +240,11 @@ class NightlyRun:
         return join_cases(loaded.bursts, cases.timelines, listings, self.place)
 
     def count_lost_files(self, days: Days, listed: frozenset[str]) -> Mapping[date, int]:
-        """Count the deleted log files that each day's tables, or the day before's, name (rule 5).
+        """Return, by day, the number of deleted log files because of which a day is kept (rule 5).
 
-        A day that is not in the result has none, and may be written.
+        The number is the deleted files that the day's own tables name, plus those that the tables
+        of the day before name. A file that both days name counts twice. Days for which the number
+        is 0, and days without tables of their own, are left out: they may be written.
 
         Args:
             days: The days to write.

@@ -278,9 +278,10 @@ class Reader:
 
     @classmethod
     def for_this_process(cls) -> Reader:
-        """Return the native reader, or the standard library if its packages cannot be imported.
+        """Return the native reader, or the slower one if this process cannot import its packages.
 
-        Executors have the same packages as this process, so the choice holds for them too.
+        The slower reader needs only the standard library. Executors have the same packages as this
+        process, so the choice holds for them too.
         """
         if WHY_NO_ARROW:
             return cls(FALLBACK, WHY_NO_ARROW)

@@ -31,8 +31,8 @@ Rules:
 5. The error message is not kept, because it can contain a receipt handle. Only the kind of policy
    that refused the call is kept.
 
-This module does not remove duplicates or Mendq's own calls. `analytics/incidents.py` does, because
-both need the calls of all files.
+This module does not remove duplicates or Mendq's own calls. `analytics/incidents.py` removes them,
+after the calls of all files are read.
 
 https://docs.aws.amazon.com/awscloudtrail/latest/userguide/cloudtrail-log-file-examples.html
 """
@@ -409,7 +409,7 @@ class _NativeReader:
         return values
 
     def _parse_records_slowly(self, text: memoryview, positions: list[int]) -> list[Any]:
-        """Return the records at these positions. Their first keys may be any."""
+        """Return the records at these positions, whatever their first keys are."""
         raw = self._raw.decode(text).Records
         return [parse_json(bytes(raw[position])) for position in positions]
 

@@ -61,9 +61,10 @@ MAXIMUM_UNREADABLE_FILES = 20
 
 
 def _collect_habits() -> dict[str, str]:
-    """Return how the report describes a queue that often has a symptom, by symptom.
+    """Return the `habit` text of each symptom that has one, by the symptom's name.
 
-    Each text follows the queue's name in a sentence.
+    The weekly report writes this text after the name of a queue that has the symptom again and
+    again.
     """
     habits: dict[str, str] = {}
     for symptom in CATALOGUE:

@@ -42,19 +42,19 @@ MAXIMUM_NOTIFIED = 50
 _NEXT_STEP_FIELDS = ("sentence", "command", "runbook")
 # The figures that scans measure of each queue.
 _FIGURES = ("backlog", "oldest_age_seconds")
-# The ways in which messages may suffer.
+# The kinds of harm to messages.
 _HARMS = ("delayed", "handled_twice", "dead", "lost")
 # A queue and symptom is a candidate for the mode `heal` after this number of approvals.
 MINIMUM_APPROVALS = 5
 MAXIMUM_HEAL_CANDIDATES = 10
 _ANSWERS = (State.APPROVED, State.DECLINED)
-# The states of a case whose approved fix helped and was not taken back.
+# The states of a case whose fix has not failed and was not undone. The fix may still be unwritten.
 _SUCCESSFUL_STATES = frozenset({State.PROPOSED, State.APPROVED, State.CLOSED, *WROTE}) - {
     State.INEFFECTIVE
 }
 # Outcomes of incidents in which Mendq changed nothing.
 _UNTOUCHED = frozenset({"observed", "proposed", "expired", "refused", "declined"})
-# Out of hours is before MORNING, from EVENING on, and at the weekend.
+# Out of hours is before the hour MORNING, from the hour EVENING on, and at the weekend.
 MORNING = 7
 EVENING = 22
 SATURDAY = 5
@@ -85,7 +85,10 @@ def _is_out_of_hours(local: datetime) -> bool:
 def list_open_cases(
     timelines: Iterable[CaseTimeline], measurements: Mapping[str, Mapping[str, int]]
 ) -> dict[str, Any]:
-    """Return the cases that wait for a person: the most pressing first, then the older.
+    """Return the summary's fields about cases that wait for a person.
+
+    `open_now` has at most MAXIMUM_CASES of these cases, the most pressing first, then the older.
+    `open_now_left_out` is the number of the others.
 
     Args:
         timelines: All cases.
@@ -124,8 +127,8 @@ def _make_open_case(timeline: CaseTimeline, figures: Mapping[str, int]) -> dict[
 def make_pictures(timeline: CaseTimeline | None) -> dict[str, Any]:
     """Return the data for a case's two pictures in the report. Without a case both are empty.
 
-    `timeline` has what happened and when. `visibility` has the seconds that consumers need, and the
-    visibility timeout before and after.
+    `timeline` has the events of the case with their times. `visibility` has the seconds that
+    consumers need, and the visibility timeouts before and after the change.
     """
     if timeline is None:
         return {"timeline": [], "visibility": []}
@@ -167,10 +170,11 @@ def sum_harm(
 
 
 def find_candidates_for_heal(days: Days, timelines: Iterable[CaseTimeline]) -> list[dict[str, Any]]:
-    """Return queue and symptom pairs whose proposals were all approved, and whose fixes all held.
+    """Return queue and symptom pairs whose proposals were all approved, and no fix failed.
 
     Proposals that were answered in the 13 weeks up to `days.last` count, at least
-    MINIMUM_APPROVALS of them. The weekly report suggests the mode `heal` for these pairs.
+    MINIMUM_APPROVALS of them. `_is_success` says which fixes count as failed. The weekly report
+    suggests the mode `heal` for these pairs.
     """
     quarter = Days(days.last - (QUARTER_DAYS - 1) * DAY, days.last)
     successes = defaultdict[tuple[str, str], list[bool]](list)
@@ -204,7 +208,11 @@ def _has_answer(timeline: CaseTimeline, days: Days) -> bool:
 
 
 def _is_success(timeline: CaseTimeline) -> bool:
-    """Return True if the fix was made as proposed, helped, and was never undone."""
+    """Return True if nothing in the case shows that its fix failed, was changed or was undone.
+
+    The case must have at most one plan, and only states of _SUCCESSFUL_STATES. An approved fix that
+    is not written or not verified yet counts as a success.
+    """
     plans = {tuple(read_steps(case)) for case in timeline.transitions if case.steps}
     if len(plans) > 1:
         return False
@@ -214,7 +222,9 @@ def _is_success(timeline: CaseTimeline) -> bool:
 def compare_fixed_and_untouched(
     incidents: Iterable[Row], all_incidents: ByDay
 ) -> list[dict[str, Any]]:
-    """Return for each symptom how its incidents went: those Mendq fixed, and those left untouched.
+    """Compare, for each symptom, the incidents that Mendq fixed with those that it left untouched.
+
+    Return a row for each symptom, sorted by name, with the counts and the median times in seconds.
 
     Only incidents of failed calls count. An untouched incident counts only if the day after it was
     read, because only then its end is known.
@@ -244,7 +254,7 @@ def _compare_symptom(
     failures: Mapping[tuple[str, str], Sequence[datetime]],
     days_read: Collection[date],
 ) -> dict[str, Any]:
-    """Compare the incidents of one symptom.
+    """Return the row of one symptom for `compare_fixed_and_untouched`.
 
     Args:
         symptom: The symptom.
@@ -295,7 +305,11 @@ def _median(seconds: Iterable[float]) -> float | None:
 
 
 def list_notified_cases(days: Days, timelines: Sequence[CaseTimeline]) -> dict[str, Any]:
-    """Return the cases that notified people on `days`, sorted by the first notification."""
+    """Return the cases that notified people on `days`, and their number.
+
+    `cases` has at most MAXIMUM_NOTIFIED of them, sorted by their first notification on `days`.
+    `cases_left_out` is the number of the others, `total` the number of all.
+    """
     notified = [timeline for timeline in timelines if timeline.list_notifications(days)]
     notified.sort(
         key=lambda timeline: (

@@ -59,14 +59,18 @@ class Measure(Struct, frozen=True):
     costs: dict[str, list[Cost]]
 
     def middle(self, variant: str, of: str) -> float:
-        """Return the median of one figure of a variant. `of` is a field of `Cost`."""
+        """Return the median over all rounds of one field of a variant's `Cost`.
+
+        `variant` is the variant's name, `of` the field's name.
+        """
         return float(median(getattr(cost, of) for cost in self.costs[variant]))
 
     def ratio(self, variant: str, of: str, floor: str = "") -> float:
-        """Return the median ratio of a variant's figure to that of the variant `floor`.
+        """Return how many times the figure of the variant `floor` a variant's figure is.
 
-        The ratios are taken within each round. A ratio to 0 counts as 0. If `floor` is empty, the
-        measure's own is used. `of` is a field of `Cost`.
+        One ratio is calculated for each round, and their median is returned. A ratio to 0 counts as
+        0. `of` names the field of `Cost` that is compared. If `floor` is empty, the measure's own
+        `floor` is used.
         """
         ratios: list[float] = []
         for cost, floor_cost in zip(

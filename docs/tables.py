@@ -278,7 +278,10 @@ def transitions() -> str:
 
 
 def state_limits() -> str:
-    """Return a table of the longest stay of a case in each state, with the default settings."""
+    """Return a table of the states with a time limit, and a line with the final states.
+
+    A row has the state, the longest stay of a case with the default settings, and the next state.
+    """
     rows: list[tuple[str, str, str]] = []
     for state in State:
         longest = longest_stay_in(state, Timing())
@@ -301,7 +304,7 @@ def stages() -> str:
 
 
 def stage_rows() -> str:
-    """Return a table of what a redrive does at a tick, by its stage and a condition."""
+    """Return a table of what one run of the redrive Lambda does, by stage and condition."""
     rows: list[tuple[object, ...]] = []
     for row in machine.TABLE:
         next_stage = f"`{row.next_stage}`" if row.next_stage else ""

@@ -20,9 +20,10 @@ TRAIL = "AWS::CloudTrail::Trail"
 
 
 def install(list_accepted: ListAccepted) -> None:
-    """Hook CloudFormation; once per process.
+    """Make MiniStack's CloudFormation deploy trails, and accept types that MiniStack lacks.
 
-    `list_accepted` is called with each resource type that is accepted and does nothing.
+    Call this once per process. `list_accepted` is called with each resource type that is accepted
+    and does nothing.
     """
     provisioners._RESOURCE_HANDLERS[TRAIL] = {
         "create": _create_trail,

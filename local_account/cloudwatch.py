@@ -40,7 +40,10 @@ class _Dimensions(dict[str, str]):
 
 
 def install(counting: Counting) -> None:
-    """Hook CloudWatch, and start the thread that samples the queues; once per process."""
+    """Add the metrics to MiniStack's CloudWatch, and start the thread that samples the queues.
+
+    Call this once per process.
+    """
     _store_metrics_of_lambdas()
 
     @around(cloudwatch, "_dims_from_list")

@@ -32,7 +32,7 @@ _BY_CLOUDFORMATION = ContextVar("_BY_CLOUDFORMATION", default=False)
 
 
 def install() -> None:
-    """Hook the creation of keys and key policies; once per process."""
+    """Make MiniStack refuse the keys and key policies that KMS refuses. Call once per process."""
 
     @around(kms, "_create_key")
     def create_key(inner: Any, data: Mapping[str, Any]) -> Any:

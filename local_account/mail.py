@@ -31,7 +31,10 @@ class Mails:
         self._mails: list[dict[str, Any]] = []
 
     def install(self) -> None:
-        """Hook MiniStack; once per process."""
+        """Make MiniStack check the sender's permissions for a mail, and keep accepted mails.
+
+        Call this once per process.
+        """
 
         @around(ministack.app, "_handle_ses_v2_request")
         async def handle(inner: Any, method: str, path: str, *rest: Any) -> Any:

@@ -302,7 +302,7 @@ class AccessAnalyzer:
         self.result: str | None = None
 
     def install(self) -> None:
-        """Hook MiniStack, once per process."""
+        """Add the two checks to MiniStack. Call this once per process."""
         serve(ANALYZER, "accessanalyzer", self._handle)
 
     def page(self, body: Any) -> dict[str, Any]:

@@ -46,7 +46,10 @@ PARAMETERS = (_MODE, _RAISED, "UrgentMail", "InfoMail")
 
 
 class _Variant(NamedTuple):
-    """A variant of the stack: whether its roles may write named queues, and tagged queues."""
+    """A variant of the stack.
+
+    Its roles can or cannot write queues that the settings name, and queues that have the tag.
+    """
 
     writes_named: bool
     writes_tagged: bool
@@ -99,10 +102,10 @@ _CONDITIONS = (
 
 
 def bucket_of(text: str) -> str:
-    """Return the name of the buckets with `${AWS::Region}` in place of the region.
+    """Return the pattern of the buckets' names: `our-mendq` gives `our-mendq-${AWS::Region}`.
 
-    `our-mendq`, `our-mendq-${AWS::Region}` and `our-mendq-$${AWS::Region}`, in which the dollar is
-    doubled for make, give the same name. Raises SettingsRefused if no valid name results.
+    `text` may have the region already: as `our-mendq-${AWS::Region}`, or with the dollar doubled
+    for make. Raises SettingsRefused if the result is no valid name.
     """
     name = text.replace("$$", "$")
     if REGION not in name:
@@ -116,7 +119,9 @@ def bucket_of(text: str) -> str:
 
 
 def settings_for_many(raw: Mapping[str, Any]) -> DeploymentSettings:
-    """Read settings in which `${AWS::AccountId}` and `${AWS::Region}` mean the stack's own.
+    """Read the settings of a stack set.
+
+    In `raw`, `${AWS::AccountId}` and `${AWS::Region}` stand for account and region of each stack.
 
     Raises SettingsRefused for every mistake, also for a setting that only one account or region
     could use.
@@ -146,9 +151,9 @@ class StackOfMany(MendqStack):
     """The stack with parameters for the modes and for one more mail address of each severity."""
 
     def make_consent(self, settings: DeploymentSettings, topics: Topics) -> Consent:
-        """Return the queues in the settings, with modes that come from parameters.
+        """Return which queues Mendq manages. Their modes are the values of template parameters.
 
-        Add the parameters to the template.
+        Add these parameters, and those for mail addresses, to the template.
         """
         mode = self._mode_parameter(_MODE, "How far Mendq may go on the queues that it names")
         raised = self._mode_parameter(_RAISED, "How far a queue's tag mendq may raise it")
@@ -194,8 +199,8 @@ def template_for_many(
 ) -> tuple[dict[str, Any], dict[str, Path]]:
     """Return the template, and the files that it refers to by their keys in the bucket.
 
-    Raises SettingsRefused if the settings name too many queues, and RuntimeError if CDK's
-    validation fails.
+    Raises SettingsRefused if the variants cannot be merged into one template, as happens if the
+    settings name too many queues. Raises RuntimeError if CDK's validation fails.
     """
     templates: dict[_Variant, Any] = {}
     with TemporaryDirectory(prefix="mendq-") as folder:
@@ -243,7 +248,7 @@ def _synthesize(
 
 
 def _list_files(manifest: Path) -> Iterator[tuple[str, Path]]:
-    """Yield the key in the bucket and the path of each file of the assembly but the template."""
+    """Yield each file of the assembly except the template: its key in the bucket, and its path."""
     for file in json.loads(manifest.read_text())["files"].values():
         if not file["source"]["path"].endswith(".template.json"):
             (destination,) = file["destinations"].values()

@@ -59,7 +59,10 @@ class EventHistory:
         self._records: deque[Record] = deque(maxlen=MOST_EVENTS)
 
     def install(self) -> None:
-        """Answer LookupEvents; once per process. MiniStack checks permissions before."""
+        """Make MiniStack answer LookupEvents from this history. Call this once per process.
+
+        MiniStack has checked the caller's permissions by then.
+        """
         cloudtrail._DISPATCH["LookupEvents"] = self._look_up
 
     def take(self, record: Record) -> None:

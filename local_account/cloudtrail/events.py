@@ -27,7 +27,10 @@ logger = logging.getLogger("mendq.eventbridge")
 
 
 def install() -> None:
-    """Hook MiniStack's delivery of events to the targets of rules; once per process."""
+    """Make MiniStack deliver events to the targets of rules as the two rules above say.
+
+    Call this once per process.
+    """
 
     @around(eventbridge, "_invoke_target")
     def send(inner: Any, target: Event, event: Event, rule: Event, view: Any = None) -> None:
@@ -44,9 +47,10 @@ def install() -> None:
 
     @around(iam_actions, "request_tag_context")
     def condition_keys(inner: Any, service: str, action: str, body: bytes, params: Event) -> Any:
-        """Add the condition keys of PutEvents to those of tags.
+        """Return the IAM condition keys of a call: those that MiniStack knows, and two more.
 
-        If a call has several entries, the last one counts. Mendq puts one per call.
+        The two are `events:source` and `events:detail-type` of PutEvents. If the call has several
+        entries, they have the values of the last entry. Mendq sends one entry in each call.
         """
         keys = inner(service, action, body, params)
         if action == "events:PutEvents":

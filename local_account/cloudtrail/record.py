@@ -52,7 +52,10 @@ class Exchange:
 
 
 def record_of(exchange: Exchange) -> Record | None:
-    """Return the record that the queue's owner gets, or None if AWS would not record the call."""
+    """Return the CloudTrail record of an SQS call, as the account of the queue gets it.
+
+    None if the request has no credential, or if its body is not a JSON object.
+    """
     parameters = _object(exchange.body or b"{}")
     answer = _object(exchange.answer_body) or {}
     credential = _CREDENTIAL.search(exchange.headers.get("authorization", ""))
@@ -159,7 +162,7 @@ def _to_camel_case(value: Any) -> Any:
 def _as_seen_by(identity: Mapping[str, Any], owner: str) -> Mapping[str, Any]:
     """Return the caller as the records of the account `owner` show it.
 
-    Of a caller from another account, they show no ARN.
+    If the caller is from another account, these records do not show the caller's ARN.
     """
     if identity["accountId"] == owner:
         return identity

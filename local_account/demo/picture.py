@@ -187,7 +187,7 @@ def _evidence(evidence: Mapping[str, Any], queue: Observation) -> str:
 
 
 def _change(bad: BadQueue, queue: Observation) -> Iterator[RenderableType]:
-    """Return what was changed on a queue, or what would have been."""
+    """Yield the lines that show a queue's change: undone, made, proposed, or only planned."""
     steps = queue.case["steps"] if queue.case else []
     state = queue.case["to"] if queue.case else None
     texts = ", ".join(f"{step['attribute']} {step['before']} -> {step['after']}" for step in steps)
@@ -213,7 +213,7 @@ def _change(bad: BadQueue, queue: Observation) -> Iterator[RenderableType]:
 
 
 def _undo(queue: Observation) -> Iterator[RenderableType]:
-    """Return the command that undoes the change on this account; nothing without a change."""
+    """Yield the lines with the command that undoes the change; no line without a change."""
     endpoint = f" --endpoint-url {'/'.join(queue.queue_url.split('/')[:3])}"
     steps = (queue.case or {}).get("steps", ())
     before = {step["attribute"]: step["before"] for step in steps}

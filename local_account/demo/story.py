@@ -27,8 +27,10 @@ ALL = "all"
 
 
 class Calls(StrEnum):
-    """When a queue is called: until its first case is shown, until the script ends the calls, or
-    only from when the script begins them.
+    """The time in which the story calls a queue.
+
+    UNTIL_SHOWN: from the start until the queue's first case is shown. UNTIL_ENDED: from the start
+    until the script ends the calls. ON_CUE: only after the script has begun the calls.
     """
 
     UNTIL_SHOWN = "until shown"

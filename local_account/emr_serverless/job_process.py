@@ -256,7 +256,10 @@ def _publish_logs(run: JobRun, s3: Any, scratch: Path) -> None:
 
 
 def _last_line(scratch: Path) -> str:
-    """Return the last line of the driver's standard error, or else of its standard output."""
+    """Return the last line of the driver's standard error, or else of its standard output.
+
+    If both are empty, return `it said nothing`.
+    """
     for stream in STREAMS:
         text = (scratch / stream).read_text("utf-8", "replace").strip()
         if text:

@@ -28,7 +28,10 @@ logger = logging.getLogger("mendq.lambda")
 
 
 def install() -> None:
-    """Hook the polling of queues and the destinations of failed events; once per process."""
+    """Make event source mappings check the function's role and wait for the batching window.
+
+    Destinations of failed events also check the role. Call this once per process.
+    """
     _check_failure_destinations()
     logged_refusals: set[str] = set()
     # Queue URL -> when its batching window ends (monotonic seconds), and the messages in it.

@@ -44,7 +44,9 @@ _function: contextvars.ContextVar[Mapping[str, Any]] = contextvars.ContextVar("l
 
 
 def install(runtime_packages: Path) -> None:
-    """Hook MiniStack's worker processes; once per process.
+    """Make MiniStack start Lambda processes with the function's own packages and variables.
+
+    Call this once per process.
 
     Args:
         runtime_packages: New folder for the packages of the Lambda runtime.

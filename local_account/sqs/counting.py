@@ -59,9 +59,10 @@ class Counting:
         self._lock = threading.Lock()
 
     def install(self) -> None:
-        """Hook the calls of MiniStack that send, receive and delete; once per process.
+        """Make MiniStack count the messages that are sent, received and deleted.
 
-        Install this before the hooks that refuse calls, so that a refused call is not counted.
+        Call this once per process, after `messages.install`, which replaces the handlers that are
+        counted here. A refused call raises an error and is not counted.
         """
         self._count_polls()
 

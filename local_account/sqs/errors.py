@@ -231,7 +231,10 @@ class ErrorSwitch:
         return dict(msgspec.to_builtins(self._on))
 
     def install(self) -> None:
-        """Hook the calls that can fail; once per process, after all other hooks are installed."""
+        """Make MiniStack's SQS give the errors that are switched on.
+
+        Call this once per process, after all other hooks are installed.
+        """
         codes = {name: simulated.query_code for name, simulated in SIMULATED_ERRORS.items()}
         sqs._QUERY_COMPAT_CODES.update(codes)
         for action in CALLS:

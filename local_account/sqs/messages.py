@@ -44,7 +44,7 @@ _HANDLES = "local_account_receipts"
 
 
 def install() -> None:
-    """Replace MiniStack's actions on messages; once per process."""
+    """Make MiniStack answer calls about messages as SQS does. Call this once per process."""
     # Reentrant: the hooks below hold it while they call functions that take it themselves.
     sqs._queues_lock = threading.RLock()
     _answer_action("DeleteMessage", _delete_message)
@@ -119,10 +119,11 @@ def _refuse_calls() -> None:
 
 
 def _answer_action(action: str, act: Act) -> None:
-    """Let `act` answer an action, and each entry of its batch.
+    """Replace MiniStack's handlers of an SQS action and of its batch action.
 
-    `act` gets the queue and the parameters of the call or entry. An error that it raises fails the
-    call, or only its entry: the batch itself answers 200.
+    `act` handles one call, or one entry of a batch: it gets the queue and the parameters. If it
+    raises an error for a call, the call fails. If it raises an error for an entry, only this entry
+    fails, and the batch answers 200.
     """
 
     def answer_call(data: Parameters, url: str) -> dict[str, Any]:
@@ -157,7 +158,12 @@ def _refuse_visibility(seconds: int) -> None:
 
 
 def _delete_message(queue: Queue, entry: Parameters) -> None:
-    """Delete the message of a receipt handle; deleting it again succeeds and does nothing."""
+    """Delete the message if this is the receipt handle of its newest receive.
+
+    With an older receipt handle, or if the message is deleted already, do nothing in a standard
+    queue. A FIFO queue raises SQS's error for an older receipt handle, and after the visibility
+    timeout.
+    """
     handle = entry.get("ReceiptHandle", "")
     with sqs._queues_lock:
         message = _message_of_handle(queue, handle)
@@ -170,7 +176,7 @@ def _delete_message(queue: Queue, entry: Parameters) -> None:
 
 
 def _change_visibility(queue: Queue, entry: Parameters) -> None:
-    """Let the message of a receipt handle become visible again after the given seconds."""
+    """Make the message of a receipt handle visible again after the call's VisibilityTimeout."""
     handle = entry.get("ReceiptHandle", "")
     seconds = int(entry.get("VisibilityTimeout") or 0)
     _refuse_visibility(seconds)

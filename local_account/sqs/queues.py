@@ -1,8 +1,8 @@
 """Actions on queues: refuse names and attributes that SQS refuses, and handle DLQs as SQS does.
 
-MiniStack accepts them. Error messages marked (recorded) were seen from the real SQS. The others are
-written in the same style. The error codes are those that the API reference documents for
-SetQueueAttributes and CreateQueue.
+MiniStack alone accepts such names and attributes. Error messages marked (recorded) were seen from
+the real SQS. The others are written in the same style. The error codes are those that the API
+reference documents for SetQueueAttributes and CreateQueue.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def invalid_parameter(value: object, parameter: str, reason: str) -> Exception:
 
 
 def install() -> None:
-    """Hook MiniStack's actions on queues; once per process."""
+    """Make MiniStack handle queues, attributes and DLQs as SQS does. Call this once per process."""
     _install_dlqs()
 
     @around(sqs._HANDLERS, "CreateQueue")
@@ -183,7 +183,7 @@ def _refuse_attributes(
 
 
 def _refuse_name(name: str, value: str, *, is_fifo: bool, is_new: bool) -> None:
-    """Raise SQS's error if this queue cannot have an attribute of that name."""
+    """Raise SQS's error if this queue cannot have the attribute, or if `FifoQueue` would change."""
     unknown = sqs._Err("InvalidAttributeName", f"Unknown Attribute {name}.")  # (recorded)
     if name not in SETTABLE or (name == "ContentBasedDeduplication" and not is_fifo):
         raise unknown

@@ -166,7 +166,7 @@ class VisibilityHeartbeat:
                 self._lost.discard(message_id)
 
     def keep(self) -> None:
-        """Extend the visibility timeout of each message whose time is half over.
+        """Extend the visibility timeout of each held message for which half of it is over.
 
         No message is held for longer than 12 hours after its receive, SQS's limit. Errors of SQS
         are not raised: the next call tries again, until the timeout ends and the message is lost.
@@ -208,10 +208,10 @@ class VisibilityHeartbeat:
             self.release(*self._drop_expired(self._clock()))
 
     def stop_extending(self, *message_ids: str) -> None:
-        """Hold these messages no longer and write nothing. Without ids, do nothing.
+        """Stop extending these messages, without a call to SQS. Without ids, do nothing.
 
-        They come again when their visibility timeout is over. Use it for work that failed, if the
-        block goes on with other messages.
+        SQS returns the messages again when their visibility timeout is over. Use this method for
+        work that failed, if the block continues with other messages.
         """
         with self._writing:
             self._drop(self._find_held(message_ids))
@@ -221,7 +221,7 @@ class VisibilityHeartbeat:
 
         Returns:
             The ids of the messages that are deleted now. Every other message was lost, or SQS did
-            not delete it: it comes again.
+            not delete it. SQS returns such a message again when its visibility timeout is over.
         """
         with self._writing:
             holds = self._find_held(message_ids)
@@ -240,7 +240,7 @@ class VisibilityHeartbeat:
     def delete_all(self) -> frozenset[str]:
         """Delete all messages that are still held, and return the ids of the deleted ones.
 
-        Use it only if the work of every message is done. It deletes the others too.
+        Use it only if the work of every message is done: it deletes unfinished messages too.
         """
         with self._writing:
             return self.delete(*self._drop_expired(self._clock()))
@@ -298,12 +298,12 @@ class VisibilityHeartbeat:
         )
 
     def _drop(self, holds: Iterable[Hold]) -> None:
-        """Hold these messages no longer. They are not lost."""
+        """Forget these messages, so that they are not extended. They do not count as lost."""
         for hold in holds:
             del self._holds[hold.message_id]
 
     def _lose(self, holds: Iterable[Hold]) -> None:
-        """Hold these messages no longer, and mark them as lost."""
+        """Forget these messages, so that they are not extended, and mark them as lost."""
         for hold in holds:
             del self._holds[hold.message_id]
             self._lost.add(hold.message_id)

@@ -1,4 +1,4 @@
-"""A consumer as many are written: it works until work is slow, fails, or is delivered twice."""
+"""A typical faulty consumer: it works until its work is slow or fails, or a message comes twice."""
 
 from __future__ import annotations
 

@@ -107,7 +107,10 @@ def _describe_refused_calls(facts: Facts) -> str:
 
 
 def _describe_missing_grant(facts: Facts) -> str:
-    """Say in which policies a grant is needed. A caller of another account needs it in both."""
+    """Return a sentence that says if the grant is needed in the caller's or the queue's policy.
+
+    A caller of the queue's account needs it in one of the two, any other caller in both.
+    """
     if has_identity_outside(parts_of(facts.queue_arn).account, facts.principals):
         return "A caller of another account needs it in the queue's policy and in its own"
     return "Of its own account, a caller needs it in one of the two: its own or the queue's"

@@ -80,7 +80,7 @@ def _list_others(facts: Facts, callers: Sequence[str]) -> Iterator[str]:
 
 
 def _describe_policy(facts: Facts, callers: Sequence[str]) -> str:
-    """Say whom the queue's policy lets in besides the refused callers."""
+    """Return words for the other callers that the queue's policy lets in."""
     statements = statements_of(facts.attributes.get("Policy", ""))
     if statements is None:
         return "cannot be read"

@@ -111,7 +111,7 @@ def _may_deny(statement: Statement, principal_arn: str, action: str, queue_arn: 
 def _may_name(statement: Statement, principal_arn: str) -> bool:
     """Return True if a principal of the statement may be the caller.
 
-    It is not, only if every principal is another role or user. An account, a session, or the
+    Return False only if every principal is another role or user. An account, a session, or the
     internal id that IAM shows for a deleted role may be the caller.
     """
     for principals in statement.principals.values():
@@ -173,11 +173,11 @@ def plan_restoration(facts: Facts, because: str) -> Plan | Refusal | str:
 
 
 def describe_granting_pin(facts: Facts) -> str:
-    """Say that a deployment overwrote a pinned policy which grants the refused calls.
+    """Return a sentence: a deployment overwrote a pinned policy that grants the refused calls.
 
-    This is for calls that IAM says the caller's own policy does not allow. A caller of the queue's
-    account needs a grant in only one of the two policies, and Mendq cannot know in which one people
-    meant it to be. So the sentence only informs. It is empty if there is no such pin.
+    The text is empty if there is no such pin. The sentence is for callers whose own IAM policy does
+    not allow the call. A caller of the queue's account needs a grant in only one of the two
+    policies. Mendq cannot know which of them people meant, so it only informs them.
     """
     pinned = facts.pin
     if pinned is None or pinned.pin is None or not pinned.is_good:

@@ -63,7 +63,10 @@ def _command_for_errors(facts: Facts) -> str:
 
 
 def _queue(sent: int = 1_000, received: int = 3_000, deleted: int = 400, **over: Any) -> Facts:
-    """Return a queue whose consumers do not finish most messages. `over` has other values."""
+    """Return a queue whose consumers do not finish most messages, unless other counts are given.
+
+    `over` has further values, as `standard` takes them.
+    """
     counts = {"sent": sent, "received": received, "deleted": deleted}
     return standard(ApproximateNumberOfMessagesNotVisible=5, **counts, **over)
 

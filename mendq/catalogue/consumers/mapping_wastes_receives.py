@@ -102,7 +102,10 @@ def _returns_whole_batches(consumer: LambdaConsumer, facts: Facts) -> bool:
 
 
 def _may_return_batches(consumer: LambdaConsumer) -> bool:
-    """Return True if a failed run of the function brings several messages back."""
+    """Return True if one message that fails can bring its whole batch back to the queue.
+
+    That is so if the batch size is above 1 and the mapping does not use ReportBatchItemFailures.
+    """
     return consumer.batch_size > 1 and not consumer.reports_item_failures
 
 

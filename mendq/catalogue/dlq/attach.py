@@ -225,8 +225,9 @@ def _find_highest_mode(facts: Facts) -> Mode:
 def _choose_sums(facts: Facts, measured: Measurement) -> Measurement:
     """Return the sums that show best how often finished messages were received.
 
-    If a FIFO group is blocked, use the sums since then: they cover the messages of other groups. If
-    messages need many more receives by now, use the last hour: the limit has to spare these.
+    If a FIFO group is blocked, return the sums since then: they cover the messages of other groups.
+    If messages needed many more receives in the last hour, return the sums of the last hour, so
+    that `maxReceiveCount` does not catch these messages. Otherwise return `measured` itself.
     """
     still = measured.recent.standstill
     is_stuck = facts.is_fifo and head_is_stuck(measured, facts.visibility_seconds)
@@ -285,7 +286,7 @@ def _refuse_without_safe_limit(facts: Facts, because: str) -> Refusal:
 
 
 def _describe_mean(facts: Facts) -> str:
-    """Say how often finished messages were received on average, and what that mean cannot show."""
+    """Return a text with the mean number of receives per finished message, and its limits."""
     measured = facts.measurement
     assert measured is not None  # noqa: S101 - else there is no mean
     sums = _choose_sums(facts, measured)
@@ -344,7 +345,9 @@ def _list_unknowns(facts: Facts, receives: int) -> str:
 
 
 def _describe_order(facts: Facts) -> str:
-    """Say what a DLQ does to the order of a FIFO queue; empty for a standard queue.
+    """Return a sentence about what a DLQ does to the order of messages in a FIFO queue.
+
+    The text is empty for a standard queue.
 
     AWS advises against a DLQ if the order must be kept.
     """
@@ -393,7 +396,10 @@ def _refuse_before_cause_is_fixed(facts: Facts) -> Refusal | None:
 
 
 def _refuse_if_nothing_finished(facts: Facts, measured: Measurement) -> Refusal | None:
-    """Refuse a DLQ if consumers finish too few messages, even if too few arrive for a page."""
+    """Refuse a DLQ if consumers finish too few messages.
+
+    This holds even if too few messages arrive for a notification about the consumers.
+    """
     lately = _Counts.lately(measured)
     if measured.has_stopped_finishing:
         messages = measured.sent_since_delete if measured.deleted else measured.sent
@@ -463,7 +469,10 @@ def _receives_command(facts: Facts) -> str:
 
 
 def _are_others_finished(measured: Measurement) -> bool:
-    """Return True if consumers finish most messages, also in the last hour, and a few come back."""
+    """Return True if consumers finish most messages, although some receives lead to no delete.
+
+    This must hold for the last hour too, and more messages were deleted than are left.
+    """
     return (
         measured.deleted > measured.now.backlog
         and measured.fruitless_receives > 0

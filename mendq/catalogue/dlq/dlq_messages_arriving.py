@@ -48,7 +48,8 @@ _NEEDS = frozenset(
 def detect(facts: Facts) -> DetectedFault | None:
     """Find a DLQ with more messages than before, without an open case that explains them.
 
-    Messages that producers send to the queue themselves are no DLQ messages and do not count.
+    Messages that producers send to the queue directly are no DLQ messages and do not count. The
+    result is None without measurements, and while a message movement task runs.
     """
     measured = facts.measurement
     if measured is None or facts.move_task_running or facts.open_symptoms & CAUSES:
@@ -90,9 +91,10 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
 
 
 def _describe_receives(facts: Facts) -> str:
-    """Say after how many receives messages come here, and what to do if work takes too long.
+    """Return the end of a sentence: after how many receives messages of the first source come here.
 
-    Counts cannot tell messages that fail from messages whose work takes longer than the timeout.
+    It also says what to do if work takes longer than the visibility timeout, because counts cannot
+    tell such messages from messages that fail. The text is empty if the number is not known.
     """
     first = facts.dlq_sources[0] if facts.dlq_sources else None
     if first is None or first.max_receive_count is None:

@@ -64,19 +64,20 @@ from mendq.notifications.text import format_count, span
 RECEIVES_PER_DELETE = 3
 # A receive "in vain" is one that no delete follows. A message that never finishes is received in
 # vain once in each visibility timeout ("try"). Look for such messages only if the measured time
-# covers at least ENOUGH_TRIES timeouts, and report them only if the receives in vain are at least
-# LEAST_BAD of what one such message causes.
+# covers at least ENOUGH_TRIES timeouts. Report them only if there are at least LEAST_BAD times as
+# many receives in vain as one such message would cause.
 ENOUGH_TRIES = 10
 LEAST_BAD = 0.5
-# The receives in vain point to a number of bad messages. At least SHARE_THAT_STAYS of that number
-# must always be in the queue. At most MOST_TIMES_BAD times that number may always be there: it can
-# be more than once, because a consumer may set a longer visibility timeout for a message. For up to
-# FEW_BAD bad messages, changes of the backlog are not compared with chance.
+# The receives in vain divided by the tries estimate the number of bad messages. The least number of
+# messages in the queue must be between SHARE_THAT_STAYS and MOST_TIMES_BAD times this estimate. The
+# estimate is too low if consumers set a longer visibility timeout for a message. With at most
+# FEW_BAD bad messages, changes of the backlog are compared with chance only if the least number is
+# larger than the estimate explains.
 SHARE_THAT_STAYS = 0.8
 MOST_TIMES_BAD = 10
 FEW_BAD = 10
-# The half of the time with fewer receives in vain must have at least this share of the other
-# half's. A burst of failures does not.
+# The half of the time with fewer receives in vain must have at least this share of the receives in
+# vain of the other half. Otherwise the failures were short-lived.
 STEADY_SHARE = 0.4
 # Half hours that make up the last hour, and half hours that must be known of a busy queue.
 LATELY_STRETCHES = 2
@@ -115,7 +116,10 @@ def detect(facts: Facts) -> DetectedFault | None:
 
 
 def is_suspect(facts: Facts) -> bool:
-    """Return True if only CloudWatch can tell whether this queue without a DLQ needs one."""
+    """Return True if the queue's metrics must show whether it needs a DLQ.
+
+    Such a queue has no DLQ and no Lambda function that reads it, and holds messages.
+    """
     may_need = has_no_dlq(replace(facts, dlq_sources=facts.dlq_sources or ()))
     return may_need and not facts.lambda_consumers and facts.visible + facts.in_flight > 0
 
@@ -183,12 +187,19 @@ def _comes_back(facts: Facts, measured: Measurement) -> bool:
 
 
 def _tries(facts: Facts, lasted: timedelta) -> float:
-    """Return how often a message that never finishes is received in that time, once per timeout."""
+    """Return how many visibility timeouts fit into `lasted`.
+
+    A message that never finishes is received once in each of them.
+    """
     return lasted.total_seconds() / max(facts.visibility_seconds, 1)
 
 
 def _few_stay_by_sums(facts: Facts, measured: Measurement) -> bool:
-    """Return True if a few messages that never finish explain the whole backlog, by the sums."""
+    """Return True if messages that never finish may explain the whole backlog.
+
+    Their number is estimated from the counts of the whole measured time. This is used only if the
+    counts of its half hours are not known.
+    """
     bad = measured.fruitless_receives / max(_tries(facts, measured.duration), 1)
     return bad >= LEAST_BAD and measured.now.backlog <= MOST_TIMES_BAD * bad + 1
 
@@ -216,9 +227,10 @@ def _few_stay_lately(facts: Facts, measured: Measurement) -> bool:
 def _few_stay_among_many(facts: Facts, stretches: Sequence[Measurement]) -> bool:
     """Return True if a few messages that never finish hide in the traffic of a busy queue.
 
-    Few receives lead to no delete, and about as many in the first half of the time as in the
-    second. Good messages are always there too, so the backlog only must be small enough to be
-    finished within MINUTES_OF_WORK.
+    On such a queue few receives lead to no delete, and both halves of the time have about as many
+    of them. A busy queue always holds good messages too. So the backlog may be larger than the bad
+    messages explain. But consumers must be able to finish it within MINUTES_OF_WORK, and it must
+    not grow.
     """
     stays = _StayingMessages.of(facts, stretches)
     return (
@@ -262,11 +274,11 @@ class _StayingMessages:
 
     @property
     def comes_and_goes(self) -> bool:
-        """Return True if many messages fail at random and are finished later.
+        """True if many messages fail at random and are finished later.
 
-        Their number then varies by chance, by its square root or more. Up to FEW_BAD messages are
-        asked this only if more is always there than the receives in vain explain: messages wait for
-        longer than a timeout then, and a few that never finish would not vary in number.
+        The number of such messages varies by chance, by its square root or more. The number of
+        messages that never finish does not vary. With at most FEW_BAD bad messages, this is tested
+        only if `fewest` is above `2 * bad + 1`: such a backlog cannot come from bad messages alone.
         """
         if self.bad > FEW_BAD:
             return self.usual - self.fewest > sqrt(self.bad)
@@ -305,7 +317,7 @@ class _StayingMessages:
 
 
 def _count_in_vain(stretches: Sequence[Measurement]) -> int:
-    """Return the receives that no delete followed."""
+    """Return the number of receives that no delete followed."""
     return max(0, sum(stretch.received - stretch.deleted for stretch in stretches))
 
 

@@ -86,7 +86,10 @@ def _largest_batch(facts: Facts) -> int:
 
 
 def describe_moved_along(facts: Facts) -> str:
-    """Say in one sentence how many good messages may move, why, and how to send them back."""
+    """Return a text that says how many good messages may move to the DLQ, and why.
+
+    It also has the command that sends them back.
+    """
     along = count_moved_along(facts)
     if not along.is_possible:
         return (
@@ -103,7 +106,10 @@ def describe_moved_along(facts: Facts) -> str:
 
 
 def describe_taken_along(facts: Facts) -> str:
-    """Say how many good messages a failing one would take along, if none is known to fail yet."""
+    """Return a text that says how many good messages a failing one would take to the DLQ.
+
+    It is for a queue in which no message is known to fail yet.
+    """
     batch = _largest_batch(facts)
     if batch == 1:
         return "Its function takes one message at a time, so what fails moves to the DLQ alone"
@@ -123,7 +129,10 @@ def ask_first(planned: Plan | Refusal) -> Plan | Refusal:
 
 
 def _describe_growth(along: MovedAlong) -> str:
-    """Say how many good messages may move if more arrive; empty if not more than now."""
+    """Return the end of a sentence: how many good messages may move if more messages arrive.
+
+    The text is empty if that is not more than now, or not known.
+    """
     if along.later is None or along.later <= along.now:
         return ""
     return f"; up to {along.later:,} if more messages arrive"

@@ -46,7 +46,7 @@ class CauseCases:
     """The cases that may explain why messages reached a DLQ, by the state of their cause.
 
     Attributes:
-        proven: Cases whose fix is proven: Mendq has watched it.
+        proven: Cases whose fix is proven: it was verified, or Mendq watched it.
         unproven: Cases that are closed without a proof: a person closed them, or the symptom only
             stayed away.
         unfixed: Cases whose symptom still shows, or that nobody has fixed.
@@ -65,7 +65,8 @@ class CauseCases:
 def find_cause_cases(cases: Iterable[Case], first_message_at: datetime) -> CauseCases:
     """Return the cases that may explain why messages reached the DLQ.
 
-    A case that was over before the first message came did not cause it.
+    Only cases of the symptoms in CAUSES count. A case that was over before the first message came
+    did not cause it.
 
     Args:
         cases: The newest case of each symptom about the source.
@@ -94,14 +95,22 @@ def is_unresolved(case: Case) -> bool:
 
 
 def _is_unfixed(case: Case) -> bool:
-    """Return True if nobody fixed the cause. A queue that was deleted or released counts so too."""
+    """Return True if the cause is not fixed, as far as the case shows.
+
+    The case is then open without a proven fix, or it ended without being closed, or it was closed
+    because the queue was deleted or is no longer managed.
+    """
     if case.state in PROVEN:
         return False
     return case.state is not State.CLOSED or case.reason in (GONE, UNMANAGED)
 
 
 def _is_proven(case: Case) -> bool:
-    """Return True if Mendq watches the fix, or watched it until it closed the case."""
+    """Return True if the fix is proven: the case is verified or watched, or follow_up ended it.
+
+    The last part counts if follow_up moved the case on from the state `watching`, to any state. So
+    ask `_is_unfixed` first: it finds cases whose fix failed while it was watched.
+    """
     was_watched = case.came_from is State.WATCHING and case.actor == _FOLLOW_UP
     return case.state in PROVEN or was_watched
 
@@ -159,7 +168,9 @@ def find_redrive_objection(
 
 
 def describe_needed_grants(who: str, dlq: QueueFacts, source: QueueFacts) -> str:
-    """Say which grants on KMS keys `who` needs to move messages; empty if it needs none.
+    """Return sentences about the grants on KMS keys that `who` needs to move messages.
+
+    The text is empty if `who` needs no grant.
 
     The key that AWS manages may be used by everybody of its account who may use the queue, and
     SQS's own encryption needs no grant. A quarantine has the same encryption as its source, so it

@@ -191,7 +191,10 @@ class RedriveForecast:
         return estimate_duration(self.facts.visible, self.per_second, self.soak, SHIPPED)
 
     def refuse_if_too_slow(self) -> Refusal | None:
-        """Refuse a redrive that outlasts the messages even with 14 days of retention."""
+        """Return a refusal if messages would expire during the redrive, even if kept for 14 days.
+
+        None if the redrive is fast enough, or if it moves nothing.
+        """
         attributes = self.facts.attributes
         longest = {**attributes, "MessageRetentionPeriod": str(SetMessageRetention.maximum)}
         left = time_left(replace(self.facts, attributes=longest))
@@ -233,7 +236,10 @@ class RedriveForecast:
 
 
 def find_first_objection(facts: Facts) -> Refusal | None:
-    """Return the first reason against a redrive, or None. Then the DLQ has exactly one source."""
+    """Return the first reason against a redrive; None if there is no reason.
+
+    If the result is None, the DLQ has messages and exactly one source.
+    """
     return next(_find_objections(facts), None)
 
 
@@ -336,7 +342,11 @@ def _name(case: Case) -> str:
 
 
 def describe_deletes(facts: Facts) -> str | None:
-    """Say that somebody deletes messages from the DLQ, lately or regularly; None if nobody does."""
+    """Return words for people if somebody deletes messages from the DLQ, lately or regularly.
+
+    They say how many messages were deleted, and when. None if nobody does so, or if there are no
+    measurements.
+    """
     measured = facts.measurement
     if measured is None:
         return None

@@ -108,9 +108,14 @@ def _expected_by_chance(measured: Measurement, still: Measurement) -> float:
 
 
 def _are_regular(counts: Sequence[int], visibility_seconds: int) -> bool:
-    """Return True if the counts are about equal in each stretch of four visibility timeouts.
+    """Return True if the receives without a delete come at regular intervals.
 
-    `counts` are the receives without a delete, by minute.
+    The time is divided into stretches of four visibility timeouts. The numbers of receives in these
+    stretches must be about equal. Return False if there are fewer than LEAST_STRETCHES stretches.
+
+    Args:
+        counts: The receives without a delete in each minute.
+        visibility_seconds: The queue's visibility timeout.
     """
     # Four visibility timeouts, in whole minutes.
     minutes = max(1, ceil(visibility_seconds / 15))

@@ -53,8 +53,9 @@ def refuse_without_key(facts: Facts) -> Refusal:
     )
 
 
-# Queues whose KMS key was removed. In the first, receives of older messages are refused.
+# The KMS key of this queue was removed. Receives of messages from before that are refused.
 QUEUE_WITH_OLD_MESSAGES = queue(event_names=("ReceiveMessage",))
+# The KMS key of this queue was removed. Only sends from before that were refused.
 QUEUE_WITHOUT_KEY = queue(event_names=("SendMessage",))
 
 
@@ -88,9 +89,10 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
 
 
 def _list_missing_grants(facts: Facts) -> str:
-    """Say which grants on the key are missing; both kinds if the calls do not tell.
+    """Return a sentence about the grants on the key that are missing.
 
-    A sender needs kms:Decrypt too, because SQS checks a data key that it uses again.
+    It names the grants of senders or of consumers, as the failed calls show; both if the calls do
+    not show it. A sender needs kms:Decrypt too, because SQS checks a data key that it uses again.
     """
     actions = actions_allowing(facts.event_names)
     is_sending = SEND_MESSAGE in actions
@@ -105,7 +107,7 @@ def _list_missing_grants(facts: Facts) -> str:
 
 
 def _find_owner_of_grant(facts: Facts, key: str) -> tuple[str, str]:
-    """Return the refusal's code, and a sentence that says who can grant the use of the key."""
+    """Return the refusal's code, and a sentence that says where the use of the key is granted."""
     if is_aws_managed(key):
         return "aws_managed_key", (
             "It is AWS's own key, and its policy cannot be changed: other accounts, and services "
