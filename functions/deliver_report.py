@@ -1,4 +1,4 @@
-"""Make a week's report of its summary in the report bucket, and send it."""
+"""Make a week's report from its summary in the report bucket, and send it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def handler(event: Event, call: Call[DeliverReportSettings]) -> Event:
 
     Raises:
         SummaryUnreadable, ReportNotDelivered, ClientError, BotoCoreError: Lambda tries the event
-            again, and then parks it. A recipient that got the report does not get it again.
+            again, and in the end sends it to a DLQ. A recipient that got the report does not get it
+            again.
     """
     is_delivered = False
     has_failed = True

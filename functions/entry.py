@@ -37,9 +37,9 @@ Event = dict[str, Any]
 # Writes a log record as one line of JSON, whatever text an event field contains.
 to_line = partial(to_json, is_compact=True, default=str)
 
-# The only counter that is also sent when it is zero. Its alarm learns the usual values, which needs
-# a value at all times. No other alarm needs that, and a metric costs money in every month in which
-# it is sent.
+# The only counter that `Call.count` sends when it is zero even without `zeros`. Its alarm learns
+# the usual values, which needs a value at all times. A metric costs money in every month in which
+# it is sent, so other counters are left out when they are zero.
 COUNTED_AS_ZERO = OwnMetric.AUTO_FIXES
 
 

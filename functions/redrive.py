@@ -1,4 +1,4 @@
-"""Begin the redrive of a case, continue it by one tick, or stop it."""
+"""Begin the redrive of a case, run its next tick (one short run of it), or stop it."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ from mendq.model.settings import ScanSettings
 from mendq.scan.hourly import ScanContext, scan_hourly
 from mendq.scan.reader import Paces
 
-# The log names at most this many errors and findings. If everything fails, it fails for one reason.
-# All findings are in the case bucket.
+# The log names at most this many errors and findings. If every queue fails, the errors have the
+# same cause. All findings are in the case bucket.
 MOST_ERRORS = 20
 MOST_FINDINGS = 100
 # The counts of `ScanResult` that the answer and the log contain.

@@ -25,7 +25,7 @@ def handler(event: Event, call: Call[WatchNightlySettings]) -> dict[str, str]:
         `{"day", "verdict"}` for a nightly run, `{"week", "verdict"}` for a weekly run, and
         `{"ignored": reason}` for other runs.
 
-    Raises what AWS raises. Then Lambda tries the event again, and parks it in the end.
+    Raises what AWS raises. Then Lambda tries the event again, and in the end sends it to a DLQ.
     """
     seen = watch(call.clients, call.settings, event)
     if isinstance(seen, Refusal):

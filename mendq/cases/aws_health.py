@@ -62,9 +62,9 @@ class HealthEvent(Struct, frozen=True, rename="camel"):
         return parsedate_to_datetime(self.last_updated_time).astimezone(UTC)
 
     def is_news(self, now: datetime) -> bool:
-        """Return True if AWS updated the event within the last week.
+        """Return True if the event's last update is less than FORGOTTEN from now, past or future.
 
-        Return False for a time more than a week ahead: such an event would never be over.
+        An event that is dated further ahead would never be over, so it does not count.
         """
         return abs(now - self.updated_at) < FORGOTTEN
 
@@ -96,10 +96,13 @@ class HealthEvents(Table, frozen=True):
     """
 
     def note(self, event: HealthEvent, now: datetime) -> None:
-        """Store an event. Change nothing if it is stored already, or a newer update of it is.
+        """Store an event, unless this update or a newer one of the event is stored.
 
-        Only the newest MOST_EVENTS events are kept. Raises CaseMoved if another run has stored an
-        event at the same moment.
+        Do nothing for an event that is not news (`is_news`). Only the newest MOST_EVENTS events are
+        kept.
+
+        Raises:
+            CaseMoved: Another run has stored an event at the same moment.
         """
         stored_text = items.text_in(self.get(_KEY), "events", "[]")
         events = {stored.event_arn: stored for stored in _read_events(stored_text)}
@@ -141,8 +144,12 @@ def _read_events(text: str) -> list[HealthEvent]:
 def health_lines(events: Sequence[HealthEvent], facts: Facts | None = None) -> list[str]:
     """Return the first lines of a notification: the newest open events and AWS Health's page.
 
-    Return no lines if there is nothing to show. An event of KMS is left out if `facts` are those of
-    a queue without a KMS key. `facts` is None for a notification about many queues.
+    Return no lines if there is no event to show.
+
+    Args:
+        events: Open events, the oldest update first, as `open_at` returns them.
+        facts: The queue's facts. Events of KMS are left out if the queue has no KMS key. None for a
+            notification about many queues.
     """
     has_key = facts is None or facts.kms_key is not None
     relevant_events = [event for event in events if event.service != "KMS" or has_key]

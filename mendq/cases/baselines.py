@@ -26,7 +26,7 @@ class Baselines(Table, frozen=True):
     """The baselines in the case store. Methods raise CaseStoreUnavailable."""
 
     def of(self, queue_arn: str) -> tuple[Baseline, ...]:
-        """Return a queue's baselines, newest first, at most one of a day.
+        """Return a queue's baselines, newest first, at most one per day.
 
         Return an empty tuple if Mendq cannot read the item.
         """
@@ -41,8 +41,9 @@ class Baselines(Table, frozen=True):
     def put(self, queue_arn: str, configuration: Mapping[str, str], now: datetime) -> None:
         """Store a queue's configuration as its newest baseline if it differs from the last one.
 
-        It replaces a baseline of the same day. Baselines are kept up to MOST_BASELINE_BYTES; the
-        oldest are dropped first. In any case the item expires later than before.
+        A new baseline replaces one of the same day. If the baselines are larger than
+        MOST_BASELINE_BYTES, the oldest are dropped. Each call makes the item expire BASELINES_LAST
+        after `now`, even if the configuration is unchanged.
         """
         baselines = [*self.of(queue_arn)]
         if not baselines or baselines[0].attributes != configuration:

@@ -75,8 +75,8 @@ class StoreContext(Struct, frozen=True, kw_only=True):
 class CaseContext(StoreContext, frozen=True, kw_only=True, dict=True):
     """An invocation that moves cases and notifies people.
 
-    Decisions about cases use `now`. `real_now` is the real time if `now` was set to a later time,
-    and None otherwise.
+    Decisions about cases use `now`. `real_now` is the real time. It differs from `now` if the local
+    account set `now` to a later time. None means that `now` is the real time.
     """
 
     settings: CaseSettings
@@ -98,7 +98,7 @@ class CaseContext(StoreContext, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def recent_changes(self) -> RecentChanges:
-        """The reader of recent changes of queues, which CloudTrail recorded."""
+        """A reader of recent changes to queues, as CloudTrail recorded them."""
         return RecentChanges(self.clients)
 
     @property
@@ -153,7 +153,7 @@ class WritingContext(CaseContext, frozen=True, kw_only=True):
 class FixContext(WritingContext, frozen=True, kw_only=True, dict=True):
     """An invocation of a Lambda that decides about queues and fixes them.
 
-    `whose` is that Lambda. It writes only the steps that it owns (`mendq/model/steps.py`).
+    `writer` is that Lambda. It writes only the steps that it owns (`mendq/model/steps.py`).
     """
 
     settings: OwnerSettings

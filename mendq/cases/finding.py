@@ -25,7 +25,7 @@ SCHEMA = 1
 MOST_IN_A_CALL = 20
 # A finding names this many other queues; further ones are only counted.
 FEW_OTHERS = 3
-# Characters of the reason why a queue could not be looked at.
+# The most characters of the reason why a queue could not be checked.
 _MOST_WHY = 300
 
 
@@ -36,8 +36,8 @@ class SharedFinding(Struct, frozen=True, omit_defaults=True):
     """Other queues that name the same missing queue as a finding.
 
     Args:
-        others: The first FEW_OTHERS of them.
-        more: How many there are besides `others`.
+        others: The first FEW_OTHERS of these queues.
+        more: The number of these queues that `others` leaves out.
         open_at: Other queues with an open case of the symptom. heal checks whether one of these
             cases asks people for the missing queue already.
     """
@@ -84,7 +84,7 @@ class Finding:
 
     @property
     def reference(self) -> FindingReference:
-        """The finding as heal is called with it."""
+        """The reference to this finding that the scan passes to heal."""
         return FindingReference(
             others=self.others[:FEW_OTHERS],
             more=max(0, len(self.others) - FEW_OTHERS),
@@ -116,17 +116,16 @@ class ScanResult:
 
     Args:
         queues_scanned: The number of queues that the scan has reached.
-        gone: How many of them were deleted since they were listed.
-        unseen: How many of them could not be read at all.
-        suspects: How many may show a symptom that only measuring can confirm.
-        measured: How many suspects were measured.
+        gone: The number of scanned queues that were deleted after they were listed.
+        unseen: The number of scanned queues that could not be read at all.
+        suspects: The number of queues that may show a symptom that only metrics can confirm.
+        measured: The number of suspects whose metrics were read.
         metrics: The number of metrics that were read from CloudWatch, which bills them.
         after: The name of the last queue that the scan has reached. The next run continues there.
         findings: The symptoms that were found.
-        failed: Why a queue could not be fully checked, by queue ARN; or why queues could not be
-            listed, by the name or prefix in the settings.
-        looked_at: The configuration of each queue of which everything that may be wrong was
-            checked, by ARN.
+        failed: The error of each queue that could not be fully checked, by queue ARN; and the
+            error of each name or prefix in the settings whose queues could not be listed.
+        looked_at: The configuration of each queue that was fully checked, by ARN.
         skipped: The ARNs of suspects that were not measured, because the budget was spent.
         unsettled: The ARNs of queues that were created or changed too recently to be measured.
         queues: The measured numbers of each measured queue, by ARN.

@@ -204,10 +204,11 @@ class Freeze(msgspec.Struct, frozen=True):
 
 
 def read_freezes(item: Item) -> list[Freeze]:
-    """Return all freezes in the freeze's item, the oldest first.
+    """Return all freezes in the freeze's item. Return none if the item does not exist.
 
-    An item that exists freezes all changes, whatever it contains. So if it has no text in FREEZES,
-    return one freeze with the text of its attribute `reason`, or with NO_REASON.
+    First come the texts in FREEZES, the oldest first, then the text of the attribute `reason`. An
+    item that exists freezes all changes, whatever it contains. So an item without any of these
+    texts gives one freeze with NO_REASON.
     """
     freezes: list[Freeze] = []
     for text in sorted(texts_in(item, FREEZES)):

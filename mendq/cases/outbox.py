@@ -222,8 +222,9 @@ class Notifier(Table, frozen=True):
         it, so that later runs only put the event.
 
         Raises:
-            EventNotPut: People have it; the event could not be put.
-            NotificationNotSent: SNS did not take it, or the event could not be put once more.
+            EventNotPut: People have the notification, but its event could not be put on the bus.
+            NotificationNotSent: SNS did not take the notification. Or people have had it since an
+                earlier try, and its event could not be put this time either.
         """
         event = self._event(severity, partition, symptom, notification)
         try:

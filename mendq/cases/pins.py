@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # Mendq adds time spans to the times of a pin. Outside these years, that could raise an error.
 _YEARS = range(2000, 9000)
 
-# The facts that `with_pins` reads.
+# The facts that `with_pins` can add.
 OF_PEOPLE = frozenset({Need.APPROVED_SOURCES, Need.PIN})
 
 
@@ -94,8 +94,8 @@ class Pins(Table, frozen=True):
     def put(self, pin: Pin) -> bool:
         """Store a pin in place of the last one.
 
-        Return False, with nothing changed, if another pin was stored since `pin.generation` was
-        chosen.
+        Return False, with nothing changed, if the stored pin's number is not the one before
+        `pin.generation`: another pin was stored meanwhile. To store the same pin again is fine.
         """
         text = json.dumps(pin.document(), sort_keys=True)
         item = {**_key(pin.queue_arn), **items.fields(pin=text, generation=pin.generation)}
@@ -171,7 +171,7 @@ def with_pins(context: StoreContext, facts: Facts, needs: Collection[Need]) -> F
 
 
 def _with_pin(context: StoreContext, pins: Pins, facts: Facts) -> Facts:
-    """Add the queue's pin to the facts, and whether it may be restored."""
+    """Add the queue's pin to the facts, with the reason if it may not be restored."""
     try:
         pin = pins.of(facts.queue_arn)
     except CaseStoreUnreadable:

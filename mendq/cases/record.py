@@ -50,14 +50,16 @@ class Notification(Struct, frozen=True):
         symptom: The case's symptom. None if this version of Mendq does not know it; then `severity`
             must be None as well.
         facts: The queue's facts. They may be empty if there is no notification.
-        severity: How urgent the notification is. None if the transition is only recorded and
-            nobody is notified: this is the only way to say so.
-        next_command: The command that a person types first.
+        severity: How urgent the notification is. None if the transition is only recorded and nobody
+            is notified.
+        next_command: The command that the refusal itself names. If it is empty, `next_step` chooses
+            one by the case's code or state.
         first: Commands or sentences to show before the plan.
         beyond: Commands or sentences to show after the plan: more that a person may do.
         changes: The records of attributes to store with the transition, by attribute name. They are
             stored even if nobody is notified.
-        news: Distinguishes this news from other news with the same state and refusal code.
+        news: Extra part of the key by which repeats are recognized. Two notifications with the same
+            state and refusal code but different `news` are both sent.
     """
 
     symptom: Symptom | None
@@ -109,6 +111,7 @@ def record_transition(
         changes=notification.changes,
         due_at=first_look_at(announced, lifecycle_due_at),
         notification=stored,
+        # `now` may be set to a later time, but claims end by the real time.
         claims_now=context.real_now,
     )
     context.case_store.record(entry)
@@ -146,9 +149,14 @@ def file_transition(case: Case, key: Key, context: CaseContext) -> None:
 def report_wait(
     case: Case, seen: CaseStoreView, notification: Notification, context: CaseContext
 ) -> None:
-    """Notify people once that a case waits for its next step, and why.
+    """Notify people that a case waits for its next step, and why.
 
-    Does nothing if the case does not wait. Raises CaseStoreUnavailable or NotificationNotSent.
+    Do nothing if the case does not wait, if people were notified of the wait within the last 24
+    hours, or if that notification is stored and will be sent.
+
+    Raises:
+        CaseStoreUnavailable: The case store does not answer.
+        NotificationNotSent: SNS did not take the notification.
     """
     if seen.hold_up is None:
         return
@@ -167,10 +175,10 @@ def report_wait(
 
 
 def hold_back_notification(case: Case, context: CaseContext) -> None:
-    """Try the case's notification again later, and send the sum of notifications that wait.
+    """Postpone the case's notification, and send one summary of all postponed notifications.
 
-    The sum is one notification that names the callers whose notifications wait. The callers of this
-    case come first in it, so that each sum names others if too many wait.
+    The summary names the callers whose notifications wait. It names only a limited number, so the
+    callers of this case come first. It is sent at most once in `pause_between_sums`.
     """
     context.open_cases.postpone(case, context.now + RETRY_HELD_BACK_AFTER)
     all_callers = context.case_store.note_spread(case.callers, "held_back", context.now)
@@ -233,9 +241,10 @@ def _notification_about(
 
 
 def aws_health(context: CaseContext, facts: Facts | None = None) -> Sequence[str]:
-    """Return lines about open events of AWS Health. `facts` is None for many queues.
+    """Return lines about open events of AWS Health, for a notification.
 
-    Return no lines if the events cannot be read: the notification is then sent without them.
+    `facts` is None for a notification about many queues. Return no lines if the events cannot be
+    read: the notification is then sent without them.
     """
     with suppress(CaseStoreUnavailable, CaseStoreUnreadable):
         events = context.stored(HealthEvents)

@@ -46,12 +46,15 @@ class Spread(Struct, frozen=True):
         return cls(frozenset(notes))
 
     def queues(self, now: datetime) -> frozenset[str]:
-        """Return the queues that showed the symptom in the last hour (up to 70 minutes)."""
+        """Return the queues that showed the symptom in the last hour.
+
+        Times are rounded down to ten minutes, so a note counts for up to 70 minutes.
+        """
         oldest = _slot_of(now) - WINDOW
         return frozenset(queue_arn for slot, queue_arn in self.notes if slot >= oldest)
 
     def notes_to_add(self, queue_arns: Iterable[str], now: datetime) -> list[str]:
-        """Return the notes to add for these queues, at most up to MOST_QUEUES notes in all.
+        """Return the notes to add for these queues, so that no more than MOST_QUEUES are stored.
 
         A queue that keeps failing is noted again every other slot. Otherwise the notes of a lasting
         mass symptom would all expire together, and few queues would seem to show it.
@@ -84,9 +87,8 @@ class Reach(Struct, frozen=True):
     Args:
         queue_arns: The queues that show it.
         managed_queues: The number of managed queues. 0 if they were not counted.
-        alike: The number of `queue_arns` on which Mendq may do at least as much as on the queue in
-            question.
-        managed_alike: The number of managed queues on which it may do at least as much.
+        alike: The number of `queue_arns` whose mode is at least that of the queue to decide about.
+        managed_alike: The number of managed queues whose mode is at least that mode.
     """
 
     queue_arns: frozenset[str] = frozenset()
@@ -98,14 +100,14 @@ class Reach(Struct, frozen=True):
     def among(
         cls, spread: frozenset[str], managed: Mapping[str, Mode], mode: Mode = Mode.OBSERVE
     ) -> Self:
-        """Count the queues of `spread` that are managed, for a queue in question.
+        """Count the managed queues of `spread`, and those in `mode` or a higher one.
 
         Queues that were deleted or are not managed any more do not count.
 
         Args:
             spread: The queues that show the symptom.
             managed: The mode of each managed queue, by ARN.
-            mode: The mode of the queue in question.
+            mode: The mode of the queue to decide about.
         """
         shown = spread & managed.keys()
         alike = {queue_arn for queue_arn, theirs in managed.items() if theirs >= mode}

@@ -1,4 +1,4 @@
-"""The case store: Mendq's memory about each queue, and the claims on changing a queue.
+"""The case store: Mendq's memory about each queue, and the claims to change a queue.
 
 Several Lambdas work on the same queues at the same time. Each may get an event twice, lose the
 answer to a call, sleep for a minute, or die between two calls. SQS has no conditional write, so
@@ -59,7 +59,8 @@ Rules:
 2. A write names the state that it was decided on. If two runs look at the same queue at the same
    time, both may decide, but only one wins: the other's `claim` returns a refusal with code
    `claimed`, or its `record` raises CaseMoved. The loser has written nothing, and looks again when
-   its event comes again. Newer failed calls noted on the case count as a change of state too.
+   SQS delivers its event again. Newer failed calls noted on the case count as a change of state
+   too.
 
 3. A run recognizes its own writes. DynamoDB may carry out a write whose answer is lost; the SDK
    then sends it again. The conditions of a claim and of a record therefore also accept the run's
@@ -237,7 +238,9 @@ class CaseStore(Table, frozen=True):
     def note_change(
         self, queue_arn: str, symptom: str, changed_at: datetime, now: datetime
     ) -> list[datetime]:
-        """Store a change of the queue that explains failed calls. Return those of the last day.
+        """Store the time of a change of the queue that explains failed calls.
+
+        Return the times of all such changes of the last day, for this queue and symptom.
 
         Raises:
             CaseStoreUnreadable: if Mendq cannot read the stored changes.
@@ -317,13 +320,13 @@ class OpenCases(Table, frozen=True):
     """
 
     def list_open(self) -> list[OpenCase]:
-        """Return every open case, the one that is due first at the front."""
+        """Return every open case, sorted by due time, the earliest first."""
         return [case for case in self.list_unsettled() if case.state not in FINAL]
 
     def list_unsettled(self) -> list[OpenCase]:
-        """Return every open case and every ended one that people may not have been notified of.
+        """Return every open case, and every ended case that people may not have been notified of.
 
-        The case that is due first is at the front. Unreadable items are left out (rule 9).
+        They are sorted by due time, the earliest first. Unreadable items are left out (rule 9).
         """
         request = expression_parameters(
             {"every": open_case_index.EVERY_CASE}, KeyConditionExpression=f"#{PARTITION} = :every"
@@ -370,7 +373,7 @@ class OpenCases(Table, frozen=True):
         return cases_in(self.read_pages("scan", request))
 
     def snapshot_of(self, case: Case) -> Mapping[str, str] | None:
-        """Return the queue's attributes from before this transition, or None without a snapshot.
+        """Return the queue's attributes from before this transition, None if there is no snapshot.
 
         Raises:
             CaseStoreUnreadable: if Mendq cannot read the snapshot.
@@ -430,7 +433,7 @@ class OpenCases(Table, frozen=True):
         self._change_unmoved(case, "SET held_up = :held_up", held_up=items.as_json(hold_up))
 
     def postpone(self, case: Case, until: datetime) -> None:
-        """Let follow-up look at a case next at `until`.
+        """Make a case due at `until`: follow-up looks at it next then.
 
         Nothing happens if the case has moved, or if a claim on it ends earlier (rule 8).
         """
@@ -438,7 +441,7 @@ class OpenCases(Table, frozen=True):
         self._change_unmoved(case, f"SET {SORT} = :due", unclaimed, due=until)
 
     def postpone_unread(self, listed: OpenCase, until: datetime) -> None:
-        """Let follow-up look at an unreadable case next at `until`.
+        """Make a case due at `until` that is known from the index only.
 
         Nothing happens if the case's due time is not the listed one any more.
         """

@@ -346,7 +346,7 @@ class Claim(Struct, frozen=True):
         intent: The transition that the run is about to make.
         owner: The run's own token.
         seen: The view that the transition was decided on.
-        modified_at: When the queue had last been changed before.
+        modified_at: When the queue had last been changed before the claim. None if not known.
     """
 
     intent: Case

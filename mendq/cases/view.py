@@ -28,9 +28,10 @@ CHANGES_REMEMBERED = timedelta(days=1)
 
 
 class HoldUp(Struct, frozen=True, array_like=True):
-    """A write that waits: the newest reason of the Lambda that must make it, and since when.
+    """The reason why a case's next write waits, and since when it waits.
 
-    It is stored with the case until the case's next transition.
+    The Lambda that must make the write stores its newest reason with the case. The case's next
+    transition removes it.
     """
 
     since: datetime
@@ -124,9 +125,9 @@ class CaseStoreView(Struct, frozen=True):
         return replace(step, after=value_type(written))
 
     def records_if_overridden(self, case: Case, now: datetime) -> dict[str, AttributeRecord]:
-        """Return the records for a case that becomes overridden.
+        """Return the records of the case's attributes for a case that becomes overridden.
 
-        They say that Mendq leaves the attributes that the case changes alone for SILENT_DAYS.
+        With these records, Mendq leaves the attributes alone for SILENT_DAYS.
         """
         until = now + timedelta(days=SILENT_DAYS)
         return self._records(case, overridden_until=until, person_value=None)

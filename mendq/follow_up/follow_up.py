@@ -42,10 +42,10 @@ from mendq.model.limits import Limits, Mode
 from mendq.model.names import HEARTBEAT, OwnMetric, count_fixes_being_verified
 from mendq.notifications.announcements import Announcement, must_report_wait, severity_of
 
-# When a case is due again that could not be followed up. Cases that are due earlier come first.
+# A case that could not be followed up is due again after this. Earlier due cases come first.
 TRY_AGAIN = timedelta(minutes=5)
-# When a case is due again whose symptom this version of Mendq does not know. Until then, a version
-# that knows it may be deployed.
+# A case whose symptom this version of Mendq does not know is due again after this. Until then, a
+# version that knows the symptom may be deployed.
 UNKNOWN_AGAIN = timedelta(hours=1)
 # The longest time for one case: if an AWS service hangs, the case calls it twice.
 SECONDS_FOR_A_CASE = 2 * SECONDS_OF_A_HUNG_CALL
@@ -257,7 +257,7 @@ def _postpone(due: DueCase, until: datetime) -> None:
 
 
 def _report_long_wait(due: DueCase) -> None:
-    """Notify people once if the case has waited long for the owner of its next write."""
+    """Notify people, at most daily, if the case has waited long for the owner of its next write."""
     hold_up = due.view.hold_up
     if hold_up is None or due.case.state not in CALLING:
         return

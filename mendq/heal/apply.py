@@ -126,9 +126,13 @@ def attach(clients: Clients, seen: Facts, steps: Sequence[AttributeStep]) -> Ref
 
 
 def _make_dlq(clients: Clients, source: Facts, step: AttributeStep) -> Refusal | None:
-    """Create the DLQ. Return a refusal if a queue of that name exists and is unfit.
+    """Create the DLQ, and return None. Return a refusal if it cannot be created or used.
 
-    A queue is unfit if its attributes differ, or if it has a policy of its own.
+    An existing queue of that name is used, unless its attributes differ or it has a policy.
+
+    Raises:
+        StepFailed: The call failed, and may succeed later.
+        FactsUnavailable: The new queue's attributes could not be read.
     """
     dlq_arn = str(step.after)
     try:
@@ -242,7 +246,8 @@ def _keep_waiting(decision: KeepWaiting, situation: Situation, run: FixContext) 
 def _keep_evidence(decision: KeepEvidence, situation: Situation, run: FixContext) -> Outcome:
     """Store the evidence for later failed calls.
 
-    If other runs have stored enough evidence meanwhile, have the calls delivered again.
+    If other runs have stored enough evidence meanwhile, SQS delivers the calls again, so that a
+    later run opens the case.
     """
     evidence = _store_evidence(decision.evidence, situation, run)
     is_complete = evidence.is_sufficient and decision.refusal.code == "too_little_evidence"
@@ -250,13 +255,13 @@ def _keep_evidence(decision: KeepEvidence, situation: Situation, run: FixContext
 
 
 def _note_failures(decision: NoteFailures, situation: Situation, run: FixContext) -> Outcome:
-    """Store the failed calls next to the open case. If that fails, have them delivered again."""
+    """Store the failed calls next to the open case. If that fails, SQS delivers them again."""
     is_noted = _store_failures(decision.open_case, situation, run)
     return _make_ignored_outcome(decision.refusal, again=not is_noted)
 
 
 def _make_ignored_outcome(refusal: Refusal, *, again: bool) -> Outcome:
-    """Return an outcome that opens no case. `again` has the same calls delivered again."""
+    """Return an outcome that opens no case. With `again`, SQS delivers the same calls again."""
     ignored = refusal.as_kind(Ignore)
     return Outcome(refusal=ignored.as_kind(Retry) if again else ignored)
 
@@ -264,7 +269,7 @@ def _make_ignored_outcome(refusal: Refusal, *, again: bool) -> Outcome:
 def _store_evidence(evidence: Evidence, situation: Situation, run: FixContext) -> Evidence:
     """Store the evidence. Return all evidence that is stored now, also that of other runs.
 
-    A measurement is not stored: the next scan finds the symptom again, or it is gone.
+    A measurement is not stored, because the next scan measures the queue again.
     """
     wanted = set(evidence.worth_keeping())
     stored = set(situation.view.evidence.sightings)
@@ -283,8 +288,9 @@ def _store_evidence(evidence: Evidence, situation: Situation, run: FixContext) -
 def _store_failures(case: Case, situation: Situation, run: FixContext) -> bool:
     """Store the newest failed calls next to the open case. They show if its fix helps.
 
-    Return False if the case has moved meanwhile, or if other runs stored failed calls at the same
-    moment twice. Then the calls must be delivered again.
+    Return True if they were stored, or if nothing must be stored. Return False if the case has
+    moved meanwhile, or if both tries failed because other runs stored failed calls at the same
+    moment. Then SQS must deliver the calls again.
     """
     symptom = situation.symptom
     view = situation.view
@@ -333,7 +339,11 @@ def merge_failures(
 
 
 def _select_newest(case: Case, failures: Evidence) -> Evidence:
-    """Select the newest failed calls, and calls by callers that an escalated case does not name."""
+    """Return the failed calls to keep: the newest DISTINCT_EVENTS.
+
+    If new callers fail while the case is escalated, return the newest DISTINCT_EVENTS calls of
+    callers that the case does not name, and the newest call of all.
+    """
     new_callers: tuple[Sighting, ...] = ()
     if case.state is State.ESCALATED:
         principals = case.evidence["principals"]

@@ -93,7 +93,7 @@ class RequestedCase(Struct, frozen=True):
 def look_up_case(request: OperatorRequest, context: CaseContext) -> RequestedCase | Refusal:
     """Load the case that the request names. Return a refusal if there is none.
 
-    Its view has the records of all attributes that the case may change.
+    The `view` of the result has the records of all attributes that the case may change.
     """
     history = context.open_cases.transitions(request.case_id)
     if not history:
@@ -110,7 +110,11 @@ def look_up_case(request: OperatorRequest, context: CaseContext) -> RequestedCas
 
 
 def retry_if_moved(act: Callable[[], Document | Refusal]) -> Document | Refusal:
-    """Call `act`. Call it again, up to TRIES times, if another run moved the case meanwhile."""
+    """Call `act`, and return its answer. Call it up to TRIES times in all if it cannot act yet.
+
+    It cannot act yet if its refusal passes soon (`is_retried`), such as another run's claim, or if
+    it raises CaseMoved. If the last try raises CaseMoved, return a refusal with code `claimed`.
+    """
     answer: Document | Refusal = {}
     for _ in range(TRIES):
         try:
@@ -122,7 +126,7 @@ def retry_if_moved(act: Callable[[], Document | Refusal]) -> Document | Refusal:
     return answer
 
 
-# Errors that a later request may not meet again.
+# Errors that may not happen again if the operator repeats the request later.
 _UNAVAILABLE = (
     *(BotoCoreError, ClientError, FactsUnavailable),
     *(CaseStoreUnavailable, NotificationNotSent, StepFailed),
@@ -134,7 +138,8 @@ def answer_request(
 ) -> Document:
     """Read the request, call `act`, and return the answer for the operator.
 
-    An error of AWS, of the case store or of the queue's policy is an answer too, and no exception.
+    An error of AWS, of the case store or of the queue's policy is not raised. The answer then has
+    the keys `error` and `reason`, as for a refusal.
     """
     request = OperatorRequest.of(event)
     if isinstance(request, Refusal):
@@ -163,7 +168,8 @@ def act_on_decision(
 ) -> Document | Refusal:
     """Approve, decline or close the case, as the operator decided.
 
-    If an approved case that still waits is approved again, its owner is called again.
+    If an approved case that still waits is approved again, the Lambda that writes its next step
+    (its owner) is called again.
 
     Args:
         request: The case, and the operator's name.
@@ -218,8 +224,8 @@ def _act_once(
 def find_earlier_answer(decision: str, history: Sequence[Case]) -> Document | None:
     """Return the answer if the same decision was made before, with the name of who made it.
 
-    Return None if it was not, or if the case is approved and still waits: then its owner must be
-    called again.
+    Return None if the decision was not made before. Return None also if the case is approved and
+    still waits, because its owner must then be called again.
     """
     into = DECISIONS[decision].into
     newest = history[-1]
@@ -232,7 +238,11 @@ def find_earlier_answer(decision: str, history: Sequence[Case]) -> Document | No
 def _check_move(
     case: Case, decision: str, move: ManualTransition, context: CaseContext
 ) -> Refusal | None:
-    """Return a refusal if the case's state does not allow the decision, or if it comes too late."""
+    """Return a refusal if the case's state does not allow the decision.
+
+    Return a refusal also if an approval comes after the proposal's time limit. To approve an
+    approved case again is allowed. Return None if there is no objection.
+    """
     is_repeated = decision == "approve" and case.state is State.APPROVED
     if case.state not in move.out_of and not is_repeated:
         takes = f"to {decision} takes a case that is {' or '.join(move.out_of)}"
@@ -247,10 +257,10 @@ def _check_move(
 
 
 def _check_claim(requested: RequestedCase, context: CaseContext) -> Refusal | None:
-    """Return a refusal while a run writes, or while a dead run's write is not recorded yet.
+    """Return a refusal while another run is at work on the case, or has just moved it.
 
-    A dead run's write is ignored if this version of Mendq does not know the symptom, because then
-    no run can record it.
+    Return a refusal also while a dead run's write is not recorded yet. That write is ignored if
+    this version of Mendq does not know the symptom, because then no run can record it.
     """
     view = requested.view
     is_unsettled = view.intent is not None and requested.symptom is not None

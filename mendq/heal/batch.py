@@ -74,7 +74,7 @@ from mendq.probe.probe import EVENT_NAME, QUEUE_NAME
 from mendq.probe.send import ProbeRecord
 
 Answer = TypeVar("Answer")
-# Reasons for which a record is no failed call of SQS. It is skipped, and this is no error.
+# Reasons why a record is not a failed call of SQS. Such a record is skipped without an error.
 NOT_OURS = frozenset({"not_failed", "not_sqs"})
 # This many of the batch's queues are checked if they are not in the list of managed queues. That
 # takes one or two seconds.
@@ -160,7 +160,8 @@ class BatchResult(Struct):
     def set_outcome(self, group: Group, outcome: Outcome) -> None:
         """Store the outcome of a group.
 
-        If its refusal passes soon (`again`), SQS delivers its messages again.
+        If the outcome is a refusal that passes soon (`is_retried`), SQS delivers the group's
+        messages again.
         """
         self.outcomes[group] = outcome
         if outcome.refusal and outcome.refusal.is_retried:
@@ -184,11 +185,13 @@ def heal_failed_calls(bodies: Mapping[str, str], run: FixContext) -> BatchResult
 def heal_findings(request: Mapping[str, Any], run: FixContext) -> BatchResult:
     """Heal the queues in which a scan found a symptom. Never raise: the result keeps every error.
 
-    A finding is skipped if it names no queue of this account and region, or no symptom that Mendq
-    can fix. A finding that fails is not tried again: the next scan finds it again, or it is gone.
+    A finding is skipped if its queue is in another account or region, or if its symptom has no plan
+    or cannot be found by a scan. A finding whose handling fails is not tried again, because the
+    next scan reports the symptom if it still shows.
 
     Args:
-        request: `{"found": [{"queue_arn", "symptom"}, ...]}`.
+        request: `{"found": [{"queue_arn", "symptom"}, ...]}`. Findings after the first
+            MOST_IN_A_CALL are not read (`read_references`).
         run: This invocation.
     """
     symptoms = {
@@ -211,7 +214,7 @@ def group_failed_calls(bodies: Mapping[str, str], here: AccountAndRegion) -> Bat
 
     Args:
         bodies: The bodies of the intake queue's messages, by message id.
-        here: The account and region that Mendq looks after.
+        here: The account and region whose queues Mendq manages.
     """
     batch = BatchResult()
     calls = defaultdict[tuple[str, Symptom], dict[str, FailedCall]](dict)
@@ -251,9 +254,9 @@ def _note_unreadable(
 
 
 def is_probe(call: FailedCall, here: AccountAndRegion) -> bool:
-    """Return True if the call is Mendq's probe: its role makes one operation on its queue.
+    """Return True if the call is Mendq's probe: a SendMessage by the probe's role to its queue.
 
-    CloudTrail's record may not name the queue. Then the role and the operation decide.
+    CloudTrail's record may not name the queue. Then only the role and the operation are compared.
     """
     if here.purpose_of(call.principal_arn) != PROBE or call.event_name != EVENT_NAME:
         return False
@@ -265,7 +268,8 @@ def _recognize_symptom(
 ) -> Symptom | None:
     """Return the symptom that a call points to, or None if Mendq ignores the call.
 
-    The reason to ignore it, or an unknown error code, is added to the batch.
+    An unknown error code is added to the batch. The reason to ignore the call is added only if
+    Mendq has a plan for the symptom.
     """
     if call.error_code not in KNOWN_CODES:
         batch.unknown_codes.append(call.raw_error_code)
@@ -462,9 +466,9 @@ def _heal_one(situation: Situation, spread: frozenset[str], run: FixContext) -> 
 
 
 def _is_one_of_many(situation: Situation, outcome: Outcome | None) -> bool:
-    """Return True if people must be notified of many queues because of this one.
+    """Return True if the outcome is a refusal about a mass symptom that people must hear about.
 
-    They are never notified of drills.
+    People are never notified of drills.
     """
     refusal = outcome.refusal if outcome else None
     if refusal is None or refusal.code != "mass_symptom":
@@ -481,8 +485,8 @@ def _attempt(
 ) -> Answer | None:
     """Call `act` for one group, and return its answer.
 
-    Return None if it failed, or if less time is left than `reserve_seconds`. Then SQS delivers the
-    group's messages again.
+    Return None if `act` failed, or if less time is left than `reserve_seconds` or SECONDS_TO_WRITE.
+    Then SQS delivers the group's messages again.
     """
     if run.remaining_seconds() < max(SECONDS_TO_WRITE, reserve_seconds):
         batch.fail([group], ComeAgain("too little of the Lambda's time is left"))
@@ -540,8 +544,8 @@ def _notify_mass_symptom(
 def _notify_flood(skipped_names: Counter[str], run: FixContext) -> None:
     """Notify people of callers whose failed calls name many unknown queues.
 
-    They are notified once a day for each caller that leads the list. If this fails, the next batch
-    of such calls notifies them.
+    The caller with the most skipped names is the key of the news, so people are notified at most
+    once a day for each such caller. If this fails, the next batch of such calls notifies them.
 
     Args:
         skipped_names: The number of skipped queue names by caller.

@@ -63,7 +63,7 @@ The rules, each with its reason and what would be lost without it:
     Mendq says so once and leaves the attribute alone for SILENT_DAYS (`mendq/model/case.py`).
     Otherwise, Mendq and a person, or a template, would overwrite each other's values.
 
- 6. Many queues that show one symptom at once have one cause, and it is not the queues. Mendq
+ 6. Many queues that show one symptom at once have a common cause outside the queues. Mendq
     changes none of them, and people get one notification for all. Many are more than
     `Limits.mass_symptom_queues` within the hour, or more than the share `Limits.mass_symptom_share`
     of the managed queues, and always more than COINCIDENCE_QUEUES. Queues with the drill tag are
@@ -108,7 +108,8 @@ The rules, each with its reason and what would be lost without it:
     team's case.
 
 13. The ground of a refusal decides whether people hear about it (`Ground`). A refusal by the
-    queue's own facts is news about the queue. A freeze or a cooldown is about Mendq, and no news.
+    queue's own facts is news about the queue. A freeze or a cooldown concerns only Mendq, so nobody
+    is notified.
     If the refusal is about many queues (MANY_QUEUES), the case itself notifies nobody: the one
     notification of rule 6 does. Otherwise, people would get a notification for each queue whenever
     a freeze begins. If the refusal is about Mendq, an escalation notifies all the same: for
@@ -248,7 +249,8 @@ class Ground(Enum):
 
     # A freeze, a budget or a cooldown. People hear only about an escalated or overridden case.
     MENDQ = "mendq"
-    # The queue's own facts. People hear about the case, unless the queue is in mode `observe`.
+    # The queue's own facts. People hear about a refused case unless the queue is in mode `observe`,
+    # and about an escalated or overridden case in every mode.
     QUEUE = "queue"
     # A mass symptom. The case itself notifies nobody: one notification names all queues.
     MANY_QUEUES = "many_queues"
@@ -348,9 +350,10 @@ def _act_on_plan(situation: Situation, plan: Plan) -> WriteFix | Rejection:
 
 
 def _lower_to_proposal(situation: Situation, plan: Plan) -> Plan:
-    """Return the plan. It needs a person if an earlier change by Mendq failed (rule 8).
+    """Return the plan, changed so that a person must approve it if rule 8 asks for that.
 
-    A failed change did not help, was rolled back, or may be the cause of the symptom.
+    Rule 8 asks for it if an earlier change by Mendq did not help, was rolled back, or may be the
+    cause of the symptom. Modes below `heal` need no change.
     """
     if situation.mode is not Mode.HEAL:
         return plan

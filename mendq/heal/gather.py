@@ -20,7 +20,8 @@ A finding only says where to look. It becomes a situation when a measurement con
 that measurement is the situation's evidence. CloudWatch bills each measurement, so the first two
 questions are asked before it. A finding is declined for these reasons, in this order:
 
-    case_already_open       The finding was noted next to its open case within the last day.
+    case_already_open       The finding was noted next to its open case, or the case moved, within
+                            the last day.
     said_already            Its case would certainly be a repeat.
     not_found               The measurement does not confirm the finding.
     said_of_another         An open case of another queue already asks for the same missing queue.
@@ -85,9 +86,9 @@ class Group(Struct, frozen=True, eq=False):
         queue_arn: The queue.
         symptom: The catalogue's entry.
         calls: The failed calls. Empty for a finding.
-        is_found: True for a finding, and if all calls may be races and so prove nothing. Then the
-            queue is measured.
-        shared: For a finding, the other queues that it is about.
+        is_found: True if the queue must be measured. This is so for a finding, and for calls that
+            may all be races (`FailedCall.may_be_a_race`) and so prove nothing.
+        shared: For a finding, the other queues that name the same missing queue.
     """
 
     queue_arn: str
@@ -147,8 +148,8 @@ def gather_history(group: Group, run: FixContext, *, is_only_group: bool) -> Sit
             case store also returns the queues that showed the symptom in the last hour.
 
     Returns:
-        The situation. For a finding, its facts were measured. If the group is declined, or if a
-        dead run's write was settled, the outcome.
+        The situation. For a finding, its facts were measured. The outcome instead, if the group is
+        declined or if a dead run's write was recorded.
 
     Raises:
         FactsUnavailable, CaseStoreUnavailable: The group must be delivered again.
@@ -201,8 +202,8 @@ def is_fresh(call: FailedCall, now: datetime) -> bool:
 def _read_tags(group: Group, run: FixContext) -> Mapping[str, str] | None:
     """Return the queue's tags, or None if there is no such queue.
 
-    If the queue refuses the read, return no tags if its symptom is reported anyway and the settings
-    manage the queue without tags.
+    Return an empty mapping if the queue refuses the read, its symptom notifies anyway, and the
+    settings manage the queue by its name.
 
     Raises:
         QueueRefusesUs: The queue refuses the read in all other cases.

@@ -31,7 +31,7 @@ MOST_DRILLS = 20
 
 
 def refuse_if_stale_or_future(situation: Situation) -> Refusal | None:
-    """Ignore the group if no failed call is recent enough and evidence of the symptom."""
+    """Return `Ignore` if no failed call is recent and evidence of the symptom."""
     if not situation.fresh_sightings:
         reason = "every failed call is older than 60 minutes, ahead of the clock, or says nothing"
         return Ignore("stale_or_future", reason)
@@ -39,7 +39,7 @@ def refuse_if_stale_or_future(situation: Situation) -> Refusal | None:
 
 
 def refuse_if_too_little_evidence(situation: Situation) -> Refusal | None:
-    """Ignore the symptom until enough distinct calls have failed close together."""
+    """Return `Ignore` unless enough distinct calls failed close together."""
     if not situation.evidence.is_sufficient:
         reason = f"fewer than {DISTINCT_EVENTS} distinct failed calls in {WITHIN_SECONDS} s"
         return Ignore("too_little_evidence", reason)
@@ -47,7 +47,7 @@ def refuse_if_too_little_evidence(situation: Situation) -> Refusal | None:
 
 
 def refuse_if_case_already_open(situation: Situation) -> Refusal | None:
-    """Open no second case for the same queue and symptom."""
+    """Return `Ignore` if a case of the same queue and symptom is open."""
     case = situation.open_case
     if case is not None:
         return Ignore("case_already_open", f"case {case.case_id} is {case.state}")
@@ -55,24 +55,24 @@ def refuse_if_case_already_open(situation: Situation) -> Refusal | None:
 
 
 def refuse_if_claimed(situation: Situation) -> Refusal | None:
-    """Leave the queue alone while another run holds a claim on one of its attributes."""
+    """Return `Retry` while another run holds a claim on one of the queue's attributes."""
     if situation.view.is_held_by_another(situation.owner, situation.now):
         return Retry("claimed", "another run is at work on it")
     return None
 
 
 def refuse_if_frozen(situation: Situation) -> Refusal | None:
-    """Write nothing during a change freeze. Symptoms that are only reported are not refused."""
+    """Return `Refuse` during a change freeze, if a plan would be written (`Situation.writes`)."""
     if situation.writes and situation.view.frozen is not None:
         return Refuse("frozen", f"changes are frozen: {situation.view.frozen}")
     return None
 
 
 def refuse_if_keeps_changing(situation: Situation) -> Refusal | None:
-    """Escalate if the queue was changed again and again, each time just after calls had failed.
+    """Return `Escalate` if the queue was changed often, each time just after calls had failed.
 
-    Calls from before a change do not show if the queue still fails. So people hear about it only if
-    Mendq may act on the queue, and not in mode `observe`.
+    Calls from before a change do not show if the queue still fails, so a person must look. In mode
+    `observe` nobody is notified, because Mendq may not act on the queue.
     """
     if not situation.keeps_changing:
         return None
@@ -85,7 +85,12 @@ def refuse_if_keeps_changing(situation: Situation) -> Refusal | None:
 
 
 def refuse_if_overridden(situation: Situation, plan: Plan) -> Refusal | None:
-    """Leave an attribute alone if someone has replaced the value that Mendq wrote last."""
+    """Return a refusal if Mendq must leave an attribute of the plan alone.
+
+    The refusal is `Override` if someone has replaced the value that Mendq wrote last. While the
+    time of an earlier override or rollback lasts, it is `Ignore`, or `Refuse` if people were not
+    notified since the rollback that the symptom shows again.
+    """
     for step in plan.steps:
         refusal = _overridden_step(situation, step)
         if refusal is not None:
@@ -118,7 +123,7 @@ def _overridden_step(situation: Situation, step: AttributeStep) -> Refusal | Non
 
 
 def refuse_if_out_of_bounds(_situation: Situation, plan: Plan) -> Refusal | None:
-    """Write no value outside the limits of its attribute."""
+    """Return `Refuse` if a step's value is outside the limits of its attribute."""
     for step in plan.steps:
         fault = step.out_of_bounds()
         if fault:
@@ -127,7 +132,10 @@ def refuse_if_out_of_bounds(_situation: Situation, plan: Plan) -> Refusal | None
 
 
 def refuse_if_too_soon(situation: Situation, plan: Plan) -> Refusal | None:
-    """Write no attribute twice within the cooldown, because a write needs time to take effect."""
+    """Return `Refuse` if an attribute of the plan was written within the cooldown.
+
+    A write needs time to take effect.
+    """
     minutes = situation.timing.cooldown_minutes
     written, attribute = situation.most_written_since(plan, timedelta(minutes=minutes))
     if written:
@@ -136,7 +144,11 @@ def refuse_if_too_soon(situation: Situation, plan: Plan) -> Refusal | None:
 
 
 def refuse_if_too_often(situation: Situation, plan: Plan) -> Refusal | None:
-    """Write no attribute more often than a day allows, because more writes do not help."""
+    """Return a refusal if an attribute of the plan was written too often within 24 hours.
+
+    It is `Escalate` at the limit in the settings, because more writes do not help. It is `Refuse`
+    at the limit of the step's own kind (`most_a_day`).
+    """
     most = situation.limits.writes_per_attribute_per_day
     written, attribute = situation.most_written_since(plan, A_DAY)
     if attribute and written >= most:
@@ -171,9 +183,10 @@ def why_many(reach: Reach, limits: Limits) -> str | None:
 
 
 def refuse_if_mass_symptom(situation: Situation, _plan: Plan | None = None) -> Refusal | None:
-    """Write nothing if many queues show the symptom at once, because they must share a cause.
+    """Return `Refuse` if many queues show the symptom at once, because they must share a cause.
 
-    In mode `observe` the refusal is silent, because Mendq would write nothing anyway.
+    A drill is refused only if more than MOST_DRILLS queues show it. In mode `observe` the refusal
+    is silent, because Mendq would write nothing anyway.
     """
     reach = situation.reach or Reach()
     if DRILL_TAG in situation.facts.tags:
@@ -188,7 +201,7 @@ def refuse_if_mass_symptom(situation: Situation, _plan: Plan | None = None) -> R
 
 
 def refuse_if_too_little_time(situation: Situation, _plan: Plan) -> Refusal | None:
-    """Begin no write if too little time is left to record it."""
+    """Return `Retry` if too little time is left to write and to record the write."""
     if situation.remaining_seconds < SECONDS_TO_WRITE:
         reason = "too little of the Lambda's time is left to write and record"
         return Retry("too_little_time", reason)

@@ -58,8 +58,10 @@ def recover(view: CaseStoreView, symptom: Symptom, run: FixContext) -> CaseStore
     """Settle a claim that a dead run left, if there is one.
 
     Returns:
-        The view without the claim if no write was recorded. Otherwise the outcome. It is empty if
-        the claim belongs to the case of another symptom that changes the same attributes.
+        The unchanged view if there is no claim, or if the claim is a running run's. The view
+        without the claim if no write was recorded. Otherwise the outcome. The claim may belong to
+        the case of another symptom that changes the same attributes; then the outcome is that
+        case's.
     """
     if view.intent is None or view.is_held_by_another(run.owner, run.now):
         return view
@@ -178,13 +180,21 @@ class LeftClaim(Struct, frozen=True):
         return all(self.value_now(step) == step[which] for step in compared_steps)
 
     def cannot_have_landed(self) -> bool:
-        """Return True if the queue was not changed since the claim, or is another queue now."""
+        """Return True if the claimed write certainly did not reach the queue.
+
+        That is so if the queue was created after the claim. It is also so if the queue has the
+        values from before and was not changed since the claim. The time of the last change does
+        not matter if the steps only create another queue.
+        """
         is_untouched = self.facts.modified_at == self.record.intent_modified_at
         is_as_before = self._has_values("before") and (self.only_made_a_queue or is_untouched)
         return is_as_before or self.facts.is_created_after(self.intent.at)
 
     def has_landed(self) -> bool:
-        """Return True if the queue has the values of all steps, written before the claim ended."""
+        """Return True if the queue has the new values, and was last changed before the claim ended.
+
+        The time of the last change does not matter if the steps only create another queue.
+        """
         modified_at = self.facts.modified_at
         until = self.record.claim_until
         was_in_time = modified_at is None or until is None or modified_at <= until + CLOCK_SKEW
@@ -206,7 +216,11 @@ class LeftClaim(Struct, frozen=True):
         return {attribute: view.record_of(attribute) for attribute in attributes}
 
     def why_overridden(self) -> str:
-        """Return the reason of the overridden case: the values that the queue has instead."""
+        """Return the reason text of the overridden case.
+
+        It has each attribute's value now, the value that Mendq wanted to write, and the number of
+        days for which Mendq leaves the attributes alone.
+        """
         values = ", ".join(
             f"{step['attribute']} is {self.value_now(step)} after Mendq set out to make it "
             f"{step['after']}"

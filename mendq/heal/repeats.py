@@ -78,7 +78,7 @@ def was_noted_lately(open_case: Case, noted_at: datetime | None, now: datetime) 
 
 
 def _silence_after(last_case: Case, of_configuration: bool) -> timedelta:
-    """Return for how long the same plan is a repeat after `last_case`. Zero if it is none."""
+    """Return for how long the same plan is a repeat after `last_case`; zero if it is no repeat."""
     if last_case.state is State.DECLINED:
         return timedelta(days=SILENT_DAYS)
     if last_case.state is State.EXPIRED:

@@ -124,7 +124,8 @@ class _Rollback(RequestedCase, frozen=True):
     def _check_other_runs(self) -> Refusal | None:
         """Return a refusal if another run or another case holds the queue.
 
-        If a dead run left a claim, settle it, and refuse once more.
+        If a dead run left a claim, settle it, and return a refusal that is retried. A dry run
+        settles nothing.
         """
         other = self.view.case
         context = self.context
@@ -161,7 +162,7 @@ class _Rollback(RequestedCase, frozen=True):
     def _stop(
         self, undos: tuple[Undo, ...], facts: Facts, stopped_steps: tuple[dict[str, str], ...]
     ) -> Document | Refusal:
-        """Have the owner stop the step, then end the case. What was done until then stays."""
+        """Have the owner stop the redrive, then end the case. Moved messages are not moved back."""
         try:
             answer = ask_owner(self.context.clients, self.functions, self.newest, cancel=True)
         except OwnerUnavailable as error:

@@ -48,6 +48,7 @@ class Situation(Struct, frozen=True, dict=True):
         now: The time of the run.
         owner: The id of this invocation, which its claims in the case store carry.
         writer: The Lambda of this run. It writes only the steps that it owns.
+        limits, timing: The limits and the time limits in the settings.
         evidence: The new failed calls, together with earlier ones from the case store.
         fresh_sightings: The failed calls of this batch that are evidence of the symptom, or the
             measurement that confirmed a scan's finding.
@@ -55,8 +56,8 @@ class Situation(Struct, frozen=True, dict=True):
         remaining_seconds: The Lambda's remaining time when the queues were counted.
         waiting_case: The case that this run continues: it was approved, or its last step did not
             help. Such a case needs no new evidence. None if the run continues no case.
-        changes: The times of changes within the last day that each came just after failed calls,
-            so that these calls did not count.
+        changes: When the queue was changed within the last day, each time just after calls had
+            failed. These calls are no evidence.
         made_for: The ARN of the managed source for which Mendq made this DLQ, if the DLQ itself is
             not managed. Otherwise empty.
         is_read: True if the queue's facts were gathered.
@@ -165,7 +166,10 @@ class Situation(Struct, frozen=True, dict=True):
 
     @property
     def keeps_changing(self) -> bool:
-        """True if at least MOST_CHANGES changes within a day each came just after failed calls."""
+        """True if the queue was changed at least MOST_CHANGES times within a day.
+
+        Only changes that came just after failed calls count (`changes`).
+        """
         return len(recent_changes(self.changes, self.now)) >= MOST_CHANGES
 
     @property

@@ -195,7 +195,10 @@ def _plan_undo(write: CaseWrite, snapshot: Mapping[str, str] | None, facts: Fact
 
 
 def _keep_persons_value(undo: Undo, view: CaseStoreView) -> Undo:
-    """Return the plan. It keeps the present value if that is not the value Mendq wrote last."""
+    """Return a plan that keeps the present value if Mendq did not write it last.
+
+    Then a person has set that value. Otherwise return `undo` unchanged.
+    """
     last_written = view.record_of(undo.attribute).last_written
     if undo.outcome is UndoOutcome.NOTHING or last_written in (None, undo.now):
         return undo

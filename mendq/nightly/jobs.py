@@ -1,4 +1,4 @@
-"""Start the EMR Serverless job of a day or of a week, for a time of the schedule.
+"""Start the EMR Serverless job that reads a day or sums up a week, when the schedule says so.
 
 https://docs.aws.amazon.com/emr-serverless/latest/APIReference/API_StartJobRun.html
 """
@@ -66,10 +66,10 @@ class Job(Struct, frozen=True):
         return f"{self.kind}-{self.of}"
 
     def client_token(self, scheduled_at: datetime) -> str:
-        """Return a token with which EMR starts the job only once for a time of the schedule.
+        """Return a token with which EMR starts the job only once for this scheduled time.
 
-        Another time gives another token, so that a person can start a failed run again. EMR allows
-        the characters A-Z, a-z, 0-9 and `._-`.
+        Another scheduled time gives another token, so that a person can start a failed run again.
+        EMR allows the characters A-Z, a-z, 0-9 and `._-`.
         """
         text = " ".join((*self.arguments, scheduled_at.isoformat()))
         return f"{self.name}-{sha256(text.encode()).hexdigest()[:12]}"

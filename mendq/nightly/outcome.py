@@ -84,12 +84,12 @@ class NightlyRunOutcome(Struct, frozen=True):
 
     Args:
         run: The run.
-        day: The day that it had to read.
-        nightly: The counts that it wrote about that day. None if it wrote none.
-        bytes_unreadable: The bytes that it could not read, of all days that it wrote.
+        day: The day that the run had to read.
+        nightly: The counts that the run wrote about that day. None if it wrote none.
+        bytes_unreadable: The bytes that the run could not read, of all days that it wrote.
         judged: The verdict about the day.
         report_missing: True if no week was summed up for longer than REPORT_WITHIN.
-        written: The days of which it wrote tables.
+        written: The days whose tables the run wrote.
     """
 
     run: NightlyJobRun

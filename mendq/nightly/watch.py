@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 
 # The S3 key of a week's summary.
 SUMMARY = "summary/week={week}/summary.json"
-# A report began at most this many days before a day. Its week is the one before it began.
+# The week of a report is the one before the day on which the weekly job that makes it began. Jobs
+# that began at most this many days ago are looked for.
 _BEGUN_WITHIN = 8
 _A_WEEK = 7
 # The most bytes of a `nightly.json` that are read. It has about 300.
@@ -92,7 +93,7 @@ class NightlyBucket(Struct, frozen=True):
 
 
 def weeks_due(on: date) -> tuple[str, ...]:
-    """Return the weeks of the reports that began at most _BEGUN_WITHIN days before `on`."""
+    """Return the weeks whose weekly job may have begun in the _BEGUN_WITHIN days before `on`."""
     weeks: dict[str, None] = {}
     for days_back in range(_BEGUN_WITHIN + 1):
         began = on - timedelta(days=days_back)

@@ -41,20 +41,21 @@ The rules:
    names a caller that had none in this hour. So one caller with many queues cannot keep back
    another team's first notification.
 
-8. What is beyond the 20 is held back, and tried again every 10 minutes until it is sent. One
-   message, the sum, names the callers that wait. It is sent every 10 minutes if an escalation
-   waits, else every hour.
+8. A notification for which the hour has no budget left is held back, and tried again every 10
+   minutes until it is sent. A summary (in code: the sum) names the callers whose notifications
+   wait. It is sent every 10 minutes if an escalation waits, else every hour.
 
 9. follow_up looks at a case until its notification is sent, even if the case has ended. It looks
    first after 2 minutes, because the run that recorded the transition may have died.
 
-10. A case that has waited for an hour for its next step is reported once. Shorter waits end
-    without a person: a cooldown passes, a freeze ends. If the report is stored and not sent yet, no
-    second one is stored: the case has not moved, so the first one is still right.
+10. A case that has waited for an hour for its next step is reported, and again after 24 hours if
+    it still waits (rule 2). Shorter waits end without a person: a cooldown passes, a freeze ends.
+    If the report is stored and not sent yet, no second one is stored: the case has not moved, so
+    the first one is still right.
 
 11. The same news about the account is announced once within 24 hours. Different news of one
-    subject, such as a symptom, is announced at most once an hour; the sum of rule 8 may come every
-    10 minutes. The 20 an hour do not limit it, because it may say that others are held back.
+    subject, such as a symptom, is announced at most once an hour; the summary of rule 8 may come
+    every 10 minutes. The 20 an hour do not limit it, because it may say that others are held back.
 
 12. Lost probes are announced once, when two in a row were lost, and not again before a probe has
     arrived. Until then nothing is new, and the alarm on lost probes stays on. Rule 11 would repeat
@@ -151,7 +152,7 @@ class Announcement(Enum):
 
 
 class News(Struct, frozen=True):
-    """Something about a case that people may have to hear.
+    """News about a case, which people may have to hear.
 
     Args:
         key: Two news with the same key say the same.
@@ -274,7 +275,7 @@ class HourlyBudget(Struct, frozen=True):
 
 
 def pause_between_sums(case: Case) -> timedelta:
-    """Return the least time between two sums of held back notifications: rule 8.
+    """Return the least time between two summaries of held back notifications: rule 8.
 
     `case` is a case whose notification is held back.
     """
@@ -298,7 +299,7 @@ def must_report_lost_probes(lost_in_a_row: int, *, is_announced: bool) -> bool:
 def first_look_at(case: Case, due_at: datetime) -> datetime | None:
     """Return when follow_up must look at a case after its transition, None if never: rule 9.
 
-    `due_at` is when the lifecycle asks for a look.
+    `due_at` is the time at which the case's state makes it due (`lifecycle.due_at`).
     """
     if case.notified:
         return min(due_at, case.at + CHECK_SENT_AFTER)

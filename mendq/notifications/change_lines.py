@@ -238,7 +238,8 @@ def terraform_name(attribute: str) -> str:
 def template_lines(whose: str, attribute: str, text: str) -> tuple[str, str]:
     """Return the line for CloudFormation and the line for Terraform that set an attribute.
 
-    Each line begins with `whose` value it is. If the value is empty or too long, the line says so.
+    Each line begins with `whose`, such as `Mendq's`, to say who wants the value. If the value is
+    empty or too long, the line says so instead of the value.
     """
     literal = _write_literal(text)
     if not literal:

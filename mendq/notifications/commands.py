@@ -88,8 +88,9 @@ _WORD = re.compile(r"[A-Za-z0-9]{1,64}")
 def set_command(queue_arn: str, values: Mapping[str, str], queue_url: str = "") -> str:
     """Return the `aws` command that sets attributes of a queue.
 
-    JSON escapes keep every value exact and every character visible. A policy is quoted twice, for
-    the shell and as JSON, because the short form of the AWS CLI splits at commas:
+    The short form `Name=value` is used if all names and values are plain words. Otherwise they are
+    written as JSON, whose escapes keep every value exact and every character visible. A policy
+    needs this, because the AWS CLI splits the short form at commas:
     https://docs.aws.amazon.com/cli/latest/userguide/cli-usage-shorthand.html
 
     Args:

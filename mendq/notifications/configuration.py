@@ -44,9 +44,9 @@ class Baseline:
 
 
 def select_configuration(attributes: Mapping[str, str]) -> dict[str, str]:
-    """Return the attributes that someone has configured, sorted by name.
+    """Return the attributes that can be configured, sorted by name, also those with defaults.
 
-    Counters, times and empty values are left out.
+    Counters, times, `QueueArn`, `DeadLetterQueue` and empty values are left out.
     """
     return {
         name: text
@@ -104,7 +104,11 @@ def _compare_attribute(name: str, was: str | None, now: str | None) -> list[str]
 
 
 def _parse_value(name: str, text: str | None) -> Any:
-    """Return the value to compare: a policy by statement, another JSON document, or the text."""
+    """Return an attribute's value in the form in which it is compared.
+
+    A policy becomes a mapping with its statements by name. Another JSON document is parsed. Any
+    other value, and a document that cannot be parsed, stays a text.
+    """
     if name == "Policy":
         policy = parse_json_object(text)
         return text if policy is None else _name_statements(policy)

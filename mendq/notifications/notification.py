@@ -47,10 +47,11 @@ MOST_FIRST_LINE = 122
 # The most characters of a symptom's name; no symptom of the catalogue is longer.
 _MOST_SYMPTOM = 28
 _ACRONYMS = frozenset({"dlq", "kms", "fifo", "id"})
-# The most lines of advice before and after the change.
+# The most lines of advice after the change.
 _MOST_NAMED = 5
-# The sum of held back notifications names at most this many callers.
+# A notification about callers (a flood, held back notifications) names at most this many.
 MOST_CALLERS = 50
+# The most lines of advice before the change.
 _MOST_FIRST = 4
 # The most characters of the reason. The longest reasons are those of a DLQ for a FIFO queue, with
 # what a person must know at their end.
@@ -82,12 +83,13 @@ class CaseDetails(Struct, frozen=True):
         facts: The queue's facts now. They have no attributes if the queue was deleted.
         last_change: The last change that CloudTrail has, None if it has none; or a text that says
             why CloudTrail could not be asked.
-        next_command: The command to type first. If it is empty, it is one that shows the queue.
+        next_command: The command that the refusal itself names. If it is empty, `next_step` chooses
+            one by the case's code or state.
         baselines: Configurations with which a scan found the queue healthy, newest first.
         first: Lines about things to do before the change.
         beyond: Lines about things to do after the change.
         shown: Names of attributes to show even if they are not set.
-        beside: Sections of the symptom.
+        beside: Further sections, which the symptom adds.
         aws_health: Lines about open events of AWS Health. They come first.
         so_far: The case's timeline.
         spans: Names with seconds: the time that consumers need, and the time that they have.
@@ -178,9 +180,10 @@ def first_line(what: str, *asks: str) -> str:
 
 
 def subject_of(what: str, where: str, within: str = "") -> str:
-    """Return a subject of at most MOST_SUBJECT characters: `what`, `where`, and `within` a place.
+    """Return a subject of at most MOST_SUBJECT characters: `WHAT WHERE in WITHIN`.
 
-    If `where` is too long, its middle is left out, because long names differ at their ends.
+    `in WITHIN` is left out if `within` is empty. If `where` is too long, its middle is left out,
+    because long names differ at their ends.
     """
     place_text = f" in {within}" if within else ""
     room = MOST_SUBJECT - len(what) - 1 - len(place_text)
@@ -315,7 +318,8 @@ _MOST_ADDRESSES = 20
 class Redelivery(Struct, frozen=True):
     """Data for the command that delivers a report again.
 
-    `key` is the S3 key of the report's summary, which the function gets in its event.
+    `function` is the name of the Lambda function that delivers reports. `key` is the S3 key of the
+    report's summary, which the function gets in its event.
     """
 
     function: str

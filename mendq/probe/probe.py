@@ -32,13 +32,14 @@ class Probe(Struct, frozen=True):
         scheduled_at: The time of the schedule for which the last probe was sent. If Lambda gets the
             same scheduled event twice, this time prevents that a probe is counted twice.
         sent_at: When the last probe was sent.
-        lost_in_a_row: How many probes before the last one were lost, without one that was seen.
-        lost_since: When the first of these was sent.
-        notified: True if people know that these were lost.
-        made_at: When the newest probe that heal has seen failed, by CloudTrail's record.
-        seen_at: When heal saw it.
-        spelled: The error code in its record.
-        without_queue: True if its record does not name the queue.
+        lost_in_a_row: The number of lost probes between the last one that heal saw and the one that
+            was sent last.
+        lost_since: When the first of these lost probes was sent.
+        notified: True if people were notified of these lost probes.
+        made_at: The time of the newest probe that heal has seen, by CloudTrail's record.
+        seen_at: When heal saw that probe.
+        spelled: The error code in CloudTrail's record of that probe.
+        without_queue: True if that record does not name the queue.
     """
 
     scheduled_at: datetime
@@ -53,7 +54,10 @@ class Probe(Struct, frozen=True):
 
     @property
     def was_seen(self) -> bool:
-        """True if heal has seen the last probe within SEEN_WITHIN. A later probe counts as lost."""
+        """True if heal saw the last probe within SEEN_WITHIN.
+
+        A probe that heal sees later counts as lost.
+        """
         if self.made_at is None or self.seen_at is None or self.made_at < self.sent_at - SKEW:
             return False
         return self.seen_at - self.sent_at <= SEEN_WITHIN
