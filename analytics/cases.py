@@ -40,7 +40,7 @@ APPROVED = "approved"  # healed after a person approved the change
 APPLIED = "applied"
 FIXED = frozenset({HEALED, APPROVED})
 
-# In these states the symptom stayed away, unless the case ended for one of the next two reasons.
+# In these states the symptom stayed away, unless the case ended for a reason in _UNWATCHED_ENDS.
 _GOOD_STATES = frozenset({State.CLOSED, State.WATCHING, State.VERIFIED})
 # Reasons of cases that were closed because Mendq could not watch the queue any more.
 _UNWATCHED_ENDS = frozenset({GONE, UNMANAGED})

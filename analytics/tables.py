@@ -141,7 +141,11 @@ class Tables:
         *,
         distinct: bool = False,
     ) -> dict[date, Rows]:
-        """Return these columns of a table, for each day whose table can be read."""
+        """Return these columns of a table, for each day whose table can be read.
+
+        `say` names each day whose table exists and cannot be read. With `distinct`, rows that are
+        equal in these columns are returned once.
+        """
         sizes: dict[date, int | None] = {}
         for day in days:
             sizes[day] = self.out.files(_folder(table, day)).get(path_of(table, day))

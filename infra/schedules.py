@@ -44,7 +44,7 @@ class Schedule(Struct, frozen=True):
     Attributes:
         name: the id of the schedule's construct.
         handler: name of the Lambda's handler.
-        expression: when the Lambda is invoked, as Scheduler spells it.
+        expression: when the Lambda is invoked, in Scheduler's syntax.
         action: description of the Lambda's work, for people.
         time_zone: the time zone of `expression`.
         job: the job that the Lambda starts, `nightly` or `week`; empty if it starts none.

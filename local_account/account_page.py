@@ -113,9 +113,10 @@ async def read_body(receive: Receive, most: float = math.inf) -> bytes:
 
 
 def replay_body(body: bytes, receive: Receive) -> Receive:
-    """Return a `receive` that gives the body that was already read, and then what follows it.
+    """Return an ASGI `receive` for a request whose body was already read.
 
-    What follows can be the message that the client has disconnected, which ends a long poll.
+    Its first call returns the body, further calls return the messages that follow. One of them can
+    be that the client has disconnected, which ends a long poll.
     """
     unread: list[Any] = [{"type": "http.request", "body": body, "more_body": False}]
 

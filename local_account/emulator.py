@@ -41,9 +41,10 @@ CREATED, MODIFIED = "CreatedTimestamp", "LastModifiedTimestamp"
 
 
 class Earlier(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Request to move a queue's past back in time.
+    """Request to make a queue's past older: everything in it then happened `minutes` earlier.
 
-    Whole minutes only, because metrics have one value per minute.
+    These are whole minutes, because metrics have one value per minute. If `of` is `last_change`,
+    only the queue's last change is moved.
     """
 
     queue_arn: str
@@ -112,13 +113,13 @@ class Emulator:
         return SignedCalls(pages, urlsplit(self._url).netloc)
 
     def put_back(self, body: object) -> Mapping[str, Any]:
-        """Move a queue's past back in time, for a request {"queue_arn": .., "minutes": ..}.
+        """Make a queue's past older, for a request {"queue_arn": .., "minutes": ..}.
 
-        Its metrics, messages, creation, last change and events in CloudTrail's event history then
-        happened that much earlier. With `"of": "last_change"` only the last change is moved, and
-        never to before the creation. Records that are in a trail's bucket already keep their times.
-        Returns the new times of creation and last change. Raises SwitchRefused if the request is
-        not understood or not possible.
+        The queue's metrics, messages, creation, last change and events in CloudTrail's event
+        history then happened that many minutes earlier. With `"of": "last_change"` only the last
+        change and its events are moved, and never to before the creation. Records that are in a
+        trail's bucket already keep their times. Returns the new times of creation and last change.
+        Raises SwitchRefused if the request is not understood or not possible.
         """
         request = parse_request(body, Earlier, '{"queue_arn": "arn:aws:sqs:..", "minutes": 90}')
         queue = sqs._queue_by_arn(request.queue_arn)

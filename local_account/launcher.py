@@ -256,10 +256,10 @@ class Launcher:
 class MakeParent:
     """The `make` process that started this process, if there is one.
 
-    GNU make passes SIGTERM on to its children, but not SIGINT, because it assumes that the terminal
-    has sent it to all. After `kill -INT` on it, it would wait for us without end. It then removes
-    its signal handler, which /proc shows: a make that neither catches nor ignores SIGINT has been
-    interrupted. Without /proc, Ctrl-C and SIGTERM still work.
+    GNU make passes SIGTERM on to its children, but not SIGINT: it assumes that the terminal has
+    sent SIGINT to all of them. After `kill -INT`, make would wait for this process without end. But
+    make then removes its signal handler, which /proc shows: a make that neither catches nor ignores
+    SIGINT has been interrupted. Without /proc, Ctrl-C and SIGTERM still work.
     """
 
     def __init__(self) -> None:

@@ -155,10 +155,10 @@ def account_of(access_key: str) -> str:
 class SignedCalls:
     """ASGI application that passes only correctly signed calls to `inner`.
 
-    Refused are all calls with a header Origin, which browsers send for web pages, and all calls
-    whose header Host is not `host`. The rest must be signed with a key that this account issued;
-    before that is clear, the body is not read. (MiniStack alone accepts unsigned calls from the
-    access key `test`, from any twelve digits, and without a key.)
+    It refuses a call with the header Origin, which browsers send for web pages, or with another
+    header Host than `host`. All other calls must be signed with a key that this account issued. The
+    key is checked before the body is read. (MiniStack alone accepts unsigned calls from the access
+    key `test`, from any twelve digits, and without a key.)
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html
     """
 
@@ -199,7 +199,7 @@ class SignedCalls:
 def _signature_fault(scope: Message, headers: dict[str, str], body: bytes | None) -> Failure | None:
     """Return the error of a call whose signature is missing, old or wrong; None if it is valid.
 
-    If `body` is None, only what does not depend on the body is checked.
+    If `body` is None, only the access key and the time of the signature are checked.
     """
     signature = parse_header_signature(headers)
     if isinstance(signature, tuple):

@@ -121,10 +121,10 @@ class LocalAccount:
         self._page("sqs-errors", {"errors": list(errors)})
 
     def put_back(self, queue_arn: str, minutes: int, of: str = "all") -> None:
-        """Move a queue's past back in time by whole minutes.
+        """Make a queue's past older by whole minutes: everything in it then happened earlier.
 
-        With `of="last_change"`, only its last change is moved. Raises SwitchRefused if the account
-        cannot do it.
+        With `of="last_change"`, only the queue's last change is moved. Raises SwitchRefused if the
+        account cannot do it. `Emulator.put_back` has the details.
         """
         self._page("earlier", {"queue_arn": queue_arn, "minutes": minutes, "of": of})
 

@@ -408,7 +408,7 @@ class DeploymentSettings(ManagingSettings):
 
 
 def read(raw: Mapping[str, Any], *, floors: bool = True) -> DeploymentSettings:
-    """Return the settings that `raw` spells. A setting that is missing has its default.
+    """Convert `raw` to settings. A setting that is missing in `raw` has its default.
 
     Raises SettingsRefused with every mistake. `floors=False` lifts the lower limits of `timing`; it
     is only for the local account.

@@ -171,7 +171,7 @@ class SettingsReader:
         self.mistakes.append(Mistake(path, fault, remedy))
 
     def read(self, kind: Any, raw: object, path: str) -> Any:
-        """Return the setting of type `kind` that `raw` spells. Add a mistake if it is not valid.
+        """Convert `raw` to a setting of type `kind`. Add a mistake if it is not valid.
 
         Args:
             kind: the type of the setting.
@@ -321,7 +321,7 @@ def read_settings(
     path_prefix: str = "",
     convert_text: Callable[[str], str] | None = None,
 ) -> SettingsClass:
-    """Return the settings that `raw` spells. Raise SettingsRefused with every mistake.
+    """Convert `raw` to settings of the class `kind`. Raise SettingsRefused with every mistake.
 
     Args:
         kind: the settings class.
@@ -377,10 +377,10 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]')
 
 
 def parse_json(content: str) -> Any:
-    """Return the JSON in `content`. `is_duplicate` recognizes the value of a key that is twice.
+    """Return the value of the JSON text `content`.
 
-    Raises ValueError, which names the place, if the content is no JSON or nested deeper than
-    MOST_DEEP.
+    If an object has a key twice, the key's value is a marker that `is_duplicate` recognizes. Raises
+    ValueError, which names the place, if the content is no JSON or is nested deeper than MOST_DEEP.
     """
     depth = 0
     for token in _TOKEN.finditer(content):
@@ -394,13 +394,13 @@ def parse_json(content: str) -> Any:
 
 
 def _mark_duplicates(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the object of these keys and values. A key that is there twice gets a marker."""
+    """Return the object of these keys and values. The value of a repeated key is the marker."""
     counts = Counter(key for key, _ in pairs)
     return {key: {_TWICE: True} if counts[key] > 1 else value for key, value in pairs}
 
 
 def is_duplicate(value: object) -> bool:
-    """Return True if `value` is the marker of `parse_json` for a key that is there twice."""
+    """Return True if `value` is the marker of `parse_json` for a key that an object has twice."""
     return isinstance(value, Mapping) and _TWICE in value
 
 

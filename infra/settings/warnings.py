@@ -111,9 +111,10 @@ def _notification_arns(notifications: NotificationSettings) -> Mapping[str, str]
 
 
 def _other_places(arn: str, regions: Sequence[str]) -> list[str]:
-    """Return the regions that do not match an ARN, each as the beginning of an ARN.
+    """Return the regions other than the ARN's own, each as the beginning of an ARN.
 
-    A stack asks Systems Manager in its own region. A calendar that it cannot read counts as closed.
+    Stacks in these regions could not use the resource. For example, a stack asks Systems Manager in
+    its own region for a calendar, and a calendar that it cannot read counts as closed.
     https://docs.aws.amazon.com/systems-manager/latest/APIReference/API_GetCalendarState.html
     """
     _, partition, service, region, *_ = arn.split(":")
@@ -129,7 +130,7 @@ def list_warnings(
     Args:
         settings: the deployment's settings.
         region: the stack's region, if the settings name no environments; None if it is not known.
-        account: the stack's account, likewise.
+        account: the stack's account, if the settings name no environments; None if not known.
     """
     stacks: list[tuple[str | None, str | None]] = [
         (environment.region, environment.account) for environment in settings.environments
@@ -151,9 +152,9 @@ def list_warnings(
 
 
 def _prefix_matches_stack(prefix: str, region: str | None, account: str | None) -> bool:
-    """Return True if queues whose ARN begins with `prefix` can be in the stack's place.
+    """Return True if queues with an ARN of this prefix can be in the stack's account and region.
 
-    A part that the prefix does not reach, or that is not known of the stack, matches.
+    A part of the ARN matches if the prefix ends before it, or if it is not known of the stack.
     """
     partition = partition_of(region) if region else None
     stack_parts = (partition, "sqs", region, account)

@@ -46,7 +46,7 @@ def console() -> Console:
 
 
 def show(console: Console, *renderables: RenderableType) -> None:
-    """Print these one after the other. Lines of texts with `no_wrap` are not broken."""
+    """Print the given objects one after the other. A text with `no_wrap` stays on its line."""
     for renderable in renderables:
         is_unbroken = isinstance(renderable, Text) and renderable.no_wrap is True
         console.print(renderable, soft_wrap=is_unbroken)

@@ -373,7 +373,7 @@ class RedriveStage(Stage):
     def compare_charges(self) -> None:
         """Print how many customers each consumer charged twice after the redrive.
 
-        Raises ScriptFailed if these are not none of the orders and all of the receipts.
+        Raises ScriptFailed unless no order and every receipt was charged twice.
         """
         careful = self.payments.count_charged_again(ORDERS)
         careless = self.payments.count_charged_again(RECEIPTS)

@@ -81,8 +81,8 @@ class Traffic(Struct, frozen=True, kw_only=True, tag_field="kind"):
 
     Attributes:
         workers: Number of threads.
-        convincing: Number of successful calls after which the story goes on: the queue works again,
-            or a scan has enough to measure.
+        convincing: Number of successful calls after which the story continues: the queue works
+            again, or a scan has enough to measure.
         noun: The word for a call in what the demo prints.
         well: The words for a call that succeeded.
     """

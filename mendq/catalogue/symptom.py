@@ -222,8 +222,8 @@ NearMiss = CallNearMiss | QueueNearMiss | RefusalExample
 class Advice:
     """Advice to people if many queues have the symptom at once.
 
-    Then the cause is not in one queue. `words` say where to look; `command` takes the ARN of one of
-    these queues and returns a command to look with, or an empty text.
+    The cause is then not in a single queue. `words` say where to look. `command` takes the ARN of
+    one of these queues, and returns a command that shows more, or an empty text.
     """
 
     words: str = "Look for what these queues have in common: a deployment, a key, a network."

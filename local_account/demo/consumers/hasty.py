@@ -20,10 +20,10 @@ class NoAddress(Exception):
 
 @dataclass(frozen=True)
 class Hasty:
-    """A consumer that asks for more time in the middle of a batch with an order in it.
+    """A consumer that asks SQS for more time while it works on a batch that has an order in it.
 
-    It does not ask for a message that was received before: another consumer has it by then, or it
-    is in the DLQ.
+    If the batch's first order was received before, the consumer does not ask: by then another
+    consumer has that message, or it is in the DLQ.
 
     Attributes:
         caller: Receives, deletes and changes the visibility of messages.
@@ -61,7 +61,10 @@ class Hasty:
             )
 
     def _work(self, first: Mapping[str, Any]) -> bool:
-        """Work, ask for more time, and work on. Return False if SQS refused the time."""
+        """Work, ask for more time, and continue to work.
+
+        Return False if SQS refused more time, or if the consumer must stop.
+        """
         if self.caller.enough.wait(self.asks_after_seconds):
             return False
         more = partial(
@@ -76,7 +79,7 @@ class Hasty:
         return not self.caller.enough.wait(self.then_works_seconds)
 
     def _charge_all(self, messages: list[dict[str, Any]]) -> bool:
-        """Handle the orders. Return False, and skip the rest, at one that cannot be handled."""
+        """Handle the orders. If one cannot be handled, skip the rest and return False."""
         try:
             for message in messages:
                 order = json.loads(message["Body"])

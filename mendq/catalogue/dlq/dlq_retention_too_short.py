@@ -93,7 +93,7 @@ def _find_longest_source(facts: Facts) -> QueueFacts | None:
 
 
 def _dlq(own_seconds: int, source_seconds: int) -> Facts:
-    """Return a DLQ with this retention, and a source with that one."""
+    """Return a DLQ with a retention of `own_seconds`, whose source has `source_seconds`."""
     named_by = sources(STANDARD_ARN, MessageRetentionPeriod=str(source_seconds))
     return dlq(MessageRetentionPeriod=own_seconds, dlq_sources=named_by)
 

@@ -97,7 +97,7 @@ def _list_refused_sources(facts: Facts) -> tuple[str, ...]:
 
 
 def _queue(allowed: str, *source_arns: str) -> Facts:
-    """Return a DLQ with this RedriveAllowPolicy that these queues name."""
+    """Return a DLQ that the queues `source_arns` name. `allowed` is its RedriveAllowPolicy."""
     return dlq(RedriveAllowPolicy=allowed, dlq_sources=sources(*source_arns))
 
 

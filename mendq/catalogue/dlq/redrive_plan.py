@@ -250,7 +250,7 @@ def _find_objections(facts: Facts) -> Iterator[Refusal]:
     yield from _check_queues(facts)
     yield from _check_other_work(facts)
     yield from _check_cause(facts)
-    # Otherwise SQS would deny a call after some messages have been received or sent.
+    # Check this before the redrive, or SQS would deny a call when some messages are already moved.
     (source,) = facts.dlq_sources or ()
     for queue, actions in ((facts, LEAVING), (source, ARRIVING)):
         fault = find_network_deny(queue.attributes.get("Policy", ""), queue.queue_arn, actions)

@@ -117,8 +117,8 @@ def estimate_duration(
 def can_expire_during(left: TimeLeft, duration: timedelta | None) -> bool:
     """Return True if messages may expire before a redrive of this duration has sent them.
 
-    The redrive may take `SAFETY` times as long, and people may need `UNHURRIED` before. If
-    `duration` is None the redrive moves nothing and halts, so only `UNHURRIED` decides.
+    The redrive may take `SAFETY` times as long, and people may need the time `UNHURRIED` before it
+    starts. If `duration` is None, the redrive moves nothing and halts, so only `UNHURRIED` counts.
     """
     return left.at_least < max(SAFETY * (duration or timedelta()), UNHURRIED)
 

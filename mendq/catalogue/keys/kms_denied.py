@@ -53,9 +53,9 @@ def refuse_without_key(facts: Facts) -> Refusal:
     )
 
 
-# The KMS key of this queue was removed. Receives of messages from before that are refused.
+# The KMS key of this queue was removed. Consumers cannot receive messages that it encrypted.
 QUEUE_WITH_OLD_MESSAGES = queue(event_names=("ReceiveMessage",))
-# The KMS key of this queue was removed. Only sends from before that were refused.
+# The KMS key of this queue was removed. Only sends were refused, so nothing is wrong any more.
 QUEUE_WITHOUT_KEY = queue(event_names=("SendMessage",))
 
 

@@ -284,10 +284,10 @@ def find_objections(facts: Facts, needs: list[VisibilityNeed]) -> Iterator[Refus
 
 
 def _escalate_race(facts: Facts, needs: list[VisibilityNeed]) -> Iterator[Refusal]:
-    """Yield refusals for a queue whose counts show a race, while no named need exceeds its timeout.
+    """Yield refusals if messages seem to be handled twice, and no named need exceeds the timeout.
 
-    People are notified, and Mendq makes no guess: consumers that fail first and delete twice in the
-    end cause the same counts.
+    The refusals notify people. Mendq makes no guess, because the counts look the same if consumers
+    fail at first and delete a message twice in the end.
     """
     measured = facts.measurement
     if measured is not None and measured.may_be_retries:
@@ -414,9 +414,11 @@ def _plan_raise(
 
 
 def _is_sure(facts: Facts, need: VisibilityNeed) -> bool:
-    """Return False if messages only reached the DLQ, and only a tag says that work takes longer.
+    """Return True if Mendq may raise the timeout alone, as far as the evidence is concerned.
 
-    The tag may be out of date, and a consumer that extends its messages needs no longer timeout.
+    Return False if messages only reached the DLQ, and Lambda has not measured that work takes
+    longer. A tag may be out of date, and a consumer that extends its messages needs no longer
+    timeout.
     """
     measured = facts.measurement
     only_died = facts.found and measured is not None and not measured.has_race

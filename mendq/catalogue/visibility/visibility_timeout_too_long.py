@@ -54,11 +54,11 @@ TIMES_ADVISED = 2
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    """Find a timeout far above the p99 duration, on a queue with messages that crashed.
+    """Find a timeout far above the p99 duration, on a queue whose consumers crashed at times.
 
-    A message is taken for crashed if receives without a delete are counted and runs fail. The same
-    holds if no message waited at some moment, and one is older than the timeout: it was received
-    before that moment and has not been finished.
+    A crash leaves receives without a delete. They count as crashes if runs of a function failed.
+    They also count if no message waited at some moment, and one is older than the timeout now: that
+    message was received before that moment and was not finished.
     """
     measured = facts.measurement
     seconds = facts.visibility_seconds

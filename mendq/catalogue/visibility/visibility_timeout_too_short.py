@@ -74,7 +74,7 @@ def detect(facts: Facts) -> DetectedFault | None:
 
     A timeout that is short and has done no harm yet is not reported. The counts mislead in three
     cases, and the result is None then: SQS does not count messages that it moves to a DLQ or back
-    as sent, and a consumer that fails receives its messages again without a race.
+    as sent, and a consumer that fails receives its own messages again.
     """
     measured = facts.measurement
     if measured is None or facts.move_task_running or facts.receives_only_dlq_messages:
@@ -97,7 +97,7 @@ def detect(facts: Facts) -> DetectedFault | None:
 
 
 def _detect_early_deaths(facts: Facts, measured: Measurement) -> DetectedFault | None:
-    """Find messages that reached the DLQ because their receives ended before the work did.
+    """Find messages that reached the DLQ because the visibility timeout ended before the work did.
 
     Messages that reach a DLQ because of errors cause the same counts. So the result is a fault only
     if work is known to take longer than the timeout. Durations that Lambda measured come first. If
