@@ -1,4 +1,4 @@
-"""The account and region that one Mendq runs in."""
+"""The account and region in which a deployed Mendq runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mendq.model.queue import partition_of, parts_of
 
 @dataclass(frozen=True)
 class AccountAndRegion:
-    """The account and region whose queues one Mendq looks after, and that it runs in."""
+    """The account and region in which a deployed Mendq runs and whose queues it manages."""
 
     account: str
     region: str

@@ -62,19 +62,20 @@ SCHEMA = 1
 EVENT_SOURCE = "mendq"
 TRANSITION_EVENT = "Mendq case transition"
 NOTIFICATION_EVENT = "Mendq notification"
-# For this number of days Mendq leaves a person's value alone, and a symptom must stay away.
+# Mendq does not change a value that a person set for this number of days. Also, a case that waits
+# for a person is closed if its symptom is absent for this number of days.
 SILENT_DAYS = 7
-# After its time limit, a case still counts as open for this long if follow_up has not ended it.
+# A case counts as open until this long after its time limit, if follow_up has not ended it before.
 GRACE = timedelta(hours=1)
 
 
 # The refusal code of a case that ended because its queue was deleted.
 QUEUE_DELETED = "queue_deleted"
-# In a case's evidence: which case's change did not help or was taken back. Plans for the queue and
-# symptom are only proposed from then on, until a person approves one.
+# A key of a case's evidence. The value is the case whose change did not help or was rolled back.
+# From then on Mendq only proposes plans for the queue and symptom, until a person approves one.
 LOWERED = "lowered_by"
-# In the evidence of a case about a DLQ that Mendq made: the managed source that it was made for, if
-# the DLQ itself is not managed.
+# A key of the evidence of a case about a DLQ that Mendq made and that is not managed itself. The
+# value is the managed source for which Mendq made the DLQ.
 MADE_FOR = "made_for"
 
 # The keys that a document of a transition must have, in the order in which it has them.
@@ -100,8 +101,7 @@ _DEFAULTS: Mapping[str, Any] = {"urgent": False, "next_step": {}}
 
 @dataclass(frozen=True, kw_only=True)
 class NotificationState:
-    """The record that says if people were notified about a transition, and what a person can do
-    next.
+    """The notification of a transition: if people were notified, and what a person can do next.
 
     Attributes:
         notified: True if people were notified.
@@ -219,8 +219,9 @@ class Case(NotificationState):
         )
 
     def key(self) -> str:
-        """Return the transition's key in the case bucket. Writing the object twice changes
-        nothing.
+        """Return the S3 key of this transition in the case bucket.
+
+        The key depends only on the transition, so storing the transition twice changes nothing.
         """
         return f"cases/dt={self.at:%Y-%m-%d}/{self.transition}.json"
 
@@ -242,15 +243,17 @@ class Case(NotificationState):
 
     @property
     def is_redriving(self) -> bool:
-        """True if a redrive is running. Its owner continues it each minute until it ends, without a
-        time limit.
+        """True if the case's redrive is running.
+
+        The redrive Lambda continues it each minute until it ends. The time limit of the state does
+        not apply.
         """
         if self.state is not State.APPLIED:
             return False
         return any(step["attribute"] == RedriveMessages.attribute for step in self.steps)
 
     def is_open(self, now: datetime, timing: Timing) -> bool:
-        """Return True if the case still keeps other cases of its queue and symptom from opening.
+        """Return True if the case is open. No second case of its queue and symptom may open then.
 
         A state with a time limit counts as ended GRACE after its limit, even if follow_up has not
         ended it. Otherwise a follow_up that is down would keep Mendq from fixing the queue for
@@ -268,8 +271,8 @@ class Case(NotificationState):
             to: The new state.
             reason: Why the case moves, for people.
             now: The time of the transition.
-            over: Further fields that change. Without `actor` it is follow_up; without `code` it is
-                empty.
+            over: Further fields that change. The default of `actor` is follow_up, that of `code`
+                an empty text.
         """
         evidence = self._evidence_in(to, over.pop("evidence", self.evidence))
         code_and_actor = {"code": "", "actor": "follow_up", **over}
@@ -290,7 +293,8 @@ class Case(NotificationState):
     def _evidence_in(self, to: State, evidence: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the evidence for the next state, with LOWERED added or removed.
 
-        A change that did not help or was taken back adds it. A person's approval removes it.
+        LOWERED is added if the case's change did not help or was rolled back. It means that Mendq
+        only proposes further changes. A person's approval removes it.
         """
         has_not_helped = to is State.ESCALATED and self.state in WROTE
         if to is State.ROLLED_BACK or has_not_helped:
@@ -317,15 +321,16 @@ class Case(NotificationState):
 
     @property
     def is_rollback(self) -> bool:
-        """True if the steps take back what the case wrote. No freeze and no budget stops a
-        rollback.
+        """True if this transition rolled the case's change back.
+
+        Mendq does a rollback even during a freeze, and if the limit of writes is used up.
         """
         return self.state is State.ROLLED_BACK
 
     @property
     def news(self) -> str:
-        """The key of what a notification would say, for recognizing repeats: the state and the
-        refusal code.
+        """The state and the refusal code. Two notifications of the case with the same value are
+        repeats.
         """
         return f"{self.state}:{self.code}"
 
@@ -383,9 +388,9 @@ def start_case(  # noqa: PLR0913 - each is one column of the transition
 ) -> Case:
     """Return the first transition of a new case.
 
-    The case's name depends on the previous case of the queue and symptom. So two runs that open a
-    case at the same time give it the same name. The second delivery of the same events does so too,
-    if the first run died.
+    The case's name depends on the queue, the symptom, the day, and the previous case of the queue
+    and symptom. So two runs that open the case at the same time give it the same name. A run that
+    gets the same events again, because the first run died, does so too.
     """
     previous_id = previous.case_id if previous else ""
     digest = sha256(f"{queue_arn} {symptom} {previous_id} {now:%Y-%m-%d}".encode()).hexdigest()
@@ -405,8 +410,11 @@ def start_case(  # noqa: PLR0913 - each is one column of the transition
 
 
 def longest_stay_in(state: State, timing: Timing) -> timedelta | None:
-    """Return how long a case may stay in a state. None if only a person or the end of the queue
-    ends it.
+    """Return how long a case may stay in a state before follow_up moves it to another state.
+
+    None for a state without such a limit: the final states, ESCALATED and OVERRIDDEN. Cases in the
+    last two end when a person closes the case, when the queue is deleted or is not managed any
+    more, or when no call has failed for SILENT_DAYS.
     """
     hours = {
         State.PROPOSED: timing.proposal_hours,
@@ -420,8 +428,8 @@ def longest_stay_in(state: State, timing: Timing) -> timedelta | None:
     return timedelta(hours=hours[state]) if state in hours else None
 
 
-# The same news about a case is announced again after this. `mendq.notifications.announcements`
-# gives the reason.
+# A notification about a case is repeated after this time. `mendq.notifications.announcements` gives
+# the reason.
 NOTIFIED_AGAIN_AFTER = timedelta(hours=24)
 
 

@@ -1,5 +1,7 @@
-"""Rules for DLQs and quarantines: who owns them, which attributes they get, and why one is
-unfit.
+"""Rules for DLQs and quarantines: which queues may use a DLQ, which attributes a new one gets, and
+why an existing queue is unfit.
+
+A quarantine is a queue for messages that failed again after a redrive.
 """
 
 from __future__ import annotations
@@ -26,13 +28,13 @@ def select_confirmed_sources(
     consent: Consent,
     tags_of: Callable[[str], Mapping[str, str]],
 ) -> tuple[str, ...]:
-    """Return those queues that use `dlq` as their DLQ with the owner's consent.
+    """Return the confirmed sources of `dlq`: queues that use it as their DLQ with consent.
 
-    Any queue may name any other queue as its DLQ, so the name alone proves nothing. A source is
-    confirmed if the DLQ's own RedriveAllowPolicy names it, or if Mendq manages the source: because
-    settings name it, or because of its own tag, as far as tags may raise a queue's mode. Anyone may
+    Any queue may name any other queue as its DLQ, so naming it proves nothing. A source is
+    confirmed if the DLQ's own RedriveAllowPolicy names it, or if Mendq manages the source. Mendq
+    manages a queue because settings name it, or because of the queue's own tag. But anyone may
     create a queue and tag it. So a tag confirms nothing if the DLQ has a higher mode than tags can
-    give, or if the DLQ's RedriveAllowPolicy names other queues or none.
+    give, or if the DLQ's RedriveAllowPolicy is not `allowAll`.
 
     Args:
         named_by: The ARNs of queues whose RedrivePolicy names the DLQ.
@@ -55,10 +57,9 @@ def select_confirmed_sources(
 
 
 def retention_and_encryption(source: Facts) -> dict[str, str]:
-    """Return attributes that keep messages for 14 days and encrypt them as the source's messages
-    are.
+    """Return attributes that keep messages for 14 days, with the source's encryption.
 
-    Without a KMS key, SQS encrypts a new queue with a key of its own.
+    The queue uses the source's KMS key. If the source has none, SQS encrypts with its own key.
     """
     attributes = {"MessageRetentionPeriod": str(LONGEST_RETENTION_SECONDS)}
     if source.kms_key is not None:
@@ -69,8 +70,8 @@ def retention_and_encryption(source: Facts) -> dict[str, str]:
 def attributes_of_dlq(source: Facts, dlq_arn: str) -> dict[str, str]:
     """Return the attributes of a new DLQ for this source.
 
-    A new DLQ allows only this source. But if the source already names `dlq_arn`, other queues may
-    use that name as well, so the new DLQ gets no RedriveAllowPolicy.
+    The RedriveAllowPolicy allows only this source. But if the source names `dlq_arn` already, other
+    queues may name it too, so the new DLQ gets no RedriveAllowPolicy.
     """
     attributes = retention_and_encryption(source)
     if source.is_fifo:
@@ -86,8 +87,9 @@ LONGEST_BYTES = SetMaximumMessageSize.maximum
 
 
 def arn_of_quarantine(source_arn: str) -> str:
-    """Return the ARN of a queue's quarantine. Raise ValueError if `source_arn` is not the ARN of a
-    queue.
+    """Return the ARN of the quarantine for messages that failed in this queue.
+
+    Raise ValueError if `source_arn` is not the ARN of a queue.
     """
     return arn_with_suffix(source_arn, QUARANTINE_SUFFIX)
 
@@ -132,9 +134,10 @@ def _faults_of_quarantine(
 
 
 def _outsiders_let_in(account: str, policy: str) -> Iterator[str]:
-    """Yield each kind of outsider that the policy lets use the queue, whatever the conditions.
+    """Yield a reason for each statement or principal that lets outsiders use the queue.
 
-    People of the account look at the messages, and Mendq sends to the queue.
+    Outsiders are all principals other than those of the account. Conditions of a statement are not
+    considered: even a limited permission makes the queue unfit.
     """
     statements = statements_of(policy)
     if statements is None:
@@ -160,8 +163,8 @@ def _belongs_to(principal: str, account: str) -> bool:
 def _encryption_fault(source: Facts, attributes: Mapping[str, str]) -> str | None:
     """Return why the encryption is weaker than the source's; None if it is not.
 
-    Any key of the account is good enough. The exception: the key that AWS manages is not enough if
-    the source has a key of its owner.
+    Any KMS key of the account is good enough, with one exception: the key that AWS manages is not
+    enough if the source uses a key that the account made itself.
     """
     key = attributes.get("KmsMasterKeyId", "")
     source_key = source.kms_key or ""

@@ -14,8 +14,8 @@ from typing import Any, Self
 
 from mendq.model.failed_call import FailedCall, RefusedBy, refusing_policy
 
-# The calls that carry messages, and the action that allows each. A batch needs the permission of
-# the single call.
+# The calls that send, receive, delete or hide messages, and the IAM action that allows each. A
+# batch needs the permission of the single call.
 _GRANTED_BY = {
     "ReceiveMessage": "ReceiveMessage",
     "ChangeMessageVisibility": "ChangeMessageVisibility",
@@ -39,7 +39,9 @@ RECEIVE_MESSAGE = "sqs:ReceiveMessage"
 
 
 def actions_allowing(event_names: Iterable[str]) -> tuple[str, ...]:
-    """Return the IAM actions that allow these calls. Calls that carry no messages are left out."""
+    """Return the IAM actions that allow these calls. Calls other than MESSAGE_TRAFFIC are left
+    out.
+    """
     actions = {_GRANTED_BY[name] for name in event_names if name in _GRANTED_BY}
     return tuple(sorted(f"sqs:{action}" for action in actions))
 
@@ -49,7 +51,7 @@ MESSAGE_ACTIONS = actions_allowing(MESSAGE_TRAFFIC)
 
 
 def name_first_few(principals: Collection[str]) -> str:
-    """Return the first names as part of a sentence, with the number of further ones.
+    """Return the first three names as part of a sentence, with the number of the others.
 
     Args:
         principals: ARNs or other names. If there is none, the sentence says that CloudTrail names
@@ -62,7 +64,7 @@ def name_first_few(principals: Collection[str]) -> str:
 
 
 def _shorten(principal: str) -> str:
-    """Return a long name without its middle. An IAM path may have 512 characters."""
+    """Return a name of at most 96 characters. A longer name loses its middle."""
     if len(principal) <= _NAME_AT_MOST:
         return principal
     end = _NAME_AT_MOST // 2
@@ -70,7 +72,7 @@ def _shorten(principal: str) -> str:
 
 
 def is_role(principal: str) -> bool:
-    """Return True if the ARN is that of an IAM role, and not of one of its sessions."""
+    """Return True if `principal` is the ARN of an IAM role. The ARN of a role's session is not."""
     return IDENTITY.fullmatch(principal) is not None and ":role/" in principal
 
 
@@ -93,7 +95,7 @@ def has_identity_outside(account: str, principals: Iterable[str]) -> bool:
 MAXIMUM_PRINCIPALS = 10
 MAXIMUM_RETAINED = 10
 MAXIMUM_MESSAGE = 300
-# A case keeps this number of its first requests, and of its last.
+# A case keeps this number of its first requests, and this number of its last requests.
 REQUESTS_AT_EACH_END = 5
 # The fields of a request that a case keeps, besides its time and operation.
 _REQUEST_FIELDS = (
@@ -112,8 +114,9 @@ WITHIN_SECONDS = 600
 
 @dataclass(frozen=True, order=True)
 class Sighting:
-    """One piece of evidence in the case store: a failed call, or a finding of a scan. Ordered by
-    time.
+    """One piece of evidence in the case store: a failed call, or a finding of a scan.
+
+    Sightings are ordered by time.
 
     Attributes:
         event_time: When the call was made or the scan ran.
@@ -123,8 +126,8 @@ class Sighting:
         event_name: The call, such as `SendMessage`.
         requested_visibility_seconds: The visibility timeout that the call itself asked for.
         refused_by: The policy that refused the call; None if none did.
-        is_measured: True for a finding of a scan. One is enough evidence, because a scan measures
-            hours.
+        is_measured: True for a finding of a scan. One finding is enough evidence, because a scan
+            measures several hours.
         error_code: The call's error code.
         error_message: The call's error message. It may contain text of the caller.
         source_ip: The address that the call came from.
@@ -146,8 +149,9 @@ class Sighting:
 
     @classmethod
     def from_scan(cls, at: datetime) -> Self:
-        """Make the sighting of a scan's finding. Two findings of the same second are one
-        sighting.
+        """Make the sighting of a scan's finding, with its time to the second.
+
+        Findings of the same second have the same event id, so they count as one sighting.
         """
         to_the_second = at.replace(microsecond=0)
         event_id = f"scan:{to_text(to_the_second)}"
@@ -196,7 +200,7 @@ class Sighting:
     def from_text(cls, text: str) -> Self:
         """Read a text that `to_text` wrote. Raise ValueError or TypeError for any other text.
 
-        Older versions wrote fewer of the last fields.
+        Older versions left out some of the last fields. These get their defaults.
         """
         at, event_id, request_id, principal, name, visibility, refused, *later = json.loads(text)
         return cls(
@@ -263,16 +267,16 @@ class Evidence:
         return self.since(now - STALE_AFTER)
 
     def worth_keeping(self) -> tuple[Sighting, ...]:
-        """Return the newest sightings, at most MAXIMUM_RETAINED: enough to complete the evidence
-        later.
+        """Return the newest sightings, at most MAXIMUM_RETAINED. The case store keeps these, so
+        that later ones can complete the evidence.
         """
         return self.sightings[-MAXIMUM_RETAINED:]
 
     def reader_visibility_seconds(self) -> int | None:
-        """Return the smallest visibility timeout that the calls asked for; None unless every call
-        asked for one.
+        """Return the smallest visibility timeout in seconds that the failed calls asked for.
 
-        A call that asks for 0 gives its message back. It counts as a call that did not ask.
+        None if there are no calls, or if one of them asked for none. A call that asks for 0 gives
+        its message back, so it counts as a call that asked for none.
         """
         asked_seconds = [call.requested_visibility_seconds or 0 for call in self.calls]
         return min(asked_seconds, default=0) or None
@@ -298,8 +302,9 @@ class Evidence:
         return frozenset(policy for policy in policies if policy is not None)
 
     def document(self) -> dict[str, object]:
-        """Return the evidence as a case's transitions store it. A finding of a scan is not a
-        request.
+        """Return the evidence as a case's transitions store it.
+
+        `failed_calls` and `requests` do not contain findings of scans.
         """
         calls = self.calls
         document: dict[str, object] = {
@@ -319,8 +324,11 @@ class Evidence:
         return document
 
     def merge_into(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """Return an older evidence document, extended with this evidence. A case's evidence only
-        grows.
+        """Return the evidence document of an open case, extended with this newer evidence.
+
+        Args:
+            document: The stored document. Nothing of it is removed, except that only the first and
+                the last requests and MAXIMUM_PRINCIPALS principals are kept.
         """
         if not self.sightings:
             return dict(document)
@@ -351,7 +359,8 @@ def first_and_last(requests: Sequence[Mapping[str, str]]) -> list[Mapping[str, s
 
 
 def to_text(moment: datetime) -> str:
-    """Return a time in UTC with milliseconds, such as `2026-11-28T21:30:00.000Z`, as all Mendq
-    documents spell it.
+    """Return a time as text in UTC with milliseconds, such as `2026-11-28T21:30:00.000Z`.
+
+    All of Mendq's documents spell times in this way.
     """
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -27,8 +27,9 @@ def is_aws_managed(key: str) -> bool:
 
 
 def is_of_another_account(facts: Facts, key: str) -> bool:
-    """Return True if the KMS key belongs to another account. Only a key that is spelled as an ARN
-    shows its account.
+    """Return True if the KMS key belongs to another account than the queue.
+
+    Only the ARN of a key shows an account. For a key id or an alias, return False.
     """
     parts = key.split(":")
     return len(parts) == 6 and parts[4] != parts_of(facts.queue_arn).account
@@ -42,7 +43,7 @@ class SoleSource:
         queue_arn: The source queue.
         tags: The tags of the source queue.
         mode: How far Mendq may go on the source queue; None if Mendq does not manage it.
-        deletes_per_second: Mean of the last hour.
+        deletes_per_second: Messages that its consumers delete per second, as mean of the last hour.
         soak_factor: The account's setting `timing.soakFactor`. A redrive multiplies its waiting
             time with it.
     """
@@ -55,8 +56,8 @@ class SoleSource:
 
 
 def parse_epoch_seconds(epoch_seconds: str | None) -> datetime | None:
-    """Return a time from an SQS attribute, which spells it in seconds since 1970; None if there is
-    none.
+    """Return the time in an SQS attribute, a text with seconds since 1970. None for None or an
+    empty text.
     """
     return datetime.fromtimestamp(int(float(epoch_seconds)), UTC) if epoch_seconds else None
 
@@ -64,8 +65,9 @@ def parse_epoch_seconds(epoch_seconds: str | None) -> datetime | None:
 # SQS drops a FIFO message that is sent a second time within this interval.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/using-messagededuplicationid-property.html
 DEDUPLICATION_INTERVAL_SECONDS = 300
-# A consumer fails if at least this share of its runs ends with an error, unless its runs take
-# nearly as long as its timeout: then it is slow, and the timeout is the error.
+# A Lambda consumer is failing if at least this share of its runs end with an error. It is not
+# failing but slow if its slowest runs take at least RUNS_LONG_SHARE of its timeout: then the
+# timeout is the error.
 FAILING_SHARE = 0.5
 RUNS_LONG_SHARE = 0.9
 # The batch size of a mapping that does not set one.
@@ -83,7 +85,7 @@ def function_name(function_arn: str) -> str:
 
 @dataclass(frozen=True)
 class ReadAction:
-    """An IAM action that a read needs, and the kind of resource that it names."""
+    """An IAM action that Mendq needs for a read, and the kind of resource that the policy names."""
 
     iam_action: str
     resource: Literal["queue", "function", "any"]
@@ -105,10 +107,11 @@ _SOURCES = ReadAction("sqs:ListDeadLetterSourceQueues", "queue")
 
 
 class Need(Enum):
-    """Facts that a symptom needs. A value holds the fields of `Facts` that are read, and the IAM
-    actions for that.
+    """The kinds of facts that a symptom can ask for.
 
-    Fields of `Facts` that no need lists come from failed calls or from the case store.
+    Each value has two parts: the fields of `Facts` that are read, and the IAM actions that reading
+    them needs. Fields of `Facts` that are in no value come from failed calls or from the case
+    store.
     """
 
     QUEUE = ("attributes",), QUEUE_READS
@@ -142,11 +145,11 @@ class LambdaConsumer:
         function_arn: The function.
         timeout_seconds: The function's timeout.
         batching_window_seconds: How long Lambda collects messages for a batch.
-        duration_p99_seconds: The 99th percentile of the durations; None if it was not read or never
-            ran.
-        error_share: Failed invocations divided by all; None likewise.
-        throttled_share: Throttled requests divided by all requests; None likewise.
-        duration_p50_seconds: The median of the durations; None likewise.
+        duration_p99_seconds: The 99th percentile of the durations; None if the figures were not
+            read, or if the function did not run.
+        error_share: Failed invocations divided by all invocations; None in the same cases.
+        throttled_share: Throttled requests divided by all requests; None in the same cases.
+        duration_p50_seconds: The median of the durations; None in the same cases.
         invocations: The number of invocations.
         mapping_id: The event source mapping.
         batch_size: The most messages in a batch, as the mapping sets it.
@@ -184,8 +187,9 @@ class LambdaConsumer:
 
     @property
     def is_failing_fast(self) -> bool:
-        """True if the function fails early. A longer visibility timeout would only slow its
-        retries.
+        """True if the function fails, and not because of its timeout.
+
+        A longer visibility timeout would then only delay its retries.
         """
         return (self.error_share or 0) >= FAILING_SHARE and not self.is_near_timeout
 
@@ -237,8 +241,10 @@ class QueueFacts:
 
     @property
     def can_outlast_deduplication(self) -> bool:
-        """True if a message may be in flight for longer than SQS recognizes a repeated send by its
-        id.
+        """True if a FIFO queue's visibility timeout is longer than the deduplication interval.
+
+        While such a message is in flight, its sender may send it again, and SQS does not drop the
+        second send any more.
         """
         return self.is_fifo and self.visibility_seconds > DEDUPLICATION_INTERVAL_SECONDS
 
@@ -249,8 +255,9 @@ class QueueFacts:
 
     @property
     def dlq_arn(self) -> str | None:
-        """The DLQ that the RedrivePolicy names; None if it names none. A person may have set any
-        text.
+        """The DLQ that the RedrivePolicy names; None if it names none.
+
+        The text is not checked: it may be no ARN, or that of another account's queue.
         """
         redrive = parse_json_object(self.attributes.get("RedrivePolicy")) or {}
         named = redrive.get("deadLetterTargetArn")
@@ -297,8 +304,9 @@ class QueueFacts:
         return parse_epoch_seconds(self.attributes.get("CreatedTimestamp"))
 
     def is_created_after(self, moment: datetime | None) -> bool:
-        """Return True if the queue was created after that moment, so an earlier queue had the same
-        name.
+        """Return True if the queue was created after `moment`; False if one of the times is None.
+
+        What was true of the queue at `moment` was then true of an earlier queue of the same name.
         """
         return bool(self.created_at and moment and self.created_at > moment)
 
@@ -323,11 +331,12 @@ class Facts(QueueFacts):
     Attributes:
         lambda_consumers: The functions that receive from it.
         dlq: The queue that its RedrivePolicy names; None if there is none or it was not read.
-        person_visibility_seconds: The visibility timeout that a person set last. Mendq's own writes
-            do not count.
+        person_visibility_seconds: The visibility timeout that a person set last, even if Mendq has
+            changed it since; None if it was not read.
         stopped_consumers: The ARNs of functions whose event source mapping is disabled.
         measurement: Its metrics; None if they were not read or CloudWatch has no data.
-        move_task_running: True if a redrive moves messages into or out of it.
+        move_task_running: True if SQS's own redrive (a message movement task) moves messages into
+            it, or out of it or its DLQ, or may have done so in the measured time.
         dlq_sources: The confirmed queues that name it as their DLQ (`select_confirmed_sources` in
             `mendq/model/dlq.py`); None if they were not read.
         unconfirmed_sources: The ARNs of the other queues that name it as their DLQ.
@@ -362,7 +371,7 @@ class Facts(QueueFacts):
 
     @property
     def source_arns(self) -> tuple[str, ...]:
-        """The ARNs of the sources whose DLQ it is, as far as they were read."""
+        """The ARNs of the confirmed source queues, if this queue is a DLQ; empty if not read."""
         return tuple(source.queue_arn for source in self.dlq_sources or ())
 
     @property
@@ -375,7 +384,8 @@ class Facts(QueueFacts):
 
     @property
     def is_sent_to(self) -> bool:
-        """True if producers send to it. SQS does not count a move to a DLQ as a send.
+        """True if producers send to the queue; False if it was not measured. SQS does not count a
+        move to a DLQ as a send.
 
         https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
         """
@@ -383,7 +393,9 @@ class Facts(QueueFacts):
 
     @property
     def receives_only_dlq_messages(self) -> bool:
-        """True if it only receives other queues' DLQ messages, or if its sources were not read."""
+        """True if all messages come from source queues of this DLQ: it has sources, and no producer
+        sends to it. Also True if the sources were not read.
+        """
         return self.dlq_sources is None or bool(self.dlq_sources and not self.is_sent_to)
 
 

@@ -17,8 +17,8 @@ QUERY_PREFIX = "AWS.SimpleQueueService."
 EXCEPTION_SUFFIX = "Exception"
 
 
-# The symptom that each error code shows, if nothing else is known. If the message, the call or the
-# queue can make it another symptom, that symptom's entry comes first in the catalogue.
+# The error codes by the symptom that they show if nothing else is known. With some messages, calls
+# or queues, a code shows another symptom; that symptom's entry comes earlier in the catalogue.
 CODES: Mapping[str, tuple[str, ...]] = {
     "queue_missing": ("NonExistentQueue",),
     "empty_receives": ("RequestThrottled", "Throttling"),
@@ -59,7 +59,7 @@ def canonical_code(raw_error_code: str) -> str:
     return _OTHER_NAMES.get(bare, bare)
 
 
-# CloudTrail cuts a message at this length. The end that is left may be the caller's text.
+# CloudTrail cuts a message at this length. A cut message may end with text of the caller.
 # https://docs.aws.amazon.com/awscloudtrail/latest/userguide/cloudtrail-event-reference-record-contents.html
 _CUT_AT_BYTES = 1_024
 
@@ -82,7 +82,7 @@ NO_DEDUPLICATION_ID = (
 
 
 def may_be_cut(error_message: str) -> bool:
-    """Return True if CloudTrail may have cut the message. Then its end proves nothing."""
+    """Return True if CloudTrail may have cut the message at the end."""
     return len(error_message.encode()) >= _CUT_AT_BYTES
 
 
@@ -102,7 +102,9 @@ def refusal_reason(error_message: str, parameter: str) -> str | None:
 
 
 def size_limit_bytes(error_message: str) -> int | None:
-    """Return the limit that a message exceeded; None if SQS refused the call for another reason."""
+    """Return the queue's limit in bytes that a message exceeded; None if SQS refused the call for
+    another reason.
+    """
     match = _SHORTER_THAN.fullmatch(error_message)
     return int(match.group(1)) if match else None
 
@@ -130,9 +132,9 @@ _DENIED = "AccessDenied"
 class RefusedBy(StrEnum):
     """The policy that refused a call, as IAM names it, for use in a sentence.
 
-    It distinguishes an explicit deny from a missing allow where the remedies differ. Policies of an
-    organization, permissions boundaries, session policies and endpoint policies only limit what
-    other policies allow.
+    For queue policies and identity policies, an explicit deny and a missing allow are different
+    values, because people must repair them differently. The other policies have one value each:
+    they only limit what queue and identity policies allow.
     """
 
     RESOURCE_POLICY_DENIES = "an explicit deny in the queue's policy"
@@ -185,8 +187,9 @@ def refusing_policy(error_code: str, error_message: str) -> RefusedBy | None:
 
 
 def _refusal(error_message: str) -> re.Match[str] | None:
-    """Return the parts of IAM's refusal message; None if the message has another form or may be
-    cut.
+    """Return the parts of IAM's error message about a refused call.
+
+    None if the message has another form, or if CloudTrail may have cut it.
     """
     return None if may_be_cut(error_message) else _REFUSAL.fullmatch(error_message)
 
@@ -217,11 +220,12 @@ class FailedCall:
         region: The region of the call.
         principal_arn: The ARN of the caller's role or user, else the AWS service or the principal
             id; empty if the record names none.
-        session_created_at: When the caller's session began; None if the record does not say.
+        session_created_at: When the caller's session began; None if the record has no such time.
         request_id: AWS's id of the request.
         source_ip: The caller's address; empty if the record names none.
         user_agent: The caller's program. The caller wrote this text.
-        requested_visibility_seconds: The visibility timeout that the call asked for; None if none.
+        requested_visibility_seconds: The visibility timeout that the call asked for; None if it
+            asked for none.
     """
 
     event_id: str
@@ -242,10 +246,11 @@ class FailedCall:
 
     @property
     def may_be_a_race(self) -> bool:
-        """True if the call itself proves nothing, but the queue's metrics may.
+        """True if the call failed because a delete came first, which may be harmless.
 
-        It extends a message that is gone from a standard queue. The consumer's own delete may have
-        been faster, or that of another consumer that received the message again.
+        The call changes the visibility of a message that no longer exists in a standard queue. The
+        same consumer may have deleted it, which is no fault. Or another consumer that received the
+        message again has deleted it, which is one. Only the queue's metrics can show this.
         """
         is_gone = refusal_reason(self.error_message, "ReceiptHandle") == OWN_DELETE
         is_invalid = self.error_code == "InvalidParameterValue"
@@ -254,8 +259,9 @@ class FailedCall:
 
 @dataclass(frozen=True)
 class Unreadable:
-    """The reason why a record is not a failed SQS call. `not_failed` and `not_sqs` are normal, not
-    faults.
+    """The reason why a record could not be read as a failed SQS call.
+
+    The reasons `not_failed` and `not_sqs` are normal. All others mean a faulty record.
     """
 
     reason: str
@@ -334,8 +340,10 @@ def _parse(record: object) -> tuple[Record, Record] | Unreadable:
 
 
 def _queue_arn(detail: Record, region: str) -> str | None:
-    """Return the queue from the record's resources, else from its URL, its name or IAM's
-    message.
+    """Return the ARN of the call's queue, None if the record names none.
+
+    It comes from the record's resources, else from the queue's URL or name in the request, else
+    from IAM's error message.
     """
     resources = detail.get("resources")
     for resource in resources if isinstance(resources, list) else []:

@@ -2,11 +2,12 @@
 
 A fix is a change, and a change can be the cause of the next fault. Three places ask this table:
 
-1. A fault is found. If a change by Mendq that can cause it was made a short time ago, the finding
-   names that case first and offers its rollback (`change_behind`).
-2. A fix is being verified or watched. If the step's sign shows, the case is not verified: people
-   hear of it, and they decide (`sign_in`).
-3. A test. Every step has a row. A row without a symptom or without a sign says why.
+1. Mendq finds a fault. If Mendq made a change that can cause this fault a short time ago, the
+   notification names that change's case first and offers its rollback (`change_behind`).
+2. A fix is being verified or watched. A sign is the measurement that shows harm by this kind of
+   step. If it shows, the case is not verified: people are notified, and they decide (`sign_in`).
+3. A test checks that every step has a row, and that a row without a symptom or without a sign gives
+   the reason.
 
 Rules:
 
@@ -15,7 +16,7 @@ Rules:
   was rolled back or if a person changed the value.
 - A case is never the cause of its own symptom here. If the symptom comes back, the fix did
   not help, and the case's own timeline says so.
-- Mendq takes nothing back automatically. A fault that came after a change need not come from it.
+- Mendq rolls no change back automatically. A fault after a change may have another cause.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ from mendq.model.steps import (
 MANY_IN_FLIGHT = 60_000
 # If the number of messages in flight doubles, a rise by up to this number counts as chance.
 CHANCE_IN_FLIGHT = 10
-# If the age of the oldest message grew by this, it is a sign, however long the visibility timeout
-# is.
+# If the age of the oldest message grew by this, it may be harm, even if the visibility timeout is
+# longer.
 MUCH_OLDER_SECONDS = 3_600
 # This number of receives without a delete is a sign, even on a queue with little traffic.
 RECEIVES_IN_VAIN = 5
@@ -84,10 +85,16 @@ STOP = "To stop it (messages that were sent back stay there)"
 class Harm:
     """The harm that one kind of step can do to queues.
 
-    `here` are the symptoms that it can cause on the changed queue, `at_dlq` those on that
-    queue's DLQ, and `at_target` those on the queue that messages were sent back to.
-    `why_no_symptom` and `why_no_sign` are the reasons if there is none. `did` and `effect` are
-    formatted with `queue`, `dlq`, `receives`, `before` and `after`.
+    Attributes:
+        did: The change in words, formatted with `queue`, `dlq`, `receives`, `before` and `after`.
+        effect: The effect of the change in words, formatted in the same way.
+        here: The symptoms that the change can cause on the changed queue.
+        at_dlq: The symptoms that it can cause on that queue's DLQ.
+        at_target: The symptoms that it can cause on the queue to which messages were sent back.
+        sign: The measurement that shows harm; None if there is none.
+        why_no_symptom: The reason if the change can cause no symptom.
+        why_no_sign: The reason if no measurement shows harm.
+        take_back: Text before the command `mendq rollback`.
     """
 
     did: str
@@ -227,7 +234,8 @@ CAUSED: frozenset[str] = frozenset().union(*(harm.symptoms for harm in HARMS.val
 def attributes_behind(symptom: str) -> frozenset[str] | None:
     """Return the attributes whose change can cause the symptom on the changed queue.
 
-    Return None if a change of another queue can cause it too, so that these are not enough.
+    Return None if a change of another queue, such as its source, can cause the symptom too: then it
+    is not enough to look at changes of this queue.
     """
     causing = {kind: harm for kind, harm in HARMS.items() if symptom in harm.symptoms}
     if any(symptom in harm.at_dlq | harm.at_target for harm in causing.values()):
@@ -239,7 +247,7 @@ Step = Mapping[str, str]
 
 
 def harm_of(step: Step) -> Harm | None:
-    """Return the table's row for a transition's step; None if this version has no such step."""
+    """Return the row of HARMS for a step of a transition; None if this version has no such step."""
     kind = kind_of(step["attribute"])
     if kind is SetVisibilityTimeout and _is_lowered(step):
         kind = LowerVisibilityTimeout
@@ -252,7 +260,7 @@ def _is_lowered(step: Step) -> bool:
 
 
 def step_to_watch(case: Case) -> Step | None:
-    """Return the case's last step with a sign; None if its steps have none."""
+    """Return the case's last step whose harm a measurement can show; None if there is none."""
     for step in reversed(case.steps):
         harm = harm_of(step)
         if harm is not None and harm.sign is not None:
@@ -261,14 +269,14 @@ def step_to_watch(case: Case) -> Step | None:
 
 
 def sign_of(case: Case) -> Sign | None:
-    """Return the sign to watch while the case is verified; None if its steps have none."""
+    """Return the measurement that shows harm by the case's steps; None if there is none."""
     step = step_to_watch(case)
     harm = harm_of(step) if step is not None else None
     return harm.sign if harm is not None else None
 
 
 def dlq_named(steps: Iterable[Step]) -> str:
-    """Return the ARN of the DLQ that the steps made or attached; empty if they did neither."""
+    """Return the ARN of the DLQ that the steps created or attached; empty if they did neither."""
     for step in steps:
         if step["attribute"] == CreateDlq.attribute:
             return step["after"]
@@ -321,7 +329,7 @@ def change_behind(
     now: datetime,
     timing: Timing,
 ) -> OwnChange | None:
-    """Return Mendq's newest change that can have caused the fault; None if no change can.
+    """Return Mendq's newest change that may have caused the fault; None if there is none.
 
     Args:
         symptom: The fault's name.
@@ -351,7 +359,7 @@ def _when(change: OwnChange) -> datetime:
 
 
 def _last_write(history: Sequence[Case]) -> Case | None:
-    """Return the transition of the last write; None if there is no write or it was undone."""
+    """Return the transition of the case's last write; None if there is none or it was undone."""
     written: Case | None = None
     for case in history:
         if case.state is State.APPLIED:
@@ -366,7 +374,11 @@ def _is_recent(written: Case, now: datetime, timing: Timing) -> bool:
 
 
 def _stands(written: Case, step: Step, facts: Facts) -> bool:
-    """Return False if the facts show that the queue no longer has the value that the step wrote."""
+    """Return True if the queue may still have the value that the step wrote.
+
+    Return False if the facts show another value or a newer queue, or if this version has no such
+    step.
+    """
     kind = kind_of(step["attribute"])
     if kind is None:
         return False
@@ -419,8 +431,11 @@ _MOST_OF_A_VALUE = 60
 class Signs:
     """Measurements since a change, for the changed queue and for its DLQ.
 
-    `queue` and `dlq` are None if CloudWatch has no data or was not asked. `dlq_waiting` are
-    the messages in the DLQ now; they count as arrivals only if Mendq made the DLQ with the change.
+    Attributes:
+        queue: The measurement of the changed queue; None if it has no data or was not measured.
+        dlq: The measurement of the DLQ; None in the same cases.
+        dlq_waiting: The number of messages in the DLQ now. They count as arrived only if the change
+            created the DLQ.
     """
 
     queue: Measurement | None = None
@@ -429,7 +444,7 @@ class Signs:
 
 
 def sign_in(case: Case, signs: Signs) -> str:
-    """Return the reason to think that the case's own change may do harm; empty if there is none.
+    """Return a text that says what harm the case's own change may do; empty if none is measured.
 
     The text continues a sentence that begins with "Since then".
     """
@@ -459,7 +474,10 @@ def _describe_queue_sign(sign: Sign, step: Step, measured: Measurement) -> str:
 
 
 def _describe_arrivals(case: Case, signs: Signs) -> str:
-    """Report messages that SQS moved to the DLQ. It does not count them as sent to it.
+    """Return a text with the number of messages that SQS moved to the DLQ; empty if none.
+
+    NumberOfMessagesSent does not count moved messages. If producers send to the DLQ too, a small
+    number is ignored, because SQS's counters are not exact.
 
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
     """

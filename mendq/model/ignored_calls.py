@@ -34,13 +34,14 @@ def why_ignored(
 ) -> str | None:
     """Return the code of the first reason to ignore `call`, or None if Mendq must handle it.
 
-    `docs/runbooks/README.md` explains each code. A call that may be a race is no evidence of a
-    fault, but its queue is measured.
+    `docs/runbooks/README.md` explains each code. The code `may_be_a_race` means that the call
+    proves no fault: the consumer may have deleted the message a moment before. Mendq then measures
+    the queue.
 
     Args:
         call: The failed call.
         symptom: The catalogue's entry for the call (`match`), or None if there is none.
-        here: The account and region that Mendq looks after.
+        here: The account and region whose queues Mendq manages.
     """
     is_race = call.may_be_a_race
     if here.purpose_of(call.principal_arn) is not None:

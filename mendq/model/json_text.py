@@ -19,10 +19,10 @@ def to_json(
     is_compact: bool = False,
     default: Callable[[Any], Any] | None = None,
 ) -> str:
-    """Return a document as JSON that every parser reads; null stands for NaN and Infinity.
+    """Return a document as JSON that every parser reads, with null in place of NaN and Infinity.
 
-    It does not raise for them: a command reports what it changed, and a Lambda logs why it failed,
-    whatever was measured.
+    NaN and Infinity raise no error: a command must report what it changed, and a Lambda must log
+    why it failed, even if a measured number is NaN.
     """
 
     def write(value: Any, default: Callable[[Any], Any] | None) -> str:
@@ -55,13 +55,14 @@ def without_nan(value: Any) -> Any:
 
 
 def refuse_constant(word: str) -> None:
-    """Raise ValueError for NaN, Infinity and -Infinity. For `parse_constant` of `json.loads`."""
+    """Raise ValueError. As `parse_constant`, it makes `json.loads` refuse NaN and Infinity."""
     raise ValueError(f"{word} is no JSON")
 
 
 def finite_float(digits: str) -> float:
-    """Return the number. Raise ValueError if it is too large for a double. For `parse_float` of
-    `json.loads`.
+    """Return the number in `digits`. Raise ValueError if it is too large for a double.
+
+    For `parse_float` of `json.loads`.
     """
     number = float(digits)
     if not isfinite(number):

@@ -1,17 +1,18 @@
 """Lifecycle: when does a case move, into which state, and who moves it?
 
-`TABLE` holds the transitions that follow_up makes, by what the queue shows or by time.
-`MANUAL_TRANSITIONS` holds those of heal, of the owners of a write and of people. `advance` reads
-`TABLE` from the top, and the first row that fits the case's state and its evidence moves the case.
+`TABLE` holds the transitions that follow_up makes, because of the queue's facts or because of time.
+`MANUAL_TRANSITIONS` holds those that heal, other Lambdas that apply fixes (owners), and people
+make. `advance` reads `TABLE` from the top, and the first row that fits the case's state and its
+evidence moves the case.
 `CHECKS` says how each condition of `TABLE` is checked. docs/states.md shows both tables to
 operators, in the words of `CaseCondition`.
 
 The rules behind the order of the rows:
 
-1. A case whose queue was deleted or is not managed any more ends first. Nothing can be proven about
-   it.
-2. A person's value comes before any proof. The queue does not hold Mendq's value any more, so its
-   failed calls and metrics are not about the fix.
+1. First it is checked if the queue was deleted or is not managed any more. Then the case ends,
+   because nothing can be proven about it.
+2. A person's value comes before any proof. The queue does not have Mendq's value any more, so its
+   failed calls and metrics say nothing about the fix.
 3. Harm comes before success. A change that may do harm is never counted as a fix.
 4. Failed calls come before silence. A fix is proven only if the symptom is absent for long enough,
    no harm shows, and messages were deleted since. If the fault was in the configuration and no call
@@ -46,7 +47,7 @@ from mendq.model.steps import SetVisibilityTimeout
 # CloudTrail delivers within about five minutes on average and promises nothing.
 # https://docs.aws.amazon.com/awscloudtrail/latest/userguide/get-and-view-cloudtrail-log-files.html
 CLOUDTRAIL_LAG = timedelta(minutes=15)
-# A scan runs every hour and measures six hours. A symptom that no scan finds in both together is
+# A scan runs every hour and measures six hours. A symptom that no scan finds for the sum of both is
 # absent.
 A_SCAN_AND_ITS_WINDOW = timedelta(hours=7)
 A_QUIET_DAY = timedelta(days=1)
@@ -59,15 +60,16 @@ TICK_AGAIN = timedelta(seconds=30)
 
 # A failed call may end these states, so the case is looked at when one arrives.
 WATCHED = (*PROVING, State.WATCHING)
-# In these states nobody acts. Meanwhile the queue may be deleted, or taken away from Mendq.
+# In these states Mendq only waits. Meanwhile the queue may be deleted, or may not be managed any
+# more.
 WAITED_OUT = (State.WATCHING, State.OVERRIDDEN, State.ESCALATED)
 # In these states the Lambda that owns the next write must act.
 CALLING = (State.APPROVED, State.INEFFECTIVE)
 # In these states a change is watched for the harm that its kind of step can do.
 HARM_WATCHED = (*PROVING, State.WATCHING)
-# A person must look at these states, and they end by themselves if the symptom stays away.
+# A person must look at cases in these states. follow_up closes them if the symptom stays away.
 LEFT_TO_A_PERSON = (State.ESCALATED, State.OVERRIDDEN)
-# In these states the case has written, and no other change has overruled it.
+# In these states the case has written its change, and no other value has replaced it.
 HAS_WRITTEN = (*WROTE, State.ESCALATED, State.CLOSED)
 
 MAY_DO_HARM = "the change itself may do harm"
@@ -77,7 +79,11 @@ UNMANAGED = "the queue is not managed any more"
 
 
 class QueueStatus(Enum):
-    """How a case's queue is, compared with what the case wrote."""
+    """The state of a case's queue, compared with the values that the case wrote.
+
+    OURS: the queue has these values. OVERRULED: it has other values. GONE: it was deleted, or
+    created again. UNMANAGED: Mendq does not manage it any more.
+    """
 
     OURS = "ours"
     OVERRULED = "overruled"
@@ -87,18 +93,19 @@ class QueueStatus(Enum):
 
 @dataclass(frozen=True)
 class VerificationEvidence:
-    """What a case's queue shows since the case's last transition.
+    """The facts about a case's queue since the case's last transition.
 
     Args:
-        timing: The times of the settings.
-        failures: The newest failed calls. Only those from `counts_from` on speak against a fix.
-        deletes: Messages deleted since the symptom is absent. None if it was not read, or if
-            CloudWatch did not answer.
-        queue_status: None if the queue was not read.
+        timing: The account's waiting times.
+        failures: The newest failed calls. Only those after the time `counts_from` are evidence
+            against a fix.
+        deletes: The number of messages deleted since the symptom was last seen. None if it was not
+            read, or if CloudWatch did not answer.
+        queue_status: The state of the queue; None if the queue was not read.
         of_configuration: True if the fault was in the configuration and no call failed. Then no
             deleted message is needed as proof.
-        harm: Names the change and what shows that it may do harm. Empty if nothing does. None if it
-            could not be measured: then nothing is verified.
+        harm: A text with the change and the measurement that shows that it may do harm. Empty if
+            no measurement shows harm. None if it could not be measured: then no fix is verified.
     """
 
     timing: Timing
@@ -110,10 +117,11 @@ class VerificationEvidence:
 
 
 def counts_from(case: Case, timing: Timing) -> datetime:
-    """Return when failed calls begin to speak against the case's change.
+    """Return the time from which failed calls show that the case's change did not help.
 
-    A change takes a while to arrive. Messages in flight keep the visibility timeout that they were
-    received with, and a consumer that needs longer is late until the new one has passed as well.
+    A change takes `propagation_seconds` to reach all of SQS. Messages that were in flight before
+    keep the old visibility timeout, so their calls may still fail. The longer of the old and the
+    new visibility timeout is added for them.
     """
     if case.state not in PROVING:
         return case.at
@@ -126,16 +134,17 @@ def counts_from(case: Case, timing: Timing) -> datetime:
 
 
 def quiet_since(case: Case, evidence: VerificationEvidence) -> datetime:
-    """Return since when no failed call is known."""
+    """Return the time since which no call has failed: the last failed call, or `counts_from`."""
     failed_at = [sighting.event_time for sighting in evidence.failures.sightings]
     return max([counts_from(case, evidence.timing), *failed_at])
 
 
 def quiet_at(case: Case, evidence: VerificationEvidence) -> datetime:
-    """Return when the symptom will have been absent for long enough.
+    """Return the time at which the symptom will have been absent for long enough.
 
-    If calls failed since the change, that takes a day, because they may fail now and then. If the
-    case stands on a scan and not on failed calls, a scan must have looked again.
+    If calls failed since the change, this is a day after the last one, because calls may fail only
+    now and then. If a scan found the symptom and no call failed, the time leaves room for another
+    scan.
     """
     quiet = quiet_since(case, evidence)
     if evidence.failures.sightings:
@@ -177,8 +186,13 @@ class CaseCondition(StrEnum):
 class FollowUpTransition:
     """A row of `TABLE`: a case in one of these states moves into another if the condition holds.
 
-    `because` is the reason that people read, except if the change may do harm: then the measured
-    harm is. `code` is the refusal code of the new transition.
+    Attributes:
+        out_of: The states before.
+        condition: The condition for the transition.
+        into: The state after.
+        because: The reason for people. If the change may do harm, people read the measured harm
+            in its place.
+        code: The refusal code of the new transition; empty if there is none.
     """
 
     out_of: tuple[State, ...]
@@ -391,9 +405,10 @@ CHECKS: Mapping[CaseCondition, Callable[[Case, VerificationEvidence, datetime], 
 
 
 def advance(case: Case, evidence: VerificationEvidence, now: datetime) -> Case | None:
-    """Return the case with its next transition, None if it stays as it is.
+    """Return the case with its next transition; None if it stays in its state.
 
-    A redrive is ended by its owner, except if its queue is gone.
+    A running redrive gives None, because the redrive Lambda ends it. Only if its queue was deleted,
+    the case ends here.
     """
     if case.is_redriving and evidence.queue_status is not QueueStatus.GONE:
         return None
@@ -408,7 +423,7 @@ def _move_by_row(
 ) -> Case:
     """Return the case with the transition of a row.
 
-    Failed calls that show that the fix did not help are added to the case's evidence.
+    If calls failed again after the fix, they are added to the case's evidence.
     """
     because = row.because
     if row.condition is CaseCondition.CHANGE_MAY_DO_HARM:
@@ -420,7 +435,7 @@ def _move_by_row(
 
 
 def due_at(case: Case, evidence: VerificationEvidence, now: datetime) -> datetime:
-    """Return when follow_up must look at the case next, if nothing is heard about it before."""
+    """Return when follow_up must check the case next, if no failed call arrives before that."""
     if case.is_redriving:
         return now if now <= case.at else now + TICK_AGAIN
     if case.state in CALLING:
@@ -491,7 +506,8 @@ CLOSE = ManualTransition(
     who=TransitionActor.PERSON,
     because="a person closed it",
 )
-# No other transition ends such a case, because follow_up does not know what its symptom needs.
+# The transition for a case whose symptom this version does not know. No other transition ends such
+# a case, because follow_up does not know which evidence the symptom needs.
 CLOSE_UNKNOWN = ManualTransition(
     out_of=tuple(state for state in State if state not in FINAL),
     into=State.CLOSED,

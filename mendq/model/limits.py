@@ -44,8 +44,8 @@ _MOST = 255
 
 
 class TagUnreadable(Exception):
-    """A tag that must be a number of seconds is not one. The message names the tag and the
-    remedy.
+    """A tag that must be a number of seconds is not one. The message names the tag, its value and
+    the allowed numbers.
     """
 
 
@@ -63,8 +63,9 @@ def read_seconds_tag(tags: Mapping[str, str], key: str) -> int | None:
 
 
 def cloudformation_resource(tags: Mapping[str, str]) -> dict[str, str]:
-    """Return `stack` and `resource` (the logical id) if a CloudFormation stack owns the queue; else
-    empty.
+    """Return the CloudFormation stack that owns the queue, from the queue's tags.
+
+    The keys are `stack` and, if known, `resource` (the logical id). Empty if no stack owns it.
     """
     stack = tags.get(_STACK)
     if not stack:
@@ -80,17 +81,19 @@ MODE_TAG = "mendq"
 OFF = "off"
 # Names a team. The team's topic gets the queue's notifications too.
 TEAM_TAG = "mendq:notify"
-# Marks the queue of a drill. Its failing calls prove nothing about other queues.
+# Marks a queue that `mendq drill` uses for a test. Its failing calls prove nothing about other
+# queues.
 DRILL_TAG = "mendq:drill"
-# The default name of a drill's queue begins so. Logs show names and no tags.
+# The default name of a drill's queue begins with this. It shows in logs, which contain no tags.
 DRILL_QUEUE = "mendq-drill-"
 
 
 def mass_symptom_key(symptom: str, tags: Mapping[str, str]) -> str:
-    """Return the name under which a queue counts towards a mass symptom.
+    """Return the key under which queues with a symptom are counted, to recognize a mass symptom.
 
-    Drills count separately. They cannot make a symptom of other queues a mass symptom, and a drill
-    tag on every queue does not exempt those queues from being counted.
+    A mass symptom is one that many queues show at once. Queues with the drill tag are counted under
+    a key of their own: a drill cannot make the symptom of other queues a mass symptom. Tagged
+    queues are still counted, so that a drill tag on every queue does not switch this check off.
     """
     return f"drill#{symptom}" if DRILL_TAG in tags else symptom
 
@@ -112,7 +115,7 @@ class Consent:
     teams: tuple[str, ...] = ()
 
     def without_team_tag(self, tags: Mapping[str, str]) -> dict[str, str]:
-        """Return the tags, without the team tag if it names a team of the settings."""
+        """Return the tags. The team tag is left out if its team is in the settings."""
         is_known_team = tags.get(TEAM_TAG) in self.teams
         return {key: text for key, text in tags.items() if key != TEAM_TAG or not is_known_team}
 
@@ -120,10 +123,10 @@ class Consent:
         """Return the queue's mode; None if Mendq does not manage the queue.
 
         A queue that settings name starts in the account's mode, any other queue in the lowest one.
-        From there its tag may lower the mode freely, and raise it at most to `tag_may_raise_to`;
-        the IAM policies of the roles have the same limit. A tag with an unknown value gives the
-        lowest mode. A quarantine is never managed, whatever names or tags it: only people take
-        messages out of it.
+        The queue's `mendq` tag may lower the mode freely, and raise it at most to
+        `tag_may_raise_to`. The IAM policies of the roles have the same limit. A tag with an unknown
+        value gives the lowest mode. A quarantine is never managed, not even if settings or a tag
+        name it: only people take messages out of it.
         """
         if is_quarantine(queue_name):
             return None
@@ -137,7 +140,7 @@ class Consent:
         return min(wanted, max(mode_by_name or Mode.OBSERVE, self.tag_may_raise_to))
 
     def why(self, queue_name: str, tags: Mapping[str, str]) -> str:
-        """Return the reason for the result of `mode_of`, in words."""
+        """Return a text that says why `mode_of` gives this mode, for people."""
         fitting = [pattern for pattern in self.queues if _fits(queue_name, pattern)]
         named = "no setting names it"
         if fitting:
@@ -155,8 +158,9 @@ class Consent:
         return f"{named}; its tag says nothing that Mendq knows, so {mode}"
 
     def has_exact_name(self, queue_name: str) -> bool:
-        """Return True if settings name exactly this queue. A prefix with `*` also fits queues that
-        never existed.
+        """Return True if settings contain exactly this name.
+
+        A prefix with `*` does not count, because it also fits queues that never existed.
         """
         return queue_name in self.queues
 
@@ -166,8 +170,9 @@ class Consent:
 
 
 def _fits(queue_name: str, pattern: str) -> bool:
-    """Return True if the name is the pattern or begins with its prefix. A bare `*` fits no queue:
-    managing all queues takes a tag on each.
+    """Return True if the name is equal to the pattern, or begins with a pattern that ends with `*`.
+
+    A bare `*` fits no queue: to manage all queues, people must tag each of them.
     """
     prefix = pattern.removesuffix("*")
     return queue_name == pattern or (prefix not in ("", pattern) and queue_name.startswith(prefix))
@@ -178,7 +183,13 @@ LOWEST_SOAK_FACTOR = 1.2
 
 @dataclass(frozen=True)
 class Range:
-    """The values that a setting may have. Only the local account may go below `floor`."""
+    """The values that a setting may have.
+
+    Attributes:
+        least: The lowest value in the local account.
+        most: The highest value.
+        floor: The lowest value in AWS, if it is higher than `least`.
+    """
 
     least: float
     most: float
@@ -240,13 +251,15 @@ class Bounds:
         growth: Factor by which a stage may be larger than the one before.
         halt_returned: The redrive stops if this number of messages came back.
         halt_share: It also stops if this share of the moved messages came back.
-        rate_share: Messages per second that are sent, as a share of what the consumers delete.
+        rate_share: Messages per second that are sent, as a share of the messages per second that
+            the consumers delete.
         least_per_tick: The fewest messages that a tick sends. Fewer would show little about the
             consumers.
         mover_per_tick: The most messages that one invocation receives, sends and deletes, ten at a
             time.
-        census: The most messages that are counted.
-        soak_factor: Factor on the time in which a poison message comes back.
+        census: The most messages that a tick receives to look at them (its sample).
+        soak_factor: The wait for messages that come back is this many times as long as a message
+            that always fails (a poison message) needs to come back.
         least_soak_seconds: The shortest wait for messages that come back.
         tick_seconds: Time between two ticks.
         stage_seconds: The longest duration of a stage.
@@ -280,16 +293,24 @@ class Bounds:
         return min(self.halt_returned, max(1, share))
 
     def rate_per_second(self, deletes_per_second: float) -> float:
-        """Return how many messages per second may go back to a queue with this rate of deletes."""
+        """Return how many messages per second may go back, if consumers delete this many per
+        second.
+        """
         return min(self.rate_share * deletes_per_second, self.mover_per_tick / self.tick_seconds)
 
     def soak_duration(
         self, *, receives: int, needed_seconds: int, delay_seconds: int, drain_seconds: float = 0
     ) -> timedelta:
-        """Return how long a poison message may take to come back.
+        """Return how long to wait until a message that always fails must be back in the DLQ.
 
-        It waits behind the messages that were in the queue before, is received `receives` times,
-        and is in flight for a whole visibility timeout each time.
+        Such a message waits behind the messages that were in the queue before. It is received
+        `receives` times, and each time is in flight for a whole visibility timeout.
+
+        Args:
+            receives: The queue's maxReceiveCount.
+            needed_seconds: The queue's visibility timeout.
+            delay_seconds: The queue's DelaySeconds.
+            drain_seconds: The time that consumers need for the messages that are in the queue now.
         """
         factor = max(self.soak_factor, LOWEST_SOAK_FACTOR)
         seconds = factor * receives * needed_seconds + delay_seconds + drain_seconds

@@ -1,4 +1,6 @@
-"""Metrics of a queue: what Mendq asks CloudWatch for, over which time, and the results."""
+"""Metrics of a queue: the series that Mendq reads from CloudWatch, the time that it measures, and
+the measurement that it makes of them.
+"""
 
 from __future__ import annotations
 
@@ -77,8 +79,9 @@ class Window:
         since: The first second of the first minute.
         until: The first second of the minute after the last one.
         begins_empty: True if the queue was created in the first minute and not changed since.
-        at_once: True if the running minute is included, so that backlogs are measured after all
-            counts. Only the local account answers so early.
+        at_once: True if the minute that is not over yet is included, so that the last backlog is
+            measured after all counted sends and deletes. Only the local account reports this
+            minute.
         kinds: The kinds of metrics to ask for, from METRICS_BY_KIND.
     """
 
@@ -97,8 +100,7 @@ class Window:
         *,
         is_new: bool = False,
     ) -> Window | None:
-        """Return the last hours, at most LONGEST, in which the queue's configuration did not
-        change.
+        """Return the window to measure: the time since the queue last changed, at most LONGEST.
 
         Args:
             now: The present time.
@@ -137,19 +139,20 @@ def _to_the_minute(moment: datetime) -> datetime:
 # sends.
 SURPLUS_MESSAGES = 20
 SURPLUS_SHARE = 0.05
-# If the age of the oldest message grew by this share of the elapsed time, it is the same message.
+# If the age of the oldest message grew by at least this share of the elapsed time, it is still the
+# same message.
 STANDS_STILL_SHARE = 0.9
 # SQS moves a message to the DLQ after a number of receives. Messages that left count as moved only
 # if at least this share of those receives was counted.
 TRIED_SHARE = 0.9
-# With this number of receives and deletes per send or more, consumers may fail at first, receive
-# the message again and delete it twice in the end.
+# If there are at least TRIED_TWICE receives and DELETED_OFTEN deletes per send, consumers may have
+# failed at first, received the messages again, and deleted them twice in the end.
 TRIED_TWICE = 2
 DELETED_OFTEN = 1.5
 # If messages were deleted within this time, consumers may still be working.
 LATELY = timedelta(minutes=15)
-# Deletes have stopped before that, if the pause since the last delete is longer than SHORTEST_PAUSE
-# and longer than TIMES_LONGEST_PAUSE times any pause before.
+# Even if the last delete is less than LATELY ago, deletes have stopped if the pause since then is
+# longer than SHORTEST_PAUSE and longer than TIMES_LONGEST_PAUSE times any pause before.
 SHORTEST_PAUSE = timedelta(minutes=3)
 TIMES_LONGEST_PAUSE = 2
 # The window is divided into parts of this length, to tell steady receives from short peaks.
@@ -188,9 +191,9 @@ class Recent:
     Attributes:
         received: Receives of the last hour.
         deduplicated: Sends of the last hour that SQS dropped as duplicates; 0 if that was not read.
-        standstill: The time since the present oldest message became the oldest; None if it only
-            just became the oldest.
-        before: The time until then; None too in that case.
+        standstill: The measurement of the time since the present oldest message became the oldest;
+            None if it became the oldest in the last minute, or if there is no message.
+        before: The measurement of the time before that; None in the same cases.
         fruitless_by_minute: The receives minus the deletes of each minute of `standstill`.
         stretches: The half hours of the window, oldest first; the first may be shorter. They begin
             with the window, or after the last half hour for which CloudWatch has no data.
@@ -208,8 +211,9 @@ class Recent:
 class Measurement:
     """Metrics of one queue between two times: sums of the counts, and the gauges at both ends.
 
-    A measurement only describes the queue's present configuration: `since` is never before the last
-    change of the queue. `until` is early enough that CloudWatch has the data of the last minute.
+    A gauge is a value at one moment, such as the backlog. A measurement only describes the queue's
+    present configuration: `since` is never before the last change of the queue. `until` is early
+    enough that CloudWatch has the data of the last minute.
 
     Attributes:
         since: Begin of the measured time.
@@ -218,21 +222,22 @@ class Measurement:
         received: Receives. A message that is received twice counts twice.
         deleted: Deletes.
         empty_receives: Receive calls that returned no message; 0 if that was not read.
-        before: The gauges at the beginning. If `began_silent`, the first ones that there are.
+        before: The gauges at the beginning. If `began_silent`, the first ones that SQS reported.
         now: The gauges at the end.
-        least_visible: The smallest number of visible messages.
-        began_silent: True if CloudWatch had no data about the queue at first.
+        least_visible: The smallest number of visible messages of any minute; 0 without data.
+        began_silent: True if SQS did not report the queue at the beginning, because the queue was
+            unused and empty.
         deleted_unsure: Deletes that may have come after the last backlog was measured.
         deleted_lately: Deletes of the last 15 minutes.
         hours_with_deletes: The number of hours with deletes, counted back from `until`.
         recent: Counts about the end of the time.
-        processing_p99_seconds: How long messages took in the slowest hour, as their consumers
-            publish it; None if no consumer does.
+        processing_p99_seconds: The 99th percentile of the time that consumers need per message, in
+            the slowest hour; None if no consumer publishes it.
         fewest_messages: The smallest backlog of any minute; None if SQS reported no backlog.
-        usual_messages: The median of the backlogs of all minutes; None likewise.
+        usual_messages: The median of the backlogs of all minutes; None in the same case.
         sent_since_delete: Messages sent after the minute of the last delete; 0 if nothing was
             deleted.
-        received_since_delete: Receives after the minute of the last delete; 0 likewise.
+        received_since_delete: Receives after the minute of the last delete; 0 in the same case.
         pause: The time since the last delete; 0 if nothing was deleted.
         longest_pause: The longest time between two deletes.
     """
@@ -271,25 +276,29 @@ class Measurement:
 
     @property
     def surplus_deletes(self) -> int:
-        """Deletes beyond the number of messages that left. Each message needs one delete, so more
-        deletes mean that messages were deleted twice. Negative if messages left without a delete.
+        """The number of deletes minus the number of messages that left the queue.
+
+        Each message needs one delete. A positive number means that messages were deleted twice, a
+        negative one that messages left without a delete. `deleted_unsure` is left out.
         """
         deleted = self.deleted - self.deleted_unsure
         return deleted + (self.now.backlog - self.before.backlog) - self.sent
 
     @property
     def messages_arrived(self) -> int:
-        """Messages that arrived without a send. In a DLQ these are messages that SQS moved there.
+        """The number of messages that arrived without a send. Negative if more messages left
+        without a delete.
 
-        SQS reports a queue for as long as it contains messages. If it was silent at first, it was
-        empty.
+        In a DLQ, these are messages that SQS moved there. SQS reports a queue for as long as it
+        contains messages. So if the measurement `began_silent`, the queue was empty then.
         """
         return self.surplus_deletes + (self.before.backlog if self.began_silent else 0)
 
     @property
     def visible_growth(self) -> int:
-        """The number of visible messages now, minus the number at the beginning. If SQS was silent
-        at the beginning, that number is 0.
+        """The number of visible messages now, minus the number at the beginning.
+
+        If the measurement `began_silent`, the number at the beginning is 0.
         """
         return self.now.visible - (0 if self.began_silent else self.before.visible)
 
@@ -300,27 +309,29 @@ class Measurement:
 
     @property
     def has_surplus(self) -> bool:
-        """True if inexact counters cannot explain the surplus of deletes."""
+        """True if there are more `surplus_deletes` than SQS's inexact counters can explain."""
         return self.surplus_deletes > self.counter_tolerance
 
     @property
     def has_race(self) -> bool:
-        """True if messages were handled twice: received a second time, and deleted for each
-        receive.
+        """True if consumers handled messages twice: a message was received again while the first
+        consumer still worked on it, and both consumers deleted it.
 
-        More deletes than receives mean something else: one receive was deleted twice, which is
-        harmless. Messages that expire, are purged or move to a DLQ lower the backlog without a
-        delete. They may hide a race, but never look like one. A backlog that grew without sends is
-        not a surplus of deletes. If every delete came too late and no message has left yet, all
-        deletes are surplus.
+        Three cases look similar and give False:
+
+        - More deletes than receives: consumers deleted with one receipt handle twice. This is
+          harmless.
+        - More surplus deletes than deletes: the backlog grew without sends.
+        - Messages that expire, are purged or move to a DLQ leave without a delete. They lower the
+          surplus, so they may hide a race, but they never look like one.
         """
         twice_by_one = self.deleted > self.received + self.counter_tolerance
         return self.has_surplus and self.surplus_deletes <= self.deleted and not twice_by_one
 
     @property
     def may_be_retries(self) -> bool:
-        """True if the same counts can come from consumers that fail at first, and delete twice in
-        the end.
+        """True if the counts of `has_race` can have another cause: consumers that fail at first,
+        receive messages again, and delete them twice in the end.
         """
         return (
             self.received >= TRIED_TWICE * self.sent and self.deleted >= DELETED_OFTEN * self.sent
@@ -328,22 +339,23 @@ class Measurement:
 
     @property
     def fruitless_receives(self) -> int:
-        """Receives without a delete. Receives of messages in flight are left out, because a delete
-        may follow.
+        """The number of receives that no delete followed.
+
+        Messages in flight are left out, because their delete may still follow.
         """
         return max(0, self.received - self.deleted - self.now.in_flight)
 
     @property
     def messages(self) -> int:
-        """The number of messages that consumers could finish: the first backlog, and the sends
-        since.
+        """The number of messages that consumers could finish: the backlog at the beginning plus the
+        sends since then.
         """
         return self.before.backlog + self.sent
 
     @property
     def sent_minus_deleted(self) -> int:
-        """The number of sends minus the number of deletes; negative if consumers worked the backlog
-        off.
+        """The number of sends minus the number of deletes; negative if consumers deleted more
+        messages than were sent.
         """
         return self.sent - self.deleted
 
@@ -363,11 +375,12 @@ class Measurement:
 
     @property
     def has_stopped_finishing(self) -> bool:
-        """True if messages were sent and received since the last delete, and none was finished.
+        """True if consumers no longer finish messages: messages were sent and received since the
+        last delete, and none was deleted.
 
-        If the last delete is only minutes ago, this needs a pause that is longer than consumers
-        ever paused before. A single message is not enough: it may be the one that always comes
-        back.
+        If the last delete is less than 15 minutes ago, the pause since then must be much longer
+        than every pause before (TIMES_LONGEST_PAUSE). At least two messages must have been sent: a
+        single one may be a message that always fails.
         """
         if self.deleted == 0:
             return self.sent > 1 and self.received > self.now.in_flight
@@ -377,10 +390,14 @@ class Measurement:
         return has_paused and self.sent_since_delete > 1 and in_vain > 0
 
     def count_dead_messages(self, receives: int) -> int:
-        """Return how many messages left after `receives` fruitless receives each, so that SQS moved
-        them to the DLQ. Return 0 if too few receives were counted for that.
+        """Return how many messages SQS moved to the DLQ, by the counts of this source queue.
 
-        Messages that expire or are purged leave without those receives.
+        These messages left without a delete, after `receives` receives each. Return 0 if too few
+        receives were counted for that: then the messages expired or were purged. Return 0 also if
+        inexact counters can explain the number.
+
+        Args:
+            receives: The queue's maxReceiveCount; 0 if it has none.
         """
         left = -self.messages_arrived - self.deleted_unsure
         tried = self.fruitless_receives >= TRIED_SHARE * receives * left
@@ -396,8 +413,8 @@ class Measurement:
 BACKLOG = ("visible", "in_flight", "delayed")
 # Series of values at one moment, not of counts.
 _GAUGES = (*BACKLOG, "age", *METRICS_BY_KIND["FIFO"], *METRICS_BY_KIND["message groups"])
-# Many sends at once may be in the first backlog or not. One of the first minutes is quieter, and is
-# a better start.
+# If many messages are sent in a minute, it is not known if that minute's backlog contains them. So
+# the first backlog is that of the minute with the fewest sends among the first minutes.
 FIRST_MINUTES = timedelta(minutes=5)
 # SQS may take this long to report a queue again after hours without use.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
@@ -415,9 +432,9 @@ def summarize_series(
 ) -> Measurement | None:
     """Summarize a queue's datapoints as one measurement.
 
-    A minute without a datapoint counts as 0. The first and the last backlog that CloudWatch has
-    stand for the two ends of the window, because SQS reports nothing about a queue that was unused
-    for hours. Counting begins after the first backlog, except if there is only one.
+    A minute without a datapoint counts as 0. SQS reports nothing about a queue that was unused for
+    hours, so the first and the last reported backlog count as those at the two ends of the window.
+    Counting begins after the first backlog, except if there is only one backlog.
 
     Args:
         series: Datapoints by series name, in any order. Those outside the window are left out.
@@ -425,9 +442,9 @@ def summarize_series(
         is_part: True for a part of a longer window. Then `recent` is left empty.
 
     Returns:
-        None if CloudWatch has no data about the queue. Also None if a value cannot be right, such
-        as a negative one, because the other values cannot be trusted then either. An impossible
-        processing time is only left out itself, because anyone may publish that metric.
+        None if CloudWatch has no data about the queue. Also None if a value is impossible, such as
+        a negative one: then the other values cannot be trusted either. Processing times are an
+        exception, because anyone may publish that metric: an impossible one is only left out.
     """
     points = _points_within(series, window)
     if not _are_plausible(points):
@@ -507,7 +524,10 @@ def _points_from(points: Points, since: datetime) -> Points:
 
 
 def _total(points: Points, since: datetime, until: datetime | None = None) -> int:
-    """Return the sum of the values from `since` up to, but not including, `until`."""
+    """Return the sum of the values from `since` up to, but not including, `until`.
+
+    If `until` is None, the sum goes to the end.
+    """
     total = 0.0
     for minute, number in points:
         if minute >= since and (until is None or minute < until):
@@ -537,7 +557,10 @@ def _backlogs(points: Series) -> list[int]:
 
 
 def _stretches(points: Series, window: Window) -> tuple[Measurement, ...]:
-    """Measure each half hour of the window, oldest first. Stop at one without any data."""
+    """Return a measurement of each half hour of the window, oldest first.
+
+    It goes back from the end of the window and stops at the first half hour without data.
+    """
     stretches = list[Measurement]()
     until = window.until
     while until > window.since:
@@ -559,7 +582,7 @@ def _stretches(points: Series, window: Window) -> tuple[Measurement, ...]:
 
 
 def _recent(points: Series, window: Window) -> Recent:
-    """Return the counts about the end of the window."""
+    """Return the `Recent` counts of the window, from its datapoints in order."""
     # In the running minute, the age of the oldest message has not grown by a minute yet.
     ages_until = window.until - 2 * PERIOD if window.at_once else window.until
     began = _oldest_since([point for point in points["age"] if point[0] < ages_until])
@@ -586,10 +609,10 @@ def _recent(points: Series, window: Window) -> Recent:
 
 
 def _oldest_since(ages: Points) -> datetime | None:
-    """Return the first minute in which the present oldest message was the oldest.
+    """Return the first minute in which the message that is now the oldest was the oldest.
 
-    Its age grows by a minute per minute, as exactly as SQS measures. None if it became the oldest
-    in the last minute, or if the queue is empty.
+    As long as it is the same message, the reported age grows by about a minute per minute. None if
+    it became the oldest in the last minute, or if the queue is empty.
     """
     if not ages or not ages[-1][1]:
         return None
@@ -603,11 +626,11 @@ def _oldest_since(ages: Points) -> datetime | None:
 
 
 def _ends_of_backlog(series: Series, window: Window) -> tuple[datetime, datetime, bool]:
-    """Return the backlog's first and last minute, and True if SQS was silent before the first.
+    """Return the minutes of the first and the last backlog, and True if SQS was silent at first.
 
-    The first is the minute with the fewest sends among the first ones. It is `window.since` if the
-    queue was made then and SQS reported it at once, so that everything is counted. Both are
-    `window.since` if there is no backlog at all.
+    The first minute is the one with the fewest sends among the first reported ones. If the queue
+    was created at `window.since` and SQS reported it at once, it is `window.since`, so that
+    everything is counted. Both minutes are `window.since` if SQS reported no backlog.
     """
     since = window.since
     reported: set[datetime] = set()
@@ -630,7 +653,10 @@ def _ends_of_backlog(series: Series, window: Window) -> tuple[datetime, datetime
 
 
 def _gauges(series: Series) -> Gauges:
-    """Return the gauges by the first datapoint of each series; 0 for a series without any."""
+    """Return the gauges, each from the first datapoint of its series.
+
+    A series without a datapoint gives 0, and None for `groups_in_flight`.
+    """
     values = {key: round(points[0][1]) for key, points in series.items() if points}
     return Gauges(
         backlog=sum(values.get(key, 0) for key in BACKLOG),

@@ -105,30 +105,34 @@ case_bucket_name = "mendq-cases-{}-{}".format
 
 PERIOD = timedelta(minutes=15)
 LEAST_FIXES = 3
-# The alarm looks back over this number of periods.
+# The alarm on fixes reads its metrics for this number of periods.
 PERIODS = 3
 CEILING_MINUTES = 3
-# The time that an alarm needs to notice.
+# The time that an alarm needs to notice a change of its metric.
 _NOTICING = timedelta(minutes=3)
-# If no fix came for this time, the series of fixes is over. The alarm still waits when it notices
-# that.
+# If no fix came for this time, the series of fixes is over. It is shorter than PERIOD, so that the
+# alarm still waits at the time when it notices the end.
 STILL_COMING = PERIOD - _NOTICING
-# Fixes with longer gaps than this are fewer than LEAST_FIXES in a PERIOD.
+# If fixes come at longer intervals than this, fewer than LEAST_FIXES come in a PERIOD.
 _APART = PERIOD / LEAST_FIXES
 
 
 def most_fixes(limits: Limits) -> int:
-    """Return the number of fixes in one PERIOD that is too many, whatever is usual."""
+    """Return the ceiling of fixes: the number of fixes in one PERIOD at which an alarm rings.
+
+    The alarm rings at this number or more, even if so many fixes are usual in this account.
+    """
     return CEILING_MINUTES * limits.writes_per_minute
 
 
 def count_fixes_being_verified(
     cases: Iterable[tuple[State, datetime]], now: datetime, limits: Limits
 ) -> int:
-    """Return the number of fixes of the last PERIOD that an alarm on many fixes must wait for.
+    """Return the number of new fixes that are not verified yet, for the alarm on many fixes.
 
-    A fix of an older case, such as one that a person approved, does not count. A fix that failed
-    calls asked for needs at least one PERIOD to prove itself.
+    The alarm does not ring while this number is above 0: Mendq needs at least one PERIOD after a
+    fix to see if calls still fail. Fixes of cases that were opened before the last PERIOD, for
+    example after a person's approval, do not count.
 
     Args:
         cases: State and opening time of every open case.
@@ -136,8 +140,8 @@ def count_fixes_being_verified(
         limits: The account's limits.
 
     Returns:
-        0 if the alarm cannot ring yet, if fixes have come for a longer time, or if there are too
-        many.
+        0 if there are too few fixes for the alarm to ring, if fixes have come for so long that it
+        must ring now, or if `most_fixes` is reached.
     """
     ages: list[timedelta] = []
     young: list[State] = []
@@ -153,8 +157,9 @@ def count_fixes_being_verified(
 
 
 def _may_ring(ages: Sequence[timedelta]) -> bool:
-    """Return True if enough fixes came in the last PERIODS periods for the alarm to ring. The
-    newest do not count, because they may still come.
+    """Return True if enough fixes for the alarm came in the last PERIODS periods.
+
+    Fixes that are younger than STILL_COMING do not count, because more may follow them.
     """
     return sum(STILL_COMING <= age < PERIODS * PERIOD for age in ages) >= LEAST_FIXES
 
@@ -162,7 +167,8 @@ def _may_ring(ages: Sequence[timedelta]) -> bool:
 def _go_on(ages: Sequence[timedelta]) -> bool:
     """Return True if fixes still come, and the alarm would have rung almost a PERIOD ago.
 
-    Waiting may end as much later as it may begin later, so the noticing time counts twice.
+    The alarm needs the time `_NOTICING` to see that waiting begins, and again to see that it ends.
+    So this time counts twice.
     """
     old = sum(2 * PERIOD - 2 * _NOTICING < age < (PERIODS + 1) * PERIOD for age in ages)
     return old >= LEAST_FIXES and any(age < _APART for age in ages)

@@ -14,9 +14,9 @@ class OwnChange:
         case_id: The case that made the change.
         queue_arn: The queue that Mendq changed. The fault may be on its DLQ.
         written_at: When Mendq wrote the change.
-        did: What Mendq did, as part of a sentence.
-        effect: What the change can do, as part of a sentence.
-        take_back: What `mendq rollback` does for this kind of step.
+        did: Mendq's change in words, such as "attached the DLQ ...". Part of a sentence.
+        effect: The harm that the change can do, in words. Part of a sentence.
+        take_back: Text before the command `mendq rollback`, such as "To take the change back".
         is_reported: True if the case itself has told people already that its change may do harm.
     """
 

@@ -21,12 +21,12 @@ class Plan:
     """The change that a symptom plans for a queue.
 
     Attributes:
-        steps: The changes to write, in order. Empty if the queue is healthy.
+        steps: The changes that Mendq writes, in order. Empty if nothing must be changed.
         reason: The reason for the change, as a sentence for people.
         proposal: Further changes that a person should make. They are shown and never written.
         first: Commands that a person runs before the change.
-        at_most: The highest mode for this plan. It is lower than HEAL if a person must see the plan
-            first.
+        at_most: The highest mode in which this plan may be handled. It is lower than HEAL if a
+            person must see the plan first.
         source_arn: The source queue that a change of a DLQ is for. An approval then holds for this
             pair only.
     """
@@ -47,8 +47,8 @@ class Refusal:
         code: The refusal's code, such as `dlq_unfit`.
         reason: The reason, as a sentence for people.
         next_command: The command that a notified person runs first.
-        silent_in_observe: True if people hear of it only on queues that Mendq may change. Such a
-            refusal is a guess, or is about what Mendq would write or has written.
+        silent_in_observe: True if people are not notified on queues in mode `observe`, which Mendq
+            does not change. Such a refusal is a guess, or concerns only a write by Mendq.
     """
 
     code: str
@@ -70,8 +70,9 @@ class Refusal:
         return mode is not Mode.OBSERVE or not self.silent_in_observe
 
     def as_recorded_in(self, mode: Mode) -> Refusal:
-        """Return the refusal as it is recorded in this mode. If people do not hear about it, it is
-        a `Refuse`.
+        """Return the refusal as a case records it in this mode.
+
+        A refusal that opens a case, but is not reported to people in this mode, becomes a `Refuse`.
         """
         if self.case_state is None or self.is_reported_in(mode):
             return self
@@ -108,8 +109,9 @@ class Escalate(Refusal):
 
 @dataclass(frozen=True)
 class Override(Refusal):
-    """A refusal because someone else's value is kept. People hear about it on queues that Mendq may
-    change.
+    """A refusal because Mendq keeps a value that someone else set.
+
+    People are notified, except on queues in mode `observe`.
     """
 
     silent_in_observe: bool = True
@@ -118,7 +120,9 @@ class Override(Refusal):
 
 
 def owner_of_case(documents: Iterable[Mapping[str, str]]) -> Owner:
-    """Return the Lambda that owns a case's steps; heal's if only an older version knew the steps.
+    """Return the owner of a case's steps: the Lambda that makes these changes.
+
+    The owner is that of the first known step. If this version knows none of them, it is heal.
 
     Args:
         documents: The steps as a case's transitions store them.

@@ -1,5 +1,6 @@
-"""Read queue policies statement by statement, and check the pin: the policy that a person called
-good.
+"""Read queue policies statement by statement, and check pins.
+
+A pin is a policy that a person stored as good. Mendq may restore it.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ _KNOWN = {"Sid", "Effect", "Condition", *_EITHER_WAY, *_NEGATED}
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement of a policy, unresolved and spelled as in the policy.
+    """One statement of a policy, with all texts spelled as in the policy.
 
     Attributes:
         allows: True for Allow, False for Deny.
         principals: Principals by kind (`AWS`, `Service`, `Federated`, ...). `"Principal": "*"` is
             EVERYBODY of kind `AWS`.
-        actions: The actions; if `excepting` names `Action`, all actions except these.
-        resources: The resources; likewise.
+        actions: The actions. If `excepting` contains `Action`: the actions that are left out.
+        resources: The resources. If `excepting` contains `Resource`: those that are left out.
         conditions: Values by operator and key.
         excepting: The elements that the policy spells as NotPrincipal, NotAction or NotResource.
         sid: The statement's id; empty without one.
@@ -68,8 +69,8 @@ def statements_of(policy: str) -> tuple[Statement, ...] | None:
 
     Returns:
         Empty for an empty text. None if the policy is unreadable: a key is repeated or unknown, or
-        a value is not of the kind that IAM's grammar wants. Then the whole policy counts as
-        unreadable, because half a policy proves nothing.
+        a value does not follow IAM's grammar. One unreadable statement makes the whole policy
+        unreadable, because the other statements alone prove nothing.
     """
     if not policy:
         return ()
@@ -122,13 +123,14 @@ def _principals(value: Any) -> dict[str, tuple[str, ...]]:
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    """Return one or several values of a policy as texts."""
+    """Return the values as texts. A policy may have one value in place of a list."""
     return tuple(map(_policies_text, value if isinstance(value, list) else [value]))
 
 
 def _policies_text(given: Any) -> str:
-    """Return the text of a value. Conditions may contain numbers and booleans, which IAM treats as
-    their text.
+    """Return a value as text. IAM treats numbers and booleans in conditions as their text.
+
+    Raise TypeError for any other value.
     """
     if isinstance(given, bool):
         return str(given).lower()
@@ -151,19 +153,19 @@ def conditions_of(statement: Statement) -> list[StatementCondition]:
 
 
 def concerns(statement: Statement, actions: Iterable[str], queue_arn: str) -> bool:
-    """Return True if the statement may be about one of the actions on the queue, for any caller."""
+    """Return True if the statement may apply to one of the actions on the queue, for any caller."""
     return _is_about(statement, actions) and _is_on(statement, queue_arn)
 
 
 def _is_about(statement: Statement, actions: Iterable[str]) -> bool:
-    """Return True if the statement may be about one of the actions."""
+    """Return True if the statement may apply to one of the actions."""
     if "Action" in statement.excepting:
         return True
     return any(_names_action(statement, action) for action in actions)
 
 
 def _is_on(statement: Statement, queue_arn: str) -> bool:
-    """Return True if the statement may be about the queue."""
+    """Return True if the statement may apply to the queue."""
     is_named = any(fits(pattern, queue_arn) for pattern in statement.resources)
     return "Resource" in statement.excepting or is_named
 
@@ -175,8 +177,8 @@ def fits(pattern: str, text: str) -> bool:
     return fnmatchcase(text, pattern.replace("[", "[[]"))
 
 
-# Keys that name the caller or the caller's network. With fixed values, AWS does not call a policy
-# with them public.
+# Keys that name the caller or the caller's network. AWS does not call a policy public if its
+# conditions compare these keys with fixed values.
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/access-control-block-public-access.html
 # https://docs.aws.amazon.com/config/latest/developerguide/sqs-queue-no-public-access.html
 _WHO = re.compile(
@@ -187,8 +189,8 @@ _WHO = re.compile(
 # exempt services by them.
 _SERVICES = frozenset({"aws:principalisawsservice", "aws:viaawsservice"})
 _ASKS = re.compile("string(equals(ignorecase)?|like)|arn(equals|like)|ipaddress")
-# By the number of bits in an address: a network with a shorter prefix is too wide to belong to one
-# owner.
+# The shortest prefix by the number of bits in an address (IPv4, IPv6). A network with a shorter
+# prefix is too large to belong to one owner.
 _WIDEST = {32: 8, 128: 32}
 # An ARN with an account, or of a bucket, whose name belongs to one owner.
 _OWNED = re.compile(r"arn:[^:]+:(s3:[^:]*:[^:]*:[^:*?]+|[^:]+:[^:]*:[0-9]{12}:.*)")
@@ -213,8 +215,9 @@ def public_statements(policy: str, queue_arn: str) -> tuple[tuple[int, Statement
 
 
 def _keeps_outsiders_out(denial: Statement, grant: Statement, queue_arn: str) -> bool:
-    """Return True if the deny covers everyone whom it does not name, for all that the grant
-    allows.
+    """Return True if `denial` refuses everything that `grant` allows to all outsiders.
+
+    Outsiders are callers that the conditions of `denial` do not exempt.
     """
     is_for_everybody = denial.is_for_everybody or "Principal" in denial.excepting
     if denial.allows or not is_for_everybody or denial.excepting & {"Action", "Resource"}:
@@ -240,8 +243,9 @@ def _names_action(statement: Statement, action: str) -> bool:
 
 
 def _spares_somebody(asked: StatementCondition) -> bool:
-    """Return True if a deny with this condition hits all callers except named ones. A missing key
-    is not a named one.
+    """Return True if a deny with this condition applies to all callers except certain ones.
+
+    It must also apply to a caller whose request lacks the condition's key.
     """
     operator, key, values = asked
     operator = operator.removeprefix("forallvalues:").removesuffix("ifexists")
@@ -250,8 +254,9 @@ def _spares_somebody(asked: StatementCondition) -> bool:
 
 
 def _narrows(asked: StatementCondition) -> bool:
-    """Return True if an allow with this condition holds only for some callers. A missing key
-    fulfils no condition.
+    """Return True if an allow with this condition holds only for certain callers.
+
+    Condition operators that also match a request without the key do not count.
     """
     how, key, values = asked
     how = how.removeprefix("foranyvalue:")
@@ -261,8 +266,10 @@ def _narrows(asked: StatementCondition) -> bool:
 
 
 def _is_fixed(key: str, value: str, *, literally: bool) -> bool:
-    """Return True if a value names a certain caller or place. A variable counts only if it means
-    the queue's owner.
+    """Return True if a condition's value stands for a certain caller or network.
+
+    A value with a policy variable counts only if the variable is about the queue's owner. `*` and
+    `?` count as wildcards, unless `literally` is True.
     """
     if key == "aws:sourceip":
         return _is_owned(value)
@@ -332,8 +339,10 @@ class Pin:
 
     @property
     def since(self) -> datetime:
-        """The time from which changes of the queue invalidate the pin. It is by SQS's clock,
-        because the clock of the person who pinned may be wrong.
+        """The time from which changes of the queue must be read to check the pin.
+
+        This is the queue's last change before the pin, by SQS's clock, because the person's clock
+        may be wrong. It is at most a day before `pinned_at`.
         """
         return max(self.queue_modified_at, self.pinned_at - MOST_CLOCK_BEHIND)
 
@@ -381,8 +390,9 @@ class CheckedPin:
     Attributes:
         pin: The pin; None if it cannot be read.
         doubt: Why the pin may not be restored; empty if it may.
-        passes: True if the doubt may pass, because CloudTrail will report more soon.
-        changed: The deployment's change that restoring the pin would undo.
+        passes: True if a later check may find no doubt, because CloudTrail may report more soon.
+        changed: The change by a deployment that restoring the pin would undo; None if the pin may
+            not be restored.
     """
 
     pin: Pin | None
@@ -399,8 +409,9 @@ class CheckedPin:
 def doubt_without_history(
     pin: Pin, queue_arn: str, created_at: datetime | None, now: datetime
 ) -> str | None:
-    """Return why a pin may not be restored, before reading who changed the queue; None if nothing
-    is wrong.
+    """Return why a pin may not be restored, as far as the pin itself shows it; None if it may.
+
+    `check_pin` then also checks who changed the queue since.
     """
     if digest_of(pin.policy) != pin.digest:
         return "its text is not the one that its digest is of"
@@ -416,10 +427,11 @@ def doubt_without_history(
 def check_pin(
     pin: Pin, changes: Sequence[QueueChange] | str, modified_at: datetime | None, now: datetime
 ) -> CheckedPin:
-    """Check a pin whose queue has another policy now, against everything that CloudTrail records.
+    """Check if a pin may be restored, by the changes of the queue that CloudTrail records.
 
-    A person's change must not be undone. CloudTrail lags by minutes, so its records must reach the
-    last change that SQS knows.
+    The queue has another policy than the pin. Only a deployment's change of the policy may be
+    undone, and never a person's. CloudTrail records a change only after minutes. So its records
+    must contain the last change that SQS reports.
 
     Args:
         pin: The pin.
@@ -463,8 +475,8 @@ def _deploys(change: QueueChange, pin: Pin) -> bool:
 def _missing_records(
     later: Sequence[QueueChange], modified_at: datetime, now: datetime
 ) -> tuple[str, bool] | None:
-    """Return what CloudTrail may not have recorded yet, and True if waiting may help; None if it is
-    complete.
+    """Return a text about changes that CloudTrail may not have recorded yet, and True if waiting
+    may help. None if the records are complete.
     """
     if not later or later[-1].at < modified_at - CLOCK_SKEW:
         doubt = f"CloudTrail does not tell who changed the queue at {_at(modified_at)}"

@@ -1,8 +1,7 @@
-"""AWS prices of one region, copied once from AWS's pages. Nothing is downloaded; other regions
-differ.
+"""AWS prices of one region, copied by hand from AWS's pages on NOTED_ON. Other regions differ.
 
-AWS's pages fill in many of their figures by script, so some of these are figures that others quote.
-Look at AWS's page before you rely on one.
+AWS's pages show many prices only with JavaScript. So some of these prices come from other pages
+that quote them. Check AWS's page before you rely on a price.
 """
 
 from __future__ import annotations
@@ -88,7 +87,8 @@ SQS_REQUEST = Price(0.40, _MILLION, "calls of a standard queue", "sqs", _MILLION
 S3_PUT = Price(0.005, 1_000, "PUTs of S3", "s3")
 S3_GB_MONTH = Price(0.023, 1, "GB in S3 a month", "s3")
 
-# Prices on x86 as others quote them, because this page fills in its figures by script:
+# Prices on x86 from other pages that quote them, because AWS's own page shows them only with
+# JavaScript:
 # https://aws.amazon.com/emr/pricing/
 EMR_X86_VCPU_HOUR = 0.052624
 EMR_X86_GB_HOUR = 0.0057785

@@ -18,8 +18,9 @@ QUARANTINE_SUFFIX = "-quarantine"
 
 
 def is_quarantine(queue_name: str) -> bool:
-    """Return True if the name is that of a quarantine. The marks on its messages tell which queue
-    it serves.
+    """Return True if the queue is a quarantine, by its name.
+
+    A quarantine is a queue for messages that failed again after a redrive.
     """
     return queue_name.removesuffix(FIFO).endswith(QUARANTINE_SUFFIX)
 
@@ -27,8 +28,8 @@ def is_quarantine(queue_name: str) -> bool:
 def parse_json_object(text: str | None) -> dict[str, Any] | None:
     """Return the JSON object in `text`; None if it is not an object or nested too deep to read.
 
-    An empty text or None gives an empty object. NaN, Infinity and numbers that do not fit a double
-    make the text unreadable.
+    An empty text or None gives an empty object. The result is also None if the text contains NaN,
+    Infinity, or a number with a fraction or exponent that is too large for a double.
     """
     try:
         document = json.loads(
@@ -40,7 +41,10 @@ def parse_json_object(text: str | None) -> dict[str, Any] | None:
 
 
 def refuse_repeated_keys(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the object of these pairs. Raise ValueError if a key is repeated. For `json.loads`."""
+    """Return a dict of these keys and values. Raise ValueError if a key is repeated.
+
+    For `object_pairs_hook` of `json.loads`.
+    """
     document: dict[str, Any] = {}
     for key, value in pairs:
         if key in document:
@@ -91,8 +95,9 @@ def arn_of_name(name: object, region: str, account: str) -> str | None:
 
 
 def arn_of_url(url: object, region: str) -> str | None:
-    """Return the ARN for a queue URL; None if it is not a queue URL. The host is not checked,
-    because nothing is sent there.
+    """Return the ARN for a queue URL; None if `url` is not a queue URL.
+
+    The URL's host is not checked, because Mendq sends nothing to this URL.
     """
     match = _URL.fullmatch(url) if isinstance(url, str) else None
     if match is None:
@@ -112,8 +117,9 @@ def public_url(queue_arn: str) -> str:
 
 
 def arn_refused_in(error_message: str) -> str | None:
-    """Return the queue that IAM's refusal names; None if there is none. The message may contain the
-    caller's text, so only an exact ARN counts.
+    """Return the ARN of the queue that IAM's error message names; None if it names none.
+
+    The message may contain the caller's text, so only an exact ARN counts.
     """
     match = _REFUSED.search(error_message[-1024:])
     return arn_of(match.group(1)) if match else None
@@ -127,17 +133,17 @@ def partition_of(region: str) -> str:
 
 
 def on_fifo(queue_arn: str | None) -> bool:
-    """Return True for a FIFO queue. Only FIFO queues have names that end with `.fifo`."""
+    """Return True if `queue_arn` is a FIFO queue: only their names end with `.fifo`."""
     return queue_arn is not None and queue_arn.endswith(".fifo")
 
 
 def may_be_fifo(queue_arn: str | None) -> bool:
-    """Return True for a FIFO queue, or if the call names no queue."""
+    """Return True if `queue_arn` is a FIFO queue, or None because a call names no queue."""
     return queue_arn is None or on_fifo(queue_arn)
 
 
 def not_on_fifo(queue_arn: str | None) -> bool:
-    """Return True for a standard queue, or if the call names no queue."""
+    """Return True if `queue_arn` is a standard queue, or None because a call names no queue."""
     return not on_fifo(queue_arn)
 
 
@@ -162,10 +168,10 @@ LONGEST_RETENTION_SECONDS = 1_209_600
 
 
 def name_with_suffix(source_name: str, suffix: str) -> str:
-    """Return the queue's name with a suffix, before `.fifo`.
+    """Return `source_name` with `suffix` at its end, but before `.fifo`.
 
-    A name that would become too long is cut, and gets digits of a hash so that no two names
-    collide.
+    A result longer than 80 characters is cut and gets 8 digits of a hash, so that different queues
+    get different names.
     """
     ending = FIFO if source_name.endswith(FIFO) else ""
     base = source_name.removesuffix(FIFO)
@@ -176,8 +182,9 @@ def name_with_suffix(source_name: str, suffix: str) -> str:
 
 
 def arn_with_suffix(source_arn: str, suffix: str) -> str:
-    """Return the ARN of the queue whose name has the suffix. Raise ValueError if `source_arn` is
-    not a queue's ARN.
+    """Return the source's ARN with the suffix added to the name, as `name_with_suffix` does.
+
+    Raise ValueError if `source_arn` is not the ARN of a queue.
     """
     source = parts_of(source_arn)
     arn = arn_of_name(name_with_suffix(source.name, suffix), source.region, source.account)
@@ -241,7 +248,11 @@ def to_compact_json(document: Mapping[str, object]) -> str:
 
 
 def parse_redrive_policy(text: str) -> Redrive | None:
-    """Return the RedrivePolicy in a text; None if SQS would not accept the text."""
+    """Return the RedrivePolicy in a text; None if the text does not have its form.
+
+    The form is a JSON object with `deadLetterTargetArn`, a text, and `maxReceiveCount`, a whole
+    number. Neither value is checked further.
+    """
     document = parse_json_object(text) or {}
     dlq_arn = document.get("deadLetterTargetArn")
     count = document.get("maxReceiveCount")
@@ -254,8 +265,10 @@ def parse_redrive_policy(text: str) -> Redrive | None:
 
 
 def parse_redrive_allow_policy(text: str) -> RedriveAllow | None:
-    """Return the RedriveAllowPolicy in a text; None if SQS would not accept the text. An empty text
-    allows all queues.
+    """Return the RedriveAllowPolicy in a text; None if the text does not have its form.
+
+    The form is a JSON object with `redrivePermission`, a text, and optionally `sourceQueueArns`, a
+    list of texts. An empty text gives the permission `allowAll`, as SQS does.
     """
     if not text:
         return RedriveAllow("allowAll")
@@ -270,14 +283,15 @@ def parse_redrive_allow_policy(text: str) -> RedriveAllow | None:
 
 
 def arn_of_dlq(source_arn: str) -> str:
-    """Return the ARN of the DLQ that Mendq creates for a queue. Raise ValueError if `source_arn` is
-    not a queue's ARN.
+    """Return the ARN that a DLQ made by Mendq for this queue has.
+
+    Raise ValueError if `source_arn` is not the ARN of a queue.
     """
     return arn_with_suffix(source_arn, DLQ_SUFFIX)
 
 
 def why_unfit_as_dlq(source_arn: str, dlq_arn: str) -> str | None:
-    """Return why SQS does not accept the queue as DLQ of the source; None if it does."""
+    """Return why SQS does not accept the queue `dlq_arn` as DLQ of the source; None if it does."""
     if arn_of(dlq_arn) is None:
         return "it names no queue"
     if dlq_arn == source_arn:

@@ -19,8 +19,9 @@ Text = Annotated[str, Meta(min_length=1)]
 
 
 def read(text: str, kind: Any) -> Any:
-    """Return the value of an environment variable as `kind`. Raise ValueError or TypeError if it is
-    not one.
+    """Return the text of an environment variable as a value of type `kind`.
+
+    Raise ValueError or TypeError if the text is no such value.
     """
     if kind in (Text, Text | None):
         return convert(text, kind)
@@ -105,7 +106,7 @@ class CaseStoreSettings(LambdaSettings, frozen=True, kw_only=True):
 
 
 class CaseSettings(CaseStoreSettings, frozen=True, kw_only=True):
-    """Settings of every Lambda that moves cases and sends notifications."""
+    """Settings of every Lambda that changes the state of cases and sends notifications."""
 
     urgent_topic_arn: Text
     info_topic_arn: Text
@@ -115,13 +116,16 @@ class CaseSettings(CaseStoreSettings, frozen=True, kw_only=True):
 
 
 class ManagedCaseSettings(CaseSettings, frozen=True, kw_only=True):
-    """Settings of every Lambda that moves cases of managed queues without a person."""
+    """Settings of every Lambda that changes the state of cases without a request by a person."""
 
     consent: Consent = Consent()
 
 
 class OwnerSettings(ManagedCaseSettings, frozen=True, kw_only=True):
-    """Settings of every Lambda that writes to queues."""
+    """Settings of the Lambdas that apply fixes: heal, attach_dlq, restore_policy and redrive.
+
+    Redrive has more: see `RedriveSettings`.
+    """
 
     autonomy: Mapping[str, Mode] = field(default_factory=dict)
     freeze_calendars: tuple[Text, ...] = ()
@@ -137,10 +141,10 @@ class FollowUpSettings(ManagedCaseSettings, frozen=True, kw_only=True):
     """Settings of follow_up.
 
     Attributes:
-        owners: The Lambdas that own the writes, by name.
-        alarms: Which alarms are deployed.
-        most_days_ahead: How many days its clock may be put forward, to see what happens to a case.
-            Only the local account sets it; no template does.
+        owners: The Lambdas that apply fixes, by owner (`Owner`).
+        alarms: The set of deployed alarms, such as FULL.
+        most_days_ahead: The number of days by which follow_up's clock may be set forward, to see
+            what happens to a case later. Only the local account sets it.
     """
 
     owners: Mapping[Owner, Text]
@@ -149,20 +153,24 @@ class FollowUpSettings(ManagedCaseSettings, frozen=True, kw_only=True):
 
 
 class OperatorSettings(CaseSettings, frozen=True, kw_only=True):
-    """Settings of approve and rollback: also the names of the Lambdas that they call or stop."""
+    """Settings of approve and rollback.
+
+    Attributes:
+        owners: The Lambdas that apply fixes, by owner. Approve and rollback call or stop them.
+    """
 
     owners: Mapping[Owner, Text]
 
 
 class ScanSettings(CaseStoreSettings, frozen=True, kw_only=True):
-    """Settings of the hourly scan, which moves no case and hands its findings to heal."""
+    """Settings of the hourly scan, which changes no case and hands its findings to heal."""
 
     consent: Consent = Consent()
     heal_function: Text
 
 
 class ProbeSettings(LambdaSettings, frozen=True, kw_only=True):
-    """Settings of the probe, which moves no case."""
+    """Settings of the probe, which changes no case."""
 
     case_table: Text
     urgent_topic_arn: Text
@@ -202,8 +210,8 @@ class WatchNightlySettings(LambdaSettings, frozen=True):
 class DeliverReportSettings(LambdaSettings, frozen=True):
     """Settings of deliver_report. Without a sender no report is mailed.
 
-    If `is_member`, the organization's hub delivers the account's report, and only the account's own
-    recipients get it from here as well.
+    If `is_member`, the organization's hub account delivers this account's report. This Lambda then
+    delivers it only to the account's own recipients.
     """
 
     report_bucket: Text
@@ -249,12 +257,13 @@ WORKER = Worker()
 
 
 def workers_within(maximum_vcpu: int, maximum_memory_gb: int) -> int:
-    """Return how many workers may run at once. The scarcer of processors and memory decides."""
+    """Return how many workers of size WORKER fit into these processors and this memory."""
     return min(maximum_vcpu // WORKER.vcpu, maximum_memory_gb // WORKER.memory_gb)
 
 
 def executors_within(maximum_vcpu: int, maximum_memory_gb: int) -> int:
-    """Return how many executors may run at once, at least 1: one worker is the driver, which reads
-    nothing itself.
+    """Return how many Spark executors may run at once, at least 1.
+
+    One worker of `workers_within` is the driver, which is no executor.
     """
     return max(1, workers_within(maximum_vcpu, maximum_memory_gb) - 1)

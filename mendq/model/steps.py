@@ -18,7 +18,7 @@ from mendq.model.queue import (
 
 
 class Owner(StrEnum):
-    """The Lambda that takes a step. Each owner has an IAM role of its own with the same name."""
+    """The Lambda that makes the change of a step. Each of these Lambdas has its own IAM role."""
 
     HEAL = "heal"
     ATTACH_DLQ = "attach_dlq"
@@ -36,13 +36,12 @@ class AttributeStep:
         attribute: The attribute. `DeadLetterQueue` and `Dlq` are not SQS attributes; their classes
             say more.
         iam_action: The IAM action that the step needs.
-        owner: The Lambda that takes the step.
-        absent_means: The value if the queue lacks the attribute.
-        is_permanent: True if the step is never taken back.
-        has_value_in_queue: True if the queue shows the written value, so that another caller can be
-            seen to have overruled it.
-        most_a_day: How often the step may be taken in a day, if the account's limit is higher.
-            None: no further limit.
+        owner: The Lambda that makes the change.
+        absent_means: The value that counts if the queue does not have the attribute.
+        is_permanent: True if a rollback never undoes the step.
+        has_value_in_queue: True if the written value can be read from the queue. Mendq then sees
+            if another caller replaces it.
+        most_a_day: How often the step may be made in a day. None: only the account's limit counts.
     """
 
     before: int | str
@@ -84,7 +83,7 @@ class AttributeStep:
 
 @dataclass(frozen=True)
 class NumberStep(AttributeStep):
-    """A whole number. A fix only raises it."""
+    """A change of a number. A fix only raises it, except `LowerVisibilityTimeout`."""
 
     before: int
     after: int
@@ -133,9 +132,9 @@ class SetVisibilityTimeout(NumberStep):
 
 
 class LowerVisibilityTimeout(SetVisibilityTimeout):
-    """Lower the visibility timeout, but not below SQS's default of 30 seconds.
+    """Lower the visibility timeout, in seconds, but not below SQS's default of 30.
 
-    Only a plan that needs exactly this value uses it.
+    Only the symptom `visibility_timeout_too_long` plans it. All other fixes raise the timeout.
     """
 
     minimum = 30
@@ -196,8 +195,8 @@ class DeduplicateByContent(WordStep):
 
 
 class DeduplicateByGroup(WordStep):
-    """Deduplicate per message group: half of high throughput mode. SQS refuses the other half
-    without it.
+    """Deduplicate per message group. SQS's high throughput mode needs this, and first this:
+    SQS refuses `LimitThroughputByGroup` without it.
     """
 
     attribute = "DeduplicationScope"
@@ -206,7 +205,7 @@ class DeduplicateByGroup(WordStep):
 
 
 class LimitThroughputByGroup(WordStep):
-    """Limit throughput per message group: the other half of high throughput mode."""
+    """Limit throughput per message group. SQS's high throughput mode needs this too."""
 
     attribute = "FifoThroughputLimit"
     absent_means = shipped = "perQueue"
@@ -220,7 +219,10 @@ PROBE_ACTION = "sqs:SendMessage"
 def write_actions(
     steps: Iterable[type[AttributeStep]], owner: Owner | None = None
 ) -> frozenset[str]:
-    """Return the IAM actions that these steps need, of one owner or of all."""
+    """Return the IAM actions that these steps need.
+
+    If `owner` is given, only the steps of this owner count.
+    """
     return frozenset(step.iam_action for step in steps if owner in (None, step.owner))
 
 
@@ -246,8 +248,9 @@ class RestorePolicy(TextStep):
 
 
 class DlqStep(TextStep):
-    """A step on a DLQ policy. An empty text means that nothing is set. Texts are compared by
-    meaning, not by spelling.
+    """A change that connects a queue with a DLQ.
+
+    An empty text means that nothing is set. Texts are compared by meaning, not by spelling.
     """
 
     owner = Owner.ATTACH_DLQ
@@ -266,9 +269,9 @@ class DlqStep(TextStep):
 class CreateDlq(DlqStep):
     """Create a queue with the ARN in `after`. Mendq never deletes it.
 
-    DeadLetterQueue is not an SQS attribute. To read its present value, the caller puts the ARN of
-    an existing queue with this name into `attributes`. CreateQueue gives the same answer for an
-    existing queue with the same attributes, so the step may be repeated.
+    `DeadLetterQueue` is not an SQS attribute. `value_in` finds the present value only if the caller
+    puts it into `attributes`: the ARN of the queue, if it exists. The step may be repeated, because
+    CreateQueue succeeds if a queue with this name and these attributes exists.
     """
 
     attribute = "DeadLetterQueue"
@@ -341,7 +344,7 @@ class AllowRedriveFrom(DlqStep):
 
 
 INTO_QUARANTINE = "sqs:SendMessage"
-# The value of `Dlq` before, and still after a part was sent back. No message waits for a value.
+# The value of `Dlq` before a redrive, and after a redrive that sent only a part of the messages.
 HELD = "held"
 
 

@@ -1,9 +1,9 @@
 """Mendq's own tags on a queue: what each means, and which values it may have.
 
 This file declares the tags that several packages read. A tag that one symptom reads is declared in
-that symptom's file. Each symptom lists the tags that it reads in the field `tags` of its entry;
-`TAGS_OF_EVERY_QUEUE` are read whatever the symptom. Code that has to know all tags, such as the
-symptom `tag_not_understood` and the table in docs/symptoms.md, gets them from these two lists.
+that symptom's file. Each symptom lists the tags that it reads in the field `tags` of its entry.
+The tags in `TAGS_OF_EVERY_QUEUE` do not belong to a symptom. Code that must know all tags, such as
+the symptom `tag_not_understood` and the table in docs/symptoms.md, gets them from these two lists.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class QueueTag:
         key: The tag's key. It begins with `mendq:`.
         values: The kind of value.
         meaning: What the tag does: sentences for docs/symptoms.md.
-        words: The values of a tag of kind `TagValues.WORD`. Any other value is taken for the last.
+        words: The values of a tag of kind `TagValues.WORD`. Any other value counts as the last one.
     """
 
     key: str

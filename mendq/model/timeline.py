@@ -10,7 +10,7 @@ from mendq.model.case import Case, State
 from mendq.model.lifecycle import counts_from
 from mendq.model.limits import Timing
 
-# A longer timeline keeps its first points and its last ones.
+# A timeline of more points keeps the first FIRST_POINTS, and the last ones.
 MOST_POINTS = 12
 FIRST_POINTS = 4
 
@@ -35,12 +35,12 @@ def build_timeline(
     """Return what happened in a case, the earliest point first.
 
     Args:
-        transitions: Transitions of the case, in order. What only a missing one knows is left out.
-        timing: Gives the point at which a change had arrived and no message was in flight from
-            before it. That point is left out without `timing`, or if it is later than the next
-            transition.
-        is_whole: True if every transition is a point. Otherwise repeated states are one point, and
-            a long timeline loses its middle.
+        transitions: Transitions of the case, in order. Some may be missing.
+        timing: The account's waiting times. With it, the result has a point `propagated`: the time
+            from which failed calls count against a change. This point is left out if it is later
+            than the next transition.
+        is_whole: True to return every transition. Otherwise repeated states are one point, and of
+            more than MOST_POINTS points those in the middle are left out.
     """
     points = [*_opening_points(transitions[0])]
     before: Case | None = None
@@ -61,9 +61,10 @@ def build_timeline(
 
 
 def _opening_points(first: Case) -> Iterator[TimelinePoint]:
-    """Yield what the case was opened for.
+    """Yield the points before the first state: when calls failed, or when a scan found the fault.
 
-    If the first transition at hand is a later one, yield only when the symptom and the case began.
+    If the transition that opened the case is missing, yield only the first failure or finding, and
+    the time when the case opened.
     """
     failed_calls = first.evidence.get("failed_calls")
     is_opening = first.n == 1
