@@ -491,10 +491,11 @@ class CaseIndex:
     def _find_state_in_scans(self, burst: Mapping[str, Any]) -> str | None:
         """Return `managed`, `not_managed` or `not_tagged_in_time` for the queue of a burst.
 
-        The last complete scan before the failed calls, the first one after them, and all scans
-        between these two must agree. `not_tagged_in_time` means that none of them listed the queue,
-        but a scan in the following week did. Return None if the scans prove nothing: one of the two
-        is more than two hours away, they do not agree, or they look at another account or region.
+        Two scans decide: the last complete scan before the failed calls, and the first complete
+        scan after them. `managed` means that both listed the queue. `not_managed` means that no
+        scan from the first to the second listed it. `not_tagged_in_time` means the same, but a scan
+        in the following week listed it. Return None in all other cases, also if one of the two
+        scans is more than two hours away, or if scans look at another account or region.
         """
         if AccountAndRegion(burst["account"], burst["region"]) not in self.places:
             return None

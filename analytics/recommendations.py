@@ -148,10 +148,11 @@ class RecommendedTask:
 def make_to_do(
     recommendations: Iterable[RecommendedTask], incidents: Iterable[Row]
 ) -> dict[str, Any]:
-    """Return the summary's list of things to do, and the number of those left out.
+    """Return the summary's fields about things to do.
 
-    A recommendation gets the number of this week's incidents of its queue and symptom, unless it
-    has a number already.
+    `do_this_week` has at most MAXIMUM_RECOMMENDATIONS of the recommendations, the most useful
+    first. `do_this_week_left_out` is the number of the others. A recommendation gets the number of
+    this week's incidents of its queue and symptom, unless it has a number already.
     """
     weights = weigh_by(incidents, "queue_arn", "symptom")
     counted = [_add_counts(recommendation, weights) for recommendation in recommendations]
@@ -167,10 +168,11 @@ def make_to_do(
 def list_standing_values(
     recommendations: Iterable[RecommendedTask], timelines: Iterable[CaseTimeline]
 ) -> dict[str, Any]:
-    """Return the values that Mendq set and that are still in the queues, the oldest first.
+    """Return the summary's fields about values that Mendq set and that are still in the queues.
 
-    A deployment may take them back. Mendq cannot see if a template has such a value by now, so it
-    is listed for as long as its case is read.
+    `standing` has at most MAXIMUM_STANDING values, the oldest first. `standing_left_out` is the
+    number of the others. A deployment may overwrite such a value. Mendq cannot see if a template
+    has the value by now, so the value is listed for as long as its case is read.
     """
     standing = [
         recommendation
@@ -247,10 +249,11 @@ def _merge_group(group: Sequence[RecommendedTask]) -> RecommendedTask:
 
 
 def recommend_for_cases(days: Days, timelines: Sequence[CaseTimeline]) -> list[RecommendedTask]:
-    """Return what cases leave to people: one recommendation for each queue and attribute.
+    """Return what cases ask people to do: one recommendation for each queue and attribute.
 
-    Older cases are overruled by newer ones about the same attribute, even if those ask for nothing.
-    A case counts if
+    Cases that change no attribute give one for each queue and symptom. A newer case about the same
+    attribute or symptom overrules older ones, even if the newer case asks for nothing. A case
+    counts if
 
     - it moved on `days`, and it is the newest of its queue and symptom or has fixed something, or
     - it moved only before `days`, and has fixed something that is still in the queue.
@@ -324,11 +327,11 @@ def _is_about_missing_queue(case: Case, missing_at: Mapping[str, datetime]) -> b
 def _recommend_for_case(
     timeline: CaseTimeline,
 ) -> Iterator[tuple[str, RecommendedTask | None]]:
-    """Yield what a case asks people to do, each with its subject.
+    """Yield pairs of a subject and the recommendation that a case gives about it.
 
-    The subject is an attribute, or the symptom if the case changes none. None instead of a
-    recommendation means that the case asks for nothing; it overrules older cases all the same. A
-    declined case yields nothing, and so overrules none.
+    The subject is an attribute, or the symptom if the case changes no attribute. The recommendation
+    is None if the case asks for nothing; the case then still overrules older cases. A declined case
+    yields nothing, so it overrules no case.
     """
     case = timeline.newest
     if case.state is State.DECLINED:
@@ -353,7 +356,7 @@ def _recommend_for_case(
 
 
 def _has_fixed(case: Case) -> bool:
-    """Return True if the case's change was verified, and nothing took it back since."""
+    """Return True if the change was verified, and the case does not say that it was undone."""
     if case.state in _VERIFIED:
         return True
     was_watched = case.state is State.CLOSED and case.came_from is State.WATCHING

@@ -401,7 +401,10 @@ class AccountsStorage(Storage):
         return sizes
 
     def read(self, path: str, most: int = -1) -> bytes | None:
-        """Return the content of `ACCOUNT:PATH`; empty if missing or about another account."""
+        """Return the content of `ACCOUNT:PATH`; empty if missing or about another account.
+
+        Raises KeyError if the account's bucket was left out since the file was listed.
+        """
         account, _, path_in_bucket = path.partition(":")
         content = self._roots[account].read(path_in_bucket, most)
         if content and _is_only_about(account, content):
@@ -413,7 +416,10 @@ class AccountsStorage(Storage):
         raise RootUnusable(f"{path}, {len(content)} bytes: others' buckets are read only")
 
     def _list_usable(self, folder: str) -> Iterator[tuple[str, Storage]]:
-        """Yield each account with its bucket if `folder` in it can be read. Forget the others."""
+        """Yield each account and its bucket if `folder` in the bucket can be listed.
+
+        An account whose bucket cannot be listed is left out from now on.
+        """
         for account, root in list(self._roots.items()):
             try:
                 root.entries(folder)

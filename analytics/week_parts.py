@@ -228,10 +228,11 @@ def pick_evenly(ranked: Sequence[float], maximum: int) -> list[float]:
 def list_worst_incidents(
     incidents: Iterable[Row], describe_case: Callable[[str | None], dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Return at most MAXIMUM_CASES incidents: those that wait for a person, then other unfixed.
+    """Return at most MAXIMUM_CASES incidents: first those that wait for a person, then the others.
 
-    Of incidents that wait, the older come first, so that a flood of new ones cannot hide them. Of
-    the others, those with the most failed calls come first.
+    Incidents that wait are sorted by state as in WAITING_STATES. In one state the urgent come
+    first, then the older, so that a flood of new incidents cannot hide old ones. Of the others the
+    unfixed come before the fixed, then those with the most failed calls.
 
     Args:
         incidents: All incidents.

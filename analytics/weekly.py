@@ -395,7 +395,10 @@ def _sum_members(rows: Sequence[Row]) -> dict[str, int]:
 def _list_unread_files(
     members: Iterable[MemberTables], unreadable: Iterable[str]
 ) -> list[dict[str, str]]:
-    """Return the tables that were not read, with the reason, sorted by path."""
+    """Return at most MAXIMUM_UNREAD_FILES tables that were not read, sorted by path.
+
+    Each has the fields `file` and `reason`.
+    """
     reasons: dict[str, str] = {}
     for member in members:
         reasons.update(member.unread)

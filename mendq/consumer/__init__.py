@@ -46,11 +46,12 @@ _SERIES = {
 class VisibilityHeartbeat:
     """Receives messages of one queue and holds them: other consumers do not get them.
 
-    A message is held until it is deleted, released or lost. As a context manager the heartbeat
-    extends the visibility timeouts on a thread of its own. The thread ends with the block and does
-    not keep the process alive. Without the block, call `keep` regularly.
+    A message is held until it is deleted, released or lost, or until `stop_extending` is called for
+    it. As a context manager the heartbeat extends the visibility timeouts on a thread of its own.
+    The thread ends with the block and does not keep the process alive. Without the block, call
+    `keep` regularly.
 
-    Leaving the block neither deletes nor releases messages: a message whose work failed comes again
+    Leaving the block neither deletes nor releases messages: SQS returns a message whose work failed
     when its visibility timeout is over. Several threads may be in the block of one heartbeat at the
     same time; the last one to leave ends the heartbeat's thread.
 
@@ -174,7 +175,7 @@ class VisibilityHeartbeat:
         self._keep(Event())
 
     def _keep(self, is_over: Event) -> None:
-        """Extend the messages whose time is half over. Stop early if `is_over` is set."""
+        """Extend the messages whose visibility timeout is half over. Stop if `is_over` is set."""
         with self._writing:
             now = self._clock()
             held = self._drop_expired(now).values()
@@ -220,8 +221,8 @@ class VisibilityHeartbeat:
         """Delete those of these messages that are still held. Without ids, delete nothing.
 
         Returns:
-            The ids of the messages that are deleted now. Every other message was lost, or SQS did
-            not delete it. SQS returns such a message again when its visibility timeout is over.
+            The ids of the messages that are deleted now. A message that SQS did not delete is still
+            held. All other messages were not held any more, or were lost.
         """
         with self._writing:
             holds = self._find_held(message_ids)
@@ -254,15 +255,15 @@ class VisibilityHeartbeat:
         self._lose(hold for hold in batch if failed.get(hold.message_id) in LOST)
 
     def _drop_expired(self, now: float) -> Mapping[str, Hold]:
-        """Mark messages as lost whose time is over. Return the held messages by message id."""
+        """Mark messages as lost if their visibility timeout is over. Return the others by id."""
         self._lose(hold for hold in list(self._holds.values()) if hold.until <= now)
         return self._holds
 
     def _find_held(self, message_ids: Sequence[str]) -> list[Hold]:
         """Return those of these messages that are still held, in this order and each once.
 
-        Raises TypeError if an id is no text. A generator or None in place of ids would name no
-        held message, and the messages that were meant would come again.
+        Raises TypeError if an id is no text. Otherwise a caller that passes a list or None by
+        mistake would not notice that no message is handled.
         """
         for message_id in message_ids:
             if not isinstance(message_id, str):

@@ -347,9 +347,7 @@ def _list_unknowns(facts: Facts, receives: int) -> str:
 def _describe_order(facts: Facts) -> str:
     """Return a sentence about what a DLQ does to the order of messages in a FIFO queue.
 
-    The text is empty for a standard queue.
-
-    AWS advises against a DLQ if the order must be kept.
+    The text is empty for a standard queue. AWS advises against a DLQ if the order must be kept.
     """
     if not facts.is_fifo:
         return ""
@@ -357,7 +355,10 @@ def _describe_order(facts: Facts) -> str:
 
 
 def find_missing_dlq(facts: Facts) -> str | None:
-    """Return the missing DLQ that RedrivePolicy names, if a queue of that name can be the DLQ."""
+    """Return the ARN of the missing DLQ that RedrivePolicy names.
+
+    None if no DLQ is missing, or if a queue of that name could not be the DLQ.
+    """
     named = facts.dlq
     if named is None or named.exists or why_unfit_as_dlq(facts.queue_arn, named.queue_arn):
         return None
