@@ -1,7 +1,7 @@
-"""Decoder of templates: YAML or JSON with cfn-lint's loader, or a Terraform plan.
+"""Decode a template: YAML or JSON with cfn-lint's loader, or a Terraform plan as JSON.
 
-A template may come from anyone, so bytes, nesting, nodes and keys are counted before it is decoded.
-YAML aliases are refused, as CloudFormation refuses them.
+A template may come from anyone. So its bytes, nesting depth, nodes and keys are limited, and they
+are counted before the template is decoded. YAML aliases are refused, as CloudFormation does.
 https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/template-formats.html
 """
 
@@ -36,7 +36,10 @@ _TAG = re.compile(rf"{_YAML_TAG}(str|int|bool|float|null|seq|map)|![A-Z][A-Za-z0
 
 
 class _Loader(CfnFullLoader):  # type: ignore[misc]
-    """cfn-lint's loader with scalars as texts: `012` stays the digits of an account ID."""
+    """cfn-lint's loader, in which numbers and times stay texts.
+
+    For example, an account ID keeps the zero at its beginning.
+    """
 
     def construct_boolean(self, node: Any) -> Any:
         """Return `true` or `false` as text, also for other spellings such as `yes`."""
@@ -52,13 +55,13 @@ for _kind in ("int", "float", "timestamp"):
 
 
 class YamlTemplate(Template):
-    """A template whose nodes know their lines, and whose new lines are YAML."""
+    """A decoded YAML or JSON template. Its nodes have line numbers; `render` returns YAML."""
 
     def render(self, name: str, document: Any) -> tuple[str, ...]:
-        """Return the YAML of a property or a resource, or of a list item without a name.
+        """Return the YAML lines of the property or resource `name`.
 
-        Characters of the name that CloudFormation does not take are left out, because the name may
-        come from anyone.
+        If `name` is empty, return the lines of a list item. Characters that a logical ID cannot
+        have are removed from the name, because the name may come from anyone.
         """
         safe_name = "".join(
             character for character in name if character.isascii() and character.isalnum()
@@ -72,7 +75,8 @@ class YamlTemplate(Template):
 def read_template(content: bytes, work: WorkBudget | None = None) -> Template:
     """Decode a CloudFormation template or a Terraform plan.
 
-    Raises NotATemplate if the bytes are neither, or if they take more work than `work` allows.
+    Raises NotATemplate if the bytes are neither, or if decoding takes more steps than `work` has
+    left.
     """
     work = work or WorkBudget()
     if content.startswith(b"PK\x03\x04"):
@@ -100,7 +104,7 @@ def read_template(content: bytes, work: WorkBudget | None = None) -> Template:
 
 
 def _to_yaml_escape(match: re.Match[str]) -> str:
-    """Return an escape of JSON as YAML takes it. Escapes that both know stay unchanged."""
+    """Return a JSON escape in the form that YAML has. Escapes that both have stay unchanged."""
     slash, high_surrogate, low_surrogate = match.groups()
     if high_surrogate:
         high = int(high_surrogate, 16) - 0xD800
@@ -128,7 +132,7 @@ def _decode(text: str, work: WorkBudget) -> Any:
 def _measure(text: str, work: WorkBudget) -> None:
     """Raise NotATemplate if a text is too large or not allowed in a template.
 
-    It counts every node before any object is made of it.
+    Every node is counted while the text is parsed, before any Python object is made from a node.
     """
     # Number of nodes in each open collection, the innermost last.
     node_counts = [0]

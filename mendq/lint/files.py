@@ -1,4 +1,7 @@
-"""Templates that an argument of a command names: a file, a cdk.out folder, or standard input.
+"""Read the templates that a command's argument names.
+
+The argument is a file, a cdk.out folder with the templates of several stacks, or `-` for standard
+input.
 
 https://docs.aws.amazon.com/cdk/v2/guide/deploy.html
 """
@@ -40,7 +43,7 @@ class TemplateSource:
 
 
 def list_sources(argument: str) -> Iterator[TemplateSource]:
-    """Yield the templates that `argument` names. Each is read when it is needed.
+    """Yield the templates that `argument` names. Each one is read only when the caller asks for it.
 
     Args:
         argument: A template, a Terraform plan, a cdk.out folder, or `-` for standard input.
@@ -93,7 +96,7 @@ def _list_stacks(outermost: Path) -> Iterator[TemplateSource]:
 
 
 def _read_artifacts(folder: Path) -> list[Mapping[str, Any]]:
-    """Return the artifacts in a folder's manifest. Raises NotATemplate if it has no manifest."""
+    """Return the artifacts in a folder's manifest. Raises NotATemplate if it has no valid one."""
     manifest = folder / _MANIFEST
     if not manifest.exists():
         raise NotATemplate(f"{folder} holds no {_MANIFEST}: give a template or a cdk.out folder")
@@ -105,7 +108,10 @@ def _read_artifacts(folder: Path) -> list[Mapping[str, Any]]:
 
 
 def _require_inside(folder: Path, name: object, outermost: Path) -> Path:
-    """Return the path of `name` in a folder. Raises NotATemplate if it is outside `outermost`."""
+    """Return the path of `name` in a folder.
+
+    Raises NotATemplate if `name` is no file name, or if the path is outside `outermost`.
+    """
     path = folder / name if isinstance(name, str) else folder
     if path == folder or not path.resolve().is_relative_to(outermost.resolve()):
         raise NotATemplate(f"{folder / _MANIFEST} names {str(name)[:120]!r}, which is not in it")
@@ -113,7 +119,7 @@ def _require_inside(folder: Path, name: object, outermost: Path) -> Path:
 
 
 def _find_target(artifact: Mapping[str, Any]) -> DeployTarget:
-    """Return the account and region that an artifact names, as far as it knows them."""
+    """Return the account and region that an artifact names, with placeholders for unknown ones."""
     environment = _ENVIRONMENT.fullmatch(str(artifact.get("environment")))
     if environment is None:
         return DeployTarget()

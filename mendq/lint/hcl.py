@@ -1,4 +1,4 @@
-"""Patch of a Terraform file, for `mendq patch`. python-hcl2 parses the file.
+"""Compute the patch of a Terraform file (.tf), for `mendq patch`. python-hcl2 parses the file.
 
 https://developer.hashicorp.com/terraform/language/syntax/configuration
 """
@@ -60,7 +60,7 @@ class _Block(NamedTuple):
 
 
 def make_patch(argument: str, wanted: WantedValues) -> PatchResult:
-    """Return the changes that make the Terraform file `argument` agree with the wanted values.
+    """Return the changes that set the wanted values in the Terraform file `argument`.
 
     A queue is found by its literal name. If the name is an expression, only `wanted.named` finds
     the queue.
@@ -99,7 +99,7 @@ def make_patch(argument: str, wanted: WantedValues) -> PatchResult:
 
 
 def _set_argument(original: str, text: str, change: Change) -> tuple[Change, str]:
-    """Set one argument of a queue, or of the separate resource that sets it in the queue's place.
+    """Set one argument of a queue. If a separate resource sets the attribute, change that resource.
 
     Args:
         original: The file's text before all changes. The line number is of this text.
@@ -108,7 +108,7 @@ def _set_argument(original: str, text: str, change: Change) -> tuple[Change, str
 
     Returns:
         The change with path, line, old and new value, and the text after it. If the argument cannot
-        be set, the change has a note and the text is returned unchanged.
+        be set or has the value already, the change has a note and the text is returned unchanged.
     """
     argument = terraform_name(change.path)
     new_value = to_hcl_literal(parse_value(change.new))
@@ -158,7 +158,10 @@ def _find_block(text: str, blocks: Mapping[str, _Block], change: Change) -> _Blo
 
 
 def _line_in(text: str, file: str, address: str, argument: str) -> int:
-    """Return the line, from 1, of an argument, or of the block's brace if it is not set."""
+    """Return the line number of an argument, from 1.
+
+    If the argument is not set, return the line of the block's opening brace.
+    """
     block = _blocks_by_address(file, text)[address]
     place = block.arguments.get(argument)
     begin = block.body_begin if place is None else place.begin

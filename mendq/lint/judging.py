@@ -1,6 +1,6 @@
-"""Check of a template against the catalogue, with the same checks that the hourly scan uses.
+"""Check a template for the catalogue's symptoms, with the same checks that the hourly scan uses.
 
-The scan checks queues that exist; this module checks queues as a template declares them.
+The scan checks queues that exist. This module checks queues as a template declares them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,10 @@ _STEPS_PER_RESULT = 500
 
 
 class LintSeverity(StrEnum):
-    """ERROR if Mendq would change the queue or notify people urgently, WARNING if it reports."""
+    """ERROR if Mendq has a plan for the symptom, WARNING if it only reports the symptom.
+
+    Exception: a visibility timeout that is only below AWS's advice is a WARNING.
+    """
 
     ERROR = "error"
     WARNING = "warning"
@@ -187,7 +190,9 @@ def _make_finding(
     attributes: Sequence[str],
     because: str,
 ) -> LintFinding:
-    """Return a finding at the first of these attributes that the template sets."""
+    """Return a finding. Its place is the first of `attributes` that the template sets, or else the
+    queue's resource.
+    """
     place = declared.find_place(queue, attributes)
     severity, *_ = list_severities(symptom)
     return LintFinding(
@@ -205,9 +210,9 @@ def _make_finding(
 
 
 def _check_symptom(symptom: Symptom, queue: Queue, declared: DeclaredQueues) -> LintFinding | None:
-    """Return a finding if the queue shows the symptom.
+    """Return a finding if the queue shows the symptom, otherwise None.
 
-    Raises NotKnown if that depends on a value that is not known.
+    Raises NotKnown if the answer depends on a value that is not known.
     """
     queue.attributes.names_read.clear()
     detected = symptom.detection.detect(queue) if symptom.detection else None
@@ -264,7 +269,7 @@ def _check_timeout(symptom: Symptom, queue: Queue, declared: DeclaredQueues) -> 
 def _timeout_remedy(
     declared: DeclaredQueues, seconds: int, goal: int, ceiling: int
 ) -> tuple[str, ...]:
-    """Return the line that sets the visibility timeout, or a comment if no value would do.
+    """Return the line that sets the visibility timeout, or a comment if no allowed value is enough.
 
     Args:
         declared: The template's queues.
@@ -282,7 +287,11 @@ def _timeout_remedy(
 
 
 def _list_unchecked_parts(declared: DeclaredQueues) -> Iterator[UncheckedPlace]:
-    """Yield macros, nested stacks and the like, and names to ignore that lint does not know."""
+    """Yield the parts of the template that lint cannot check.
+
+    These are macros, `Fn::` functions in place of resources, nested stacks, queues and event source
+    mappings that cannot be resolved, and unknown names in lists of symptoms to ignore.
+    """
     template = declared.template
     for transform in to_list(template.root.get("Transform")):
         macro = transform if isinstance(transform, str) else "a macro"

@@ -1,8 +1,8 @@
-"""Patch of a template for `mendq patch`: the lines that set what Mendq set on a queue.
+"""Compute the patch of a template for `mendq patch`.
 
-No file is written. The text is changed in memory and parsed again. A line is offered only if the
-template then says exactly the wanted value and everything else as before. Otherwise a person must
-write the line.
+The patch sets the values that Mendq wrote to a queue. No file is written: the text is changed in
+memory and parsed again. A line is offered only if the parsed result has exactly the wanted value
+and is otherwise unchanged. If not, a person must write the line.
 https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-sqs-queue.html
 """
 
@@ -89,16 +89,16 @@ class Change:
 
 
 class PatchResult(NamedTuple):
-    """The changes, and those of them that have a line as a unified diff."""
+    """All changes, and a unified diff of the changes that have a line."""
 
     changes: list[Change]
     diff: list[str]
 
 
 class _Match(NamedTuple):
-    """A queue of a template that may be the wanted one."""
+    """A queue in a template that may be the queue to patch."""
 
-    # How sure it is: 0 is the surest.
+    # How certain the match is: 0 is the most certain.
     rank: int
     found_by: str
     source: TemplateSource
@@ -111,7 +111,7 @@ class _Match(NamedTuple):
 
 
 class _Edit(NamedTuple):
-    """A changed text."""
+    """The text of a template after one change."""
 
     text: str
     # Line that is changed or inserted, from 1.
@@ -121,7 +121,7 @@ class _Edit(NamedTuple):
 
 
 def make_patch(argument: str, wanted: WantedValues) -> PatchResult:
-    """Return the changes that make a template agree with the wanted values.
+    """Return the changes that set the wanted values in a template.
 
     Args:
         argument: A template, a plan, a cdk.out folder, or `-` for standard input.
@@ -193,9 +193,9 @@ def choose_only(
 def _find_matches(
     declared: DeclaredQueues, source: TemplateSource, wanted: WantedValues
 ) -> Iterator[_Match]:
-    """Yield the queues of a template that may be the wanted one, with how sure that is.
+    """Yield the queues in a template that may be the queue to patch, with the match's certainty.
 
-    A template for another account or region yields none.
+    Nothing is yielded if the template is for another account or region.
     """
     parts = parts_of(wanted.queue_arn)
     unknown_target = DeployTarget()
@@ -272,7 +272,10 @@ def _set_attribute(
 
 
 def parse_value(text: str) -> Any:
-    """Return a whole number, a boolean or a JSON object in a text as such, and others as text."""
+    """Return the value of a text that is a JSON integer, boolean or object.
+
+    Any other text is returned unchanged.
+    """
     try:
         document = json.loads(text)
     except ValueError:
@@ -281,9 +284,10 @@ def parse_value(text: str) -> Any:
 
 
 def _edit_yaml(text: str, keys: Sequence[str], document: Any) -> _Edit | None:
-    """Return the YAML or JSON text with the document below the keys.
+    """Return the edit of a YAML or JSON text that sets the value below `keys` to `document`.
 
-    None if the text cannot be parsed, or if there is no mapping into which a key can be inserted.
+    Missing keys are inserted. None if the text cannot be parsed, or if there is no mapping into
+    which a key can be inserted.
     """
     if "\r" in text.replace("\r\n", ""):
         return None
@@ -331,14 +335,17 @@ def _edit_yaml(text: str, keys: Sequence[str], document: Any) -> _Edit | None:
 
 
 def _last_node(node: Any) -> Any:
-    """Return the node at which a value ends: of a block, the last node inside it."""
+    """Return the node that ends a value: in YAML's block style, the last node inside the value."""
     while isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         node = node.value[-1][1] if isinstance(node, yaml.MappingNode) else node.value[-1]
     return node
 
 
 def _says_exactly(before: str, after: str, keys: Sequence[str], document: Any) -> bool:
-    """Return True if the changed template equals the old one with the document below the keys."""
+    """Return True if the only change from `before` to `after` is `document` as the value of `keys`.
+
+    Both texts are decoded and compared. False if one cannot be decoded.
+    """
     try:
         expected = json.loads(json.dumps(read_template(before.encode()).root))
         actual = json.loads(json.dumps(read_template(after.encode()).root))
@@ -364,7 +371,7 @@ def make_diff(file: str, before: str, after: str) -> list[str]:
 
     Its paths are relative to the git work tree that contains the file. Without a work tree they are
     relative to the current folder if it contains the file, else to the file's own folder. Empty if
-    nothing changes, or if the diff has a line that is too long to read.
+    nothing changes, if the path has unprintable characters, or if a line is too long to read.
     """
     path = Path(file).resolve()
     current_folder = Path.cwd()

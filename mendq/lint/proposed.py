@@ -1,9 +1,9 @@
 """Check of one queue, or one policy of queues, that CloudFormation is about to create or change.
 
-CloudFormation's hook passes only the properties of that resource, and nothing else of its stack. So
-a queue's policy, DLQ, consumers and sources are not known here, and for a policy not the queues'
-attributes. Only what the properties show is checked. Their texts may come from anyone. Therefore
-their size is limited before they are read, and they are shown as plain text.
+CloudFormation's hook passes only the properties of that resource, and nothing else of its stack.
+For a queue, its policy, DLQ, consumers and sources are not known here. For a policy, the attributes
+of its queues are not known. So only symptoms that the properties themselves show are checked. The
+properties may come from anyone, so their size is limited and they are shown as plain text.
 https://docs.aws.amazon.com/cloudformation-cli/latest/hooks-userguide/lambda-hooks-create-lambda-function.html
 """
 
@@ -31,7 +31,7 @@ MOST_STEPS = 500_000
 MOST_MESSAGE = 4_000
 _MOST_LINE_CHARACTERS = 900
 _LOGICAL_ID = re.compile(r"[A-Za-z0-9]{1,255}")
-# A value that lint cannot resolve, in place of one that is not known.
+# Stands for a value that is not known here, because lint cannot resolve this function.
 _NOT_KNOWN = {"Fn::ImportValue": "another resource"}
 _KEY = "KmsMasterKeyId"
 _NEEDS_FROM_OTHERS = {Need.LAMBDA_CONSUMERS, Need.DLQ_SOURCES}
@@ -72,17 +72,20 @@ def check_proposed(
     target: DeployTarget,
     ignored: Collection[str] = (),
 ) -> ProposedCheck:
-    """Check a resource as it would be.
+    """Check a resource that CloudFormation is about to create or change.
 
     Args:
-        target_type: Its type, one of TARGETS.
-        name: Its logical ID. Another name is used if this is none.
-        properties: Its properties.
-        target: Account and region.
+        target_type: The resource's type, one of TARGETS.
+        name: The resource's logical ID. `Resource` is used in place of an invalid one.
+        properties: The resource's properties.
+        target: Account and region of the deployment.
         ignored: Names of symptoms that are not reported.
 
+    Returns:
+        One finding for each symptom, and the symptoms that the properties alone cannot decide.
+
     Raises:
-        NotATemplate: The properties are no mapping, or far too large.
+        NotATemplate: The properties are no mapping, or too large to check.
     """
     work = WorkBudget(MOST_STEPS)
     own_id = name if isinstance(name, str) and _LOGICAL_ID.fullmatch(name) else "Resource"
@@ -117,10 +120,10 @@ def check_proposed(
 def _replace_queues(
     properties: Any, policy_id: str, property_name: str, target: DeployTarget
 ) -> dict[str, str]:
-    """Return the queues that a policy names: a logical ID for each, with its ARN.
+    """Return the ARNs of the queues that a policy names, each under a made-up logical ID.
 
-    If the ARN of any of them is not known, the policy's property is replaced by an unknown value,
-    and the result is one queue with an empty ARN.
+    If the ARN of any queue is not known, the policy's property is replaced by an unknown value, and
+    the result is one queue with an empty ARN.
     """
     urls = to_list(properties.get(property_name))
     arns = [arn_of_url(url, target.region) or "" for url in urls]
@@ -131,9 +134,9 @@ def _replace_queues(
 
 
 def _write_out_arn(finding: LintFinding, arns: dict[str, str]) -> LintFinding:
-    """Return the finding with the queue's ARN in its remedy, in place of a reference.
+    """Return the finding with the queue's ARN in its remedy, in place of a reference to the queue.
 
-    The queue is a resource of another stack, which the policy's template cannot refer to.
+    The logical ID of the reference was made up, so no template has it.
     """
     arn = arns.get(finding.resource)
     if not arn:

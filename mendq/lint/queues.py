@@ -1,7 +1,4 @@
-"""Queues of a template, in the form in which the catalogue checks queues.
-
-It maps CloudFormation's resources to the facts that the catalogue's checks read.
-"""
+"""Map the queues of a template to the facts that the catalogue's checks read."""
 
 from __future__ import annotations
 
@@ -41,7 +38,7 @@ _PLACEHOLDER = "not-known"
 class Attributes(dict[str, Any]):
     """Attributes of a queue as SQS spells them. Reading an unknown one raises NotKnown.
 
-    So no check can take an attribute that is not known for one that is not set.
+    This way, no check can mistake an unknown attribute for one that is not set.
     """
 
     def __init__(self, attributes: Mapping[str, str | NotKnown]) -> None:
@@ -72,7 +69,7 @@ class Consumer(LambdaConsumer):
 
 @dataclass(frozen=True, kw_only=True)
 class Queue(Facts):
-    """Facts about a queue that a template declares. Reading an unknown one raises NotKnown."""
+    """Facts about a queue that a template declares. Reading an unknown fact raises NotKnown."""
 
     resource: TemplateResource
     attributes: Attributes
@@ -82,7 +79,10 @@ class Queue(Facts):
 
     @property
     def max_receive_count(self) -> int | None:
-        """Raises NotKnown if the count is not known and a function consumes the queue."""
+        """The number of receives after which SQS moves a message to the DLQ. None without a DLQ.
+
+        Raises NotKnown if the number is not known and a function consumes the queue.
+        """
         if f'"{_PLACEHOLDER}"' in self.attributes.get(REDRIVE, "") and self.lambda_consumers:
             raise NotKnown(f"{COUNT}: known when it is deployed", REDRIVE)
         return super().max_receive_count
@@ -94,9 +94,10 @@ class DeclaredQueues:
     def __init__(self, template: Template, target: DeployTarget) -> None:
         self.template = template
         self.names = ResourceNames(template, target)
-        # Resources of which it is not known to which queue they belong, by logical ID.
+        # Queues whose type is not known, and mappings and policies whose queue is not known: the
+        # reason by logical ID.
         self.unassigned = self.names.untyped
-        # Set if it is not known which queue a policy belongs to: then it may be any.
+        # Set if it is not known which queue a policy belongs to: it may be any queue's policy.
         self._unassigned_policy: NotKnown | None = None
         self._consumers = defaultdict[str, list[Consumer]](list)
         # The policy resource of each queue, and its text.
@@ -121,8 +122,8 @@ class DeclaredQueues:
     def _add_mapping(self, mapping: TemplateResource) -> None:
         """Add the mapping's function to the consumers of its queue, if the mapping is enabled.
 
-        Raises NotKnown if it may read a queue that the template does not declare, or if a condition
-        decides whether there is a mapping.
+        Raises NotKnown if the mapping's source is not known or is a queue that the template does
+        not declare, or if a condition decides whether the mapping exists.
         """
         properties = mapping.properties
         source = self.names.resolve_text(properties.get("EventSourceArn"))
@@ -137,7 +138,10 @@ class DeclaredQueues:
         self._consumers[source].append(self._make_consumer(mapping))
 
     def _make_consumer(self, mapping: TemplateResource) -> Consumer:
-        """Return the function of a mapping with its timeout and its batching window."""
+        """Return a mapping's function with its timeout and batching window, in seconds.
+
+        If one of them is not known, both are 0 and `unknown` has the reason.
+        """
         arn = "a function of another stack"
         try:
             arn = self.names.resolve_text(mapping.properties.get("FunctionName")) or "a function"
@@ -164,7 +168,7 @@ class DeclaredQueues:
         return int(text)
 
     def _add_policy(self, policy: TemplateResource) -> None:
-        """Record the policy of each queue that it names. Raises NotKnown if these are not known.
+        """Record a policy for each queue that it names. Raises NotKnown if a queue is not known.
 
         SQS keeps one policy per queue, so a queue that two resources name has an unknown policy.
         https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-sqs-queuepolicy.html
@@ -209,7 +213,10 @@ class DeclaredQueues:
         return self.names.resolve(statement)
 
     def _make_attributes(self, arn: str) -> Attributes:
-        """Return every property of a queue as an attribute. What SQS would refuse is not known."""
+        """Return a queue's properties and policy, with the defaults that SQS always returns.
+
+        A value that SQS would refuse counts as not known.
+        """
         attributes: dict[str, str | NotKnown] = {
             name: str(DEFAULTS[name]) for name in _ALWAYS_RETURNED
         }
@@ -230,9 +237,9 @@ class DeclaredQueues:
         return Attributes(attributes)
 
     def _target_of(self, node: Any) -> str:
-        """Return the DLQ's ARN of a redrive policy of which only `maxReceiveCount` is not known.
+        """Return the DLQ's ARN in a redrive policy in which only `maxReceiveCount` is not known.
 
-        Empty if the count is not a function, or if the ARN is not known either.
+        Empty if the count is no intrinsic function, or if the ARN is not known either.
         """
         redrive = get_mapping(node) or {}
         if not isinstance(redrive.get(COUNT), dict):
@@ -240,7 +247,7 @@ class DeclaredQueues:
         return self.names.text_or_empty(redrive.get(TARGET))
 
     def _find_dlq_arn(self, arn: str) -> str | None:
-        """Return the ARN of a queue's DLQ. None if it has none or it is not known."""
+        """Return the ARN of a queue's DLQ. None if there is no DLQ or its ARN is not known."""
         try:
             return arn_of(QueueFacts(arn, self._attributes[arn]).dlq_arn)
         except NotKnown:
@@ -268,7 +275,7 @@ class DeclaredQueues:
         return self.template.resources[self.names.queues[arn]]
 
     def _known_tags(self, resource: TemplateResource) -> dict[str, str]:
-        """Return the tags of a queue as far as their keys and values are known.
+        """Return the tags of a queue. A key or value that is not known is an empty text.
 
         The team's tag is left out, because only the deployed settings know which teams there are.
         """
@@ -298,10 +305,10 @@ class DeclaredQueues:
 
 
 def _is_grant_to_named_principals(statement: Mapping[str, Any]) -> bool:
-    """Return True if the statement allows something to named principals and its rest is known.
+    """Return True if the statement allows something to named principals and checks can read it.
 
-    What is not known of it may only be what no check asks: which account or role exactly, under
-    which condition, and on which resource.
+    Only details that no check reads may be unknown: the exact account or role, the condition and
+    the resource.
     """
     principal = statement.get("Principal")
     if statement.get("Effect") != "Allow" or not isinstance(principal, dict):

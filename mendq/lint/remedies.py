@@ -1,7 +1,7 @@
-"""Lines of a template that fix a finding.
+"""Make the template lines that fix a finding.
 
-For most symptoms they come from the catalogue's plan, the one that heal would carry out. The others
-have a function here.
+For most symptoms, the lines come from the catalogue's plan, which heal would carry out. The other
+symptoms have a function here.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _add_dlq(queue: Queue, declared: DeclaredQueues) -> Lines:
 
 
 def _deny_without_tls(queue: Queue, declared: DeclaredQueues) -> Lines:
-    """Return a statement that denies calls without TLS.
+    """Return the lines of a policy statement that denies calls without TLS.
 
     If the template sets the queue's policy, the statement belongs into that policy, whose other
     statements stay. Otherwise it is returned inside a new policy.
@@ -108,7 +108,10 @@ class _SetProperty:
 
 @dataclass(frozen=True)
 class _Comment:
-    """A remedy that a person must decide: a comment about one attribute, which `{}` stands for."""
+    """A remedy that a person must decide: a comment line about one attribute.
+
+    `{}` in `words` stands for the attribute's name.
+    """
 
     words: str
     attribute: str
@@ -119,7 +122,7 @@ class _Comment:
 
 
 def _use_sqs_keys(queue: Queue, declared: DeclaredQueues) -> Lines:
-    """Replace the KMS key by SQS's own keys."""
+    """Return the lines that replace the KMS key by SQS's own keys."""
     return _WITHOUT_KEY(queue, declared) + _SQS_OWNED_KEYS(queue, declared)
 
 

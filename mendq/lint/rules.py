@@ -1,8 +1,8 @@
 """The catalogue's checks as rules for cfn-lint: `cfn-lint -a mendq.lint.rules -t TEMPLATE`.
 
-cfn-lint reserves the numbers from 9000 for additional rules, and numbers the lines of a file of
-custom rules from there on. A symptom's number is computed from its name, so that no number changes
-when a symptom is added.
+cfn-lint reserves rule numbers from 9000 on for additional rules. It gives the first of them to the
+lines of a custom rules file, so the rules here have numbers from 9500 on. A rule's number is
+computed from its symptom's name, so that no number changes when a symptom is added.
 https://github.com/aws-cloudformation/cfn-lint/blob/main/docs/rules.md
 """
 
@@ -61,7 +61,7 @@ class _Rule(CloudFormationLintRule):  # type: ignore[misc] # cfn-lint has no typ
 
 @lru_cache(maxsize=1)
 def _check_template(cfn: Any) -> tuple[_Message, ...]:
-    """Return the messages of all rules. Every rule asks for the same template, so it is cached."""
+    """Return the messages of all rules. The result is cached, because every rule asks for it."""
     return tuple(_list_messages(json.dumps(cfn.template, default=str).encode()))
 
 

@@ -1,6 +1,7 @@
-"""A decoded CloudFormation template: mappings, lists and texts that know their lines.
+"""A decoded CloudFormation template: mappings, lists and texts.
 
-It does not matter which decoder made it. Every scalar is a text, as in CloudFormation.
+Every scalar is a text, as in CloudFormation. The template may come from any decoder. Places in it
+have line numbers if the decoder marks its nodes with lines.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ class NotATemplate(Exception):
 
 @dataclass
 class WorkBudget:
-    """Steps of work left for a template. Steps are counted, so that every machine stops equally."""
+    """Steps of work that are left for one template.
+
+    Steps are counted and not seconds, so that the limit is the same on a slow and a fast machine.
+    """
 
     left: int = MOST_STEPS
 
@@ -75,7 +79,7 @@ class TemplateResource:
 
     @cached_property
     def ignored_symptoms(self) -> frozenset[str]:
-        """Names in the list `Metadata: {mendq: {ignore: [...]}}`."""
+        """Names of the symptoms to ignore, from `Metadata: {mendq: {ignore: [...]}}`."""
         metadata = get_mapping(self.definition, "Metadata", "mendq") or {}
         names = to_list(metadata.get("ignore"))
         return frozenset(name for name in names if name and isinstance(name, str))
@@ -116,13 +120,14 @@ class Template:
         return (resource for resource in self.resources.values() if resource.type in types)
 
     def spell_attribute(self, attribute: str) -> str:
-        """Return the name that the template's language has for a queue's attribute."""
+        """Return a queue attribute's name in the template's language. CloudFormation has SQS's."""
         return attribute
 
     def render(self, name: str, document: Any) -> tuple[str, ...]:
-        """Return the lines that declare a property or a resource, or a list item without a name.
+        """Return the lines that declare the property or resource `name`.
 
-        In this class it is one line of flow YAML, with the value as JSON.
+        If `name` is empty, return the lines of a list item. This class returns one line of YAML
+        that has the value as JSON.
         """
         return (f"{name}: {json.dumps(document)}" if name else f"- {json.dumps(document)}",)
 
@@ -148,7 +153,7 @@ class Template:
 
 
 def get_mapping(node: Any, *keys: str) -> Any:
-    """Return the mapping below the keys, one below the other. None if there is no mapping."""
+    """Follow `keys` from `node` down and return the mapping there. None if there is no mapping."""
     for key in keys:
         node = node.get(key) if isinstance(node, dict) else None
     return node if isinstance(node, dict) else None

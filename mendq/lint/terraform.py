@@ -134,7 +134,10 @@ class TerraformPlan(Template):
         return Place(f"{address}.{self.spell_attribute(attribute)}", None)
 
     def render(self, name: str, document: Any) -> tuple[str, ...]:
-        """Return the HCL of an argument or of a new resource, or of a list item without a name."""
+        """Return the HCL lines of an argument or of a new resource called `name`.
+
+        If `name` is empty, return the line of a list item.
+        """
         if not (isinstance(document, dict) and "Properties" in document):
             if not name:
                 return (_to_expression(document),)
@@ -155,8 +158,8 @@ class TerraformPlan(Template):
 def to_hcl(value: Any) -> str:
     """Return the HCL of a property's value.
 
-    Terraform takes a document as `jsonencode(...)`, and one queue for a policy where CloudFormation
-    takes a list.
+    A JSON document becomes `jsonencode(...)`. A list becomes its first item: a policy names a list
+    of queues in CloudFormation and one queue in Terraform.
     """
     if isinstance(value, list):
         value = value[0] if value else None
@@ -182,17 +185,17 @@ def _to_expression(node: Any) -> str:
 
 
 def to_hcl_literal(document: Any) -> str:
-    """Return the HCL of a value that AWS has. Terraform evaluates nothing in it."""
+    """Return the HCL of a value that AWS returned, so that Terraform evaluates nothing in it."""
     return f"jsonencode({_to_text(document)})" if isinstance(document, dict) else _to_text(document)
 
 
 def _to_text(node: Any) -> str:
-    """Return a value as JSON in which Terraform finds no template to evaluate."""
+    """Return a value as JSON, with `${` and `%{` escaped so that Terraform evaluates nothing."""
     return json.dumps(node).replace("${", "$${").replace("%{", "%%{")
 
 
 def _to_reference(address: str) -> str:
-    """Return a resource's address as its own module refers to it.
+    """Return the address by which code in a resource's own module refers to the resource.
 
     Raises NotKnown if the address is not one that can be written into HCL safely.
     """
@@ -218,7 +221,7 @@ def is_plan(content: bytes) -> bool:
 def read_plan(content: bytes, work: WorkBudget) -> TerraformPlan:
     """Return the plan that `terraform show -json` printed.
 
-    Raises NotATemplate if the bytes are no plan, or a larger one than `work` allows.
+    Raises NotATemplate if the bytes are no plan, or if the plan is too large.
     """
     if len(content) > MOST_PLAN_BYTES:
         less = "jq 'del(.prior_state, .planned_values)' leaves out what is not read"
@@ -257,7 +260,7 @@ class _PlannedResource:
 
 
 class _PlanReader:
-    """Reader of one plan."""
+    """Reads one plan and makes a template from it."""
 
     def __init__(self, document: Mapping[str, Any], work: WorkBudget) -> None:
         self.work = work
@@ -317,12 +320,13 @@ class _PlanReader:
         return {"Type": resource_type.name, "Properties": properties}
 
     def _add_separate_attributes(self, resources: dict[str, Any]) -> dict[tuple[str, str], str]:
-        """Set the attributes of queues that separate resources set.
+        """Copy what separate resources set into the properties of their queues.
 
-        If the queue of such a resource is not known, the attribute of every queue becomes unknown.
+        Such a resource is `aws_sqs_queue_redrive_policy`. The attribute becomes unknown in a queue
+        if two resources set it, and in every queue if it is not known which queue is meant.
 
         Returns:
-            Address of the separate resource by the queue's address and attribute.
+            Address of the separate resource, by the queue's address and the attribute.
         """
         set_by: dict[tuple[str, str], str] = {}
         for resource in self.resources:
@@ -343,7 +347,7 @@ class _PlanReader:
         return set_by
 
     def _add_own_arguments(self, resources: dict[str, Any]) -> None:
-        """Set the attributes that a queue's own arguments set and no separate resource does.
+        """Copy what the queues' own arguments set, except attributes that a separate resource sets.
 
         The argument `policy` becomes a policy resource of its own.
         """
@@ -372,8 +376,9 @@ class _PlanReader:
     def _property_value(self, resource: _PlannedResource, name: str) -> Any:
         """Return the value of a CloudFormation property, or None if nothing sets it.
 
-        A value that is not known before the plan is applied is a reference: to the resource that it
-        refers to, if that is in the plan, or else to the argument itself, which no check resolves.
+        A value that is not known before the plan is applied is returned as a reference. If the
+        argument refers to a resource of the plan, the reference is to that resource. Otherwise it
+        is to the argument itself, which no check can resolve.
         """
         argument = terraform_name(name)
         value = resource.after.get(argument)
@@ -398,7 +403,7 @@ class _PlanReader:
         return target or unknown
 
     def _read_resource(self, change: Mapping[str, Any]) -> _PlannedResource:
-        """Return one entry of `resource_changes`."""
+        """Convert one entry of the plan's `resource_changes`."""
         self.work.take(len(change["address"]))
         module_address = change.get("module_address") or ""
         path = ""
@@ -418,7 +423,7 @@ class _PlanReader:
         )
 
     def _blocks_in(self, modules: Modules) -> Mapping[str, Any]:
-        """Return the configuration's resource blocks of a module, by type and name."""
+        """Return the resource blocks in a module's configuration, by `type.name`."""
         if modules not in self._blocks:
             blocks = to_list((self._find_module(modules) or {}).get("resources"))
             self.work.take(1 + len(blocks))
@@ -439,9 +444,10 @@ class _PlanReader:
     def _follow_expression(
         self, resource: _PlannedResource, expression: Mapping[str, Any] | None
     ) -> Any:
-        """Return a reference to the one resource that an expression refers to, or None.
+        """Return a reference to the resource that an expression refers to.
 
-        Variables and outputs of modules are followed, up to _MOST_REFERENCES of them.
+        None if it refers to several things or to no resource of the plan. Variables and outputs of
+        modules are followed, up to _MOST_REFERENCES of them.
         """
         modules = resource.block[0]
         for _ in range(_MOST_REFERENCES):
@@ -472,9 +478,9 @@ class _PlanReader:
     def _refer_to_instance(
         self, resource: _PlannedResource, block: tuple[Modules, str], reference: str
     ) -> Any:
-        """Return a reference to the one resource of a block that `reference` means, or None.
+        """Return a reference to the resource of `block` that the text `reference` means.
 
-        None if the plan has none or several of them, or if it is of a type that checks do not read.
+        None if the plan has no such resource or several, or if checks do not read its type.
         """
         instances = self.instances.get(block, [])
         address, _, attribute = reference.rpartition(".")

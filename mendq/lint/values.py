@@ -1,8 +1,9 @@
-"""Values of a template, as far as the template alone determines them.
+"""Resolve the values of a template, as far as the template alone determines them.
 
-Something that has no name or ARN before its deployment gets one that equals no real one. cfn-lint's
-own resolvers yield every possible value and may run without a limit. A check needs the one value
-that applies, and here each character of the result counts against the template's work budget.
+A resource that has no name or ARN before its deployment gets a made-up one, which no real resource
+has. cfn-lint's own resolvers yield every possible value and may run without a limit. A check needs
+the one value that applies, and here each character of the result counts against the template's work
+budget.
 https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/intrinsic-function-reference.html
 https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/pseudo-parameter-reference.html
 """
@@ -67,7 +68,8 @@ class Values:
         """Return the text, list or mapping that a node of the template resolves to.
 
         None means that nothing is set. Raises NotKnown if the template does not determine the
-        value. With `otherwise`, this text replaces each function of unknown value instead.
+        value. If `otherwise` is given, NotKnown is not raised: this text replaces each intrinsic
+        function whose value is not known.
         """
         self.template.work.take(1 + len(node or ""))
         if isinstance(node, list):
@@ -105,7 +107,7 @@ class Values:
             return ""
 
     def _resolve_function(self, name: str, argument: Any) -> Any:
-        """Return the value of `Ref` or of an intrinsic function."""
+        """Return the value of `Ref` or of an intrinsic function. Raises NotKnown."""
         match name, argument:
             case "Ref", str():
                 return self._resolve_reference(argument)
@@ -152,7 +154,7 @@ class Values:
     def _resolve_sub(self, text: str, variables: Mapping[str, Any]) -> str:
         """Return the value of `Fn::Sub`.
 
-        A name is resolved once, but each time it is used counts as work.
+        Each name is resolved once, but every use of it counts as work.
         """
         values = dict[str, Any]()
 
@@ -181,7 +183,9 @@ class Values:
         return delimiter.join(parts)
 
     def _resolve_find_in_map(self, argument: list[Any]) -> Any:
-        """Return a text or a list of texts of the section `Mappings`, which takes no functions.
+        """Return the value of `Fn::FindInMap`: a text or a list of texts from section `Mappings`.
+
+        Raises NotKnown if there is no such value.
 
         https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/mappings-section-structure.html
         """
@@ -197,7 +201,7 @@ class Values:
 
 @dataclass(frozen=True)
 class DeployTarget:
-    """Account and region in which a template would be deployed, as far as they are known."""
+    """Account and region in which a template would be deployed. Placeholders if not known."""
 
     account: str = _ANY_ACCOUNT
     region: str = _ANY_REGION
@@ -239,7 +243,10 @@ class ResourceNames(Values):
             self._name_as_function(resource)
 
     def _name_as_function(self, resource: TemplateResource) -> None:
-        """Give a version or an alias an ARN of its function: for a queue it is that function."""
+        """Give a Lambda version or alias an ARN of its function.
+
+        The checks then take it for the function itself.
+        """
         function = self.find_function(self.text_or_empty(resource.properties.get("FunctionName")))
         if not function:
             return
