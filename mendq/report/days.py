@@ -140,7 +140,9 @@ def describe_days(week: PerDay) -> str:
 
 
 def _describe_day(week: PerDay, at: Day) -> str:
-    """Return a sentence with the day's incidents: in all, by series, and of cases."""
+    """Return a sentence: the day's incidents in all and by series, and the cases that reached a
+    person.
+    """
     counts = []
     for name, count in zip(week.series, at.incidents, strict=True):
         if count:

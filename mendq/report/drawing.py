@@ -67,7 +67,10 @@ class Picture(Struct, frozen=True):
 
 
 def make_picture(chart: alt.LayerChart) -> Picture:
-    """Draw the chart as an SVG in a `data:` address. As an image, SVG runs and loads nothing."""
+    """Draw the chart as an SVG image in a `data:` address.
+
+    In an image, a browser runs no scripts of the SVG and loads nothing for it.
+    """
     # Validation takes a third of a page's time, and vl-convert refuses a wrong chart anyway.
     svg = vl_convert.vegalite_to_svg(chart.to_dict(validate=False), allowed_base_urls=[])
     width = float(_read_attribute(svg, "width"))
@@ -82,7 +85,10 @@ def draw_both(draw: Callable[[Palette], alt.LayerChart]) -> dict[str, Picture]:
 
 
 def make_png(chart: alt.LayerChart, scale: float = 2) -> bytes:
-    """Draw the chart as a PNG for a mail. It has `scale` times as many pixels as its CSS size."""
+    """Draw the chart as a PNG for a mail.
+
+    The PNG's width and height in pixels are `scale` times the chart's CSS width and height.
+    """
     png: bytes = vl_convert.vegalite_to_png(chart.to_dict(), scale=scale, allowed_base_urls=[])
     return png
 
@@ -154,9 +160,10 @@ NARROW = Size(width=272, height=180, label="split(datum.label, ' ')", font_size=
 
 
 def days_chart(week: PerDay, size: Size, palette: Palette) -> alt.LayerChart:
-    """Return the bar chart of the week: a place for each day, also without incidents or unread.
+    """Return the bar chart of the week.
 
-    The mark for cases that reached a person is above the figure: a phone has no room beside it.
+    Days without incidents and days that were not read have a place too. The mark for cases that
+    reached a person is above the figure, because a phone has no room beside it.
     """
     figures = [day.figure for day in week.days]
     case_marks = [f"{REACHED} {day.reached:,}" if day.reached else "" for day in week.days]
@@ -237,7 +244,7 @@ MOST_OF_A_LINE = 53
 
 
 class Bar(Struct, frozen=True):
-    """A bar of a lane. One without length is drawn as a mark."""
+    """A bar of a lane. A bar without length is drawn as a mark."""
 
     begins: float
     ends: float
@@ -275,8 +282,9 @@ class Lanes(Struct, frozen=True):
 
 
 def make_case_pictures(case: CaseWithPictures) -> Iterator[Lanes]:
-    """Yield the pictures of a case: its timeline if it has three points or more, and the times that
-    its consumers need.
+    """Yield the pictures of a case: its timeline, and the times that its consumers need.
+
+    The timeline is left out if it has fewer than three points, the times if none is known.
     """
     if len(case.timeline) > 2:
         yield _make_timeline(case.timeline)
@@ -285,7 +293,9 @@ def make_case_pictures(case: CaseWithPictures) -> Iterator[Lanes]:
 
 
 def _make_timeline(points: tuple[Moment, ...]) -> Lanes:
-    """Return a lane for each point of the timeline, from the point before to this point.
+    """Return a picture with a lane for each point of the timeline.
+
+    A lane's bar begins at the point before and ends at its own point.
 
     The scale is logarithmic, so that seconds and days can both be seen.
     """
@@ -308,7 +318,7 @@ def _make_timeline(points: tuple[Moment, ...]) -> Lanes:
 
 
 def _make_visibility(spans: tuple[Span, ...]) -> Lanes:
-    """Return a lane for each time that consumers need or have.
+    """Return a picture with a lane for each time that consumers need or have.
 
     A vertical line marks the visibility timeout before the fix.
     """

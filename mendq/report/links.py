@@ -49,13 +49,20 @@ _HOSTS = {
 
 
 def match_queue(queue_arn: str, here: ReportedAccount | None) -> re.Match[str] | None:
-    """Return the parts of a queue's ARN. None if it is no queue ARN, or not of this account."""
+    """Match a queue's ARN. The groups of the match are the ARN's parts.
+
+    None if the text is no queue ARN, if the queue is of another account or region, or if `here` is
+    None.
+    """
     queue = QUEUE_ARN.fullmatch(queue_arn)
     return queue if here and queue and (queue["region"], queue["account"]) == here[:2] else None
 
 
 def console_url(queue_arn: str) -> str:
-    """Return the address of the queue's page in the AWS console. Empty if it is no queue ARN."""
+    """Return the address of the queue's page in the AWS console.
+
+    Empty if the text is no queue ARN, or if its partition or region has another form than AWS's.
+    """
     queue = QUEUE_ARN.fullmatch(queue_arn)
     if not queue or queue["partition"] not in _HOSTS or not _REGION.fullmatch(queue["region"]):
         return ""
@@ -66,7 +73,10 @@ def console_url(queue_arn: str) -> str:
 
 
 def runbook_url(page: str, here: ReportedAccount | None) -> str:
-    """Return the runbook's address. Empty if the address of the docs is not known."""
+    """Return the runbook's address.
+
+    Empty if `page` is no runbook, or if the address of the docs is not known.
+    """
     match = _RUNBOOK.fullmatch(page)
     return here.docs_url.replace("*", match[1]) if match and here else ""
 

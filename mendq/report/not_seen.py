@@ -42,9 +42,10 @@ TORN = "torn"
 
 
 def list_not_seen(summary: Summary) -> tuple[str, ...]:
-    """Return a sentence for each thing that was not seen. The last one is true of every week.
+    """Return the sentences about what was read and what could not be seen.
 
-    Names in the sentences are marked.
+    The last sentence, about what no trail shows, is the same every week. Names in the sentences are
+    marked (see `words`).
     """
     seen = summary.not_seen
     sentences = [*_describe_nightly_runs(summary), _describe_files(seen)]
@@ -118,7 +119,10 @@ def _describe_unknown_codes(seen: NotSeen) -> str:
 
 
 def _describe_without_case(summary: Summary) -> str:
-    """Return how many incidents of the logs have no case, with the reasons of those listed."""
+    """Return how many incidents in the logs have no case, with the reasons of the listed ones.
+
+    Empty if all have a case.
+    """
     count = summary.by_outcome.get(NOT_SEEN, 0)
     if not count:
         return ""
@@ -139,8 +143,8 @@ def _describe_without_case(summary: Summary) -> str:
 def _days_by_reason(summary: Summary) -> dict[str, list[date]]:
     """Return the week's days without tables, by the reason.
 
-    The reasons are `not_begun`, `to_come`, `not_read`, and `silent`: the nightly run found nothing.
-    `_describe_doubts` has the sentence for silent days.
+    The reasons are `not_begun` (before Mendq's first day), `to_come`, `not_read`, and `silent` (the
+    nightly run found no records). `_describe_doubts` has the sentence for silent days.
     """
     seen = summary.not_seen
     silent_days = {run.day for run in seen.nightly_runs if run.verdict == NOTHING_READ}
@@ -206,9 +210,10 @@ def _describe_whole_runs(summary: Summary) -> str:
 
 
 def _describe_doubts(nightly_runs: Sequence[NightlyCoverage]) -> Iterator[str]:
-    """Yield sentences about nightly runs that read far too little, were too early, or are torn.
+    """Yield sentences about doubtful nightly runs.
 
-    All runs without a record share one sentence.
+    Such a run read far fewer records than usual, ran before its day was over, or has tables that do
+    not match its counts. All runs without any record share one sentence.
     """
     silent = [run for run in nightly_runs if run.verdict == NOTHING_READ]
     if silent:
@@ -246,7 +251,10 @@ def describe_sources(summary: Summary) -> str:
 
 
 def _describe_places(names: tuple[str, ...], left_out: int, noun: str) -> str:
-    """Return the names, or their number if they are many. `left_out` more are not in `names`."""
+    """Return the names of accounts or regions, or only their number if there are many.
+
+    `left_out` is how many further ones are not in `names`. `noun` is the word for one of them.
+    """
     if not names:
         return f"no {noun}"
     if len(names) + left_out > MOST_NAMED:

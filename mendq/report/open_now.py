@@ -96,9 +96,10 @@ def _describe_facts(summary: Summary, case: OpenCaseSummary) -> str:
 def choose_command(
     case: OpenCaseSummary | Recommendation, asked: str, verb: str, here: ReportedAccount | None
 ) -> str:
-    """Return the command that the case asks for if it can do no harm, otherwise `mendq VERB CASE`.
+    """Return the command to print for a case: `asked` if it is safe, otherwise `mendq VERB CASE`.
 
-    Empty if the queue is not of this account, or if there is no case id to name.
+    `asked` is the command in the summary; safe commands match `_RUNNABLE`. Empty if the queue is of
+    another account or region, or if `asked` is not safe and the case has no valid id.
     """
     queue = match_queue(case.queue_arn, here)
     found = CASE_ID.fullmatch(case.case_id)

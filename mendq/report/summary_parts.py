@@ -107,7 +107,7 @@ class Totals(Sums, frozen=True, kw_only=True):
 
 
 class EarlierWeek(Sums, frozen=True, kw_only=True):
-    """The sums of an earlier week. `nightly_runs` says how many of its seven runs there were."""
+    """The sums of an earlier week. `nightly_runs` is how many of its seven runs were read."""
 
     week: str
     nightly_runs: WholeNumber = DAYS
@@ -407,7 +407,7 @@ class Recommendation(ChangePart, frozen=True):
     kind: str
     # A state of the case, or the reason why there is no case.
     why: str
-    # Incidents and failed calls of this week that it would have prevented, on so many queues.
+    # Incidents and failed calls of this week that it would have prevented, and on how many queues.
     incidents: WholeNumber
     failed_calls: WholeNumber
     queues: WholeNumber

@@ -33,9 +33,9 @@ MOST_CODES = 3
 
 
 def describe_row_calls(row: IncidentRow) -> str:
-    """Return how many incidents and failed calls a row has, and the error codes.
+    """Return a row's number of failed calls and its error codes, and its incidents if several.
 
-    If no call failed, it says that a scan found it.
+    If no call failed, the text says that a scan found the incidents.
     """
     texts = []
     if len(row.incidents) > 1:
@@ -103,7 +103,10 @@ def describe_duration(summary: Summary, case: NotifiedCase) -> str:
 
 
 def _describe_end(case: NotifiedCase) -> str:
-    """Return how the case ended, in words. One that changed nothing is not called closed."""
+    """Return how the case ended, in words.
+
+    A case that ended without a change of the queue is `left as it was`, not `closed`.
+    """
     if case.ended_at is None:
         return _OPEN
     if case.state in _AS_IT_WAS:
@@ -112,7 +115,10 @@ def _describe_end(case: NotifiedCase) -> str:
 
 
 def people_caption(summary: Summary) -> str:
-    """Return how many cases reached a person and how they ended, or how many are not listed."""
+    """Return a sentence: how many cases reached a person, and how they ended.
+
+    If the summary does not list all cases, the sentence has the number of listed cases instead.
+    """
     if not summary.cases_were_read:
         return "Mendq's cases were not read, so who was notified is not known."
     reached = summary.reached_a_person
@@ -129,9 +135,11 @@ def people_caption(summary: Summary) -> str:
 
 
 def compare_symptoms(summary: Summary, most: int) -> list[dict[str, str]]:
-    """Return for the symptoms with most incidents what Mendq fixed and what recovered untouched.
+    """Return table rows that compare, by symptom, fixed incidents with those left untouched.
 
-    Each row is for the page's template: `title`, `fixed` and `untouched`. `most` limits the rows.
+    The symptoms with most incidents come first, at most `most` of them. The keys of a row are
+    `title`; `fixed`, the number of incidents that Mendq fixed; and `untouched`, how many of the
+    untouched incidents recovered (`2 of 5`). Both have the median time if it is known.
     """
     ranked = sorted(
         summary.does_it_help,
@@ -198,7 +206,7 @@ class IncidentRow(Struct, frozen=True):
 
 
 def group_rows(incidents: Iterable[Incident]) -> list[IncidentRow]:
-    """Return the incidents in rows of equal text. A row has the place of its first incident."""
+    """Group incidents with the same text into rows. A row is at the place of its first incident."""
     groups = defaultdict[tuple[object, ...], list[Incident]](list)
     for incident in incidents:
         key = (
@@ -216,9 +224,9 @@ def group_rows(incidents: Iterable[Incident]) -> list[IncidentRow]:
 
 
 def find_case_places(summary: Summary) -> dict[str, Incident]:
-    """Return for each case the first incident of it, where links to the case lead.
+    """Return the first incident of each case, by case id. Links to the case lead to this incident.
 
-    Cases that wait for a person are left out: links to them lead to their own section.
+    Cases that wait for a person are left out: links to them lead to a section of their own.
     """
     waiting = {case.case_id for case in summary.open_now}
     places: dict[str, Incident] = {}
@@ -275,7 +283,10 @@ def make_heat_map(summary: Summary) -> dict[str, Any] | None:
 
 
 def _heat_figure(summary: Summary, day: date, count: int) -> str:
-    """Return the number, `?` if the day was not read, or empty for none or a day still to come."""
+    """Return the text of a cell: the number of incidents, or `?` if the day was not read.
+
+    Empty if the day had no incident or is still to come.
+    """
     if count:
         return f"{count:,}"
     is_missing = day in summary.not_seen.nightly_runs_missing and day not in summary.to_come
@@ -293,7 +304,7 @@ def shade_of(count: int, most: int) -> int:
 
 
 def _describe_other_queues(summary: Summary) -> str:
-    """Return the sums of the queues that are not listed. Empty if all are."""
+    """Return a sentence with the sums of the queues that are not listed, or an empty text."""
     days = summary.queue_days
     if not days.queues_left_out:
         return ""

@@ -50,7 +50,8 @@ class Tile(Struct, frozen=True):
 def make_tiles(summary: Summary) -> tuple[Tile, ...]:
     """Return the tiles of the week. Empty if nothing was read.
 
-    They are: incidents, healed, paged, time to fix, failed calls. A backtest has others.
+    They are: incidents, healed, paged, time to fix, failed calls. In a backtest they are:
+    incidents; would have changed, proposed and paged; failed calls.
     """
     if summary.nothing_was_read:
         return ()
@@ -86,7 +87,7 @@ def compare_with_weeks(
     format_figure: Format = number,
     format_difference: Format | None = None,
 ) -> Change:
-    """Compare this week's figure with the median of earlier weeks.
+    """Compare this week's figure with the median of earlier weeks. Return direction and text.
 
     Args:
         now: this week's figure.
@@ -109,7 +110,7 @@ def compare_with_weeks(
 
 
 def _whole_weeks(summary: Summary) -> list[EarlierWeek]:
-    """Return the earlier weeks that were read whole. Others have too few incidents to compare."""
+    """Return the earlier weeks that were read whole. In others, incidents may be missing."""
     return [week for week in summary.previous_weeks if week.is_whole]
 
 
@@ -128,7 +129,7 @@ def _with_tone(summary: Summary, tile: Tile, direction: str, *, rise: str) -> Ti
 def _count_tile(
     summary: Summary, title: str, figure_of: Callable[[Totals | EarlierWeek], int]
 ) -> Tile:
-    """Return the tile of a count, of which a rise is bad news."""
+    """Return the tile of a count. A rise of the count is bad news."""
     now = figure_of(summary.totals)
     direction, note = compare_with_weeks(now, [figure_of(week) for week in _whole_weeks(summary)])
     tile = Tile(title, f"{now:,}", "", note, weeks=_weekly_figures(summary, figure_of))
@@ -152,7 +153,7 @@ def describe_weeks(tile: Tile) -> str:
 
 
 def _incidents_tile(summary: Summary) -> Tile:
-    """Return the tile of the incidents. It also says for all tiles how many days were read."""
+    """Return the tile of the incidents. If days are missing, it says how many days were read."""
     tile = _count_tile(summary, "Incidents", lambda week: week.incidents)
     by_scans = summary.by_found_by.scan
     if by_scans:
@@ -235,7 +236,7 @@ def _time_to_fix_tile(summary: Summary) -> Tile:
 
 
 def list_weeks_before(summary: Summary) -> tuple[EarlierWeek | None, ...]:
-    """Return the seven weeks before this one, oldest first. One not read whole is None."""
+    """Return the seven weeks before this one, oldest first. None for a week not read whole."""
     week_by_name = {week.week: week for week in _whole_weeks(summary)}
     weeks = []
     for weeks_ago in range(MOST_PREVIOUS_WEEKS, 0, -1):

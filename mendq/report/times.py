@@ -101,7 +101,7 @@ def ticks_around(seconds: Sequence[float]) -> Sequence[int]:
 def strip_chart(
     seconds: Sequence[float], median: float, ticks: Sequence[int], palette: Palette, series: int
 ) -> alt.LayerChart:
-    """Return the chart of one symptom: dots above the bar of the median.
+    """Return the chart of one symptom: a bar for the median, and dots that are drawn over it.
 
     Dots at the same place are drawn once. `series` is the index of the dots' colour.
     """

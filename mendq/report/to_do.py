@@ -1,4 +1,4 @@
-"""Things that people can do this week: what to do, why, and how many incidents it is behind."""
+"""Things that people can do this week: what to do, why, and how many incidents it would prevent."""
 
 from __future__ import annotations
 
@@ -125,9 +125,10 @@ def describe_left_out(summary: Summary) -> str:
 
 
 def _choose_command(recommendation: Recommendation, here: ReportedAccount | None) -> str:
-    """Return the command that the case names if it is safe. Otherwise show or approve the case.
+    """Return the command to print for a recommendation.
 
-    Empty if there is no command for this kind of recommendation.
+    For a case it is the command in the summary if that is safe, otherwise `mendq show` or `mendq
+    approve`. Empty if this kind has no command, or if the queue is of another account or region.
     """
     kind = recommendation.kind
     queue = match_queue(recommendation.queue_arn, here)
@@ -202,7 +203,7 @@ def _describe_queues(recommendation: Recommendation) -> str:
 
 
 def _describe_why(recommendation: Recommendation) -> str:
-    """Return the sentence that says why. Empty if the summary gives a reason without a sentence."""
+    """Return the sentence that says why. Empty if there is no sentence for the summary's reason."""
     if recommendation.kind == "write_into_template":
         old = format_value(recommendation.attribute, recommendation.before) or "the old value"
         when = "in an earlier week" if recommendation.why == "stands" else "and it helped"
@@ -237,7 +238,7 @@ _WITH_REASON = frozenset({"refused", "escalated", "ineffective", "found"})
 
 
 def _describe_effect(recommendation: Recommendation) -> str:
-    """Return how many incidents of this week it is behind. Empty if there were none."""
+    """Return how many of this week's incidents the recommendation is about. Empty if none."""
     if not recommendation.incidents:
         return ""
     calls = format_count(recommendation.failed_calls, "failed call")

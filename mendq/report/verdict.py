@@ -45,7 +45,7 @@ from mendq.report.words import (
     week_name,
 )
 
-# The mail's verdict has so many tiles: incidents, healed, paged.
+# Number of tiles in the mail's verdict: incidents, healed, paged.
 _IN_A_MAIL = 3
 
 
@@ -94,7 +94,7 @@ def describe_others(summary: Summary) -> str:
 
 
 def describe_impact(summary: Summary) -> str:
-    """Return what this week's incidents did to messages. Empty if no case knows it."""
+    """Return what this week's incidents did to messages. Empty if no case has such numbers."""
     impact = summary.impact
     count_by_words = {
         "delayed": impact.delayed,
@@ -114,9 +114,9 @@ _STATES = {**OUTCOMES, "escalated": "escalated"}
 
 
 def describe_accounts(organization: Organization) -> str:
-    """Return the verdict on all accounts.
+    """Return one sentence about all accounts.
 
-    Such as `40 accounts: 3 of 120 incidents need somebody; 100 healed, 4 paged.`
+    For example: `40 accounts: 3 of 120 incidents need somebody; 100 healed, 4 paged.`
     """
     totals = organization.totals
     incidents = format_count(totals.get("incidents", 0), "incident")
@@ -251,8 +251,8 @@ def _describe_scans(summary: Summary) -> str:
 def _describe_healed(summary: Summary) -> str:
     """Return how many incidents were healed, and if it was before anyone was paged.
 
-    Incidents that were healed after an approval count as healed, and the sentence says so. If more
-    incidents paged than were not healed, one of the healed ones has paged first.
+    Incidents that were healed after an approval count as healed, and the text says so. If more
+    incidents paged people than were not healed, at least one incident paged before it was healed.
     """
     incidents = summary.totals.incidents
     fixed = summary.fixed_count
@@ -309,7 +309,7 @@ def _describe_notified(summary: Summary) -> str:
     return f"{subject} paged a person{also_told}"
 
 
-# With fewer incidents of a symptom, a queue has no habit.
+# With fewer incidents of a symptom, the symptom is no habit of the queue: it may be a coincidence.
 FEWEST = 3
 
 
@@ -362,7 +362,11 @@ def find_standout(summary: Summary) -> Standout | None:
 
 
 def _is_enough(count: int, total: int, is_not_healed: bool) -> bool:
-    """Return True if a queue's incidents are enough to make it stand out of all `total`."""
+    """Return True if a queue with `count` of `total` incidents stands out.
+
+    If the incidents were not healed, two are enough, or one if it is the only one. If they were
+    healed, at least FEWEST and more than half of `total` are needed.
+    """
     if is_not_healed:
         return count > 1 or total == 1
     return count >= FEWEST and 2 * count > total
@@ -378,7 +382,10 @@ def _describe_open_share(open_count: int, count: int) -> str:
 
 
 def _describe_habit(summary: Summary, incidents: list[Incident]) -> str:
-    """Return what the queue does again and again. Empty if no symptom of it is frequent."""
+    """Return a text about the queue's most frequent symptom.
+
+    Empty if the queue had it fewer than FEWEST times, or if the summary has no text for it.
+    """
     symptom, count = _find_commonest(incident.symptom for incident in incidents)
     if count < FEWEST or symptom not in summary.habits:
         return ""
@@ -424,9 +431,9 @@ def _describe_cause(incidents: list[Incident]) -> str:
 
 
 def _find_commonest(texts: Iterable[str]) -> tuple[str, int]:
-    """Return the most frequent text and its count. Among equals, the alphabet decides.
+    """Return the most frequent text and its count; of several, the first in alphabetical order.
 
-    Empty and 0 if there is no text.
+    Returns an empty text and 0 if there is no text.
     """
     ranked = sort_by_count(Counter(texts))
     return ranked[0] if ranked else ("", 0)

@@ -88,7 +88,7 @@ def format_calls(number: int) -> str:
 
 
 def join_names(names: Sequence[str]) -> str:
-    """Return the names as a list in words: `a`, `a and b`, `a, b and c`. There must be a name."""
+    """Return the names as a list in words: `a`, `a and b`, `a, b and c`. `names` is not empty."""
     if len(names) == 1:
         return names[0]
     return f"{', '.join(names[:-1])} and {names[-1]}"
@@ -117,7 +117,7 @@ def duration(seconds: float) -> str:
 
 
 def byte_size(size_bytes: int) -> str:
-    """Return a size in decimal units with one digit: `0 bytes`, `81.2 MB`."""
+    """Return a size in decimal units: `0 bytes`, `81.2 MB`. One digit follows the decimal point."""
     size = float(size_bytes)
     unit = 0
     while round(size, 1) >= 1000 and unit < len(_BYTE_UNITS) - 1:
@@ -138,7 +138,7 @@ def share(part: int, whole: int) -> str:
 
 
 def number(value: float) -> str:
-    """Return a median with at most one digit: `21`, `20.5`."""
+    """Return a number with at most one digit after the decimal point: `21`, `20.5`."""
     return f"{value:,.1f}".removesuffix(".0")
 
 
@@ -191,7 +191,10 @@ def week_name(week: str) -> str:
 
 
 def queue_name(queue_arn: str) -> str:
-    """Return the name at the end of a queue's ARN, safe to show. An unknown queue is named so."""
+    """Return the name at the end of a queue's ARN, safe to show.
+
+    For UNRESOLVED in place of an ARN, return `an unknown queue`.
+    """
     if queue_arn == UNRESOLVED:
         return "an unknown queue"
     return make_visible(queue_arn.rpartition(":")[2] or queue_arn)
@@ -222,12 +225,12 @@ _MARKED = re.compile(f"([{_NAME}{_QUOTE}])([^{_END}]*){_END}")
 
 
 def mark_name(name: str, most: int = MOST_NAME) -> str:
-    """Return a name or value, marked as such, to be put into a sentence."""
+    """Return a name or value with the marks of a name, for use in a sentence."""
     return f"{_NAME}{make_visible(name, most)}{_END}"
 
 
 def mark_queue(queue_arn: str) -> str:
-    """Return a queue's name, marked as a name, to be put into a sentence."""
+    """Return a queue's name with the marks of a name, for use in a sentence."""
     return f"{_NAME}{queue_name(queue_arn)}{_END}"
 
 
@@ -242,7 +245,7 @@ def remove_marks(sentence: str) -> str:
 
 
 def _drop_double_dots(sentence: str) -> str:
-    """Return the sentence without the full stop behind a name that was cut: it ends in dots."""
+    """Return the sentence without the full stop after a name that was cut: the name ends in `…`."""
     return sentence.replace(f"{CUT}{_END}.", f"{CUT}{_END}")
 
 
