@@ -147,14 +147,14 @@ class Account(Struct, frozen=True, dict=True):
         return "NightlyApplication" not in self.outputs
 
     def open_store(self, kind: type[Stored]) -> Stored:
-        """Return the case store through the class that reads and writes one part of it.
+        """Return a part of the case store: an object of the class `kind`, which accesses it.
 
         Raises CommandError if there is no stack.
         """
         return kind(self.clients.dynamodb, self.output("CaseTable"))
 
     def open_store_if_deployed(self, kind: type[Stored]) -> Stored | None:
-        """Return `open_store(kind)`, or None if there is no stack, so that Mendq does not run."""
+        """Return `open_store(kind)`, or None if there is no stack: Mendq does not run then."""
         try:
             return self.open_store(kind)
         except CommandError as error:

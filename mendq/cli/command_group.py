@@ -27,7 +27,10 @@ _AS_JSON = "mendq.cli.command_group.as_json"
 
 
 class CommandGroup(TyperGroup):
-    """A group that prints usage errors as JSON too, which happen before an Invocation exists."""
+    """A group of commands. With `--json` it prints usage errors as JSON too.
+
+    A usage error happens before there is an Invocation, which prints all other errors.
+    """
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
@@ -140,7 +143,7 @@ def find_commands() -> Mapping[str, CommandSource]:
 def parse_commands(source: str, panel: str, module: str) -> Iterator[CommandSource]:
     """Yield the commands that `source`, the text of `module`, declares in this panel.
 
-    A command of a group yields the group in its place.
+    For a command that belongs to a group, the group is yielded in place of the command.
     """
     groups = {match["variable"]: match for match in _GROUP.finditer(source)}
     for match in _COMMAND.finditer(source):
@@ -159,8 +162,8 @@ def parse_commands(source: str, panel: str, module: str) -> Iterator[CommandSour
 def to_command_name(variable: str) -> str:
     """Return a function's name as a command: `return_` gives `return`.
 
-    A function has a trailing underscore if its name would be a word of Python, and `_` between
-    words becomes a hyphen.
+    A function has a trailing underscore if its name would be a Python keyword or built-in. An
+    underscore between words becomes a hyphen.
     """
     return variable.rstrip("_").replace("_", "-")
 
@@ -184,13 +187,13 @@ def format_help(run: Callable[..., object]) -> str:
 
 
 def list_examples(text: str | None) -> list[str]:
-    """Return the example commands of a help text or of the docstring behind it."""
+    """Return the example commands of a help text, or of the docstring that it is made from."""
     _, _, examples = cleandoc(text or "").partition(_EXAMPLES)
     return [line.strip() for line in examples.splitlines()]
 
 
 def _has_json_option(arguments: Sequence[str]) -> bool:
-    """Return True if `--json` is given as an option: words after `--` are arguments."""
+    """Return True if `--json` is given as an option. Words after `--` are arguments."""
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
     return "--json" in options
 

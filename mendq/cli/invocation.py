@@ -75,9 +75,9 @@ def with_invocation(
 ) -> Callable[..., None]:
     """Return a function for Typer that calls `command` with an Invocation as first argument.
 
-    It has the command's own parameters and the shared options; only `--json` if the command does
-    not ask AWS. It exits with the code that the command returns, and prints an expected error as
-    one line.
+    The function has the command's own parameters and the shared options. If the command does not
+    ask AWS, `--json` is the only shared option. The function exits with the code that the command
+    returns, and prints an expected error as one line.
     """
     _, *own_parameters = inspect.signature(command, eval_str=True).parameters.values()
     shared_options = _SHARED_OPTIONS if asks_aws else {"as_json": _SHARED_OPTIONS["as_json"]}
@@ -147,7 +147,10 @@ def _parser_error() -> type[Exception]:
 
 
 def find_aws_cause(error: Exception) -> Exception:
-    """Return the error of AWS or of the connection behind an error of Mendq, else the error."""
+    """Return the error of AWS or of the connection that caused an error of Mendq.
+
+    If there is no such cause, return the error itself.
+    """
     cause = error.__cause__
     return cause if isinstance(cause, ClientError | BotoCoreError) else error
 

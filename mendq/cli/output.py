@@ -50,7 +50,10 @@ class Output(Struct, frozen=True, dict=True):
 
     @cached_property
     def _people(self) -> Console:
-        """Console for text that people read."""
+        """Console for text that people read: standard output, or standard error with `--json`.
+
+        If it is no terminal, lines are not wrapped unless COLUMNS is set.
+        """
         plain_text: Any = {"highlight": False, "markup": False, "emoji": False}
         console = Console(stderr=self.as_json, **plain_text)
         if not console.is_terminal:

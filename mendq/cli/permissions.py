@@ -48,7 +48,7 @@ _RULES: Mapping[str, tuple[str, ...]] = {
 
 
 def _add_rules_of_commands() -> Mapping[str, tuple[str, ...]]:
-    """Return the rules, with the resources that single commands declare for their own actions."""
+    """Return _RULES and the resources that commands declare for their own actions (`on`)."""
     rules = dict(_RULES)
     for command in list_commands():
         rules.update(command.on)
@@ -70,7 +70,10 @@ def make_steer_policy() -> dict[str, Any]:
 
 
 def make_record_policy() -> dict[str, Any]:
-    """Return the policy of `mendq drill --record DIR`. The rest comes from its key's own policy."""
+    """Return the policy of `mendq drill --record DIR`.
+
+    The other KMS rights that a run needs come from the policy of the key that it makes.
+    """
     statements = [
         {"Effect": "Allow", "Action": actions, "Resource": [resource]}
         for resource, actions in RECORDING.items()

@@ -1,4 +1,4 @@
-"""Configuration of the queues of a backtest: as they are now, or as a snapshot has them."""
+"""Configuration of the queues of a backtest: as AWS has it now, or as a snapshot file has it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ class Configuration(Struct, frozen=True):
 
 
 def read_current_configuration(account: Account) -> Configuration:
-    """Return the current configuration, read with the operator's credentials, each fact once."""
+    """Return the current configuration. It is read with the operator's credentials when asked for.
+
+    Each fact is read from AWS only once.
+    """
     region = RegionScan(account, datetime.now(UTC), MetricBudget(0))
     reader = region.reader
 

@@ -1,8 +1,8 @@
 """Heal's decision on past incidents, in each mode.
 
-Each incident is decided as of the moment at which heal would first have had enough failed calls,
-and without the others: the cases, claims, cooldowns and freezes of that time are not known, and the
-queue's configuration is the one of now or of a snapshot.
+Each incident is decided as of the moment at which heal would first have had enough failed calls.
+The cases, cooldowns, freezes and running fixes of that time are not known, so the decision is made
+as if there were none. The queue's configuration is the present one, or that of a snapshot file.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def _left_alone(why: str) -> ModeAnswer:
 
 
 def mode_of(queue_arn: str, tags: Tags, mode: Mode) -> Mode | None:
-    """Return the mode of a managed queue in an account of this mode. The queue's tag may lower it.
+    """Return a queue's mode if all queues were managed in `mode`. The queue's tag may lower it.
 
     None if the queue's tag switches Mendq off, or if the queue is a quarantine.
     """
@@ -236,7 +236,10 @@ def count_notifications(judged: Iterable[JudgedIncident], mode: Mode) -> dict[st
 
 
 def explain_left_alone(judged: Iterable[JudgedIncident]) -> dict[str, str]:
-    """Return the queues that Mendq would leave alone even in mode heal, each with the reasons."""
+    """Return the queues that Mendq would leave alone even in mode heal.
+
+    The result has the reasons as one text, by queue ARN.
+    """
     # The inner dict is an ordered set of reasons.
     reasons_by_queue = defaultdict[str, dict[str, None]](dict)
     reached = set[str]()

@@ -105,7 +105,7 @@ class BilledStack(Struct, frozen=True, dict=True):
         return {resource["Type"] for resource in self._resources.values()}
 
     def count_runs(self, handler: str = "") -> float:
-        """Return how often a month schedules start a handler, or all handlers if none is named."""
+        """Return how many times a month schedules start `handler`, or any Lambda if it is empty."""
         return sum(
             scheduled.runs_a_month
             for scheduled in self.scheduled_lambdas
@@ -155,7 +155,9 @@ def count_runs_a_month(expression: str) -> float:
 def list_costs(stack: BilledStack) -> list[CostLine]:
     """Return the lines of the bill, the most expensive first.
 
-    Raises NotPriced if the template contains something whose cost cannot be computed.
+    Resource types that this version has no price for are left out: see `list_unpriced_types`.
+    Raises NotPriced if the template or a schedule in it has a form that Mendq does not use. A
+    damaged template may also raise LookupError or TypeError.
     """
     costs = [PRICED[resource_type](stack) for resource_type in sorted(stack.types & PRICED.keys())]
     costs.append(_price_metrics(stack))

@@ -85,7 +85,7 @@ def _to_month(calls_per_week: float) -> float:
 
 
 def round_dollars(dollars: float | None, digits: int = 2) -> float | None:
-    """Round a number that may not be known."""
+    """Round a number. None, for a number that is not known, stays None."""
     return None if dollars is None else round(dollars, digits)
 
 
@@ -158,7 +158,7 @@ class VisibleSymptoms(Struct, frozen=True):
 def sort_symptoms_by_visibility(choice: TrailChoice, queue_arns: Sequence[str]) -> VisibleSymptoms:
     """Sort the symptoms by how much a trail with this choice would show of them on these queues.
 
-    A symptom that the trail shows less well on one of the queues counts as it is on that queue.
+    A symptom counts by the queue on which the trail shows least of it.
     """
     selector: Selector = {
         "FieldSelectors": [

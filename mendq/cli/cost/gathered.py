@@ -79,7 +79,11 @@ class CostReport(Struct):
             yield Check("the stack", Status.UNKNOWN, f"its template cannot be priced: {error}")
 
     def _list_queues(self) -> None:
-        """Set the ARNs of the queues to count, at most `most_queues`."""
+        """Set `queue_arns` and `has_more_queues`.
+
+        The queues to count are the managed ones, or with `every_queue` all of the region except
+        Mendq's own. `most_queues` is the limit. If it leaves out queues, `has_more_queues` is True.
+        """
         if self.every_queue:
             queue_arns = self._list_every_queue()
         else:

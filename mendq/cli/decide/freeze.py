@@ -44,7 +44,10 @@ class _Freezes(Table, frozen=True):
     """Table access that ends freezes. Only this command has it: no Lambda may end a freeze."""
 
     def end(self, shown: Item) -> bool:
-        """Delete all freezes if they are still those in `shown`, else change nothing: False."""
+        """Delete all freezes and return True, if they are still those in the item `shown`.
+
+        Otherwise change nothing and return False.
+        """
         values = {"shown": shown[FREEZES]} if FREEZES in shown else {}
         unchanged = f"{FREEZES} = :shown" if values else f"attribute_not_exists({FREEZES})"
         request = expression_parameters(values, ConditionExpression=unchanged)

@@ -210,9 +210,9 @@ def _expected_mode(call: Invocation, name: str) -> Mode:
 
 
 def _require_logged(call: Invocation, arn: str) -> None:
-    """Raise CommandError if surely no trail logs the call that the drill lets fail.
+    """Raise CommandError if it is certain that no trail logs the failing calls of the drill.
 
-    If a trail cannot be read, it may log the call, so nothing is raised.
+    If a trail cannot be read, it may log them, so nothing is raised.
     """
     trails: list[Trail] = []
     with call.out.show_waiting("looking whether a trail logs the queue"):

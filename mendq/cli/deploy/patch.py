@@ -103,9 +103,9 @@ def _values_of(history: Sequence[Case]) -> dict[str, str]:
 def _overridden_values(
     call: Invocation, history: Sequence[Case], values: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the queue's current values, by attribute, that differ from those that Mendq wrote.
+    """Return the queue's current values that somebody else has set since Mendq wrote, by attribute.
 
-    Somebody else set them. Raises CommandError if the queue was deleted.
+    Raises CommandError if the queue was deleted.
     """
     try:
         current = attributes_of(call.account.clients, history[-1].queue_arn)

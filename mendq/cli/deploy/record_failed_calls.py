@@ -96,7 +96,11 @@ class Document(dict[str, Any]):
 
 
 class Part(NamedTuple):
-    """One thing that a run makes: the call that makes it, and the call that deletes it, if any."""
+    """One step of a run: the AWS call that makes something, and the call that deletes it.
+
+    `create` and `delete` are calls such as `sqs.create_queue`; `create_with` and `delete_with` are
+    their arguments. `delete` is None if no call of its own is needed to delete it.
+    """
 
     name: str
     create: str
@@ -409,9 +413,10 @@ class UnfinishedRun(NamedTuple):
 
 
 def read_unfinished(file: Path, account: str, region: str) -> UnfinishedRun:
-    """Return which run `unfinished.json` names. Nothing else in the file decides anything.
+    """Return the run that `unfinished.json` names. Nothing in the file decides what is deleted.
 
-    Raises SystemExit, whose text names the file and the cure, if the file names no run here.
+    Raises SystemExit if the file names no run of this account and region. The error's text names
+    the file and what to do.
     """
     try:
         if not file.is_file():
@@ -545,7 +550,7 @@ class Run:
         return self._words.get(word, f"{self._queue_url}-{word}")
 
     def _client(self, service: str, *, is_once: bool = False) -> Any:
-        """Return a client. With `is_once` it sends each request once, whatever AWS answers."""
+        """Return a client of a service. With `is_once` it never sends a request a second time."""
         if (service, is_once) not in self._clients:
             config = _config_once() if is_once else None
             self._clients[service, is_once] = self._session.client(service, config=config)
@@ -885,7 +890,7 @@ class Run:
             self._say(f"could not look for records, will try again: {error}")
 
     def _look_in_bucket(self) -> None:
-        """Read the trail's files and delete them. A listing returns up to 1,000: enough."""
+        """Read the trail's files and delete them. One listing has up to 1,000 files: enough."""
         for file in self._call("s3.list_objects_v2", _BUCKET).get("Contents", ()):
             which = {**_BUCKET, "Key": file["Key"]}
             body = self._call("s3.get_object", which)["Body"].read()
@@ -962,7 +967,7 @@ def _is_denied(error: BaseException) -> bool:
 
 
 def _is_gone(error: BaseException) -> bool:
-    """Return True if AWS says that it does not exist, or that the key waits for its deletion."""
+    """Return True if AWS says that the resource is gone, or that the key waits for deletion."""
     return bool(_GONE.search(_code_of(error)))
 
 
@@ -999,7 +1004,10 @@ def table(document: Json) -> Iterator[str]:
 
 
 def drill(session: Any, folder: Path, minutes: float, say: Say, confirm: Say) -> Json:
-    """Clean up an earlier run if one is unfinished, then run. Return the document of the run.
+    """Clean up an earlier run if one is unfinished, then make a new run. Return its document.
+
+    If the clean-up leaves something, there is no new run and the earlier run's document is
+    returned.
 
     Args:
         confirm: gets a question and raises unless the answer is yes. It is asked before an earlier

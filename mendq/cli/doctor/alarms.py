@@ -93,7 +93,10 @@ class StackAlarms(Struct, frozen=True):
         return stack_age < first_sign and _construct_name(alarm) in _FIRST_SIGNS
 
     def _check_alarm(self, alarm: Alarm, status: Status) -> Check:
-        """Return the check: since when the alarm rings, its command, its log and its page."""
+        """Return the check of a ringing alarm: for how long it has rung, and what to do.
+
+        The remedy names a command, a log and a docs page, as far as there are any.
+        """
         description = commands.parse_alarm_description(alarm.get("AlarmDescription", ""))
         when, command, page = description or ("", "", ALARMS_PAGE)
         text = f"has rung for {format_age(alarm['StateUpdatedTimestamp'], self.now)}"

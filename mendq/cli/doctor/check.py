@@ -64,7 +64,7 @@ class Check(Struct, frozen=True):
         return {"check": self.name, "status": self.status, "says": self.says, "remedy": self.remedy}
 
     def commands(self, logs: Mapping[str, Log]) -> Iterator[Command]:
-        """Return the remedy if it is a command. Otherwise return a command for each log it names.
+        """Yield the remedy if it is a command. Otherwise yield a command for each log it names.
 
         Args:
             logs: the logs by the name of their Lambda. A remedy may contain the Lambda's name or

@@ -70,9 +70,9 @@ class Doctor(Struct, dict=True):
 
     @property
     def symptoms(self) -> list[SymptomVisibility]:
-        """On which managed queues each symptom can be seen.
+        """For each symptom, the managed queues on which it can be seen.
 
-        If no queue is managed yet, it is told for any queue that the trails' selectors cover.
+        If no queue is managed yet, ANY_QUEUE stands for any queue that the trails' selectors cover.
         """
         return list(list_symptom_visibility(self.trails, self.queues or [ANY_QUEUE]))
 

@@ -42,7 +42,7 @@ SCAN_WITHIN = 2 * AN_HOUR
 
 
 def check_calendars(account: Account) -> Iterator[Check]:
-    """Yield one check for each change calendar. A calendar that cannot be read stops no other."""
+    """Yield one check for each change calendar, also if another calendar cannot be read."""
     for arn in account.settings.freeze_calendars:
         name = f"calendar {arn.rpartition('/')[2]}"
         yield from run_checks(name, partial(_check_calendar, account, name, arn))

@@ -1,4 +1,4 @@
-"""Which symptoms CloudTrail can show on which queues, and why some queues are blind.
+"""Find out which symptoms CloudTrail can show on which queues, and why it cannot show some.
 
 Failed SQS calls are CloudTrail data events. A trail logs only the data events that its event
 selectors select. So a symptom is visible on a queue only if a trail logs the calls that show it.

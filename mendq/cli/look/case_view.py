@@ -106,7 +106,10 @@ def read_hold_up(account: Account, case: Case) -> HoldUp | None:
 
 
 def select_hold_up(view: CaseStoreView, case: Case) -> HoldUp | None:
-    """Return what holds up the case, from a view of the case store. None for another transition."""
+    """Return what holds up the case, by a view of the case store.
+
+    None if nothing does, or if the view has another case or another transition of this case.
+    """
     has_moved = view.case is None or view.case.transition != case.transition
     return None if has_moved else view.hold_up
 

@@ -111,7 +111,7 @@ def _list_unknown(details: ShownCase, now: datetime) -> list[str]:
 def _read_metrics(clients: Clients, case: Case, now: datetime) -> dict[str, Any]:
     """Return SQS's metrics from an hour before the first failure to an hour after the last one.
 
-    At most one day after the first failure.
+    The end is at most one day after the first failure, and not later than `now`.
     """
     first = datetime.fromisoformat(case.evidence["first_at"])
     last = datetime.fromisoformat(case.evidence["last_at"])

@@ -93,9 +93,9 @@ FIRST = SizedAlarm("each message there is news, however many are usual", 1, peri
 
 
 def size_alarm(points: Points, least: float) -> SizedAlarm:
-    """Choose the limits of an alarm by the metric's values of two weeks.
+    """Choose the limits of an alarm from two weeks of the metric's values.
 
-    Values up to `least` never count as trouble.
+    Values up to `least` are normal, however rare they are.
     """
     values = [value for _, value in points]
     highest = max(values, default=0)
@@ -133,8 +133,8 @@ def make_alarm(
 ) -> dict[str, Any]:
     """Return the parameters of PutMetricAlarm, which are also CloudFormation's properties.
 
-    PutMetricAlarm overwrites an alarm of the same name. `taken` are the names of existing alarms,
-    which the new alarm does not get.
+    The new alarm gets none of the names in `taken`: they belong to existing alarms, and
+    PutMetricAlarm overwrites an alarm of the same name.
     """
     alarm = {
         "AlarmName": _choose_name(f"sqs-{queue_name}-{_NAMES[metric]}", taken),

@@ -46,7 +46,7 @@ class Choice(Struct, frozen=True):
     command: str = ""
 
     def apply_limit(self, chosen: int) -> int:
-        """Return how many of the chosen messages may go."""
+        """Return how many of `chosen` messages may go: not more than the limit, if there is one."""
         return chosen if self.limit is None else min(chosen, self.limit)
 
     @property

@@ -62,7 +62,7 @@ class Tally(Struct):
     errors: Counter[str] = field(default_factory=Counter)
 
     def add(self, message: Message) -> None:
-        """Count a message. Call it once for each: a mover returns each message once."""
+        """Count a message. Call it only once for each message."""
         self.seen.add(message.message_id)
         self.oldest_at = min(self.oldest_at or message.sent_at, message.sent_at)
         source_arn = self.route.died_in(message)
@@ -95,7 +95,10 @@ class Tally(Struct):
 
     @property
     def staying_first(self) -> dict[str, str]:
-        """Ids of the first messages that stay, by message group, of groups with a match."""
+        """Ids of the first messages that stay in the DLQ, by message group.
+
+        Only groups with a message that matches the filter are included.
+        """
         group_ids = sorted(self.matching_groups & self.groups_in_dlq.keys())
         return {group_id: self.groups_in_dlq[group_id].first_id for group_id in group_ids}
 

@@ -1,4 +1,7 @@
-"""Find from which queue to which the messages of a redrive go, and check that they may."""
+"""Find the queue that a redrive takes messages from and the queue that it sends them to.
+
+The functions also check that the messages may be sent there.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,10 @@ from mendq.redrive.store import RedriveStore
 
 
 class Route(Struct, frozen=True):
-    """From which queue messages go to which. If both are the same queue, they are deleted."""
+    """The queue with the messages, and the queue (`source`) that they are sent to.
+
+    If both are the same queue, the messages are deleted and not sent.
+    """
 
     messages: Facts
     source: Facts
@@ -215,8 +221,8 @@ def route_out_of(account: Account, named: str) -> Route:
     """Return the route from a quarantine back to its source.
 
     Raises CommandError if one of the two queues is missing or its tag forbids redrives. Also raises
-    it while Mendq sends back the source's DLQ messages: if one of those died again, it could not be
-    told from one of these.
+    it while Mendq sends back the source's DLQ messages: if a message fails again, nobody could say
+    if it came from the DLQ or from the quarantine.
     """
     messages = find_quarantine(account, named)
     arn = resolve_queue_arn(account, named)

@@ -104,7 +104,10 @@ class WorkResult(Struct, frozen=True):
 
     @property
     def moved_count(self) -> int:
-        """Messages that were moved or deleted. Copies count, whose original stays."""
+        """Number of messages that were moved or deleted.
+
+        Messages that were sent and could not be deleted from the queue are included.
+        """
         return self.done.moved + self.done.copied
 
     @property

@@ -153,12 +153,12 @@ def _refuse_changes(model: OperationModel, **_: Any) -> None:
 
 
 class _ReadonlyCases(CaseStore, frozen=True):
-    """The case store. A change of a set returns its result and is not stored."""
+    """The case store without writes: a change of a set returns its result and stores nothing."""
 
     def change_set(
         self, key: items.Key, name: str, _until: datetime, _drop: Sequence[str], add: Sequence[str]
     ) -> items.Item:
-        """Return the item as it would be, with all old members: none is dropped."""
+        """Return the item as it would be with the members of `add`. No old member is dropped."""
         retained = items.texts_in(self.get(key), name)
         return {name: {"SS": sorted({*retained, *add})}}
 
@@ -364,9 +364,9 @@ class DryRun(Struct, frozen=True, dict=True):
         return self._run.case_store.note_spread(queues_by_symptom.get(key, ()), key, self.now)
 
     def _read_facts(self, queue_arn: str, symptom: Symptom) -> Facts | None:
-        """Return the facts that heal would read, from the answers that the scan has had.
+        """Return the facts that heal would read. Answers that the scan already has are used again.
 
-        None if that takes more metrics than the budget has left.
+        None if the facts need more metrics than the budget has left.
         """
         tags = self._tags.get(queue_arn, {})
         needs = symptom.every_need
@@ -384,7 +384,7 @@ class DryRun(Struct, frozen=True, dict=True):
         return with_pins(self._run, facts, needs)
 
     def metrics_an_hour(self, scan_result: ScanResult, results: Mapping[Finding, WouldDo]) -> int:
-        """Return how many metrics an hour like this costs: the scan's, and heal's for its findings.
+        """Return how many metrics the scan and heal ask for in one hour with these findings.
 
         Args:
             scan_result: The result of the scan.
@@ -448,7 +448,7 @@ def describe_decision(decision: Decision, because: str = "") -> WouldDo:
 
 
 def _describe_case(case: Case, because: str) -> WouldDo:
-    """Return in words what the case would be that a decision opens."""
+    """Describe in words the case that a decision would open."""
     if case.state not in _WOULD_BY_STATE:
         return WouldDo(f"{REFUSED}: {case.code}", why=case.reason)
     # An escalated case leaves its steps to a person. The finding is printed above this text.

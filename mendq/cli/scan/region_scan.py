@@ -79,7 +79,10 @@ EVERYTHING = "*"
 
 
 class _ScanConsent(Consent):
-    """Consent to look at queues. `*` fits every queue, also quarantines: none is changed."""
+    """The queues that a scan of a region reads. `*` fits every queue, also quarantines.
+
+    Heal's consent leaves quarantines out. Here they may be listed, because nothing is changed.
+    """
 
     def names(self, queue_name: str) -> bool:
         return EVERYTHING in self.queues or super().names(queue_name)
@@ -147,13 +150,16 @@ class RegionScan(DryRun, frozen=True, dict=True):
     def is_absent(self, queue_arn: str) -> bool:
         """Return True if all queues could be listed and this one is not among them.
 
-        It saves a call for each name that a failed call has made up.
+        This saves a call to AWS for each queue name that failed calls used and no queue has.
         """
         return not self._listing.failed and queue_arn not in self._existing_arns
 
     @cached_property
     def _timing(self) -> Timing:
-        """Times of the deployed stack, so that both find the same. Defaults without a stack."""
+        """Timing settings of the deployed stack, so that this scan finds what the stack's finds.
+
+        The default settings if there is no stack or it cannot be read.
+        """
         dry_run = self.stack_dry_run
         return dry_run.account.settings.timing if isinstance(dry_run, DryRun) else Timing()
 
@@ -175,7 +181,12 @@ class RegionScan(DryRun, frozen=True, dict=True):
         )
 
     def decide_findings(self, findings: Iterable[Finding]) -> dict[Finding, WouldDo]:
-        """Return what the stack would do about queues that it manages, and the plan for others."""
+        """Return what would be done about each finding.
+
+        For queues that the deployed stack manages, this is what the stack would do. For all other
+        queues, and for all if the stack cannot be read, it is what the catalogue's plan would
+        change with the default limits.
+        """
         all_findings = list(findings)
         results = dict[Finding, WouldDo]()
         if isinstance(self.stack_dry_run, DryRun):
@@ -211,9 +222,9 @@ class RegionScan(DryRun, frozen=True, dict=True):
         return facts
 
     def explain_unchecked(self, scan_result: ScanResult) -> dict[str, str]:
-        """Return why a queue, or what the stack would do, is not or not fully known.
+        """Return why something could not be checked, or not completely.
 
-        The keys are queue ARNs, names that no queue has, or a text such as `the stack Mendq`.
+        The keys are queue ARNs, names that no queue has, or texts such as `the stack Mendq`.
         """
         listing = self._listing
         failed = {**listing.failed, **scan_result.failed}

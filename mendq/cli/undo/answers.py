@@ -114,7 +114,11 @@ def format_attribute(attribute: Answer) -> LabelledLine:
 
 
 def _values_sentence(attribute: Answer) -> str:
-    """Return which value the attribute has now and, if a rollback changes it, which it gets."""
+    """Return the text about an attribute's value: `after -> before`, or its value now and why.
+
+    The value stays if somebody else or a later case set it, or if it is the value from before. An
+    attribute that the queue does not show, such as a redrive, has a fixed sentence.
+    """
     name = attribute["attribute"]
     if not has_value_in_queue(name):
         return _STOPPED if attribute["outcome"] == "undone" else _OVER

@@ -1,8 +1,8 @@
 """`mendq rollback`: undo one fix, or all fixes since a time, the newest first.
 
-The rollback Lambda's preview is about the queue as it is now. If several fixes of one attribute
-are undone together, the later fix hides the earlier one's value from the Lambda. This module then
-computes the outcome of the earlier fix.
+The rollback Lambda's preview is about the queue as it is now. If several fixes of one attribute are
+undone together, the queue still has the value of the later fix. So the Lambda cannot preview the
+earlier fix, and this module computes its outcome.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from mendq.notifications.text import format_count
 def _after_later_cases(
     answer: Answer, history: Sequence[Case], later_answers: Sequence[Answer]
 ) -> Answer:
-    """Return the Lambda's answer for a case as it will be once later cases are undone.
+    """Return the answer that the Lambda will give for a case after later cases are undone.
 
     The Lambda may answer `wrong_state` and name a later case of the same queue. If that case is
     undone first, the outcome is computed here from the values that it restores.
