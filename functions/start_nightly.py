@@ -14,7 +14,7 @@ JOBS = {"nightly": nightly_job, "week": week_job}
 
 @entry(StartNightlySettings)
 def handler(event: Event, call: Call[StartNightlySettings]) -> dict[str, str]:
-    """Start a run of the job.
+    """Start the nightly or the weekly job.
 
     Args:
         event: `{"job", "time", "time_zone"}`: "nightly" or "week", the scheduled time, and the time

@@ -256,7 +256,7 @@ def find_waiting(
 def limit_mass_findings(
     findings: Iterable[Finding], mass_symptoms: Iterable[str]
 ) -> Iterator[Finding]:
-    """Yield the findings in order, of each mass symptom only the first MOST_IN_A_CALL.
+    """Yield the findings in sorted order. Of each mass symptom, yield the first MOST_IN_A_CALL.
 
     A mass symptom gives one notification and no change, so further queues would add nothing.
     """

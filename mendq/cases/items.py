@@ -103,9 +103,10 @@ def snapshot_key(case: Case) -> Key:
 
 
 def spread_key(word: str) -> Key:
-    """Return the key of the queues that show a symptom.
+    """Return the key of the item that lists the queues that show a symptom.
 
-    `word` is the symptom's name, or another word under which names are noted.
+    `word` is the symptom's name. Such items also list other names, such as callers whose
+    notifications wait; then `word` says what they list.
     """
     return key(ACCOUNT, f"spread#{word}")
 
@@ -225,7 +226,7 @@ def look_keys(
 ) -> tuple[Key, ...]:
     """Return the keys of the items that `read_view` reads, in its order.
 
-    `spread` is the word of `spread_key`; if it is empty, the spread's item is left out.
+    `spread` is the `word` for `spread_key`. If it is empty, the item of that key is left out.
     """
     keys = [
         freeze_key(),

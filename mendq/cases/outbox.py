@@ -273,7 +273,7 @@ class Notifier(Table, frozen=True):
     ) -> None:
         """Publish to the topic of the queue's team, if it has one, then to the severity's topic.
 
-        If the team's topic does not take it, a line in the second notification says so.
+        If the team's topic does not take it, a line in the notification to the other topic says so.
         """
         if topic_arn := self.teams.get(team):
             try:

@@ -115,7 +115,7 @@ def record_transition(
         claims_now=context.real_now,
     )
     context.case_store.record(entry)
-    # If this fails, follow_up puts the transition there later. It also sends the event.
+    # If this fails, follow_up copies the transition to the bucket later. It also sends the event.
     with suppress(BotoCoreError, ClientError):
         context.case_bucket.put(announced.key(), announced.document())
     if stored is not None:

@@ -54,7 +54,7 @@ class Spread(Struct, frozen=True):
         return frozenset(queue_arn for slot, queue_arn in self.notes if slot >= oldest)
 
     def notes_to_add(self, queue_arns: Iterable[str], now: datetime) -> list[str]:
-        """Return the notes to add for these queues, so that no more than MOST_QUEUES are stored.
+        """Return the notes to add for these queues, so that at most MOST_QUEUES are stored.
 
         A queue that keeps failing is noted again every other slot. Otherwise the notes of a lasting
         mass symptom would all expire together, and few queues would seem to show it.

@@ -146,7 +146,8 @@ from mendq.model.case import FINAL, Case, State
 from mendq.model.evidence import Evidence, Sighting, to_text
 from mendq.model.plan import Refusal, Retry
 
-# Evidence and notes of spread count for one hour. The second hour is a margin (rule 11).
+# Stored failed calls, and notes that a queue shows a symptom, count for one hour. The second hour
+# is a margin (rule 11).
 RETAINED = timedelta(hours=2)
 
 
@@ -166,8 +167,8 @@ class CaseStore(Table, frozen=True):
             queue_arn: The queue.
             symptom: The symptom's name.
             attributes: The names of the queue attributes whose records are needed.
-            spread: The word under which the queues that show the symptom are noted. If it is empty,
-                they are not read.
+            spread: The `word` of `items.spread_key` under which the queues that show the symptom
+                are listed. If it is empty, that list is not read.
 
         Raises:
             CaseStoreUnreadable: if Mendq cannot read one of the items.
@@ -217,7 +218,7 @@ class CaseStore(Table, frozen=True):
 
         Args:
             queue_arns: The queues that show it now.
-            symptom: The symptom's name, or another word under which queues are noted.
+            symptom: The symptom's name, or another `word` of `items.spread_key`.
             now: The time of the note.
             known: The item that holds the notes, if `look` has just read it.
 
@@ -258,6 +259,8 @@ class CaseStore(Table, frozen=True):
         self, claim: Claim, snapshot: Mapping[str, Any], *, writes_per_minute: int
     ) -> Refusal | None:
         """Take a claim with its snapshot and one write of the budget, or nothing (rules 2 to 6).
+
+        A rollback takes only the claim.
 
         Args:
             claim: The claim to take.
@@ -467,7 +470,7 @@ class OpenCases(Table, frozen=True):
     def _change_unmoved(self, case: Case, change: str, condition: str = "", **values: Any) -> bool:
         """Change a case's item if the case is still at the same transition (rule 8).
 
-        Return False, with nothing changed, if it is not, or if `condition` does not hold.
+        Return False, with nothing changed, if the case has moved or `condition` does not hold.
         """
         unmoved = f"case_id = :case AND n = :n AND attribute_exists(#{PARTITION})"
         conditions = f"{unmoved} AND {condition}" if condition else unmoved

@@ -340,7 +340,7 @@ CLAIM_SECONDS = 120
 
 
 class Claim(Struct, frozen=True):
-    """The right to change the attributes that one case's steps change, until `until` (rule 6).
+    """A run's right to change the attributes of one case's steps until a time (rule 6).
 
     Attributes:
         intent: The transition that the run is about to make.

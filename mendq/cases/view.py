@@ -40,7 +40,7 @@ class HoldUp(Struct, frozen=True, array_like=True):
 
 
 def add_refusals(facts: Facts, evidence: Mapping[str, Any]) -> Facts:
-    """Add the refused callers, their calls and the refusing policies, from a case's evidence."""
+    """Return `facts` with the callers, calls and refusing policies in a case's evidence."""
     return replace(
         facts,
         principals=tuple(evidence["principals"]),

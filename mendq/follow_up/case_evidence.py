@@ -101,7 +101,7 @@ def _check_if_gone(case: Case, tags: Mapping[str, str] | None) -> QueueStatus | 
 
 
 def _is_managed(due: DueCase, tags: Mapping[str, str]) -> bool:
-    """Return True if settings or tags manage the queue, or the source that its DLQ was made for."""
+    """Return True if the queue is managed, or is a DLQ that Mendq made for a managed source."""
     name = parts_of(due.case.queue_arn).name
     mode = due.context.settings.consent.mode_of(name, tags)
     return mode is not None or _has_managed_source(due, tags)
@@ -110,7 +110,8 @@ def _is_managed(due: DueCase, tags: Mapping[str, str]) -> bool:
 def _has_managed_source(due: DueCase, tags: Mapping[str, str]) -> bool:
     """Return True if the queue is a DLQ that Mendq made for a source that is still managed.
 
-    Return True as well if this cannot be read, so that the case is not ended by mistake.
+    Return True also if the source's tags or the case store cannot be read, so that the case is not
+    ended by mistake.
     """
     source_arn = arn_of(str(due.case.evidence.get(MADE_FOR, "")))
     if source_arn is None:
@@ -134,7 +135,7 @@ def _has_our_values(due: DueCase, attributes: Mapping[str, str]) -> bool:
 
 
 def _count_deletes(due: DueCase, since: datetime) -> int | None:
-    """Return the number of messages that were deleted from the queue since then.
+    """Return the number of messages that were deleted from the queue after `since`.
 
     Return None if CloudWatch does not answer. None is no evidence for or against the fix.
     """

@@ -87,7 +87,7 @@ def write(clients: Clients, facts: Facts, steps: Sequence[AttributeStep]) -> Ref
         meanwhile, or SQS refused in a way that a repetition does not change.
 
     Raises:
-        FactsUnavailable: The queue could not be read again.
+        FactsUnavailable, QueueRefusesUs: The queue could not be read again.
         StepFailed: The write failed, and may succeed later.
     """
     queue_arn = facts.queue_arn
@@ -168,6 +168,7 @@ def apply(  # noqa: PLR0913, PLR0917 - a fix needs each of them
 
     Raises:
         FactsUnavailable, CaseStoreUnavailable, StepFailed: The caller must try again.
+        NotificationNotSent: The write was recorded, but SNS did not take the notification.
     """
     claim = Claim(case, context.owner, view, facts.modified_at)
     snapshot = {"attributes": dict(facts.attributes), "tags": dict(facts.tags)}

@@ -93,7 +93,7 @@ class BatchResult(Struct):
         groups: The groups, each with the ids of its messages.
         unreadable: The messages that are no readable event, by message id.
         unknown_codes: The error codes of failed calls that Mendq does not know.
-        ignored: The code of the reason for each failed call of a fixable symptom that was ignored.
+        ignored: For each ignored failed call whose symptom has a plan, the code of the reason.
         probes: Mendq's own hourly failed calls, by message id. They count for nothing else.
         aws_health: Events of AWS Health, by message id.
         failed_calls: The number of failed calls in the batch, without probes.
@@ -210,7 +210,8 @@ def heal_findings(request: Mapping[str, Any], run: FixContext) -> BatchResult:
 def group_failed_calls(bodies: Mapping[str, str], here: AccountAndRegion) -> BatchResult:
     """Read the messages and group their failed calls by queue and symptom.
 
-    An event that was delivered twice counts once. Never raise: the result keeps every error.
+    An event that was delivered twice is in its group once. Never raise: the result keeps every
+    error.
 
     Args:
         bodies: The bodies of the intake queue's messages, by message id.
@@ -348,6 +349,8 @@ def _gather_situations(
 def _select_groups(batch: BatchResult, run: FixContext) -> list[Group]:
     """Select the groups to handle: those of known queues, and MOST_UNKNOWN of other names.
 
+    Select all if there are at most MOST_UNKNOWN groups, or if the queues cannot be listed.
+
     The callers take turns with the other names, so that no caller displaces the others. The names
     that are left are counted and skipped. SQS does not deliver them again, because that would be
     another flood. A caller that continues to fail gets a turn in a later batch.
@@ -394,9 +397,9 @@ def _heal_symptom(
 ) -> None:
     """Read the queues that may show one symptom, count them, then decide about each of them.
 
-    A queue that was changed after its calls failed does not count. Findings of a fault in the
-    configuration do not count either, because many queues may have had it for long. The scan limits
-    how many of them it reports in a day.
+    A queue that was changed after its calls failed does not count. If only findings show a fault in
+    the configuration, no queue counts, because many queues may have had the fault for long. The
+    scan limits how many such queues it reports in a day.
     """
     read_situations = _read_queues(situations, batch, run)
     spread = frozenset[str]()
@@ -456,7 +459,8 @@ def _heal_one(situation: Situation, spread: frozenset[str], run: FixContext) -> 
         run: This invocation.
 
     Raises:
-        FactsUnavailable, CaseStoreUnavailable, StepFailed: The messages must be delivered again.
+        FactsUnavailable, CaseStoreUnavailable, StepFailed, NotificationNotSent: The messages must
+            be delivered again.
     """
     if len(spread) <= COINCIDENCE_QUEUES:
         situation = situation.with_reach(Reach(spread), run.remaining_seconds())

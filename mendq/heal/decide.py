@@ -534,8 +534,8 @@ def is_approved_by_person(case: Case) -> bool:
 def _make_plan_again(situation: Situation, case: Case) -> Plan | Refusal:
     """Plan the waiting case again (rule 9).
 
-    Return a refusal if Mendq may not write the plan any more: the queue is another one or is
-    healthy, the plan is not the approved one, or it needs a person or another Lambda.
+    Return a refusal if Mendq may not write the plan any more: another queue has the name now, the
+    queue is healthy, the plan is not the approved one, or it needs a person or another Lambda.
     """
     plan = _make_plan(situation)
     if situation.facts.is_created_after(case.opened_at):

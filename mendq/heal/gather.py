@@ -138,8 +138,8 @@ def gather_and_decide(
 def gather_history(group: Group, run: FixContext, *, is_only_group: bool) -> Situation | Outcome:
     """Return the situation before the queue is read, or the outcome if the group is declined.
 
-    If a run died after it claimed a write, that write is settled first, whatever the queue's mode
-    is now, because people must hear about it.
+    If a run died after it claimed a write, that write is settled first, even if the queue's mode
+    allows no writes now, because people must hear about it.
 
     Args:
         group: The failed calls, or the finding.
@@ -368,7 +368,7 @@ def _find_same_request(group: Group, about: str, run: FixContext) -> Refusal | N
 
 
 def name_other_queues(because: str, shared: SharedFinding) -> str:
-    """Return the finding's sentence, followed by the names of other queues that share it."""
+    """Return the finding's sentence, with the other queues that name the same missing queue."""
     if not shared.others:
         return because
     names = ", ".join(parts_of(queue_arn).name for queue_arn in shared.others)
@@ -491,7 +491,7 @@ def _find_own_change(symptom: str, facts: Facts, run: FixContext) -> OwnChange |
 def _list_queues_around(facts: Facts) -> list[str]:
     """Return the ARNs of the queue, its sources and its own DLQ.
 
-    The DLQ belongs to them because the case of a redrive is about the DLQ.
+    The cases of its own DLQ are needed because the case of a redrive is about the DLQ.
     """
     queue_arns = [facts.queue_arn, *facts.source_arns]
     dlq_arn = arn_of(facts.dlq_arn)

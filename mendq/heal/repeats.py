@@ -64,7 +64,7 @@ def would_repeat_unread(
 
 
 def was_noted_lately(open_case: Case, noted_at: datetime | None, now: datetime) -> bool:
-    """Return True if a finding was noted next to the open case within NOTED_EVERY.
+    """Return True if a finding was noted next to the open case, or the case moved, in NOTED_EVERY.
 
     Return False for a case whose fix is being verified: each finding counts against the fix.
 

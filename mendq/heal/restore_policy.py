@@ -139,7 +139,10 @@ class PolicyWriter(Struct, frozen=True):
         return refusal_to_write(clients, str(step.after)) or write(clients, seen, steps)
 
     def _check_pin(self, seen: Facts, steps: Sequence[AttributeStep]) -> Refusal | None:
-        """Return a refusal unless the one step restores the pin that the case store holds now."""
+        """Return a refusal unless the only step restores the pin that is stored now.
+
+        Refuse also if there is a doubt that forbids to restore this pin.
+        """
         try:
             pin = self.pins.of(seen.queue_arn)
         except CaseStoreUnreadable:

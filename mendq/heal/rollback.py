@@ -50,8 +50,9 @@ def rollback(
 ) -> Document | Refusal:
     """Roll back a case, or return what a rollback would do.
 
-    If a step of the case is not complete, its owner stops it, and nothing is written. A repeated
-    rollback returns the same answer.
+    If a step of the case is not complete, its owner stops it, and nothing is written. If the case
+    was rolled back before, nothing is written, and the answer compares the queue with that
+    rollback.
 
     Args:
         request: The case, and the operator's name.

@@ -114,8 +114,8 @@ class Situation(Struct, frozen=True, dict=True):
     def lowering_case_id(self) -> str:
         """The id of an earlier case whose change did not help or was rolled back, or an empty text.
 
-        While there is one, plans for the queue need a person. This ends when a person approves a
-        plan, or if the queue was made anew since the last case.
+        While there is such a case, a person must approve each plan for the queue. This ends when a
+        person approves a plan, or if the queue was created again since the last case.
         """
         last_case = self.view.case
         if last_case is None or self.facts.is_created_after(last_case.at):
@@ -147,7 +147,7 @@ class Situation(Struct, frozen=True, dict=True):
 
     @property
     def evidence_in_question(self) -> Evidence:
-        """The evidence to decide by: only that of new callers if people must hear about them."""
+        """The evidence to decide by. Only that of new callers, if people must hear about them."""
         return self.new_callers if self.must_report_new_callers else self.evidence
 
     @cached_property
@@ -182,9 +182,9 @@ class Situation(Struct, frozen=True, dict=True):
         return structs.replace(self, reach=reach, remaining_seconds=remaining_seconds)
 
     def most_written_since(self, plan: Plan, age: timedelta) -> tuple[int, str]:
-        """Return how often Mendq wrote one attribute of the plan within `age`, and the attribute.
+        """Return `(count, attribute)` for the plan's attribute that Mendq wrote most often.
 
-        It is the attribute that was written most often. Return `(0, "")` for a plan without steps.
+        Only writes within the last `age` count. Return `(0, "")` for a plan without steps.
         """
         counts = [(self.written_since(step.attribute, age), step.attribute) for step in plan.steps]
         return max(counts, default=(0, ""))

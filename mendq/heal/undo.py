@@ -162,7 +162,7 @@ def list_undo_steps(undos: Iterable[Undo]) -> tuple[AttributeStep, ...]:
 
 
 def list_stopped_steps(undos: Iterable[Undo]) -> tuple[dict[str, str], ...]:
-    """Return, as JSON, the steps that are undone by stopping them."""
+    """Return the documents of the steps that are undone by stopping them."""
     return tuple(
         {"attribute": undo.attribute, "before": undo.after, "after": undo.before}
         for undo in undos

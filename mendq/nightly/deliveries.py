@@ -41,7 +41,7 @@ FAILED = "failed"
 
 
 class HeldByAnother(ComeAgain):
-    """Another run is sending by this channel, or died while it was. Try the event again."""
+    """Another run is sending by this channel, or died while sending. Try the event again."""
 
 
 class DeliveryClaims(Struct, frozen=True):

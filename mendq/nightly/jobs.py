@@ -35,7 +35,8 @@ class Roots(Struct, frozen=True):
         region: The region whose files are read, if `scope` is ACCOUNT.
         time_zone: The report's time zone.
         scope: ACCOUNT for the files of one account and region. Otherwise all files are read.
-        organization: The root of the tables that stacks share, if the report is about all of them.
+        organization: The root of the tables that the organization's stacks share. Empty if the
+            report is about this stack only.
         expected: The stacks of the organization that are expected to share tables.
     """
 

@@ -48,7 +48,7 @@ class NightlyMetric(StrEnum):
 
 
 class NightlyJobRun(Struct, frozen=True):
-    """A job run as EMR Serverless describes it. `details` is its text about the state."""
+    """A job run as EMR Serverless describes it. `details` is EMR's text about the state."""
 
     id: str
     name: str
@@ -171,7 +171,7 @@ def describe_run(
 
     Args:
         run: The run.
-        day: The day that it had to read.
+        day: The day that the run had to read.
         nightly_runs: The stored counts of that day and of the days before it.
         summed_up_at: When the newest week was summed up. None if no week was.
     """

@@ -47,7 +47,8 @@ NATIVE = "native"
 FALLBACK = "standard_library"
 # The largest share of unreadable bytes with which the job still succeeds.
 UNREADABLE_SHARE = 0.01
-# Days before a day with which it is compared, and how many of them must be known (rule 5).
+# A day is compared with this many days before it. At least LEAST_NIGHTLY_RUNS of them must be known
+# (rule 5).
 LOOKED_BACK_DAYS = 14
 LEAST_NIGHTLY_RUNS = 3
 # Below this, chance decides more than the trail (rule 5).

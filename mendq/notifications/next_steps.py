@@ -139,7 +139,7 @@ BY_STATE: Mapping[State, tuple[str, Command]] = {
 
 
 def with_code(case: Case) -> str:
-    """Return the case's reason, after its state and refusal code if it has a code."""
+    """Return the case's reason. If it has a refusal code, the state and the code come first."""
     if not case.code:
         return case.reason
     state = "Not changed" if case.state is State.REFUSED else case.state.capitalize()
@@ -154,8 +154,8 @@ def runbook_of(symptom: str) -> str:
 def next_step(case: Case, command: str = "") -> dict[str, str]:
     """Return the next step for a case, with the keys `sentence`, `command` and `runbook`.
 
-    `command` is the command that the refusal itself names, empty if it names none. For a proposal,
-    the command to approve it comes first.
+    `command` is the command that the refusal itself names, empty if it names none. It is not used
+    for a proposal, whose next step is always to approve or decline it.
     """
     sentence, usual = BY_CODE.get(case.code) or BY_STATE[case.state]
     to_type = "" if case.state is State.PROPOSED else command
@@ -181,14 +181,14 @@ def command_without_case(refusal: Refusal, queue_arn: str) -> str:
     return command_line(usual(queue_arn))
 
 
-# A case in these states stays open until a person closes it, or the symptom stays away.
+# A case in these states stays open until a person closes it, or the symptom does not show for long.
 _SETTLED_BY_A_PERSON = frozenset({State.ESCALATED, State.OVERRIDDEN})
 # A notification about a case in these states says that Mendq's own next write is late.
 _WAITED_FOR_MENDQ = frozenset({State.APPROVED, State.INEFFECTIVE, State.EXPIRED})
 
 
 def next_lines(case: Case, command: str) -> tuple[str, ...]:
-    """Return the lines about the next step: sentence, commands, runbook, and the case's name.
+    """Return the lines about the next step: sentence, commands, runbook, and the case's id.
 
     `command` is the command that the refusal itself names, empty if it names none.
     """

@@ -27,7 +27,7 @@ _MOST_SHOWN = 1_000
 _MOST_OF_A_POINT = 50
 # The width of the longest bar, in characters.
 _MOST_BAR = 24
-# Older changes are not shown as a possible cause if nothing else has changed.
+# If nothing changed since a baseline that is older than this, no earlier baseline is compared.
 CHANGED_LATELY = timedelta(days=7)
 
 _FACTS = (

@@ -29,11 +29,11 @@ class Probe(Struct, frozen=True):
     """The last probe that was sent, the newest probe that heal has seen, and the lost ones.
 
     Args:
-        scheduled_at: The time of the schedule for which the last probe was sent. If Lambda gets the
-            same scheduled event twice, this time prevents that a probe is counted twice.
+        scheduled_at: The scheduled time of the last probe. If Lambda gets the same scheduled event
+            twice, this time keeps a probe from being counted twice.
         sent_at: When the last probe was sent.
-        lost_in_a_row: The number of lost probes between the last one that heal saw and the one that
-            was sent last.
+        lost_in_a_row: The number of lost probes since the last one that heal saw in time. The probe
+            that was sent last is not counted yet.
         lost_since: When the first of these lost probes was sent.
         notified: True if people were notified of these lost probes.
         made_at: The time of the newest probe that heal has seen, by CloudTrail's record.

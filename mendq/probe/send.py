@@ -85,7 +85,7 @@ EXPECTED = "InvalidParameterValue"
 def send_probe(
     clients: Clients, settings: ProbeSettings, scheduled_at: datetime, now: datetime
 ) -> Probe:
-    """Send the probe for a time of the schedule, and notify people if probes are lost.
+    """Send the probe for a scheduled time, and notify people if earlier probes are lost.
 
     The probe is stored before its call, so that heal never sees one that is not stored. If the
     scheduled event comes again, the call is made again and nothing is counted twice.
@@ -129,8 +129,8 @@ def _make_failing_call(clients: Clients, queue_url: str) -> None:
     """Send a message that SQS must refuse.
 
     Raises:
-        ProbeNotSent: SQS took it or refused it with another code, or did not answer. Later probes
-            would fail in the same way, so a person must correct it.
+        ProbeNotSent: SQS took the message, refused it with another code, or did not answer. Later
+            probes would fail in the same way, so a person must correct it.
     """
     try:
         clients.sqs.send_message(QueueUrl=queue_url, MessageBody="probe", MessageGroupId="probe")
