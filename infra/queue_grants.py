@@ -95,10 +95,11 @@ def list_undoable_steps() -> StepTypes:
 
 
 def write_statements(stack: Stack, settings: DeploymentSettings, steps: StepTypes) -> Statements:
-    """Yield the statements that allow steps on managed queues, and deny them on unwilling queues.
+    """Yield the statements that allow steps on managed queues.
 
-    Nothing is allowed if the settings let no queue, or no symptom with such a step, be in a mode in
-    which Mendq writes.
+    A further statement denies the steps on queues whose tag enables no writes. Nothing is allowed
+    if the settings let no queue, or no symptom with such a step, be in a mode in which Mendq
+    writes.
     """
     enabled = _enabled_steps(settings).intersection(steps)
     changes = sorted(write_actions(step for step in enabled if not step.is_permanent))
@@ -161,7 +162,7 @@ def _allow_creation(actions: Sequence[str], *queue_arns: str) -> iam.PolicyState
 
 
 def _enabled_steps(settings: DeploymentSettings) -> set[type[AttributeStep]]:
-    """Return the step types of symptoms that may fix, or may propose a fix for approval."""
+    """Return the step types of all symptoms for which Mendq may make or propose a fix."""
     enabled: set[type[AttributeStep]] = set()
     for symptom in CATALOGUE:
         autonomy = settings.autonomy.get(symptom.name, symptom.autonomy)

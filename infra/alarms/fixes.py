@@ -139,7 +139,10 @@ DESCRIPTIONS = (
 
 
 def over_ceiling(limits: Limits) -> Watch:
-    """Return the alarm on more fixes than the ceiling, which depends on the limits."""
+    """Return the alarm that rings if the number of fixes reaches the ceiling.
+
+    The ceiling depends on the limits.
+    """
     fixes = own_metric(OwnMetric.AUTO_FIXES, "Sum", PERIOD)
     return Watch(OVER_CEILING, fixes, Firing(names.most_fixes(limits), FINE))
 

@@ -30,7 +30,7 @@ _ACCOUNT_DIGITS = 12
 # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-retry-policy.html
 MOST_TRIES = 185
 
-# Settings without a fixed length, as users spell them, by the environment variable that holds them.
+# The names of settings without a fixed length, by the environment variable that holds the setting.
 _GROWING = {
     variable_of("consent"): "queues",
     variable_of("freeze_calendars"): "freezeCalendars",

@@ -71,9 +71,9 @@ class EventHistory:
             self._records.append(record)
 
     def put_back(self, queue_arn: str, seconds: int, since_seconds: float = 0) -> None:
-        """Move a queue's events back in time by `seconds`.
+        """Make a queue's events older: they then happened `seconds` earlier.
 
-        Only events at or after `since_seconds` (since the epoch) are moved. The history stays
+        Only events at or after `since_seconds` (since the epoch) are changed. The history stays
         sorted by time.
         """
         records = [

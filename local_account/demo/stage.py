@@ -345,9 +345,10 @@ class Stage:
         self.say("clock", sentence, "yellow")
 
     def put_back(self, minutes: list[int], names: list[str], why: str) -> None:
-        """Move the past of these queues back in time, once for each number of minutes.
+        """Make the past of these queues older, once for each number of minutes in `minutes`.
 
-        If `why` is not empty, it is printed.
+        Their metrics, messages and changes then happened that many minutes earlier. The text `why`
+        is printed unless it is empty.
         """
         for name in names:
             for part in minutes:

@@ -169,9 +169,9 @@ class Counting:
         return series
 
     def put_back(self, queue: Queue, seconds: int) -> None:
-        """Move a queue's metrics and messages `seconds` into the past; `seconds` is whole minutes.
+        """Make a queue's metrics and messages older by `seconds`, which must be whole minutes.
 
-        The queue's current state is sampled first, so that it is part of the past too.
+        The queue's current state is sampled first, so that the sample becomes older too.
         """
         self.measure()
         with self._lock:

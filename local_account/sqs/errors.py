@@ -95,7 +95,7 @@ def _install_denials() -> None:
     def enforce(inner: Any, queue: Queue, action: str) -> None:
         """Use SQS's message if MiniStack's own check of the queue's policy refuses a call.
 
-        It refuses calls of root users and of other accounts there.
+        That check refuses calls of root users and of other accounts.
         """
         try:
             inner(queue, action)

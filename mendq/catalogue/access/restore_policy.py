@@ -98,9 +98,10 @@ def _allows(statement: Statement, principal_arn: str, action: str, queue_arn: st
 
 
 def _may_deny(statement: Statement, principal_arn: str, action: str, queue_arn: str) -> bool:
-    """Return True if the statement denies the action to this caller, with or without condition.
+    """Return True if the statement may deny the action to this caller.
 
-    A deny of calls without TLS does not count.
+    A deny under a condition counts, because the condition may hold. Only a deny of calls without
+    TLS does not count.
     """
     if statement.allows or conditions_of(statement) == _WITHOUT_TLS:
         return False
@@ -147,7 +148,7 @@ def plan_restoration(facts: Facts, because: str) -> Plan | Refusal | str:
         because: The sentence with which the plan's reason begins.
 
     Returns:
-        The plan; a refusal to decide before CloudTrail has reported the last change; or a sentence
+        The plan; a `Retry` as long as CloudTrail has not reported the last change; or a sentence
         that says why the policy is not restored. The sentence is empty if the queue has no pin.
     """
     pinned = facts.pin
@@ -175,9 +176,10 @@ def plan_restoration(facts: Facts, because: str) -> Plan | Refusal | str:
 def describe_granting_pin(facts: Facts) -> str:
     """Return a sentence: a deployment overwrote a pinned policy that grants the refused calls.
 
-    The text is empty if there is no such pin. The sentence is for callers whose own IAM policy does
-    not allow the call. A caller of the queue's account needs a grant in only one of the two
-    policies. Mendq cannot know which of them people meant, so it only informs them.
+    The text is empty if there is no such pin, or if a caller is from another account. The sentence
+    is for callers whose own IAM policy does not allow the call. A caller of the queue's account
+    needs a grant in only one of the two policies. Mendq cannot know which of them people meant, so
+    it only informs them.
     """
     pinned = facts.pin
     if pinned is None or pinned.pin is None or not pinned.is_good:

@@ -25,7 +25,7 @@ from mendq.model.queue import FIFO, arn_of
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    """Compare the queue's type with that of the DLQ that it names."""
+    """Report the queue if only one of the queue and the DLQ that it names is a FIFO queue."""
     dlq_arn = arn_of(facts.dlq_arn)
     if dlq_arn is None or dlq_arn.endswith(FIFO) == facts.is_fifo:
         return None

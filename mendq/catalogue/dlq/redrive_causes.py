@@ -168,13 +168,11 @@ def find_redrive_objection(
 
 
 def describe_needed_grants(who: str, dlq: QueueFacts, source: QueueFacts) -> str:
-    """Return sentences about the grants on KMS keys that `who` needs to move messages.
+    """Return a sentence about the grants on KMS keys that `who` needs to move messages.
 
-    The text is empty if `who` needs no grant.
-
-    The key that AWS manages may be used by everybody of its account who may use the queue, and
-    SQS's own encryption needs no grant. A quarantine has the same encryption as its source, so it
-    needs no grant of its own.
+    The text is empty if `who` needs no grant. The key that AWS manages may be used by everybody of
+    its account who may use the queue, and SQS's own encryption needs no grant. A quarantine has the
+    same encryption as its source, so it needs no grant of its own.
     """
     arns_by_key = defaultdict[str, list[str]](list)
     for queue in (dlq, source):
@@ -232,7 +230,10 @@ def find_network_deny(policy: str, queue_arn: str, actions: Sequence[str]) -> st
 
 
 def _denies_other_networks(statement: Statement, queue_arn: str, actions: Sequence[str]) -> bool:
-    """Return True if it denies one of `actions` to callers from elsewhere, and to Mendq's role."""
+    """Return True if the statement denies one of `actions` to callers from other networks.
+
+    False if the statement excepts Mendq's redrive role.
+    """
     if statement.allows or not concerns(statement, actions, queue_arn):
         return False
     # A prefix such as `ForAnyValue:` is about keys with several values, and does not matter here.
@@ -254,7 +255,7 @@ def _denies_other_networks(statement: Statement, queue_arn: str, actions: Sequen
 def _holds_outside_network(operator: str, values: frozenset[str]) -> bool:
     """Return True if the condition holds for a call that comes from none of the named networks.
 
-    It does if the value must differ from the named ones, or may be missing.
+    The condition holds if the call's value must differ from the named ones, or may be missing.
     """
     must_be_missing = operator == "null" and "true" in values
     must_differ = "not" in operator.removesuffix(_IF_EXISTS)

@@ -44,7 +44,10 @@ HIGH_THROUGHPUT: tuple[type[WordStep], ...] = (DeduplicateByGroup, LimitThroughp
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
-    """Plan the steps to high throughput that are not made yet; notify people if none is left."""
+    """Plan the steps to high throughput that are not made yet.
+
+    Notify people if none is left, or if a step would overwrite a value that Mendq does not know.
+    """
     current = {step: step.value_in(facts.attributes) for step in HIGH_THROUGHPUT}
     missing = [step for step in HIGH_THROUGHPUT if current[step] != step.wanted]
     quotas = quotas_command("sqs", facts.queue_arn)

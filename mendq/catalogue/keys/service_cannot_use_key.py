@@ -73,7 +73,10 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
 
 
 def _list_sending_services(facts: Facts) -> tuple[str, ...]:
-    """Return the services that the queue's policy lets send, sorted. Empty if it is unreadable."""
+    """Return the services that the queue's policy lets send, sorted.
+
+    Empty if the policy cannot be read.
+    """
     services = set[str]()
     for statement in statements_of(facts.attributes.get("Policy", "")) or ():
         actions = {action.lower() for action in statement.actions}

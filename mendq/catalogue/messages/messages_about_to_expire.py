@@ -61,8 +61,8 @@ def detect(facts: Facts) -> DetectedFault | None:
 def _is_finished_in_time(measured: Measurement, left_seconds: int) -> bool:
     """Return True if consumers finish the backlog in that time, at the pace of the measured time.
 
-    If the same message was the oldest all the time, the pace at which the others were finished
-    proves nothing about it, so the result is False.
+    False if nothing was deleted. False also if the same message was the oldest all the time: the
+    pace at which the others were finished proves nothing about that message.
     """
     if measured.is_oldest_unchanged or not measured.deleted:
         return False
