@@ -268,8 +268,9 @@ class Reader:
     Attributes:
         name: NATIVE, or FALLBACK for the standard library.
         why: The reason why the native reader cannot run here. Empty if it can.
-        driver_bytes: The native reader reads at most this number of compressed bytes in this
-            process. Spark reads larger ones.
+        driver_bytes: This process reads files only if they have at most this number of compressed
+            bytes in all; for the slower reader, this number divided by SLOWNESS. Otherwise Spark
+            reads them.
     """
 
     name: str

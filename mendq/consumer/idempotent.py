@@ -108,6 +108,8 @@ class Once:
             Busy: Another run has the key. Nothing was done.
             ClaimLost: The work was done and recorded, but perhaps by another run as well.
             Exception: What `work` raises. The key is free again at once.
+            ClientError, BotoCoreError: DynamoDB did not answer a call. If `work` has run by then,
+                it is not recorded as done, and a later run does it again.
         """
         owner = uuid4().hex
         if not self._claim(key, owner):
@@ -162,7 +164,8 @@ class Once:
     def _claim(self, key: str, owner: str) -> bool:
         """Claim the key for `owner`, this run.
 
-        Return False if the work is done already. Raise Busy if another run has the key.
+        Return True if this run has claimed the key, False if the work is done already. Raise Busy
+        if another run has the key.
         """
         seen, now = self._read_item(key)
         if "is_done" in seen:
@@ -266,9 +269,14 @@ class Once:
         return _date_of(answer["ResponseMetadata"])
 
     def _record_done(self, key: str, owner: str) -> None:
-        """Record that the work is done, even if the claim was lost. Then raise ClaimLost.
+        """Record that the work is done, even if this run has lost its claim.
 
-        It is tried for about `claim_seconds`, because without this record the work is done again.
+        A failed call is repeated for about `claim_seconds`, because without the record the work is
+        done again.
+
+        Raises:
+            ClaimLost: The work is recorded, but this run has lost its claim.
+            ClientError, BotoCoreError: The work could not be recorded.
         """
         for attempt in range(1, _RECORD_ATTEMPTS + 1):
             try:
@@ -375,9 +383,10 @@ class Careful:
         self._is_checked = False
 
     def consume(self) -> None:
-        """Receive once, and do the orders of the received and of the waiting messages.
+        """Receive once, and do the orders of the received messages and of those that waited.
 
-        A message is deleted if its order is done.
+        A message is deleted if its order is done. It waits for the next call if its order is busy.
+        If its order failed, SQS returns it when its visibility timeout is over.
 
         Raises:
             ValueError: The queue would move messages to its DLQ before the claim of a crashed
