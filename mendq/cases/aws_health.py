@@ -1,8 +1,8 @@
 """Events of AWS Health about services that queues depend on: read them, store them, show them.
 
-Only AWS can send events of its own sources through EventBridge. A principal that could write a
-false one into the intake queue could write false failed calls there as well. We have not seen such
-an event on AWS yet: the fields are those of AWS's documentation.
+Only AWS can send events of its own sources through EventBridge. A principal that can put a false
+event of AWS Health into the intake queue can put false failed calls there as well. We have not seen
+a real event of AWS Health yet: the fields are those of AWS's documentation.
 https://docs.aws.amazon.com/health/latest/ug/aws-health-events-eventbridge-schema.html
 """
 

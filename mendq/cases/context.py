@@ -37,9 +37,8 @@ Write = Callable[[Clients, Facts, Sequence[AttributeStep]], Refusal | None]
 class StoreContext(Struct, frozen=True, kw_only=True):
     """An invocation that reads or writes the case store.
 
-    `owner` is the id of this invocation. The claims that it makes in the case store carry the id,
-    which distinguishes them from those of other invocations. `now` is the time at which the
-    invocation began.
+    `owner` is the id of this invocation. It marks the claims in the case store that this invocation
+    makes. `now` is the time at which the invocation began.
     """
 
     clients: Clients
@@ -84,7 +83,7 @@ class CaseContext(StoreContext, frozen=True, kw_only=True, dict=True):
 
     @property
     def claims_now(self) -> datetime:
-        """The real time. A claim ends by it, because other invocations compare claims with it."""
+        """The real time. Claims end by the real time, because all invocations compare with it."""
         return self.real_now or self.now
 
     def is_here(self, queue_arn: str) -> bool:

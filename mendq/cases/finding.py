@@ -1,8 +1,8 @@
 """Findings of the hourly scan: the values, the object in the case bucket, and the calls of heal.
 
 The scan looks at every managed queue once per hour. One hour may take several runs; `ScanResult`
-holds the result of one run or of several. Its `document` is stored in the case bucket, and heal is
-called with `make_request`.
+holds the result of one run or of several. Its `document` is stored in the case bucket.
+`make_request` makes the request with which the scan calls heal.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Finding:
         about: The missing queue that the finding is about. Empty for most symptoms.
         others: The other queues that name the missing queue.
         open_at: Other queues that have an open case of the symptom. Empty if no queue is missing.
-        seconds_left: The earliest time until a message is lost. None if no message is.
+        seconds_left: The seconds until the first message is lost. None if none will be lost.
     """
 
     queue_arn: str
@@ -95,7 +95,7 @@ class Finding:
 
     @property
     def topic(self) -> str:
-        """The key that tells a notification about this finding from others: queue and symptom."""
+        """The key of a notification about this finding: its queue and symptom."""
         return f"{self.queue_arn} {self.symptom}"
 
     def document(self) -> dict[str, Any]:
@@ -272,7 +272,7 @@ def limit_mass_findings(
 def group_into_calls(findings: Iterable[Finding]) -> Iterator[tuple[Finding, ...]]:
     """Yield the findings for each call of heal: at most MOST_IN_A_CALL, all of one symptom.
 
-    With one symptom per call, heal sees how many queues show it.
+    With one symptom per call, heal sees how many queues show that symptom.
     """
     by_symptom: dict[str, list[Finding]] = defaultdict(list)
     for finding in findings:

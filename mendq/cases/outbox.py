@@ -68,7 +68,7 @@ class Notifier(Table, frozen=True):
             case: The case that it is about. Its callers count against the hour's budget.
 
         Returns:
-            False if no notification of this hour's budget is left. Then it stays stored.
+            False if this hour's budget has no notification left. Then `notification` stays stored.
 
         Raises:
             EventNotPut: People have the notification, but its event could not be put on the bus.
@@ -218,8 +218,8 @@ class Notifier(Table, frozen=True):
     ) -> None:
         """Put an event of the notification on the bus, then publish the notification to SNS.
 
-        If the event cannot be put, SNS gets the notification anyway. It is noted that people have
-        it, so that later runs only put the event.
+        If the event cannot be put, SNS gets the notification anyway. The stored record then says
+        that people have the notification, so that later runs only put the event.
 
         Raises:
             EventNotPut: People have the notification, but its event could not be put on the bus.

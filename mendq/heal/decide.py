@@ -588,7 +588,8 @@ def _make_notification(
 ) -> Notification:
     """Return the notification about a case.
 
-    If the case is overridden, the notification also records that Mendq leaves its attributes alone.
+    If the case is overridden, the notification also has the records to store with which Mendq
+    leaves the case's attributes alone.
     """
     is_overridden = case.state is State.OVERRIDDEN
     changes = situation.records.records_if_overridden(case, situation.now) if is_overridden else {}
@@ -602,8 +603,8 @@ def _open_case(
 ) -> Case:
     """Return the first transition of a new case.
 
-    Its evidence also has the counts of messages, the needs of consumers and other details that are
-    shown to people.
+    The case's evidence also has the counts of messages, the needs of consumers and other details
+    that are shown to people.
     """
     symptom, facts = situation.symptom.name, situation.facts
     case = start_case(

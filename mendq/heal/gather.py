@@ -195,7 +195,7 @@ def _gather_history(group: Group, run: FixContext, *, is_only_group: bool) -> Si
 
 
 def is_fresh(call: FailedCall, now: datetime) -> bool:
-    """Return True if a failed call is at most STALE_AFTER old and FUTURE_AFTER in the future."""
+    """Return True if a call is at most STALE_AFTER old, and at most FUTURE_AFTER in the future."""
     return -FUTURE_AFTER <= now - call.event_time <= STALE_AFTER
 
 
@@ -222,10 +222,9 @@ def _was_seen(queue_arn: str, run: FixContext) -> bool:
 
 
 def _take_measuring_turn(queue_arn: str, run: FixContext) -> bool:
-    """Return True at most once an hour per queue.
+    """Return True if failed calls may have the queue measured now: at most once an hour.
 
-    It limits how often failed calls lead to a measurement: metrics are billed, and anyone can make
-    calls fail.
+    The turn is stored. Metrics are billed and anyone can make calls fail, so there is a limit.
     """
     key = items.key(queue_arn, "measured")
     is_free = "attribute_not_exists(pk) OR expires_at <= :now"
@@ -239,7 +238,7 @@ def make_managed_situation(
 ) -> Situation | Outcome:
     """Return the situation without evidence, or an outcome if the queue is not managed.
 
-    Its mode is the lowest of those that settings, tags and autonomy allow. A finding about an
+    Its mode is the lowest that settings, tags and the symptom's autonomy allow. A finding about an
     unmanaged DLQ that Mendq made is reported (mode `observe`) if the DLQ's source is managed.
     """
     mode = find_mode(group.queue_arn, run, tags)

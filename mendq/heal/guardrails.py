@@ -2,7 +2,7 @@
 
 A guardrail gets the situation, and the plan if there is one. It returns a refusal, or None if it
 has no objection. The class of the refusal says what happens next (`mendq/model/plan.py`).
-`mendq/heal/decide.py` lists the order in which they are asked.
+`mendq/heal/decide.py` lists the order in which the guardrails are asked.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ REMEMBERED = timedelta(days=30)
 
 
 def is_repeat(situation: Situation, case: Case) -> bool:
-    """Return True if the new `case` says only what the last case of the queue and symptom said.
+    """Return True if the new `case` only repeats the last case of the queue and symptom.
 
     After failed calls, a case that says the same is a repeat during the cooldown. After a finding
     of a scan, it is a repeat for a day, because a scan finds the same fault every hour. If a

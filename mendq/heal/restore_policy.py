@@ -141,7 +141,7 @@ class PolicyWriter(Struct, frozen=True):
     def _check_pin(self, seen: Facts, steps: Sequence[AttributeStep]) -> Refusal | None:
         """Return a refusal unless the only step restores the pin that is stored now.
 
-        Refuse also if there is a doubt that forbids to restore this pin.
+        Return a refusal also if there is a doubt about the pin.
         """
         try:
             pin = self.pins.of(seen.queue_arn)

@@ -147,7 +147,10 @@ class Situation(Struct, frozen=True, dict=True):
 
     @property
     def evidence_in_question(self) -> Evidence:
-        """The evidence to decide by. Only that of new callers, if people must hear about them."""
+        """The evidence to decide by.
+
+        If people must be notified of new callers, it has only the failed calls of these callers.
+        """
         return self.new_callers if self.must_report_new_callers else self.evidence
 
     @cached_property

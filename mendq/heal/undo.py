@@ -98,11 +98,11 @@ class Undo(Struct, frozen=True):
         return {name: getattr(self, name) for name in _ANSWERED}
 
     def mark_done(self) -> Undo:
-        """Return the attribute as it is after Mendq has undone it."""
+        """Return the plan with the outcome UNDONE and the value from before as the present one."""
         return replace(self, outcome=UndoOutcome.UNDONE, now=self.before)
 
     def leave_to_person(self, queue_arn: str) -> Undo:
-        """Return the attribute with the command for a person, because Mendq may not write it."""
+        """Return the plan with the command for a person, because Mendq may not write it."""
         command = set_command(queue_arn, {self.attribute: self.before})
         return replace(self, outcome=UndoOutcome.PRINTED, command=command)
 

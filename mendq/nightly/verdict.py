@@ -2,8 +2,8 @@
 
 A nightly run stores in `nightly.json` how many files, records and failed calls it read of a day. A
 trail that has stopped, or that lost its log files, gives a table that looks like a quiet day. So
-each day's counts are compared with those of the days before. `watch_nightly` raises alarms by the
-verdict, and the weekly report shows it.
+each day's counts are compared with those of the days before. `watch_nightly` sends metrics about
+the verdict, which alarms use, and the weekly report shows the verdict.
 
 Rules of `judge`; the first one that fits decides:
 
