@@ -1,8 +1,9 @@
 """Tell which message blocked a FIFO group, from the messages of that group in the DLQ.
 
-A message that always fails is the first of its group while it is tried: SQS returns the others only
-behind it. It reaches the DLQ together with the messages that SQS returned in the same receives, and
-before them. So the first message of the group in the DLQ is the one that failed, as long as
+SQS returns the messages of a group in order. So a message that always fails is the first of its
+group until it moves to the DLQ. It reaches the DLQ together with the messages that SQS returned in
+the same receives, and before them. So the first message of the group in the DLQ is the one that
+failed, if these three conditions hold:
 
 1. the messages of the group reached the DLQ together. If they came at different times, the group
    was blocked more than once, so more than one of them may have failed;
@@ -26,13 +27,21 @@ from msgspec import Struct
 from mendq.notifications.text import format_count
 from mendq.redrive.messages import Message
 
-# Messages of one batch become visible at one moment, and SQS moves them at the next receives. The
-# next message that blocks the group has to be received maxReceiveCount times before it follows.
+# Messages that come to the DLQ within this time may be of one batch: they become visible at one
+# moment, and SQS moves them at the next receives. Another message that blocks the group comes
+# later, because it must be received maxReceiveCount times first.
 TOGETHER = timedelta(seconds=60)
 
 
 class GroupInDlq(Struct):
-    """The first message of a message group in a DLQ, and when the group's messages came there."""
+    """The first message of a message group in a DLQ, and when the group's messages came there.
+
+    Attributes:
+        first_id: The id of the first message.
+        first_at: The time when the earliest message came to the DLQ.
+        last_at: The time when the latest message came to the DLQ.
+        has_others: True if a message did not come from the source queue.
+    """
 
     first_id: str
     first_at: datetime
@@ -41,7 +50,7 @@ class GroupInDlq(Struct):
 
     @classmethod
     def begun_by(cls, message: Message) -> GroupInDlq:
-        """Return the group that begins with this message."""
+        """Return the group with this message as its first one."""
         return cls(message.message_id, message.sent_at, message.sent_at)
 
     def add(self, message: Message, *, is_from_source: bool) -> None:
@@ -58,10 +67,14 @@ class GroupInDlq(Struct):
 
 
 class UnclearGroup(Struct, frozen=True):
-    """A group whose failed message cannot be told from the DLQ.
+    """A group for which the DLQ does not show which message failed.
 
-    `can_be_named` is True if the first message failed, provided that this group was blocked. A
-    person may know that.
+    Attributes:
+        group_id: The message group.
+        reason: The reason, for operators.
+        can_be_named: True if only one thing is unknown: whether this group was blocked, or moved
+            together with a blocked one. If a person knows that it was blocked, the first message is
+            the one that failed.
     """
 
     group_id: str

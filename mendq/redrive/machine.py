@@ -159,15 +159,15 @@ class Action(StrEnum):
     SEND = "send messages back"
 
 
-# A tick ends with one of these. After any other action `decide` is asked again.
+# A tick ends after one of these actions. After any other action `decide` is called again.
 WAITING = frozenset({Action.WAIT, Action.WAIT_FOR_OTHERS, Action.WAIT_WITH_PATIENCE})
 
 
 class Row(NamedTuple):
     """One row of the table: if the stage is one of `stages` and `condition` holds, do `action`.
 
-    `next_stage` is the stage after the action, None if the stage stays the same. WAIT_WITH_PATIENCE
-    enters it only when patience is over.
+    `next_stage` is the stage after the action; None if the stage stays the same. The action
+    WAIT_WITH_PATIENCE changes the stage only when patience is over.
     """
 
     stages: tuple[Stage, ...]
@@ -204,7 +204,7 @@ class NoRowError(Exception):
 
 
 class Decision(NamedTuple):
-    """The answer of `decide`: the progress to store, and the action to do after that."""
+    """The result of `decide`: the progress that must be stored first, and the action after that."""
 
     progress: RedriveProgress
     action: Action
@@ -225,17 +225,19 @@ def decide(situation: RedriveSituation) -> Decision:
 
 
 class Blocker(Struct, frozen=True):
-    """A reason why a redrive cannot continue; empty if there is none.
+    """A reason why a redrive cannot continue.
 
-    `for_good` is True if waiting cannot help, for example if a tag forbids it or a queue was
-    deleted.
+    Attributes:
+        because: The reason, for operators; empty if nothing blocks the redrive.
+        for_good: True if waiting cannot help, for example because a tag forbids the redrive or a
+            queue was deleted.
     """
 
     because: str = ""
     for_good: bool = False
 
     def __or__(self, other: Blocker) -> Blocker:
-        """Return the more important of two reasons: one that is for good, otherwise the first."""
+        """Return the more important blocker: the one that is `for_good`, otherwise the first."""
         if not self.because:
             return other
         if other.for_good and not self.for_good:
@@ -247,8 +249,10 @@ class RedriveSituation(Struct, frozen=True):
     """Everything that a decision depends on: the stored progress, and the facts read at this tick.
 
     Attributes:
-        dlq: The DLQ; without attributes if it was deleted or cannot be read. `source` likewise.
-        deletes_per_second: Messages that the source's consumers delete, None if unknown.
+        dlq: The DLQ; without attributes if it was deleted or cannot be read.
+        source: The source; without attributes in the same cases.
+        deletes_per_second: Messages that the source's consumers delete per second; None if
+            CloudWatch does not answer.
         deleted_since: Messages deleted in the source since the last messages went back. None
             outside a soak, or if CloudWatch does not answer.
         sample: Messages of the DLQ, None until this tick has taken a sample.
@@ -272,25 +276,27 @@ class RedriveSituation(Struct, frozen=True):
 
     @property
     def sample_or_empty(self) -> DlqSample:
-        """The sample of this tick; one without messages if none was taken yet."""
+        """The sample of this tick; an empty sample if none was taken yet."""
         return self.sample or DlqSample()
 
     @property
     def messages_waiting(self) -> int:
-        """Messages in the DLQ: visible, in flight or delayed."""
+        """Number of messages in the DLQ: visible, in flight or delayed."""
         delayed = self.dlq.attributes.get("ApproximateNumberOfMessagesDelayed", "0")
         return self.dlq.visible + self.dlq.in_flight + int(delayed)
 
     @property
     def messages_back(self) -> int:
-        """Messages that were sent back and returned to the DLQ."""
+        """Number of messages that this redrive sent back and that failed again."""
         return self.progress.returned + self.sample_or_empty.still_back
 
     @property
     def messages_unseen(self) -> int:
-        """After a soak: messages in the DLQ beyond the expected number that no sample can show.
+        """Number of messages that came to the DLQ during the soak and are not in the sample.
 
-        SQS shows only the first messages of a FIFO group until these are deleted.
+        In a FIFO queue, SQS returns only the first messages of a group until these are deleted. In
+        a standard queue, the sample may be too short. 0 before the soak is over, without a sample,
+        or if a standard queue's sample is whole.
         """
         sample = self.sample
         if sample is None or not self.is_soak_over:
@@ -302,12 +308,12 @@ class RedriveSituation(Struct, frozen=True):
 
     @property
     def messages_expected(self) -> int:
-        """Messages in the DLQ, without those that went to quarantine at this tick."""
+        """Number of messages in the DLQ, without those that went to quarantine at this tick."""
         return max(0, self.messages_waiting - self.sample_or_empty.quarantined)
 
     @property
     def messages_left(self) -> int:
-        """Messages that could still be sent back, including those in flight."""
+        """Number of messages that could still be sent back, including those in flight."""
         sample = self.sample_or_empty
         seen = sample.size - sample.quarantined
         return max(0, max(self.messages_expected, seen) - len(sample.stays))
@@ -325,10 +331,11 @@ class RedriveSituation(Struct, frozen=True):
 
     @property
     def messages_to_send(self) -> int:
-        """Messages that the mover may send at this tick.
+        """The most messages that the mover may send at this tick.
 
-        A canary goes as a whole. Later messages go at the rate, for the time since the last ones
-        went: at least `least_per_tick` for each whole tick, at most those of one tick.
+        A canary is sent as a whole. After it, the number is the rate times the time since the last
+        send. It is at least `least_per_tick` for each whole tick of that time, and at most the
+        number for one tick.
         """
         progress = self.progress
         if progress.stage is Stage.CANARY:
@@ -342,7 +349,10 @@ class RedriveSituation(Struct, frozen=True):
         return min(wanted, most, progress.current.remaining)
 
     def is_patience_over(self, since: datetime | None) -> bool:
-        """Return True if a wait that began at `since` is over; False if `since` is None."""
+        """Return True if a wait that began at `since` has lasted `patience_seconds`.
+
+        Return False if `since` is None, because there is no wait.
+        """
         patience = timedelta(seconds=self.bounds.patience_seconds)
         return since is not None and self.now >= since + patience
 
@@ -397,7 +407,7 @@ def has_no_sample_yet(situation: RedriveSituation) -> bool:
 
 
 def are_too_many_back(situation: RedriveSituation) -> bool:
-    """Return True if as many messages came back as halt a redrive (rule 10)."""
+    """Return True if so many messages came back that the redrive must halt (rule 10)."""
     moved = situation.progress.moved
     bounds = situation.bounds
     if situation.messages_back + situation.messages_unseen >= bounds.halt_threshold(moved):
@@ -407,7 +417,7 @@ def are_too_many_back(situation: RedriveSituation) -> bool:
 
 
 def is_blocked_for_now(situation: RedriveSituation) -> bool:
-    """Return True if queues or messages cannot be read, or not moved to quarantine."""
+    """Return True if queues or messages cannot be read now, or cannot be moved to quarantine."""
     return bool(situation.blocker.because)
 
 
@@ -423,10 +433,10 @@ def is_refused_for_long(situation: RedriveSituation) -> bool:
 
 
 def is_stage_over(situation: RedriveSituation) -> bool:
-    """Return True if the stage's messages went, or its time is over and some of them went.
+    """Return True if all messages of the stage were sent, or some were and its time is over.
 
-    A stage that has moved nothing proves nothing, so time does not end it. Neither does time end
-    a stage of which SQS refuses messages: that wait has its own end.
+    A stage that has moved nothing proves nothing, so time does not end it. Time also does not end
+    a stage while SQS refuses its messages: `is_refused_for_long` ends that wait.
     """
     current = situation.progress.current
     if current.remaining == 0:
@@ -442,9 +452,10 @@ def is_soak_not_over(situation: RedriveSituation) -> bool:
 
 
 def is_source_unread(situation: RedriveSituation) -> bool:
-    """Return True if messages of the stage may still be in the source.
+    """Return True if consumers may not have handled all messages of the stage yet.
 
-    That is so if fewer messages were deleted there since then than the source held.
+    This is the case if the source has visible messages, and if fewer messages were deleted there
+    since the last send than it had at the end of the stage.
     """
     progress = situation.progress
     if not progress.current.moved or not situation.source.visible:
@@ -453,17 +464,17 @@ def is_source_unread(situation: RedriveSituation) -> bool:
 
 
 def has_no_deletes(situation: RedriveSituation) -> bool:
-    """Return True if the source's consumers delete nothing, or if that is not known."""
+    """Return True if the source's consumers delete nothing, or if CloudWatch does not answer."""
     return not situation.deletes_per_second
 
 
 def has_no_turn(situation: RedriveSituation) -> bool:
-    """Return True if the rate allows no message at this tick."""
+    """Return True if the rate does not allow to send a message at this tick."""
     return situation.messages_to_send == 0
 
 
 def is_always_true(_: RedriveSituation) -> bool:
-    """Return True, for the last row of a stage."""
+    """Return True. The last rows of the table use this as their condition."""
     return True
 
 
@@ -491,29 +502,30 @@ CHECKS: Mapping[Condition, Callable[[RedriveSituation], bool]] = {
 
 
 def halt(situation: RedriveSituation, row: Row) -> RedriveProgress:
-    """End the redrive, with the row's condition as the reason for operators."""
+    """Return the progress in the row's end stage, with the row's condition as the reason."""
     return enter_stage_of(row, situation, explain(row.condition, situation))
 
 
 def wait_for_others(situation: RedriveSituation, row: Row) -> RedriveProgress:
-    """Wait, and let the redrive's own waits begin anew afterwards (rule 8)."""
+    """Return the progress with the reason, and without the redrive's own waits (rule 8)."""
     because = explain(row.condition, situation)
     return replace(situation.progress, waits=Waits(), because=because)
 
 
 def count_tick(situation: RedriveSituation, _: Row) -> RedriveProgress:
-    """Count this tick as one without a result, before the sample is taken.
+    """Return the progress with this tick counted as one without a result.
 
-    The count is taken back after the sample. If the run dies during the sample, it stays.
+    After the sample, `count_quarantine` takes the count back. If the run dies before that, the
+    tick stays counted.
     """
     progress = situation.progress
     return progress.with_waits(fruitless=progress.waits.fruitless + 1)
 
 
 def wait_with_patience(situation: RedriveSituation, row: Row) -> RedriveProgress:
-    """Wait, or halt if patience is over.
+    """Return the progress with this wait, or halt the redrive if patience is over.
 
-    A wait with a known reason is not a tick without a result, so that count begins anew.
+    A wait has a known reason. So the count of ticks without a result is set to 0.
     """
     waits = situation.progress.waits
     if row.condition is Condition.BLOCKED_FOR_NOW:
@@ -529,10 +541,11 @@ def wait_with_patience(situation: RedriveSituation, row: Row) -> RedriveProgress
 
 
 def begin_soak(situation: RedriveSituation, row: Row) -> RedriveProgress:
-    """Begin the soak, which ends when a message that fails must be back in the DLQ.
+    """Return the progress at the start of the soak, with the time at which the soak ends.
 
-    The time covers all receives of such a message, the queue's delay, and the time that consumers
-    need for the messages that are in the source now.
+    A message that fails must be back in the DLQ by then. The soak covers all receives of such a
+    message, the queue's delay, and the time that consumers need for the messages that are in the
+    source now.
     """
     source = situation.source
     rate = situation.deletes_per_second
@@ -548,20 +561,20 @@ def begin_soak(situation: RedriveSituation, row: Row) -> RedriveProgress:
 
 
 def wait(situation: RedriveSituation, row: Row) -> RedriveProgress:
-    """Wait, with the row's condition as the reason for operators."""
+    """Return the same progress with the row's condition as the reason for operators."""
     return replace(situation.progress, because=explain(row.condition, situation))
 
 
 def finish(situation: RedriveSituation, row: Row) -> RedriveProgress:
-    """End the redrive as done, with its result for operators."""
+    """Return the progress of a finished redrive, with its result as text for operators."""
     return enter_stage_of(row, situation, describe_result(situation))
 
 
 def begin_stage(situation: RedriveSituation, row: Row) -> RedriveProgress:
-    """Begin the next stage (rule 5).
+    """Return the progress at the start of the next stage (rule 5).
 
-    Its size is a multiple of the messages that the last stage moved for certain. If there were
-    none, it is the size of a canary.
+    The size of the stage is a multiple of the number of messages that the last stage certainly
+    moved. If it moved none, the size is that of a canary.
     """
     last = situation.progress.current
     bounds = situation.bounds
@@ -636,7 +649,7 @@ def explain(condition: Condition, situation: RedriveSituation) -> str:
 
 
 def describe_messages_back(situation: RedriveSituation) -> str:
-    """Say how many messages came back, and where they are now."""
+    """Return a sentence that says how many messages came back, and where they are now."""
     progress = situation.progress
     newly_dead = situation.sample_or_empty.newly_dead
     unseen = situation.messages_unseen
@@ -658,7 +671,9 @@ def describe_messages_back(situation: RedriveSituation) -> str:
 
 
 def describe_result(situation: RedriveSituation) -> str:
-    """Say how many messages went back, how many came back, and how many stay in the DLQ."""
+    """Return a sentence with the numbers of messages that went back, came back, and stay in the
+    DLQ.
+    """
     progress = situation.progress
     newly_dead = situation.sample_or_empty.newly_dead
     came_back = "and none of them came back"
@@ -671,7 +686,11 @@ def describe_result(situation: RedriveSituation) -> str:
 
 
 def describe_staying_messages(situation: RedriveSituation) -> str:
-    """Say how many messages cannot go back, by the queue in which they failed; empty if all can."""
+    """Return a text with the number of messages that cannot go back, by the queue in which they
+    failed.
+
+    Empty if all messages in the sample can go back.
+    """
     counts = Counter[str]()
     for message in situation.sample_or_empty.stays:
         if message.source_arn:

@@ -1,12 +1,13 @@
 """Filter DLQ messages by a JMESPath expression that only `true` matches.
 
-Bare JMESPath says that `body.type != 'order'` holds for a message without a type. Here a comparison
-with a missing or differently typed operand is unknown (null), and so is its negation, as in SQL.
-Types are compared at every level: Python's `True == 1` would otherwise let `[true]` match `[1]`,
-and a filter that matches too much redrives or deletes the wrong messages.
+In JMESPath itself, `body.type != 'order'` is true for a message without a type. Here, a comparison
+with a missing operand, or with one of another type, is unknown (null), and so is its negation, as
+in SQL. Types are compared at every level. Otherwise `[true]` would match `[1]`, because `True == 1`
+in Python. A filter that matches too much would redrive or delete the wrong messages.
 
-A text that is JSON except for NaN, Infinity or a number that no double holds is unreadable. Mendq
-cannot know what a consumer reads there, so a filter that looks into such a text does not match.
+A text is called unreadable if it would be JSON without NaN, Infinity or a number that is too large
+for a double. Mendq cannot know which value a consumer reads there, so a filter that uses a value
+inside such a text does not match.
 https://jmespath.org/specification.html
 https://www.rfc-editor.org/rfc/rfc8259#section-6
 """
@@ -58,7 +59,8 @@ _KINDS |= {dict: "object", list: "array", type(None): "null"}
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 # Levels of an object that its shape shows.
 _DEEP = 2
-# Nodes of which only the first child looks at the message itself.
+# Kinds of nodes whose first child works on the message, and whose other children work on the result
+# of the child before.
 _WAYS = ("subexpression", "index_expression")
 _LEADING = (*_WAYS, "projection", "value_projection", "filter_projection", "flatten", "pipe")
 _FAILURES = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
@@ -86,8 +88,11 @@ class _Unevaluable(ValueError):
 class Judgement(NamedTuple):
     """The result of a filter for one message.
 
-    `values` are the message's values by the filter's paths, None for a missing one. `error` says
-    why the filter could not be evaluated.
+    Attributes:
+        matches: True if the filter matches.
+        values: The message's values by the paths in the filter, such as `body.type`. None for a
+            missing value.
+        error: The reason why the filter could not be evaluated; empty if it could.
     """
 
     matches: bool
@@ -109,7 +114,7 @@ class MessageFilter(Struct, frozen=True):
     def judge(
         self, message: Message, now: datetime, document: Mapping[str, Any] | None = None
     ) -> Judgement:
-        """Apply the filter to a message. Never raises, for any message.
+        """Apply the filter to a message. Raises no error, whatever the message contains.
 
         Args:
             message: The message.
@@ -174,7 +179,10 @@ class _Functions(Functions):  # type: ignore[misc] # jmespath has no types
 
     @signature({"types": []})  # type: ignore[untyped-decorator]
     def _func_to_number(self, value: Any) -> Any:
-        """Return the JSON number in a text; Python would read `inf`, `nan` and `1_000` as well."""
+        """Return the JSON number in a text, or a number unchanged; else None.
+
+        JMESPath's own function also reads `inf`, `nan` and `1_000`, because Python does.
+        """
         if isinstance(value, str):
             value = json_in(value) if _JSON_NUMBER.fullmatch(value) else None
         return value if _kind_of(value) is float else None
@@ -187,7 +195,10 @@ class _Functions(Functions):  # type: ignore[misc] # jmespath has no types
         return json.dumps(value, separators=(",", ":"), allow_nan=False)
 
     def call_function(self, name: str, arguments: Sequence[Any]) -> Any:
-        """Raise _Unevaluable if the result is not a JSON number, such as a sum beyond 1.8e308."""
+        """Call a function of JMESPath by name and return its result.
+
+        Raise _Unevaluable if the result is a number too large for a double (above 1.8e308).
+        """
         result = super().call_function(name, arguments)
         if isinstance(result, float) and not isfinite(result):
             raise _Unevaluable(f"{name}() gives no JSON number")
@@ -265,7 +276,7 @@ class _Interpreter(TreeInterpreter):  # type: ignore[misc] # jmespath has no typ
 
 
 def _kind_of(value: Any) -> type | None:
-    """Return the JSON type (all numbers have one); None if the value is missing or not JSON."""
+    """Return the type of a JSON value, with `float` for all numbers; None for null or other values."""
     kind = type(value)
     if kind is int:
         return float
@@ -328,9 +339,10 @@ def _require_depth(node: Node, left: int = DEEPEST) -> None:
 
 
 def _copies(node: Node) -> int:
-    """Return the most copies of its input that the result of a node may contain.
+    """Return how many copies of its input the result of a node may contain at most.
 
-    `[@, @] | [@, @]` holds it four times, so twenty more of these would take minutes and gigabytes.
+    The result of `[@, @] | [@, @]` contains the input four times. With twenty more such parts, an
+    evaluation would take minutes and gigabytes.
     """
     if node["type"] == "literal":
         return 0
@@ -362,7 +374,10 @@ def _is_finite(value: Any) -> bool:
 
 
 def _find_paths(node: Node) -> list[Node]:
-    """Return every path into the message. Raise Misread if one does not begin at a root."""
+    """Return every path into the message that the filter uses, such as `body.type`.
+
+    Raise Misread if a path does not begin with one of ROOTS.
+    """
     kind = node["type"]
     children = node["children"]
     if kind == "field":
@@ -394,12 +409,12 @@ def _spell_path(path: Node) -> str:
 
 
 def spell_name(name: str) -> str:
-    """Return a name as an expression spells it, after a dot or alone."""
+    """Return a name as it is written in an expression: in double quotes if needed."""
     return name if name.isascii() and name.isidentifier() else json.dumps(name)
 
 
 def literal(value: Any) -> str:
-    """Return a value as an expression spells it, in printable ASCII."""
+    """Return a value as an expression contains it: as JSON in backticks, in printable ASCII."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return "`" + text.replace("`", "\\u0060") + "`"
 
@@ -423,9 +438,15 @@ def _require_function(name: str, arguments: Sequence[Node]) -> None:
 
 
 def shape(value: Any, depth: int = _DEEP, read: Callable[[str], Any] | None = None) -> Any:
-    """Return the names and value types of an object, also if it is JSON inside a text.
+    """Return the names in an object with the types of their values, as a dict.
 
-    `read` gives the JSON in a text.
+    A text that contains a JSON object with members counts as that object. Any other value, or one
+    that is deeper than `depth` levels, gives its type as a text, such as `number`.
+
+    Args:
+        value: The value.
+        depth: The number of levels to show.
+        read: Returns the JSON in a text; `json_in` by default.
     """
     read = read or json_in
     within = read(value) if isinstance(value, str) else value
@@ -480,10 +501,11 @@ def _read_value(attribute: MessageAttribute) -> Any:
 
 
 def json_in(text: str) -> Any:
-    """Return the JSON in a text, or None. SNS wraps a message's JSON in a text of its own JSON.
+    """Return the value of the JSON in a text; None if the text is not JSON, or is `null`.
 
-    Returns `UnreadableJson` if consumers may read it differently: NaN and Infinity are Python's
-    own, and `1e999` becomes Infinity in most languages.
+    Return `UnreadableJson` if different consumers may read different values: only some parsers
+    accept NaN and Infinity, and `1e999` becomes Infinity in most languages. Messages contain JSON
+    inside a text if SNS delivered them, for example.
     """
     refused = list[str]()
 

@@ -1,8 +1,8 @@
 """Sort a sample of DLQ messages into groups, each with a filter that matches exactly its messages.
 
-A group gets a filter only if, tried on the sample, it matches the group and no other message.
-Groups and outlines show names and types of a body, and no part of its content unless the operator
-asks for it.
+The filter of a group is tried on the sample. The group keeps it only if it matches all messages of
+the group and no other message. Groups and outlines show the names and types in a body. They show no
+part of its content, unless the operator asks for it.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from mendq.redrive.messages import QUARANTINED, REDRIVEN, Message
 
 # At most this many groups are shown for each way of grouping.
 MOST_GROUPS = 5
-# An attribute with more values than this tells single messages apart, not groups.
+# An attribute with more different values than this identifies messages and does not form groups.
 _MOST_VALUES = 10
-# Only this many characters of a text are looked at.
+# Only this many characters of a text are used.
 _MOST_TEXT = 120
 # Only this many characters of a shape are shown.
 _MOST_SHAPE = 400
@@ -61,7 +61,7 @@ class MessageGroup(Struct, frozen=True):
     """Messages that are alike in one way.
 
     Attributes:
-        by: The way, one of `WAYS`.
+        by: The property by which messages are grouped, one of `WAYS`.
         what: The group's name, for operators.
         where: A filter that matches exactly these messages of the sample; empty if there is none.
         messages: The messages.
@@ -169,7 +169,10 @@ def _labels(document: Mapping[str, Any], varied: Counter[str], *, bodies: bool) 
 
 
 def _body_label(document: Mapping[str, Any], *, bodies: bool) -> Label:
-    """Return the group of a message by the shape of its body, or by its text."""
+    """Return the group of a message by the shape of its body.
+
+    With `bodies`, a body that is not JSON is grouped by its text.
+    """
     outlined = document["body"]
     if outlined == NO_JSON and bodies:
         return "body", *_find_pattern(document["body_text"], "body_text")
@@ -195,7 +198,10 @@ def _attribute_label(name: str, attribute: Any, *, is_varied: bool) -> Label:
 
 
 def _find_pattern(text: str, path: str) -> tuple[str, str]:
-    """Return the first line of a text, and a filter for it. Numbers and ids become `#`."""
+    """Return the first line of a text, and a filter for similar texts.
+
+    In the line, `#` stands for each number or id.
+    """
     head = text[:_MOST_TEXT].partition("\n")[0]
     parts = _VARYING.split(head)
     if len(parts) == 1 and head == text:

@@ -25,7 +25,7 @@ QUARANTINED = "mendq.quarantined"
 MOST_ATTRIBUTES = 10
 # The count of redrives does not grow beyond this.
 MOST_REDRIVES = 10**9 - 1
-# The code of a message of which SQS did not say whether it arrived.
+# The error code of a message if SQS's answer does not say whether the message arrived.
 UNANSWERED = "unanswered"
 
 
@@ -51,8 +51,9 @@ class Message(Struct, frozen=True):
     Attributes:
         sent_at: In a standard queue, the time when the message was sent to its source. In a FIFO
             queue, the time when it came to the DLQ.
-        source_arn: The queue in which it died, as SQS says. None if it was sent to the DLQ.
-        first_received_at: The time of its first receive, None if SQS does not say.
+        source_arn: The queue in which the message failed. None if SQS does not name one, because
+            the message was sent to the DLQ directly.
+        first_received_at: The time of its first receive; None if SQS does not report it.
     """
 
     message_id: str
@@ -84,7 +85,10 @@ class Message(Struct, frozen=True):
 
     @property
     def died_in(self) -> str:
-        """ARN of the queue in which it failed, from SQS or the quarantine's mark, else empty."""
+        """ARN of the queue in which the message failed; empty if unknown.
+
+        It comes from SQS, else from the quarantine's mark.
+        """
         if self.source_arn:
             return self.source_arn
         quarantine_mark = quarantine_reason(self)
@@ -92,7 +96,7 @@ class Message(Struct, frozen=True):
 
     @property
     def size_bytes(self) -> int:
-        """Size in bytes as SQS counts it: the body, and names, types and values of attributes."""
+        """Size in bytes as SQS counts it: body, and the attributes' names, types and values."""
         size = len(self.body.encode())
         for name, attribute in self.attributes.items():
             size += len(name.encode())
@@ -101,7 +105,7 @@ class Message(Struct, frozen=True):
         return size
 
     def fits(self, most_bytes: int) -> bool:
-        """Return True if a queue with this MaximumMessageSize takes the message."""
+        """Return True if a queue with this MaximumMessageSize (bytes) accepts the message."""
         return len(self.attributes) <= MOST_ATTRIBUTES and self.size_bytes <= most_bytes
 
 
@@ -138,8 +142,8 @@ class RedriveMarker(Struct, frozen=True):
     Attributes:
         source_arn: The queue that the messages go to.
         redrive_id: The case or command that sends them.
-        key: The key of the seals. If the caller does not keep it, marks still count the redrives,
-            but no message is recognized later.
+        key: The secret key of the seals (see `RedriveMark`). If the caller does not keep it, marks
+            still count the redrives, but no message is recognized later.
     """
 
     source_arn: str
@@ -169,10 +173,10 @@ class RedriveMarker(Struct, frozen=True):
         return _replace_mark(message, QUARANTINED, mark)
 
     def knows(self, message: Message) -> bool:
-        """Return True if this redrive sent a message with this body back, and it failed again.
+        """Return True if the message has a valid mark of this redrive: it came back.
 
-        SQS names no source for a message that a consumer itself has sent to the DLQ. Such a message
-        counts as one from the source.
+        If SQS names no source, a consumer may have sent the message to the DLQ itself. Such a
+        message counts as one from the source.
         """
         mark = _read_mark(message, REDRIVEN, RedriveMark)
         if mark is None or (message.source_arn or self.source_arn) != self.source_arn:
@@ -190,8 +194,8 @@ class QuarantineMark(Struct, frozen=True):
 
     Attributes:
         why: The reason.
-        at: The time when it came, in ISO 8601.
-        source: The queue in which it failed. `mendq quarantine return` sends it there.
+        at: The time when the message came to quarantine, in ISO 8601.
+        source: The queue in which the message failed. `mendq quarantine return` sends it there.
         case: The case or command that sent it to quarantine.
         redrive_count: The number of times it was sent back.
     """
@@ -242,7 +246,7 @@ class NotMoved(Struct, frozen=True):
         message_id: The message's id in the queue that it should have left.
         code: SQS's error code in its canonical spelling, or a code of Mendq.
         reason: The reason, for operators.
-        passes: True if SQS may take the message later.
+        passes: True if SQS may accept the message later.
     """
 
     message_id: str
@@ -255,11 +259,12 @@ class MoveResult(Struct, frozen=True):
     """The result of moving messages.
 
     Attributes:
-        moved: Messages that were sent and deleted.
-        copied: Messages that were sent and could not be deleted. SQS returns them again, and the
-            same mover deletes them then.
-        unmarked: Messages that went without the mark, because they had no room for it.
-        failed: Messages that did not go.
+        moved: The number of messages that were sent and deleted here.
+        copied: The number of messages that were sent but could not be deleted here. SQS returns
+            them again, and the same mover then deletes them.
+        unmarked: The number of messages that were sent without the mark, because they had no room
+            for it.
+        failed: The messages that were not sent, each with the reason.
     """
 
     moved: int = 0
@@ -273,7 +278,10 @@ class MoveResult(Struct, frozen=True):
 
     @property
     def unsure(self) -> int:
-        """Number of messages that may have gone or not, and of copied ones."""
+        """Number of messages for which it is not certain that they moved.
+
+        SQS did not answer if it took them, or it took them and they were not deleted here.
+        """
         return self.copied + sum(failure.code == UNANSWERED for failure in self.failed)
 
     @property
@@ -288,7 +296,7 @@ class MoveResult(Struct, frozen=True):
         return bool(self.failed) and not self.moved and not self.failed[0].passes
 
     def __add__(self, other: MoveResult) -> MoveResult:
-        """Return the result of both moves."""
+        """Return the sum of two results."""
         return MoveResult(
             moved=self.moved + other.moved,
             copied=self.copied + other.copied,

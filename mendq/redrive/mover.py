@@ -1,9 +1,9 @@
 """Move messages of one queue to another: receive, send, and only then delete.
 
-No message is ever lost: a crash between sending and deleting leaves a second copy. While the mover
-works, it extends the visibility timeout of the messages that it has received ("holds"), so that no
-other consumer receives them. Messages that it has not moved become visible again when the `with`
-block ends; after a crash, when their visibility timeout is over.
+No message is ever lost: a crash between sending and deleting leaves a second copy. The mover
+"holds" the messages that it has received: it extends their visibility timeout, so that no other
+consumer receives them. Messages that it has not moved become visible again when the `with` block
+ends. After a crash, this happens when their visibility timeout is over.
 
 Messages keep all their attributes. A call sends at most ten messages and 1 MiB. In a FIFO queue the
 next message of a group goes only after the one before it has gone.
@@ -40,7 +40,7 @@ VISIBILITY_SECONDS = 120
 MOST_HELD = 5_000
 # SQS's maximum of messages in one ReceiveMessage.
 MOST_RECEIVED = 10
-# Time that is left for the caller to store its progress after the messages are released.
+# Seconds that the mover leaves to its caller after the messages are released, to store results.
 SECONDS_TO_END = 5
 # SQS's maximum of messages in one SendMessageBatch.
 MOST_ENTRIES = 10
@@ -49,7 +49,7 @@ MOST_BYTES = 1_048_576
 LOST = "its visibility timeout was over before it was sent"
 # Errors that pass without a change, although their HTTP status does not show it.
 _PASSING = PASSING | {"KmsThrottled", "OverLimit"}
-# Errors of a whole batch that one of its messages may have caused.
+# Errors of a whole batch that a single one of its messages may have caused.
 _OF_ONE_MESSAGE = frozenset(
     {
         "BatchRequestTooLong",
@@ -65,8 +65,8 @@ class Destination(Struct, frozen=True):
     """The queue that messages go to, and how they are marked there.
 
     Attributes:
-        run_id: The case or command that sends. A FIFO queue drops a message that the same run sends
-            twice within five minutes.
+        run_id: The case or command that sends the messages. It is part of the deduplication ids: a
+            FIFO queue drops a message that the same run sends again within five minutes.
         mark: Returns the message with an attribute by which Mendq recognizes it later. A message
             without room for the attribute is sent without it.
         most_bytes: The queue's MaximumMessageSize.
@@ -87,7 +87,7 @@ class Destination(Struct, frozen=True):
         return self.mark(message).fits(self.most_bytes)
 
     def as_sent(self, message: Message) -> Message:
-        """Return the message with its mark, or unchanged if it has no room."""
+        """Return the message with the mark, or unchanged if it has no room for the mark."""
         return self.mark(message) if self.can_mark(message) else message
 
 
@@ -95,9 +95,9 @@ class SendResult(Struct):
     """The result of sending a batch.
 
     Attributes:
-        copies: New message ids by old ids, of the messages that SQS took.
-        refused: Messages that SQS did not take.
-        is_hopeless: True if SQS would not take any other message either.
+        copies: The new message id by the old one, for each message that SQS accepted.
+        refused: Messages that SQS did not accept, each with the reason.
+        is_hopeless: True if SQS would now refuse any other message too.
     """
 
     copies: dict[str, str] = field(default_factory=dict)
@@ -108,8 +108,8 @@ class SendResult(Struct):
 class SendOrder:
     """Messages that wait to be sent.
 
-    On a FIFO queue, the messages of a group wait behind each other. A standard queue keeps no
-    order, so there each message is alone.
+    If the destination is a FIFO queue, the messages of a group are sent one after another. A
+    standard queue keeps no order, so there messages do not wait for each other.
     """
 
     def __init__(self, messages: Iterable[Message], destination: Destination) -> None:
@@ -120,7 +120,11 @@ class SendOrder:
             self._lanes.setdefault(self._find_lane(message), deque()).append(message)
 
     def next_batch(self) -> list[Message]:
-        """Return the first message of each group, as many as one call takes. Empty at the end."""
+        """Return the messages of the next batch: the first of each group, as many as one call can
+        send.
+
+        For a standard queue, each message is a group of its own. Empty if no message is left.
+        """
         batch: list[Message] = []
         left = MOST_BYTES
         for lane in self._lanes.values():
@@ -164,8 +168,8 @@ class MessageMover:
     mover releases the first ones and receives the group again ("opens the group"), if `may_open`
     returns True.
 
-    Each look at a message is a receive. If the queue has a RedrivePolicy, SQS moves messages to
-    that DLQ if they are looked at too often.
+    SQS counts each receive of a message. If the queue has a RedrivePolicy itself, SQS moves
+    messages to the DLQ named there if the mover receives them too often.
     """
 
     def __init__(
@@ -211,13 +215,14 @@ class MessageMover:
             self._held.__exit__(kind, *error)
 
     def take(self, most: int) -> list[Message]:
-        """Receive messages that were not taken before.
+        """Receive and return messages that this method has not returned before.
 
-        A message that SQS returns again stays held. One that was sent already is deleted. Of a FIFO
-        group, no message is returned behind one that could not be sent.
+        A message that SQS returns a second time stays held. A message that `put` has sent already
+        is deleted. If a message of a FIFO group could not be sent, no later message of the group is
+        returned.
 
         Args:
-            most: Messages to return. Fewer are returned only if the queue shows no others.
+            most: The number of messages to return. Fewer are returned only if SQS returns no other.
 
         Raises:
             FactsUnavailable: SQS does not answer.
@@ -245,12 +250,14 @@ class MessageMover:
     ) -> Iterator[MoveResult]:
         """Send messages and delete them here. Yield the result of each batch.
 
-        A message that the mover holds no longer is not sent. Never raises for an answer of SQS.
+        A message whose visibility timeout is over is not sent, because another consumer may have
+        it. An error that SQS returns is part of the result and not raised.
 
         Args:
             messages: Messages that `take` returned.
-            destination: The queue that they go to.
-            may_go: Asked before each batch, with its size. It may block; False ends the move.
+            destination: The queue to which they are sent.
+            may_go: Called before each batch with the number of its messages. It may wait. If it
+                returns False, the move ends.
         """
         order = SendOrder(messages, destination)
         while (batch := order.next_batch()) and may_go(len(batch)):
@@ -262,7 +269,7 @@ class MessageMover:
 
     @property
     def in_flight_here(self) -> int:
-        """Upper bound on the messages that are kept from other consumers now."""
+        """The number of messages that the mover holds now; some may have become visible already."""
         return len(self._held.held)
 
     def delete(self, messages: Iterable[Message]) -> frozenset[str]:
@@ -270,13 +277,16 @@ class MessageMover:
         return self._held.delete(*(message.message_id for message in messages))
 
     def _receive_shown(self, most: int) -> list[Message]:
-        """Receive the next messages: first those that SQS returns, then those that groups hide.
+        """Receive the next messages: first all that SQS returns, then hidden ones of FIFO groups.
 
         SQS returns at most ten messages of a FIFO group, and none while one of the group is held.
         So the mover releases one group at a time and receives it from its beginning, while the
-        others stay held. It opens a group again as long as that shows new messages or messages
-        leave the group. A group of which ten messages are held cannot show a new one. Empty if SQS
-        returns no other message.
+        other groups stay held. It does so again as long as new messages of the group are returned,
+        or messages of the group were sent. A group with ten held messages is not opened, because a
+        receive would return the same ten.
+
+        Returns:
+            The received messages, which may include known ones. Empty if SQS returns no other.
         """
         if not self._is_opening:
             batch = self._receive(most)
@@ -295,7 +305,10 @@ class MessageMover:
         return self._receive(most)
 
     def _hides_messages(self) -> bool:
-        """Return True if a FIFO queue counts visible messages that it did not return."""
+        """Return True if a FIFO queue has visible messages that SQS does not return now.
+
+        They are behind held messages of their groups. False if the mover may not open groups.
+        """
         if not (self._queue_url.endswith(FIFO) and self._groups_to_open and self._may_open()):
             return False
         name: QueueAttributeNameType = "ApproximateNumberOfMessages"
@@ -360,7 +373,10 @@ class MessageMover:
         )
 
     def _note_gone(self, sent: Iterable[Message], gone: Collection[str]) -> None:
-        """Remember to open the groups of these messages again, because others may show now."""
+        """Note that the groups of these messages must be opened again.
+
+        Messages of these groups were sent, so a receive may now return later ones.
+        """
         groups = {message.group_id for message in sent} - self._stopped_groups
         for group in groups & self._groups.keys():
             self._groups[group] -= set(gone)
@@ -368,7 +384,7 @@ class MessageMover:
                 self._groups_to_open[group] = None
 
     def _stop_groups(self, unsent: Iterable[Message]) -> None:
-        """Let `take` return no further message of the groups of these messages."""
+        """Make `take` return no further message of the groups to which these messages belong."""
         self._stopped_groups |= {message.group_id for message in unsent}
         for group in self._stopped_groups:
             self._groups_to_open.pop(group, None)
@@ -378,9 +394,10 @@ class MessageMover:
 
 
 def send(sqs: SQSClient, messages: Sequence[Message], destination: Destination) -> SendResult:
-    """Send one batch; if SQS refuses the whole batch, send each message alone.
+    """Send one batch. If one of its messages may be why SQS refuses the whole batch, send each
+    message alone.
 
-    Never raises for an answer of SQS.
+    An error that SQS returns is part of the result and not raised.
     """
     entries = [
         make_entry(str(index), message, destination) for index, message in enumerate(messages)
@@ -411,7 +428,10 @@ def send_one_by_one(
 
 
 def read_send_answer(messages: Sequence[Message], answer: Mapping[str, Any]) -> SendResult:
-    """Return which messages went: only those for which SQS reports the digest of the same text."""
+    """Return the result of a SendMessageBatch.
+
+    A message counts as sent only if SQS's answer has the MD5 digest of its body.
+    """
     successful = {entry["Id"]: entry for entry in answer.get("Successful", [])}
     failed = {entry["Id"]: entry for entry in answer.get("Failed", [])}
     result = SendResult()
@@ -426,7 +446,12 @@ def read_send_answer(messages: Sequence[Message], answer: Mapping[str, Any]) -> 
 
 
 def read_failure(message_id: str, entry: Mapping[str, Any] | None) -> NotMoved:
-    """Return why a message did not go; `entry` is None if SQS did not mention it."""
+    """Return why a message was not sent.
+
+    Args:
+        message_id: The message's id in the queue that it should leave.
+        entry: The entry about this message in SQS's list `Failed`; None if there is none.
+    """
     if entry is None:
         return NotMoved(message_id, UNANSWERED, "SQS said nothing of it", passes=True)
     code = canonical_code(str(entry.get("Code", "")))
@@ -454,12 +479,18 @@ def make_entry(entry_id: str, message: Message, destination: Destination) -> Any
 
 
 def deduplication_id(run_id: str, message_id: str) -> str:
-    """Return the same id for the same message and run: SQS drops a copy within five minutes."""
+    """Return the deduplication id for a message that a run sends.
+
+    It is the same for the same message and run, so that SQS drops a second copy within five
+    minutes.
+    """
     return sha256(f"{run_id}\0{message_id}".encode()).hexdigest()
 
 
 def read_message(received: Mapping[str, Any]) -> Message:
-    """Return a message of ReceiveMessage, with the attributes that SQS was asked for."""
+    """Return a message from the answer of ReceiveMessage. Attributes that were not requested are
+    missing.
+    """
     system = received.get("Attributes") or {}
     attributes = received.get("MessageAttributes") or {}
     first = int(system.get("ApproximateFirstReceiveTimestamp") or 0)

@@ -40,7 +40,10 @@ ENDED = (Stage.DONE, Stage.HALTED)
 
 
 class RedriveQueues(Struct, frozen=True):
-    """The DLQ, the source, and when each was created. A queue created again is another queue."""
+    """The DLQ and the source with their creation times, None until they were read.
+
+    If a queue was deleted and created again, it has another creation time.
+    """
 
     dlq_arn: str
     source_arn: str
@@ -52,15 +55,17 @@ class StageProgress(Struct, frozen=True):
     """The numbers of the current stage.
 
     Attributes:
+        began_at: The time when the stage, or its soak, began.
         size: The most messages that this stage may move.
         number: The number of stages before this one.
-        moved: Messages that this stage may have moved, including the `unsure` ones.
-        unsure: Messages that may not have gone: SQS did not answer, or the run died while they were
-            in flight. They prove nothing.
-        in_flight: Messages that a run is sending now.
-        expected: Messages that should be left in the DLQ if none came back.
-        stood: Messages in the source at the end of the stage, including those that it moved.
-        soak_ends_at: The end of the stage's soak, None before it begins.
+        moved: The number of messages that this stage moved, including the `unsure` ones.
+        unsure: The number of messages that may have been sent or not: SQS did not answer, or the
+            run died while they were in flight. They prove nothing.
+        in_flight: The number of messages that a run is sending now.
+        expected: The number of messages that should be left in the DLQ if none came back.
+        stood: The number of messages in the source at the end of the stage, plus those that the
+            stage moved.
+        soak_ends_at: The end of the stage's soak; None before the soak begins.
     """
 
     began_at: Moment
@@ -75,19 +80,21 @@ class StageProgress(Struct, frozen=True):
 
     @property
     def remaining(self) -> int:
-        """Messages that this stage may still move."""
+        """Number of messages that this stage may still move."""
         return max(0, self.size - self.moved)
 
 
 class Waits(Struct, frozen=True):
-    """Waits that end the redrive if they last too long.
+    """Waits that end the redrive if they last too long. A time is None if there is no such wait.
 
     Attributes:
-        consumers_since: Start of the time in which the source's consumers deleted nothing.
+        consumers_since: Start of the wait for the source's consumers: they delete nothing, or have
+            not handled all messages that were sent.
         refused_since: Start of the time in which SQS refused every message.
-        is_refused: True if SQS refused messages in this stage too.
-        blocked_since: Start of the time in which queues or messages could not be read.
-        fruitless: Consecutive ticks that found no message to send, or died.
+        is_refused: True if SQS refused every message of the last send, and it was in this stage.
+        blocked_since: Start of the time in which queues or messages could not be read, or not be
+            moved to quarantine.
+        fruitless: The number of consecutive ticks that found no message to send, or whose run died.
     """
 
     consumers_since: Moment | None = None
@@ -101,12 +108,12 @@ class RedriveProgress(Struct, frozen=True):
     """The progress of one redrive.
 
     Attributes:
-        n: The number of times it was stored.
-        moved: Messages that went back for certain.
-        moved_at: The last time messages went back.
-        returned: Messages that came back to the DLQ and were counted.
-        quarantined: Messages that came back and are in quarantine.
-        because: The reason to wait or to end, for operators.
+        n: The number of times that this progress was stored.
+        moved: The number of messages that certainly went back.
+        moved_at: The time of the last send.
+        returned: The number of messages that went back and then failed again.
+        quarantined: The number of those messages that were moved to quarantine.
+        because: The reason why the redrive waits or has ended, for operators.
     """
 
     case_id: str
@@ -157,7 +164,7 @@ class RedriveProgress(Struct, frozen=True):
         return progress
 
     def enter_stage(self, stage: Stage, now: datetime, because: str = "") -> Self:
-        """Return the progress at the start of `stage`, which begins now."""
+        """Return the progress in `stage`, with `now` as the begin of this stage."""
         current = replace(self.current, began_at=now)
         return replace(self, stage=stage, current=current, because=because)
 
@@ -170,16 +177,18 @@ class RedriveProgress(Struct, frozen=True):
         return replace(self, waits=replace(self.waits, **changes))
 
     def count_sample(self, sample: DlqSample) -> Self:
-        """Count the messages that came back, before any of them moves.
+        """Return the progress with the messages of the sample that came back counted.
 
-        A run that dies after this counts a message twice, and never misses one.
+        It is stored before these messages move to quarantine. If the run dies in between, the next
+        one counts them again: a message may be counted twice, but none is missed.
         """
         return replace(self, returned=self.returned + len(sample.returned))
 
     def count_quarantine(self, sample: DlqSample) -> Self:
-        """Count the messages that went to quarantine, and end the tick's sample.
+        """Return the progress with the messages that went to quarantine counted.
 
-        Messages that could not go to quarantine are counted again by the next sample.
+        Messages that could not go to quarantine are subtracted from `returned`, because the next
+        sample contains them again. The tick no longer counts as one without a result.
         """
         progress = self
         if sample.quarantined or not sample.still_back:
@@ -192,13 +201,13 @@ class RedriveProgress(Struct, frozen=True):
     def count_move(
         self, result: MoveResult, now: datetime, *, is_short: bool, because: str = ""
     ) -> Self:
-        """Count the messages that went back.
+        """Return the progress with the result of a send counted.
 
         Args:
             result: The mover's result.
             now: The time of this tick.
-            is_short: True if the DLQ showed fewer messages than the stage may move. The stage is
-                full then.
+            is_short: True if the sample had fewer messages than should be sent. The stage then has
+                no further messages to move.
             because: The reason why there was no message to send, empty if there was one.
         """
         current = self.current
@@ -221,16 +230,17 @@ class RedriveProgress(Struct, frozen=True):
 
 
 class DlqSample(Struct, frozen=True):
-    """Received messages of the DLQ, sorted by what may happen to them. The order of receive is
-    kept.
+    """Messages that a tick received from the DLQ, in three groups, each in the order of receive.
 
     Attributes:
         returned: Messages that this redrive sent back and that failed again.
         waiting: Messages that may be sent back.
-        stays: Messages that stay in the DLQ. They did not die in this source, are too long for it,
-            or have no room for the mark by which they are known when they come back.
-        newly_dead: The number of messages without Mendq's mark that came since the redrive began.
-        is_whole: True if SQS returned no other message.
+        stays: Messages that stay in the DLQ. They did not fail in this source, are too long for it,
+            have no room for the mark by which Mendq recognizes them later, or are behind such a
+            message in their FIFO group.
+        newly_dead: The number of messages that have no mark of this redrive and were sent after it
+            began. They failed in the source, or SQS does not name their source.
+        is_whole: True if SQS had no other message to return.
         quarantined: The number of messages of `returned` that went to quarantine.
     """
 
@@ -255,7 +265,7 @@ class DlqSample(Struct, frozen=True):
 def sort_messages(
     messages: Iterable[Message], progress: RedriveProgress, source: Facts, marker: RedriveMarker
 ) -> DlqSample:
-    """Sort messages of the DLQ by what may happen to them.
+    """Sort messages of the DLQ into those that came back, those that may go back, and the others.
 
     If a message of a FIFO group stays, all later messages of the group stay too, because they must
     not overtake it.

@@ -40,7 +40,10 @@ class RedriveRun(FixContext, frozen=True, kw_only=True):
 
 
 def describe_read_error(error: FactsUnavailable | QueueRefusesUs) -> Blocker:
-    """Return the reason why a queue cannot be read. It is for good if the queue's policy denies."""
+    """Return the blocker for a queue that cannot be read.
+
+    It is for good (`for_good`) if the queue's own policy denies Mendq access.
+    """
     if isinstance(error, QueueRefusesUs):
         return Blocker(f"a queue keeps Mendq out: {error}", for_good=True)
     return Blocker(str(error))
@@ -54,7 +57,7 @@ def move_task_runs(
     Args:
         clients: AWS.
         dlq_arn: The DLQ.
-        none_where: Error codes of SQS that mean that there is no task.
+        none_where: SQS's error codes that count as "no task runs".
 
     Raises:
         FactsUnavailable: SQS does not answer.
@@ -69,11 +72,12 @@ def read_situation(
 ) -> RedriveSituation:
     """Read both queues, move tasks, metrics and open cases.
 
-    A queue that cannot be read blocks the redrive and raises nothing.
+    A queue that cannot be read raises no error: the situation then has a blocker.
 
     Args:
         progress: The stored progress.
-        frozen: The reason of a freeze, as the case store has it.
+        frozen: The reason in the case store why people froze all changes; None or empty if they
+            did not.
         run: This invocation.
 
     Raises:
@@ -132,13 +136,13 @@ def read_both_queues(progress: RedriveProgress, run: RedriveRun) -> tuple[Facts,
 
 
 def read_queue(queue_arn: str, clients: Clients) -> Facts:
-    """Return attributes and tags; without attributes if the queue was deleted."""
+    """Return the queue's attributes and tags. Both are empty if the queue was deleted."""
     attributes = attributes_if_there(clients, queue_arn)
     return Facts(queue_arn, attributes, tags_of(clients, queue_arn) or {})
 
 
 def note_creation_times(progress: RedriveProgress, dlq: Facts, source: Facts) -> RedriveProgress:
-    """Return the progress with the creation times of both queues, as they were first read."""
+    """Return the progress with the creation times of both queues. Times that are known stay."""
     queues = progress.queues
     queues = replace(
         queues,
@@ -149,7 +153,10 @@ def note_creation_times(progress: RedriveProgress, dlq: Facts, source: Facts) ->
 
 
 def find_replaced_queue(progress: RedriveProgress, dlq: Facts, source: Facts) -> str:
-    """Say which queue was deleted, or was deleted and created again. Empty if neither was."""
+    """Return a sentence if the source was deleted, or if one of the queues was created again.
+
+    Empty otherwise. A deleted DLQ is not reported here.
+    """
     queues = progress.queues
     for queue, made_at in ((dlq, queues.dlq_made_at), (source, queues.source_made_at)):
         if queue.exists and queue.created_at != made_at:
@@ -165,7 +172,10 @@ def find_replaced_queue(progress: RedriveProgress, dlq: Facts, source: Facts) ->
 
 
 def find_returned_cause(progress: RedriveProgress, run: RedriveRun) -> str:
-    """Say which open case shows that the cause is back at the source. Empty if none does."""
+    """Return a sentence about an open case that shows the cause at the source again.
+
+    Empty if there is none.
+    """
     for case in run.open_cases.list_newest_cases([progress.source_arn]):
         if case.symptom in CAUSES and is_unresolved(case):
             return f"case {case.case_id} says that {case.symptom} shows at the source"
@@ -173,10 +183,10 @@ def find_returned_cause(progress: RedriveProgress, run: RedriveRun) -> str:
 
 
 def count_deletes_in_soak(progress: RedriveProgress, run: RedriveRun) -> int | None:
-    """Return the number of messages that were deleted in the source since the last ones went back.
+    """Return the number of messages that were deleted in the source since the redrive's last send.
 
-    CloudWatch counts whole minutes, so the count begins after the minute in which they went. None
-    outside a soak, or if CloudWatch does not answer.
+    CloudWatch counts whole minutes, so the count begins after the minute of the last send. None
+    outside a soak, before the first send, or if CloudWatch does not answer.
     """
     if progress.stage is not Stage.SOAK or progress.moved_at is None:
         return None
@@ -185,10 +195,11 @@ def count_deletes_in_soak(progress: RedriveProgress, run: RedriveRun) -> int | N
 
 
 def measure_deletes_per_second(progress: RedriveProgress, run: RedriveRun) -> float | None:
-    """Return how many messages per second the source's consumers delete.
+    """Return the mean number of messages per second that the source's consumers delete.
 
-    The time measured begins no later than the last send, so that those messages could be deleted.
-    None if CloudWatch does not answer.
+    The measured time includes the time since the redrive's last send, so that consumers could
+    delete what was sent. Before the first send it is `measuring_first_seconds` long. None if
+    CloudWatch does not answer.
     """
     bounds = run.settings.bounds
     until = run.now - CLOUDWATCH_LAG
@@ -199,7 +210,10 @@ def measure_deletes_per_second(progress: RedriveProgress, run: RedriveRun) -> fl
 
 
 def count_deletes(progress: RedriveProgress, since: datetime, run: RedriveRun) -> int | None:
-    """Return the messages deleted in the source since then. None if CloudWatch does not answer."""
+    """Return the number of messages deleted in the source since `since`.
+
+    None if CloudWatch does not answer.
+    """
     with suppress(FactsUnavailable):
         return messages_deleted(run.clients, progress.source_arn, since, run.now - CLOUDWATCH_LAG)
     return None
@@ -217,7 +231,11 @@ class RedriveStart(Struct, frozen=True):
     def write(
         self, clients: Clients, seen: Facts, steps: Sequence[AttributeStep]
     ) -> Refusal | None:
-        """Check that messages may go back. Refuses and raises as `apply.write` does."""
+        """Check both queues, and write the DLQ's retention if a step says so.
+
+        Return None if messages may go back, else a refusal. Raises the errors of `apply.write`, and
+        QueueRefusesUs.
+        """
         dlq = Facts(seen.queue_arn, attributes_of(clients, seen.queue_arn), seen.tags)
         if refusal := changed_meanwhile(dlq, seen, steps):
             return refusal

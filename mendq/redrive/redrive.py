@@ -1,7 +1,8 @@
-"""Run one tick of a redrive: claim the DLQ, look, do what the machine says, and record an end.
+"""Run one tick of a redrive: claim the DLQ, read both queues, act, and record the redrive's end.
 
-`mendq.redrive.machine` holds the theory and decides. This file calls AWS for it, and stores the
-progress before each action.
+A tick is one invocation of the redrive Lambda, once a minute. `mendq.redrive.machine` explains
+redrives and decides about the actions. This file calls AWS for it, and stores the progress before
+each action.
 """
 
 from __future__ import annotations
@@ -54,13 +55,13 @@ from mendq.redrive.reads import RedriveRun, describe_read_error, read_situation
 from mendq.redrive.store import RedriveClaim, RedriveStore
 
 CANCEL = "cancel"
-# A tick asks `decide` at most this many times. No sequence of rows without a wait is longer.
+# A tick calls `decide` at most this many times. No sequence of actions without a wait is longer.
 MOST_STEPS = 12
 # Message sizes are known only after receiving. Check bytes and remaining time after each batch.
 TAKEN_AT_ONCE = 10
 MOST_BYTES_HELD = 100_000_000
-# Time for releasing the held messages: a third of the Lambda's minute. Receiving them took as long,
-# and the rest is for sending.
+# Seconds for releasing the held messages: a third of the Lambda's minute. Receiving takes another
+# third, and the rest is for sending.
 SECONDS_TO_RELEASE = 20
 
 # Sentences for operators.
@@ -92,7 +93,7 @@ class TickOutcome(Outcome, frozen=True):
 
 
 def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:
-    """Run one tick of the redrive of a case, or begin it, or stop it.
+    """Begin, continue or stop the redrive of a case: run one tick.
 
     Args:
         request: `{"case_id", "queue_arn", "symptom"}`, and `"cancel": true` to stop the redrive.
@@ -132,9 +133,9 @@ def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:
 
 
 def find_source_arn(case: Case) -> str:
-    """Return the queue that the case's messages go back to.
+    """Return the ARN of the queue to which the case's messages go back.
 
-    A case `is_redriving` only if one of its steps sends messages back.
+    The case must be `is_redriving`: then one of its steps names this queue.
     """
     source_arn = ""
     for step in case.steps:
@@ -146,9 +147,10 @@ def find_source_arn(case: Case) -> str:
 def choose_progress(
     claimed: RedriveClaim, case: Case, source_arn: str, run: RedriveRun
 ) -> RedriveProgress:
-    """Return the case's stored progress. If another case's is stored, return a new one.
+    """Return the case's stored progress, or a new one if none or another case's is stored.
 
-    If the stored progress cannot be read, it may be this case's own, so the new one is halted.
+    If the stored progress cannot be read, or is for another source, the new one is halted: the
+    unreadable progress may be this case's own, with messages in flight.
     """
     progress = claimed.progress
     damage = claimed.damage
@@ -166,7 +168,7 @@ def choose_progress(
 
 
 class CaseRun(Struct, frozen=True):
-    """An applied case, and the invocation that redrives its messages."""
+    """The case of a redrive, and the invocation that runs a tick of it."""
 
     case: Case
     symptom: Symptom
@@ -176,7 +178,7 @@ class CaseRun(Struct, frozen=True):
 
 
 def run_tick(progress: RedriveProgress, claimed: RedriveClaim, case_run: CaseRun) -> TickOutcome:
-    """Run one tick: read the queues, do what `decide` says, and record an end of the case."""
+    """Run one tick: read the queues, do the actions of `decide`, and end the case if it is over."""
     run = case_run.run
     situation = read_situation(progress, case_run.view.frozen, run)
     mover = MessageMover(
@@ -221,11 +223,11 @@ def end_case(progress: RedriveProgress, dlq: Facts, case_run: CaseRun) -> Case:
 
 
 class RedriveTick(Struct):
-    """One tick of a redrive: does the actions on SQS and in the case store.
+    """One tick of a redrive. It does the actions of `decide` on SQS and in the case store.
 
     `situation.progress` is always the stored progress. The mover keeps the sample's messages from
-    other consumers until the tick ends. No method raises for an error that SQS returns. Every
-    method may raise the errors of the case store.
+    other consumers until the tick ends. Methods do not raise errors that SQS returns. Every method
+    may raise the errors of the case store.
     """
 
     situation: RedriveSituation
@@ -239,7 +241,7 @@ class RedriveTick(Struct):
         return self.situation.progress
 
     def run_to_wait(self) -> RedriveProgress:
-        """Do what `decide` says until the tick must end. Return the stored progress."""
+        """Call `decide` and do its actions until the tick must end. Return the stored progress."""
         for _ in range(MOST_STEPS):
             if self.progress.is_over:
                 break
@@ -280,14 +282,14 @@ class RedriveTick(Struct):
             self.block(Blocker(because, result.is_refused_for_good))
 
     def block(self, blocker: Blocker) -> None:
-        """Add a reason why the redrive cannot continue."""
+        """Add a blocker to the situation: a reason why the redrive cannot continue."""
         blocker = self.situation.blocker | blocker
         self.situation = structs.replace(self.situation, blocker=blocker)
 
     def take_sample(self) -> DlqSample | Blocker:
         """Receive as many messages as bounds, memory and time allow, and sort them.
 
-        Messages that stay in the DLQ become visible again. The mover holds the others.
+        Messages that must stay in the DLQ are released at once. The mover holds the others.
 
         Returns:
             The sample, or the reason why the DLQ cannot be read.
@@ -311,7 +313,7 @@ class RedriveTick(Struct):
         return replace(sample, is_whole=is_whole)
 
     def move_to_quarantine(self, messages: Sequence[Message]) -> MoveResult:
-        """Move messages that came back to the quarantine queue; make it if it is missing."""
+        """Move messages that came back to the source's quarantine. Create that queue if needed."""
         if not messages:
             return MoveResult()
         try:
@@ -328,7 +330,9 @@ class RedriveTick(Struct):
         return MoveResult(failed=(failed,))
 
     def send_messages(self, progress: RedriveProgress) -> None:
-        """Send waiting messages back, as many as `progress` plans to have in flight."""
+        """Send messages of the sample back, at most `progress.current.in_flight`, and store the
+        result.
+        """
         wanted = progress.current.in_flight
         messages = self.situation.sample_or_empty.waiting[:wanted]
         self.save(progress.with_stage(in_flight=len(messages)))
@@ -360,23 +364,25 @@ class RedriveTick(Struct):
         return total
 
     def has_time_to_receive(self) -> bool:
-        """Return True if there is time to receive a batch, to send it on and to release it."""
+        """Return True if there is time to receive another batch and then to send and release."""
         return self.run.remaining_seconds() > SECONDS_TO_RELEASE * 2
 
     def has_time(self) -> bool:
-        """Return True if there is time for a batch more before messages must be released."""
+        """Return True if there is time for another batch before messages must be released."""
         return self.run.remaining_seconds() > SECONDS_TO_RELEASE
 
 
 def prepare_quarantine(clients: Clients, source: Facts) -> str | Refusal:
-    """Return the ARN of the source's quarantine, and make the queue if there is none.
+    """Return the ARN of the source's quarantine. Create the queue if it does not exist.
 
     Returns:
-        A refusal if a queue of that name would not keep the messages safe, or if a Lambda function
-        consumes it.
+        The ARN. A refusal if SQS does not create the queue, or if the existing queue of that name
+        would not keep the messages safe, for example because a Lambda function consumes it.
 
     Raises:
-        FactsUnavailable: A later try may help.
+        FactsUnavailable: AWS could not be read, or the queue could not be created. A later try may
+            help.
+        QueueRefusesUs: The queue's own policy denies Mendq access.
     """
     queue_arn = arn_of_quarantine(source.queue_arn)
     wanted = attributes_of_quarantine(source)

@@ -1,7 +1,6 @@
 """The stored progress of redrives: one item per DLQ in the case store.
 
-A run claims the item before it looks at the messages, and stores what it is about to do before it
-does it.
+A run claims the item before it receives messages, and stores its progress before each action.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.ConditionExpressions.html
 """
 
@@ -37,10 +36,11 @@ class RedriveClaim(Struct, frozen=True):
     """A claimed DLQ: no other run works on its messages.
 
     Attributes:
-        progress: The stored progress, None if there is none or it cannot be read.
-        seal_key: The key that signs the marks of this DLQ's messages. The first claim makes it.
-        damage: The reason why the stored progress cannot be read, empty if it can.
-        n: The number of the stored progress. A progress that replaces it must have the same.
+        progress: The stored progress; None if there is none or it cannot be read.
+        seal_key: The key that signs the marks of this DLQ's messages. The first claim creates it.
+        damage: The reason why the stored progress cannot be read; empty if it can.
+        n: The number of the stored progress; 0 if there is none. A new progress for this DLQ must
+            begin with this number, or `save` refuses it.
     """
 
     progress: RedriveProgress | None
@@ -61,7 +61,10 @@ class RedriveStore(Table, frozen=True):
 
     @contextmanager
     def hold(self, dlq_arn: str, owner: str, now: datetime) -> Iterator[RedriveClaim | None]:
-        """Claim the DLQ for the block, and release it afterwards. None if another run has it."""
+        """Claim the DLQ for the `with` block, and release it afterwards.
+
+        Yield the claim, or None if another run has claimed the DLQ.
+        """
         claimed = self.claim(dlq_arn, owner, now)
         try:
             yield claimed
@@ -92,11 +95,11 @@ class RedriveStore(Table, frozen=True):
     def save(self, progress: RedriveProgress, owner: str) -> RedriveProgress:
         """Store the progress under the next number, and return it with that number.
 
-        A request that is sent again because its answer was lost does no harm: it finds its own
-        document.
+        If AWS's answer is lost and the request is sent again, it finds its own document stored and
+        succeeds.
 
         Raises:
-            CaseMoved: Another run has stored a progress since.
+            CaseMoved: Another run has claimed the DLQ or stored a progress since.
         """
         before = progress.n
         progress = replace(progress, n=before + 1)
@@ -114,9 +117,9 @@ class RedriveStore(Table, frozen=True):
         return progress
 
     def may_send_batch(self, _messages: int) -> bool:
-        """Return True if changes are not frozen. False too if the case store does not answer.
+        """Return True if changes are not frozen. Return False if the case store does not answer.
 
-        Asked before each batch, so that a freeze stops the tick that is under way.
+        It is called before each batch, so that a freeze stops a running tick.
         """
         with suppress(CaseStoreUnavailable):
             return not self.is_frozen()
