@@ -120,7 +120,10 @@ class Template:
         return (resource for resource in self.resources.values() if resource.type in types)
 
     def spell_attribute(self, attribute: str) -> str:
-        """Return a queue attribute's name in the template's language. CloudFormation has SQS's."""
+        """Return a queue attribute's name in the template's language.
+
+        CloudFormation uses the same names as SQS.
+        """
         return attribute
 
     def render(self, name: str, document: Any) -> tuple[str, ...]:

@@ -25,7 +25,10 @@ class ReportedAccount(NamedTuple):
 
 
 def account_name(here: ReportedAccount) -> str:
-    """Return `orders-prod (123456789012), eu-west-1`, or the number alone without an alias."""
+    """Return `orders-prod (123456789012), eu-west-1`.
+
+    Without an alias, return `123456789012, eu-west-1`.
+    """
     account = f"{here.alias} ({here.account})" if here.alias else here.account
     return f"{account}, {here.region}"
 

@@ -358,8 +358,9 @@ class Caller:
     def principal(self) -> str:
         """Return the caller's ARN for a key policy. For a session it is the role's ARN.
 
-        A session's ARN lacks the path of its role; IAM knows it. If the caller may not ask IAM, the
-        role is taken to have no path. If it has one, CreateKey refuses the policy: no such role.
+        A session's ARN lacks the path of its role, so IAM is asked. If the caller may not ask IAM,
+        the ARN is made without a path. If the role has a path, CreateKey then refuses the policy,
+        because it names no existing role.
         """
         if not self.is_role:
             return self.arn
@@ -821,7 +822,7 @@ class Run:
             time.sleep(PAUSE_SECONDS)
 
     def _provoke(self, call: FailingCall) -> Json:
-        """Let one call fail. Return its row: AWS's answer, its time, its request id."""
+        """Let one call fail. Return the call's row: AWS's answer, the time and the request id."""
         if "<late>" in str(call.arguments):
             self._words["late"] = self._receive_late(call.arguments["QueueUrl"])
         if call.name == "disabled_key":
@@ -877,9 +878,9 @@ class Run:
         return str(message["ReceiptHandle"])
 
     def _look_for_records(self) -> None:
-        """Take the new records from the trail's bucket and from the queue of EventBridge.
+        """Read the new records in the trail's bucket and in the queue that EventBridge sends to.
 
-        A way for which AWS refused a resource is skipped.
+        Either one is skipped if AWS refused a resource that it needs.
         """
         try:
             if WAYS["trail"] not in self.refused:
@@ -906,9 +907,10 @@ class Run:
                 self._take("event", sent, json.loads(message["Body"]))
 
     def _take(self, way: str, at: float, record: Any) -> None:
-        """Save a record unchanged if it is about one of the failed calls. Note what it shows.
+        """Save a record in a file if it is about one of the failed calls.
 
-        `way` is a key of WAYS, `at` when the record arrived, in seconds since 1970.
+        The call's row gets the record's important fields. `way` is a key of WAYS: how the record
+        arrived. `at` is when it arrived, in seconds since 1970.
         """
         detail = record.get("detail", record)
         text = json.dumps(record, indent=2)
@@ -972,7 +974,10 @@ def _is_gone(error: BaseException) -> bool:
 
 
 def _is_refusal(error: BaseException) -> bool:
-    """Return True if AWS surely did nothing. After a lost answer or a fault of AWS it may have."""
+    """Return True if it is certain that AWS did nothing.
+
+    False if the answer was lost or AWS had an internal error: then AWS may have done it.
+    """
     if not isinstance(error, ClientError):
         return False
     status: int = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 400)

@@ -1,4 +1,4 @@
-"""All checks of `mendq doctor`, in their order, and what they have read so far."""
+"""All checks of `mendq doctor` in their order, and the facts that later checks and output share."""
 
 from __future__ import annotations
 

@@ -142,8 +142,8 @@ def _check_calendar(account: Account, name: str, arn: str) -> Iterator[Check]:
     """Yield the check of one change calendar: a warning if it is closed, a fault if unreadable.
 
     The calendar is read with the operator's rights, which differ from heal's. If AWS denies the
-    operator, heal may still be allowed. So only a denial by another account's calendar is taken as
-    a fault of heal too; other denials, and errors that pass, are raised as ClientError.
+    operator, heal may still be allowed. So a denial is reported as a fault of heal only if the
+    calendar is another account's. Other denials and temporary errors are raised as ClientError.
     https://docs.aws.amazon.com/systems-manager/latest/userguide/change-calendar-getstate.html
     """
     own_account = account.settings.account
@@ -224,9 +224,9 @@ def read_last_scan(account: Account) -> HourlyScan | None:
 def read_last_scans(account: Account) -> Iterator[tuple[HourlyScan, str | None]]:
     """Yield the last two scans that can be read, the newest first.
 
-    Beside each scan is the name of the last queue that it has reached so far. It is None if the
-    scan is complete. Raises ClientError or CaseStoreUnavailable if the case store or the case
-    bucket does not answer.
+    Each scan comes with the name of the last queue that it has checked so far, or with None if it
+    is complete. Raises ClientError or CaseStoreUnavailable if the case store or the case bucket
+    does not answer.
     """
     item = account.open_store(Table).get(items.key(items.ACCOUNT, "scan"))
     if "round" not in item:
@@ -245,9 +245,9 @@ def read_last_scans(account: Account) -> Iterator[tuple[HourlyScan, str | None]]
 
 
 def check_scan(scan: HourlyScan | None, account: Account, now: datetime) -> Check:
-    """Return the check of the last hourly scan.
+    """Return the check of the last hourly scan, which may be None.
 
-    It matters because many symptoms cause no failed call, so only the scan finds them.
+    The scan matters, because many symptoms cause no failed call, so only the scan finds them.
     """
     log_remedy = f"see the log of {account.output('ScanFunction')}"
     if scan is None:

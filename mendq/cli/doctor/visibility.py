@@ -236,9 +236,10 @@ def _is_selected(
 
 
 def is_field_match(field: Mapping[str, Any], value: str) -> bool:
-    """Return True if a field selector lets the value through, as CloudTrail evaluates it.
+    """Return True if a field selector matches the value, as CloudTrail evaluates it.
 
-    One positive operator must match if there is any, and no negative operator (`Not...`) may match.
+    If there are positive operators, at least one must match. No negative operator (`Not...`) may
+    match.
     """
     has_positive = False
     is_match = False
@@ -254,7 +255,7 @@ def is_field_match(field: Mapping[str, Any], value: str) -> bool:
 
 
 class SymptomVisibility(Struct, frozen=True):
-    """On which queues one symptom can be seen. Queues are given by ARN."""
+    """The queues, as ARNs, on which one symptom can be seen, partly seen, or not seen."""
 
     symptom: str
     visible: tuple[str, ...]
@@ -273,7 +274,7 @@ class SymptomVisibility(Struct, frozen=True):
 def list_symptom_visibility(
     trails: Sequence[Trail], queue_arns: Sequence[str]
 ) -> Iterator[SymptomVisibility]:
-    """Yield for each symptom of the catalogue on which of the queues it can be seen."""
+    """Yield, for each symptom of the catalogue, on which of the queues it can be seen."""
     for symptom in CATALOGUE:
         visible = []
         partly = {}

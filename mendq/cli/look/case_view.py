@@ -131,9 +131,9 @@ def find_plan(transitions: Sequence[Case]) -> Case:
 
 
 def plan_reason(transitions: Sequence[Case]) -> str:
-    """Return the reason for the newest plan: the one that was recorded when it was made.
+    """Return the reason for the newest plan, as it was recorded when the plan was made.
 
-    Empty if that reason says why nothing is done.
+    Empty if there is no plan, or if the recorded reason says why nothing is done.
     """
     planned = find_plan(transitions)
     if planned.state not in _PLANNED or not planned.steps:

@@ -1,4 +1,7 @@
-"""`mendq history QUEUE`: show a queue's baselines, the changes of it, and its cases."""
+"""`mendq history QUEUE`: show a queue's baselines (healthy configurations), changes and cases.
+
+A baseline is the configuration that the queue had when a scan found it healthy.
+"""
 
 from __future__ import annotations
 
@@ -139,7 +142,10 @@ def _case_events(account: Account, arn: str) -> Iterator[Event]:
 
 
 def _change_events(changes: Sequence[QueueChange] | str) -> Iterator[Event]:
-    """Yield an event for each change of the queue. `changes` is a text if they are not known."""
+    """Yield an event for each change of the queue.
+
+    Yield nothing if `changes` is a text, which says why the changes are not known.
+    """
     if isinstance(changes, str):
         return
     for change in changes:

@@ -311,7 +311,7 @@ def print_plan(out: Output, details: ShownCase) -> None:
 def _print_timeline(out: Output, details: ShownCase) -> None:
     """Print the points of the case's timeline, and the times that its consumers need.
 
-    A point at which the case came into a state also says who moved it there, and why.
+    For a point at which the case changed its state, also print who changed it, and why.
     """
     out.say_heading("Timeline (UTC)")
     transition_by_point = {}

@@ -51,7 +51,10 @@ class Choice(Struct, frozen=True):
 
     @property
     def batch(self) -> int:
-        """Number of messages to send at once. It is small at a low rate, so that they go evenly."""
+        """Number of messages to send in one batch.
+
+        At a low rate it is small, so that the messages are sent evenly over time.
+        """
         rate = MOST_ENTRIES if self.per_second is None else int(self.per_second)
         return max(1, min(MOST_ENTRIES, rate))
 

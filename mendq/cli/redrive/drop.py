@@ -93,10 +93,10 @@ def _store_messages(messages: Iterable[Message], handle: int, path: Path) -> Non
 
 
 def document_of(message: Message, *, with_body: bool) -> dict[str, Any]:
-    """Return everything of a message that can be sent again, and why it is in quarantine.
+    """Return a message as a JSON document: all that is needed to send it again, and more.
 
-    Attributes that SQS itself added, such as the receive count, are no part of what can be sent;
-    they are here for people.
+    The rest is for people: why the message is in quarantine, and attributes that SQS itself added,
+    such as the receive count.
     """
     quarantined = quarantine_reason(message)
     attributes = {name: value.document() for name, value in message.attributes.items()}

@@ -1,8 +1,8 @@
 """Keep Mendq's own redrives away from a DLQ while an operator's command works on its messages.
 
-The command takes the same claim on the DLQ that each run of Mendq's redrive Lambda takes. If the
-Lambda finds the DLQ claimed, it tries again a minute later. If a command dies, its claim ends after
-CLAIM_SECONDS.
+The command takes the same claim (a lock in the case store) on the DLQ that each run of Mendq's
+redrive Lambda takes. If the Lambda finds the DLQ claimed, it tries again a minute later. If a
+command dies, its claim ends after CLAIM_SECONDS.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ def _claim(redrives: RedriveStore, dlq_arn: str, owner: str) -> None:
 def _renew_claim(claim: Callable[[], None], over: Event, lose: Callable[[object], None]) -> None:
     """Renew the claim every BEAT_SECONDS until `over` is set.
 
-    If the case store does not answer, it tries again as long as the claim still lasts. If the claim
-    is lost, it calls `lose` with the error and ends.
+    If the case store does not answer, try again as long as the claim still lasts. If the claim is
+    lost, call `lose` with the error and return.
     """
     answered_at = monotonic()
     while not over.wait(BEAT_SECONDS):
@@ -126,7 +126,7 @@ def read_progress(account: Account, case: Case) -> RedriveProgress | None:
 def progress_lines(progress: RedriveProgress) -> Iterator[LabelledLine]:
     """Yield the lines that describe a redrive: label, style and text of each.
 
-    A stage counts as soon as a message of it was sent back.
+    A stage is counted once one of its messages was sent back.
     """
     current = progress.current
     stage = progress.stage

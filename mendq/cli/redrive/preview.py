@@ -1,4 +1,4 @@
-"""Which messages an operator has chosen, and the preview of them: never a body."""
+"""Count the messages that an operator has chosen, and print a preview. It never shows a body."""
 
 from __future__ import annotations
 
@@ -112,8 +112,8 @@ class Tally(Struct):
     def _must_stay(self, source_arn: str | None) -> bool:
         """Return True if the message stays whatever the filter says.
 
-        SQS does not say where a message died that a person sent to the DLQ by hand. Such a message
-        goes only if the DLQ has no other source.
+        If a person sent a message to the DLQ by hand, SQS does not say in which queue it failed.
+        Such a message goes only if the DLQ has no other source.
         """
         if source_arn is None:
             return bool(self.route.others)
@@ -145,7 +145,7 @@ _MOST_ERRORS = 3
 
 
 def print_preview(out: Output, tally: Tally, limit: int | None) -> None:
-    """Print which messages were seen, which of them go, and what to know before saying yes."""
+    """Print how many messages were seen and chosen, and what to know before saying yes."""
     route = tally.route
     chosen = len(tally.chosen)
     seen = len(tally.seen)

@@ -77,7 +77,8 @@ def redrive(  # noqa: PLR0913, PLR0917 - each is one option of the command
 def send_back(call: Invocation, choice: Choice, find_route: Callable[[], Route]) -> Exit:
     """Send back the chosen messages. Return the exit code of the command.
 
-    `find_route` returns from which queue to which. It is called again just before the messages go.
+    `find_route` returns the queue with the messages and the queue to send them to. It is called
+    again just before the messages are sent.
     """
     with call.out.show_waiting("looking at the queues and their messages"):
         route = find_route()

@@ -144,8 +144,8 @@ def route_to(account: Account, named: str, other: str, died_in: str | None) -> R
     Args:
         named: the DLQ or its source, as the operator gave it.
         other: the queue to send to.
-        died_in: the source whose messages go (--from). If it is None, messages go whose source was
-            deleted.
+        died_in: the source whose messages are sent (--from). None means: the messages whose source
+            was deleted.
 
     Raises CommandError if the messages' own source exists and is not named, or if the other queue
     cannot take the messages or has no consumers.

@@ -1,4 +1,4 @@
-"""The common course of the commands that move or delete messages.
+"""The steps that all commands that move or delete messages have in common.
 
 1. Look at all messages and release them (`look_at_messages`). Each look counts as a receive.
 2. Print the preview, ask for a confirmation.
@@ -48,7 +48,9 @@ Act = Callable[[MessageMover, Sequence[Message], MayGo], Iterator[MoveResult]]
 def use_mover(
     call: Invocation, route: Route, mover: MessageMover, words: str, total: int
 ) -> Iterator[Tell]:
-    """Enter the mover and show the progress. Leaving the block releases the held messages.
+    """Use `mover` in the block to receive and move messages, and show the progress.
+
+    At the end of the block, the messages that the mover still holds become visible again.
 
     Raises CommandError if AWS refuses a call. Also raises it if the operator interrupts a second
     time, with the number of messages that stay hidden.
@@ -143,7 +145,8 @@ class DlqWork(Struct, frozen=True):
     def start(self, stop: Event, faults: list[str]) -> AbstractContextManager[Act]:
         """Return a context that prepares the work and gives the function that does it.
 
-        A fault that happens meanwhile is appended to `faults`, and `stop` is set.
+        If something goes wrong during the work, the reason is appended to `faults` and `stop` is
+        set.
         """
 
     def require_allowed(self, before: Tally) -> None:
@@ -251,7 +254,7 @@ class DlqWork(Struct, frozen=True):
         return self._make_result(done, matched, tally, fault)
 
     def _split_into_batches(self, messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
-        """Yield the messages in batches, so that each batch can wait for its turn.
+        """Yield the messages in batches, so that the rate can be limited between batches.
 
         The messages of a FIFO queue are one batch: the mover keeps the order of each group.
         """

@@ -112,7 +112,7 @@ _WOULD_BY_STATE = {
 
 
 def estimate_monthly_dollars(metrics: int) -> float:
-    """Return the dollars a month of an hourly scan that asks for this number of metrics each time.
+    """Return the dollars a month that an hourly scan costs if each scan asks for `metrics` metrics.
 
     CloudWatch bills each metric that is asked for.
     """
@@ -274,11 +274,11 @@ class DryRun(Struct, frozen=True, dict=True):
     def _find_waiting(
         self, findings: list[Finding]
     ) -> tuple[Mapping[Finding, str], Mapping[Finding, Finding]]:
-        """Return the findings that the scan would not pass to heal now, and those that it would.
+        """Find out which findings the scan would not pass to heal now.
 
         Returns:
-            The reason by finding that waits; and, by finding, the same finding with the others that
-            it stands for, such as those of the same DLQ.
+            The reason to wait, by finding; and, for the scan's merged findings, the finding with
+            the others that it represents, such as those of other queues with the same DLQ.
         """
         run = self._run
         merged = merge_shared_findings(

@@ -91,9 +91,10 @@ class _ScanConsent(Consent):
         return Mode.OBSERVE if is_quarantine(queue_name) else super().mode_of(queue_name, tags)
 
     def without_team_tag(self, tags: Mapping[str, str]) -> dict[str, str]:
-        """Return the tags without the team's tag, even if it names no team.
+        """Return the tags without the team's tag.
 
-        Only the deployed settings know the teams, so the deployed scan reports a wrong one.
+        Only the deployed settings know the teams. So the deployed scan reports a wrong team name,
+        and this scan does not.
         """
         return {key: value for key, value in tags.items() if key != TEAM_TAG}
 

@@ -147,7 +147,7 @@ def _list_kept(answer: Answer) -> list[Answer]:
 
 
 def group_by_case(transitions: Iterable[Case]) -> dict[str, tuple[Case, ...]]:
-    """Return the transitions of each case, first to last, by case ID. Their order may be any."""
+    """Return the transitions of each case, first to last, by case ID. Any input order is fine."""
     histories: dict[str, tuple[Case, ...]] = {}
     for transition in sorted(transitions, key=lambda transition: transition.n):
         earlier = histories.get(transition.case_id, ())

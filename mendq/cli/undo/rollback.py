@@ -189,7 +189,7 @@ def _find_written_since(call: Invocation, since: datetime) -> Histories:
 def _preview(call: Invocation, chosen: Histories) -> list[Answer]:
     """Return what a rollback of each case would do, in the given order, without doing it.
 
-    A value that is kept because a later case wrote it names that case.
+    If a value is kept because a later case wrote it, the answer names that case.
     """
     answers: list[Answer] = []
     undone_by_queue = defaultdict[str, list[Answer]](list)
