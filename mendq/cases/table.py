@@ -444,7 +444,7 @@ class OpenCases(Table, frozen=True):
         self._change_unmoved(case, f"SET {SORT} = :due", unclaimed, due=until)
 
     def postpone_unread(self, listed: OpenCase, until: datetime) -> None:
-        """Make a case due at `until` that is known from the index only.
+        """Make a case due at `until`. The case is known only as the index lists it.
 
         Nothing happens if the case's due time is not the listed one any more.
         """
