@@ -103,7 +103,7 @@ def check_trails(account: Account, trails: list[Trail]) -> Iterator[Check]:
 
 
 def _check_trail(account: Account, description: Any, trails: list[Trail]) -> Iterator[Check]:
-    """Read the trail's selectors into the last of `trails`; yield a check if it is logging."""
+    """Read the trail's selectors into the last of `trails`. Yield a check: is the trail logging?"""
     client = account.clients.cloudtrail
     arn = description["TrailARN"]
     selectors: list[Any] = []

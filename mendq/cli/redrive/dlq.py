@@ -116,9 +116,11 @@ class _Sample(Struct, frozen=True):
         return document
 
     def _command_for(self, group: MessageGroup) -> str:
-        """Return the command that sends most of the group's messages back to their source.
+        """Return the command that sends back the group's messages, by the source that most have.
 
-        Empty if the source is not known, or if no filter selects the group.
+        If that source does not name the DLQ any more, the command has `--to OTHER`. Messages in a
+        quarantine are returned by `mendq quarantine return`. Empty if no filter selects the group,
+        or if the source is not known and the queue is no quarantine.
         """
         sources = Counter(message.source_arn for message in group.messages)
         ((source_arn, _),) = sources.most_common(1)

@@ -51,7 +51,7 @@ from mendq.redrive.store import RedriveStore
 class Route(Struct, frozen=True):
     """The queue with the messages, and the queue (`source`) that they are sent to.
 
-    If both are the same queue, the messages are deleted and not sent.
+    Both are the same queue if the messages are deleted or only looked at.
     """
 
     messages: Facts
@@ -68,7 +68,7 @@ class Route(Struct, frozen=True):
 
     @property
     def is_deletion(self) -> bool:
-        """True if messages are deleted and not sent."""
+        """True if messages are not sent: they are deleted or only looked at."""
         return self.messages.queue_arn == self.source.queue_arn
 
     def count_hidden(self, seen: int) -> int:

@@ -42,8 +42,9 @@ def _after_later_cases(
 ) -> Answer:
     """Return the answer that the Lambda will give for a case after later cases are undone.
 
-    The Lambda may answer `wrong_state` and name a later case of the same queue. If that case is
-    undone first, the outcome is computed here from the values that it restores.
+    The Lambda does not know that later cases are undone first. So the outcome is computed here from
+    the values that these cases restore. The answer is returned unchanged if there is no later case,
+    or if it has an error other than `wrong_state` because of a later case.
 
     Args:
         answer: The Lambda's preview for this case.
