@@ -139,7 +139,7 @@ def _split_into_calls(readings: DataFrame) -> DataFrame:
 
 
 def _remove_duplicates(calls: DataFrame) -> DataFrame:
-    """Keep one row for each event id. CloudTrail may deliver a call more than once.
+    """Return one row for each event id. CloudTrail may deliver a call more than once.
 
     The row from the first file is kept, by the name of the file without its folders.
     """
@@ -148,7 +148,7 @@ def _remove_duplicates(calls: DataFrame) -> DataFrame:
 
 
 def _remove_own_calls(calls: DataFrame) -> DataFrame:
-    """Remove the calls of Mendq's own roles.
+    """Return the calls without those of Mendq's own roles.
 
     The result has the columns of the table `failed_calls`, and four more: `ignored` (why heal does
     not handle the call, null if it does), `is_own_look` (an operator made it with the mendq

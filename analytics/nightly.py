@@ -43,8 +43,8 @@ Rules:
    that day and no earlier run has read anything of it. Mendq makes one failing call an hour, so a
    working trail is never empty. An empty day is a fault that the watcher must see, not a quiet day.
 
-7. `nightly.json` is written after all tables. A run that dies before that leaves new tables beside
-   old counts, or beside none. The weekly job sees that they do not fit; running the day again
+7. `nightly.json` is written after all tables. A run that dies before that leaves new tables with
+   old counts, or without counts. The weekly job sees that they do not fit; running the day again
    repairs it.
 
 8. A broken file affects only its own rows. A broken log file becomes a row of `quality`. A broken

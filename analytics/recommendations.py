@@ -206,7 +206,10 @@ def _find_write_times(timelines: Iterable[CaseTimeline]) -> dict[str, str]:
 def _add_counts(
     recommendation: RecommendedTask, weights: Mapping[tuple[str, str], Weight]
 ) -> RecommendedTask:
-    """Add the number of incidents of the queue and symptom, unless there is a number already."""
+    """Return the recommendation with the number of incidents of its queue and symptom.
+
+    If it has a number already, return it unchanged.
+    """
     if recommendation.incidents:
         return recommendation
     weight = weights.get((recommendation.queue_arn, recommendation.symptom), Weight())
@@ -214,10 +217,10 @@ def _add_counts(
 
 
 def merge_alike(recommendations: Sequence[RecommendedTask]) -> list[RecommendedTask]:
-    """Merge recommendations of the same change if it concerns many queues.
+    """Return the recommendations with those merged that ask for the same change on many queues.
 
-    If there are more than MAXIMUM_ALIKE_QUEUES queues, only the first one in rank stays. It gets
-    the numbers of all.
+    If a change concerns more than MAXIMUM_ALIKE_QUEUES queues, only the first recommendation in
+    rank stays. It gets the numbers of all queues.
     """
     groups = defaultdict[tuple[str, ...], list[RecommendedTask]](list)
     for recommendation in recommendations:
@@ -233,9 +236,9 @@ def merge_alike(recommendations: Sequence[RecommendedTask]) -> list[RecommendedT
 
 
 def _merge_group(group: Sequence[RecommendedTask]) -> RecommendedTask:
-    """Merge recommendations of one change into the first one in rank, with the numbers of all.
+    """Return the first recommendation in rank, with the sums of the numbers of all.
 
-    The value `before` is kept only if it is the same in all.
+    The value `before` is kept only if it is the same in all recommendations.
     """
     first = min(group, key=lambda recommendation: recommendation.rank)
     befores = {recommendation.before for recommendation in group}

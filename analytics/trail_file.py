@@ -159,7 +159,10 @@ def gunzip(content: bytes) -> bytes:
 
 
 def _members(rest: bytes) -> Iterator[bytes]:
-    """Yield the unpacked text of each gzip member. Raises UnreadableFileError beyond a limit."""
+    """Yield the unpacked text of each gzip member of a file.
+
+    Raises UnreadableFileError if a member is cut off, or if the file exceeds a limit of rule 2.
+    """
     left = MAXIMUM_BYTES
     for _ in range(MAXIMUM_MEMBERS):
         member = zlib.decompressobj(wbits=31)

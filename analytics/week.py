@@ -86,7 +86,7 @@ class WeekInput:
         cases: The cases of the case bucket. None if they were not read; then the summary has no
             fields about cases.
         nights: The counts that each nightly run wrote in its `nightly.json`, by day.
-        first_day: The first day of which any nightly run wrote something. None if there is none.
+        first_day: The first day for which a nightly run wrote something. None if there is none.
     """
 
     incidents: ByDay = field(default_factory=dict)

@@ -234,7 +234,7 @@ class MemberTables:
     is_expected: bool = True
 
     def list_present_days(self) -> set[date]:
-        """Return the days of which the member has a table, readable or not."""
+        """Return the days for which the member has a table, readable or not."""
         present = set(self.paths)
         for path in self.unread:
             day = _day_in(path)

@@ -66,11 +66,10 @@ class Measure(Struct, frozen=True):
         return float(median(getattr(cost, of) for cost in self.costs[variant]))
 
     def ratio(self, variant: str, of: str, floor: str = "") -> float:
-        """Return how many times the figure of the variant `floor` a variant's figure is.
+        """Return the ratio of a variant's figure to the same figure of the variant `floor`.
 
-        One ratio is calculated for each round, and their median is returned. A ratio to 0 counts as
-        0. `of` names the field of `Cost` that is compared. If `floor` is empty, the measure's own
-        `floor` is used.
+        It is the median of the ratios in each round. A ratio to 0 counts as 0. `of` names the field
+        of `Cost` that is compared. If `floor` is empty, the measure's own `floor` is used.
         """
         ratios: list[float] = []
         for cost, floor_cost in zip(

@@ -188,8 +188,8 @@ def list_parts(template: Resources) -> list[str]:
 def find_access(name: str, template: Resources) -> dict[str, set[str]]:
     """Return what a part may use, and how: words such as `reads` by logical id.
 
-    YOUR_QUEUES stands for queues outside the template, and comes first. Left out are the queue that
-    feeds the part, and queues for what could not be handled or delivered.
+    YOUR_QUEUES stands for queues outside the template, and comes first. The queue that feeds the
+    part is left out, and so are queues for messages that could not be handled or delivered.
     """
     role = _find_role(name, template)
     left_out = {logical_id for logical_id in template if _UNDELIVERED.search(logical_id)}

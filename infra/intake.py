@@ -89,7 +89,7 @@ class Intake(Construct):
 
         Batches are large, because heal reads each queue once for all failed calls of a batch. Only
         the records that heal reports as failed come again. At most MAX_CONCURRENCY invocations run
-        at once, so that one goes on while another is slow. No concurrency is reserved for heal,
+        at once, so that one continues while another is slow. No concurrency is reserved for heal,
         because that would take it from the account's other functions.
         """
         heal.add_event_source(

@@ -75,7 +75,7 @@ def event(watch: Watch, name: str, what: str, style: str = "") -> RenderableType
 
 
 def command(line: str, code: int, text: str) -> Iterator[RenderableType]:
-    """Return a command that has ended, with its output at full width and its exit code."""
+    """Yield the lines of a command that has ended: its text, its output and its exit code."""
     yield rule(f"$ {line}", "cyan")
     yield Text(text.strip("\n"), no_wrap=True)
     yield rule(f"exit {code}", "cyan", ends=True)
@@ -150,7 +150,7 @@ def _state(queue: Observation) -> Text:
 
 
 def decisions(story: Story, watch: Watch) -> Iterator[RenderableType]:
-    """Return what was decided about each queue: why, by what evidence, the change and its undo."""
+    """Yield the lines about each queue's case: its reason and evidence, the change and its undo."""
     yield Text("")
     for bad in story.queues:
         queue = watch.queues[bad.name]
@@ -232,7 +232,7 @@ def _field(name: str, text: str) -> RenderableType:
 
 
 def notified(mailbox: Mailbox, path: Path) -> Iterator[RenderableType]:
-    """Return the first lines of urgent notifications, and the subjects of the others."""
+    """Yield the first lines of urgent notifications, and the subjects of the others."""
     yield Text.assemble(
         ("the notifications, as people get them", "bold"), (f"  all: {path}", "dim")
     )
@@ -274,7 +274,7 @@ def incident_table(incidents: Sequence[Mapping[str, Any]]) -> RenderableType:
 
 
 def week(text: str) -> Iterator[RenderableType]:
-    """Return the text of the notification about the week's report."""
+    """Yield the lines of the notification about the week's report. `text` is its text."""
     yield Text("the week's verdict, as its readers get it", style="bold")
     for line in text.splitlines():
         if line.startswith(("The page:", "To read it:")):
@@ -285,7 +285,7 @@ def week(text: str) -> Iterator[RenderableType]:
 
 
 def not_emulated(result: Mapping[str, Any], path: Path) -> Iterator[RenderableType]:
-    """Return how the demo differs from AWS: what is not emulated, and what was shortened."""
+    """Yield the lines on how the demo differs from AWS: what is not emulated or was shortened."""
     accepted = f"{len(result['not_emulated'])} things are accepted here and not emulated"
     yield Text.assemble((accepted, "bold"), (f"  all: {path}", "dim"))
     floors = ", ".join(result["floors_lowered"]) or "none"
@@ -295,7 +295,7 @@ def not_emulated(result: Mapping[str, Any], path: Path) -> Iterator[RenderableTy
 
 
 def claim_lines(claims: Iterable[tuple[str, bool]]) -> Iterator[RenderableType]:
-    """Return a line for each claim, which says if it holds."""
+    """Yield a heading, and a line for each claim that says if the claim holds."""
     yield Text("\nthe claims", style="bold")
     for words, holds in claims:
         if holds:

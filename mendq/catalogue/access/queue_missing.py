@@ -31,7 +31,7 @@ from mendq.model.plan import Escalate, Ignore, Refusal
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
-    """Notify people if the queue does not exist; ignore the calls if it exists by now."""
+    """Return the refusal that notifies people; `Ignore` if the queue exists by now."""
     if facts.exists:
         reason = (
             f"{facts.queue_arn} is there: it was made anew meanwhile, "

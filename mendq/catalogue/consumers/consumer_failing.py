@@ -35,7 +35,7 @@ from mendq.notifications.commands import aws_command, metric_command
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
-    """Notify people with the numbers: no attribute of the queue fixes a consumer."""
+    """Return the refusal that notifies people: no attribute of the queue fixes a consumer."""
     consequence = (
         f"after {facts.max_receive_count:,} receives a message goes to {facts.dlq_arn}"
         if facts.max_receive_count

@@ -64,7 +64,7 @@ def is_suspect(facts: Facts) -> bool:
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
-    """Notify people: the queue does not show why the mapping was disabled."""
+    """Return the refusal that notifies people: it is not known why the mapping was disabled."""
     reason = (
         f"{facts.found}. Whoever disabled it may have had a reason; Lambda itself does it where "
         "the function or its permissions are gone. Messages are kept for "

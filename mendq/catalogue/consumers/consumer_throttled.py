@@ -41,7 +41,10 @@ THROTTLED_SHARE = 0.1
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    """Find a function of which at least a tenth of the runs was throttled while messages wait."""
+    """Find the function with the largest share of throttled runs, if it is at least a tenth.
+
+    None if no message waits.
+    """
     measured = facts.measurement
     throttled = _find_most_throttled(facts)
     if measured is None or not measured.now.visible or throttled is None:
@@ -68,7 +71,7 @@ def is_suspect(facts: Facts) -> bool:
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
-    """Notify people: they decide how the account's concurrency is shared."""
+    """Return the refusal that notifies people: they decide how concurrency is shared."""
     tries = facts.max_receive_count
     consequence = (
         f"each throttled try counts as a receive, and after {tries} of them a message that no "

@@ -39,7 +39,7 @@ _IN_FLIGHT = "ApproximateNumberOfMessagesNotVisible"
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
-    """Notify people while the queue is full of unfinished messages; ignore the calls afterwards."""
+    """Return the refusal that notifies people; `Ignore` if few messages are in flight by now."""
     if facts.in_flight < PASSED_BELOW:
         reason = f"{facts.in_flight:,} messages are in flight now: the limit is far again"
         return Ignore("below_the_limit", reason)

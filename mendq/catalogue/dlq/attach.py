@@ -274,7 +274,7 @@ def _choose_receive_limit(facts: Facts) -> int | None:
 
 
 def _refuse_without_safe_limit(facts: Facts, because: str) -> Refusal:
-    """Refuse to choose maxReceiveCount: a person who knows the consumer must choose it."""
+    """Return the refusal to choose maxReceiveCount: a person who knows the consumer must do it."""
     reason = (
         f"{because}. A DLQ would stop that, but Mendq cannot tell which maxReceiveCount keeps good "
         f"messages out of it: {_describe_mean(facts)}. Three times that is more than "
@@ -376,10 +376,11 @@ def _is_idle(facts: Facts) -> bool:
 
 
 def _refuse_before_cause_is_fixed(facts: Facts) -> Refusal | None:
-    """Refuse a DLQ if consumers fail or are too slow: it would take their whole backlog at once.
+    """Return a refusal if consumers fail or are too slow; None if a DLQ may be attached.
 
-    The current measurements decide, also if a person closed an earlier case about the consumers.
-    Without measurements the answer is no, except if nothing reads the queue and nothing waits.
+    A DLQ would take the whole backlog of such consumers at once. The current measurements decide,
+    also if a person closed an earlier case about the consumers. Without measurements the result is
+    a refusal, except if nothing reads the queue and nothing waits.
     """
     cause = _find_cause(facts)
     if cause is not None:
@@ -397,7 +398,7 @@ def _refuse_before_cause_is_fixed(facts: Facts) -> Refusal | None:
 
 
 def _refuse_if_nothing_finished(facts: Facts, measured: Measurement) -> Refusal | None:
-    """Refuse a DLQ if consumers finish too few messages.
+    """Return a refusal if consumers finish too few messages; None otherwise.
 
     This holds even if too few messages arrive for a notification about the consumers.
     """
@@ -503,9 +504,9 @@ def _find_cause(facts: Facts) -> str | None:
 
 
 def _refuse_taken_name(facts: Facts, dlq_arn: str) -> Refusal | None:
-    """Refuse if the DLQ's name is taken, or if it was not checked whether it is.
+    """Return a refusal if a queue has the DLQ's name, or if that was not checked.
 
-    A queue with exactly the attributes that Mendq would set may be attached.
+    None if the name is free, or if that queue has exactly the attributes that Mendq would set.
     """
     namesake = facts.dlq_namesake
     if namesake is None or namesake.queue_arn != dlq_arn:

@@ -71,7 +71,7 @@ def is_suspect(facts: Facts) -> bool:
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
-    """Notify people. Mendq changes nothing, because the fault is not in the DLQ.
+    """Return the refusal that notifies people: the fault is not in the DLQ.
 
     If a change by Mendq may have moved the messages, the notification offers its rollback. If the
     case of that change reports the messages already, there is no second notification.

@@ -122,7 +122,10 @@ def describe_taken_along(facts: Facts) -> str:
 
 
 def ask_first(planned: Plan | Refusal) -> Plan | Refusal:
-    """Make the plan need a person's approval in every mode: good messages may move to the DLQ."""
+    """Return the plan so that a person must approve it in every mode.
+
+    Good messages may move to the DLQ, so a person must decide. A refusal is returned unchanged.
+    """
     if isinstance(planned, Refusal):
         return planned
     return replace(planned, at_most=min(planned.at_most, Mode.PROPOSE))

@@ -131,7 +131,7 @@ _SOON = Redrive(_DLQ_ARN, 130).text
 
 
 def _queue_with_blocked_group(in_vain: int = 2, share: float | None = None, **over: Any) -> Facts:
-    """A queue with one blocked group, while consumers finish the messages of other groups.
+    """Return a queue with one blocked group whose consumers finish messages of other groups.
 
     In 65 minutes consumers received the group's first message 130 times and finished 2,000 others.
 

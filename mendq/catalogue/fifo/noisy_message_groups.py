@@ -62,7 +62,7 @@ def is_suspect(facts: Facts) -> bool:
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
-    """Notify people: no attribute of the queue shares the consumers among groups."""
+    """Return the refusal that notifies people: no attribute shares consumers among groups."""
     reason = (
         f"{facts.found}. SQS hands out the quiet groups' messages first, so there are too few "
         "consumers even for those, or the noisy group's messages hold them all. Let more run at "

@@ -77,7 +77,10 @@ def key_policy_command(facts: Facts, key: str) -> str:
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
-    """Notify people about the missing grant; for a queue without a key see `refuse_without_key`."""
+    """Return the refusal that notifies people about the missing grant on the key.
+
+    For a queue without a key return the refusal of `refuse_without_key`.
+    """
     key = facts.kms_key
     if key is None:
         return refuse_without_key(facts)

@@ -36,7 +36,11 @@ from mendq.model.plan import Escalate, Refusal
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
-    """Notify people. Only KMS knows why the key cannot be used, so the command asks KMS."""
+    """Return the refusal that notifies people.
+
+    Only KMS knows why the key cannot be used, so the command asks KMS. For a queue without a key
+    return the refusal of `refuse_without_key`.
+    """
     key = facts.kms_key
     if key is None:
         return refuse_without_key(facts)

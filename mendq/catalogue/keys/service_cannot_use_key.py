@@ -61,7 +61,7 @@ def detect(facts: Facts) -> DetectedFault | None:
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:
-    """Notify people. The policy of the key that AWS manages cannot be changed."""
+    """Return the refusal that notifies people: the policy of AWS's own key cannot be changed."""
     reason = (
         f"{facts.found or 'services cannot use its key'}. It needs a customer managed key whose "
         "policy grants kms:GenerateDataKey and kms:Decrypt to "

@@ -414,7 +414,7 @@ def _plan_raise(
 
 
 def _is_sure(facts: Facts, need: VisibilityNeed) -> bool:
-    """Return True if Mendq may raise the timeout alone, as far as the evidence is concerned.
+    """Return True if the evidence is good enough to raise the timeout without a person.
 
     Return False if messages only reached the DLQ, and Lambda has not measured that work takes
     longer. A tag may be out of date, and a consumer that extends its messages needs no longer

@@ -162,7 +162,7 @@ def _handled_twice(tagged: int | None = 40, **over: Any) -> Facts:
 
 
 def _moved_to_dlq(tagged: int | None = 40, **over: Any) -> Facts:
-    """Return an empty standard queue of which 300 messages went to the DLQ after three receives."""
+    """Return an empty standard queue that lost 300 messages to its DLQ after three receives."""
     counts = {"sent": 1_000, "received": 1_600, "deleted": 700}
     dlq = QueueFacts(DLQ_ARN, {"ApproximateNumberOfMessages": "300"})
     values = {
