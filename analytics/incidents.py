@@ -260,7 +260,7 @@ class QueueListing(NamedTuple):
 
 
 class Burst(NamedTuple):
-    """A burst of failed calls: queue and symptom, and the times of its first and last call."""
+    """A burst: failed calls of one queue and symptom with no gap of more than GAP_SECONDS."""
 
     queue_arn: str
     symptom: str

@@ -217,7 +217,7 @@ def _add_counts(
 
 
 def merge_alike(recommendations: Sequence[RecommendedTask]) -> list[RecommendedTask]:
-    """Return the recommendations with those merged that ask for the same change on many queues.
+    """Return the recommendations, after merging those that ask for one change on many queues.
 
     If a change concerns more than MAXIMUM_ALIKE_QUEUES queues, only the first recommendation in
     rank stays. It gets the numbers of all queues.
@@ -432,8 +432,8 @@ def _find_value_before(timeline: CaseTimeline, attribute: str) -> str:
 def recommend_for_callers(incidents: Iterable[Row]) -> list[RecommendedTask]:
     """Return recommendations for incidents without a case, if there are many of them.
 
-    One for each caller and symptom whose calls are the caller's own mistake, and one for each error
-    code that the catalogue does not know.
+    There is one for each caller and symptom whose calls are the caller's own mistake, and one for
+    each error code that the catalogue does not know.
     """
     groups = defaultdict[tuple[str, str, str], list[Row]](list)
     for row in incidents:

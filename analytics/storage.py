@@ -297,7 +297,10 @@ class HadoopStorage(Storage):
             self._filesystem.delete(self._full_path(folder), True)
 
     def _full_path(self, path: str) -> Any:
-        """Return Hadoop's path. The `./` stops Hadoop from reading `name:` as a scheme."""
+        """Return a path below the root as an object of Hadoop's class.
+
+        The `./` stops Hadoop from reading a name such as `ACCOUNT:PATH` as a scheme.
+        """
         return self._path(self.root, f"./{path}") if path else self.root
 
 

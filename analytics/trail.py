@@ -450,7 +450,7 @@ def load_binary_files(spark: SparkSession, root: str, folders: Sequence[str]) ->
     """Return the log files directly in `folders` below `root`, as Spark's `binaryFile` reads them.
 
     Spark must also look into deeper folders, because otherwise it takes a folder `x=1` for a
-    column. The files from there are removed again (rules 3 and 8).
+    column. Files from deeper folders are then removed (rules 3 and 8).
     """
     paths = [f"{root}{folder}" for folder in folders]
     files = (

@@ -303,7 +303,7 @@ def _require_equal(what: str, result: object, expected: object) -> None:
 
 
 def read_trail(spark: SparkSession, trail: MadeUpTrail, name: str) -> None:
-    """List, read and label a trail as a nightly run does, with the reader of this name.
+    """List, read and label a trail as a nightly run does. `name` is the reader's name.
 
     Raises:
         RuntimeError: if failed calls or records are missing.

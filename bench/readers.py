@@ -125,7 +125,7 @@ def count_by_duckdb(files: Sequence[Path]) -> int:
 
 
 def count_by_polars(files: Sequence[Path]) -> int:
-    """Count failed SQS calls with Polars, file by file. isal unpacks them, as Polars does not."""
+    """Count failed SQS calls with Polars, file by file. isal unpacks the files for Polars."""
     pl = import_module("polars")
     record = pl.Struct({"eventSource": pl.String, "errorCode": pl.String})
     is_failed_sqs_call = (pl.col("eventSource") == SQS) & pl.col("errorCode").is_not_null()

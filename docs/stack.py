@@ -101,7 +101,10 @@ def roles() -> str:
 
 
 def _list_writes(role: str, template: Resources) -> list[str]:
-    """Return the SQS actions, without reads, that a role may call on queues of others, sorted."""
+    """Return the SQS actions, without reads, that a role may call on queues not made by the stack.
+
+    They are sorted.
+    """
     actions: set[str] = set()
     for grant in list_grants({role}, template):
         if grant.is_of_your_queues:

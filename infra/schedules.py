@@ -99,7 +99,7 @@ def _list_schedules(settings: DeploymentSettings) -> Iterator[Schedule]:
 def add_schedules(
     scope: Construct, lambdas: Mapping[str, OwnLambda], settings: DeploymentSettings
 ) -> None:
-    """Add the schedules. What Scheduler cannot deliver goes to the DLQ of the Lambda.
+    """Add the schedules. An event that Scheduler cannot deliver goes to the DLQ of the Lambda.
 
     Args:
         scope: the construct that holds the schedules.

@@ -255,7 +255,7 @@ def refusal_to_act(role_arn: str, action: str, resource_arn: str) -> str | None:
 
 
 def context_of(principal: str, kind: str, action: str, resource_arn: str) -> Any:
-    """Describe a call to MiniStack's policy evaluator.
+    """Return a call in the form in which MiniStack's policy evaluator takes it.
 
     Args:
         principal: ARN of the caller, or the name of an AWS service.

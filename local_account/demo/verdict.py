@@ -126,7 +126,7 @@ def _claims_about_people(
 def claims_about_week(story: Story, subject: str) -> Iterator[Claim]:
     """Yield the claim that the subject of the week's report names every count.
 
-    It counts an incident for each queue, and the notifications of each severity.
+    The subject must count one incident for each queue, and the notifications of each severity.
     """
     notifications = Counter(bad.notifies for bad in story.queues)
     counts = [f"{len(story.queues)} incident"]

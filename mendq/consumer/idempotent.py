@@ -321,7 +321,10 @@ class Once:
 
 
 def _date_of(metadata: ResponseMetadataTypeDef) -> int:
-    """Return the time of DynamoDB's answer, in whole seconds since 1970."""
+    """Return the time of DynamoDB's answer, in whole seconds since 1970.
+
+    Raises RuntimeError if the answer has no Date header.
+    """
     date = metadata["HTTPHeaders"].get("date")
     if date is None:
         raise RuntimeError("DynamoDB's answer has no Date header: is a proxy in between?")

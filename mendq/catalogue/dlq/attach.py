@@ -183,10 +183,10 @@ def plan_new_dlq(facts: Facts, because: str) -> Plan | Refusal:
 
 
 def plan_named_dlq(facts: Facts, dlq_arn: str, because: str) -> Plan | Refusal:
-    """Plan the missing DLQ under the name in the source's RedrivePolicy. The source is not changed.
+    """Plan to create the missing DLQ that the queue's RedrivePolicy names.
 
-    Mendq does not make a queue with the name of a quarantine here. It makes quarantines only for
-    messages that failed after a redrive.
+    The queue itself is not changed. If the name is that of a quarantine, nothing is planned: Mendq
+    creates quarantines only for messages that failed after a redrive.
     """
     if is_quarantine(parts_of(dlq_arn).name):
         reason = (

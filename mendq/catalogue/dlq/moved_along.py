@@ -45,7 +45,7 @@ class MovedAlong:
 
     @property
     def now(self) -> int:
-        """Upper bound on the good messages that may move, of those that wait now."""
+        """Upper bound on the good messages in the queue now that may move to the DLQ."""
         if self.batch == 1:
             return 0
         others = max(0, self.waiting - 1)

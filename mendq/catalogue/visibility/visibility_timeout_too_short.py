@@ -72,9 +72,10 @@ def has_expired_handle(error_message: str) -> bool:
 def detect(facts: Facts) -> DetectedFault | None:
     """Find messages that were handled twice, or that reached the DLQ because work takes longer.
 
-    A timeout that is short and has done no harm yet is not reported. The counts mislead in three
-    cases, and the result is None then: SQS does not count messages that it moves to a DLQ or back
-    as sent, and a consumer that fails receives its own messages again.
+    A timeout that is short and has done no harm yet is not reported. The result is also None if the
+    counts mislead. They do so on a DLQ and while a message movement task runs, because SQS does not
+    count messages that it moves as sent. And they do so if a consumer fails, because it receives
+    its own messages again.
     """
     measured = facts.measurement
     if measured is None or facts.move_task_running or facts.receives_only_dlq_messages:
