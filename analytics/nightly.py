@@ -362,7 +362,7 @@ def _count_files(quality: Sequence[Row]) -> dict[str, int]:
 
 
 def _span_of(bursts: Iterable[Row], days: Days) -> tuple[int, int]:
-    """Return the time from the first to the last failed call of all bursts that touch `days`.
+    """Return the times of the first and the last failed call of all bursts that touch `days`.
 
     Both times are in microseconds since 1970. If no burst touches the days, return the first and
     the last microsecond of the days.

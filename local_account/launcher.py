@@ -207,7 +207,7 @@ class Launcher:
             os.write(sys.stdout.fileno(), lines.encode())
 
     def _say_differences(self) -> None:
-        """Write what is not emulated to a file, and print each lowered floor."""
+        """Write a file that says what is not emulated, and print each limit that is lowered."""
         description = self._describe()
         not_emulated = description["not_emulated"]
         file = PORTS / self._url.rpartition(":")[2] / "not-emulated.txt"

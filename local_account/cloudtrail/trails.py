@@ -24,7 +24,7 @@ class Destination:
 
 
 def destinations_of(record: Mapping[str, Any]) -> Iterator[Destination]:
-    """Yield where the record is written.
+    """Yield the destination of each trail that logs the record.
 
     A trail logs a record if it is switched on, is of the record's account, covers the Region, and
     its selectors match.

@@ -52,13 +52,13 @@ class Hold:
 
     @property
     def last_at(self) -> float:
-        """When SQS makes the message visible to others, even if its timeout was extended."""
+        """The time when SQS's limit of 12 hours ends: then other consumers can get the message."""
         return self.received_at + LONGEST_SECONDS
 
     def is_due(self, now: float, seconds: float) -> bool:
-        """Return True if the visibility timeout should be extended by `seconds` now.
+        """Return True if the visibility timeout, `seconds` long, should be extended now.
 
-        That is when half of the time is over, unless SQS allows no longer time any more.
+        This is so if half of it is over, and SQS's limit of 12 hours still allows a longer one.
         """
         return now >= self.until - seconds / 2 and self.last_at - self.until >= 1
 

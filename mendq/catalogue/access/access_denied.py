@@ -65,8 +65,9 @@ def is_evidence(call: FailedCall) -> bool:
 
 
 def plan(facts: Facts, _limits: Limits) -> Plan | Refusal:
-    """Plan to restore the pinned policy if only its loss refuses the calls; otherwise notify
-    people.
+    """Plan to restore the pinned policy if the calls are refused only because it was overwritten.
+
+    Otherwise return the refusal that notifies people.
 
     If the caller's own IAM policy refused all calls, either policy may be the one that people meant
     to grant them. Then the notification mentions the pin, and Mendq restores nothing.

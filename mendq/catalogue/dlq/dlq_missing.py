@@ -372,7 +372,7 @@ _QUARANTINE = arn_of_quarantine(STANDARD_ARN)
 
 
 def _naming(dlq_arn: str) -> Facts:
-    """Return a queue whose RedrivePolicy names this missing queue."""
+    """Return a queue whose RedrivePolicy names `dlq_arn`, a queue that does not exist."""
     return with_dlq(dlq=QueueFacts(dlq_arn, {}))
 
 

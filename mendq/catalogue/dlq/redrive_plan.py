@@ -262,7 +262,7 @@ def _find_objections(facts: Facts) -> Iterator[Refusal]:
 def _check_queues(facts: Facts) -> Iterator[Refusal]:
     """Yield refusals because of the DLQ and its source: not one source, not managed, or forbidden.
 
-    That Mendq may act on the DLQ itself was checked before.
+    It was checked before that Mendq may act on the DLQ itself.
     """
     sources = facts.source_arns
     sole = facts.sole_source
