@@ -15,7 +15,7 @@ The alarms (`health.py` and `fixes.py` have one description for each):
 | Parked | failed calls that did not reach the intake queue | urgent |
 | Parked | events in a DLQ of Mendq's own; Lambdas that write and fail | info |
 | NightlyRuns | nightly and weekly runs, the report, the size of the trail | info |
-| Spike | more fixes than usual; more fixes than a fixed ceiling | urgent |
+| Spike | more fixes than usual; as many fixes as a fixed ceiling | urgent |
 
 Rules, each with its reason:
 

@@ -1,4 +1,4 @@
-"""Alarms on many fixes: more than usual and not few, or more than a fixed ceiling."""
+"""Alarms on many fixes: more than usual and not few, or as many as a fixed ceiling."""
 
 from __future__ import annotations
 
