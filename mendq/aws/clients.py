@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from mypy_boto3_ssm import SSMClient
 
 
-# A call that hangs must leave time to record the outcome.
+# These are short, so that a call without an answer leaves the Lambda time to record the outcome.
 _TRIES, _SECONDS_TO_CONNECT, _SECONDS_TO_READ = 3, 1, 3
-# The longest wait before the n-th retry is 2^(n-1) seconds.
+# The longest wait before the n-th retry is 2^(n-1) seconds. This is the sum over all retries.
 # https://docs.aws.amazon.com/boto3/latest/guide/retries.html
 _SECONDS_BETWEEN_TRIES = 2 ** (_TRIES - 1) - 1
 SECONDS_OF_A_HUNG_CALL = _TRIES * (_SECONDS_TO_CONNECT + _SECONDS_TO_READ) + _SECONDS_BETWEEN_TRIES
@@ -59,9 +59,9 @@ class Pace:
     """A rate limit that all threads share: at most `per_second` calls, evenly spaced.
 
     Attributes:
-        per_second: The rate. None: no limit.
-        sleep: Waits for a number of seconds. Returns True if the wait was interrupted.
-        clock: Returns the time in seconds.
+        per_second: The rate in calls per second; None for no limit.
+        sleep: Function that waits for a number of seconds. It returns True if it was interrupted.
+        clock: Function that returns the time in seconds.
     """
 
     per_second: float | None
@@ -82,9 +82,9 @@ class Pace:
 def _models() -> Any:
     """Return a loader for botocore's service models that is faster than botocore's own.
 
-    In botocore's loader, decoding JSON takes half of the time of a first client, and together with
-    a look into each service's folder two thirds. This one decodes with msgspec and skips the look,
-    so it accepts only names of services that exist.
+    To create the first client, botocore's loader needs half of the time to decode JSON, and a sixth
+    to look into the folder of each service. This loader decodes with msgspec and does not look into
+    the folders. So it does not check that a service has a model.
     """
     from botocore.loaders import JSONFileLoader, Loader  # noqa: PLC0415 - as for Config
 
@@ -106,8 +106,9 @@ def _models() -> Any:
 
 
 class LambdaSession(Struct, frozen=True):
-    """A session like boto3's, without boto3: Lambdas start faster without what boto3 imports for
-    S3.
+    """A session with the methods of boto3's that Mendq uses, made of botocore alone.
+
+    Lambdas start faster without boto3, which imports modules for S3.
     """
 
     session: Session
@@ -123,8 +124,9 @@ class LambdaSession(Struct, frozen=True):
 
 
 def _client(service_name: str, **over: Any) -> Any:
-    """Return a property that creates a client on first use, with Mendq's timeouts and retries
-    unless `over` sets others.
+    """Return a property that creates an AWS client on first use.
+
+    The client has Mendq's timeouts and retries, or those in `over`.
     """
 
     def create(clients: Clients) -> Any:
@@ -137,9 +139,7 @@ def _client(service_name: str, **over: Any) -> Any:
 
 
 class Clients(Struct, frozen=True, dict=True):
-    """The AWS clients. Each is created on first use, because that takes milliseconds of a cold
-    start.
-    """
+    """The AWS clients. Each is created on first use, because creating one takes milliseconds."""
 
     session: boto3.Session | LambdaSession
 
@@ -148,17 +148,17 @@ class Clients(Struct, frozen=True, dict=True):
     sqs_for_writing = cast("cached_property[SQSClient]", _client("sqs", retries=_ONCE))
     dynamodb = cast("cached_property[DynamoDBClient]", _client("dynamodb"))
     functions = cast("cached_property[LambdaClient]", _client("lambda"))
-    # Waits as long as an owner may run. No retries, because the owner would do its work a second
-    # time.
+    # Waits as long as a Lambda that applies a fix may run. No retries, because that Lambda would do
+    # its work a second time.
     functions_that_answer = cast(
         "cached_property[LambdaClient]", _client("lambda", read_timeout=65, retries=_ONCE)
     )
     cloudwatch = cast("cached_property[CloudWatchClient]", _client("cloudwatch"))
-    # Only for a sentence in a notification, which must not wait for it.
+    # Reads who changed a queue, for a sentence in a notification. It must not delay that.
     cloudtrail = cast(
         "cached_property[CloudTrailClient]", _client("cloudtrail", read_timeout=2, retries=_ONCE)
     )
-    # For answers that decide about a change.
+    # Reads who changed a queue, if Mendq's decision depends on it.
     cloudtrail_in_full = cast(
         "cached_property[CloudTrailClient]",
         _client("cloudtrail", retries={"mode": "standard", "total_max_attempts": 5}),
@@ -182,8 +182,9 @@ class Clients(Struct, frozen=True, dict=True):
 
     @cached_property
     def look_ups(self) -> Pace:
-        """The rate limit for CloudTrail's event history. An account gets two calls per second, for
-        all callers together.
+        """The rate limit for CloudTrail's event history (LookupEvents).
+
+        AWS allows an account two calls per second, for all callers together.
         """
         return Pace(per_second=2)
 
@@ -217,10 +218,9 @@ def put_event(clients: Clients, detail_type: str, detail: Mapping[str, Any]) -> 
 
 
 def closed_calendars(clients: Clients, calendars: Sequence[str]) -> str | None:
-    """Return why a change calendar freezes changes; None if none does. Without calendars nothing is
-    read.
+    """Return the reason if a change calendar forbids changes now; None if none does.
 
-    A calendar that cannot be read freezes changes too.
+    A calendar that cannot be read forbids changes too. Without calendars nothing is read.
     """
     if not calendars:
         return None
@@ -242,10 +242,10 @@ _HEADER = "x-amz-bucket-region"
 
 
 def region_of_bucket(client: S3Client, bucket: str) -> str | None:
-    """Return the region of a bucket; None if S3 does not name it. Raise ClientError if S3 refuses
-    and names none.
+    """Return the region of an S3 bucket; None if S3 does not name it.
 
-    S3 names the region even in a redirect, or to callers whom it refuses.
+    S3 names the region even if it answers with a redirect, or refuses the caller. Raise ClientError
+    if S3 refuses and names no region.
     """
     try:
         headers = client.head_bucket(Bucket=bucket)["ResponseMetadata"]["HTTPHeaders"]

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from mypy_boto3_cloudwatch.type_defs import MetricDataQueryTypeDef, MetricDataResultTypeDef
 
 
-# CloudWatch returns at most 100,800 datapoints per call. A third of that arrives before a client's
-# timeout.
+# CloudWatch returns at most 100,800 datapoints per call. Mendq asks for a third of that, so that
+# the answer arrives before the client's timeout.
 MOST_DATAPOINTS = 33_600
 _MOST_SERIES = len(series_of(("every queue", "FIFO", "receives")))
 QUEUES_A_CALL = MOST_DATAPOINTS // (LONGEST // PERIOD * _MOST_SERIES)
@@ -43,15 +43,15 @@ _MORE_FOLLOWS = "PartialData"
 
 
 def measure(clients: Clients, windows: Mapping[str, Window]) -> dict[str, Measurement | None]:
-    """Measure up to QUEUES_A_CALL queues with one request.
+    """Measure up to QUEUES_A_CALL queues with one query of CloudWatch.
 
     Args:
         clients: The AWS clients.
-        windows: The time to measure by queue ARN.
+        windows: The window to measure, by queue ARN.
 
     Returns:
         The measurement by queue ARN. None for a queue without data, or if CloudWatch did not return
-        all of it.
+        all of its series.
 
     Raises:
         FactsUnavailable: CloudWatch cannot be read.
@@ -76,9 +76,10 @@ def measure(clients: Clients, windows: Mapping[str, Window]) -> dict[str, Measur
 
 
 def messages_deleted(clients: Clients, queue_arn: str, since: datetime, until: datetime) -> int:
-    """Return NumberOfMessagesDeleted between two times. Raise FactsUnavailable.
+    """Return the number of messages that were deleted in a queue between two times.
 
-    CloudWatch keeps datapoints of a minute for 15 days.
+    `since` must not be more than 15 days ago: CloudWatch keeps datapoints of a minute for this
+    time. Raise FactsUnavailable.
     """
     if until <= since:
         return 0
@@ -95,8 +96,9 @@ FORTNIGHT = timedelta(days=14)
 def read_two_weeks(
     clients: Clients, queue_arn: str, metrics: Sequence[str], now: datetime
 ) -> Mapping[str, Points]:
-    """Return the largest values of the last two weeks by metric, one per ALARM_PERIOD. Raise
-    FactsUnavailable.
+    """Return the datapoints of the last two weeks by metric, in order of time.
+
+    Each datapoint is the largest value in an ALARM_PERIOD. Raise FactsUnavailable.
     """
     if not metrics:
         return {}
@@ -117,7 +119,7 @@ def finite_points(points: Points) -> Points:
 
 
 def queue_dimension(queue_arn: str) -> tuple[str, str, str]:
-    """Return what `build_query` needs to select a queue: namespace, dimension and name."""
+    """Return the argument `of` of `build_query` for SQS's own metrics of this queue."""
     return ("AWS/SQS", "QueueName", parts_of(queue_arn).name)
 
 
@@ -128,10 +130,10 @@ def build_query(
 
     Args:
         asked_id: The id under which CloudWatch returns the series.
-        of: Namespace, name of the dimension, and its value.
+        of: The metric's namespace, the name of its dimension, and the value of the dimension.
         metric: The metric's name.
         statistic: The statistic, such as `Sum`.
-        period_seconds: The period.
+        period_seconds: The time that a datapoint stands for, in seconds.
     """
     namespace, name, value = of
     dimensions = [{"Name": name, "Value": value}]
@@ -155,7 +157,7 @@ def read_series(
         queries: The queries.
         since: Begin of the time.
         until: End of the time.
-        of: What the metrics are about, for the error message.
+        of: The name of the queues or functions, for the error message.
 
     Raises:
         FactsUnavailable: CloudWatch cannot be read.
@@ -168,10 +170,10 @@ def read_series(
 
 
 def _whole_series(answers: Iterable[MetricDataResultTypeDef]) -> dict[str, Points]:
-    """Return the datapoints by query id, of series that are complete on the last page.
+    """Return the datapoints by query id, of complete series only.
 
-    On earlier pages a series is PartialData. An error on any page would leave a gap, so such a
-    series is left out.
+    A series may be spread over several pages. Its status is PartialData on the first pages and
+    Complete on its last one. A series with an error on any page has a gap, so it is left out.
     """
     points: dict[str, list[tuple[datetime, float]]] = defaultdict(list)
     codes_by_id: dict[str, list[str]] = defaultdict(list)
@@ -186,15 +188,16 @@ def _whole_series(answers: Iterable[MetricDataResultTypeDef]) -> dict[str, Point
     }
 
 
-# CloudWatch lists 500 metrics per call, so that this takes a hundred calls.
+# The most metrics of one name that are listed. CloudWatch lists 500 per call: a hundred calls.
 MOST_LISTED = 50_000
 
 
 def listed_kinds(clients: Clients, queue_name: str = "") -> Mapping[str, Sequence[str]]:
-    """Return the optional kinds of metrics that CloudWatch lists, by queue name.
+    """Return the kinds of metrics that only some queues have (LISTED_KINDS), by queue name.
 
-    CloudWatch does not bill listing. If it refuses, the other metrics are still measured. Anyone
-    may put any number of metrics, so at most MOST_LISTED of each kind are read.
+    CloudWatch does not bill listing. If CloudWatch refuses, the kinds found so far are returned,
+    and the other metrics can still be measured. Anyone may publish any number of metrics, so at
+    most MOST_LISTED of each kind are read.
 
     Args:
         clients: The AWS clients.
@@ -222,23 +225,29 @@ def listed_kinds(clients: Clients, queue_name: str = "") -> Mapping[str, Sequenc
 _Queue = TypeVar("_Queue", bound=QueueFacts)
 # The metrics that at least one alarm watches, by queue name.
 Alarms = Mapping[str, frozenset[str]]
-# Stands for any queue: an alarm on a Metrics Insights query may be about each of them.
+# The queue name of an alarm on a Metrics Insights query, which may watch any queue.
 ANY = "*"
 _METRIC_OF_SQS = re.compile(r"\b(?:ApproximateNumberOf|ApproximateAgeOf|NumberOf)[A-Za-z]+")
 
 
 def _alarms(clients: Clients, **asked: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield the account's metric alarms. Raise FactsUnavailable."""
+    """Yield the metric alarms of the account and region. Raise FactsUnavailable.
+
+    Args:
+        clients: The AWS clients.
+        asked: Further arguments of DescribeAlarms, to select alarms.
+    """
     with translate_aws_errors("the account's alarms"):
         for page in clients.cloudwatch.get_paginator("describe_alarms").paginate(**asked):
             yield from page["MetricAlarms"]
 
 
 def queue_alarms(clients: Clients) -> Alarms:
-    """Return the metrics that alarms watch, by queue name. Composite alarms consist of these
-    alarms.
+    """Return the metrics that at least one alarm watches, by queue name.
 
-    Raises FactsUnavailable.
+    Composite alarms need not be read, because they consist of these alarms. Raises
+    FactsUnavailable.
+
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_DescribeAlarms.html
     """
     found = defaultdict[str, frozenset[str]](frozenset)
@@ -254,8 +263,10 @@ def alarm_names(clients: Clients, prefix: str) -> frozenset[str]:
 
 
 def _list_watched_metrics(alarm: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield queue name and metric of an alarm, including those in metric math or an anomaly
-    band.
+    """Yield queue name and metric for each SQS metric that an alarm watches.
+
+    This includes metrics in metric math, in an anomaly detection band and in a Metrics Insights
+    query.
     """
     queries = alarm.get("Metrics", [])
     metrics = [query.get("MetricStat", {}).get("Metric", {}) for query in queries]
@@ -271,8 +282,8 @@ def _list_watched_metrics(alarm: Mapping[str, Any]) -> Iterator[tuple[str, str]]
 
 
 def with_alarms(facts: Facts, alarms: Alarms) -> Facts:
-    """Return the facts with the metrics that alarms watch, of the queue and of its DLQ if it
-    exists.
+    """Return the facts with `alarmed`, the metrics that alarms watch: for the queue, and for its
+    DLQ if that exists.
     """
     dlq = (
         facts.dlq

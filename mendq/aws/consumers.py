@@ -1,4 +1,6 @@
-"""Read the Lambda functions that consume queues: their mappings, timeouts and figures.
+"""Read the Lambda functions that consume queues: event source mappings, timeouts and figures.
+
+Figures are a function's metrics of the last hour, such as durations and errors.
 
 https://docs.aws.amazon.com/lambda/latest/api/API_ListEventSourceMappings.html
 https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
@@ -33,8 +35,10 @@ _STOPPED = frozenset({"Disabled", "Disabling"})
 
 
 def list_mappings(clients: Clients, queue_arn: str | None = None) -> list[Mapping_]:
-    """Return the event source mappings of one queue, or of the whole account. Raise
-    FactsUnavailable.
+    """Return the event source mappings of one queue; without `queue_arn`, all of the account and
+    region.
+
+    Raise FactsUnavailable.
     """
     of = f"of {queue_arn}" if queue_arn else "of the account"
     with translate_aws_errors(f"Lambda consumers {of}"):
@@ -45,8 +49,10 @@ def list_mappings(clients: Clients, queue_arn: str | None = None) -> list[Mappin
 
 
 def _pages(clients: Clients, queue_arn: str | None) -> Iterator[Page]:
-    """Yield the pages of mappings. botocore's paginators load all services first, which costs 6 ms
-    at a start.
+    """Yield the pages of mappings.
+
+    botocore's own paginator is not used: it first lists all services, which adds 6 ms to a cold
+    start.
     """
     asked: dict[str, Any] = {"EventSourceArn": queue_arn} if queue_arn else {}
     while True:
@@ -57,7 +63,10 @@ def _pages(clients: Clients, queue_arn: str | None) -> Iterator[Page]:
 
 
 def timeout_seconds_of(clients: Clients, function_arn: str) -> int | None:
-    """Return the function's timeout; None if the function was deleted and thus consumes nothing."""
+    """Return the function's timeout in seconds; None if the function was deleted.
+
+    Raise FactsUnavailable.
+    """
     with translate_aws_errors(f"the timeout of {function_arn}"):
         try:
             found = clients.functions.get_function_configuration(FunctionName=function_arn)
@@ -67,7 +76,7 @@ def timeout_seconds_of(clients: Clients, function_arn: str) -> int | None:
 
 
 def reserved_concurrency_of(clients: Clients, function_name: str) -> int | None:
-    """Return the function's reserved concurrency; None if it shares the account's concurrency."""
+    """Return the function's reserved concurrency; None if it has none. Raise FactsUnavailable."""
     with translate_aws_errors(f"the reserved concurrency of {function_name}"):
         found = clients.functions.get_function_concurrency(FunctionName=function_name)
         return found.get("ReservedConcurrentExecutions")
@@ -76,11 +85,16 @@ def reserved_concurrency_of(clients: Clients, function_name: str) -> int | None:
 def consumers_behind(
     mappings: Iterable[Mapping_], timeouts_seconds: Mapping[str, int | None]
 ) -> tuple[tuple[LambdaConsumer, ...], tuple[str, ...]]:
-    """Return the functions that consume, without figures, and the ARNs of those that are stopped.
+    """Return the queue's Lambda consumers, without figures, and the stopped ones.
 
     Args:
         mappings: The queue's event source mappings.
-        timeouts_seconds: The timeouts by ARN of the functions behind enabled mappings.
+        timeouts_seconds: The timeout of each function with an enabled mapping, by function ARN.
+            None for a deleted function.
+
+    Returns:
+        The functions with an enabled mapping, and the ARNs of functions with a disabled one.
+        Deleted functions are left out of the first.
     """
     enabled: list[LambdaConsumer] = []
     stopped: list[str] = []
@@ -96,7 +110,7 @@ def consumers_behind(
 
 
 def _consumer(mapping: Mapping_, timeout_seconds: int) -> LambdaConsumer:
-    """Return the consumer behind one mapping, without figures."""
+    """Return the Lambda consumer of one event source mapping, without figures."""
     return LambdaConsumer(
         mapping["FunctionArn"],
         timeout_seconds,
@@ -110,12 +124,12 @@ def _consumer(mapping: Mapping_, timeout_seconds: int) -> LambdaConsumer:
 
 
 def active_function_arns(mappings: Iterable[Mapping_]) -> list[str]:
-    """Return the ARNs of the functions behind enabled mappings."""
+    """Return the ARN of the function of each enabled mapping."""
     return [mapping["FunctionArn"] for mapping in mappings if mapping.get("State") in _CONSUMING]
 
 
-# One function's figures of the last hour, by the fields of LambdaConsumer. They are None or 0 if
-# the function never ran.
+# One function's figures of the last hour, by the fields of LambdaConsumer. They are None, or 0 for
+# counts, if the function did not run.
 Figures = Mapping[str, Any]
 
 
@@ -139,8 +153,12 @@ def figures_of(clients: Clients, names: Sequence[str], now: datetime) -> dict[st
 
 
 def _figures(*found: Sequence[float]) -> Figures:
-    """Return the fields of LambdaConsumer that hold figures. Lambda does not count a throttled
-    request as an invocation.
+    """Return the figures of one function, by the field names of LambdaConsumer.
+
+    Lambda does not count a throttled request as an invocation.
+
+    Args:
+        found: The values of each metric of FIGURES, in that order.
     """
     durations_ms, medians_ms, errors, invocations, throttles = found
     ran, throttled = sum(invocations), sum(throttles)

@@ -1,4 +1,4 @@
-"""Read which queues use a DLQ and its redrives, and check if a source and a DLQ fit."""
+"""Read which queues use a DLQ, read its redrives, and check if a source and a DLQ fit together."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from mendq.model.steps import AllowRedriveFrom, AttachDlq, AttributeStep, Create
 if TYPE_CHECKING:
     from mypy_boto3_sqs.type_defs import ListMessageMoveTasksResultEntryTypeDef as MoveTask
 
-# The number that SQS lists in one answer. Only a flood of queues has more.
+# The most sources that SQS lists in one answer. A DLQ with more is not read.
 MOST_SOURCES = 1_000
 # SQS ends a task that has run for this time.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_StartMessageMoveTask.html
 LONGEST_MOVE = timedelta(hours=36)
-# Stands for the original sources, if a task names no destination.
+# The destination of a task that names none: SQS moves messages to the queues they came from.
 SOURCES = "sources"
 # A task with an unknown status counts as running: Mendq then leaves the queue alone.
 OVER = frozenset({"COMPLETED", "CANCELLED", "FAILED"})
@@ -49,9 +49,9 @@ NO_TASKS = frozenset(
 
 
 def dlq_arn_here(facts: Facts) -> str | None:
-    """Return the queue's DLQ if it is a queue of the same account and region, else None.
+    """Return the ARN of the queue's DLQ if that is in the same account and region, else None.
 
-    A person wrote the RedrivePolicy, so it may name anything.
+    The RedrivePolicy may contain any text, because a person may have written it.
     """
     named = arn_of(facts.dlq_arn)
     here = named is not None and parts_of(named)[:3] == parts_of(facts.queue_arn)[:3]
@@ -59,12 +59,13 @@ def dlq_arn_here(facts: Facts) -> str | None:
 
 
 def list_source_arns(clients: Clients, queue_arn: str) -> tuple[str, ...]:
-    """Return the ARNs of all queues whose RedrivePolicy names this queue, in order.
+    """Return the ARNs of all queues whose RedrivePolicy names this queue, sorted.
 
     Raises:
         QueueGone: The queue does not exist.
-        FactsUnavailable: The queues cannot be listed, or there are more than MOST_SOURCES. One that
-            is not read may be the only real one.
+        FactsUnavailable: The queues cannot be listed, or there are more than MOST_SOURCES. A part
+            of them is no answer: the one source that people use may be missing.
+        QueueRefusesUs: The queue's policy denies access.
     """
     with translate_queue_errors("sources of", queue_arn):
         pages = clients.sqs.get_paginator("list_dead_letter_source_queues").paginate(
@@ -78,7 +79,10 @@ def list_source_arns(clients: Clients, queue_arn: str) -> tuple[str, ...]:
 
 
 def list_confirmed_sources(clients: Clients, dlq: Facts, consent: Consent) -> tuple[str, ...]:
-    """Return the confirmed sources of a DLQ. Raise QueueGone or FactsUnavailable."""
+    """Return the ARNs of the confirmed sources of a DLQ (`select_confirmed_sources`).
+
+    Raises the errors of `list_source_arns`.
+    """
     named_by = list_source_arns(clients, dlq.queue_arn)
     tags_of = partial(tags_if_readable, clients)
     return select_confirmed_sources(named_by, dlq, consent, tags_of)
@@ -87,13 +91,14 @@ def list_confirmed_sources(clients: Clients, dlq: Facts, consent: Consent) -> tu
 def list_move_tasks(
     clients: Clients, dlq_arn: str, none_where: Collection[str] = NO_TASKS
 ) -> list[MoveTask]:
-    """Return the newest message movement tasks (redrives) of a DLQ. Raise FactsUnavailable or
-    QueueRefusesUs.
+    """Return the ten newest message movement tasks (SQS's own redrives) of a DLQ.
+
+    Raise FactsUnavailable or QueueRefusesUs.
 
     Args:
         clients: The AWS clients.
         dlq_arn: The DLQ.
-        none_where: Error codes that mean that there are no tasks.
+        none_where: SQS's error codes that count as "no tasks".
     """
     with translate_aws_errors(f"message movement tasks of {dlq_arn}"):
         try:
@@ -106,11 +111,12 @@ def list_move_tasks(
 
 
 def recent_move_destinations(clients: Clients, dlq_arn: str, now: datetime) -> frozenset[str]:
-    """Return the ARNs of the queues into which messages of a DLQ are being moved, or were moved
-    recently.
+    """Return the ARNs of the queues to which SQS moves messages of a DLQ, or moved them recently.
 
-    SOURCES stands for the queues that the messages came from. SQS does not report when a task
-    ended, so a task counts for as long as SQS lets one run. Raises FactsUnavailable.
+    SOURCES stands for the queues from which the messages came. A move is recent if it may have
+    ended in the time that a measurement can cover (REACHES_BACK). SQS does not report when a task
+    ended, so each task counts as if it had run for LONGEST_MOVE. Raises FactsUnavailable or
+    QueueRefusesUs.
     """
     # In milliseconds, as SQS spells a task's start.
     long_ago = (now - REACHES_BACK - LONGEST_MOVE).timestamp() * 1_000
@@ -122,13 +128,14 @@ def recent_move_destinations(clients: Clients, dlq_arn: str, now: datetime) -> f
     return frozenset(destinations)
 
 
-# A longer chain of DLQs is a fault.
+# The most DLQs that may follow one another, each the DLQ of the one before. More are a fault.
 LONGEST_CHAIN = 5
 
 
 def refuse_misfit(clients: Clients, now: Facts, steps: Sequence[AttributeStep]) -> Refusal | None:
-    """Return a refusal if the steps do not fit the queue's present state; None if they fit. Raise
-    FactsUnavailable.
+    """Return a refusal if a DLQ step does not fit the queue's present state; None if all fit.
+
+    Raise FactsUnavailable.
     """
     for step in steps:
         if fault := _fault(clients, now, step, steps):
@@ -160,8 +167,10 @@ def _target(step: AttachDlq) -> str:
 
 
 def _leads_back(clients: Clients, source_arn: str, dlq_arn: str) -> str | None:
-    """Return why messages would return to their source through further DLQs; None if they do not or
-    if that is unknown.
+    """Return a sentence if messages would come back to their source through further DLQs, or if
+    more than LONGEST_CHAIN DLQs follow one another.
+
+    None if neither is so.
     """
     behind = dlq_arn
     for _ in range(LONGEST_CHAIN):
@@ -176,7 +185,7 @@ def _leads_back(clients: Clients, source_arn: str, dlq_arn: str) -> str | None:
 
 
 def _not_its_sources(clients: Clients, queue_arn: str, step: AllowRedriveFrom) -> str | None:
-    """Return why one of the added queues is not a source of this DLQ; None if all are."""
+    """Return why a queue that the step adds is not a source of this DLQ; None if all are."""
     before = parse_redrive_allow_policy(step.before)
     after = parse_redrive_allow_policy(step.after)
     added = set(after.sources if after else ()) - set(before.sources if before else ())

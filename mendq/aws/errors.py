@@ -33,8 +33,8 @@ class QueueGone(FactsUnavailable):
 
 
 class StepFailed(Exception):
-    """AWS did not accept a write now, but may accept it later. Nothing was written, because a fix
-    is one write.
+    """A write to a queue failed, and may succeed later. It is possible that AWS carried it out and
+    only the answer was lost.
     """
 
 
@@ -43,11 +43,11 @@ class CaseStoreUnavailable(Exception):
 
 
 class CaseMoved(CaseStoreUnavailable):
-    """Another run has moved the case meanwhile. Nothing was recorded."""
+    """Another run has changed the item in the case store meanwhile. Nothing was recorded."""
 
 
 class CaseStoreUnreadable(Exception):
-    """Mendq did not write this item of the case store. A person must look at it."""
+    """An item of the case store has a form that Mendq does not write. A person must look at it."""
 
 
 class QueueRefusesUs(Exception):
@@ -55,26 +55,27 @@ class QueueRefusesUs(Exception):
 
 
 class NotificationNotSent(Exception):
-    """SNS did not accept a notification. It stays in the case store and is sent when the events are
-    delivered again.
+    """SNS did not accept a notification.
+
+    The notification stays in the case store. It is sent when the Lambda gets the events again.
     """
 
 
 class EventNotPut(NotificationNotSent):
-    """The notification was just sent, but its event could not be put on the event bus yet."""
+    """People got the notification, but its event could not be put on the event bus yet."""
 
 
 class ProbeNotSent(Exception):
-    """SQS did not refuse the probe's call as it should. So no failed call will arrive."""
+    """The probe's call did not fail with the expected error, so Mendq will not see it fail."""
 
 
 class ComeAgain(Exception):
-    """The reason not to act will pass. The messages must be delivered again."""
+    """Mendq does not act now for a reason that will pass. Its events must be delivered again."""
 
 
 class OwnerUnavailable(Exception):
-    """The Lambda that owns a write could not be called. The case waits, and the Lambda is called
-    again later.
+    """The Lambda that must make a change could not be called. The case waits, and the Lambda is
+    called again later.
     """
 
 
@@ -83,13 +84,16 @@ class CaseUnreadable(Exception):
 
 
 class EventUnreadable(Exception):
-    """The event will never be readable, however often it is delivered. It must be parked."""
+    """The event cannot be read, and will not be readable if it is delivered again. It must be put
+    aside for a person.
+    """
 
 
 @contextmanager
 def translate_aws_errors(at: str) -> Iterator[None]:
-    """Turn AWS's errors into QueueRefusesUs or FactsUnavailable. Their message begins with `at`,
-    the thing that was read.
+    """Turn AWS's errors of the `with` block into QueueRefusesUs or FactsUnavailable.
+
+    The message of the new error begins with `at`, which names the thing that was read.
     """
     try:
         yield
@@ -101,7 +105,10 @@ def translate_aws_errors(at: str) -> Iterator[None]:
 
 @contextmanager
 def translate_queue_errors(what: str, queue_arn: str) -> Iterator[None]:
-    """Translate AWS errors as `translate_aws_errors` does. Raise QueueGone if there is no queue."""
+    """Turn AWS's errors into Mendq's as `translate_aws_errors` does.
+
+    Raise QueueGone if the queue does not exist. `what` names the thing that was read.
+    """
     with translate_aws_errors(f"{what} {queue_arn}"):
         try:
             yield
@@ -117,14 +124,17 @@ def code_of(error: ClientError) -> str:
 
 
 def is_denied(error: Exception) -> bool:
-    """Return True if AWS says that the caller lacks a right. Each service spells that
-    differently.
+    """Return True if AWS refused a call because a permission is missing. All codes for this contain
+    "Denied".
     """
     return isinstance(error, ClientError) and "Denied" in code_of(error)
 
 
 def is_passing(error: Exception) -> bool:
-    """Return True if a retry may help. Then AWS may also have carried the request out."""
+    """Return True if a retry may help.
+
+    If so, it is also possible that AWS carried the request out and only the answer was lost.
+    """
     if not isinstance(error, ClientError):
         return True
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
@@ -132,7 +142,7 @@ def is_passing(error: Exception) -> bool:
 
 
 def _refused_by_queue_policy(error: ClientError) -> bool:
-    """Return True if the queue's own policy denies Mendq access."""
+    """Return True if the error says that the queue's own policy denies Mendq access."""
     message = str(error.response.get("Error", {}).get("Message", ""))
     return (
         refusing_policy(canonical_code(code_of(error)), message) is RefusedBy.RESOURCE_POLICY_DENIES

@@ -1,7 +1,7 @@
-"""Read the facts about queues, and no more than a symptom needs. Read only.
+"""Read the facts about queues that symptoms need. Nothing is written.
 
-`FactsReader` reads about one queue at a time, as heal does. `ScanReader` (`mendq/scan/reader.py`)
-reads about all queues and keeps the answers.
+`FactsReader` reads from AWS for one queue, as heal needs it. `ScanReader` (`mendq/scan/reader.py`)
+reads for all queues and keeps AWS's answers.
 """
 
 from __future__ import annotations
@@ -56,15 +56,18 @@ def has_made_none(_source_arn: str, _dlq_arn: str) -> bool:
 
 
 class FactsReader(Struct, frozen=True):
-    """Reads facts about a queue. Every method raises FactsUnavailable or the case store's error.
+    """Reads facts about a queue.
+
+    Methods may raise FactsUnavailable, QueueRefusesUs or the case store's errors.
 
     Attributes:
         clients: The AWS clients.
         now: The present time.
-        timing: The account's timing.
-        open_about: Returns the symptoms with an open case about one of the queues.
-        noted_moves: Returns the queues into which a scan saw messages being moved by name.
-        newest_about: Returns the newest cases about the queues, open or ended.
+        timing: The account's waiting times.
+        list_open_symptoms: Returns the symptoms with an open case on one of the queues.
+        noted_moves: Returns the ARNs of queues that a scan saw as the named destination of a
+            redrive.
+        list_newest_cases: Returns the newest case of each symptom on the queues, open or ended.
         consent: The settings that say which queues Mendq manages.
         has_made: Returns True if Mendq made the DLQ for the source.
     """
@@ -79,10 +82,10 @@ class FactsReader(Struct, frozen=True):
     has_made: Callable[[str, str], bool] = has_made_none
 
     def read_queue(self, queue_arn: str, tags: Mapping[str, str], needs: Collection[Need]) -> Facts:
-        """Return the queue's attributes and the given tags.
+        """Read the queue's attributes. Return them with the given tags.
 
-        If the queue was deleted, raise QueueGone, or return empty attributes if `needs` is empty:
-        then its absence may be the symptom.
+        If the queue was deleted, raise QueueGone. But if `needs` is empty, return empty attributes:
+        then the missing queue itself may be the symptom.
         """
         try:
             attributes = self.ask(attributes_of, queue_arn)
@@ -93,14 +96,14 @@ class FactsReader(Struct, frozen=True):
         return Facts(queue_arn, attributes, tags)
 
     def with_more(self, facts: Facts, needs: Collection[Need]) -> Facts:
-        """Return the facts with everything that `needs` lists."""
+        """Return the facts with what `needs` lists. Needs that `_ADDED` lacks are not read here."""
         for need, add in _ADDED.items():
             if need in needs:
                 facts = add(self, facts)
         return facts
 
     def ask(self, read: Callable[..., Answer], *about: Hashable) -> Answer:
-        """Return AWS's answer to a read of this package."""
+        """Return the result of `read`, a function of `mendq.aws`, for the arguments `about`."""
         return read(self.clients, *about)
 
     def mappings(self, queue_arn: str) -> Sequence[Mapping_]:
@@ -108,11 +111,11 @@ class FactsReader(Struct, frozen=True):
         return self.ask(list_mappings, queue_arn)
 
     def listed_kinds(self, queue_name: str) -> Sequence[str]:
-        """Return the optional kinds of metrics that a queue has."""
+        """Return the kinds of metrics that CloudWatch has only for some queues, for this queue."""
         return self.ask(listed_kinds, queue_name).get(queue_name, ())
 
     def figures(self, names: Sequence[str]) -> Mapping[str, Figures]:
-        """Return figures of the last hour by function name."""
+        """Return figures of the last hour, such as durations and errors, by function name."""
         return figures_of(self.clients, names, self.now)
 
     def measure(self, windows: Mapping[str, Window]) -> Mapping[str, Measurement | None]:
@@ -120,11 +123,14 @@ class FactsReader(Struct, frozen=True):
         return measure(self.clients, windows)
 
     def moves_by_name(self) -> frozenset[str]:
-        """Return the queues into which messages are moved although they came from other queues."""
+        """Return the ARNs of queues that are the named destination of a redrive.
+
+        These messages need not have come from the queue, in contrast to a redrive to the sources.
+        """
         return self.noted_moves()
 
     def with_consumers(self, facts: Facts) -> Facts:
-        """Return the facts with the queue's consumers, without figures, which AWS would bill."""
+        """Return the facts with the queue's consumers, without figures, because AWS bills these."""
         mappings = self.mappings(facts.queue_arn)
         if not mappings:
             return facts
@@ -145,8 +151,9 @@ class FactsReader(Struct, frozen=True):
         return replace(facts, lambda_consumers=tuple(consumers))
 
     def with_reserved_concurrency(self, facts: Facts) -> Facts:
-        """Return the facts with the reserved concurrency of functions whose mapping limits their
-        concurrency.
+        """Return the facts with the reserved concurrency of consumers.
+
+        It is read only for functions whose event source mapping sets a maximum concurrency.
         """
         consumers = []
         for consumer in facts.lambda_consumers:
@@ -157,7 +164,10 @@ class FactsReader(Struct, frozen=True):
         return replace(facts, lambda_consumers=tuple(consumers))
 
     def window(self, facts: Facts) -> Window | None:
-        """Return the time in which the queue did not change; None if it is too short to measure."""
+        """Return the window to measure: the last hours in which the queue did not change.
+
+        None if this time is too short to measure.
+        """
         shortest = timedelta(minutes=self.timing.measuring_minutes)
         settled_at = facts.settled_at(self.timing.propagation_seconds, after_the_timeout=True)
         is_new = settled_at == facts.created_at
@@ -176,7 +186,10 @@ class FactsReader(Struct, frozen=True):
         return (*kinds, *self.listed_kinds(facts.name))
 
     def with_dlq(self, facts: Facts) -> Facts:
-        """Return the facts with the queue that the RedrivePolicy names."""
+        """Return the facts with the DLQ that the RedrivePolicy names.
+
+        Its attributes are empty if it does not exist or is not in the same account and region.
+        """
         if facts.dlq_arn is None:
             return facts
         here = dlq_arn_here(facts)
@@ -192,7 +205,10 @@ class FactsReader(Struct, frozen=True):
         return dlq_arn if self.has_made(facts.queue_arn, dlq_arn) else ""
 
     def with_dlq_namesake(self, facts: Facts) -> Facts:
-        """Return the facts with the queue that has the name of a DLQ made by Mendq."""
+        """Return the facts with the queue that has the name which Mendq gives to a new DLQ.
+
+        Its attributes are empty if there is no such queue.
+        """
         return replace(facts, dlq_namesake=self._read_named_queue(arn_of_dlq(facts.queue_arn)))
 
     def _read_named_queue(self, queue_arn: str) -> QueueFacts:
@@ -202,8 +218,9 @@ class FactsReader(Struct, frozen=True):
         return QueueFacts(queue_arn, {})
 
     def with_dlq_sources(self, facts: Facts) -> Facts:
-        """Return the facts with the sources of this DLQ. A source that was deleted or refuses Mendq
-        is left out.
+        """Return the facts with the queues that use this queue as their DLQ.
+
+        A confirmed source that was deleted or refuses Mendq is left out.
         """
         named_by, confirmed = self._list_sources(facts)
         sources = list[QueueFacts]()
@@ -214,16 +231,18 @@ class FactsReader(Struct, frozen=True):
         return replace(facts, dlq_sources=tuple(sources), unconfirmed_sources=others)
 
     def _list_sources(self, facts: Facts) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the queues that name this queue as their DLQ, and those of them that are
-        confirmed.
+        """Return two tuples of ARNs: the queues that name this queue as their DLQ, and those of
+        them that are confirmed (`select_confirmed_sources`).
         """
         named_by = self.ask(list_source_arns, facts.queue_arn)
         tags = partial(self.ask, tags_if_readable)
         return named_by, select_confirmed_sources(named_by, facts, self.consent, tags)
 
     def with_move_tasks(self, facts: Facts) -> Facts:
-        """Return the facts with True in `move_task_running` if a redrive runs: out of the queue,
-        out of its DLQ, or into the queue from elsewhere.
+        """Return the facts with `move_task_running`.
+
+        It is True if a redrive moves messages out of the queue, out of its DLQ, or into the queue,
+        or may have done so recently (`recent_move_destinations`).
         """
         is_moving = bool(self.ask(recent_move_destinations, facts.queue_arn, self.now))
         dlq_arn = dlq_arn_here(facts)
@@ -233,20 +252,19 @@ class FactsReader(Struct, frozen=True):
         return replace(facts, move_task_running=is_moving)
 
     def with_open_cases(self, facts: Facts) -> Facts:
-        """Return the facts with the symptoms that have an open case about the queue or its
-        sources.
-        """
+        """Return the facts with the symptoms of open cases on the queue or its sources."""
         return replace(
             facts, open_symptoms=self.list_open_symptoms((facts.queue_arn, *facts.source_arns))
         )
 
     def with_source_cases(self, facts: Facts) -> Facts:
-        """Return the facts with the newest cases about the sources."""
+        """Return the facts with the newest case of each symptom on the sources, open or ended."""
         return replace(facts, source_cases=self.list_newest_cases(facts.source_arns))
 
     def with_sole_source(self, facts: Facts) -> Facts:
-        """Return the facts with the only confirmed source. A source that refuses Mendq counts too,
-        because some of the messages are its.
+        """Return the facts with the confirmed source, if there is exactly one.
+
+        A source that refuses Mendq counts too, because messages in the DLQ may come from it.
         """
         _, sources = self._list_sources(facts)
         if len(sources) != 1:
@@ -261,7 +279,7 @@ class FactsReader(Struct, frozen=True):
         return replace(facts, sole_source=source)
 
     def with_measurements(self, facts: Facts) -> Facts:
-        """Return the facts with the queue's measurement."""
+        """Return the facts with the queue's measurement; without one if the window is too short."""
         window = self.window(facts)
         if window is None:
             return facts
@@ -273,8 +291,8 @@ def function_names(facts: Facts) -> list[str]:
     return sorted({consumer.name for consumer in facts.lambda_consumers})
 
 
-# The order matters: open cases and alarms are also looked up for the sources and the DLQ that are
-# read before them.
+# How each need is read. The order matters: alarms are also read for the DLQ, and open cases also
+# for the sources, so the DLQ and the sources come first.
 _ADDED: dict[Need, Callable[[FactsReader, Facts], Facts]] = {
     Need.LAMBDA_CONSUMERS: lambda reader, facts: reader.with_figures(reader.with_consumers(facts)),
     Need.RESERVED_CONCURRENCY: FactsReader.with_reserved_concurrency,

@@ -35,7 +35,10 @@ def queue_url(clients: Clients, queue_arn: str) -> str:
 
 
 def tags_of(clients: Clients, queue_arn: str) -> Mapping[str, str] | None:
-    """Return the queue's tags; None if there is no such queue. Raise FactsUnavailable."""
+    """Return the queue's tags; None if there is no such queue.
+
+    Raise FactsUnavailable, or QueueRefusesUs if the queue's policy denies access.
+    """
     with suppress(QueueGone), translate_queue_errors("tags of", queue_arn):
         answer = clients.sqs.list_queue_tags(QueueUrl=queue_url(clients, queue_arn))
         return answer.get("Tags", {})
@@ -50,7 +53,11 @@ def tags_if_readable(clients: Clients, queue_arn: str) -> Mapping[str, str]:
 
 
 def attributes_of(clients: Clients, queue_arn: str) -> Mapping[str, str]:
-    """Return the queue's attributes as SQS spells them. Raise QueueGone or FactsUnavailable."""
+    """Return the queue's attributes as SQS spells them.
+
+    Raise QueueGone if there is no such queue, FactsUnavailable if SQS does not answer, or
+    QueueRefusesUs if the queue's policy denies access.
+    """
     url = queue_url(clients, queue_arn)
     with translate_queue_errors("attributes of", queue_arn):
         answer = clients.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])
@@ -58,7 +65,10 @@ def attributes_of(clients: Clients, queue_arn: str) -> Mapping[str, str]:
 
 
 def attributes_if_there(clients: Clients, queue_arn: str) -> Mapping[str, str]:
-    """Return the queue's attributes; empty if there is no such queue. Raise FactsUnavailable."""
+    """Return the queue's attributes; empty if there is no such queue.
+
+    Raise FactsUnavailable, or QueueRefusesUs if the queue's policy denies access.
+    """
     with suppress(QueueGone):
         return attributes_of(clients, queue_arn)
     return {}
@@ -66,7 +76,7 @@ def attributes_if_there(clients: Clients, queue_arn: str) -> Mapping[str, str]:
 
 @dataclass(frozen=True, order=True)
 class ManagedQueue:
-    """A queue that Mendq manages. Tags and mode are as listed, so they may be slightly old."""
+    """A queue that Mendq manages. Its tags and mode are from a list that may be slightly old."""
 
     queue_arn: str
     tags: Mapping[str, str] = field(compare=False)
@@ -82,21 +92,22 @@ class ManagedQueue:
 def cached_managed_arns(
     clients: Clients, account: str, consent: Consent, _turn: object
 ) -> frozenset[str]:
-    """Return the ARNs of the managed queues, cached per `_turn`.
+    """Return the ARNs of the managed queues from a cache.
 
-    A warm Lambda lists the queues once per turn, even during a flood of events.
+    The queues are listed again only if an argument changes. The caller changes `_turn` from time to
+    time. So a warm Lambda lists the queues rarely, even during a flood of events.
     """
     queues = list_managed_queues(clients, account, consent)
     return frozenset(queue.queue_arn for queue in queues)
 
 
 class Listing(Struct, frozen=True):
-    """The managed queues that could be listed, in order of their names.
+    """The managed queues, as far as they could be listed.
 
     Attributes:
-        queues: The queues.
-        failed: Errors by name or prefix in the settings whose queues could not be listed.
-        off: The ARNs of queues whose tag says `off`.
+        queues: The managed queues, in order of their names.
+        failed: The error for each name or prefix of the settings whose queues could not be listed.
+        off: The ARNs of listed queues whose `mendq` tag is `off`.
     """
 
     queues: tuple[ManagedQueue, ...]
@@ -107,8 +118,9 @@ class Listing(Struct, frozen=True):
 def list_managed_queues(
     clients: Clients, account: str, consent: Consent
 ) -> tuple[ManagedQueue, ...]:
-    """Return all managed queues, in order of their names. Raise FactsUnavailable if one part cannot
-    be listed.
+    """Return all managed queues, in order of their names.
+
+    Raise FactsUnavailable if some queues cannot be listed.
     """
     listing = list_readable_queues(clients, account, consent)
     for error in listing.failed.values():
@@ -117,9 +129,10 @@ def list_managed_queues(
 
 
 def list_readable_queues(clients: Clients, account: str, consent: Consent) -> Listing:
-    """Return the managed queues that can be listed, even if some names or prefixes cannot.
+    """Return the managed queues that can be listed, and the errors of the others.
 
-    Raises FactsUnavailable if no queue can be listed.
+    Raises FactsUnavailable if the tagged queues cannot be listed, or if a name or prefix cannot be
+    listed and no managed queue is found.
     """
     with translate_aws_errors("the managed queues"):
         tags = _list_tagged_queues(clients, consent)
@@ -143,7 +156,11 @@ def list_readable_queues(clients: Clients, account: str, consent: Consent) -> Li
 
 
 def _list_tagged_queues(clients: Clients, consent: Consent) -> dict[str, dict[str, str]]:
-    """Return tags by queue ARN. If settings name queues, queues without a mode tag are included."""
+    """Return the tags by queue ARN, of queues with a mode tag.
+
+    If settings name queues, return the tags of all tagged queues, because a named queue may have
+    only other tags.
+    """
     only: Any = [] if consent.queues else [{"Key": MODE_TAG}]
     pages = clients.tagging.get_paginator("get_resources").paginate(
         ResourceTypeFilters=["sqs"], TagFilters=only
@@ -157,7 +174,10 @@ def _list_tagged_queues(clients: Clients, consent: Consent) -> dict[str, dict[st
 
 
 def list_queue_names(clients: Clients, pattern: str = "*") -> Iterator[str]:
-    """Yield the names of existing queues that match. Raise ClientError or BotoCoreError."""
+    """Yield the names of existing queues that match a name, or a prefix that ends with `*`.
+
+    Raise ClientError or BotoCoreError.
+    """
     prefix = pattern.removesuffix("*")
     only: Any = {"QueueNamePrefix": prefix} if prefix else {}
     # Without a page size, SQS lists no more than a thousand queues.
@@ -175,11 +195,17 @@ READS_OF_A_NEW_QUEUE = 3
 def make_queue(
     clients: Clients, queue_arn: str, attributes: Mapping[str, str]
 ) -> Mapping[str, str] | Refusal:
-    """Create a queue and return its attributes, or a refusal. An existing queue with these
-    attributes is fine.
+    """Create a queue and return its attributes.
 
-    CreateQueue does not compare policies, so an existing queue may have its own. Raises ClientError
-    or BotoCoreError if a retry may help, and FactsUnavailable.
+    An existing queue with the same attributes counts as created. CreateQueue does not compare
+    policies, so such a queue may have a policy of its own.
+
+    Returns:
+        The queue's attributes; a refusal if SQS does not create it, or it cannot be used yet.
+
+    Raises:
+        ClientError, BotoCoreError: The queue could not be created. A retry may help.
+        FactsUnavailable: The new queue could not be read.
     """
     name, given = parts_of(queue_arn).name, cast("Any", attributes)
     try:
@@ -195,7 +221,10 @@ def make_queue(
 
 
 def refuse_taken_name(queue_arn: str, because: str) -> Refusal:
-    """Return the refusal for a name that another queue has already."""
+    """Return the refusal to use a name that another, unfit queue has already.
+
+    `because` is the reason why that queue is unfit.
+    """
     return Escalate("name_taken", f"there is another queue {queue_arn} already: {because}")
 
 

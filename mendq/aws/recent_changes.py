@@ -38,7 +38,7 @@ CLOUDFORMATION = "cloudformation.amazonaws.com"
 _CHANGES_OF_A_QUEUE_THAT_IS_THERE = {"SetQueueAttributes", "AddPermission", "RemovePermission"}
 CHANGES = frozenset({"CreateQueue", "DeleteQueue"}) | _CHANGES_OF_A_QUEUE_THAT_IS_THERE
 Event = Mapping[str, Any]
-# The change, None if the call failed; and the ARNs of the queues that it names.
+# A change, None if its call failed; and the ARNs of the queues that the call names.
 _Changed = tuple[QueueChange | None, set[str]]
 
 
@@ -51,8 +51,9 @@ class _MoreFollow(_NotRecorded):
 
 
 class RecentChanges(Struct, frozen=True, dict=True):
-    """The newest changes of all queues of the account. They are read once, for any number of
-    notifications.
+    """The newest changes of all queues of the account and region.
+
+    They are read once, on first use, for all notifications of a run.
     """
 
     clients: Clients
@@ -60,8 +61,8 @@ class RecentChanges(Struct, frozen=True, dict=True):
     def last_of(self, queue_arn: str) -> QueueChange | str | None:
         """Return the newest successful change of the queue's configuration, with some earlier ones.
 
-        None if CloudTrail's history contains none. A text if CloudTrail does not show it; the
-        notification then goes out without it. Never raises.
+        None if CloudTrail's history contains none. If the newest change is not known, return the
+        reason as a text. Raises nothing, so that a notification is sent in any case.
         """
         if isinstance(self._read, str):
             return self._read
@@ -79,8 +80,10 @@ class RecentChanges(Struct, frozen=True, dict=True):
 
     @cached_property
     def _read(self) -> tuple[list[_Changed], dict[str, datetime]] | str:
-        """The changes that were read, and for each call with more events than were read, the time
-        since when all are known. A text if nothing could be read.
+        """The changes that were read, and the time since which they are complete, by API call.
+
+        The second value contains only calls with more events than Mendq reads. If the history
+        cannot be read, the reason as a text.
         """
         changes = list[_Changed]()
         cut_at = dict[str, datetime]()
@@ -105,11 +108,10 @@ class RecentChanges(Struct, frozen=True, dict=True):
 def list_changes_since(
     clients: Clients, queue_arn: str, since: datetime
 ) -> tuple[QueueChange, ...] | str:
-    """Return every successful change of the queue since a time; a text if not all are known. Never
-    raises.
+    """Return every successful change of the queue since a time. Raises nothing.
 
-    A change counts as this queue's unless it certainly belongs to another service, was refused, or
-    names another queue.
+    If not all changes are known, return the reason as a text. A change that names no queue counts
+    as a change of this queue.
     """
     try:
         every = [
@@ -131,8 +133,9 @@ def list_changes_since(
 def _events(
     clients: Clients, client: CloudTrailClient, name: str, most: int, **asked: Any
 ) -> Iterator[Event]:
-    """Yield the events of at most `most` pages. Raise _MoreFollow if there are more, and
-    _NotRecorded if a page has no events.
+    """Yield CloudTrail's events of the API call `name`, the newest first, of at most `most` pages.
+
+    Raise _MoreFollow if there are more pages, and _NotRecorded if a page has no list of events.
     """
     pages = client.get_paginator("lookup_events").paginate(
         LookupAttributes=[{"AttributeKey": "EventName", "AttributeValue": name}],
@@ -152,8 +155,10 @@ def _events(
 
 
 def _read_change(event: Event) -> _Changed:
-    """Return the change if the call succeeded, and the ARNs of the queues that it names. Raise
-    _NotRecorded if the event is unreadable.
+    """Return the change that an event records, and the ARNs of the queues that the call names.
+
+    None and an empty set if the call failed or is no change of a queue. Raise _NotRecorded if the
+    event is unreadable.
     """
     try:
         record = json.loads(event["CloudTrailEvent"])

@@ -276,7 +276,7 @@ class _Interpreter(TreeInterpreter):  # type: ignore[misc] # jmespath has no typ
 
 
 def _kind_of(value: Any) -> type | None:
-    """Return the type of a JSON value, with `float` for all numbers; None for null or other values."""
+    """Return the type of a JSON value, with `float` for all numbers. None for null or no JSON."""
     kind = type(value)
     if kind is int:
         return float
