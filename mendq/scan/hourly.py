@@ -1,43 +1,45 @@
 """Run the hourly scan: choose the queues, hand findings to heal, store the results.
 
-Mendq looks at every managed queue once an hour. The look of one hour is a round. Its Lambda starts
-every ten minutes and may run for 15, so a round can take several runs, and any run can be cut off.
-`scan_hourly` is one run: it claims what is left of the round, scans (`mendq/scan/scan.py`), hands
-findings to heal, stores the results, and notes how far it came. The position of the round is one
-item of the case store (`mendq/scan/store.py`). There, a `Stretch` is the part of a round that a run
-has claimed.
+Mendq scans every managed queue once an hour. The scan of one hour is called a round. Its Lambda
+starts every ten minutes and may run for 15 minutes, so a round can take several runs, and any run
+can be cut off. `scan_hourly` is one run: it claims the rest of the round, scans
+(`mendq/scan/scan.py`), sends findings to the heal Lambda, stores the results, and stores its
+position: the name of the last queue that it scanned. The position of the round is one item of the
+case store (`mendq/scan/store.py`). There, a `Stretch` is the part of a round that a run has
+claimed.
 
 Rules:
 
 1. One run at a time. A run claims the round for 15 minutes; another that starts meanwhile does
    nothing. If a run dies, its claim expires, and the next run begins where the dead one began.
 
-2. A run stops while it can still finish. With less than 300 seconds left it looks at no further
-   queues, with less than 60 it measures no more. It notes the last queue that it looked at, and the
-   round's next run continues behind it, in the order of names.
+2. A run stops while it can still finish. With less than 300 seconds left it reads no further
+   queues, with less than 60 it measures no more. It stores the last queue that it read, and the
+   round's next run continues after that queue, in the order of names.
 
-3. An hour that is too short starves no queue. If a round is cut off after half of the queues, the
-   next hour's first run looks at the other half, and then that hour's round begins at the first
-   queue. So a queue is looked at late, but never left out because of its name.
+3. No queue is left out if an hour is too short for all queues. If a round is cut off after half of
+   the queues, the next hour's first run scans the other half, and then that hour's round begins at
+   the first queue. So a queue is scanned late, but is never left out because of its name.
 
-4. A run that fails releases its claim and does not move the position; the next run repeats it. A
-   finding may then be handed over twice. That is harmless: heal looks at the queue again, and finds
-   the case that is open by then. The other order would lose findings.
+4. A run that fails releases its claim and does not store a new position; the next run repeats its
+   part. A finding may then be sent to heal twice. That is harmless: heal reads the queue again, and
+   finds the case that is open by then. The other order would lose findings.
 
 5. A round whose first run could read no queue at all begins again with the next run: a missing
    permission or an outage must not count as a scan. This holds for the first run only. Otherwise a
    few queues that refuse Mendq, at the end of the list, would keep every round from ending.
 
-6. All queues that show a symptom are noted before heal is called for the first time. Heal changes
-   nothing if many queues show a symptom at once; called queue by queue, it would change the first
-   few before it could see that. Faults in configurations are not noted (`_is_mass`): many queues
-   may have had one for long, so their number does not show a common cause.
+6. All queues that show a symptom are stored (`note_spread`) before heal is called for the first
+   time. A symptom that many queues show at once (a mass symptom) has a common cause, and heal then
+   changes nothing. If heal were called queue by queue, it would change the first few before it
+   could see that. Faults in configurations are left out (`_is_mass`): many queues may have had one
+   for long, so their number does not show a common cause.
 
 7. Heal and people are not flooded. At most NEW_FAULTS_A_DAY (`selection.py`) new faults in
-   configurations are handed over a day. Of a mass symptom, only MOST_IN_A_CALL queues
-   (`mendq/cases/finding.py`) are handed over, which is one call of heal. The most urgent findings
-   go first. If another symptom of the queue explains a finding, the finding waits. Metrics that
-   heal will read again are counted in the scan's budget; if the budget is spent, only faults in
+   configurations are sent to heal in a day. If many queues show a symptom, only MOST_IN_A_CALL of
+   them (`mendq/cases/finding.py`) are sent, in one call of heal. The most urgent findings are sent
+   first. If another symptom of the queue explains a finding, the finding waits. Metrics that heal
+   will read again count in the scan's budget; if the budget is spent, only faults in
    configurations wait.
 
 8. A baseline, the configuration of a healthy queue, is stored only if everything on the queue was
@@ -50,7 +52,7 @@ Rules:
 9. A round's results are one object in the case bucket; each run adds its part. It lists all managed
    queues, so that the nightly job can tell why an incident has no case.
 
-It does not decide what to do about a finding, and writes to no queue.
+This module does not decide what to do about a finding, and writes to no queue.
 """
 
 from __future__ import annotations
@@ -110,10 +112,10 @@ from mendq.scan.store import (
     shard_of,
 )
 
-# The position before the first queue of a round that has results already. It sorts before every
-# queue's name and is not empty, which would mean that nothing was stored yet.
+# The position before the first queue of a round that has results already. It sorts before the name
+# of every queue. It is not empty, because an empty position means that nothing was stored yet.
 BEGINNING = " "
-# The time kept for measuring suspects and for calling heal (rule 2).
+# Seconds that are kept for measuring suspects, and for calling heal (rule 2).
 SECONDS_TO_MEASURE = 300
 SECONDS_TO_DELIVER = 60
 
@@ -130,18 +132,18 @@ class ScanContext(StoreContext, frozen=True, kw_only=True):
         return ScanStore(self.clients.dynamodb, self.settings.case_table, self.owner)
 
     def reader(self, hour: datetime, managed: Container[str]) -> ScanReader:
-        """Return the run's reader, with the answers of the last round that need no new call."""
+        """Return the run's reader. It reuses some of AWS's answers to the last hour's scan."""
         made = reader_in(self, self.settings.consent, self.paces)
         return structs.replace(made, recalled=recall_answers(hour, self.case_bucket, managed))
 
     @property
     def may_begin(self) -> bool:
-        """Return True if there is time for more than calling heal."""
+        """True if there is time for other work besides calling heal at the end."""
         return self.remaining_seconds() > SECONDS_TO_DELIVER
 
     @property
     def allowance(self) -> Allowance:
-        """Return the limits of time and of this hour's share of metrics."""
+        """The limits of this run: its time, and the day's metrics up to this hour."""
         most = metrics_allowed_until(self.settings.limits.scan_metrics_per_day, self.now)
         return Allowance(
             may_look=lambda: self.remaining_seconds() > SECONDS_TO_MEASURE,
@@ -152,10 +154,10 @@ class ScanContext(StoreContext, frozen=True, kw_only=True):
 
 
 def scan_hourly(context: ScanContext, symptoms: Sequence[Symptom] = CATALOGUE) -> ScanResult | None:
-    """Run the scan once.
+    """Do one run of the hourly scan.
 
     Returns:
-        The results of this run. None if the hour's round is done or another run is at it.
+        The results of this run. None if the hour's round is done or another run has claimed it.
 
     Raises:
         FactsUnavailable: if the queues cannot be listed.
@@ -201,7 +203,12 @@ def _run(stretch: Stretch, context: ScanContext, symptoms: Sequence[Symptom]) ->
 
 
 class Position(NamedTuple):
-    """The place where the hour's next run continues, and True if the hour's round is done."""
+    """The position at the end of a run.
+
+    Attributes:
+        after: The name of the queue after which the next run continues.
+        done: True if the hour's round is done.
+    """
 
     after: str
     done: bool
@@ -210,7 +217,7 @@ class Position(NamedTuple):
 def next_position(
     stretch: Stretch, scanned: ScanResult, queues: Sequence[ManagedQueue]
 ) -> Position:
-    """Return where the next run continues (rules 2, 3 and 5).
+    """Return the position to store at the end of a run (rules 2, 3 and 5).
 
     Args:
         stretch: The part of the round that this run had claimed.
@@ -235,7 +242,7 @@ def _deliver(
     reader: ScanReader,
     context: ScanContext,
 ) -> None:
-    """Hand findings to heal (rules 6 and 7)."""
+    """Select findings and send them to the heal Lambda (rules 6 and 7)."""
     by_name = {symptom.name: symptom for symptom in symptoms if symptom.plan}
     open_cases = context.open_cases.list_open()
     merged = merge_shared_findings(scanned.findings, managed, open_cases, context.settings.consent)
@@ -262,9 +269,10 @@ def _deliver(
 def _can_be_measured(
     finding: Finding, symptom: Symptom, reader: ScanReader, context: ScanContext
 ) -> bool:
-    """Count the metrics that heal will read about a finding. Return False if it must wait.
+    """Count the metrics that heal will read for a finding in the budget.
 
-    Only a fault in the configuration waits: for the others the scan has paid metrics already.
+    Return False if the budget is spent and the finding must wait. Only a fault in the configuration
+    waits. For other findings the scan has read billed metrics already.
     """
     metrics = reader.metrics_asked_again(finding.queue_arn, symptom.every_need)
     if metrics and symptom.is_of_configuration:
@@ -279,9 +287,10 @@ def _keep_pace(
     open_cases: Iterable[OpenCase],
     context: ScanContext,
 ) -> list[Finding]:
-    """Admit a few faults in configurations (`slow`) a day, and all of everything else.
+    """Return the findings to send now. Of new faults in configurations, return only a few per day.
 
-    A fault whose case waits for a person is handed over in one round of the day only.
+    The symptoms in `slow` are faults in configurations. If such a fault has an open case that waits
+    for a person, its finding is returned only in the hour of the day in which the case opened.
     """
     hour_of_case: dict[tuple[str, str], int] = {}
     for case in open_cases:
@@ -304,7 +313,10 @@ def _is_mass(
     managed: Mapping[str, Mode],
     context: ScanContext,
 ) -> bool:
-    """Note how far a symptom has spread. Return True if that makes it a mass symptom (rule 6)."""
+    """Store which queues show a symptom. Return True if so many do that it is a mass symptom.
+
+    Faults in configurations are not stored and give False (rule 6).
+    """
     queue_arns = [finding.queue_arn for finding in announced if finding.symptom == symptom.name]
     if not queue_arns or symptom.is_of_configuration:
         return False
@@ -326,9 +338,9 @@ def _call_heal(findings: Sequence[Finding], context: ScanContext) -> None:
 def _note_baselines(
     scanned: ScanResult, listing: Listing, symptoms: Sequence[Symptom], context: ScanContext
 ) -> ScanResult:
-    """Store the baselines of healthy queues that are new (rule 8).
+    """Store the new baselines of healthy queues (rule 8).
 
-    Return the results, with the error if baselines could not be stored.
+    Return `scanned`. If baselines could not be stored, the error is added to it.
     """
     tolerated = _ToleratedSymptoms.of(symptoms)
     faults = _find_faults(scanned, tolerated)
@@ -357,10 +369,12 @@ def _note_baselines(
 
 
 class _ToleratedSymptoms(NamedTuple):
-    """Symptoms that do not make a queue unhealthy.
+    """Symptoms that do not make a queue unhealthy, so that its baseline may be stored.
 
-    A queue works with `works_with`, faults in its configuration, unless they came after the last
-    baseline. Symptoms of `of_cost` merely cost money.
+    Attributes:
+        works_with: Symptoms with which a queue still works: faults in the configuration, and
+            symptoms without a plan.
+        of_cost: Symptoms that only cost money.
     """
 
     works_with: frozenset[str]
@@ -383,7 +397,10 @@ class _ToleratedSymptoms(NamedTuple):
 
 
 def _find_faults(scanned: ScanResult, tolerated: _ToleratedSymptoms) -> defaultdict[str, set[str]]:
-    """Return the symptoms found on each queue and on its sources, except those of cost."""
+    """Return the symptoms that were found, by the ARN of the queue and of each of its sources.
+
+    Symptoms that only cost money are left out.
+    """
     faults = defaultdict[str, set[str]](set)
     for finding in scanned.findings:
         for arn in (finding.queue_arn, *finding.sources):
@@ -392,13 +409,20 @@ def _find_faults(scanned: ScanResult, tolerated: _ToleratedSymptoms) -> defaultd
 
 
 def _without_gone_queues(before: Mapping[str, Noted], listing: Listing) -> dict[str, Noted]:
-    """Return a shard's notes without deleted queues. Keep all if not all queues could be listed."""
+    """Return the noted baselines without those of queues that are not listed any more.
+
+    If some queues could not be listed, return all.
+    """
     names = {queue.name for queue in listing.queues}
     return {name: note for name, note in before.items() if name in names or listing.failed}
 
 
 def _find_recent_symptoms(queue_arn: str, context: ScanContext) -> set[str]:
-    """Return the symptoms of a queue's cases that are open or ended unresolved within the day."""
+    """Return the symptoms of cases that are open, or ended in the last day in another state than
+    CLOSED.
+
+    Return the word `unreadable` in place of symptoms if a case cannot be read.
+    """
     since = context.now - A_QUIET_DAY
     with suppress(CaseStoreUnreadable):
         symptoms: set[str] = set()

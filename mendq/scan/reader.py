@@ -1,4 +1,4 @@
-"""Read every queue of an account for a scan, each thing only once and within AWS's rate limits."""
+"""Read the queues of an account for a scan, with each call made once and within AWS's limits."""
 
 from __future__ import annotations
 
@@ -42,8 +42,9 @@ class AnswerCache(Struct, frozen=True):
     _lock: threading.Lock = msgspec.field(default_factory=threading.Lock)
 
     def about(self, asked: Hashable, ask: Callable[[], Answer]) -> Answer:
-        """Return the cached answer, or call `ask` and cache its result. Raise the cached error if
-        it was one.
+        """Return the cached answer for the key `asked`; if there is none, call `ask` and cache it.
+
+        If `ask` raised an error, now or before, raise that error.
         """
         with self._lock:
             known = self._answers.get(asked)
@@ -61,13 +62,16 @@ class AnswerCache(Struct, frozen=True):
         self.about(asked, lambda: answer)
 
     def answers_of(self, read: Callable[..., Answer]) -> Iterator[tuple[str, Answer]]:
-        """Yield the argument and the answer of each call of a read so far, without errors."""
+        """Yield the first argument and the answer of each cached call of `read`.
+
+        Calls that raised an error are left out.
+        """
         for asked, answer in [*self._answers.items()]:
             if asked[0] is read and answer.done() and not answer.exception():
                 yield asked[1], answer.result()
 
     def knows(self, asked: Hashable) -> bool:
-        """Return True if there is an answer or one is on its way."""
+        """Return True if the answer is cached, or another thread is asking for it now."""
         return asked in self._answers
 
 
@@ -93,13 +97,13 @@ class Paces(Struct, frozen=True):
     cloudwatch: Pace = msgspec.field(default_factory=lambda: Pace(CLOUDWATCH_CALLS_PER_SECOND))
 
     def of(self, read: Callable[..., object]) -> Pace:
-        """Return the rate limit of the service that answers the read."""
+        """Return the rate limit of the service that the function `read` calls."""
         if read in (timeout_seconds_of, reserved_concurrency_of, _mappings_by_queue):
             return self.functions
         return self.cloudwatch if read in (listed_kinds, queue_alarms) else self.sqs
 
 
-# Answers by call: a read, and the ARN of a queue.
+# Answers of AWS by call. A call is a pair: the reading function, and the ARN of the queue.
 Recalled = Mapping[Any, Any]
 
 
@@ -109,8 +113,9 @@ class ScanReader(FactsReader, frozen=True):
     Attributes:
         paces: The rate limits.
         retained: The answers of this scan.
-        recalled: Answers of the last hour's scan, by read and queue ARN. They save a new call.
-        outdated: Keys of `recalled` that must be read anew.
+        recalled: Answers of the last hour's scan, by reading function and queue ARN. They are used
+            in place of a new call.
+        outdated: Keys of `recalled` that must not be used any more.
     """
 
     paces: Paces = msgspec.field(default_factory=Paces)
@@ -119,7 +124,7 @@ class ScanReader(FactsReader, frozen=True):
     outdated: set[Any] = msgspec.field(default_factory=set)
 
     def ask(self, read: Callable[..., Answer], *about: Hashable) -> Answer:
-        """Return the cached or recalled answer, or call AWS when the rate limit permits it."""
+        """Return the cached answer, or the last hour's, or call AWS within the rate limit."""
         asked = (read, *about)
 
         def call_aws() -> Answer:
@@ -132,17 +137,20 @@ class ScanReader(FactsReader, frozen=True):
         return self.retained.about(asked, call_aws)
 
     def ask_anew(self, facts: Facts) -> None:
-        """Recall nothing about the queue's DLQ and sources, because the queue will be measured."""
+        """Make later reads of the queue's DLQ and sources call AWS.
+
+        The queue will be measured, so answers of the last hour's scan may be too old.
+        """
         sources = (list_source_arns, facts.queue_arn)
         around = (facts.dlq_arn, *self.recalled.get(sources, ()))
         self.outdated.add(sources)
         self.outdated.update((attributes_of, arn) for arn in around)
 
     def moves_by_name(self) -> frozenset[str]:
-        """Return the queues into which messages are being moved by name: as all known DLQs show it,
-        and as earlier parts of this hour's scan noted it.
+        """Return the ARNs of queues that are the named destination of a redrive.
 
-        It is first called after all queues were looked at.
+        They come from the redrives of all known DLQs, and from what an earlier scan stored. Call it
+        only after all queues were read, because DLQs are found in the answers.
         """
         return self.retained.about("moves_by_name", self._moves_by_name)
 
@@ -159,15 +167,16 @@ class ScanReader(FactsReader, frozen=True):
         yield from (arn for arn, named_by in self._answers_of(list_source_arns) if named_by)
 
     def _answers_of(self, read: Callable[..., Answer]) -> Iterator[tuple[str, Answer]]:
-        """Yield queue ARN and answer of a read, from this scan and from the last one."""
+        """Yield queue ARN and answer of each call of `read`, from this scan and the last hour's."""
         yield from self.retained.answers_of(read)
         for (recalled_read, about), answer in self.recalled.items():
             if recalled_read is read:
                 yield about, answer
 
     def _read_move_destinations(self, dlq_arn: str) -> frozenset[str]:
-        """Return the queues into which a DLQ's messages are moved. A DLQ that refuses Mendq gives
-        none here, but an error for its own sources.
+        """Return the ARNs of the queues to which a DLQ's messages are moved.
+
+        If the DLQ's redrives cannot be read, return none. Each source of the DLQ gets the error.
         """
         try:
             return self.ask(recent_move_destinations, dlq_arn, self.now)
@@ -175,20 +184,19 @@ class ScanReader(FactsReader, frozen=True):
             return frozenset()
 
     def mappings(self, queue_arn: str) -> Sequence[Mapping_]:
-        """Return the event source mappings of a queue. They are listed once for the whole
-        account.
-        """
+        """Return the event source mappings of a queue. All mappings are read once per scan."""
         return self.ask(_mappings_by_queue).get(queue_arn, ())
 
     def listed_kinds(self, queue_name: str) -> Sequence[str]:
-        """Return the queue's optional kinds of metrics. They are listed once for the whole
-        account.
+        """Return the kinds of metrics that CloudWatch has only for some queues, for this queue.
+
+        They are listed once per scan for all queues.
         """
         return self.ask(listed_kinds).get(queue_name, ())
 
     def figures(self, names: Sequence[str]) -> Mapping[str, Figures]:
-        """Return figures by function name. Cached ones are not read again; the others are read many
-        at a time.
+        """Return figures by function name. Those that are not cached are read, up to 100 functions
+        with one query.
         """
         unknown = [name for name in names if not self.retained.knows(("figures", name))]
         for first in range(0, len(unknown), FUNCTIONS_A_CALL):
@@ -199,11 +207,11 @@ class ScanReader(FactsReader, frozen=True):
         return {name: self.retained.about(("figures", name), dict) for name in names}
 
     def metrics_of_figures(self, suspects: Iterable[Facts], *, anew: bool = False) -> int:
-        """Return how many metrics the figures of these queues' consumers would cost.
+        """Return how many metrics must be read for the figures of these queues' consumers.
 
         Args:
             suspects: The queues, with their consumers.
-            anew: True if cached figures are read again.
+            anew: True to count metrics with a cached answer too.
         """
         names: set[str] = set()
         for facts in suspects:
@@ -212,8 +220,8 @@ class ScanReader(FactsReader, frozen=True):
         return len(FIGURES) * sum(unknown)
 
     def measure(self, windows: Mapping[str, Window]) -> Mapping[str, Measurement | None]:
-        """Return measurements by queue ARN. Cached ones are not read again, because AWS bills each
-        metric.
+        """Return measurements by queue ARN. Only those that are not cached are read, because AWS
+        bills each metric.
         """
         asked = {arn: ("measured", arn, window) for arn, window in windows.items()}
         unknown = {arn: windows[arn] for arn in windows if not self.retained.knows(asked[arn])}
@@ -224,13 +232,13 @@ class ScanReader(FactsReader, frozen=True):
         return {arn: self.retained.about(key, lambda: None) for arn, key in asked.items()}
 
     def metrics_to_ask(self, facts: Facts, needs: Collection[Need], *, anew: bool = False) -> int:
-        """Return how many metrics must be read for these needs, beyond the cached ones.
+        """Return how many metrics must be read for these needs. Cached ones are not counted.
 
         Args:
             facts: The queue with its attributes. Its consumers are read here, which AWS does not
                 bill.
-            needs: The needs.
-            anew: True for heal's reads, which do not use this scan's answers.
+            needs: The facts that are needed.
+            anew: True to count cached ones too: heal does not have this scan's answers.
         """
         window = self.window(facts) if Need.MEASUREMENTS in needs else None
         known = not anew and self.retained.knows(("measured", facts.queue_arn, window))
@@ -247,7 +255,11 @@ class ScanReader(FactsReader, frozen=True):
 
 
 def _mappings_by_queue(clients: Clients) -> Mapping[str, Sequence[Mapping_]]:
-    """Return all event source mappings of the account by queue ARN."""
+    """Return all event source mappings of the account and region by the ARN of their source.
+
+    Sources are queues, and also streams and others. Mappings without a source ARN are under an
+    empty text. Raises FactsUnavailable.
+    """
     mappings: dict[str, list[Mapping_]] = defaultdict(list)
     for mapping in list_mappings(clients):
         mappings[mapping.get("EventSourceArn", "")].append(mapping)
@@ -255,7 +267,7 @@ def _mappings_by_queue(clients: Clients) -> Mapping[str, Sequence[Mapping_]]:
 
 
 def reader_in(context: StoreContext, consent: Consent, paces: Paces | None = None) -> ScanReader:
-    """Return the reader for one scan. Open cases are listed only once."""
+    """Return the reader for one scan. It lists the open cases only once."""
     retained = AnswerCache()
 
     def list_open_symptoms(queue_arns: Iterable[str]) -> frozenset[str]:

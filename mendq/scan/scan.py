@@ -1,25 +1,26 @@
-"""Look at queues for faults that make no call fail. Change nothing.
+"""Scan queues for faults that make no call fail. Change nothing.
 
 Some faults never appear in a failed call: a queue without a DLQ, messages that pile up or expire, a
-consumer that receives and never deletes. So every managed queue is looked at once an hour, and by
+consumer that receives and never deletes. So every managed queue is read once an hour, and by
 `mendq scan`. Each symptom of the catalogue that can be seen in this way has a `Detection`.
 
-Looking has two prices. SQS calls are cheap but limited per second. CloudWatch bills every metric.
+Reading has two prices. SQS calls are cheap but limited per second. CloudWatch bills every metric.
 So `scan` works in two steps. It first reads attributes, tags and consumers of all queues, 200 at a
-time, called a block. That settles most symptoms, and leaves suspects: queues of which only a
-measurement can tell. Then it measures the suspects for as long as the allowance lasts.
+time, called a block. That decides most symptoms. The other queues are suspects: only a measurement
+can tell if they have a symptom. Then it measures the suspects for as long as the allowance lasts.
 `mendq/scan/reader.py` makes the calls, each once and within AWS's rates. `mendq/scan/hourly.py`
 decides where an hour's scan begins and ends, and hands findings to heal.
 
 Rules:
 
-1. Nothing is measured before every queue in reach was looked at. Otherwise the first queues by name
-   would spend the whole budget. A queue is suspect of a symptom only if its attributes, tags and
-   consumers make the symptom possible.
+1. Nothing is measured before all queues were read for which there is time. Otherwise the first
+   queues by name would spend the whole budget. A queue is suspected of a symptom only if its
+   attributes, tags and consumers make the symptom possible.
 
 2. Results come block by block, each with the name of its last queue in `after`. If no time is
-   left for another block, `scan` stops looking and measures the suspects it has. The caller knows
-   by `after` which queues were looked at; the others are in no result at all, not even as skipped.
+   left for another block, `scan` reads no further queues and measures the suspects it has. The
+   caller knows by `after` which queues were read; the others are in no result at all, not even as
+   skipped.
 
 3. A failure costs one queue, or one symptom of one queue. A queue that cannot be read is counted as
    unseen, with its error; one that was deleted meanwhile is counted as gone and is no error. If a
@@ -35,21 +36,21 @@ Rules:
    each group the order changes every hour, so that a budget that is too small does not skip the
    same queues for ever. Once the allowance refuses a batch, all remaining suspects are `skipped`.
 
-6. A queue counts as looked at (`looked_at`) only if everything that may be wrong was checked: no
-   suspicion left, nothing failed, and it was not created or changed too lately to be measured (such
-   a suspect is `unsettled`). Only from these queues a healthy configuration is remembered, as a
-   baseline. A queue that was not measured must not pass for a healthy one.
+6. A queue counts as completely checked (`looked_at`) only if no suspicion is left, nothing failed,
+   and it was not created or changed too lately to be measured (such a suspect is `unsettled`). Only
+   of these queues a healthy configuration is stored, as a baseline. A queue that was not measured
+   must not count as a healthy one.
 
-7. A DLQ that Mendq made is scanned with its source even if nobody manages it, unless its tag says
-   `off`. Mendq is responsible for it: nobody else would notice its faults. It is looked at once per
-   scan.
+7. A DLQ that Mendq made is scanned with its source even if it is not a managed queue, unless its
+   tag is `off`. Mendq is responsible for this DLQ, because other people may not notice its faults.
+   It is read once per scan.
 
 8. A detection that takes redrives into account runs twice if the queue was measured
    (`Facts.measurement`) and the first run found something: first without asking for redrives, then
    with them. Listing redrives costs a call per DLQ, and a redrive can only explain a finding away,
    never make one. It explains measurements only, so other findings need no second run.
 
-It stores nothing, notifies nobody, and does not choose which findings matter. So
+This module stores nothing, notifies nobody, and does not choose which findings matter. So
 `mendq scan --dry-run` can use the same function.
 """
 
@@ -77,9 +78,9 @@ from mendq.notifications.queue_lines import describe_configuration
 from mendq.scan.reader import THREADS, ScanReader
 
 QUEUES_A_BLOCK = 200
-# Needs that are met for every suspect before a detection's other needs are.
+# Needs that are read for every suspect. A detection's other needs are read later, one by one.
 OF_A_SUSPECT = frozenset({Need.QUEUE, Need.LAMBDA_CONSUMERS, Need.MEASUREMENTS})
-# Needs of a plan that no detection has. Heal makes the plans.
+# Needs that only the plans of symptoms have. A scan makes no plan, so it does not read them.
 OF_A_PLAN = frozenset({Need.DLQ_NAMESAKE})
 
 
@@ -87,8 +88,9 @@ class Allowance(Struct, frozen=True):
     """The limits of a scan.
 
     Attributes:
-        may_look: Returns True while there is time to look at more queues.
-        may_measure: Returns True if so many more metrics may be read, and counts them as spent.
+        may_look: Function that returns True while there is time to read more queues.
+        may_measure: Function that gets a number of metrics. If they may be read, it counts them as
+            spent and returns True.
     """
 
     may_look: Callable[[], bool] = lambda: True
@@ -103,7 +105,7 @@ def scan(
 ) -> Iterator[ScanResult]:
     """Scan the queues and yield one result per block, then one per batch of measured suspects.
 
-    `together` adds results up. This writes and records nothing; the caller does.
+    `merge_results` adds up two results. `scan` itself stores nothing.
 
     Args:
         queues: The queues, sorted by name. A DLQ that Mendq made is added to its source (rule 7).
@@ -136,7 +138,7 @@ def scan(
 
 
 class _Suspect(Struct, frozen=True):
-    """A queue, and the symptoms of which only a measurement can tell."""
+    """A queue, and the symptoms that only a measurement can show or rule out."""
 
     facts: Facts
     window: Window
@@ -147,18 +149,18 @@ class _Suspect(Struct, frozen=True):
         return self.facts.queue_arn
 
     def turn(self, now: datetime) -> tuple[bool, str]:
-        """Return the sort key of rule 5."""
+        """Return the key by which suspects are sorted before they are measured (rule 5)."""
         can_wait = all(_detection_of(symptom).measured_last for symptom in self.symptoms)
         return can_wait, scan_order_key(self.queue_arn, now)
 
 
 class _QueueLook(Struct, frozen=True):
-    """The result of looking at one queue.
+    """The result of checking one queue without measuring it.
 
     Attributes:
-        scanned: What was found without measuring.
-        suspect: The queue with its symptoms still to measure, if any.
-        made_dlq: The ARN of its DLQ if Mendq made that, else an empty text.
+        scanned: The result, with the findings.
+        suspect: The queue with the symptoms that must be measured; None if there are none.
+        made_dlq: The ARN of the queue's DLQ if Mendq made that DLQ, else an empty text.
     """
 
     scanned: ScanResult
@@ -167,7 +169,7 @@ class _QueueLook(Struct, frozen=True):
 
 
 def _look_at_made(dlq_arn: str, reader: ScanReader, symptoms: tuple[Symptom, ...]) -> _QueueLook:
-    """Look at a DLQ that Mendq made, unless its own `mendq` tag is `off` (rule 7)."""
+    """Check a DLQ that Mendq made (rule 7). If its own `mendq` tag is `off`, return no result."""
     try:
         tags = reader.ask(tags_if_readable, dlq_arn)
     except FactsUnavailable as error:
@@ -178,7 +180,10 @@ def _look_at_made(dlq_arn: str, reader: ScanReader, symptoms: tuple[Symptom, ...
 
 
 def _look_at(queue: ManagedQueue, reader: ScanReader, symptoms: tuple[Symptom, ...]) -> _QueueLook:
-    """Check a queue for every symptom that needs no measurement, and note the others."""
+    """Check a queue for every symptom without measuring it.
+
+    The result names the symptoms for which the queue must be measured.
+    """
     try:
         facts = _read_facts(queue, reader)
         window = reader.window(facts)
@@ -221,7 +226,8 @@ def _look_at(queue: ManagedQueue, reader: ScanReader, symptoms: tuple[Symptom, .
 def _read_facts(queue: ManagedQueue, reader: ScanReader) -> Facts:
     """Return the queue's attributes, tags, consumers and DLQ.
 
-    A DLQ that cannot be read is left out. The symptoms that need it report the error.
+    If the DLQ cannot be read, it is left out here. Symptoms that need the DLQ then fail with the
+    error.
     """
     tags = reader.consent.without_team_tag(queue.tags)
     facts = reader.with_consumers(reader.read_queue(queue.queue_arn, tags, {Need.QUEUE}))
@@ -233,9 +239,9 @@ def _read_facts(queue: ManagedQueue, reader: ScanReader) -> Facts:
 def _check_unmeasured(
     symptom: Symptom, facts: Facts, reader: ScanReader
 ) -> tuple[list[Finding], bool]:
-    """Check a symptom without measuring (rules 1 and 4).
+    """Check a queue for a symptom without measuring (rules 1 and 4).
 
-    Return the findings, and True if only a measurement can tell.
+    Return the findings, and True if the queue must be measured for the symptom.
     """
     detection = _detection_of(symptom)
     is_suspect = detection.is_suspect(facts)
@@ -247,7 +253,10 @@ def _check_unmeasured(
 
 
 def _make_suspect(facts: Facts, window: Window, symptoms: tuple[Symptom, ...]) -> _Suspect:
-    """Return a suspect; it is measured by fewer series if all its detections name theirs."""
+    """Return a suspect with the metrics that must be read.
+
+    If all its detections name the kinds of metrics that they read, only these are read.
+    """
     detections = [_detection_of(symptom) for symptom in symptoms]
     if all(detection.reads for detection in detections):
         kinds: dict[str, None] = {}

@@ -1,5 +1,7 @@
-"""Select the findings of a scan that reach heal: one per shared cause, and a few new ones per
-day.
+"""Select the findings of a scan that are sent to heal.
+
+If several queues name the same missing queue, one finding is sent for all of them. Of new faults in
+configurations, only a few are sent per day.
 """
 
 from __future__ import annotations
@@ -25,7 +27,13 @@ NEW_FAULTS_A_DAY = 10
 
 
 class Admission(Struct, frozen=True):
-    """The topics that may be reported now, the notes to add for them, and the notes to drop."""
+    """The faults in configurations that may be reported now, and the changes to the stored notes.
+
+    Attributes:
+        topics: The faults that may be reported (`Finding.topic`).
+        notes_to_add: Notes about those that are reported for the first time.
+        notes_to_drop: Notes that are too old.
+    """
 
     topics: list[str]
     notes_to_add: list[str]
@@ -33,12 +41,17 @@ class Admission(Struct, frozen=True):
 
 
 def admit_topics(notes: frozenset[str], topics: Sequence[str], now: datetime) -> Admission:
-    """Select the faults in configuration that may be reported today.
+    """Select the faults in configurations that may be reported today.
 
-    A note is `2026-11-16 topic`: a fault of a queue that was reported, and the first day. A noted
-    fault is always admitted, because its case stays open only while it is found again. New ones are
-    admitted while the day has room. Their order does not depend on names: otherwise a few queues
-    a day could hide the others.
+    A note is a text such as `2026-11-16 topic`: the day of the first report, and the fault. A fault
+    with a note may always be reported, because its case stays open only while it is found again.
+    New faults may be reported until there are NEW_FAULTS_A_DAY on this day. Their order does not
+    depend on names: otherwise the same few queues could always come before the others.
+
+    Args:
+        notes: The stored notes.
+        topics: The faults that were found (`Finding.topic`).
+        now: The time of the run.
     """
     oldest = f"{now - REMEMBERED:%F}"
     today = f"{now:%F} "
@@ -61,12 +74,13 @@ def merge_shared_findings(
     open_cases: Iterable[OpenCase],
     consent: Consent,
 ) -> list[Finding]:
-    """Keep one finding for each missing queue that several queues name.
+    """Return the findings, with one finding for each missing queue that several queues name.
 
-    The finding that is kept is of the queue whose case is open, then of the queue whose mode goes
-    furthest, then of the first queue by name. Its `sources` are all queues that name the missing
-    one: a fault of any of them goes first, because making the queue would move the backlogs of
-    all. `open_at` are the queues that may have asked for the missing queue before.
+    The finding that is kept is that of the queue with an open case. If there is none, it is that of
+    the queue with the highest mode, then of the first queue by name. Its `sources` are all queues
+    that name the missing one. A fault of any of them is handled before, because creating the
+    missing queue would move the backlogs of all. Its `open_at` are the other queues with an open
+    case of the symptom.
     """
     tags = {queue.queue_arn: queue.tags for queue in managed}
     open_at = defaultdict[str, list[str]](list)

@@ -1,8 +1,8 @@
-"""Store what the hourly scan must remember: its position, the metrics it has read, and reported
-faults.
+"""Store data of the hourly scan for its next runs.
 
-The case bucket stores the findings of each hour, and answers that the next hour's scan uses instead
-of new calls.
+The case store holds the scan's position, the number of metrics that were read, and the faults that
+were reported. The case bucket holds the findings of each hour, and answers of AWS that the next
+hour's scan uses in place of new calls.
 
 https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_UpdateItem.html
 """
@@ -34,7 +34,7 @@ from mendq.model.facts import QueueFacts
 from mendq.scan.reader import AnswerCache, Recalled
 from mendq.scan.selection import admit_topics
 
-# The claim lasts as long as the Lambda may run. A run that dies holds up two others at most.
+# The claim lasts as long as the Lambda may run. A run that dies delays two later runs at most.
 CLAIM = timedelta(minutes=15)
 _SCAN = items.key(items.ACCOUNT, "scan")
 
@@ -43,10 +43,10 @@ class Stretch(Struct, frozen=True):
     """The part of an hour's scan that a run has claimed. `hourly.py` has the rules.
 
     Attributes:
-        hour: The hour.
-        after: The run begins behind the queue of this name. Empty: at the first queue.
+        hour: The hour that the run counts for.
+        after: The run begins after the queue of this name. Empty: at the first queue.
         is_first: True if no results of this hour are stored yet.
-        is_left: True if these queues are left over from the last hour.
+        is_left: True if the run must scan the queues that an earlier hour's scan did not reach.
     """
 
     hour: datetime
@@ -65,9 +65,9 @@ class ScanStore(Table, frozen=True):
     owner: str
 
     def begin(self, now: datetime) -> Stretch | None:
-        """Claim the rest of this hour's scan, or of the last hour's if that is not done.
+        """Claim the rest of this hour's scan, or of the last scan if that is not done.
 
-        Return None if this hour's scan is done or another run has claimed it.
+        Return the claimed part; None if this hour's scan is done or another run has claimed it.
         """
         hour = start_of_hour(now)
         item = self.get(_SCAN)
@@ -86,8 +86,9 @@ class ScanStore(Table, frozen=True):
         )
 
     def _claim_round(self, item: items.Item, hour: datetime, now: datetime) -> bool:
-        """Claim an hour's scan. Return False if another run has claimed it or continued it since it
-        was read.
+        """Claim an hour's scan. Return False if another run has claimed it.
+
+        Return False too if another run has begun a new hour's scan since `item` was read.
         """
         values: dict[str, Any] = {
             "round": to_text(hour),
@@ -106,9 +107,13 @@ class ScanStore(Table, frozen=True):
         return self.change(_SCAN, change, f"{free} AND {unmoved}", **values)
 
     def end(self, stretch: Stretch, after: str, *, done: bool) -> None:
-        """Store how far the scan has come, and release the claim.
+        """Store the scan's position and release the claim.
 
-        Nothing happens if another run has taken over.
+        Args:
+            stretch: The part that this run has claimed. Nothing happens if another run has claimed
+                the scan since.
+            after: The name of the queue after which the next run continues.
+            done: True if this hour's scan is done.
         """
         values: dict[str, Any] = {
             "after": after,
@@ -123,12 +128,14 @@ class ScanStore(Table, frozen=True):
         self.change(_SCAN, change, "#owner = :me AND #round = :round", **values)
 
     def spend(self, metrics: int, most: int, now: datetime) -> bool:
-        """Spend metrics of the day's budget. Return False if fewer are left."""
+        """Count metrics as read on this day. Return False, and count none, if more than `most`
+        would be read then.
+        """
         room = "attribute_not_exists(asked) OR asked <= :left"
         return metrics <= most and self._count(metrics, now, room, left=most - metrics)
 
     def note_spent(self, metrics: int, now: datetime) -> None:
-        """Count metrics that are read even if the budget is spent."""
+        """Count metrics as read on this day, without a limit."""
         if metrics:
             self._count(metrics, now)
 
@@ -140,8 +147,9 @@ class ScanStore(Table, frozen=True):
         return self.change(key, change, condition, n=metrics, expires=expires, **values)
 
     def admit(self, topics: Sequence[str], now: datetime) -> frozenset[str]:
-        """Return the faults in configurations that may be reported now, and store them as
-        reported.
+        """Return those of these faults in configurations that may be reported now (`admit_topics`).
+
+        The new ones are stored as reported.
         """
         key = items.key(items.ACCOUNT, "said_of_configuration")
         notes = frozenset(items.texts_in(self.get(key), "queues"))
@@ -152,8 +160,9 @@ class ScanStore(Table, frozen=True):
         return frozenset(admission.topics)
 
     def noted_baselines(self, shard: str) -> Mapping[str, Noted]:
-        """Return by queue name what `note_baselines` stored last; empty if Mendq did not write the
-        item.
+        """Return the notes about stored baselines by queue name, as `note_baselines` stored them.
+
+        Empty if there are none, or if the stored item cannot be read.
         """
         item = self.get(items.key(items.ACCOUNT, f"baselines#{shard}"))
         noted: Mapping[str, Noted] = {}
@@ -162,63 +171,64 @@ class ScanStore(Table, frozen=True):
         return noted
 
     def note_baselines(self, shard: str, noted: Mapping[str, Noted]) -> None:
-        """Store which baselines were put, by queue name."""
+        """Replace the shard's notes about stored baselines. The keys of `noted` are queue names."""
         key = items.key(items.ACCOUNT, f"baselines#{shard}")
         self.change(key, "SET baselines = :noted", noted=items.as_json(noted))
 
 
-# What identifies a stored baseline: a digest of the configuration that also changes every year, and
-# the faults that the queue had.
+# A note about a stored baseline, by which a changed one is recognized: a digest of the
+# configuration, and the faults that the queue had. The digest is different every year, so that each
+# baseline is stored again at least once a year.
 Noted = Sequence[str]
 
 
 def as_noted(configuration: Mapping[str, str], faults: Iterable[str], now: datetime) -> Noted:
-    """Return what identifies a configuration: a digest that changes every year, and the queue's
-    faults.
-    """
+    """Return the note about a baseline: a digest of configuration and year, and the faults."""
     digest = sha256(f"{now:%Y} {items.as_json(configuration)}".encode()).hexdigest()[:16]
     return (digest, *sorted(faults))
 
 
 def is_new(now: Noted, before: Noted | None) -> bool:
-    """Return True if the baseline must be stored: the configuration changed, and it has no fault
-    that the last stored one did not have.
+    """Return True if the baseline must be stored.
+
+    This is so if none is stored, or if the configuration changed and the queue has no fault that it
+    did not have at the last stored baseline.
     """
     return before is None or (now[0] != before[0] and {*now[1:]} <= {*before[1:]})
 
 
 def shard_of(queue_arn: str) -> str:
-    """Return which of sixteen items notes the queue's baseline. An item has room for about 4,000
-    queues.
+    """Return the shard of a queue, `0` to `f`: the notes about baselines are spread over 16 items.
+
+    An item has room for about 4,000 queues.
     """
     return sha256(queue_arn.encode()).hexdigest()[0]
 
 
 def findings_of(hour: datetime, bucket: CaseBucket) -> dict[str, Any]:
-    """Return the findings that an hour's scan stored, or any other JSON if someone else wrote the
-    object.
+    """Return the document with the findings that an hour's scan stored.
 
-    Raises botocore's errors, ValueError and RecursionError.
+    Its form is not checked: if someone else wrote the object, it may be any JSON. Raises botocore's
+    errors, ValueError and RecursionError.
     """
     answer = bucket.client.get_object(Bucket=bucket.name, Key=findings_key(hour))
     document: dict[str, Any] = json.loads(answer["Body"].read(MOST_ANSWER_BYTES))
     return document
 
 
-# Enough for about 16,000 unmanaged queues. A forged object of this size takes half of the Lambda's
-# memory.
+# The largest object that is read: enough for about 16,000 unmanaged queues. An object of this size
+# that someone else wrote takes half of the Lambda's memory.
 MOST_ANSWER_BYTES = 20_000_000
 _AN_HOUR = timedelta(hours=1)
 
 
 class Answers(Struct, frozen=True):
-    """SQS's answers of an hour's scan: attributes of empty unmanaged queues, and sources of managed
-    queues.
+    """SQS's answers of an hour's scan that the next hour's scan may use.
 
     Attributes:
         round: The hour, as text.
-        attributes: Attributes by queue ARN.
-        sources: ARNs of sources by queue ARN.
+        attributes: The attributes of unmanaged queues without visible messages, by queue ARN.
+        sources: The ARNs of the queues that name a queue as their DLQ, by the ARN of that queue.
     """
 
     round: str
@@ -227,10 +237,10 @@ class Answers(Struct, frozen=True):
 
 
 def recall_answers(hour: datetime, bucket: CaseBucket, managed: Container[str]) -> Recalled:
-    """Return the last hour's answers by call. Each queue is recalled in every second hour only.
+    """Return answers of the last hour's scan, by call, that this hour's scan may use.
 
-    Attributes of a managed queue are never recalled. Empty if the stored object cannot be read:
-    then everything is read from AWS.
+    For each queue, answers are used only in every second hour. Attributes of a managed queue are
+    never used. Empty if the stored object cannot be read: then everything is read from AWS.
     """
     before = _answers(hour - _AN_HOUR, bucket)
     recalled: dict[Any, Any] = {}
@@ -244,15 +254,20 @@ def recall_answers(hour: datetime, bucket: CaseBucket, managed: Container[str]) 
 
 
 def _is_recalled(queue_arn: str, hour: datetime) -> bool:
-    """Return True in every second hour, for one half of the queues in even hours."""
+    """Return True if the last hour's answers for this queue may be used in this hour.
+
+    This is so in every second hour: for half of the queues in even hours, for the others in odd
+    hours.
+    """
     return int(shard_of(queue_arn), 16) % 2 == hour.hour % 2
 
 
 def note_answers(
     stretch: Stretch, bucket: CaseBucket, asked: AnswerCache, managed: Container[str]
 ) -> None:
-    """Store this scan's answers for the next hour. If that fails, the next hour only makes more
-    calls.
+    """Store this run's answers for the next hour's scan.
+
+    Errors of S3 are ignored: the next hour's scan then makes more calls.
     """
     noted = Answers("", {}, {}) if stretch.is_first else _answers(stretch.hour, bucket)
     for arn, attributes in asked.answers_of(attributes_of):
@@ -266,8 +281,9 @@ def note_answers(
 
 
 def _answers(hour: datetime, bucket: CaseBucket) -> Answers:
-    """Return the answers that this hour's scan stored; empty if there are none. Never raises, even
-    for a forged object.
+    """Return the answers that this hour's scan stored; empty if there are none.
+
+    Empty too, without an error, if S3 fails or someone else wrote the object.
     """
     with suppress(ClientError, BotoCoreError, zlib.error, ValueError, RecursionError):
         answer = bucket.client.get_object(Bucket=bucket.name, Key=_answers_key(hour))
