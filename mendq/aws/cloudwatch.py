@@ -294,6 +294,6 @@ def with_alarms(facts: Facts, alarms: Alarms) -> Facts:
 
 
 def _add_alarmed_metrics(queue: _Queue, alarms: Alarms) -> _Queue:
-    """Return the queue with the metrics that alarms watch."""
+    """Return the queue with `alarmed`, its metrics that at least one alarm watches."""
     none = frozenset[str]()
     return replace(queue, alarmed=alarms.get(queue.name, none) | alarms.get(ANY, none))

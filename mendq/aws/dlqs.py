@@ -161,7 +161,7 @@ def _fault(
 
 
 def _target(step: AttachDlq) -> str:
-    """Return the DLQ that the step attaches; empty if the step is not readable."""
+    """Return the ARN of the DLQ that the step attaches; empty if its policy is not readable."""
     redrive = parse_redrive_policy(step.after)
     return redrive.dlq_arn if redrive else ""
 

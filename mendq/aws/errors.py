@@ -80,7 +80,9 @@ class OwnerUnavailable(Exception):
 
 
 class CaseUnreadable(Exception):
-    """A request does not name a case of Mendq. The fault is the sender's."""
+    """A request to a Lambda is malformed, or names a queue of another account or region. The sender
+    must correct it.
+    """
 
 
 class EventUnreadable(Exception):

@@ -175,7 +175,7 @@ class FactsReader(Struct, frozen=True):
         return window and replace(window, kinds=self._kinds(facts))
 
     def _kinds(self, facts: Facts) -> tuple[str, ...]:
-        """Return the kinds of metrics that are worth reading for this queue."""
+        """Return the kinds of metrics (METRICS_BY_KIND) that must be read for this queue."""
         kinds = ["every queue"]
         if facts.is_fifo:
             kinds.append("FIFO")
@@ -287,7 +287,7 @@ class FactsReader(Struct, frozen=True):
 
 
 def function_names(facts: Facts) -> list[str]:
-    """Return the names of the functions that consume, without repeats."""
+    """Return the names of the queue's consuming Lambda functions, sorted and without repeats."""
     return sorted({consumer.name for consumer in facts.lambda_consumers})
 
 

@@ -46,7 +46,10 @@ def tags_of(clients: Clients, queue_arn: str) -> Mapping[str, str] | None:
 
 
 def tags_if_readable(clients: Clients, queue_arn: str) -> Mapping[str, str]:
-    """Return the queue's tags; empty if it was deleted or refuses Mendq. Raise FactsUnavailable."""
+    """Return the queue's tags; empty if the queue was deleted or its policy denies access.
+
+    Raise FactsUnavailable.
+    """
     with suppress(QueueRefusesUs):
         return tags_of(clients, queue_arn) or {}
     return {}

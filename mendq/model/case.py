@@ -232,7 +232,9 @@ class Case(NotificationState):
 
     @property
     def callers(self) -> tuple[str, ...]:
-        """The principals whose calls failed. If a scan found the case: the symptom's name."""
+        """The principals whose calls failed. If none is known, for example because a scan found the
+        fault, the symptom's name.
+        """
         principals = self.evidence.get("principals", ())
         return tuple(principal for principal in principals if principal) or (self.symptom,)
 
@@ -305,15 +307,20 @@ class Case(NotificationState):
         }
 
     def place_after(self, newest: Case | None) -> Case:
-        """Return this transition, renumbered to follow `newest` if the case has moved meanwhile."""
+        """Return this transition, changed to follow `newest`, the newest stored transition.
+
+        If another transition of the same case was stored meanwhile, this one gets the next number,
+        that transition's state as its state before, and a time that is not earlier.
+        """
         if newest is None or newest.case_id != self.case_id or newest.n < self.n:
             return self
         return replace(self, n=newest.n + 1, came_from=newest.state, at=max(self.at, newest.at))
 
     def is_repeated_by(self, other: Case) -> bool:
-        """Return True if `other` would tell people nothing new.
+        """Return True if `other`, a newer case or transition, would tell people nothing new.
 
-        Numbers in a reason change, and refusals alternate. Neither is news within a cooldown.
+        Reasons are not compared, because only numbers in them may differ. Two refusals count as the
+        same, even with different codes, because the refusals of a queue alternate.
         """
         if self.state is other.state is State.REFUSED:
             return True

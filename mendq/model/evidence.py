@@ -242,7 +242,9 @@ class Evidence:
 
     @property
     def is_sufficient(self) -> bool:
-        """True if DISTINCT_EVENTS events lie within WITHIN_SECONDS, or if a scan found the
+        """True if the evidence is enough to open a case.
+
+        This is so if DISTINCT_EVENTS events lie within WITHIN_SECONDS, or if a scan found the
         symptom.
         """
         if any(sighting.is_measured for sighting in self.sightings):
@@ -261,8 +263,9 @@ class Evidence:
         return Evidence(tuple(seen for seen in self.sightings if seen.event_time >= moment))
 
     def fresh(self, now: datetime) -> Evidence:
-        """Return the evidence that is not older than STALE_AFTER. The case store keeps sightings
-        for longer.
+        """Return the evidence without sightings older than STALE_AFTER.
+
+        The case store may still contain older ones.
         """
         return self.since(now - STALE_AFTER)
 

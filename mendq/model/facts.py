@@ -236,7 +236,7 @@ class QueueFacts:
 
     @property
     def visibility_seconds(self) -> int:
-        """The visibility timeout."""
+        """The visibility timeout in seconds."""
         return number_in(self.attributes, "VisibilityTimeout")
 
     @property
@@ -265,12 +265,12 @@ class QueueFacts:
 
     @property
     def retention_seconds(self) -> int:
-        """The retention period."""
+        """The retention period in seconds."""
         return number_in(self.attributes, "MessageRetentionPeriod")
 
     @property
     def maximum_message_bytes(self) -> int:
-        """The longest message that the queue accepts."""
+        """The size of the longest message that the queue accepts, in bytes."""
         return number_in(self.attributes, "MaximumMessageSize")
 
     @property
@@ -441,12 +441,13 @@ ROLLBACK_READS = (*QUEUE_READS, _LAST_CHANGE)
 
 
 def read_actions(needs: Iterable[Need]) -> frozenset[ReadAction]:
-    """Return the IAM actions that reading these facts needs, and reading the account."""
+    """Return the IAM actions that are needed to read these facts and to list the managed queues."""
     return frozenset(ACCOUNT_READS).union(*(need.reads for need in needs))
 
 
 def scan_read_actions(needs: Iterable[Need]) -> frozenset[ReadAction]:
-    """Return the IAM actions that a scan needs to read these facts. It notifies nobody, so it never
-    reads who changed a queue.
+    """Return the IAM actions that a scan needs to read these facts.
+
+    A scan sends no notifications, so it does not read who changed a queue.
     """
     return read_actions(needs) - {_LAST_CHANGE}

@@ -394,7 +394,12 @@ def _stands(written: Case, step: Step, facts: Facts) -> bool:
 
 
 def own_change(written: Case, step: Step, newest: Case) -> OwnChange:
-    """Describe one written step of a case as the possible cause of a fault.
+    """Return one written step of a case as the possible cause of a fault.
+
+    Args:
+        written: The transition that wrote the step.
+        step: The step.
+        newest: The case's newest transition.
 
     Raises:
         KeyError: The table has no row for the step.

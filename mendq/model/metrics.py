@@ -405,7 +405,7 @@ class Measurement:
 
     @property
     def is_oldest_unchanged(self) -> bool:
-        """True if one message was the oldest for the whole time."""
+        """True if the same message was the oldest for the whole measured time."""
         grew_older_seconds = self.now.oldest_age_seconds - self.before.oldest_age_seconds
         return grew_older_seconds >= STANDS_STILL_SHARE * 3600 * self.hours
 
@@ -502,7 +502,7 @@ def _points_within(series: Series, window: Window) -> Series:
 
 
 def _are_plausible(points: Series) -> bool:
-    """Return True if there are values and each is one that a queue can have."""
+    """Return True if there is at least one value, and all are finite and not negative."""
     numbers: list[float] = []
     for series in points.values():
         numbers += [number for _, number in series]
@@ -510,7 +510,10 @@ def _are_plausible(points: Series) -> bool:
 
 
 def _slowest_processing(series: Series) -> float | None:
-    """Return the longest possible processing time in seconds; None if consumers publish none."""
+    """Return the longest published processing time in seconds; None if consumers publish none.
+
+    Impossible values are left out.
+    """
     published_seconds = [seconds for _, seconds in series.get("processing", ())]
     possible_seconds = [
         seconds for seconds in published_seconds if 0 < seconds <= LONGEST_PROCESSING_SECONDS

@@ -66,7 +66,7 @@ class Refusal:
             raise TypeError("say which kind of refusal it is, such as Refuse or Ignore")
 
     def is_reported_in(self, mode: Mode) -> bool:
-        """Return True if people may hear about it on a queue in this mode."""
+        """Return True if people may be notified of this refusal on a queue in this mode."""
         return mode is not Mode.OBSERVE or not self.silent_in_observe
 
     def as_recorded_in(self, mode: Mode) -> Refusal:
@@ -90,7 +90,7 @@ class Ignore(Refusal):
 
 
 class Retry(Ignore):
-    """A refusal for a reason that will pass. The same events are delivered once more."""
+    """A refusal for a reason that will pass. Mendq lets the same events be delivered once more."""
 
     is_retried = True
 

@@ -249,7 +249,7 @@ class Worker(Struct, frozen=True):
 
     @property
     def memory_gb(self) -> int:
-        """The memory that EMR allots and bills: heap and overhead, in whole GB."""
+        """The memory that EMR allocates and bills: heap plus overhead, rounded up to whole GB."""
         return -int(-self.heap_gb * (1 + self.overhead_factor) // 1)
 
 

@@ -389,17 +389,23 @@ STEPS: tuple[type[AttributeStep], ...] = (
 
 
 def kind_of(attribute: str) -> type[AttributeStep] | None:
-    """Return the class of steps that writes an attribute; None if only an older version had one."""
+    """Return the class of steps that writes an attribute; None if this version has none.
+
+    A stored case may contain a step of an older version.
+    """
     return next((step for step in STEPS if step.attribute == attribute), None)
 
 
 def is_permanent(attribute: str) -> bool:
-    """Return True if a step with this attribute is never taken back."""
+    """Return True if a rollback never undoes a step with this attribute."""
     kind = kind_of(attribute)
     return kind is not None and kind.is_permanent
 
 
 def has_value_in_queue(attribute: str) -> bool:
-    """Return True if the queue shows the value of a step with this attribute."""
+    """Return True if the value that a step with this attribute wrote can be read from the queue.
+
+    Return True for an unknown attribute too.
+    """
     kind = kind_of(attribute)
     return kind is None or kind.has_value_in_queue

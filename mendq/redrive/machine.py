@@ -326,7 +326,7 @@ class RedriveSituation(Struct, frozen=True):
 
     @property
     def rate_per_second(self) -> float:
-        """Messages that may go back per second."""
+        """The number of messages that may be sent back per second."""
         return self.bounds.rate_per_second(self.deletes_per_second or 0)
 
     @property
@@ -357,7 +357,11 @@ class RedriveSituation(Struct, frozen=True):
         return since is not None and self.now >= since + patience
 
     def after_a_crash(self) -> RedriveSituation:
-        """Return the situation after the run that sent the messages in flight died (rule 3)."""
+        """Return the situation, corrected if the last run died while it was sending (rule 3).
+
+        The messages that were in flight then count as moved, but unsure. The tick of that run
+        counts as one without a result.
+        """
         current = self.progress.current
         lost = current.in_flight
         if not lost:
@@ -422,12 +426,12 @@ def is_blocked_for_now(situation: RedriveSituation) -> bool:
 
 
 def is_nothing_left(situation: RedriveSituation) -> bool:
-    """Return True if no message is left that could go back."""
+    """Return True if the DLQ has no message left that may be sent back."""
     return situation.messages_left == 0
 
 
 def is_refused_for_long(situation: RedriveSituation) -> bool:
-    """Return True if SQS has refused every message until patience was over."""
+    """Return True if SQS has refused every message for longer than `patience_seconds`."""
     waits = situation.progress.waits
     return waits.is_refused and situation.is_patience_over(waits.refused_since)
 
@@ -447,7 +451,7 @@ def is_stage_over(situation: RedriveSituation) -> bool:
 
 
 def is_soak_not_over(situation: RedriveSituation) -> bool:
-    """Return True while a message that fails may not be back yet."""
+    """Return True if the soak is not over: a message that fails may not be back yet."""
     return not situation.is_soak_over
 
 

@@ -105,7 +105,8 @@ class MessageFilter(Struct, frozen=True):
 
     Attributes:
         tree: The parsed expression; None for a filter that matches every message.
-        asks: The paths into the message that the expression uses, by their text.
+        asks: The paths into the message that the expression uses, by their text such as
+            `body.type`.
     """
 
     tree: Node | None = None
@@ -172,7 +173,7 @@ class _Functions(Functions):  # type: ignore[misc] # jmespath has no types
 
     @signature({"types": ["array", "string"]}, {"types": []})  # type: ignore[untyped-decorator]
     def _func_contains(self, subject: Any, search: Any) -> bool | None:
-        """Return True if a member equals `search`, None if that is unknown, else False."""
+        """Return True if `subject` contains `search`, None if that is unknown, else False."""
         if isinstance(subject, str):
             return search in subject
         return _any_true(equals(member, search) for member in subject)
@@ -206,10 +207,9 @@ class _Functions(Functions):  # type: ignore[misc] # jmespath has no types
 
 
 class _Interpreter(TreeInterpreter):  # type: ignore[misc] # jmespath has no types
-    """Evaluates JMESPath for one message with three truth values: True, False, and None for
-    unknown.
+    """Evaluates JMESPath for one message, with None as the truth value "unknown".
 
-    `read` keeps the parsed JSON by text, so that each text is parsed only once.
+    `read` is a cache of parsed JSON by text, so that each text is parsed only once.
     """
 
     def __init__(self, read: dict[str, Any]) -> None:
@@ -284,10 +284,10 @@ def _kind_of(value: Any) -> type | None:
 
 
 def equals(left: Any, right: Any) -> bool | None:
-    """Compare two JSON values strictly at every level; None if only their types differ.
+    """Return True if two JSON values are equal, False if not, None (unknown) if their types differ.
 
-    `true` and `1` are of different types, `1` and `1.0` are equal. Inside an array or an object
-    `null` equals `null`.
+    The members of arrays and objects are compared in the same way. `true` and `1` are of different
+    types, `1` and `1.0` are equal. Inside an array or an object, `null` equals `null`.
     """
     if left is None and right is None:
         return True
@@ -456,7 +456,10 @@ def shape(value: Any, depth: int = _DEEP, read: Callable[[str], Any] | None = No
 
 
 def document_of(message: Message, now: datetime) -> dict[str, Any]:
-    """Return a message as the object that filters work on. Missing values are None or left out."""
+    """Return a message as the object to which filters are applied.
+
+    Its keys are ROOTS. A missing value is None, or is left out of `system` and `attributes`.
+    """
     quarantine_mark = quarantine_reason(message)
     attributes = {name: _read_value(attribute) for name, attribute in message.attributes.items()}
     if quarantine_mark:

@@ -76,7 +76,7 @@ class MessageGroup(Struct, frozen=True):
 def group_messages(
     messages: Sequence[Message], now: datetime, *, bodies: bool = False
 ) -> list[MessageGroup]:
-    """Return the largest groups of messages, for each way of grouping.
+    """Return the largest groups of messages, at most MOST_GROUPS for each of WAYS.
 
     Args:
         messages: The sample.
@@ -153,7 +153,7 @@ def _describe_shape(outlined: Any) -> str:
 
 
 def _labels(document: Mapping[str, Any], varied: Counter[str], *, bodies: bool) -> Iterator[Label]:
-    """Yield the groups that a message belongs to: the way, its name and its filter."""
+    """Yield a label for each group to which the message belongs."""
     yield _body_label(document, bodies=bodies)
     for name, attribute in document["attributes"].items():
         if name not in (REDRIVEN, QUARANTINED):

@@ -71,8 +71,9 @@ class Message(Struct, frozen=True):
     def redrive_count(self) -> int:
         """Return how often the message was sent back, according to its marks.
 
-        The mark of the quarantine keeps the count. A mark counts only if it names the queue in
-        which the message failed.
+        It is the highest count in its marks; the quarantine's mark keeps the count of the mark
+        before. A redrive's mark that names another queue than the one in which the message failed
+        is ignored.
         """
         counts = [0]
         mark = _read_mark(self, REDRIVEN, RedriveMark)
@@ -151,7 +152,7 @@ class RedriveMarker(Struct, frozen=True):
     key: bytes
 
     def mark_redriven(self, message: Message) -> Message:
-        """Return the message with the mark of this redrive, counted once more."""
+        """Return the message with the mark of this redrive, and with its count increased by 1."""
         mark = RedriveMark(
             source=self.source_arn,
             redrive=self.redrive_id,
@@ -286,7 +287,7 @@ class MoveResult(Struct, frozen=True):
 
     @property
     def reason(self) -> str:
-        """The reason of the first message that did not go; empty if all went."""
+        """The reason why the first of the failed messages was not sent; empty if all were sent."""
         if not self.failed:
             return ""
         return self.failed[0].reason or self.failed[0].code

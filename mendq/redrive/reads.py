@@ -220,10 +220,10 @@ def count_deletes(progress: RedriveProgress, since: datetime, run: RedriveRun) -
 
 
 class RedriveStart(Struct, frozen=True):
-    """The start of a redrive: a last check of both queues. It moves no message; the ticks do that.
+    """The start of a redrive: a last check of both queues. Messages are moved later, by the ticks.
 
-    It writes only the DLQ's retention, if messages could expire during the redrive. `consent` says
-    which queues Mendq may act on.
+    The start writes only the DLQ's retention, if messages could expire during the redrive.
+    `consent` are the settings that say which queues Mendq manages.
     """
 
     consent: Consent

@@ -70,14 +70,20 @@ UNREADABLE = "what the case store says of how far it has come cannot be read"
 
 
 class TickOutcome(Outcome, frozen=True):
-    """The outcome of a tick: the progress, and the messages that this tick moved."""
+    """The outcome of a tick.
+
+    Attributes:
+        progress: The redrive's progress; None if the tick was refused before it was read.
+        redriven: The number of messages that this tick sent back.
+        quarantined: The number of messages that this tick moved to quarantine.
+    """
 
     progress: RedriveProgress | None = None
     redriven: int = 0
     quarantined: int = 0
 
     def document(self) -> dict[str, Any]:
-        """Return the answer to the caller: the outcome, and the redrive's progress."""
+        """Return the Lambda's answer: the outcome and the redrive's progress, as JSON values."""
         document = super().document()
         if self.progress is None:
             return document

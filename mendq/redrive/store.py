@@ -52,11 +52,12 @@ class RedriveClaim(Struct, frozen=True):
 class RedriveStore(Table, frozen=True):
     """Reads and writes the redrives' items in the case store.
 
-    All methods raise CaseStoreUnavailable; `newest` raises CaseStoreUnreadable as well.
+    Methods raise CaseStoreUnavailable if the case store does not answer. Methods that read an item
+    also raise CaseStoreUnreadable.
     """
 
     def newest(self, dlq_arn: str) -> RedriveProgress | None:
-        """Return the progress of the DLQ's newest redrive, also if it has ended."""
+        """Return the progress of the DLQ's newest redrive, running or ended; None without one."""
         return _read_progress(self.get(redrive_key(dlq_arn)), dlq_arn)
 
     @contextmanager

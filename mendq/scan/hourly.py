@@ -121,7 +121,7 @@ SECONDS_TO_DELIVER = 60
 
 
 class ScanContext(StoreContext, frozen=True, kw_only=True):
-    """The context of a run: clients, settings, claim token and remaining time."""
+    """The data and clients of a run of the scan: settings, remaining time and rate limits."""
 
     settings: ScanSettings
     remaining_seconds: Callable[[], float]

@@ -140,7 +140,9 @@ class ScanStore(Table, frozen=True):
             self._count(metrics, now)
 
     def _count(self, metrics: int, now: datetime, condition: str = "", **values: int) -> bool:
-        """Add to the day's number of read metrics. Return False if the condition does not hold."""
+        """Add `metrics` to the day's number of read metrics. Return False, and add nothing, if the
+        condition does not hold.
+        """
         key = items.key(items.ACCOUNT, f"metrics#{now:%Y-%m-%d}")
         expires = now + timedelta(days=2)
         change = "ADD asked :n SET expires_at = :expires"
