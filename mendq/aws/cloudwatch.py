@@ -88,7 +88,7 @@ def messages_deleted(clients: Clients, queue_arn: str, since: datetime, until: d
     return int(sum(value for _, value in finite_points(series.get("deleted", ()))))
 
 
-# A fortnight at this period is 4,032 datapoints of a metric.
+# Two weeks have 4,032 datapoints per metric at this period.
 ALARM_PERIOD = timedelta(minutes=5)
 FORTNIGHT = timedelta(days=14)
 

@@ -293,14 +293,14 @@ class QueueFacts:
 
     @property
     def modified_at(self) -> datetime | None:
-        """When the queue was last changed, by any caller, to the second; None if SQS does not
+        """The time of the queue's last change by any caller, in whole seconds; None if SQS does not
         report it.
         """
         return parse_epoch_seconds(self.attributes.get("LastModifiedTimestamp"))
 
     @property
     def created_at(self) -> datetime | None:
-        """When the queue was created; None if SQS does not report it."""
+        """The time of the queue's creation; None if SQS does not report it."""
         return parse_epoch_seconds(self.attributes.get("CreatedTimestamp"))
 
     def is_created_after(self, moment: datetime | None) -> bool:

@@ -51,19 +51,19 @@ CLOUDTRAIL_LAG = timedelta(minutes=15)
 # absent.
 A_SCAN_AND_ITS_WINDOW = timedelta(hours=7)
 A_QUIET_DAY = timedelta(days=1)
-# How often follow_up looks again at a case that waits for evidence.
+# How often follow_up checks a case that waits for evidence.
 ASK_AGAIN = timedelta(hours=1)
 # How often follow_up calls the owner of a write that a case waits for.
 CALL_AGAIN = timedelta(minutes=5)
 # Less than the minute between two runs of follow_up, so that no run is left out.
 TICK_AGAIN = timedelta(seconds=30)
 
-# A failed call may end these states, so the case is looked at when one arrives.
+# A failed call may end these states, so a case in one of them is checked when a call arrives.
 WATCHED = (*PROVING, State.WATCHING)
 # In these states Mendq only waits. Meanwhile the queue may be deleted, or may not be managed any
 # more.
 WAITED_OUT = (State.WATCHING, State.OVERRIDDEN, State.ESCALATED)
-# In these states the Lambda that owns the next write must act.
+# In these states a Lambda that applies fixes (the owner of the steps) must act next.
 CALLING = (State.APPROVED, State.INEFFECTIVE)
 # In these states a change is watched for the harm that its kind of step can do.
 HARM_WATCHED = (*PROVING, State.WATCHING)

@@ -334,7 +334,7 @@ class Pin:
 
     @property
     def expires_at(self) -> datetime:
-        """When the pin stops being valid."""
+        """The time until which Mendq may restore the pin: HOLDS after a person pinned it."""
         return self.pinned_at + HOLDS
 
     @property

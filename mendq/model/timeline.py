@@ -1,4 +1,4 @@
-"""What happened in a case, as a list of points in time."""
+"""The timeline of a case: its states and other events, each with the time."""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ action is to wait, part of a stage is left for the next tick, or the redrive has
 pure: it calls no AWS, and the clock is a value of the situation.
 
 The case store holds one item per DLQ: the claim of the run that works on it, the key that signs the
-marks of messages that went back, and the progress (`RedriveProgress`). Nothing else outlives a
-tick. The progress is stored
+marks of messages that went back, and the progress (`RedriveProgress`). Nothing else is kept from
+one tick to the next. The progress is stored
 
 - before the sample: the tick is counted as one without a result, in case its run dies;
 - after the sample: how many messages came back, and then how many of them went to quarantine;
@@ -38,11 +38,11 @@ Rules, each with its reason:
    BLOCKED_FOR_GOOD (a tag, a deleted queue, the cause) comes first and halts even during a freeze:
    waiting cannot help. The freeze comes next, before every other reason to halt: a redrive must not
    halt for its age or for ticks without a result while others have stopped it. OTHER_MOVE_TASK
-   comes before TICKS_WITHOUT_RESULT for the same reason, but after the age: another's task must not
-   hold a redrive for ever. All of them come before the sample and before any send, because they
-   need no look at the messages. The redrive's own waits (BLOCKED_FOR_NOW, SOURCE_UNREAD,
-   NO_DELETES) come after the sample: otherwise it would wait although too many messages have come
-   back.
+   comes before TICKS_WITHOUT_RESULT for the same reason, but after the age: a task that someone
+   else started must not stop a redrive for ever. All of them come before the sample and before any
+   send, because they do not depend on the messages. The redrive's own waits (BLOCKED_FOR_NOW,
+   SOURCE_UNREAD, NO_DELETES) come after the sample: otherwise it would wait although too many
+   messages have come back.
 2. Store first, then act. A run may die between any two calls. If it acted first, the next run would
    not know about the messages in flight, and would send the whole stage once more.
 3. Messages that were in flight when a run died may have gone or not. They count against the size of
@@ -62,20 +62,21 @@ Rules, each with its reason:
 8. Mendq yields to others. During a freeze, or while another message movement task runs, it neither
    samples nor sends. Its own waits (`Waits`: patience, ticks without a result) begin anew
    afterwards. Otherwise two movers would receive each other's messages, and a long incident would
-   halt redrives that nothing is wrong with. All other clocks run on: the end of a soak, the time of
-   a stage, the age of the redrive. So a soak can pass during a freeze. That is safe, because
-   messages that fail come back meanwhile, and the next tick takes a sample before it sends.
-9. No wait lasts for ever. A wait that nothing bounds by itself (WAIT_WITH_PATIENCE, and messages
-   that SQS refuses) halts the redrive when patience is over; three ticks in a row without a result
-   halt it, and so does an age that no message can have. WAIT has no patience, because the clock
-   ends it: a soak has an end, and a turn comes with the next tick. A freeze alone may last as long
-   as people want. Otherwise people would never hear about a redrive that cannot continue.
+   halt healthy redrives. All other times continue to count: the end of a soak, the time of a stage,
+   the age of the redrive. So a soak can end during a freeze. That is safe, because messages that
+   fail come back meanwhile, and the next tick takes a sample before it sends.
+9. No wait lasts for ever. Some waits have no end of their own (WAIT_WITH_PATIENCE, and messages
+   that SQS refuses). They halt the redrive after `Bounds.patience_seconds`. Three ticks in a row
+   without a result halt it too, and so does an age that no message can have. WAIT needs no such
+   limit, because time ends it: a soak has an end, and a later tick may send again. Only a freeze
+   may last as long as people want. Otherwise people would never hear about a redrive that cannot
+   continue.
 10. Messages can be back in three ways, and each counts: with the mark of this redrive, without it
     (newly dead), and in a FIFO group or behind a sample that was too short, where only the
     queue's count shows them (unseen). Otherwise consumers that drop attributes would hide that
     every message fails.
 11. An end is final. To go on, a person approves a new redrive, which begins with a canary.
-    Otherwise one approval would move messages that nobody had seen when it was given.
+    Otherwise one approval would move messages that came after the person gave it.
 
 `TABLE` holds the rows. `CHECKS` says how a condition is checked and `CHANGES` what an action
 changes in the progress. docs/redrive-stages.md shows the rows to operators, in the words of

@@ -53,7 +53,7 @@ _VARYING = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-
 # The shape of a body that is not JSON, or is `null`.
 NO_JSON = shape(None)
 _NO_OUTLINE = "JSON that holds NaN, Infinity or too large a number"
-# The way of grouping, the group's name, and a filter for it.
+# A group as a triple: the way of grouping (one of WAYS), the group's name, and a filter for it.
 Label = tuple[str, str, str]
 
 

@@ -50,7 +50,7 @@ Rules:
    with them. Listing redrives costs a call per DLQ, and a redrive can only explain a finding away,
    never make one. It explains measurements only, so other findings need no second run.
 
-This module stores nothing, notifies nobody, and does not choose which findings matter. So
+This module stores nothing, sends no notifications, and does not choose which findings matter. So
 `mendq scan --dry-run` can use the same function.
 """
 
