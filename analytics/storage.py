@@ -199,9 +199,11 @@ class FolderStorage(Storage):
             raise self._cannot("written to", error) from error
 
     def make_spark_root(self, folders: Sequence[str]) -> str:
-        """Return the URI of this folder, or of links to its files if `folders` have other things.
+        """Return a URI below which Spark finds the files of `folders`. It ends in a slash.
 
-        Spark opens everything with a log file's name, and would wait for a pipe forever.
+        It is the URI of this folder. But if one of `folders` contains an entry that is not a file,
+        such as a pipe, it is the URI of a temporary folder with links to the files alone: Spark
+        opens everything with a log file's name, and would wait for a pipe forever.
         """
         for folder in folders:
             if any(entry.size_bytes is None for entry in self.entries(folder)):
@@ -289,7 +291,10 @@ class HadoopStorage(Storage):
 
     @contextmanager
     def staging(self) -> Iterator[Storage]:
-        """Provide an empty folder below the root, because executors share no disk."""
+        """Provide a storage in a new folder below the root, and delete the folder at the end.
+
+        It is not a local folder, because Spark's executors share no disk.
+        """
         folder = f"{STAGING}{uuid.uuid4().hex}"
         try:
             yield HadoopStorage(f"{self.make_spark_root([])}{folder}", self._spark)

@@ -360,7 +360,10 @@ class PublishFolder(NamedTuple):
 
 
 class ListedFile(NamedTuple):
-    """A file in a publish folder, or a folder or pipe there with a log file's name."""
+    """An entry in the folder of the files that CloudTrail published on one day.
+
+    It is a file, or something else (such as a folder or a pipe) with a log file's name.
+    """
 
     file: str  # its path in the trail
     bytes: int  # 0 if it is not a file

@@ -224,10 +224,11 @@ def compare_fixed_and_untouched(
 ) -> list[dict[str, Any]]:
     """Compare, for each symptom, the incidents that Mendq fixed with those that it left untouched.
 
-    Return a row for each symptom, sorted by name, with the counts and the median times in seconds.
+    Return a row for each symptom with a fixed or an untouched incident, sorted by name, with the
+    counts and the median times in seconds.
 
-    Only incidents of failed calls count. An untouched incident counts only if the day after it was
-    read, because only then its end is known.
+    Only incidents of failed calls count, without those of OTHER_CODES. An untouched incident counts
+    only if the day after it was read, because only then its end is known.
 
     Args:
         incidents: The incidents of the week.

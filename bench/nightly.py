@@ -89,7 +89,7 @@ records.selectExpr("inline(Records)").write.parquet(sys.argv[2])
 
 
 class _Plan(NamedTuple):
-    """A measure that is not taken yet: its name, title, number of rounds and variants."""
+    """A planned measurement: its name, title, number of rounds and variants."""
 
     name: str
     title: str

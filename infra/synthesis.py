@@ -203,9 +203,10 @@ def _account_of(place: cdk.Environment) -> str | None:
 
 
 def default_place() -> tuple[str, str | None]:
-    """Return region and account of a stack if the settings name no environments.
+    """Return the region and the account of a stack if the settings name no environments.
 
-    The CDK CLI takes them from the credentials. The account is None if it is not known.
+    The CDK CLI takes them from the credentials. If it gives no region, the region is AWS_REGION,
+    otherwise us-east-1. The account is None if it is not known.
     """
     region = os.environ.get("CDK_DEFAULT_REGION") or os.environ.get("AWS_REGION") or "us-east-1"
     return region, os.environ.get("CDK_DEFAULT_ACCOUNT")

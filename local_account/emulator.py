@@ -94,10 +94,11 @@ class Emulator:
         EmrServerless(self.jobs.begin).install()
 
     def application(self, describe: Callable[[], Mapping[str, Any]]) -> SignedCalls:
-        """Return the application that serves the account.
+        """Return the ASGI application that answers all HTTP calls to the account.
 
-        A call passes the check of its signature, then the account's own pages, then the recorder of
-        SQS calls, and then reaches MiniStack. `describe` returns the content of page `account`.
+        It refuses calls that are not signed correctly, and answers the account's own pages
+        (`/_mendq/...`) itself. MiniStack answers all other calls; those to SQS are recorded on the
+        way. `describe` returns the content of the page `account`.
         """
         pages = AccountPage(
             CloudTrail(ministack.app.app, self.delivery, self._history),

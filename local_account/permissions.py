@@ -290,10 +290,11 @@ def _with_resources(trust: str | Mapping[str, Any]) -> dict[str, Any]:
 
 
 class AccessAnalyzer:
-    """IAM Access Analyzer's two checks of a policy, which give the answer in `result`.
+    """A simulation of CheckNoPublicAccess and CheckNoNewAccess of IAM Access Analyzer.
 
-    It is simulated: nothing here reads the policy. {"result": "PASS"} or {"result": "FAIL"} sent to
-    /_mendq/access-analyzer sets the answer of both checks. At first both are refused.
+    It reads no policy: both checks answer with `result`. Send {"result": "PASS"} or
+    {"result": "FAIL"} to /_mendq/access-analyzer to set `result`. While it is None, as at first,
+    both checks fail with NotEmulated (status 400).
     https://docs.aws.amazon.com/access-analyzer/latest/APIReference/API_CheckNoPublicAccess.html
     https://docs.aws.amazon.com/access-analyzer/latest/APIReference/API_CheckNoNewAccess.html
     """

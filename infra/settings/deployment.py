@@ -113,7 +113,7 @@ DataEvent = Annotated[str, one_of("a data event of SQS", DATA_EVENT_NAMES)]
 
 @dataclass(frozen=True)
 class TrailSettings:
-    """Settings of the CloudTrail trail that logs failed calls."""
+    """Settings of the CloudTrail trail that logs SQS calls. Mendq looks for the failed ones."""
 
     create: bool = True
     """True: Mendq makes a trail of its own. False: `bucket` is an existing one's."""

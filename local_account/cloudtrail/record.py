@@ -113,10 +113,10 @@ def _object(body: bytes) -> Mapping[str, Any] | None:
 
 
 def _queue_of(action: str, parameters: Mapping[str, Any], caller: str) -> tuple[str, str]:
-    """Return account and name of the queue that a call names.
+    """Return the account and the name of the queue that a call names.
 
-    The account is the caller's if the call names none. The name is `*` for ListQueues, as in AWS's
-    records.
+    The account is the one in `QueueUrl`, otherwise the caller's. The name is `*` for
+    ListQueues, as in AWS's records.
     """
     path = str(parameters.get("QueueUrl") or "").rstrip("/").split("/")
     name = path[-1]

@@ -205,7 +205,10 @@ class Races(Traffic, frozen=True, kw_only=True, tag="races"):
         send(caller, numbered(self.messages + self.quick))
 
     def work(self, caller: Caller) -> None:
-        """Receive a message, work if it is a slow one, and delete it."""
+        """Receive a message and delete it, a slow one only after `works_seconds`.
+
+        If the traffic ends while it waits, the message is not deleted.
+        """
         slow = numbered(self.messages)
         for message in caller.receive(MaxNumberOfMessages=1):
             if message["Body"] in slow and caller.enough.wait(self.works_seconds):

@@ -271,7 +271,10 @@ def list_dead_letter_source_queues(data: Parameters, url: str) -> dict[str, Any]
 
 
 def list_message_move_tasks(data: Parameters, _url: str) -> dict[str, Any]:
-    """Answer ListMessageMoveTasks: no task, because the local account cannot start one."""
+    """Answer ListMessageMoveTasks: no task, because the local account cannot start one.
+
+    ResourceNotFoundException if the source queue does not exist.
+    """
     queue = sqs._queue_by_arn(str(data.get("SourceArn") or ""))
     if queue is None:  # (recorded)
         text = "The resource that you specified for the SourceArn parameter doesn't exist."

@@ -167,10 +167,10 @@ def _target(step: AttachDlq) -> str:
 
 
 def _leads_back(clients: Clients, source_arn: str, dlq_arn: str) -> str | None:
-    """Return a sentence if messages would come back to their source through further DLQs, or if
-    more than LONGEST_CHAIN DLQs follow one another.
+    """Return a sentence if the chain of DLQs leads back to the source or is too long.
 
-    None if neither is so.
+    Too long means more than LONGEST_CHAIN DLQs. None if the chain ends before: at a queue without a
+    DLQ, or with a DLQ that SQS does not accept for it.
     """
     behind = dlq_arn
     for _ in range(LONGEST_CHAIN):

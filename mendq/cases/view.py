@@ -137,7 +137,10 @@ class CaseStoreView(Struct, frozen=True):
         return self._records(case, owes_a_notification=False)
 
     def without_claim(self, intent: Case) -> CaseStoreView:
-        """Return the view after the claim that was taken for this case has ended."""
+        """Return a copy of the view in which the attributes of this case have no claim or intent.
+
+        The case store is not changed.
+        """
         unclaimed = self._records(intent, claim_owner=None, claim_until=None, intent=None)
         return structs.replace(self, attributes={**self.attributes, **unclaimed})
 

@@ -1,4 +1,4 @@
-"""Delete messages, or change their visibility timeouts, ten at a time.
+"""Delete messages or change their visibility timeouts, up to ten in a call.
 
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ChangeMessageVisibilityBatch.html
 """

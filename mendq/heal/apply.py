@@ -197,9 +197,10 @@ def apply(  # noqa: PLR0913, PLR0917 - a fix needs each of them
 def carry_out(decision: Decision, situation: Situation, run: FixContext) -> Outcome:
     """Carry out a decision, and return the outcome.
 
-    If the write is refused, ask `decide` once more and carry out that decision.
+    If the write of a fix is refused, ask `decide` once more and carry out that decision.
 
     Raises:
+        TypeError: The decision is not final (NeedsFacts or NeedsReach).
         FactsUnavailable, CaseStoreUnavailable, StepFailed, NotificationNotSent: The caller must
             try again.
     """

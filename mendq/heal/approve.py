@@ -58,7 +58,10 @@ class OperatorRequest(Struct, frozen=True):
 
     @classmethod
     def of(cls, event: Mapping[str, Any]) -> OperatorRequest | Refusal:
-        """Read the request. Return a refusal if the event names no case."""
+        """Read the request. Return a refusal if the case's id is missing or too long.
+
+        If the event names no actor, `actor` is NOBODY.
+        """
         case_id = event.get("case_id")
         actor = event.get("actor")
         if not isinstance(case_id, str) or not 0 < len(case_id) <= LONGEST_CASE_ID:

@@ -76,12 +76,13 @@ class Undo(Struct, frozen=True):
     Attributes:
         attribute: The queue attribute.
         outcome: The result, or the expected result of a dry run.
-        before: The value before the case.
+        before: The value before the case. It comes from the snapshot if that has the attribute.
         after: The value that the case wrote last.
         now: The present value. None if the queue does not have the attribute.
         step: The write that undoes the attribute. None if Mendq writes nothing.
         command: The command for a person if Mendq does not undo the attribute. Otherwise empty.
-        stops: True if the step is not complete. Stopping it undoes it, and nothing is written.
+        stops: True if the case's step is not complete yet. Then the rollback stops the step and
+            writes nothing; `step` is None.
     """
 
     attribute: str

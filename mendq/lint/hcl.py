@@ -68,7 +68,7 @@ def make_patch(argument: str, wanted: WantedValues) -> PatchResult:
     Raises:
         NotThere: The file has no such queue.
         SeveralFit: Several queues have that name.
-        NotATemplate: The file is no HCL, or it is too long.
+        NotATemplate: The file is not HCL, or it is too long.
         OSError: The file cannot be read.
     """
     with Path(argument).open("rb") as file:
@@ -181,7 +181,7 @@ def _blocks_by_address(file: str, text: str) -> dict[str, _Block]:
 def _parse_blocks(file: str, text: str) -> list[_Block]:
     """Return all blocks with a type and a name, which are resources and data sources.
 
-    Raises NotATemplate if the file is no HCL.
+    Raises NotATemplate if the file is not HCL.
     """
     try:
         (body,) = parses_to_tree(text).children

@@ -87,7 +87,11 @@ class TemplateResource:
 
 @dataclass(frozen=True)
 class Template:
-    """A decoded template. The constructor raises NotATemplate if it has no resources to check."""
+    """A decoded template.
+
+    The constructor raises NotATemplate if `Resources` is not a mapping, or has more than
+    MOST_RESOURCES resources.
+    """
 
     root: Any
     work: WorkBudget = field(default_factory=WorkBudget)

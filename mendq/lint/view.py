@@ -63,7 +63,7 @@ def _make_sarif_result(file: str, finding: LintFinding) -> Mapping[str, Any]:
 
 
 def github_lines(templates: Sequence[LintResult]) -> Iterator[str]:
-    """Yield workflow commands of GitHub, which show each finding next to its line.
+    """Yield workflow commands of GitHub Actions, which show each finding next to its line.
 
     https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands
     """

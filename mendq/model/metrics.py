@@ -629,11 +629,17 @@ def _oldest_since(ages: Points) -> datetime | None:
 
 
 def _ends_of_backlog(series: Series, window: Window) -> tuple[datetime, datetime, bool]:
-    """Return the minutes of the first and the last backlog, and True if SQS was silent at first.
+    """Return the minutes of the first and the last backlog to measure with, and a boolean.
 
-    The first minute is the one with the fewest sends among the first reported ones. If the queue
-    was created at `window.since` and SQS reported it at once, it is `window.since`, so that
-    everything is counted. Both minutes are `window.since` if SQS reported no backlog.
+    The boolean is True if SQS reported no backlog for longer than SLOW_TO_BEGIN at first.
+
+    - If SQS reported no backlog at all, both minutes are `window.since`.
+    - If the queue was created at `window.since` and SQS reported it within one PERIOD, the first
+      minute is `window.since`, so that everything is counted. The last minute is `window.until` if
+      `window.at_once`, otherwise the last reported one.
+    - If the boolean is True, they are the first and the last reported minute.
+    - Otherwise the first minute is the one with the fewest sends among the minutes reported in the
+      first FIRST_MINUTES. The last minute is the last reported one.
     """
     since = window.since
     reported: set[datetime] = set()

@@ -266,10 +266,13 @@ def _narrows(asked: StatementCondition) -> bool:
 
 
 def _is_fixed(key: str, value: str, *, literally: bool) -> bool:
-    """Return True if a condition's value stands for a certain caller or network.
+    """Return True if a condition's value limits access to specific callers or to one network.
 
-    A value with a policy variable counts only if the variable is about the queue's owner. `*` and
-    `?` count as wildcards, unless `literally` is True.
+    A network must be small enough to belong to one owner. A value with a policy variable counts
+    only if it begins with a variable such as `aws:ResourceAccount`, which is about the queue's
+    owner. `*` and `?` are wildcards, unless `literally` is True. An ARN with a wildcard counts only
+    if it has an account or names a bucket, another value only if it has a `/` or `:` before the
+    first wildcard.
     """
     if key == "aws:sourceip":
         return _is_owned(value)

@@ -262,7 +262,11 @@ class DlqStep(TextStep):
 
     @classmethod
     def normalize(cls, text: str) -> str:
-        """Return the text in Mendq's spelling; unchanged if it cannot be read."""
+        """Return an attribute's value as Mendq writes it, so that equal values have equal texts.
+
+        Unchanged if it cannot be parsed. This class changes nothing; subclasses with a JSON value
+        override the method.
+        """
         return text
 
 

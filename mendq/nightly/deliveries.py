@@ -45,9 +45,9 @@ class HeldByAnother(ComeAgain):
 
 
 class DeliveryClaims(Struct, frozen=True):
-    """The claims on the channels of one week's report, for the run with the token `owner`.
+    """Claims in S3: they prevent that two runs send one week's report to the same channel.
 
-    Methods raise botocore's errors.
+    `owner` is this run's token. Methods raise botocore's errors.
     """
 
     client: S3Client

@@ -108,7 +108,10 @@ def span(time: timedelta) -> str:
 
 
 def compact_json(document: Any, most: int = MOST_VALUE) -> str:
-    """Return a parsed document as compact JSON, cut at `most` characters, like `plain`."""
+    """Return a parsed document as compact JSON, made printable and cut to `most` characters.
+
+    `plain` does this. The result may not be valid JSON any more.
+    """
     return plain(to_json(document, is_compact=True), most)
 
 
@@ -118,9 +121,10 @@ def exact_json(document: Any) -> str:
 
 
 def command_line(command: str) -> str:
-    """Return a command unchanged, or a note if it is too long or not printable ASCII.
+    """Return a command without spaces at its ends.
 
-    A command that was cut or escaped would do something else.
+    If it is too long or not printable ASCII, return a note instead. It is not cut or escaped,
+    because then it would do something else.
     """
     if len(command) <= MOST_COMMAND and _PRINTABLE.fullmatch(command):
         return command.strip()

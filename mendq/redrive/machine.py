@@ -474,7 +474,10 @@ def has_no_deletes(situation: RedriveSituation) -> bool:
 
 
 def has_no_turn(situation: RedriveSituation) -> bool:
-    """Return True if the rate does not allow to send a message at this tick."""
+    """Return True if no message may be sent at this tick.
+
+    Either the rate allows none in the time since the last send, or the stage has none left.
+    """
     return situation.messages_to_send == 0
 
 

@@ -268,7 +268,7 @@ def sort_messages(
     """Sort messages of the DLQ into those that came back, those that may go back, and the others.
 
     If a message of a FIFO group stays, all later messages of the group stay too, because they must
-    not overtake it.
+    not overtake it. The sample also counts `newly_dead` messages (see DlqSample).
 
     Args:
         messages: The messages, in the order in which they were received.

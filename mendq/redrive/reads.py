@@ -197,9 +197,9 @@ def count_deletes_in_soak(progress: RedriveProgress, run: RedriveRun) -> int | N
 def measure_deletes_per_second(progress: RedriveProgress, run: RedriveRun) -> float | None:
     """Return the mean number of messages per second that the source's consumers delete.
 
-    The measured time includes the time since the redrive's last send, so that consumers could
-    delete what was sent. Before the first send it is `measuring_first_seconds` long. None if
-    CloudWatch does not answer.
+    The measured time ends CLOUDWATCH_LAG ago. It begins at the redrive's last send, so that
+    consumers could delete what was sent, or earlier: it is at least `measuring_seconds` long.
+    Before the first send it is `measuring_first_seconds` long. None if CloudWatch does not answer.
     """
     bounds = run.settings.bounds
     until = run.now - CLOUDWATCH_LAG

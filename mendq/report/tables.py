@@ -1,4 +1,4 @@
-"""The tables of the page: incidents, cases that reached a person, and queues by day."""
+"""The tables of the page: incidents, symptoms, cases that reached a person, and queues by day."""
 
 from __future__ import annotations
 

@@ -250,7 +250,11 @@ def _drop_double_dots(sentence: str) -> str:
 
 
 def split_at_marks(sentence: str) -> Iterator[tuple[str, str]]:
-    """Yield the sentence in pieces: the kind (`text`, `name` or `quote`) and the text of each."""
+    """Split a sentence at the marks that `mark_name` and `mark_quote` have set.
+
+    Yield the kind (`text`, `name` or `quote`) and the text of each piece, without the marks. A full
+    stop after a name that was cut is dropped.
+    """
     sentence = _drop_double_dots(sentence)
     position = 0
     for match in _MARKED.finditer(sentence):

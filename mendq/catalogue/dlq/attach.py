@@ -432,8 +432,9 @@ def _refuse_if_nothing_finished(facts: Facts, measured: Measurement) -> Refusal 
 class _Counts:
     """Counts that show whether consumers finish most of the messages that arrive.
 
-    `sent` and `deleted` count messages. `received` counts receives, without messages in flight. The
-    share of finished messages decides, because one bad message can be received thousands of times.
+    `sent` and `deleted` count messages. `received` counts receives, minus the messages that are in
+    flight now. Consumers finish most messages if `deleted` is at least half of `sent`. `received`
+    does not count for this, because one bad message can be received thousands of times.
     """
 
     sent: int

@@ -142,9 +142,11 @@ def _plan_dlq(facts: Facts, because: str) -> Plan | Refusal:
 
 
 def _describe_need(facts: Facts) -> str | None:
-    """Return why the queue needs a DLQ, in words for people; None if it needs none.
+    """Return a sentence that says why the queue needs a DLQ. None if no need is shown.
 
-    A queue with the name of a DLQ needs none: it is taken for a DLQ whose sources were deleted.
+    None if the queue has a DLQ, or if an open case in EXPLAINED_BY explains the fault. None if the
+    queue has the name of a DLQ, because its sources may have been deleted. A queue without a Lambda
+    consumer must be measured: None if it was not, if a move task runs, or if no messages come back.
     """
     is_called_one = facts.queue_arn.removesuffix(FIFO).endswith(DLQ_SUFFIX)
     if not has_no_dlq(facts) or is_called_one or EXPLAINED_BY & facts.open_symptoms:
@@ -322,7 +324,7 @@ def _count_in_vain(stretches: Sequence[Measurement]) -> int:
 
 
 def _attach(receives: int) -> tuple[CreateDlq, AttachDlq]:
-    """Return the steps that make a DLQ and attach it with this `maxReceiveCount`."""
+    """Return an example's steps: create DLQ_ARN and attach it with this `maxReceiveCount`."""
     return (CreateDlq("", DLQ_ARN), AttachDlq("", Redrive(DLQ_ARN, receives).text))
 
 

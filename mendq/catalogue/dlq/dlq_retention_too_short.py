@@ -44,8 +44,9 @@ _CANNOT_BE_LONGER = (
 def detect(facts: Facts) -> DetectedFault | None:
     """Find a standard DLQ whose retention is not longer than that of its source.
 
-    None if the DLQ has SQS's maximum already, or if producers send to the queue: then it is not
-    only a DLQ, and its owner may have chosen the retention for their messages.
+    If it has several sources, the one with the longest retention counts. None if no other queue
+    names it as DLQ, if it has SQS's maximum already, or if producers send to the queue:
+    then it is not only a DLQ, and its owner may have chosen the retention for their messages.
     """
     longest = _find_longest_source(facts)
     if facts.is_fifo or longest is None or facts.is_sent_to:

@@ -42,11 +42,11 @@ EXPLAINED_BY = frozenset({"kms_denied"})
 
 
 def detect(facts: Facts) -> DetectedFault | None:
-    """Find services that may send to a queue with the key that AWS manages.
+    """Find services that the policy lets send to a queue encrypted with AWS's managed key.
 
-    None if failed calls have opened a case about it already, or if the policy cannot be read. SQS
-    returns the key as it was set. A key that was set by its id is not known to be the one that AWS
-    manages, so the result is None then too.
+    Services can never use this key. None if a `kms_denied` case is open, because it explains the
+    fault, or if the policy cannot be read. None also if the key was set by its id: SQS returns the
+    key as it was set, and the id does not tell that AWS manages the key.
     """
     senders = _list_sending_services(facts)
     key = facts.kms_key

@@ -462,14 +462,15 @@ def needs_document(symptom: str, facts: Facts) -> list[dict[str, Any]]:
 
 
 def list_need_spans(transitions: Sequence[Case]) -> list[tuple[str, float]]:
-    """Return the needs of a case's evidence, then the timeout before and after its plan.
+    """Return the times that a case's evidence says consumers need, then the visibility timeouts.
 
     Args:
         transitions: The case's transitions, oldest first; at least one.
 
     Returns:
-        Pairs of a name and a number of seconds. Empty if the evidence names no need or no timeout
-        was planned. If there are several plans, the last one counts.
+        Pairs of a name and a number of seconds: at most _MOST_NEEDS times from the newest evidence,
+        then the timeout before and after the last planned change. Values that a picture cannot show
+        are left out. Empty if the evidence names no time or no timeout was planned.
     """
     needs = transitions[-1].evidence.get("needs")
     if not isinstance(needs, list):

@@ -172,7 +172,10 @@ def list_free_types(stack: BilledStack) -> dict[str, str]:
 
 
 def list_unpriced_types(stack: BilledStack) -> list[str]:
-    """Return the resource types that have neither a price nor a reason to be free here."""
+    """Return the stack's resource types that are neither in PRICED nor in FREE, sorted.
+
+    The bill leaves them out.
+    """
     return sorted(stack.types - PRICED.keys() - FREE.keys())
 
 

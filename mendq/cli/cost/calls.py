@@ -42,9 +42,11 @@ class Calls(Struct, frozen=True):
     week_by_metric: Mapping[str, int] = field(default_factory=dict)
 
     def count_week(self, event_names: Iterable[str]) -> int | None:
-        """Return how often these calls were made in the week, or None if no metric counted any.
+        """Return how often these calls were made in the week. None if no metric of theirs has data.
 
-        The number is an upper bound, because a batch is counted as its messages.
+        A batch counts once for each of its messages, and SendMessage and SendMessageBatch have one
+        metric (deletes too). So the number is an upper bound for calls in COUNTED. Other calls are
+        left out, because no metric counts them.
         """
         names = frozenset(event_names)
         counts = [count for metric, count in self.week_by_metric.items() if METRICS[metric] & names]

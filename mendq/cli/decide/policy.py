@@ -244,7 +244,10 @@ def _require_readable(pin: PinOrNone | UnreadablePin) -> PinOrNone:
 
 
 def _identity(facts: Facts) -> tuple[Any, ...]:
-    """Return what must stay equal while the operator looks: the queue, its changes, its policy."""
+    """Return when the queue was created, when it was last changed, and its policy.
+
+    If one of them differs after the operator's answer, the queue has changed meanwhile.
+    """
     return facts.created_at, facts.modified_at, facts.attributes.get("Policy")
 
 

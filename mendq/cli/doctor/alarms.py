@@ -49,7 +49,8 @@ class StackAlarms(Struct, frozen=True):
     def check(self) -> Iterator[Check]:
         """Yield a check for each alarm in ALARM that notifies people or is about Mendq itself.
 
-        An alarm about Mendq without actions counts too, because a composite alarm may watch it.
+        An alarm about Mendq without actions counts too, because a composite alarm may watch it. If
+        there is no such alarm, yield one check with status OK.
         """
         ringing = [
             alarm

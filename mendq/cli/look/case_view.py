@@ -125,7 +125,10 @@ def opened_at(case: Case) -> datetime:
 
 
 def find_plan(transitions: Sequence[Case]) -> Case:
-    """Return the first transition that has the newest plan. The steps of a rollback are no plan."""
+    """Return the first transition that has the same steps as the last transition.
+
+    Rollbacks are ignored, unless all transitions are rollbacks.
+    """
     planned = [case for case in transitions if case.state is not State.ROLLED_BACK] or transitions
     return next(case for case in planned if case.steps == planned[-1].steps)
 

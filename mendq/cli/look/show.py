@@ -256,7 +256,11 @@ def print_details(out: Output, details: ShownCase) -> None:
 
 
 def _print_undo(out: Output, details: ShownCase) -> None:
-    """Print the values that no rollback takes back, and the commands that take values back."""
+    """Print the case's values that a rollback does not restore, and the commands that undo values.
+
+    A line before each command that a person must run says that it does not check who has set the
+    value since.
+    """
     out.say_heading("Undo")
     staying = [answer for answer in details.standing if answer["outcome"] != UndoOutcome.UNDONE]
     out.say_labelled(format_attribute(answer) for answer in staying)

@@ -2,7 +2,9 @@
 
 The command takes the same claim (a lock in the case store) on the DLQ that each run of Mendq's
 redrive Lambda takes. If the Lambda finds the DLQ claimed, it tries again a minute later. If a
-command dies, its claim ends after CLAIM_SECONDS.
+command dies, its claim ends after CLAIM_SECONDS. Nothing is claimed if Mendq is not deployed.
+
+The module also reads and describes the progress of Mendq's own redrives.
 """
 
 from __future__ import annotations

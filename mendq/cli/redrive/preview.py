@@ -62,7 +62,10 @@ class Tally(Struct):
     errors: Counter[str] = field(default_factory=Counter)
 
     def add(self, message: Message) -> None:
-        """Count a message. Call it only once for each message."""
+        """Count a message, and choose it if it may go and matches the filter.
+
+        Call this only once for each message.
+        """
         self.seen.add(message.message_id)
         self.oldest_at = min(self.oldest_at or message.sent_at, message.sent_at)
         source_arn = self.route.died_in(message)

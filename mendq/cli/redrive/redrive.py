@@ -134,10 +134,11 @@ class SendBack(DlqWork, frozen=True):
 
     @contextmanager
     def start(self, stop: Event, faults: list[str]) -> Iterator[Act]:
-        """Claim the DLQ, look at the queues again, and yield the function that sends messages.
+        """Claim the DLQ while the block lasts, and yield the function that sends messages.
 
-        Raises CommandError if the messages may not go any more: the operator may have waited long
-        before the answer.
+        If the claim is lost, `stop` is set and the reason is appended to `faults`. The queues are
+        read again, because the operator may have waited long before the answer. Raises CommandError
+        if they have changed, or if another redrive works on the DLQ.
         """
         account = self.call.account
         source = self.route.source

@@ -301,7 +301,11 @@ def find_remedy(code: str, message: str, route: Route) -> str:
 
 @contextmanager
 def explain_refusals(route: Route) -> Iterator[None]:
-    """Raise CommandError, with a remedy if one is known, if AWS refuses a call in the block."""
+    """Turn FactsUnavailable and QueueRefusesUs in the block into CommandError, if AWS caused them.
+
+    The message has a remedy if one is known. Errors without a ClientError as their cause are raised
+    unchanged, and so is a ClientError itself.
+    """
     try:
         yield
     except (FactsUnavailable, QueueRefusesUs) as error:
