@@ -637,7 +637,7 @@ def _ends_of_backlog(series: Series, window: Window) -> tuple[datetime, datetime
     - If the queue was created at `window.since` and SQS reported it within one PERIOD, the first
       minute is `window.since`, so that everything is counted. The last minute is `window.until` if
       `window.at_once`, otherwise the last reported one.
-    - If the boolean is True, they are the first and the last reported minute.
+    - If the boolean is True, the minutes are the first and the last reported one.
     - Otherwise the first minute is the one with the fewest sends among the minutes reported in the
       first FIRST_MINUTES. The last minute is the last reported one.
     """

@@ -45,7 +45,7 @@ class HeldByAnother(ComeAgain):
 
 
 class DeliveryClaims(Struct, frozen=True):
-    """Claims in S3: they prevent that two runs send one week's report to the same channel.
+    """Claims (locks in S3), so that two runs do not send a week's report to the same channel.
 
     `owner` is this run's token. Methods raise botocore's errors.
     """

@@ -144,9 +144,10 @@ def _plan_dlq(facts: Facts, because: str) -> Plan | Refusal:
 def _describe_need(facts: Facts) -> str | None:
     """Return a sentence that says why the queue needs a DLQ. None if no need is shown.
 
-    None if the queue has a DLQ, or if an open case in EXPLAINED_BY explains the fault. None if the
-    queue has the name of a DLQ, because its sources may have been deleted. A queue without a Lambda
-    consumer must be measured: None if it was not, if a move task runs, or if no messages come back.
+    None if the queue has a DLQ, or if a symptom in EXPLAINED_BY is open, which explains the fault.
+    None if the queue has the name of a DLQ, because its sources may have been deleted.
+    Without a Lambda consumer, None also if the queue was not measured, if a move task runs, or if
+    no messages come back.
     """
     is_called_one = facts.queue_arn.removesuffix(FIFO).endswith(DLQ_SUFFIX)
     if not has_no_dlq(facts) or is_called_one or EXPLAINED_BY & facts.open_symptoms:

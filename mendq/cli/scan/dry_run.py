@@ -366,7 +366,7 @@ class DryRun(Struct, frozen=True, dict=True):
     def _read_facts(self, queue_arn: str, symptom: Symptom) -> Facts | None:
         """Return the facts that heal would read. Answers that the scan already has are used again.
 
-        The metrics that they need are taken from the budget. None if it has too few left.
+        The metrics that the facts need are taken from the budget. None if it has too few left.
         """
         tags = self._tags.get(queue_arn, {})
         needs = symptom.every_need
