@@ -282,7 +282,7 @@ def group_by_case(transitions: Iterable[Transition]) -> list[CaseTimeline]:
 
 
 class Step(NamedTuple):
-    """One change of one queue attribute, with the values before and after it."""
+    """Change of a queue attribute, with the values before and after the change."""
 
     attribute: str
     before: str

@@ -97,7 +97,7 @@ FAILED_CALLS = "failed_calls"
 SCAN = "scan"
 # The value of the column `why` if operators made all calls of the incident with the mendq command.
 OWN_LOOK = "own_look"
-# How scans listed the queue of an incident.
+# Words for what the scans around an incident say about its queue.
 _MANAGED = "managed"
 _NOT_MANAGED = "not_managed"
 _TAGGED_LATER = "not_tagged_in_time"
@@ -148,7 +148,7 @@ def _remove_duplicates(calls: DataFrame) -> DataFrame:
 
 
 def _remove_own_calls(calls: DataFrame) -> DataFrame:
-    """Return the calls without those of Mendq's own roles.
+    """Return the calls, without calls that Mendq's own roles made.
 
     The result has the columns of the table `failed_calls`, and four more: `ignored` (why heal does
     not handle the call, null if it does), `is_own_look` (an operator made it with the mendq

@@ -53,7 +53,7 @@ _KIND_OF_STATE = {
 }
 # In these states the case's next step is shown, because its change was refused or did not help.
 _STATES_WITH_NEXT_STEP = frozenset({State.REFUSED, State.INEFFECTIVE, State.ESCALATED})
-# The order of the kinds. Escalated cases come before all of them, whatever their kind.
+# Order of the kinds of tasks. Tasks about escalated cases come before all others.
 _RANK_OF_ESCALATED = 0
 _RANK_OF_KIND = {APPROVE: 1, DECIDE: 2, WATCH: 4}
 _RANK_OF_OTHER_KINDS = 3
@@ -71,8 +71,8 @@ MAXIMUM_STANDING = 50
 _STANDING_FIELDS = frozenset(
     {"queue_arn", "symptom", "attribute", "before", "after", "owner", "case_id"}
 )
-# Up to this number of queues with the same change are listed separately. Of more, only the worst is
-# listed, for all of them.
+# Up to this number of queues with the same change are listed separately. If there are more queues,
+# only the worst one is listed, with the number of all.
 MAXIMUM_ALIKE_QUEUES = 3
 _get_change = attrgetter("kind", "why", "symptom", "attribute", "after", "owner")
 _TEXT_FIELDS = ("before", "after", "reason", "next_step", "command")
@@ -81,7 +81,7 @@ _NAME_FIELDS = ("queue_arn", "symptom", "attribute", "owner", "case_id")
 
 @dataclass(frozen=True)
 class RecommendedTask:
-    """One thing that people should do.
+    """Task that the report recommends to people.
 
     Texts are empty if there is nothing to say.
 

@@ -38,7 +38,7 @@ class RootUnusable(Exception):
 
 
 class StorageEntry(NamedTuple):
-    """One entry of a folder: a file, a folder, or something else, such as a pipe."""
+    """Entry of a folder: a file, a folder, or something else, such as a pipe."""
 
     name: str
     size_bytes: int | None  # None if it is not a file, or cannot be read as one

@@ -153,7 +153,7 @@ class Tables:
         with_content = [day for day, size in sizes.items() if size]
         rows_of_day = self._collect(table, with_content, columns, distinct=distinct)
         if rows_of_day is None:
-            # One day cannot be read. Read each day alone to find which.
+            # A day cannot be read. Read the days one by one to find it.
             rows_of_day = {}
             for day in with_content:
                 alone = self._collect(table, [day], columns, distinct=distinct)

@@ -191,7 +191,7 @@ def parse_json(text: bytes) -> Any:
 
 
 def _document(text: bytes) -> Any:
-    """Return the JSON value of an unpacked file. Raises UnreadableFileError if there is none."""
+    """Return the JSON value of an unpacked file. Raises UnreadableFileError for other content."""
     # A shorter text cannot have too many brackets, so it need not be searched.
     if len(text) > MAXIMUM_CONTAINERS:
         containers = text.count(b"{") + text.count(b"[")
@@ -412,7 +412,7 @@ class _NativeReader:
         return values
 
     def _parse_records_slowly(self, text: memoryview, positions: list[int]) -> list[Any]:
-        """Return the records at these positions, whatever their first keys are."""
+        """Return the records at these positions. Each record may have any first key."""
         raw = self._raw.decode(text).Records
         return [parse_json(bytes(raw[position])) for position in positions]
 
