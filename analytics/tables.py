@@ -25,8 +25,8 @@ from analytics.days import time_of
 from analytics.incidents import COLUMNS, FAILED_CALLS, OWN_LOOK, schema_of
 from analytics.storage import Storage
 from analytics.week_parts import WAITING_STATES, ByDay, Row
-from mendq.model.limits import DRILL_QUEUE
 from mendq.model.names import PROBE_QUEUE
+from mendq.model.tags import DRILL_QUEUE
 
 # The columns by which the rows of each table are sorted.
 _SORTED_BY: Mapping[str, tuple[str, ...]] = {

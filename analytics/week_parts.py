@@ -18,8 +18,8 @@ from analytics.incidents import COLUMNS, OWN_LOOK
 from analytics.trail_file import UNRESOLVED
 from mendq.catalogue import UNKNOWN
 from mendq.model.case import State
-from mendq.model.limits import DRILL_QUEUE
 from mendq.model.names import PROBE_QUEUE
+from mendq.model.tags import DRILL_QUEUE
 
 MAXIMUM_CASES = 50
 MAXIMUM_CODES = 10

@@ -8,7 +8,7 @@ from aws_cdk import Duration, RemovalPolicy, Stack, Tags
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from mendq.model.limits import MODE_TAG, OFF
+from mendq.model.tags import MODE_TAG, OFF
 
 # Id of the construct of a DLQ.
 DLQ = "Dlq"

@@ -15,7 +15,7 @@ from mendq.catalogue.dlq.redrive_causes import READ, REDRIVE_TAG, SEND
 from mendq.heal.undo import NEVER_PUT_BACK
 from mendq.model.evidence import MESSAGE_ACTIONS
 from mendq.model.facts import ReadAction, read_actions, scan_read_actions
-from mendq.model.limits import MODE_TAG, Mode
+from mendq.model.mode import Mode
 from mendq.model.queue import FIFO, QUARANTINE_SUFFIX
 from mendq.model.steps import (
     INTO_QUARANTINE,
@@ -27,7 +27,7 @@ from mendq.model.steps import (
     SetMessageRetention,
     write_actions,
 )
-from mendq.model.tags import ON
+from mendq.model.tags import MODE_TAG, ON
 
 Statements = Iterator[iam.PolicyStatement]
 StepTypes = Collection[type[AttributeStep]]

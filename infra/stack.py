@@ -33,7 +33,7 @@ from infra.storage import (
 )
 from infra.topics import Topics
 from infra.trail import TrailWithBucket
-from mendq.model.limits import Consent
+from mendq.model.consent import Consent
 from mendq.model.steps import Owner
 
 DESCRIPTION = "Mendq fixes SQS queues"

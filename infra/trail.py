@@ -14,7 +14,7 @@ from infra.own_queues import queue_arn
 from infra.roles import allow
 from infra.settings.deployment import TrailSettings
 from infra.storage import make_retained_bucket
-from mendq.model.limits import DRILL_QUEUE
+from mendq.model.tags import DRILL_QUEUE
 from mendq.probe.probe import QUEUE_NAME
 
 # A fixed name: the bucket's policy names the trail, and must exist before the trail.

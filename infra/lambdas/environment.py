@@ -17,7 +17,9 @@ from msgspec import Struct
 from infra.lambdas.grants import Work
 from infra.settings.hook import FAIL
 from mendq.model.case import Severity
-from mendq.model.limits import Bounds, Consent, Limits, Mode, Timing
+from mendq.model.consent import Consent
+from mendq.model.limits import Bounds, Limits, Timing
+from mendq.model.mode import Mode
 from mendq.model.settings import (
     DeliverReportSettings,
     FollowUpSettings,

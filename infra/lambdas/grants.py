@@ -26,8 +26,8 @@ from infra.storage import Buckets
 from infra.topics import Topics
 from mendq.cases import open_case_index
 from mendq.model.case import EVENT_SOURCE, NOTIFICATION_EVENT, TRANSITION_EVENT
+from mendq.model.consent import Consent
 from mendq.model.facts import ReadAction
-from mendq.model.limits import Consent
 from mendq.model.steps import RedriveMessages
 from mendq.nightly.verdict import NIGHTLY_RUNS, SHARED_TABLES, member_key
 

@@ -24,7 +24,8 @@ from infra.settings.reading import (
 )
 from mendq.catalogue import BY_NAME, CATALOGUE
 from mendq.model.case import Severity
-from mendq.model.limits import Limits, Mode, Range, Timing
+from mendq.model.limits import Limits, Range, Timing
+from mendq.model.mode import Mode
 from mendq.model.names import DATA_EVENT_NAMES
 from mendq.model.settings import ACCOUNT, FULL, ORGANIZATION
 

@@ -15,7 +15,7 @@ from typing import Any, get_args, get_origin
 
 from infra.settings.deployment import DeploymentSettings
 from infra.settings.reading import describe_values, fields_by_name, has_bounds, type_and_bounds
-from mendq.model.limits import Mode
+from mendq.model.mode import Mode
 
 _HEAD = """# Settings
 

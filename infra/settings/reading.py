@@ -20,7 +20,8 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from mendq.model.limits import MODES, Mode, Range
+from mendq.model.limits import Range
+from mendq.model.mode import MODES, Mode
 
 
 class Mistake(Struct, frozen=True):

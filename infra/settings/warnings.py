@@ -15,7 +15,7 @@ from infra.settings.deployment import (
     NotificationSettings,
 )
 from infra.settings.reading import Mistake
-from mendq.model.limits import Mode
+from mendq.model.mode import Mode
 from mendq.model.prices import DATA_EVENT
 from mendq.model.queue import partition_of
 from mendq.model.settings import ACCOUNT, ORGANIZATION

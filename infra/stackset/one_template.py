@@ -29,7 +29,8 @@ from infra.settings.warnings import find_misplaced, settings_of_stack
 from infra.stack import Code, MendqStack, Placement
 from infra.synthesis import new_app
 from infra.topics import Topic, Topics
-from mendq.model.limits import MODES, Consent, Mode
+from mendq.model.consent import Consent
+from mendq.model.mode import MODES, Mode
 
 REGION = "${AWS::Region}"
 ACCOUNT_ID = "${AWS::AccountId}"

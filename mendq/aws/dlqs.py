@@ -13,10 +13,10 @@ from botocore.exceptions import ClientError
 from mendq.aws.clients import Clients
 from mendq.aws.errors import FactsUnavailable, code_of, translate_aws_errors, translate_queue_errors
 from mendq.aws.queue import attributes_if_there, queue_url, tags_if_readable
+from mendq.model.consent import Consent
 from mendq.model.dlq import select_confirmed_sources
 from mendq.model.facts import Facts
 from mendq.model.failed_call import canonical_code
-from mendq.model.limits import Consent
 from mendq.model.metrics import REACHES_BACK
 from mendq.model.plan import Refusal, Refuse
 from mendq.model.queue import (

@@ -36,9 +36,10 @@ from mendq.aws.dlqs import dlq_arn_here, list_source_arns, recent_move_destinati
 from mendq.aws.errors import QueueGone, QueueRefusesUs
 from mendq.aws.queue import attributes_of, tags_if_readable
 from mendq.model.case import Case
+from mendq.model.consent import Consent
 from mendq.model.dlq import select_confirmed_sources
 from mendq.model.facts import Facts, Need, QueueFacts, SoleSource
-from mendq.model.limits import Consent, Timing
+from mendq.model.limits import Timing
 from mendq.model.metrics import CLOUDWATCH_LAG, Measurement, Window
 from mendq.model.queue import arn_of_dlq, parts_of
 

@@ -22,10 +22,12 @@ from mendq.aws.errors import (
     translate_aws_errors,
     translate_queue_errors,
 )
+from mendq.model.consent import Consent
 from mendq.model.failed_call import canonical_code
-from mendq.model.limits import MODE_TAG, OFF, Consent, Mode
+from mendq.model.mode import Mode
 from mendq.model.plan import AWS_REFUSED, Escalate, Refusal, Retry
 from mendq.model.queue import arn_of, arn_of_name, parts_of
+from mendq.model.tags import MODE_TAG, OFF
 
 
 def queue_url(clients: Clients, queue_arn: str) -> str:

@@ -23,7 +23,7 @@ from mendq.cases.table import CaseStore, OpenCases
 from mendq.cases.transactions import Stored
 from mendq.model.case import Severity
 from mendq.model.facts import Facts
-from mendq.model.limits import Mode
+from mendq.model.mode import Mode
 from mendq.model.plan import Refusal
 from mendq.model.queue import parts_of
 from mendq.model.settings import CaseSettings, CaseStoreSettings, ManagedCaseSettings, OwnerSettings

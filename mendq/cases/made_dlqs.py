@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from mendq.aws.queue import tags_if_readable
 from mendq.cases import items
 from mendq.cases.transactions import Table
-from mendq.model.limits import MODE_TAG, OFF
 from mendq.model.queue import parts_of
 from mendq.model.steps import CreateDlq
+from mendq.model.tags import MODE_TAG, OFF
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mendq.aws.clients import Clients
-    from mendq.model.limits import Consent
+    from mendq.model.consent import Consent
 
 
 class MadeDlqs(Table, frozen=True):

@@ -20,7 +20,7 @@ from mendq.cases.view import CaseStoreView
 from mendq.catalogue.visibility.needed_timeout import list_need_spans
 from mendq.model.case import TRANSITION_EVENT, Case, Severity
 from mendq.model.lifecycle import VerificationEvidence, due_at
-from mendq.model.limits import DRILL_TAG, TEAM_TAG
+from mendq.model.tags import DRILL_TAG, TEAM_TAG
 from mendq.model.timeline import build_timeline
 from mendq.notifications.announcements import (
     RETRY_HELD_BACK_AFTER,

@@ -12,7 +12,8 @@ from typing import Self
 
 from msgspec import Struct
 
-from mendq.model.limits import Mode
+from mendq.model.mode import Mode
+from mendq.model.tags import DRILL_TAG
 
 # A queue counts as showing the symptom for this long after it was noted.
 WINDOW = timedelta(hours=1)
@@ -21,6 +22,16 @@ SLOT = timedelta(minutes=10)
 # At most this many queues are noted: DynamoDB allows 400 KB in one item, and this many queues are
 # a mass symptom in any account.
 MOST_QUEUES = 2_000
+
+
+def mass_symptom_key(symptom: str, tags: Mapping[str, str]) -> str:
+    """Return the key under which queues with a symptom are counted, to recognize a mass symptom.
+
+    A mass symptom is one that many queues show at once. Queues with the drill tag are counted under
+    a key of their own: a drill cannot make the symptom of other queues a mass symptom. Tagged
+    queues are still counted, so that a drill tag on every queue does not switch this check off.
+    """
+    return f"drill#{symptom}" if DRILL_TAG in tags else symptom
 
 
 class Spread(Struct, frozen=True):

@@ -17,8 +17,9 @@ from mendq.model.case import Case, State, start_case
 from mendq.model.evidence import Evidence, Sighting, actions_allowing
 from mendq.model.facts import Facts, LambdaConsumer, QueueFacts, SoleSource
 from mendq.model.failed_call import FailedCall, canonical_code
-from mendq.model.limits import Mode, Timing
+from mendq.model.limits import Timing
 from mendq.model.metrics import Gauges, Measurement
+from mendq.model.mode import Mode
 from mendq.model.queue import DEFAULTS, MAX_RECEIVE_COUNT, Redrive
 from mendq.model.steps import SetMessageRetention
 

@@ -22,7 +22,8 @@ from dataclasses import dataclass, field
 from mendq.model.evidence import MESSAGE_TRAFFIC
 from mendq.model.facts import Facts, Need
 from mendq.model.failed_call import CODES, FailedCall
-from mendq.model.limits import Limits, Mode
+from mendq.model.limits import Limits
+from mendq.model.mode import Mode
 from mendq.model.plan import Plan, Refusal
 from mendq.model.steps import AttributeStep, SetVisibilityTimeout
 from mendq.model.tags import QueueTag

@@ -38,7 +38,8 @@ from mendq.model.case import FINAL, Case, Severity, State
 from mendq.model.facts import Facts
 from mendq.model.harms import OWN_CHANGE, dlq_named
 from mendq.model.lifecycle import CALLING, advance, due_at
-from mendq.model.limits import Limits, Mode
+from mendq.model.limits import Limits
+from mendq.model.mode import Mode
 from mendq.model.names import HEARTBEAT, OwnMetric, count_fixes_being_verified
 from mendq.notifications.announcements import Announcement, must_report_wait, severity_of
 

@@ -41,7 +41,7 @@ from mendq.cases.aws_health import HealthEvent, HealthEvents, read_health
 from mendq.cases.context import FixContext
 from mendq.cases.finding import read_references
 from mendq.cases.record import aws_health
-from mendq.cases.spread import Reach
+from mendq.cases.spread import Reach, mass_symptom_key
 from mendq.catalogue import CATALOGUE, match
 from mendq.catalogue.symptom import Symptom
 from mendq.catalogue.visibility.visibility_timeout_too_short import (
@@ -64,10 +64,10 @@ from mendq.model.account_and_region import AccountAndRegion
 from mendq.model.case import State
 from mendq.model.failed_call import KNOWN_CODES, FailedCall, Unreadable, read
 from mendq.model.ignored_calls import why_ignored
-from mendq.model.limits import DRILL_TAG, mass_symptom_key
 from mendq.model.names import PROBE, OwnMetric
 from mendq.model.own_change import OwnChange
 from mendq.model.queue import arn_of, arn_of_name, parts_of
+from mendq.model.tags import DRILL_TAG
 from mendq.notifications import notification
 from mendq.notifications.own_change import describe_own_changes
 from mendq.probe.probe import EVENT_NAME, QUEUE_NAME

@@ -146,9 +146,10 @@ from mendq.model.case import (
 )
 from mendq.model.evidence import Evidence, name_first_few
 from mendq.model.facts import Facts, count_affected_messages
-from mendq.model.limits import Mode, cloudformation_resource
+from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Plan, Refusal, Refuse
 from mendq.model.steps import AttributeStep
+from mendq.model.tags import cloudformation_resource
 from mendq.notifications.announcements import severity_of
 from mendq.notifications.own_change import describe_own_change, rollback_command
 from mendq.notifications.text import moment

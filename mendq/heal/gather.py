@@ -55,7 +55,7 @@ from mendq.cases.finding import SharedFinding
 from mendq.cases.made_dlqs import MadeDlqs
 from mendq.cases.pins import OF_PEOPLE, with_pins
 from mendq.cases.seen_moves import SeenMoves
-from mendq.cases.spread import Reach
+from mendq.cases.spread import Reach, mass_symptom_key
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.decide import Decision, NeedsFacts, NeedsReach, decide
@@ -68,7 +68,7 @@ from mendq.model.evidence import STALE_AFTER, Evidence, Sighting
 from mendq.model.facts import Facts, Need
 from mendq.model.failed_call import FailedCall
 from mendq.model.harms import CAUSED, attributes_behind, change_behind, may_be_behind
-from mendq.model.limits import Mode, mass_symptom_key
+from mendq.model.mode import Mode
 from mendq.model.own_change import OwnChange
 from mendq.model.plan import Ignore, Refusal
 from mendq.model.queue import arn_of, parts_of

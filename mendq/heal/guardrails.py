@@ -13,9 +13,10 @@ from datetime import timedelta
 from mendq.cases.spread import Reach
 from mendq.heal.situation import Situation, recent_changes
 from mendq.model.evidence import DISTINCT_EVENTS, WITHIN_SECONDS
-from mendq.model.limits import DRILL_TAG, Limits
+from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Ignore, Override, Plan, Refusal, Refuse, Retry
 from mendq.model.steps import AttributeStep
+from mendq.model.tags import DRILL_TAG
 from mendq.notifications.configuration import summarize_value
 
 A_DAY = timedelta(hours=24)

@@ -8,7 +8,7 @@ from mendq.heal.guardrails import A_DAY
 from mendq.heal.situation import Situation
 from mendq.model.case import SILENT_DAYS, Case, State
 from mendq.model.lifecycle import WATCHED
-from mendq.model.limits import Mode
+from mendq.model.mode import Mode
 
 # How often a scan's finding is noted next to its open case: once a day. An hour less than a day,
 # because a scan runs every hour.

@@ -21,7 +21,7 @@ from mendq.heal.apply import write
 from mendq.heal.outcome import Outcome
 from mendq.model.case import State
 from mendq.model.facts import Facts
-from mendq.model.limits import Mode
+from mendq.model.mode import Mode
 from mendq.model.plan import Escalate, Refusal, Retry
 from mendq.model.policy import doubt_without_history
 from mendq.model.steps import AttributeStep, RestorePolicy

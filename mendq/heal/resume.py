@@ -17,6 +17,7 @@ from msgspec import structs
 from mendq.aws.errors import CaseUnreadable
 from mendq.aws.queue import tags_of
 from mendq.cases.context import FixContext
+from mendq.cases.spread import mass_symptom_key
 from mendq.cases.view import CaseStoreView, add_refusals
 from mendq.catalogue import BY_NAME
 from mendq.catalogue.symptom import Symptom
@@ -36,7 +37,7 @@ from mendq.heal.situation import Situation
 from mendq.model.case import Case, State
 from mendq.model.facts import Facts
 from mendq.model.lifecycle import CALLING
-from mendq.model.limits import Mode, mass_symptom_key
+from mendq.model.mode import Mode
 from mendq.model.plan import owner_of_case
 from mendq.model.queue import arn_of
 

@@ -15,7 +15,8 @@ from mendq.catalogue.symptom import Symptom
 from mendq.model.case import LOWERED, Case, State
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts
-from mendq.model.limits import Limits, Mode, Timing
+from mendq.model.limits import Limits, Timing
+from mendq.model.mode import Mode
 from mendq.model.plan import Plan, Refusal
 from mendq.model.steps import Owner
 

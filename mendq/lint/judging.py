@@ -21,9 +21,10 @@ from mendq.lint.remedies import find_remedy
 from mendq.lint.template import Place, Template, to_list
 from mendq.lint.values import QUEUE, DeployTarget, NotKnown
 from mendq.model.facts import Need
-from mendq.model.limits import Limits, TagUnreadable
+from mendq.model.limits import Limits
 from mendq.model.queue import arn_of
 from mendq.model.steps import SetVisibilityTimeout
+from mendq.model.tags import TagUnreadable
 
 # Symptoms that a queue's configuration alone shows. Those that need a function's reserved
 # concurrency are left out: it is no property of a queue and seldom in the same template.

@@ -11,9 +11,9 @@ from typing import Any
 from mendq.lint.template import Place, Template, TemplateResource, get_mapping, to_list
 from mendq.lint.values import DeployTarget, NotKnown, ResourceNames
 from mendq.model.facts import Facts, LambdaConsumer, QueueFacts
-from mendq.model.limits import TEAM_TAG
 from mendq.model.policy import EVERYBODY, statements_of
 from mendq.model.queue import DEFAULTS, arn_of, arn_of_url, parse_redrive_policy
+from mendq.model.tags import TEAM_TAG
 from mendq.notifications.change_lines import NUMBER
 
 MAPPING = "AWS::Lambda::EventSourceMapping"

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from mendq.model.consent import Consent
 from mendq.model.facts import Facts, function_name, is_aws_managed, is_of_another_account
-from mendq.model.limits import Consent, Mode
+from mendq.model.mode import Mode
 from mendq.model.policy import statements_of
 from mendq.model.queue import (
     LONGEST_RETENTION_SECONDS,

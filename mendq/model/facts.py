@@ -12,8 +12,8 @@ from typing import Literal
 
 from mendq.model.case import Case
 from mendq.model.failed_call import RefusedBy
-from mendq.model.limits import Mode
 from mendq.model.metrics import Measurement
+from mendq.model.mode import Mode
 from mendq.model.own_change import OwnChange
 from mendq.model.policy import CheckedPin
 from mendq.model.queue import number_in, parse_json_object, parse_redrive_policy, parts_of

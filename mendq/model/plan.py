@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mendq.model.case import State
-from mendq.model.limits import Mode
+from mendq.model.mode import Mode
 from mendq.model.steps import AttributeStep, Owner, kind_of
 
 # The refusal's code if AWS refused a write.

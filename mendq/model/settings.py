@@ -11,7 +11,9 @@ from msgspec import Meta, Struct, convert, field, json
 from msgspec.structs import fields
 
 from mendq.model.case import Severity
-from mendq.model.limits import Bounds, Consent, Limits, Mode, Timing
+from mendq.model.consent import Consent
+from mendq.model.limits import Bounds, Limits, Timing
+from mendq.model.mode import Mode
 from mendq.model.queue import refuse_repeated_keys
 from mendq.model.steps import Owner
 

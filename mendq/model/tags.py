@@ -1,4 +1,4 @@
-"""Mendq's own tags on a queue: what each means, and which values it may have.
+"""Tags on a queue that Mendq reads: what each means, and which values it may have.
 
 This file declares the tags that several packages read. A tag that one symptom reads is declared in
 that symptom's file. Each symptom lists the tags that it reads in the field `tags` of its entry.
@@ -8,10 +8,22 @@ the symptom `tag_not_understood` and the table in docs/symptoms.md, gets them fr
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from mendq.model.limits import DRILL_TAG, MODE_TAG, OFF, TEAM_TAG, Mode
+from mendq.model.mode import Mode
+
+# How far Mendq may go on the queue: a mode, or `OFF`.
+MODE_TAG = "mendq"
+OFF = "off"
+# Names a team. The team's topic gets the queue's notifications too.
+TEAM_TAG = "mendq:notify"
+# Marks a queue that `mendq drill` uses for a test. Its failing calls prove nothing about other
+# queues.
+DRILL_TAG = "mendq:drill"
+# The default name of a drill's queue begins with this. It shows in logs, which contain no tags.
+DRILL_QUEUE = "mendq-drill-"
 
 
 class TagValues(StrEnum):
@@ -79,3 +91,45 @@ TAGS_OF_EVERY_QUEUE = (
         "Leave it to `mendq drill`.",
     ),
 )
+
+
+class TagUnreadable(Exception):
+    """A tag that must be a number of seconds is not one. The message names the tag, its value and
+    the allowed numbers.
+    """
+
+
+def read_seconds_tag(tags: Mapping[str, str], key: str) -> int | None:
+    """Return the number of seconds in a tag; None if the tag is absent. Raise TagUnreadable if it
+    is not a whole number from 1 to 43200.
+    """
+    text = tags.get(key)
+    if text is None:
+        return None
+    is_number = text.isascii() and text.isdecimal() and len(text) < 6
+    if not is_number or not 1 <= int(text) <= 43_200:
+        raise TagUnreadable(f"the tag {key} must be a whole number from 1 to 43200: {text[:40]!r}")
+    return int(text)
+
+
+# CloudFormation's own tags, which people cannot set. ListQueueTags returns them like any other tag.
+# https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-properties-resource-tags.html
+_STACK_TAG = "aws:cloudformation:stack-name"
+_RESOURCE_TAG = "aws:cloudformation:logical-id"
+# Longer values are cut.
+_MAXIMUM_VALUE_LENGTH = 255
+
+
+def cloudformation_resource(tags: Mapping[str, str]) -> dict[str, str]:
+    """Return the CloudFormation stack that owns the queue, from the queue's tags.
+
+    The keys are `stack` and, if known, `resource` (the logical id). Empty if no stack owns it.
+    """
+    stack = tags.get(_STACK_TAG)
+    if not stack:
+        return {}
+    owner = {"stack": stack[:_MAXIMUM_VALUE_LENGTH]}
+    resource = tags.get(_RESOURCE_TAG)
+    if resource:
+        owner["resource"] = resource[:_MAXIMUM_VALUE_LENGTH]
+    return owner

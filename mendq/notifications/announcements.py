@@ -77,7 +77,7 @@ from mendq.model.case import (
     Severity,
     State,
 )
-from mendq.model.limits import Mode
+from mendq.model.mode import Mode
 from mendq.notifications.sent import NotificationRecord
 
 # Rule 4: for this long, only the run that stored a notification sends it.

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from mendq.model.case import QUEUE_DELETED, SILENT_DAYS, Case, State
 from mendq.model.dlq import attributes_of_dlq
 from mendq.model.facts import Facts
-from mendq.model.limits import cloudformation_resource
 from mendq.model.queue import arn_of, parse_json_object
 from mendq.model.steps import CreateDlq, has_value_in_queue
+from mendq.model.tags import cloudformation_resource
 from mendq.notifications.commands import (
     create_queue_command,
     delete_queue_command,

@@ -20,8 +20,8 @@ from mendq.aws.queue import attributes_if_there, attributes_of, tags_of
 from mendq.cases.context import FixContext
 from mendq.catalogue.dlq.redrive_causes import CAUSES, find_redrive_objection, is_unresolved
 from mendq.heal.apply import changed_meanwhile, write
+from mendq.model.consent import Consent
 from mendq.model.facts import Facts
-from mendq.model.limits import Consent
 from mendq.model.metrics import CLOUDWATCH_LAG
 from mendq.model.plan import Refusal, Refuse
 from mendq.model.settings import RedriveSettings

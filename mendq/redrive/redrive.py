@@ -27,7 +27,7 @@ from mendq.heal.resume import continue_case, read_request
 from mendq.model.case import Case, State
 from mendq.model.dlq import arn_of_quarantine, attributes_of_quarantine, why_unfit_as_quarantine
 from mendq.model.facts import Facts
-from mendq.model.limits import Mode
+from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Refusal, Retry
 from mendq.model.queue import parts_of
 from mendq.model.steps import RedriveMessages

@@ -94,7 +94,7 @@ from mendq.heal.guardrails import why_many
 from mendq.model.case import FINAL, State
 from mendq.model.facts import Need
 from mendq.model.lifecycle import A_QUIET_DAY, WATCHED
-from mendq.model.limits import Mode
+from mendq.model.mode import Mode
 from mendq.model.queue import parts_of
 from mendq.model.settings import ScanSettings
 from mendq.scan.reader import Paces, ScanReader, reader_in

@@ -27,8 +27,8 @@ from mendq.aws.queue import attributes_of
 from mendq.cases.context import StoreContext
 from mendq.cases.made_dlqs import MadeDlqs
 from mendq.cases.seen_moves import SeenMoves
+from mendq.model.consent import Consent
 from mendq.model.facts import Facts, Need
-from mendq.model.limits import Consent
 from mendq.model.metrics import Measurement, Window
 
 if TYPE_CHECKING:

@@ -72,8 +72,8 @@ from mendq.cases.finding import Finding, ScanResult, merge_results, scan_order_k
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Detection, Symptom
 from mendq.model.facts import Facts, Need
-from mendq.model.limits import MODE_TAG, OFF
 from mendq.model.metrics import Window
+from mendq.model.tags import MODE_TAG, OFF
 from mendq.notifications.queue_lines import describe_configuration
 from mendq.scan.reader import THREADS, ScanReader
 

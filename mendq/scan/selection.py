@@ -16,7 +16,8 @@ from msgspec import Struct
 
 from mendq.cases.finding import Finding, scan_order_key
 from mendq.heal.repeats import REMEMBERED
-from mendq.model.limits import Consent, Mode
+from mendq.model.consent import Consent
+from mendq.model.mode import Mode
 from mendq.model.queue import parts_of
 
 if TYPE_CHECKING:

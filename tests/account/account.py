@@ -24,7 +24,9 @@ from mendq.cases import open_case_index
 from mendq.cases.context import FixContext
 from mendq.heal.apply import write
 from mendq.heal.batch import BatchResult, heal_failed_calls
-from mendq.model.limits import Consent, Limits, Mode
+from mendq.model.consent import Consent
+from mendq.model.limits import Limits
+from mendq.model.mode import Mode
 from mendq.model.settings import OwnerSettings
 from mendq.model.steps import Owner
 from tests.account.retained_clients import RetainedSession, remember

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from infra.settings.deployment import read
-from mendq.model.limits import Mode
+from mendq.model.mode import Mode
 from tests.architecture.aws_commands import commands_in, mistake_in
 from tests.source_files import ROOT, list_files
 

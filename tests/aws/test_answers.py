@@ -15,9 +15,11 @@ from mendq.aws.clients import Clients
 from mendq.aws.cloudwatch import measure
 from mendq.aws.errors import FactsUnavailable
 from mendq.aws.facts_reader import FactsReader
+from mendq.model.consent import Consent
 from mendq.model.facts import Facts, LambdaConsumer
-from mendq.model.limits import Consent, Mode, Timing
+from mendq.model.limits import Timing
 from mendq.model.metrics import LISTED_KINDS, Window, series_of
+from mendq.model.mode import Mode
 
 NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
 QUEUE = "arn:aws:sqs:us-east-1:123456789012:orders"

@@ -17,8 +17,9 @@ from mendq.aws.errors import CaseStoreUnreadable
 from mendq.aws.queue import list_managed_queues
 from mendq.cases import items
 from mendq.heal.gather import gather_facts
+from mendq.model.consent import Consent
 from mendq.model.facts import Facts, Need
-from mendq.model.limits import Consent, Mode
+from mendq.model.mode import Mode
 from tests.account.faults import calls_of
 from tests.catalogue.asking import asked_only
 from tests.heal.operators import fail

@@ -17,7 +17,7 @@ from mendq.cases.pins import Pins
 from mendq.cases.seen_moves import SeenMoves
 from mendq.cases.transactions import Claim
 from mendq.model.evidence import Sighting
-from mendq.model.limits import Mode
+from mendq.model.mode import Mode
 from mendq.model.policy import Pin, digest_of
 from mendq.probe.probe import Probe
 from mendq.probe.send import ProbeRecord

@@ -9,7 +9,8 @@ from botocore.stub import Stubber
 
 from mendq.cases.view import CaseStoreView
 from mendq.follow_up.follow_up import follow_up
-from mendq.model.limits import Limits, Mode
+from mendq.model.limits import Limits
+from mendq.model.mode import Mode
 from mendq.notifications.announcements import NOTIFICATIONS_PER_HOUR, Announcement, Announcements
 from tests.heal.conftest import WORKER, Account, settings
 from tests.heal.operators import KMS_DENIED, OWNERS, context_of, fail, states

@@ -13,7 +13,7 @@ from mendq.catalogue.examples import DLQ_ARN, queue, standard
 from mendq.catalogue.fifo.fifo_throttled import FIFO_THROTTLED
 from mendq.catalogue.messages.message_too_long import MESSAGE_TOO_LONG
 from mendq.model.facts import Facts, QueueFacts
-from mendq.model.limits import Mode
+from mendq.model.mode import Mode
 from mendq.model.plan import Ignore
 from tests.architecture.aws_commands import mistake_in
 from tests.catalogue.asking import golden, planned, refused, step_of

@@ -25,8 +25,8 @@ from mendq.catalogue.examples import (
     vary,
 )
 from mendq.model.facts import Facts, LambdaConsumer, QueueFacts
-from mendq.model.limits import Mode
 from mendq.model.metrics import Recent
+from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Plan, Refusal, Refuse
 from mendq.model.queue import (
     MAX_RECEIVE_COUNT,

@@ -24,7 +24,8 @@ from mendq.heal.situation import Situation
 from mendq.model.case import Case, State, start_case
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts, LambdaConsumer, QueueFacts
-from mendq.model.limits import Limits, Mode, Timing
+from mendq.model.limits import Limits, Timing
+from mendq.model.mode import Mode
 from mendq.model.queue import MAX_RECEIVE_COUNT, Redrive, arn_of_dlq
 from mendq.model.steps import Owner
 from tests.catalogue.asking import detected_by, planned, refused

@@ -19,7 +19,7 @@ from mendq.catalogue.examples import AT, QUEUE_ARN, ROLE, STANDARD_ARN, queue
 from mendq.model.evidence import MESSAGE_TRAFFIC
 from mendq.model.facts import Facts
 from mendq.model.failed_call import RefusedBy
-from mendq.model.limits import Mode
+from mendq.model.mode import Mode
 from mendq.model.plan import Escalate, Plan, Retry
 from mendq.model.policy import CheckedPin, Pin, QueueChange, digest_of
 from mendq.model.steps import RestorePolicy

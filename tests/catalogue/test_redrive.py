@@ -46,10 +46,11 @@ from mendq.catalogue.examples import (
     vary,
 )
 from mendq.model.case import FINAL, Case, State
+from mendq.model.consent import Consent
 from mendq.model.facts import Facts, QueueFacts
-from mendq.model.limits import Consent, Mode
 from mendq.model.metrics import LATELY, Window
 from mendq.model.metrics import summarize_series as measured_in
+from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Plan, Refuse
 from mendq.model.steps import RedriveMessages, SetMessageRetention
 from tests.catalogue.asking import answer_to, found_in, golden, planned, refused

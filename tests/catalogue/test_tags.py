@@ -20,8 +20,7 @@ from mendq.catalogue.symptom import (
     Symptom,
 )
 from mendq.model.facts import Facts
-from mendq.model.limits import TEAM_TAG, read_seconds_tag
-from mendq.model.tags import QueueTag, TagValues
+from mendq.model.tags import TEAM_TAG, QueueTag, TagValues, read_seconds_tag
 from tests.catalogue.recorded_tags import undeclared_tags, unread_tags
 
 MAX_EXAMPLE = QueueTag(

@@ -22,7 +22,7 @@ from mendq.catalogue.visibility.visibility_timeout_too_short import (
 )
 from mendq.model.case import State
 from mendq.model.facts import Facts, LambdaConsumer, QueueFacts
-from mendq.model.limits import Mode
+from mendq.model.mode import Mode
 from mendq.model.plan import Plan
 from mendq.model.queue import Redrive
 from tests.catalogue.asking import LIMITS, answer_to, found_in, golden, planned, refused, step_of

@@ -12,7 +12,7 @@ from mendq.cases.finding import Finding, ScanResult, add_managed_queues
 from mendq.catalogue import examples
 from mendq.model.case import State
 from mendq.model.evidence import Evidence, Sighting
-from mendq.model.limits import cloudformation_resource
+from mendq.model.tags import cloudformation_resource
 from tests.heal.situations import case
 
 PAGE = (Path(__file__).parents[2] / "docs" / "case-bucket.md").read_text("utf-8")

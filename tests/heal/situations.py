@@ -13,7 +13,8 @@ from mendq.heal.situation import Situation
 from mendq.model.case import Case, State, start_case
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts
-from mendq.model.limits import Limits, Mode, Timing
+from mendq.model.limits import Limits, Timing
+from mendq.model.mode import Mode
 from mendq.model.steps import Owner, SetVisibilityTimeout
 
 NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)

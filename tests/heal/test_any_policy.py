@@ -14,7 +14,7 @@ from hypothesis import given, settings, strategies
 from mendq.aws.errors import StepFailed
 from mendq.follow_up.follow_up import follow_up
 from mendq.heal.resume import continue_case
-from mendq.model.limits import Mode
+from mendq.model.mode import Mode
 from mendq.model.policy import Pin
 from tests.account.answers import answered
 from tests.heal import conftest

@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, settings, strategies
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
 from mendq.catalogue import CATALOGUE
-from mendq.model.limits import Limits, Mode
+from mendq.model.limits import Limits
+from mendq.model.mode import Mode
 from mendq.model.steps import STEPS
 from tests.catalogue.asking import caught_by
 from tests.heal import conftest

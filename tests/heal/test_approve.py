@@ -12,7 +12,7 @@ from mendq.heal.approve import NOBODY, OperatorRequest
 from mendq.heal.owners import request_about
 from mendq.model.case import Case
 from mendq.model.facts import Facts
-from mendq.model.limits import Mode
+from mendq.model.mode import Mode
 from tests.account.faults import come_between
 from tests.account.owners import SILENCE, silence_owners
 from tests.heal.conftest import Account, settings

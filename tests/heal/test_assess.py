@@ -9,7 +9,9 @@ from msgspec.structs import replace
 
 from mendq.heal.batch import BatchResult
 from mendq.heal.guardrails import MOST_DRILLS
-from mendq.model.limits import DRILL_TAG, Limits, Mode
+from mendq.model.limits import Limits
+from mendq.model.mode import Mode
+from mendq.model.tags import DRILL_TAG
 from tests.account.faults import come_between
 from tests.heal.conftest import ACCOUNT, REGION, Account, settings
 

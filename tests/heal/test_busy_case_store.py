@@ -19,7 +19,7 @@ import pytest
 from mendq.aws.errors import CaseStoreUnavailable
 from mendq.follow_up.follow_up import follow_up
 from mendq.heal.resume import continue_case
-from mendq.model.limits import Mode
+from mendq.model.mode import Mode
 from tests.account.faults import BUSY, TRANSACTIONS, BusyCaseStore, calls_of
 from tests.heal.conftest import Account, moto_account, settings
 from tests.heal.operators import (

@@ -18,7 +18,7 @@ from mendq.heal.decide import ABOUT_THE_PLAN, BEFORE_READING, KeepWaiting, decid
 from mendq.heal.gather import is_fresh
 from mendq.heal.situation import MOST_CHANGES, Situation
 from mendq.model.case import FINAL, State
-from mendq.model.limits import Mode
+from mendq.model.mode import Mode
 from mendq.model.plan import Plan, Refusal
 from mendq.model.steps import (
     HELD,

@@ -13,7 +13,7 @@ from mendq.catalogue import CATALOGUE
 from mendq.catalogue.dlq.dlq_retention_too_short import DLQ_RETENTION_TOO_SHORT
 from mendq.follow_up.follow_up import follow_up
 from mendq.heal.batch import BatchResult
-from mendq.model.limits import Mode
+from mendq.model.mode import Mode
 from tests.account.account import EXPIRED
 from tests.account.faults import calls_of
 from tests.heal.conftest import Account, settings

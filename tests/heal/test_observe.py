@@ -14,7 +14,8 @@ from mendq.heal.decide import RecordTransition, decide
 from mendq.model.case import Case, State
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts
-from mendq.model.limits import Limits, Mode
+from mendq.model.limits import Limits
+from mendq.model.mode import Mode
 from mendq.model.plan import Refusal
 from tests.heal.conftest import Account
 from tests.heal.situations import NOW, read_situation

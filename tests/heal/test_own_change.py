@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from mendq.model.limits import Mode
+from mendq.model.mode import Mode
 from tests.heal.conftest import Account
 from tests.heal.operators import fail, undo
 

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from mendq.model.case import State
-from mendq.model.limits import Mode
+from mendq.model.mode import Mode
 from tests.heal.conftest import ACCOUNT, WORKER, Account
 from tests.heal.operators import case_of, move, states
 from tests.heal.policy_events import DEPLOYS

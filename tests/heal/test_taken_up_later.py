@@ -13,7 +13,7 @@ from mendq.heal.outcome import Outcome
 from mendq.heal.owners import request_about
 from mendq.heal.resume import continue_case
 from mendq.model.case import State
-from mendq.model.limits import Mode
+from mendq.model.mode import Mode
 from mendq.model.plan import Plan, Refusal, Retry
 from mendq.model.queue import arn_of_dlq
 from mendq.model.steps import AttributeStep, CreateDlq, SetVisibilityTimeout

@@ -16,7 +16,8 @@ from mendq.follow_up.follow_up import follow_up
 from mendq.heal.batch import heal_findings
 from mendq.heal.owners import ask_owner, call_owner
 from mendq.model.case import Case, State
-from mendq.model.limits import Consent, Mode
+from mendq.model.consent import Consent
+from mendq.model.mode import Mode
 from mendq.model.settings import ProbeSettings
 from mendq.model.steps import STEPS
 from mendq.notifications.sent import NotificationRecord, NotificationText

@@ -20,9 +20,10 @@ from mendq.heal.outcome import Outcome
 from mendq.heal.owners import request_about
 from mendq.heal.resume import continue_case
 from mendq.model.case import Case, State
+from mendq.model.consent import Consent
 from mendq.model.facts import Facts
-from mendq.model.limits import Consent, Mode
 from mendq.model.metrics import series_of
+from mendq.model.mode import Mode
 from mendq.model.plan import Refusal
 from mendq.model.queue import Redrive
 from mendq.model.steps import Owner, SetMessageRetention

@@ -17,7 +17,7 @@ from infra.lambdas.lambda_function import ENVIRONMENT_CHARACTERS, set_environmen
 from infra.lambdas.rows import ROWS, TEMPLATE_HOOK
 from infra.settings.reading import SettingsRefused
 from mendq.model import settings as settings_classes
-from mendq.model.limits import Consent
+from mendq.model.consent import Consent
 from mendq.model.settings import OwnerSettings, variable_of
 from tests.infra.synthesized import SETTINGS, template_of, template_with
 

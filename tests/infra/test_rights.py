@@ -21,9 +21,11 @@ from infra.queue_grants import WRITTEN_MODES
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.dlq.redrive_causes import REDRIVE_TAG, is_redrive_off
 from mendq.catalogue.visibility.needed_timeout import MAX_PROCESSING_TAG, MAX_VISIBILITY_TAG
+from mendq.model.consent import Consent
 from mendq.model.evidence import MESSAGE_ACTIONS
-from mendq.model.limits import MODE_TAG, MODES, Consent
+from mendq.model.mode import MODES
 from mendq.model.steps import STEPS, write_actions
+from mendq.model.tags import MODE_TAG
 from tests.infra.permissions import decision
 from tests.infra.synthesized import (
     ACCOUNT,

@@ -12,7 +12,8 @@ import pytest
 
 from infra.settings.deployment import read
 from infra.synthesis import new_app, synthesize
-from mendq.model.limits import Consent, Mode
+from mendq.model.consent import Consent
+from mendq.model.mode import Mode
 from tests.infra.synthesized import (
     ACCOUNT,
     NIGHTLY_OFF,

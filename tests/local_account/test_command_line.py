@@ -17,7 +17,7 @@ from local_account.deployment import Synthesis, digest_of
 from local_account.launcher import first_steps, list_lowered_floors, read_settings, shell_exports
 from local_account.where import CannotStart
 from mendq.cli.app import app
-from mendq.model.limits import Mode
+from mendq.model.mode import Mode
 
 URL = "http://127.0.0.1:4566"
 ONE_QUEUE = "arn:aws:sqs:us-east-1:000000000000:orders"

@@ -6,13 +6,9 @@ from typing import Any
 
 import pytest
 
-from mendq.model.limits import (
-    Consent,
-    Mode,
-    TagUnreadable,
-    cloudformation_resource,
-    read_seconds_tag,
-)
+from mendq.model.consent import Consent
+from mendq.model.mode import Mode
+from mendq.model.tags import TagUnreadable, cloudformation_resource, read_seconds_tag
 from tests.model.tables import table
 
 OBSERVE = Mode.OBSERVE

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from mendq.model.limits import Consent, Limits, Mode, Timing
+from mendq.model.consent import Consent
+from mendq.model.limits import Limits, Timing
+from mendq.model.mode import Mode
 from mendq.model.settings import (
     WORKER,
     DeliverReportSettings,

@@ -18,8 +18,10 @@ from mendq.aws.clients import Pace
 from mendq.aws.queue import ManagedQueue
 from mendq.cases.finding import ScanResult, find_waiting, merge_results
 from mendq.catalogue import CATALOGUE
+from mendq.model.consent import Consent
 from mendq.model.facts import Need
-from mendq.model.limits import Consent, Mode, Timing
+from mendq.model.limits import Timing
+from mendq.model.mode import Mode
 from mendq.scan.reader import Paces, ScanReader
 from mendq.scan.scan import Allowance, scan
 from tests.prove.look_alikes import HEALTHY, ILL

@@ -20,8 +20,10 @@ from mendq.cases.case_bucket import CaseBucket
 from mendq.cases.finding import ScanResult, merge_results
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Symptom
+from mendq.model.consent import Consent
 from mendq.model.facts import Need
-from mendq.model.limits import Consent, Limits, Mode, Timing
+from mendq.model.limits import Limits, Timing
+from mendq.model.mode import Mode
 from mendq.scan.reader import (
     CLOUDWATCH_CALLS_PER_SECOND,
     LAMBDA_CALLS_PER_SECOND,

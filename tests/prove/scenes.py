@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 
-from mendq.model.limits import Mode
+from mendq.model.mode import Mode
 from mendq.model.queue import Redrive
 from tests.account.faults import REDELIVERED_AFTER_MINUTES
 from tests.heal.conftest import settings

@@ -9,7 +9,7 @@ from uuid import UUID
 from mendq.cases.spread import SLOT
 from mendq.heal.apply import NOTED_EVERY
 from mendq.model.evidence import DISTINCT_EVENTS
-from mendq.model.limits import Mode
+from mendq.model.mode import Mode
 from tests.heal.conftest import Account, moto_account, settings
 from tests.prove.heal_lambda import BATCH_MESSAGES, HealLambda, envelope_of, heal_lambda
 from tests.prove.proof import BEGINS_AT, Proof, Proving

@@ -11,7 +11,7 @@ from mendq.cases import transactions
 from mendq.cases.table import CaseStore
 from mendq.heal import apply, gather, guardrails
 from mendq.heal.recover import LeftClaim
-from mendq.model.limits import Mode
+from mendq.model.mode import Mode
 from tests.prove.races import racing
 
 RACES = 120

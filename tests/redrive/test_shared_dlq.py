@@ -14,7 +14,8 @@ from mendq.aws.queue import ManagedQueue
 from mendq.cases.finding import FEW_OTHERS, Finding, make_request, read_references
 from mendq.heal.batch import heal_findings
 from mendq.heal.gather import name_other_queues
-from mendq.model.limits import Consent, Mode
+from mendq.model.consent import Consent
+from mendq.model.mode import Mode
 from mendq.model.queue import Redrive
 from mendq.scan.selection import map_merged_findings, merge_shared_findings
 from tests.scan.scanning import Scanning, an_hour_on

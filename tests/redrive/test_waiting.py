@@ -15,7 +15,7 @@ from mendq.cases.view import CaseStoreView
 from mendq.catalogue.examples import case
 from mendq.heal.resume import continue_case
 from mendq.model.case import State
-from mendq.model.limits import Mode
+from mendq.model.mode import Mode
 from mendq.model.queue import Redrive
 from tests.account.change_calendar import CLOSED_BECAUSE, ChangeCalendar
 from tests.heal.operators import run_of

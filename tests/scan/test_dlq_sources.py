@@ -19,10 +19,11 @@ from mendq.catalogue.symptom import Symptom
 from mendq.catalogue.visibility.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
 from mendq.heal.decide import RecordTransition, WriteFix, decide
 from mendq.model.case import State
+from mendq.model.consent import Consent
 from mendq.model.dlq import select_confirmed_sources
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Need
-from mendq.model.limits import Consent, Mode
+from mendq.model.mode import Mode
 from mendq.model.plan import Refuse
 from mendq.model.queue import Redrive, RedriveAllow, public_url
 from tests.account.answers import answer_instead

@@ -9,7 +9,7 @@ from msgspec import structs
 from functions.scan import count_faults
 from mendq.aws.errors import FactsUnavailable, OwnerUnavailable
 from mendq.aws.queue import list_managed_queues
-from mendq.model.limits import Consent
+from mendq.model.consent import Consent
 from tests.scan.scanning import Scanning, an_hour_on, denied, refusing
 from tests.scan.test_scan import dlq, slow
 

@@ -28,7 +28,7 @@ from mendq.model.evidence import (
 )
 from mendq.model.facts import Facts
 from mendq.model.failed_call import RefusedBy
-from mendq.model.limits import Mode
+from mendq.model.mode import Mode
 from mendq.model.plan import Plan, Refusal, Retry
 from mendq.model.policy import (
     EVERYBODY,

@@ -30,8 +30,15 @@ from mendq.catalogue.symptom import (
 )
 from mendq.catalogue.visibility.needed_timeout import MAX_PROCESSING_TAG, MAX_VISIBILITY_TAG
 from mendq.model.facts import Facts
-from mendq.model.limits import DRILL_TAG, MODE_TAG, TEAM_TAG, TagUnreadable, read_seconds_tag
-from mendq.model.tags import QueueTag, TagValues
+from mendq.model.tags import (
+    DRILL_TAG,
+    MODE_TAG,
+    TEAM_TAG,
+    QueueTag,
+    TagUnreadable,
+    TagValues,
+    read_seconds_tag,
+)
 from mendq.notifications.text import first_of, value
 
 # At most this many characters of a key or a value are shown.

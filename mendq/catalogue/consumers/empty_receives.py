@@ -36,7 +36,8 @@ from mendq.catalogue.symptom import (
 )
 from mendq.model.evidence import RECEIVE_MESSAGE, actions_allowing
 from mendq.model.facts import Facts, Need
-from mendq.model.limits import Limits, Mode
+from mendq.model.limits import Limits
+from mendq.model.mode import Mode
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal, Refuse
 from mendq.model.queue import not_on_fifo, number_in
 from mendq.model.steps import SetReceiveWaitTime

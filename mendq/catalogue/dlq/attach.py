@@ -27,8 +27,8 @@ from mendq.catalogue.symptom import DetectedFault
 from mendq.catalogue.visibility.needed_timeout import failing_consumer
 from mendq.model.dlq import attributes_of_dlq
 from mendq.model.facts import Facts, QueueFacts
-from mendq.model.limits import Mode
 from mendq.model.metrics import Measurement
+from mendq.model.mode import Mode
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal, Refuse
 from mendq.model.queue import (
     MAX_RECEIVE_COUNT,

@@ -28,7 +28,8 @@ from mendq.catalogue.symptom import (
     RefusalExample,
 )
 from mendq.model.facts import Facts, Need, QueueFacts
-from mendq.model.limits import Limits, Mode
+from mendq.model.limits import Limits
+from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Plan, Refusal
 from mendq.model.queue import LONGEST_RETENTION_SECONDS
 from mendq.model.steps import SetMessageRetention

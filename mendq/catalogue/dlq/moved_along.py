@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from mendq.model.facts import Facts, LambdaConsumer
-from mendq.model.limits import Mode
+from mendq.model.mode import Mode
 from mendq.model.plan import Plan, Refusal
 from mendq.notifications.commands import aws_command, leaving_first
 from mendq.notifications.text import Section, command_line, format_count, plain

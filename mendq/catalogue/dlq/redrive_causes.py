@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from mendq.model.case import Case, State
+from mendq.model.consent import Consent
 from mendq.model.evidence import actions_allowing
 from mendq.model.facts import Facts, QueueFacts, is_aws_managed
 from mendq.model.lifecycle import GONE, UNMANAGED
-from mendq.model.limits import Consent, Mode
+from mendq.model.mode import Mode
 from mendq.model.names import REDRIVE, role_name
 from mendq.model.policy import Statement, concerns, conditions_of, fits, statements_of
 from mendq.model.queue import partition_of, parts_of, why_unfit_as_dlq

@@ -43,8 +43,9 @@ from mendq.catalogue.dlq.time_left import (
 )
 from mendq.model.case import Case
 from mendq.model.facts import Facts, QueueFacts, SoleSource
-from mendq.model.limits import Bounds, Mode
+from mendq.model.limits import Bounds
 from mendq.model.metrics import LATELY, PERIOD
+from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Plan, Refusal, Refuse
 from mendq.model.queue import number_in, parts_of
 from mendq.model.steps import HELD, AttributeStep, RedriveMessages, SetMessageRetention

@@ -30,7 +30,8 @@ from mendq.catalogue.symptom import (
     seen_as_labelled,
 )
 from mendq.model.facts import Facts
-from mendq.model.limits import Limits, Mode
+from mendq.model.limits import Limits
+from mendq.model.mode import Mode
 from mendq.model.plan import Escalate, Plan, Refusal, Refuse
 from mendq.model.queue import number_in
 from mendq.model.steps import SetKmsDataKeyReusePeriod

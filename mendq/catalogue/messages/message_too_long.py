@@ -30,7 +30,8 @@ from mendq.catalogue.symptom import (
 )
 from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.failed_call import FailedCall, size_limit_bytes
-from mendq.model.limits import Limits, Mode
+from mendq.model.limits import Limits
+from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Plan, Refusal
 from mendq.model.queue import arn_of, number_in, parts_of
 from mendq.model.steps import SetMaximumMessageSize

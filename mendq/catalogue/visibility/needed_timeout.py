@@ -27,10 +27,11 @@ from typing import Any, TypeGuard
 
 from mendq.model.case import Case
 from mendq.model.facts import Facts, LambdaConsumer
-from mendq.model.limits import Limits, Mode, TagUnreadable, read_seconds_tag
+from mendq.model.limits import Limits
+from mendq.model.mode import Mode
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal, Refuse
 from mendq.model.steps import SetVisibilityTimeout
-from mendq.model.tags import MAX_PROCESSING, MAX_VISIBILITY
+from mendq.model.tags import MAX_PROCESSING, MAX_VISIBILITY, TagUnreadable, read_seconds_tag
 from mendq.notifications.commands import metric_command, tag_command
 from mendq.notifications.text import format_count
 

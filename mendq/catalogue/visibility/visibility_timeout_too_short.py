@@ -53,8 +53,8 @@ from mendq.catalogue.visibility import needed_timeout as visibility
 from mendq.catalogue.visibility.needed_timeout import MAX_PROCESSING_TAG
 from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.failed_call import refusal_reason
-from mendq.model.limits import Mode
 from mendq.model.metrics import Measurement
+from mendq.model.mode import Mode
 from mendq.model.queue import Redrive
 from mendq.model.steps import SetVisibilityTimeout
 from mendq.model.tags import MAX_PROCESSING, MAX_VISIBILITY

@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from mendq.cases.attribute_record import AttributeRecord
-from mendq.cases.spread import Reach, Spread
+from mendq.cases.spread import Reach, Spread, mass_symptom_key
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue import BY_NAME
 from mendq.catalogue.symptom import Symptom
@@ -27,12 +27,15 @@ from mendq.heal.gather import gather_and_decide
 from mendq.heal.guardrails import COINCIDENCE_QUEUES
 from mendq.heal.situation import Situation
 from mendq.model.case import Severity
+from mendq.model.consent import Consent
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts
-from mendq.model.limits import MODE_TAG, OFF, Consent, Limits, Mode, Timing, mass_symptom_key
+from mendq.model.limits import Limits, Timing
+from mendq.model.mode import Mode
 from mendq.model.plan import Refusal
 from mendq.model.queue import parts_of
 from mendq.model.steps import Owner
+from mendq.model.tags import MODE_TAG, OFF
 from mendq.notifications.announcements import NOTIFICATIONS_PER_HOUR
 from mendq.report.words import WHY
 

@@ -20,7 +20,7 @@ from msgspec import Struct
 from mendq.cli.backtest.judged import NO_CASE, JudgedIncident, ModeAnswer, PastIncident
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.model.case import Severity
-from mendq.model.limits import Mode
+from mendq.model.mode import Mode
 from mendq.report.summary import Summary, read
 from mendq.report.summary_parts import MOST_CASES
 

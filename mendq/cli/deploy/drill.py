@@ -35,8 +35,9 @@ from mendq.cli.invocation import Invocation, parse_folder
 from mendq.cli.output import Yes, confirm, make_table
 from mendq.heal.approve import DECISIONS
 from mendq.model.case import Case, State
-from mendq.model.limits import DRILL_QUEUE, MODE_TAG, Mode
+from mendq.model.mode import Mode
 from mendq.model.queue import arn_of_name
+from mendq.model.tags import DRILL_QUEUE, MODE_TAG
 
 PAUSE_SECONDS = 0.5
 DEFAULT_MINUTES = 20.0

@@ -14,7 +14,7 @@ from msgspec import Struct
 from mendq.aws.errors import code_of
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.model.failed_call import canonical_code
-from mendq.model.limits import DRILL_TAG
+from mendq.model.tags import DRILL_TAG
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient

@@ -20,8 +20,8 @@ from mendq.cli.output import Output
 from mendq.heal.undo import list_writes
 from mendq.lint.template import NotATemplate
 from mendq.model.case import Case, State
-from mendq.model.limits import cloudformation_resource
 from mendq.model.steps import CreateDlq, has_value_in_queue
+from mendq.model.tags import cloudformation_resource
 from mendq.notifications.change_lines import with_unit
 from mendq.notifications.configuration import NOT_SET, differences
 

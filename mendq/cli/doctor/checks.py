@@ -40,8 +40,8 @@ from mendq.cli.doctor.visibility import (
 )
 from mendq.cli.output import shorten_list
 from mendq.cli.queues import managed_queues
-from mendq.model.limits import DRILL_TAG
 from mendq.model.queue import parts_of
+from mendq.model.tags import DRILL_TAG
 from mendq.notifications.notification import NOTHING_COUNTED
 
 TRAIL_BUCKET = "bucket of the trail"

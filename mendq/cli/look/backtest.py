@@ -30,7 +30,7 @@ from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import Invocation, parse_folder
 from mendq.cli.look.export import replace_if_changed, require_writable_place
 from mendq.cli.output import Output, make_table, shorten_list
-from mendq.model.limits import Mode
+from mendq.model.mode import Mode
 from mendq.notifications.announcements import NOTIFICATIONS_PER_HOUR
 from mendq.notifications.text import format_count
 

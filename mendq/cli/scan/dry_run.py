@@ -37,6 +37,7 @@ from mendq.cases.finding import (
 )
 from mendq.cases.made_dlqs import MadeDlqs
 from mendq.cases.pins import with_pins
+from mendq.cases.spread import mass_symptom_key
 from mendq.cases.table import CaseStore
 from mendq.catalogue import BY_NAME
 from mendq.catalogue.symptom import Symptom
@@ -66,7 +67,6 @@ from mendq.heal.outcome import Outcome
 from mendq.heal.situation import Situation
 from mendq.model.case import Case, State
 from mendq.model.facts import Facts, Need
-from mendq.model.limits import mass_symptom_key
 from mendq.model.plan import Refusal
 from mendq.model.prices import METRIC_ASKED
 from mendq.model.queue import parts_of

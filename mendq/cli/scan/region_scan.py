@@ -31,13 +31,16 @@ from mendq.cli.scan.dry_run import (
     estimate_monthly_dollars,
     make_readonly_clients,
 )
+from mendq.model.consent import Consent
 from mendq.model.evidence import to_text
 from mendq.model.facts import Facts, Need
-from mendq.model.limits import TEAM_TAG, Consent, Limits, Mode, Timing
+from mendq.model.limits import Limits, Timing
+from mendq.model.mode import Mode
 from mendq.model.names import PROBE_QUEUE
 from mendq.model.plan import Plan
 from mendq.model.prices import METRIC_ASKED
 from mendq.model.queue import is_quarantine, parts_of
+from mendq.model.tags import TEAM_TAG
 from mendq.notifications.change_lines import commands
 from mendq.notifications.next_steps import command_without_case
 from mendq.notifications.text import format_count

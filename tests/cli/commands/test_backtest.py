@@ -31,7 +31,7 @@ from mendq.cli.exit_codes import Exit
 from mendq.cli.look import backtest as command
 from mendq.model.evidence import Sighting
 from mendq.model.facts import Facts, Need
-from mendq.model.limits import Mode
+from mendq.model.mode import Mode
 from tests.analytics.outsider.plain_count import count
 from tests.analytics.outsider.scene import Size, scene
 from tests.cli.conftest import Operator

@@ -15,7 +15,8 @@ from mendq.cli.deploy.drill import Drill
 from mendq.cli.deploy.drill_queue import make_drill_queue
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
-from mendq.model.limits import DRILL_TAG, Mode
+from mendq.model.mode import Mode
+from mendq.model.tags import DRILL_TAG
 from tests.cli.conftest import Operator
 from tests.heal.operators import case_of, move, states
 

@@ -12,7 +12,8 @@ from mendq.aws.errors import FactsUnavailable
 from mendq.aws.queue import list_readable_queues
 from mendq.cases.case_bucket import CaseBucket
 from mendq.cases.finding import Finding, ScanResult, add_managed_queues, findings_key, start_of_hour
-from mendq.model.limits import Consent, Mode
+from mendq.model.consent import Consent
+from mendq.model.mode import Mode
 from mendq.scan.store import ScanStore, Stretch
 from tests.cli.conftest import Operator
 

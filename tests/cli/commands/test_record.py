@@ -28,7 +28,7 @@ from mendq.cli.app import app
 from mendq.cli.deploy import record_failed_calls as recorder
 from mendq.cli.deploy.drill import RECORDING
 from mendq.cli.permissions import make_record_policy
-from mendq.model.limits import DRILL_QUEUE, DRILL_TAG, MODE_TAG, OFF
+from mendq.model.tags import DRILL_QUEUE, DRILL_TAG, MODE_TAG, OFF
 from tests.account.account import moto_account
 from tests.cli.asked import noted
 from tests.cli.conftest import things_in

@@ -28,7 +28,7 @@ from mendq.cli.doctor.visibility import (
     list_unlogged_queues,
 )
 from mendq.cli.exit_codes import CommandError
-from mendq.model.limits import DRILL_TAG
+from mendq.model.tags import DRILL_TAG
 from tests.architecture.aws_commands import mistake_in
 from tests.cli.conftest import OUTPUTS, Operator
 from tests.cli.doctor.test_visibility import OF_SQS

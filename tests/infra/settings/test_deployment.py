@@ -9,7 +9,8 @@ from infra.settings.deployment import DeploymentSettings, read
 from infra.settings.reading import SettingsRefused, fields_by_name, load_object, type_and_bounds
 from local_account.command_line import merge
 from local_account.launcher import list_lowered_floors
-from mendq.model.limits import Mode, Timing
+from mendq.model.limits import Timing
+from mendq.model.mode import Mode
 
 
 def test_the_defaults_watch_and_change_nothing() -> None:

@@ -13,7 +13,7 @@ from cfnlint.api import ManualArgs, lint
 
 from infra.settings.reading import SettingsRefused
 from infra.stackset.one_template import PARAMETERS, bucket_of, settings_for_many
-from mendq.model.limits import MODES
+from mendq.model.mode import MODES
 from tests.infra.stackset.published import (
     BUCKET,
     Deployed,

@@ -1,0 +1,28 @@
+"""Modes: how far Mendq may go on a queue."""
+
+from __future__ import annotations
+
+from enum import Enum
+from functools import total_ordering
+
+
+@total_ordering
+class Mode(Enum):
+    """How far Mendq may go on a queue. The order is from least to most; of several modes the lowest
+    holds.
+    """
+
+    OBSERVE = "observe"
+    PROPOSE = "propose"
+    HEAL = "heal"
+
+    def __str__(self) -> str:
+        return self.value
+
+    def __lt__(self, other: Mode) -> bool:
+        ascending = list(Mode)
+        return ascending.index(self) < ascending.index(other)
+
+
+# The modes as settings and tags spell them. Any other spelling, such as upper case, is not a mode.
+MODES = {mode.value: mode for mode in Mode}
