@@ -10,5 +10,6 @@ that meets a number and is harder to read is worse than before.
 3. `measures` lists the measures, each with its threshold and the places that do not meet it.
 4. `table` prints them for each area of the repository.
 
-An area whose `is_gate` is true fails `make check` if it misses a threshold (`areas`).
+`make check` fails if an area whose `is_gate` is true is above a threshold (`areas`). Names that
+users call are not counted (`exceptions`).
 """

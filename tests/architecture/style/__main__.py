@@ -5,7 +5,8 @@
     python -m tests.architecture.style --path mendq/heal      only one folder or file
     python -m tests.architecture.style --summary              one line, for `make check`
 
-Exit code 1 if an area that is a gate misses a threshold.
+Exit code 1 if an area that is a gate is above a threshold (`areas`), or if an exception for a name
+is not needed any more (`exceptions`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.architecture.style.areas import AREAS, Area, read_sources
+from tests.architecture.style.exceptions import (
+    NAME_EXCEPTIONS,
+    NameException,
+    describe_unneeded_exceptions,
+)
 from tests.architecture.style.measures import MEASURES
 from tests.architecture.style.table import (
     measure_areas,
@@ -26,39 +32,55 @@ from tests.architecture.style.table import (
 from tests.source_files import ROOT
 
 PLACES_SHOWN = 20
+_MEASURE_NAMES = [measure.name for measure in MEASURES]
 
 
-def main(arguments: Sequence[str], *, root: Path = ROOT, areas: Sequence[Area] = AREAS) -> int:
+def main(
+    arguments: Sequence[str],
+    *,
+    root: Path = ROOT,
+    areas: Sequence[Area] = AREAS,
+    exceptions: Sequence[NameException] = NAME_EXCEPTIONS,
+) -> int:
     """Measure the repository below `root`, print what was asked for, return the exit code."""
-    names = [measure.name for measure in MEASURES]
+    parser = _make_parser()
+    options = parser.parse_args(arguments)
+    unknown = sorted(set(options.names) - set(_MEASURE_NAMES))
+    if unknown:
+        known = ", ".join(_MEASURE_NAMES)
+        parser.error(f"no measure is called {', '.join(unknown)}: use {known}")
+
+    files = read_sources(root, exceptions)
+    if options.path:
+        areas = (Area(options.path, (options.path,)),)
+        if not areas[0].select(files):
+            parser.error(f"no Python file has a path that begins with {options.path}")
+
+    cells = measure_areas(areas, files)
+    failing = [cell for cell in cells if cell.fails_check]
+    faults = list(describe_unneeded_exceptions(exceptions, files))
+    if options.summary:
+        lines = [summary_line(cells), *worst_lines(failing, _MEASURE_NAMES, PLACES_SHOWN)]
+    else:
+        lines = [*table_lines(cells)]
+        if options.names or options.worst:
+            names = options.names or _MEASURE_NAMES
+            lines += worst_lines(cells, names, options.worst or PLACES_SHOWN)
+    sys.stdout.writelines(f"{line}\n" for line in [*lines, *faults])
+    return 1 if failing or faults else 0
+
+
+def _make_parser() -> argparse.ArgumentParser:
     usage = (__doc__ or "").partition("\n")[2]
     parser = argparse.ArgumentParser(
         prog="make style", epilog=usage, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("names", nargs="*", metavar="MEASURE", help=f"of {', '.join(names)}")
+    measures = ", ".join(_MEASURE_NAMES)
+    parser.add_argument("names", nargs="*", metavar="MEASURE", help=f"of {measures}")
     parser.add_argument("--worst", type=int, metavar="N", help="list the N worst places of each")
     parser.add_argument("--path", metavar="PREFIX", help="measure only files below PREFIX")
     parser.add_argument("--summary", action="store_true", help="print one line and missed gates")
-    given = parser.parse_args(arguments)
-    unknown = sorted(set(given.names) - set(names))
-    if unknown:
-        parser.error(f"no measure is called {', '.join(unknown)}: use {', '.join(names)}")
-
-    files = read_sources(root)
-    if given.path:
-        areas = (Area(given.path, (given.path,)),)
-        if not areas[0].select(files):
-            parser.error(f"no Python file has a path that begins with {given.path}")
-    cells = measure_areas(areas, files)
-    failing = [cell for cell in cells if cell.fails_check]
-    if given.summary:
-        lines = [summary_line(cells), *worst_lines(failing, names, PLACES_SHOWN)]
-    else:
-        lines = [*table_lines(cells)]
-        if given.names or given.worst:
-            lines += worst_lines(cells, given.names or names, given.worst or PLACES_SHOWN)
-    sys.stdout.writelines(f"{line}\n" for line in lines)
-    return 1 if failing else 0
+    return parser
 
 
 if __name__ == "__main__":

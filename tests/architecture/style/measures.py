@@ -42,6 +42,7 @@ class Measure:
     Attributes:
         name: How the command line calls it.
         title: What the table says is counted.
+        advice: What to do about a place that is counted, as a sentence.
         threshold: The highest value that is fine.
         count: Measures a part of the repository.
         for_tests: False if tests need not meet the threshold.
@@ -49,6 +50,7 @@ class Measure:
 
     name: str
     title: str
+    advice: str
     threshold: float
     count: Count
     for_tests: bool = True
@@ -104,10 +106,17 @@ def count_vague_loop_variables(files: Sequence[SourceFile]) -> Measurement:
 
 
 def count_vague_function_names(files: Sequence[SourceFile]) -> Measurement:
-    """Count functions named by a participle or a particle, per 100 functions."""
-    functions = [location for file in files for location in file.functions]
-    vague = [function for function in functions if is_vague_function_name(function.text)]
-    return _share(vague, len(functions))
+    """Count functions named by a participle or a particle, per 100 functions.
+
+    Names that users call are not counted (`exceptions`).
+    """
+    vague: list[Location] = []
+    for file in files:
+        for function in file.functions:
+            is_excepted = function.text in file.excepted_functions
+            if is_vague_function_name(function.text) and not is_excepted:
+                vague.append(function)
+    return _share(vague, sum(len(file.functions) for file in files))
 
 
 def count_vague_class_names(files: Sequence[SourceFile]) -> Measurement:
@@ -150,48 +159,56 @@ MEASURES = (
     Measure(
         "nested-comprehensions",
         "nested comprehensions, per 1,000 lines of code",
+        "Write the inner comprehension as a loop, a named value or a function with a name.",
         0.3,
         count_nested_comprehensions,
     ),
     Measure(
         "parallel-assignments",
         "parallel assignments, per 1,000 statements",
+        "Write one assignment per line.",
         3,
         count_parallel_assignments,
     ),
     Measure(
         "complexity",
         "highest cognitive complexity of a function",
+        "Give a thought in the function a name: move it into a function, or return early.",
         MOST_COGNITIVE_COMPLEXITY,
         count_cognitive_complexity,
     ),
     Measure(
         "class-meanings",
         "public class names with several meanings",
+        "Rename all but one of the classes, so that a name has one meaning in the repository.",
         0,
         count_repeated_class_names,
     ),
     Measure(
         "loop-names",
         "vague loop variables, %",
+        "Name the loop variable after the thing it holds: `for queue in queues`.",
         2,
         count_vague_loop_variables,
     ),
     Measure(
         "function-names",
         "functions named by a participle or particle, %",
+        "Name the function by a verb and its object, such as `count_outcome`, or by a noun.",
         1,
         count_vague_function_names,
     ),
     Measure(
         "class-names",
         "classes named by a participle",
+        "Name the class by a noun, such as `WrittenValue` in place of `Written`.",
         2,
         count_vague_class_names,
     ),
     Measure(
         "missing-docstrings",
         "public things without a docstring, %",
+        "Write a docstring: its first line says what the reader gets.",
         15,
         count_undocumented,
         for_tests=False,
@@ -199,12 +216,14 @@ MEASURES = (
     Measure(
         "docstrings",
         "docstrings with two or more hits, %",
+        "Begin with a verb or a noun, name the actor, and put conditions last, with `if`.",
         2,
         count_unclear_docstrings,
     ),
     Measure(
         "comments",
         "comments with two or more hits, %",
+        "Begin with a verb or a noun, name the actor, and put conditions last, with `if`.",
         3,
         count_unclear_comments,
     ),

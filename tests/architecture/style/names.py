@@ -39,7 +39,11 @@ def is_vague_loop_variable(name: str) -> bool:
 
 
 def is_vague_function_name(name: str) -> bool:
-    """Return True if the name begins with a particle, or is a participle without a noun."""
+    """Return True if the name begins with a particle, or is a participle without a noun.
+
+    Only the part after the last dot matters: `held` of `VisibilityHeartbeat.held`.
+    """
+    name = name.rpartition(".")[2]
     if _FUNCTION_BEGINS_WITH_PARTICLE.match(name):
         return True
     return bool(_FUNCTION_IS_PARTICIPLE.fullmatch(name))

@@ -60,7 +60,10 @@ class SourceFile:
     parallel_assignments: list[Location] = field(default_factory=list)
     # The text is the loop variable's name, or empty if the loop unpacks or assigns elsewhere.
     loops: list[Location] = field(default_factory=list)
+    # The text is the name, after the names of the classes and functions around it: `Judge.judge`.
     functions: list[Location] = field(default_factory=list)
+    # Names of functions that users call: they may be vague.
+    excepted_functions: frozenset[str] = frozenset()
     classes: list[Location] = field(default_factory=list)
     complexities: list[Complexity] = field(default_factory=list)
     # Public modules, classes and functions, by whether they have a docstring.
@@ -71,15 +74,20 @@ class SourceFile:
     comments: list[Location] = field(default_factory=list)
 
 
-def read_source(source: str, path: str) -> SourceFile:
+def read_source(
+    source: str, path: str, *, excepted_functions: frozenset[str] = frozenset()
+) -> SourceFile:
     """Measure the source of one Python file. `path` is how locations name it."""
-    file = SourceFile(path)
-    nodes = list(ast.walk(ast.parse(source, path)))
+    file = SourceFile(path, excepted_functions=excepted_functions)
+    tree = ast.parse(source, path)
+    nodes = list(ast.walk(tree))
     tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
     for node in nodes:
         _count_syntax(file, node)
-        _note_names(file, node)
+        if isinstance(node, ast.ClassDef):
+            file.classes.append(_location_of_name(file, node))
         _note_docstring(file, node)
+    file.functions = list(_locate_functions(path, tree))
     file.code_lines = len(_lines_of_tokens(tokens) - _lines_without_code(nodes))
     file.comments = list(_comment_blocks(path, tokens))
     for function in complexipy.code_complexity(source).functions:
@@ -112,11 +120,16 @@ def _is_parallel(assignment: ast.Assign) -> bool:
     return isinstance(first_target, ast.Tuple) and isinstance(assignment.value, ast.Tuple)
 
 
-def _note_names(file: SourceFile, node: ast.AST) -> None:
-    if isinstance(node, Function):
-        file.functions.append(_location_of_name(file, node))
-    if isinstance(node, ast.ClassDef):
-        file.classes.append(_location_of_name(file, node))
+def _locate_functions(path: str, parent: ast.AST, prefix: str = "") -> Iterator[Location]:
+    """Yield the functions in `parent`. `prefix` is what their names begin with, such as `Judge.`"""
+    for node in ast.iter_child_nodes(parent):
+        if not isinstance(node, ast.ClassDef | Function):
+            yield from _locate_functions(path, node, prefix)
+            continue
+        name = f"{prefix}{node.name}"
+        if isinstance(node, Function):
+            yield Location(path, node.lineno, name)
+        yield from _locate_functions(path, node, f"{name}.")
 
 
 def _note_docstring(file: SourceFile, node: ast.AST) -> None:

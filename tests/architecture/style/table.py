@@ -52,7 +52,7 @@ def table_lines(cells: Sequence[Cell]) -> Iterator[str]:
     """Yield the table: a line for each measure, a column for each area."""
     areas = list(dict.fromkeys(cell.area.name for cell in cells))
     title_width = max(len(measure.title) for measure in MEASURES)
-    widths = {name: max(len(name), len("100.0 not")) for name in areas}
+    widths = {name: max(len(name), len("100.00 not")) for name in areas}
     heads = [name.rjust(widths[name]) for name in areas]
     yield "   ".join(["measure".ljust(title_width), "at most", *heads])
     for measure in MEASURES:
@@ -63,21 +63,25 @@ def table_lines(cells: Sequence[Cell]) -> Iterator[str]:
 
 
 def worst_lines(cells: Sequence[Cell], names: Sequence[str], most: int) -> Iterator[str]:
-    """Yield the worst places of the named measures, at most `most` for each measure and area.
+    """Yield the worst places of the named measures, and what to do about them.
 
-    Leave out what an area need not meet.
+    At most `most` places for each measure and area. What an area need not meet is left out.
     """
     for cell in cells:
-        locations = cell.measurement.locations[:most]
-        if cell.measure.name not in names or not cell.is_required or not locations:
+        locations = cell.measurement.locations
+        measure = cell.measure
+        if measure.name not in names or not cell.is_required or not locations:
             continue
         yield ""
-        yield f"{cell.area.name}: {cell.measure.title}"
-        value = _number(cell.measurement.value)
-        threshold = _number(cell.measure.threshold)
-        yield f"  {value}, at most {threshold}; {len(cell.measurement.locations):,} places"
-        for location in locations:
+        yield f"{cell.area.name}: {measure.title}"
+        limit = f"at most {_number(measure.threshold)}"
+        places = "1 place" if len(locations) == 1 else f"{len(locations):,} places"
+        yield f"  {_number(cell.measurement.value)}, {limit}; {places}"
+        yield f"  {measure.advice}"
+        for location in locations[:most]:
             yield f"  {location.path}:{location.line} {location.text[:LONGEST_TEXT]}"
+        if len(locations) > most:
+            yield f"  `make style NAMES={measure.name} WORST={len(locations)}` lists all"
 
 
 def summary_line(cells: Sequence[Cell]) -> str:
@@ -92,4 +96,4 @@ def summary_line(cells: Sequence[Cell]) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:.1f}"
+    return f"{value:.2f}"

@@ -142,6 +142,17 @@ def test_verb_or_participle_with_noun_is_a_clear_function_name(name: str) -> Non
     assert count_vague_function_names([read(f"async def {name}(): ...")]) == Measurement(0, ())
 
 
+def test_method_is_judged_by_its_own_name_and_located_by_its_full_one() -> None:
+    file = read("""
+        class Told:
+            def count(self):
+                def said(): ...
+    """)
+    measurement = count_vague_function_names([file])
+    assert [location.text for location in measurement.locations] == ["Told.count.said"]
+    assert measurement.value == 50
+
+
 @pytest.mark.parametrize("name", ["Written", "_Known", "Judged", "Read"])
 def test_participle_is_a_vague_class_name(name: str) -> None:
     assert count_vague_class_names([read(f"class {name}: ...")]).value == 1
