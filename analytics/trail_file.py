@@ -51,7 +51,7 @@ from typing import Any
 from analytics.days import to_microseconds
 from mendq.catalogue import match, symptom_of
 from mendq.model.account_and_region import AccountAndRegion
-from mendq.model.failed_call import FailedCall, Unreadable, read, refusing_policy
+from mendq.model.failed_call import FailedCall, Unreadable, read
 from mendq.model.ignored_calls import why_ignored
 from mendq.model.names import DATA_EVENT_NAMES, OPERATOR_AGENT
 
@@ -271,7 +271,7 @@ def make_call_row(position: int, call: FailedCall) -> dict[str, Any]:
     """
     ignored = why_ignored(call, match(call), AccountAndRegion(call.account, call.region))
     is_own_look = call.event_name in _OPERATORS_APIS and is_operator_agent(call.user_agent)
-    refused = refusing_policy(call.error_code, call.error_message)
+    refused = call.refused_by
     return {
         "position": position,
         "event_id": call.event_id,

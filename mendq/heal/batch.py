@@ -41,7 +41,7 @@ from mendq.cases.aws_health import HealthEvent, HealthEvents, read_health
 from mendq.cases.context import FixContext
 from mendq.cases.finding import read_references
 from mendq.cases.record import aws_health
-from mendq.cases.spread import Reach, mass_symptom_key
+from mendq.cases.spread import Reach
 from mendq.catalogue import CATALOGUE, match
 from mendq.catalogue.symptom import Symptom
 from mendq.catalogue.visibility.visibility_timeout_too_short import (
@@ -339,8 +339,7 @@ def _gather_situations(
         gather = partial(_gather_or_decide, group, run, is_only_group=is_only_group)
         situation = _attempt(gather, group, batch, run, reserve_seconds)
         if isinstance(situation, Situation):
-            symptom_key = mass_symptom_key(group.symptom.name, situation.facts.tags)
-            situations_by_symptom[group.symptom, symptom_key][group] = situation
+            situations_by_symptom[group.symptom, situation.mass_symptom_key][group] = situation
         elif situation is not None:
             batch.set_outcome(group, situation)
     return situations_by_symptom

@@ -177,8 +177,7 @@ def _gather_history(group: Group, run: FixContext, *, is_only_group: bool) -> Si
     view = recover(view, symptom, run)
     if isinstance(view, Outcome):
         return view
-    is_named = run.settings.consent.has_exact_name(parts_of(queue_arn).name)
-    if tags is None and not is_named and not _was_seen(queue_arn, run):
+    if tags is None and not _is_known_name(queue_arn, run):
         reason = "no such queue was ever seen, and no setting names it alone"
         return declined_outcome("never_seen", reason)
     situation = make_managed_situation(group, run, tags or {}, view)
@@ -216,8 +215,13 @@ def _read_tags(group: Group, run: FixContext) -> Mapping[str, str] | None:
         raise
 
 
-def _was_seen(queue_arn: str, run: FixContext) -> bool:
-    """Return True if a scan or a case has recorded the queue."""
+def _is_known_name(queue_arn: str, run: FixContext) -> bool:
+    """Return True if settings contain exactly this queue's name, or a scan or a case recorded it.
+
+    Any other name of a missing queue may be made up by the caller.
+    """
+    if run.settings.consent.has_exact_name(parts_of(queue_arn).name):
+        return True
     return bool(run.baselines.of(queue_arn) or run.open_cases.list_newest_cases([queue_arn]))
 
 

@@ -17,7 +17,6 @@ from msgspec import structs
 from mendq.aws.errors import CaseUnreadable
 from mendq.aws.queue import tags_of
 from mendq.cases.context import FixContext
-from mendq.cases.spread import mass_symptom_key
 from mendq.cases.view import CaseStoreView, add_refusals
 from mendq.catalogue import BY_NAME
 from mendq.catalogue.symptom import Symptom
@@ -145,6 +144,5 @@ def _count_queues(situation: Situation, run: FixContext) -> Situation:
         CaseStoreUnavailable, FactsUnavailable: The queues could not be counted.
     """
     facts = situation.facts
-    symptom_key = mass_symptom_key(situation.symptom.name, facts.tags)
-    spread = run.case_store.note_spread([facts.queue_arn], symptom_key, run.now)
+    spread = run.case_store.note_spread([facts.queue_arn], situation.mass_symptom_key, run.now)
     return add_reach(situation, spread, run)

@@ -9,7 +9,7 @@ from math import inf
 
 from msgspec import Struct, field, structs
 
-from mendq.cases.spread import Reach
+from mendq.cases.spread import Reach, mass_symptom_key
 from mendq.cases.view import CHANGES_REMEMBERED, CaseStoreView
 from mendq.catalogue.symptom import Symptom
 from mendq.model.case import LOWERED, Case, State
@@ -92,6 +92,11 @@ class Situation(Struct, frozen=True, dict=True):
         return (
             self.view.restrict_to_queue(self.facts.created_at) if self.facts.exists else self.view
         )
+
+    @property
+    def mass_symptom_key(self) -> str:
+        """The key under which the case store counts the queues that show the symptom."""
+        return mass_symptom_key(self.symptom.name, self.facts.tags)
 
     @property
     def is_found(self) -> bool:

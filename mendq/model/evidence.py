@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
-from mendq.model.failed_call import FailedCall, RefusedBy, refusing_policy
+from mendq.model.failed_call import FailedCall, RefusedBy
 
 # The calls that send, receive, delete or hide messages, and the IAM action that allows each. A
 # batch needs the permission of the single call.
@@ -168,7 +168,7 @@ class Sighting:
             call.principal_arn,
             call.event_name,
             call.requested_visibility_seconds,
-            refusing_policy(call.error_code, call.error_message),
+            call.refused_by,
             error_code=call.raw_error_code,
             error_message=call.error_message[:MAXIMUM_MESSAGE],
             source_ip=call.source_ip,

@@ -73,8 +73,10 @@ _SHORTER_THAN = re.compile(
     r"Message must be shorter than ([1-9][0-9]{0,8}) bytes\."
 )
 
-# SQS's reason for refusing a receipt handle whose message was deleted.
-OWN_DELETE = "Message does not exist or is not available for visibility timeout change."
+# SQS's reasons for refusing a receipt handle: its visibility timeout has ended, or its message was
+# deleted.
+EXPIRED_HANDLE = "The receipt handle has expired."
+DELETED_MESSAGE = "Message does not exist or is not available for visibility timeout change."
 NO_DEDUPLICATION_ID = (
     "The queue should either have ContentBasedDeduplication enabled "
     "or MessageDeduplicationId provided explicitly"
@@ -99,6 +101,11 @@ def refusal_reason(error_message: str, parameter: str) -> str | None:
     if not match or match.group(1) != parameter or "Reason: " in match.group(2):
         return None
     return match.group(2)
+
+
+def has_expired_handle(error_message: str) -> bool:
+    """Return True if SQS refused a receipt handle because it has expired."""
+    return refusal_reason(error_message, "ReceiptHandle") == EXPIRED_HANDLE
 
 
 def size_limit_bytes(error_message: str) -> int | None:
@@ -252,9 +259,14 @@ class FailedCall:
         same consumer may have deleted it, which is no fault. Or another consumer that received the
         message again has deleted it, which is one. Only the queue's metrics can show this.
         """
-        is_gone = refusal_reason(self.error_message, "ReceiptHandle") == OWN_DELETE
+        is_deleted = refusal_reason(self.error_message, "ReceiptHandle") == DELETED_MESSAGE
         is_invalid = self.error_code == "InvalidParameterValue"
-        return is_gone and is_invalid and not queue.on_fifo(self.queue_arn)
+        return is_deleted and is_invalid and not queue.on_fifo(self.queue_arn)
+
+    @property
+    def refused_by(self) -> RefusedBy | None:
+        """The policy that refused the call; None if it was not refused for missing access."""
+        return refusing_policy(self.error_code, self.error_message)
 
 
 @dataclass(frozen=True)

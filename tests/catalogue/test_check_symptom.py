@@ -30,9 +30,8 @@ from mendq.catalogue.symptom import (
     ReportedSymptom,
 )
 from mendq.model.facts import Facts
-from mendq.model.limits import TagUnreadable, read_seconds_tag
 from mendq.model.queue import number_in
-from mendq.model.tags import QueueTag, TagValues
+from mendq.model.tags import QueueTag, TagUnreadable, TagValues, read_seconds_tag
 
 MAX_DELAY = QueueTag(
     key="mendq:max-delay-seconds",

@@ -20,7 +20,7 @@ from mendq.catalogue.fifo.fifo_throttled import FIFO_THROTTLED
 from mendq.catalogue.symptom import Symptom
 from mendq.model.account_and_region import AccountAndRegion
 from mendq.model.evidence import MESSAGE_TRAFFIC
-from mendq.model.failed_call import OWN_DELETE
+from mendq.model.failed_call import DELETED_MESSAGE
 from mendq.model.ignored_calls import why_ignored
 from mendq.model.names import ROLE_PURPOSES, role_name
 from tests.catalogue.asking import caught_by, golden
@@ -54,7 +54,7 @@ def test_only_calls_that_carry_messages_are_evidence(entry: Symptom) -> None:
 
 HOME = AccountAndRegion("123456789012", "us-east-1")
 OURS = "arn:aws:iam::123456789012:role/mendq-heal-us-east-1"
-GONE = refused_value("ChangeMessageVisibility", "ReceiptHandle", OWN_DELETE).error_message
+GONE = refused_value("ChangeMessageVisibility", "ReceiptHandle", DELETED_MESSAGE).error_message
 
 
 @pytest.mark.parametrize(("code", "event", "over"), golden("tables")["ignored"])
@@ -75,7 +75,7 @@ def test_a_call_that_mendq_does_not_take_up_has_a_reason(
 def test_each_reason_to_ignore_a_call_is_given_for_a_call_of_its_own() -> None:
     """Each of these calls would be taken up, or be ignored for another reason, without its own."""
     late = failed_call("DeleteMessage", "MessageNotInflight")
-    extended = refused_value("ChangeMessageVisibility", "ReceiptHandle", OWN_DELETE)
+    extended = refused_value("ChangeMessageVisibility", "ReceiptHandle", DELETED_MESSAGE)
     calls = {
         "own_call": replace(late, principal_arn=OURS),
         "unknown_code": failed_call("SendMessage", "Teapot"),
@@ -129,7 +129,7 @@ def test_every_error_that_the_real_sqs_was_recorded_giving_has_its_label() -> No
 
 REASONS = (
     ("ReceiptHandle", "The receipt handle has expired."),
-    ("ReceiptHandle", OWN_DELETE),
+    ("ReceiptHandle", DELETED_MESSAGE),
     ("WaitTimeSeconds", "Must be >= 0 and <= 20, if provided."),
     ("Label", "Already exists."),
     ("Label", "can't find label."),

@@ -13,13 +13,12 @@ from __future__ import annotations
 
 from mendq.catalogue.examples import failed_call, refused_value
 from mendq.catalogue.symptom import CallExample, CallNearMiss, ReportedSymptom, seen_as_labelled
-from mendq.model.failed_call import OWN_DELETE
+from mendq.model.failed_call import DELETED_MESSAGE, EXPIRED_HANDLE
 
 # SQS's sentences for calls that look alike and belong to other symptoms. Their entries use them
 # too.
-EXPIRED = "The receipt handle has expired."
-LATE_DELETE = refused_value("DeleteMessage", "ReceiptHandle", EXPIRED)
-AFTER_OWN_DELETE = refused_value("ChangeMessageVisibility", "ReceiptHandle", OWN_DELETE)
+LATE_DELETE = refused_value("DeleteMessage", "ReceiptHandle", EXPIRED_HANDLE)
+AFTER_OWN_DELETE = refused_value("ChangeMessageVisibility", "ReceiptHandle", DELETED_MESSAGE)
 _AT_MOST_20 = "Must be >= 0 and <= 20, if provided."
 
 INVALID_REQUEST = ReportedSymptom(

@@ -25,7 +25,6 @@ from typing import Any
 
 from mendq.catalogue.configuration.invalid_request import (
     AFTER_OWN_DELETE,
-    EXPIRED,
     LATE_DELETE,
 )
 from mendq.catalogue.examples import (
@@ -52,7 +51,7 @@ from mendq.catalogue.symptom import (
 from mendq.catalogue.visibility import needed_timeout as visibility
 from mendq.catalogue.visibility.needed_timeout import MAX_PROCESSING_TAG
 from mendq.model.facts import Facts, Need, QueueFacts
-from mendq.model.failed_call import refusal_reason
+from mendq.model.failed_call import has_expired_handle
 from mendq.model.metrics import Measurement
 from mendq.model.mode import Mode
 from mendq.model.queue import Redrive
@@ -62,11 +61,6 @@ from mendq.notifications.text import format_count, span
 
 # Calls that name a message by its receipt handle, which expires with the visibility timeout.
 _CALLS_WITH_HANDLE = frozenset({"DeleteMessage", "ChangeMessageVisibility"})
-
-
-def has_expired_handle(error_message: str) -> bool:
-    """Return True if SQS's message says that the receipt handle has expired."""
-    return refusal_reason(error_message, "ReceiptHandle") == EXPIRED
 
 
 def detect(facts: Facts) -> DetectedFault | None:
