@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mendq.cli.commands import INVOKE, Kind, list_commands
-from mendq.cli.deploy.drill import RECORDING
+from mendq.cli.deploy.drill import RECORD_ACTIONS_BY_RESOURCE
 
 
 def _actions_by_command(kind: Kind) -> dict[str, frozenset[str]]:
@@ -76,7 +76,7 @@ def make_record_policy() -> dict[str, Any]:
     """
     statements = [
         {"Effect": "Allow", "Action": actions, "Resource": [resource]}
-        for resource, actions in RECORDING.items()
+        for resource, actions in RECORD_ACTIONS_BY_RESOURCE.items()
     ]
     return {"Version": "2012-10-17", "Statement": statements}
 

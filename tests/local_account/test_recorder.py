@@ -109,9 +109,9 @@ def _reshaped(session: boto3.Session, shape: Callable[[Record], list[Record]]) -
 def test_records_are_saved_placed_matched_and_explained(
     account: LocalAccount, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shape: str
 ) -> None:
-    monkeypatch.setattr(recorder, "PAUSE_SECONDS", 0.5)
-    monkeypatch.setattr(recorder, "DISABLED_SECONDS", 0)
-    monkeypatch.setattr(recorder, "BURST", 20)  # nothing is throttled there
+    monkeypatch.setattr(recorder, "POLL_PAUSE_SECONDS", 0.5)
+    monkeypatch.setattr(recorder, "KEY_DISABLING_SECONDS", 0)
+    monkeypatch.setattr(recorder, "BURST_CALL_COUNT", 20)  # nothing is throttled there
 
     def reshaped_session(*arguments: Any) -> boto3.Session:
         session = operator_session(*arguments)
@@ -148,7 +148,7 @@ def test_records_are_saved_placed_matched_and_explained(
         first = rows["by_a_service"]["records"]["trail"]
         assert (first["error code"], first["role in"]) == ("KMS.AccessDeniedException", "")
         assert first["matched as"] in ("kms_denied", "service_cannot_use_key")
-    _assert_explained(tmp_path / found["run"].removeprefix(recorder.PREFIX), rows)
+    _assert_explained(tmp_path / found["run"].removeprefix(recorder.NAME_PREFIX), rows)
 
 
 def _assert_places(rows: dict[str, Any], shape: str) -> None:
@@ -176,14 +176,14 @@ def _run_as(
     account: LocalAccount, keys: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[dict[str, Any], list[str]]:
     """Run the recorder with some credentials, for seconds. Return its document and its calls."""
-    for name in ("PAUSE", "LATE", "DISABLED"):
-        monkeypatch.setattr(recorder, f"{name}_SECONDS", 1 if name == "LATE" else 0)
-    monkeypatch.setattr(recorder, "BURST", 20)
+    for name in ("POLL_PAUSE", "VISIBILITY_WAIT", "KEY_DISABLING"):
+        monkeypatch.setattr(recorder, f"{name}_SECONDS", 1 if name == "VISIBILITY_WAIT" else 0)
+    monkeypatch.setattr(recorder, "BURST_CALL_COUNT", 20)
     monkeypatch.setenv("AWS_ENDPOINT_URL", account.endpoint_url)
     session = boto3.Session(**keys, region_name=REGION)  # type: ignore[arg-type]
     asked: list[str] = []
     session.events.register("before-call", lambda model, **_: asked.append(model.name))
-    return recorder.drill(session, folder, 0.05, str, str), asked
+    return recorder.clean_up_and_record(session, folder, 0.05, str, str), asked
 
 
 def _record_policy() -> list[dict[str, Any]]:

@@ -21,8 +21,8 @@ from mendq.catalogue.visibility.visibility_timeout_too_short import (
 from mendq.cli.commands import CASES, INVOKE, QUEUE, SETTINGS, TRAILS, Kind, command
 from mendq.cli.deploy import record_failed_calls
 from mendq.cli.deploy.drill_queue import (
-    LATE_CALL,
-    LATE_CALLS,
+    LATE_CALL_COUNT,
+    LATE_CALL_NAME,
     VISIBILITY_SECONDS,
     DrillQueue,
     make_drill_queue,
@@ -39,25 +39,26 @@ from mendq.model.mode import Mode
 from mendq.model.queue import arn_of_name
 from mendq.model.tags import DRILL_QUEUE, MODE_TAG
 
-PAUSE_SECONDS = 0.5
+POLL_PAUSE_SECONDS = 0.5
 DEFAULT_MINUTES = 20.0
-T = TypeVar("T")
-# The state of the drill's case at the end of the test, by how far Mendq may go.
-_EXPECTED_STATE = {
+ValueType = TypeVar("ValueType")
+# The state that the drill's case must reach, by the mode that Mendq applies to the queue.
+_EXPECTED_STATE_BY_MODE = {
     Mode.HEAL: State.APPLIED,
     Mode.PROPOSE: State.PROPOSED,
     Mode.OBSERVE: State.OBSERVED,
 }
-_EXPECTED_TEXT = {
+_EXPECTED_TEXT_BY_MODE = {
     Mode.HEAL: "changes the queue: timed until the change is read back",
     Mode.PROPOSE: "only proposes: timed until the case is proposed",
     Mode.OBSERVE: "only observes: timed until the case is observed",
 }
-# Decisions that end a case without a change to the queue. The first that its state allows is taken.
+# Decisions that end a case without a change to the queue. The drill sends the first one that the
+# case's state allows.
 _ENDING_DECISIONS = ("close", "decline")
-_QUEUE = "A name that the trail's selectors cover; .fifo at its end."
-_TAGS = {MODE_TAG: str(Mode.HEAL)}
-_RECORD = "Instead save what CloudTrail writes of failed calls; needs no stack."
+_QUEUE_HELP = "A name that the trail's selectors cover; .fifo at its end."
+_QUEUE_TAGS = {MODE_TAG: str(Mode.HEAL)}
+_RECORD_HELP = "Instead save what CloudTrail writes of failed calls; needs no stack."
 _QUEUE_ACTIONS = (
     "sqs:CreateQueue",
     "sqs:DeleteMessage",
@@ -67,16 +68,18 @@ _QUEUE_ACTIONS = (
     "sqs:SendMessage",
     "sqs:TagQueue",
 )
-# The actions on the drill's own queue, with the resources that the IAM policy allows them on.
-_ON_OWN_QUEUE = dict.fromkeys(_QUEUE_ACTIONS, ("arn:aws:sqs:REGION:ACCOUNT:mendq-drill-*",))
+# IAM actions on the drill's own queue, each with the resources of the operators' IAM policy.
+_RESOURCES_BY_QUEUE_ACTION = dict.fromkeys(
+    _QUEUE_ACTIONS, ("arn:aws:sqs:REGION:ACCOUNT:mendq-drill-*",)
+)
 
 
-_RECORD_PREFIX = record_failed_calls.PREFIX
-_HERE = "REGION:ACCOUNT"
-# The IAM policy of --record: actions by resource. No command that steers Mendq needs it.
+_RECORD_PREFIX = record_failed_calls.NAME_PREFIX
+_REGION_AND_ACCOUNT = "REGION:ACCOUNT"
+# The IAM policy of --record: actions by resource. The policy for the other commands is separate.
 # All other KMS rights come from the policy of the run's own key.
-RECORDING: dict[str, list[str]] = {
-    f"arn:aws:sqs:{_HERE}:{_RECORD_PREFIX}*": [
+RECORD_ACTIONS_BY_RESOURCE: dict[str, list[str]] = {
+    f"arn:aws:sqs:{_REGION_AND_ACCOUNT}:{_RECORD_PREFIX}*": [
         "sqs:ChangeMessageVisibility",
         "sqs:CreateQueue",
         "sqs:DeleteMessage",
@@ -95,19 +98,19 @@ RECORDING: dict[str, list[str]] = {
         "s3:ListBucket",
         "s3:PutBucketPolicy",
     ],
-    f"arn:aws:cloudtrail:{_HERE}:trail/{_RECORD_PREFIX}*": [
+    f"arn:aws:cloudtrail:{_REGION_AND_ACCOUNT}:trail/{_RECORD_PREFIX}*": [
         "cloudtrail:CreateTrail",
         "cloudtrail:DeleteTrail",
         "cloudtrail:PutEventSelectors",
         "cloudtrail:StartLogging",
     ],
-    f"arn:aws:events:{_HERE}:rule/{_RECORD_PREFIX}*": [
+    f"arn:aws:events:{_REGION_AND_ACCOUNT}:rule/{_RECORD_PREFIX}*": [
         "events:DeleteRule",
         "events:PutRule",
         "events:PutTargets",
         "events:RemoveTargets",
     ],
-    f"arn:aws:sns:{_HERE}:{_RECORD_PREFIX}*": [
+    f"arn:aws:sns:{_REGION_AND_ACCOUNT}:{_RECORD_PREFIX}*": [
         "sns:CreateTopic",
         "sns:DeleteTopic",
         "sns:Publish",
@@ -127,14 +130,17 @@ RECORDING: dict[str, list[str]] = {
 
 
 @command(
-    2, Kind.STEERING, CASES | SETTINGS | TRAILS | QUEUE | {INVOKE, *_ON_OWN_QUEUE}, on=_ON_OWN_QUEUE
+    2,
+    Kind.STEERING,
+    CASES | SETTINGS | TRAILS | QUEUE | {INVOKE, *_RESOURCES_BY_QUEUE_ACTION},
+    on=_RESOURCES_BY_QUEUE_ACTION,
 )
 def drill(
     call: Invocation,
-    queue: Annotated[str | None, typer.Option(help=_QUEUE)] = None,
+    queue: Annotated[str | None, typer.Option(help=_QUEUE_HELP)] = None,
     minutes: Annotated[float, typer.Option(help="How long to wait.", min=0.1)] = DEFAULT_MINUTES,
     record: Annotated[
-        Path | None, typer.Option(metavar="DIR", parser=parse_folder, help=_RECORD)
+        Path | None, typer.Option(metavar="DIR", parser=parse_folder, help=_RECORD_HELP)
     ] = None,
     yes: Yes = False,
 ) -> Exit:
@@ -146,37 +152,40 @@ def drill(
     """
     if record is not None:
         return _record_failed_calls(call, record, minutes, yes=yes)
-    name = make_queue_name() if queue is None else queue
-    arn = arn_of_name(name, call.account.region, call.account.account_id)
-    if arn is None or not name.endswith(".fifo"):
+    queue_name = make_queue_name() if queue is None else queue
+    queue_arn = arn_of_name(queue_name, call.account.region, call.account.account_id)
+    if queue_arn is None or not queue_name.endswith(".fifo"):
         raise CommandError(
-            f"--queue {name!r} is no name of a FIFO queue (it ends in .fifo)", Exit.USAGE
+            f"--queue {queue_name!r} is no name of a FIFO queue (it ends in .fifo)", Exit.USAGE
         )
-    mode = _expected_mode(call, name)
-    _require_logged(call, arn)
+    expected_mode = _find_expected_mode(call, queue_name)
+    _require_logging_trail(call, queue_arn)
     call.out.say(
-        f"makes queue {name} (tag {MODE_TAG}={Mode.HEAL}, visibility timeout {VISIBILITY_SECONDS} "
-        f"s), lets {LATE_CALLS} deletes on it fail for real, waits for Mendq; then takes back what "
-        "it changed, ends the case and removes the queue"
+        f"makes queue {queue_name} (tag {MODE_TAG}={Mode.HEAL}, visibility timeout "
+        f"{VISIBILITY_SECONDS} s), lets {LATE_CALL_COUNT} deletes on it fail for real, waits for "
+        "Mendq; then takes back what it changed, ends the case and removes the queue"
     )
-    call.out.say(f"with this account's settings Mendq {_EXPECTED_TEXT[mode]}")
+    call.out.say(f"with this account's settings Mendq {_EXPECTED_TEXT_BY_MODE[expected_mode]}")
     call.out.say("a real account takes minutes: CloudTrail delivers in about 5, with no promise")
     confirm("Start the drill?", yes=yes)
     sqs = call.account.clients.sqs
-    with treat_signals_as_interrupts(), make_drill_queue(sqs, name, _TAGS) as made_queue:
-        run = Drill(call, made_queue, arn, mode)
+    with (
+        treat_signals_as_interrupts(),
+        make_drill_queue(sqs, queue_name, _QUEUE_TAGS) as made_queue,
+    ):
+        run = DrillRun(call, made_queue, queue_arn, expected_mode)
         try:
-            run.measure(minutes * 60)
+            run.run_and_time(minutes * 60)
             run.end_case()
         except KeyboardInterrupt:
-            # End the case all the same, so that nothing is left behind.
+            # End the case even so, so that no open case is left.
             run.case = run.read_case()
             run.end_case()
-            outcome = run.fault or "no case was opened yet"
-            if run.case and not run.fault:
-                outcome = f"{run.case.case_id} is {run.case.state}"
-            raise CommandError(f"interrupted: {outcome}; queue {name} is removed") from None
-    return _report(run)
+            case_text = run.ending_fault or "no case was opened yet"
+            if run.case and not run.ending_fault:
+                case_text = f"{run.case.case_id} is {run.case.state}"
+            raise CommandError(f"interrupted: {case_text}; queue {queue_name} is removed") from None
+    return _print_report(run)
 
 
 def _record_failed_calls(call: Invocation, folder: Path, minutes: float, *, yes: bool) -> Exit:
@@ -185,17 +194,19 @@ def _record_failed_calls(call: Invocation, folder: Path, minutes: float, *, yes:
     The calls fail on resources that are made for this and deleted afterwards.
     """
     session = call.account.session
-    ask = partial(confirm, yes=yes)
+    confirm_question = partial(confirm, yes=yes)
     with treat_signals_as_interrupts():
         try:
-            document = record_failed_calls.drill(session, folder, minutes, call.out.say, ask)
+            document = record_failed_calls.clean_up_and_record(
+                session, folder, minutes, call.out.say, confirm_question
+            )
         except SystemExit as refused_file:
             raise CommandError(str(refused_file), Exit.USAGE) from None
     call.out.print_json(document)
-    for line in record_failed_calls.table(document):
+    for line in record_failed_calls.list_report_lines(document):
         typer.echo(line, err=call.out.as_json)
-    is_failed = document["left"] or document["left_alone"] or document["refused"]
-    return Exit.FAILED if is_failed else Exit.DONE
+    has_failed = document["left"] or document["left_alone"] or document["refused"]
+    return Exit.FAILED if has_failed else Exit.DONE
 
 
 def make_queue_name() -> str:
@@ -203,91 +214,103 @@ def make_queue_name() -> str:
     return f"{DRILL_QUEUE}{uuid.uuid4().hex[:8]}.fifo"
 
 
-def _expected_mode(call: Invocation, name: str) -> Mode:
-    """Return how far Mendq will go on a queue with that name and the tag `mendq=heal`."""
-    mode = call.account.settings.consent.mode_of(name, {MODE_TAG: str(Mode.HEAL)})
+def _find_expected_mode(call: Invocation, queue_name: str) -> Mode:
+    """Return the mode that Mendq applies to the drill's symptom on a queue tagged `mendq=heal`.
+
+    The settings may limit it by the queue's name or by the symptom.
+    """
+    consented_mode = call.account.settings.consent.mode_of(queue_name, {MODE_TAG: str(Mode.HEAL)})
     autonomy = call.account.settings.autonomy.get(TOO_SHORT.name, TOO_SHORT.autonomy)
-    return min(mode or Mode.OBSERVE, Mode.HEAL if autonomy is None else autonomy)
+    return min(consented_mode or Mode.OBSERVE, Mode.HEAL if autonomy is None else autonomy)
 
 
-def _require_logged(call: Invocation, arn: str) -> None:
-    """Raise CommandError if it is certain that no trail logs the failing calls of the drill.
+def _require_logging_trail(call: Invocation, queue_arn: str) -> None:
+    """Raise CommandError if it is certain that no trail logs the drill's failing calls.
 
-    If a trail cannot be read, it may log them, so nothing is raised.
+    A trail that cannot be read may log them, so then nothing is raised.
     """
     trails: list[Trail] = []
     with call.out.show_waiting("looking whether a trail logs the queue"):
         checks = list(run_checks("trails", partial(check_trails, call.account, trails)))
-    if select_logged_calls(trails, arn, [LATE_CALL]):
+    if select_logged_calls(trails, queue_arn, [LATE_CALL_NAME]):
         return
     if all(check.status is not Status.UNKNOWN for check in checks):
-        line = f"no trail logs {LATE_CALL} of {arn.rpartition(':')[2]}: give a name with --queue"
-        raise CommandError(f"{line} that trail.queueArnPrefixes covers, or add this one's start")
+        queue_name = queue_arn.rpartition(":")[2]
+        raise CommandError(
+            f"no trail logs {LATE_CALL_NAME} of {queue_name}: give a name with --queue that "
+            "trail.queueArnPrefixes covers, or add this one's start"
+        )
 
 
-def _wait_for(read: Callable[[], T | None], until: float) -> T | None:
-    """Call `read` until it returns a value. Return None if the monotonic time `until` is over."""
+def _wait_for_value(read: Callable[[], ValueType | None], deadline: float) -> ValueType | None:
+    """Call `read` until it returns a value, and return the value.
+
+    Return None if there is none at `deadline`, a value of `time.monotonic`.
+    """
     while True:
         value = read()
-        if value is not None or time.monotonic() > until:
+        if value is not None or time.monotonic() > deadline:
             return value
-        time.sleep(PAUSE_SECONDS)
+        time.sleep(POLL_PAUSE_SECONDS)
 
 
-class Drill(Struct):
-    """One drill: its queue, its case, and the times that were measured."""
+class DrillRun(Struct):
+    """One drill: its queue, its case, and the measured times."""
 
     call: Invocation
     queue: DrillQueue
-    arn: str
-    # How far Mendq will go with the account's settings.
-    mode: Mode
-    # The stages that are over: name, time, and seconds since the calls failed.
+    queue_arn: str
+    # The mode that the account's settings allow for this queue and symptom.
+    expected_mode: Mode
+    # The finished stages: name, time, and seconds since the calls failed.
     stages: list[dict[str, Any]] = field(default_factory=list)
-    # The case as it was read last, and as it was when it was opened. None before that.
+    # The case as it was read last, and as it was when it was first seen. None until it is opened.
     case: Case | None = None
-    opened: Case | None = None
-    # True if Mendq went as far as the settings allow.
-    fixed: bool = False
-    # Why the case could not be ended. Empty if it has ended.
-    fault: str = ""
+    opened_case: Case | None = None
+    # True if the case reached the state that the expected mode leads to.
+    has_expected_outcome: bool = False
+    # Why the case could not be ended. Empty if there is no such fault.
+    ending_fault: str = ""
 
-    def measure(self, patience_seconds: float) -> None:
+    def run_and_time(self, patience_seconds: float) -> None:
         """Let the calls fail. Wait for the case and, in mode heal, for the changed timeout."""
-        until = time.monotonic() + patience_seconds
+        deadline = time.monotonic() + patience_seconds
         show_waiting = self.call.out.show_waiting
         with show_waiting("calling the queue too late"):
             self._add_stage("calls failed", self.queue.make_calls_fail(self.call.out.say))
         with show_waiting("waiting for heal to see them"):
-            self.opened = _wait_for(self.read_case, until)
-        self.case = self.opened
+            self.opened_case = _wait_for_value(self.read_case, deadline)
+        self.case = self.opened_case
         if self.case is None:
             return
         self._add_stage("case opened", self.case.at)
         self._add_stage("case read by this drill")
-        self.fixed = self.case.state is _EXPECTED_STATE[self.mode]
-        if self.fixed and self.mode is Mode.HEAL:
+        self.has_expected_outcome = self.case.state is _EXPECTED_STATE_BY_MODE[self.expected_mode]
+        if self.has_expected_outcome and self.expected_mode is Mode.HEAL:
             new_seconds = int(self.case.steps[0]["after"])
             with show_waiting("reading the change back"):
-                changed = _wait_for(
-                    lambda: self.queue.visibility_seconds == new_seconds or None, until
+                has_new_timeout = _wait_for_value(
+                    lambda: self.queue.visibility_seconds == new_seconds or None, deadline
                 )
-            self.fixed = changed is not None
-            if changed:
+            self.has_expected_outcome = has_new_timeout is not None
+            if has_new_timeout:
                 self._add_stage(f"read back: {new_seconds} s")
 
     def read_case(self) -> Case | None:
         """Return the drill's case, or None if Mendq has opened none yet."""
-        return self.call.account.open_store(CaseStore).look(self.arn, TOO_SHORT.name, ()).case
+        return self.call.account.open_store(CaseStore).look(self.queue_arn, TOO_SHORT.name, ()).case
 
     def end_case(self) -> None:
-        """Roll the fix back if there is one, and end the case. `fault` says if that failed."""
+        """Roll back the fix if there is one, and end the case.
+
+        `ending_fault` says why the case could not be ended.
+        """
         if self.case is None:
             return
         with self.call.out.show_waiting("taking the change back, ending the case"):
             if self.case.state is State.APPLIED or self.case.is_rollback:
                 self.case = self._ask_lambda("RollbackFunction", dry_run=False)
-                if not self.fault:
+                if not self.ending_fault:
                     self._add_stage(f"fix taken back: {self.queue.visibility_seconds} s")
             for decision in _ENDING_DECISIONS:
                 if self.case.state in DECISIONS[decision].out_of:
@@ -296,60 +319,60 @@ class Drill(Struct):
         if self.case.is_final:
             self._add_stage(f"case ended: {self.case.state}")
         else:
-            because = self.fault or "its change could not be taken back"
-            self.fault = f"{self.case.case_id} stays {self.case.state}: {because}"
+            reason = self.ending_fault or "its change could not be taken back"
+            self.ending_fault = f"{self.case.case_id} stays {self.case.state}: {reason}"
 
-    def _ask_lambda(self, output: str, **request: object) -> Case:
+    def _ask_lambda(self, output_name: str, **request: object) -> Case:
         """Send a request about the case to a Lambda. Return the case after its answer.
 
-        `output` is the stack's output that names the Lambda. If it answers with an error, `fault`
-        says which.
+        `output_name` is the stack's output that names the Lambda. If the Lambda answers with an
+        error, the error is set as `ending_fault`.
         """
         assert self.case is not None  # noqa: S101 - a request is only made about a case
         account = self.call.account
-        event = {"case_id": self.case.case_id, "actor": account.identity, **request}
-        answer = account.invoke(output, event)
-        self.fault = ""
+        request_event = {"case_id": self.case.case_id, "actor": account.identity, **request}
+        answer = account.invoke(output_name, request_event)
+        self.ending_fault = ""
         if "error" in answer:
-            self.fault = str(answer.get("reason") or answer["error"])
+            self.ending_fault = str(answer.get("reason") or answer["error"])
         return account.open_store(OpenCases).transitions(self.case.case_id)[-1]
 
-    def _add_stage(self, name: str, at: datetime | None = None) -> None:
-        """Add a stage that ended at `at`, or now."""
-        at = at or datetime.now(UTC)
-        start = datetime.fromisoformat(self.stages[0]["at"]) if self.stages else at
-        seconds = round((at - start).total_seconds(), 1)
-        self.stages.append({"stage": name, "at": at.isoformat(), "seconds": seconds})
+    def _add_stage(self, name: str, end_time: datetime | None = None) -> None:
+        """Add a stage that ended at `end_time`, or now."""
+        end_time = end_time or datetime.now(UTC)
+        start_time = datetime.fromisoformat(self.stages[0]["at"]) if self.stages else end_time
+        seconds = round((end_time - start_time).total_seconds(), 1)
+        self.stages.append({"stage": name, "at": end_time.isoformat(), "seconds": seconds})
 
-    def document(self) -> dict[str, Any]:
+    def make_document(self) -> dict[str, Any]:
         """Return the document that `mendq drill --json` prints."""
-        opened = self.opened
+        opened_case = self.opened_case
         return {
-            "queue_arn": self.arn,
-            "case_id": opened and opened.case_id,
-            "state": opened and str(opened.state),
-            "reason": opened and opened.reason,
+            "queue_arn": self.queue_arn,
+            "case_id": opened_case and opened_case.case_id,
+            "state": opened_case and str(opened_case.state),
+            "reason": opened_case and opened_case.reason,
             "ended_as": self.case and str(self.case.state),
             "stages": self.stages,
-            "done": self.fixed and not self.fault,
+            "done": self.has_expected_outcome and not self.ending_fault,
         }
 
 
-def _report(run: Drill) -> Exit:
+def _print_report(run: DrillRun) -> Exit:
     """Print the times and the outcome of the drill. Return the exit code of the command."""
     out = run.call.out
-    document = run.document()
+    document = run.make_document()
     out.print_json(document)
     stages = make_table("STAGE", "AT (UTC)", "AFTER THE CALLS FAILED")
     for stage in document["stages"]:
         stages.add_row(Text(stage["stage"]), stage["at"][11:19], f"{stage['seconds']} s")
     out.show(stages)
-    if run.opened is None:
+    if run.opened_case is None:
         line = "no case in time: `mendq doctor` says whether this account's trails can show it"
         out.say(line, "red")
     else:
-        line = f"{run.opened.case_id} was {run.opened.state}: {run.opened.reason}"
-        out.say(line, "green" if run.fixed else "red")
-    if run.fault:
-        out.say(run.fault, "red")
+        line = f"{run.opened_case.case_id} was {run.opened_case.state}: {run.opened_case.reason}"
+        out.say(line, "green" if run.has_expected_outcome else "red")
+    if run.ending_fault:
+        out.say(run.ending_fault, "red")
     return Exit.DONE if document["done"] else Exit.FAILED

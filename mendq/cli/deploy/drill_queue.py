@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 VISIBILITY_SECONDS = 2
-LATE_CALLS = 3
-LATE_CALL = "DeleteMessage"
+LATE_CALL_COUNT = 3
+LATE_CALL_NAME = "DeleteMessage"
 # The longest time for which SQS lets a receive wait.
-_WAIT_SECONDS = 20
+_RECEIVE_WAIT_SECONDS = 20
 
 
 class DrillQueue(Struct, frozen=True):
@@ -33,24 +33,26 @@ class DrillQueue(Struct, frozen=True):
     client: SQSClient
     url: str
 
-    def make_calls_fail(self, say: Callable[[str], None]) -> datetime:
-        """Receive a message and delete it too late, LATE_CALLS times.
+    def make_calls_fail(self, print_line: Callable[[str], None]) -> datetime:
+        """Receive a message and delete it too late, LATE_CALL_COUNT times.
 
         Return the time after the last failed delete. Raises CommandError if SQS accepts a late
         delete, because then there is nothing to fix.
         """
-        handle = self._receive_message()
-        say(f"a message is received; its visibility timeout of {VISIBILITY_SECONDS} s runs out")
+        receipt_handle = self._receive_message()
+        print_line(
+            f"a message is received; its visibility timeout of {VISIBILITY_SECONDS} s runs out"
+        )
         time.sleep(VISIBILITY_SECONDS + 1)
-        for _ in range(LATE_CALLS):
+        for _attempt in range(LATE_CALL_COUNT):
             try:
-                self.client.delete_message(QueueUrl=self.url, ReceiptHandle=handle)
+                self.client.delete_message(QueueUrl=self.url, ReceiptHandle=receipt_handle)
             except ClientError as error:
                 if canonical_code(code_of(error)) != "InvalidParameterValue":
                     raise
             else:
-                late = "SQS took a delete after the visibility timeout had ended"
-                raise CommandError(f"{late}: nothing failed to be healed")
+                message = "SQS took a delete after the visibility timeout had ended"
+                raise CommandError(f"{message}: nothing failed to be healed")
         return datetime.now(UTC)
 
     @property
@@ -61,12 +63,14 @@ class DrillQueue(Struct, frozen=True):
 
     def _receive_message(self) -> str:
         """Send a message and receive it. Return its receipt handle."""
-        of_fifo: Any = {"MessageGroupId": "drill", "MessageDeduplicationId": "drill"}
-        self.client.send_message(QueueUrl=self.url, MessageBody="mendq drill", **of_fifo)
-        answer = self.client.receive_message(QueueUrl=self.url, WaitTimeSeconds=_WAIT_SECONDS)
+        fifo_arguments: Any = {"MessageGroupId": "drill", "MessageDeduplicationId": "drill"}
+        self.client.send_message(QueueUrl=self.url, MessageBody="mendq drill", **fifo_arguments)
+        answer = self.client.receive_message(
+            QueueUrl=self.url, WaitTimeSeconds=_RECEIVE_WAIT_SECONDS
+        )
         for message in answer.get("Messages", []):
             return message["ReceiptHandle"]
-        raise CommandError(f"the drill's own message did not arrive in {_WAIT_SECONDS} s")
+        raise CommandError(f"the drill's own message did not arrive in {_RECEIVE_WAIT_SECONDS} s")
 
 
 @contextmanager
@@ -83,8 +87,8 @@ def make_drill_queue(client: SQSClient, name: str, tags: Mapping[str, str]) -> I
     except client.exceptions.QueueDoesNotExist:
         pass
     else:
-        line = f"--queue {name!r} is there already: give a name that no queue has"
-        raise CommandError(line, Exit.USAGE)
+        message = f"--queue {name!r} is there already: give a name that no queue has"
+        raise CommandError(message, Exit.USAGE)
     url = client.create_queue(
         QueueName=name,
         Attributes={"FifoQueue": "true", "VisibilityTimeout": str(VISIBILITY_SECONDS)},

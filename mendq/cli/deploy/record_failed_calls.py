@@ -42,82 +42,97 @@ from typing import Any, Callable, NamedTuple, NoReturn
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-Say = Callable[[str], object]
-Json = dict[str, Any]
+TextFunction = Callable[[str], object]
+JsonObject = dict[str, Any]
 
-# Every name begins like this. Mendq leaves queues with these tags alone, and its reports omit them.
-PREFIX = "mendq-drill-record-"
-TAGS = {"mendq": "off", "mendq:drill": "true"}
-# Tags of the queue `events`: who started the run, and where its key is.
+# The names of all resources of a run begin with this.
+NAME_PREFIX = "mendq-drill-record-"
+# Tags of a run's queues. Mendq leaves queues with these tags alone, and its reports omit them.
+QUEUE_TAGS = {"mendq": "off", "mendq:drill": "true"}
+# Tags of the queue `events`: the id of the identity that started the run, and its KMS key's id.
 CALLER_TAG = "mendq-drill-caller"
-KEY_TAG = "mendq-drill-key"
-# The value of KEY_TAG if AWS refused to make a key.
-NO_KEY = "refused"
-UNFINISHED = "unfinished.json"
+KMS_KEY_TAG = "mendq-drill-key"
+# The value of KMS_KEY_TAG if AWS refused to make a key.
+NO_KMS_KEY = "refused"
+UNFINISHED_FILE_NAME = "unfinished.json"
 # A run's own file has about 100 bytes.
-LONGEST_FILE_BYTES = 64 * 1024
+MAXIMUM_UNFINISHED_FILE_BYTES = 64 * 1024
 
-MINUTES = 20.0
-PAUSE_SECONDS = 5.0
-LATE_SECONDS = 2.0
-# KMS disables a key within a minute. If a call uses it before, SQS keeps its data key for five.
-DISABLED_SECONDS = 60.0
-# A run makes its key within this time of its queue `events`. The two services' clocks may differ.
-MAKING_SECONDS = 900.0
-CLOCK_SECONDS = 5.0
-# Receives that provoke throttling, and how many are sent at the same time.
-BURST = 1_000
-AT_ONCE = 20
-# KMS deletes a key 7 days after it is asked to, at the earliest.
-KEY_DAYS = 7
+DEFAULT_MINUTES = 20.0
+# Pause between two looks for new records.
+POLL_PAUSE_SECONDS = 5.0
+# After this time the visibility timeout of a received message, one second, is over.
+VISIBILITY_WAIT_SECONDS = 2.0
+# KMS disables a key within a minute. If a call uses the key earlier,
+# SQS keeps a data key of it for five minutes.
+KEY_DISABLING_SECONDS = 60.0
+# A run makes its key within this time after its queue `events`.
+KEY_CREATION_WINDOW_SECONDS = 900.0
+# The clocks of KMS and SQS may differ by this much.
+CLOCK_DIFFERENCE_SECONDS = 5.0
+# Number of receives that provoke throttling, and how many of them are sent at the same time.
+BURST_CALL_COUNT = 1_000
+PARALLEL_CALLS = 20
+# The shortest time that KMS allows between the request to delete a key and its deletion.
+KEY_DELETION_DAYS = 7
 # Prices in us-east-1: an SQS call and its data event, an S3 request (at most), a key's first hour.
-DOLLARS = {"sqs": 1.4e-6, "s3": 5e-6, "kms.create_key": 0.0014}
+DOLLARS_BY_SERVICE_OR_CALL = {"sqs": 1.4e-6, "s3": 5e-6, "kms.create_key": 0.0014}
 
-PLAN = f"""This makes AWS resources named {PREFIX}...: a trail with a bucket, an
-EventBridge rule, queues, a topic and a role, and a KMS key. It lets SQS calls fail on these queues
-and saves their CloudTrail records. Then it deletes all of it. A KMS key cannot be deleted at once:
-its deletion is scheduled, in {KEY_DAYS} days. It costs about $0.01. Use a sandbox account."""
+PLAN_TEXT = (
+    f"This makes AWS resources named {NAME_PREFIX}...: a trail with a bucket, an\n"
+    "EventBridge rule, queues, a topic and a role, and a KMS key. It lets SQS calls fail on these "
+    "queues\n"
+    "and saves their CloudTrail records. Then it deletes all of it. A KMS key cannot be deleted at "
+    "once:\n"
+    f"its deletion is scheduled, in {KEY_DELETION_DAYS} days. It costs about $0.01. Use a sandbox "
+    "account."
+)
 
-# The way in which a record arrives, and the part that this way needs.
-WAYS = {"trail": "logging", "event": "target"}
-COLUMNS = ("error code", "matched as", "queue in", "role in", "error message")
+# How a record arrives: in a file of the trail, or as an event of EventBridge. The value is the
+# setup step that this delivery needs.
+SETUP_STEP_BY_DELIVERY = {"trail": "logging", "event": "target"}
 
 # Errors that AWS answers or botocore raises.
-_FROM_AWS = (ClientError, BotoCoreError)
-# Codes of "there is no such thing", of all services here.
-_GONE = re.compile("NotFound|NoSuch|NonExistent|QueueDoesNotExist|KMSInvalidState")
-_RUN_ID = re.compile("[0-9a-f]{8}")
-_KEY_ID = re.compile("[0-9A-Za-z-]{1,64}")
-_PLACEHOLDER = re.compile(r"<([\w.-]+)>")
+_AWS_ERRORS = (ClientError, BotoCoreError)
+# Error codes of all services used here for a resource that does not exist.
+_MISSING_RESOURCE_PATTERN = re.compile(
+    "NotFound|NoSuch|NonExistent|QueueDoesNotExist|KMSInvalidState"
+)
+_RUN_ID_PATTERN = re.compile("[0-9a-f]{8}")
+_KEY_ID_PATTERN = re.compile("[0-9A-Za-z-]{1,64}")
+_PLACEHOLDER_PATTERN = re.compile(r"<([\w.-]+)>")
 
 
 class Document(dict[str, Any]):
-    """A policy or pattern. AWS takes it as JSON text; `Run.fill` makes that text."""
+    """A policy or event pattern, which AWS takes as JSON text.
+
+    `RecordingRun.fill_placeholders` makes that text.
+    """
 
 
-class Part(NamedTuple):
-    """One step of a run: the AWS call that makes something, and the call that deletes it.
+class SetupStep(NamedTuple):
+    """One step of a run's setup: an AWS call, and the call that deletes what it made.
 
-    `create` and `delete` are calls such as `sqs.create_queue`; `create_with` and `delete_with` are
-    their arguments. `delete` is None if no call of its own is needed to delete it.
+    Operations are boto3's, such as `sqs.create_queue`. `delete_operation` is None if another step's
+    deletion removes the result as well.
     """
 
     name: str
-    create: str
-    create_with: Json
-    delete: str | None = None
-    delete_with: Json | None = None
+    create_operation: str
+    create_arguments: JsonObject
+    delete_operation: str | None = None
+    delete_arguments: JsonObject | None = None
 
 
 class FailingCall(NamedTuple):
-    """One call that is meant to fail."""
+    """One call that is meant to fail. `operation` is boto3's, such as `sqs.send_message`."""
 
     name: str
     operation: str
-    arguments: Json
+    arguments: JsonObject
 
 
-def policy(*statements: Json) -> Document:
+def make_policy(*statements: JsonObject) -> Document:
     """Return a policy of these statements. A statement without an `Effect` allows."""
     return Document(
         Version="2012-10-17",
@@ -125,7 +140,7 @@ def policy(*statements: Json) -> Document:
     )
 
 
-def allow_service(service: str, source_arn: str, action: Any, resource: Any) -> Json:
+def make_service_statement(service: str, source_arn: str, action: Any, resource: Any) -> JsonObject:
     """Return a statement that allows an AWS service to act for one source."""
     return {
         "Principal": {"Service": f"{service}.amazonaws.com"},
@@ -135,36 +150,36 @@ def allow_service(service: str, source_arn: str, action: Any, resource: Any) -> 
     }
 
 
-def on(kind: str, **arguments: Any) -> Json:
-    """Return the arguments of a call on the run's queue of that kind."""
+def add_queue_url(kind: str, **arguments: Any) -> JsonObject:
+    """Return a call's arguments, with a placeholder for the URL of the run's queue of that kind."""
     return {"QueueUrl": f"<{kind}>", **arguments}
 
 
-def queue(kind: str, tags: Json | None = None, **attributes: Any) -> Part:
-    """Return the part that makes a queue."""
+def make_queue_step(kind: str, tags: JsonObject | None = None, **attributes: Any) -> SetupStep:
+    """Return the setup step that makes a queue. Its name ends in `kind`."""
     if kind.endswith(".fifo"):
         attributes["FifoQueue"] = "true"
     arguments = {
         "QueueName": f"<name>-{kind}",
         "Attributes": attributes,
-        "tags": {**TAGS, **(tags or {})},
+        "tags": {**QUEUE_TAGS, **(tags or {})},
     }
-    return Part(kind, "sqs.create_queue", arguments, "sqs.delete_queue", on(kind))
+    return SetupStep(kind, "sqs.create_queue", arguments, "sqs.delete_queue", add_queue_url(kind))
 
 
-# In all arguments below, `<word>` stands for a value that only a run knows: see `Run.__init__`.
-# A word that is not listed there is a kind of queue and stands for its URL.
-_BUCKET = {"Bucket": "<bucket>", "ExpectedBucketOwner": "<account>"}
+# In all arguments below, `<word>` is a placeholder for a value that only a run knows: see
+# `RecordingRun.__init__`. Any other word is a kind of queue and stands for that queue's URL.
+_BUCKET_ARGUMENTS = {"Bucket": "<bucket>", "ExpectedBucketOwner": "<account>"}
 _BUCKET_ARN = "arn:<partition>:s3:::<bucket>"
-_BUCKET_POLICY = policy(
-    allow_service(
+_BUCKET_POLICY = make_policy(
+    make_service_statement(
         "cloudtrail",
         "<trail>",
         ["s3:GetBucketAcl", "s3:PutObject"],
         [_BUCKET_ARN, f"{_BUCKET_ARN}/*"],
     )
 )
-_SELECTORS = [
+_EVENT_SELECTORS = [
     {
         "FieldSelectors": [
             {"Field": "eventCategory", "Equals": ["Data"]},
@@ -173,14 +188,14 @@ _SELECTORS = [
         ]
     }
 ]
-_PATTERN = Document(
+_EVENT_PATTERN = Document(
     source=["aws.sqs"],
     detail={"eventSource": ["sqs.amazonaws.com"], "errorCode": [{"exists": True}]},
 )
 # The whole key policy. It must let the caller change it, or CreateKey refuses it. It does not name
-# the account, so an IAM policy alone lets nobody use or delete the key.
+# the account, so no IAM policy alone allows to use or delete the key.
 # https://docs.aws.amazon.com/kms/latest/APIReference/API_CreateKey.html
-KEY_ACTIONS = [
+KEY_POLICY_ACTIONS = [
     "kms:PutKeyPolicy",
     "kms:DescribeKey",
     "kms:GetKeyPolicy",
@@ -190,38 +205,43 @@ KEY_ACTIONS = [
     "kms:ScheduleKeyDeletion",
 ]
 KEY_DESCRIPTION = "<name>: for failing SQS calls, made by mendq drill"
-_KEY_POLICY = policy(
-    {"Principal": {"AWS": "<principal>"}, "Action": KEY_ACTIONS, "Resource": "*"},
+_KEY_POLICY = make_policy(
+    {"Principal": {"AWS": "<principal>"}, "Action": KEY_POLICY_ACTIONS, "Resource": "*"},
 )
-_SEND_BY_SNS = allow_service("sns", "<topic>", "sqs:SendMessage", "<sqs>-on-encrypted")
-_SEND_BY_ROLE = {
+_ALLOW_SNS_STATEMENT = make_service_statement(
+    "sns", "<topic>", "sqs:SendMessage", "<sqs>-on-encrypted"
+)
+_ALLOW_ROLE_STATEMENT = {
     "Principal": "*",
     "Action": "sqs:SendMessage",
     "Resource": "<sqs>-on-encrypted",
     "Condition": {"ArnEquals": {"aws:PrincipalArn": "<role>"}},
 }
-_DENY_SEND = {
+_DENY_STATEMENT = {
     "Effect": "Deny",
     "Principal": "*",
     "Action": "sqs:SendMessage",
     "Resource": "<sqs>-on-denying",
 }
-_TRUST = policy(
+_ROLE_TRUST_POLICY = make_policy(
     {
         "Principal": {"AWS": "arn:<partition>:iam::<account>:root"},
         "Action": "sts:AssumeRole",
     }
 )
 
-# Made in this order, deleted in the reverse order. The first one proves whose run it is (rule 2).
-PARTS: tuple[Part, ...] = (
-    queue(
+# Resources are made in this order and deleted in the reverse order. The tag of the first one, the
+# queue `events`, proves whose run it is (rule 2).
+SETUP_STEPS: tuple[SetupStep, ...] = (
+    make_queue_step(
         "events",
         tags={CALLER_TAG: "<caller>"},
-        Policy=policy(allow_service("events", "<rule>", "sqs:SendMessage", "<sqs>-events")),
+        Policy=make_policy(
+            make_service_statement("events", "<rule>", "sqs:SendMessage", "<sqs>-events")
+        ),
     ),
-    # Second, so that it is made soon after the first (rule 4).
-    Part(
+    # The key comes second, so that KMS makes it soon after the queue `events` (rule 4).
+    SetupStep(
         "key",
         "kms.create_key",
         {
@@ -229,9 +249,9 @@ PARTS: tuple[Part, ...] = (
             "Policy": _KEY_POLICY,
         },
         "kms.schedule_key_deletion",
-        {"KeyId": "<key>", "PendingWindowInDays": KEY_DAYS},
+        {"KeyId": "<key>", "PendingWindowInDays": KEY_DELETION_DAYS},
     ),
-    Part(
+    SetupStep(
         "bucket",
         "s3.create_bucket",
         {
@@ -239,101 +259,117 @@ PARTS: tuple[Part, ...] = (
             "CreateBucketConfiguration": {"LocationConstraint": "<region>"},
         },
         "s3.delete_bucket",
-        _BUCKET,
+        _BUCKET_ARGUMENTS,
     ),
-    Part("access", "s3.put_bucket_policy", {**_BUCKET, "Policy": _BUCKET_POLICY}),
-    Part(
+    SetupStep("access", "s3.put_bucket_policy", {**_BUCKET_ARGUMENTS, "Policy": _BUCKET_POLICY}),
+    SetupStep(
         "trail",
         "cloudtrail.create_trail",
         {"Name": "<name>", "S3BucketName": "<bucket>"},
         "cloudtrail.delete_trail",
         {"Name": "<name>"},
     ),
-    Part(
+    SetupStep(
         "selectors",
         "cloudtrail.put_event_selectors",
-        {"TrailName": "<trail>", "AdvancedEventSelectors": _SELECTORS},
+        {"TrailName": "<trail>", "AdvancedEventSelectors": _EVENT_SELECTORS},
     ),
-    Part("logging", "cloudtrail.start_logging", {"Name": "<trail>"}),
-    Part(
+    SetupStep("logging", "cloudtrail.start_logging", {"Name": "<trail>"}),
+    SetupStep(
         "rule",
         "events.put_rule",
-        {"Name": "<name>", "EventPattern": _PATTERN},
+        {"Name": "<name>", "EventPattern": _EVENT_PATTERN},
         "events.delete_rule",
         {"Name": "<name>"},
     ),
-    Part(
+    SetupStep(
         "target",
         "events.put_targets",
         {"Rule": "<name>", "Targets": [{"Id": "queue", "Arn": "<sqs>-events"}]},
         "events.remove_targets",
         {"Rule": "<name>", "Ids": ["queue"]},
     ),
-    queue("on-standard", MaximumMessageSize="1024"),
-    queue("on-x.fifo"),
-    queue("on-denying", Policy=policy(_DENY_SEND)),
-    queue(
+    make_queue_step("on-standard", MaximumMessageSize="1024"),
+    make_queue_step("on-x.fifo"),
+    make_queue_step("on-denying", Policy=make_policy(_DENY_STATEMENT)),
+    make_queue_step(
         "on-encrypted",
         KmsMasterKeyId="<key>",
-        Policy=policy(_SEND_BY_SNS, _SEND_BY_ROLE),
+        Policy=make_policy(_ALLOW_SNS_STATEMENT, _ALLOW_ROLE_STATEMENT),
     ),
-    Part(
+    SetupStep(
         "topic",
         "sns.create_topic",
         {"Name": "<name>"},
         "sns.delete_topic",
         {"TopicArn": "<topic>"},
     ),
-    Part(
+    SetupStep(
         "subscription",
         "sns.subscribe",
         {"TopicArn": "<topic>", "Protocol": "sqs", "Endpoint": "<sqs>-on-encrypted"},
     ),
-    Part(
+    SetupStep(
         "role",
         "iam.create_role",
-        {"RoleName": "<name>", "AssumeRolePolicyDocument": _TRUST},
+        {"RoleName": "<name>", "AssumeRolePolicyDocument": _ROLE_TRUST_POLICY},
         "iam.delete_role",
         {"RoleName": "<name>"},
     ),
 )
-_FIRST = PARTS[0]
+_EVENTS_QUEUE_STEP = SETUP_STEPS[0]
 
-_BODY = {"MessageBody": "mendq drill"}
-_LATE_EXTENSION = {"ReceiptHandle": "<late>", "VisibilityTimeout": 30}
-_BY_ROLE = ("denied_by_key", "denied_by_role")
+_MESSAGE_BODY_ARGUMENT = {"MessageBody": "mendq drill"}
+_LATE_EXTENSION_ARGUMENTS = {"ReceiptHandle": "<late>", "VisibilityTimeout": 30}
+_CALL_NAMES_OF_ROLE = ("denied_by_key", "denied_by_role")
 # The key is disabled last: before that, SNS and the role must be refused by its key policy.
-CALLS: tuple[FailingCall, ...] = (
+FAILING_CALLS: tuple[FailingCall, ...] = (
     FailingCall("by_a_service", "sns.publish", {"TopicArn": "<topic>", "Message": "x"}),
-    FailingCall("denied_by_key", "sqs.send_message", on("on-encrypted", **_BODY)),
-    FailingCall("denied_by_role", "sqs.send_message", on("on-standard", **_BODY)),
-    FailingCall("denied_by_queue", "sqs.send_message", on("on-denying", **_BODY)),
-    FailingCall("missing_queue", "sqs.send_message", on("on-missing", **_BODY)),
-    FailingCall("bad_parameter", "sqs.receive_message", on("on-standard", WaitTimeSeconds=21)),
-    FailingCall("long_message", "sqs.send_message", on("on-standard", MessageBody="x" * 2_000)),
+    FailingCall(
+        "denied_by_key", "sqs.send_message", add_queue_url("on-encrypted", **_MESSAGE_BODY_ARGUMENT)
+    ),
+    FailingCall(
+        "denied_by_role", "sqs.send_message", add_queue_url("on-standard", **_MESSAGE_BODY_ARGUMENT)
+    ),
+    FailingCall(
+        "denied_by_queue", "sqs.send_message", add_queue_url("on-denying", **_MESSAGE_BODY_ARGUMENT)
+    ),
+    FailingCall(
+        "missing_queue", "sqs.send_message", add_queue_url("on-missing", **_MESSAGE_BODY_ARGUMENT)
+    ),
+    FailingCall(
+        "bad_parameter", "sqs.receive_message", add_queue_url("on-standard", WaitTimeSeconds=21)
+    ),
+    FailingCall(
+        "long_message", "sqs.send_message", add_queue_url("on-standard", MessageBody="x" * 2_000)
+    ),
     FailingCall(
         "no_deduplication_id",
         "sqs.send_message",
-        on("on-x.fifo", **_BODY, MessageGroupId="x"),
+        add_queue_url("on-x.fifo", **_MESSAGE_BODY_ARGUMENT, MessageGroupId="x"),
     ),
-    FailingCall("late_delete", "sqs.delete_message", on("on-x.fifo", ReceiptHandle="<late>")),
+    FailingCall(
+        "late_delete", "sqs.delete_message", add_queue_url("on-x.fifo", ReceiptHandle="<late>")
+    ),
     FailingCall(
         "late_extension",
         "sqs.change_message_visibility",
-        on("on-x.fifo", **_LATE_EXTENSION),
+        add_queue_url("on-x.fifo", **_LATE_EXTENSION_ARGUMENTS),
     ),
     FailingCall(
         "late_extension_standard",
         "sqs.change_message_visibility",
-        on("on-standard", **_LATE_EXTENSION),
+        add_queue_url("on-standard", **_LATE_EXTENSION_ARGUMENTS),
     ),
     FailingCall(
         "failing_in_batch",
         "sqs.delete_message_batch",
-        on("on-x.fifo", Entries=[{"Id": "1", "ReceiptHandle": "<late>"}]),
+        add_queue_url("on-x.fifo", Entries=[{"Id": "1", "ReceiptHandle": "<late>"}]),
     ),
-    FailingCall("throttled", "sqs.receive_message", on("on-x.fifo")),
-    FailingCall("disabled_key", "sqs.send_message", on("on-encrypted", **_BODY)),
+    FailingCall("throttled", "sqs.receive_message", add_queue_url("on-x.fifo")),
+    FailingCall(
+        "disabled_key", "sqs.send_message", add_queue_url("on-encrypted", **_MESSAGE_BODY_ARGUMENT)
+    ),
 )
 
 
@@ -344,18 +380,18 @@ class Caller:
         identity = session.client("sts").get_caller_identity()
         self.arn: str = identity["Arn"]
         self.region: str = session.region_name
-        _, self.partition, _, _, self.account, resource = self.arn.split(":", 5)
-        self.is_role = resource.startswith("assumed-role/")
+        _, self.partition, _, _, self.account, arn_resource = self.arn.split(":", 5)
+        self.is_role = arn_resource.startswith("assumed-role/")
         # The name of a role or user. For the root user, its ARN.
-        self.name = resource.split("/")[1] if self.is_role else self.arn.rpartition("/")[2]
+        self.name = arn_resource.split("/")[1] if self.is_role else self.arn.rpartition("/")[2]
         # The id is unique: a new role with an old role's name has another. Sessions of a role share
         # it. https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html
         user_id: str = identity["UserId"]
         self.unique_id = user_id.partition(":")[0] if self.is_role else user_id
-        self.is_path_known = True
+        self.is_role_path_known = True
         self._session = session
 
-    def principal(self) -> str:
+    def find_principal_arn(self) -> str:
         """Return the caller's ARN for a key policy. For a session it is the role's ARN.
 
         A session's ARN lacks the path of its role, so IAM is asked. If the caller may not ask IAM,
@@ -364,13 +400,13 @@ class Caller:
         """
         if not self.is_role:
             return self.arn
-        with suppress(*_FROM_AWS):
+        with suppress(*_AWS_ERRORS):
             role = self._session.client("iam").get_role(RoleName=self.name)["Role"]
             return str(role["Arn"])
-        self.is_path_known = False
+        self.is_role_path_known = False
         return f"arn:{self.partition}:iam::{self.account}:role/{self.name}"
 
-    def is_alone_in(self, key_policy: str) -> bool:
+    def is_only_principal_of(self, key_policy: str) -> bool:
         """Return True if the key policy allows something to the caller by name, and to nobody else.
 
         A run's own key policy does. A key that others may use as well is theirs too.
@@ -393,15 +429,15 @@ class Caller:
             arns = principal["AWS"]
             principals.extend(arns if isinstance(arns, list) else [arns])
         return bool(principals) and all(
-            isinstance(arn, str) and self._is_caller(arn) for arn in principals
+            isinstance(arn, str) and self._is_own_arn(arn) for arn in principals
         )
 
-    def _is_caller(self, arn: str) -> bool:
+    def _is_own_arn(self, arn: str) -> bool:
         if not self.is_role:
             return arn == self.arn
         # Role names are unique in an account, whatever their paths.
-        of_roles = f"arn:{self.partition}:iam::{self.account}:role/"
-        return arn.startswith(of_roles) and arn.rpartition("/")[2] == self.name
+        role_arn_prefix = f"arn:{self.partition}:iam::{self.account}:role/"
+        return arn.startswith(role_arn_prefix) and arn.rpartition("/")[2] == self.name
 
 
 class UnfinishedRun(NamedTuple):
@@ -410,10 +446,10 @@ class UnfinishedRun(NamedTuple):
     run_id: str
     # Id of a KMS key that earlier versions wrote into the file, or empty. A key is never deleted
     # only because the file names it.
-    key: str = ""
+    kms_key_id: str = ""
 
 
-def read_unfinished(file: Path, account: str, region: str) -> UnfinishedRun:
+def read_unfinished_run(file: Path, account: str, region: str) -> UnfinishedRun:
     """Return the run that `unfinished.json` names. Nothing in the file decides what is deleted.
 
     Raises SystemExit if the file names no run of this account and region. The error's text names
@@ -422,48 +458,48 @@ def read_unfinished(file: Path, account: str, region: str) -> UnfinishedRun:
     try:
         if not file.is_file():
             _refuse_file(file, "is no regular file")
-        with file.open("rb") as opened:
-            content = opened.read(LONGEST_FILE_BYTES + 1)
+        with file.open("rb") as open_file:
+            content = open_file.read(MAXIMUM_UNFINISHED_FILE_BYTES + 1)
     except OSError as error:
         _refuse_file(file, f"cannot be read ({error.strerror})")
-    if len(content) > LONGEST_FILE_BYTES:
+    if len(content) > MAXIMUM_UNFINISHED_FILE_BYTES:
         _refuse_file(file, "is too long to be written by this program")
     try:
-        state = json.loads(content)
+        stored_run = json.loads(content)
     except (ValueError, RecursionError):
         _refuse_file(file, "is torn or is no JSON")
-    run_id = state.get("run") if isinstance(state, dict) else None
-    if not isinstance(run_id, str) or not _RUN_ID.fullmatch(run_id):
+    run_id = stored_run.get("run") if isinstance(stored_run, dict) else None
+    if not isinstance(run_id, str) or not _RUN_ID_PATTERN.fullmatch(run_id):
         _refuse_file(file, "names no run of this program")
-    if state.get("here") != f"{region}:{account}":
+    if stored_run.get("here") != f"{region}:{account}":
         raise SystemExit(
             f"{file} is of another account or region than {account} in {region}. "
             "Nothing was deleted. Use that account's credentials and region, or another DIR."
         )
-    key = state.get("key")
-    is_key = isinstance(key, str) and _KEY_ID.fullmatch(key)
-    return UnfinishedRun(run_id, str(key) if is_key else "")
+    kms_key_id = stored_run.get("key")
+    is_key_id = isinstance(kms_key_id, str) and _KEY_ID_PATTERN.fullmatch(kms_key_id)
+    return UnfinishedRun(run_id, str(kms_key_id) if is_key_id else "")
 
 
-def _refuse_file(file: Path, what: str) -> NoReturn:
+def _refuse_file(file: Path, fault: str) -> NoReturn:
     raise SystemExit(
-        f"{file} {what}, so it does not say which run it is about. Nothing was deleted. If a run "
-        f"with this DIR was killed, delete by hand what is named {PREFIX}... and is yours. "
+        f"{file} {fault}, so it does not say which run it is about. Nothing was deleted. If a run "
+        f"with this DIR was killed, delete by hand what is named {NAME_PREFIX}... and is yours. "
         f"Then delete the file: rm {shlex.quote(str(file))}"
     )
 
 
-def places(value: Any, wanted: str, at: str = "") -> Iterator[str]:
-    """Yield the paths of the fields that contain the text `wanted`, such as `userIdentity.arn`."""
-    if isinstance(value, str) and wanted in value:
-        yield at
+def find_field_paths(value: Any, searched_text: str, path: str = "") -> Iterator[str]:
+    """Yield the paths of the fields that contain `searched_text`, such as `userIdentity.arn`."""
+    if isinstance(value, str) and searched_text in value:
+        yield path
     fields: Any = ()
     if isinstance(value, dict):
         fields = value.items()
     elif isinstance(value, list):
         fields = enumerate(value)
     for name, field in fields:
-        yield from places(field, wanted, f"{at}.{name}".lstrip("."))
+        yield from find_field_paths(field, searched_text, f"{path}.{name}".lstrip("."))
 
 
 def name_symptom(record: Any) -> str:
@@ -475,596 +511,713 @@ def name_symptom(record: Any) -> str:
         from mendq.cli.look.explain import explain_record
     except ImportError:
         return "install mendq"
-    explained = explain_record(record)
-    return str(explained["symptom"] or f"not read: {explained['unreadable']}")
+    explanation = explain_record(record)
+    return str(explanation["symptom"] or f"not read: {explanation['unreadable']}")
 
 
-class Run:
+class RecordingRun:
     """A run that makes resources, makes calls on them fail, and records and deletes everything.
 
     Attributes:
-        rows: What is known of each failed call, by the call's name.
-        refused: Why AWS refused to make a resource, or why a call could not be made to fail, by
-            name.
-        left: Why a resource could not be deleted, by name.
-        left_alone: Why a KMS key was not touched, by key id.
-        dollars: The estimated cost so far.
+        row_by_call: AWS's answer to each failing call and its records, by the call's name.
+        refusal_by_name: Why AWS refused a setup step, or why a call could not be sent, by name.
+        deletion_failure_by_name: Why a resource could not be deleted, and the command that deletes
+            it, by the name of its setup step.
+        untouched_reason_by_key_id: Why a KMS key that looks like the run's was not deleted.
+        cost_dollars: The estimated cost so far, in US dollars.
     """
 
     def __init__(
-        self, session: Any, folder: Path, say: Say, earlier: UnfinishedRun | None = None
+        self,
+        session: Any,
+        folder: Path,
+        print_line: TextFunction,
+        unfinished_run: UnfinishedRun | None = None,
     ) -> None:
         """Prepare a new run, or the clean-up of an earlier run."""
         self._session = session
-        self._say = say
+        self._print_line = print_line
         self._clients: dict[tuple[str, bool], Any] = {}
         self.caller = Caller(session)
         account, region = self.caller.account, self.caller.region
         partition = self.caller.partition
-        self.id = earlier.run_id if earlier else secrets.token_hex(4)
-        self._key_in_file = earlier.key if earlier else ""
-        self.file = folder / UNFINISHED
-        self.folder = folder / self.id
-        self.name = PREFIX + self.id
-        here = f"{region}:{account}"
-        # Values of the placeholders in PARTS and CALLS. The last three are set later.
-        self._words: dict[str, str] = {
+        self.run_id = unfinished_run.run_id if unfinished_run else secrets.token_hex(4)
+        self._key_id_in_file = unfinished_run.kms_key_id if unfinished_run else ""
+        self.unfinished_file = folder / UNFINISHED_FILE_NAME
+        self.records_folder = folder / self.run_id
+        self.name = NAME_PREFIX + self.run_id
+        region_and_account = f"{region}:{account}"
+        # Values of the placeholders in SETUP_STEPS and FAILING_CALLS. The last three are set later.
+        self._value_by_placeholder: dict[str, str] = {
             "name": self.name,
             "bucket": f"{self.name}-{account}",
             "account": account,
             "region": region,
             "partition": partition,
             "caller": self.caller.unique_id,
-            "sqs": f"arn:{partition}:sqs:{here}:{self.name}",
-            "topic": f"arn:{partition}:sns:{here}:{self.name}",
-            "trail": f"arn:{partition}:cloudtrail:{here}:trail/{self.name}",
-            "rule": f"arn:{partition}:events:{here}:rule/{self.name}",
+            "sqs": f"arn:{partition}:sqs:{region_and_account}:{self.name}",
+            "topic": f"arn:{partition}:sns:{region_and_account}:{self.name}",
+            "trail": f"arn:{partition}:cloudtrail:{region_and_account}:trail/{self.name}",
+            "rule": f"arn:{partition}:events:{region_and_account}:rule/{self.name}",
             "role": f"arn:{partition}:iam::{account}:role/{self.name}",
             "key": "",
             "late": "",
             "principal": "",
         }
-        self._queue_url = f"{session.client('sqs').meta.endpoint_url}/{account}/{self.name}"
-        # Names of the parts that may exist. Of an earlier run, any part may exist.
-        self._maybe_made = {part.name for part in PARTS} if earlier else set[str]()
-        self._keys: list[str] | None = None
-        self._awaited: set[tuple[str, str]] = set()
-        self.rows: dict[str, Json] = {}
-        self.refused: dict[str, str] = {}
-        self.left: dict[str, str] = {}
-        self.left_alone: dict[str, str] = {}
-        self.dollars = BURST * DOLLARS["sqs"]
+        self._queue_url_prefix = f"{session.client('sqs').meta.endpoint_url}/{account}/{self.name}"
+        # Setup steps that may have made something. Of an earlier run, each step may have.
+        self._possible_step_names = (
+            {step.name for step in SETUP_STEPS} if unfinished_run else set[str]()
+        )
+        # Ids of the run's KMS keys. None if they were not searched, or AWS did not answer.
+        self._key_ids: list[str] | None = None
+        # Records that have not arrived yet: names of calls and deliveries.
+        self._awaited_records: set[tuple[str, str]] = set()
+        self.row_by_call: dict[str, JsonObject] = {}
+        self.refusal_by_name: dict[str, str] = {}
+        self.deletion_failure_by_name: dict[str, str] = {}
+        self.untouched_reason_by_key_id: dict[str, str] = {}
+        self.cost_dollars = BURST_CALL_COUNT * DOLLARS_BY_SERVICE_OR_CALL["sqs"]
 
-    def fill(self, value: Any) -> Any:
+    def fill_placeholders(self, value: Any) -> Any:
         """Return arguments in which each `<word>` is replaced and each Document is JSON text."""
         if isinstance(value, str):
-            return _PLACEHOLDER.sub(self._fill_word, value)
+            return _PLACEHOLDER_PATTERN.sub(self._find_placeholder_value, value)
         if isinstance(value, list):
-            return [self.fill(item) for item in value]
+            return [self.fill_placeholders(item) for item in value]
         if not isinstance(value, dict):
             return value
-        filled = {name: self.fill(field) for name, field in value.items()}
+        filled = {name: self.fill_placeholders(field) for name, field in value.items()}
         return json.dumps(filled) if isinstance(value, Document) else filled
 
-    def _fill_word(self, found: re.Match[str]) -> str:
-        word = found[1]
-        return self._words.get(word, f"{self._queue_url}-{word}")
+    def _find_placeholder_value(self, match: re.Match[str]) -> str:
+        placeholder = match[1]
+        return self._value_by_placeholder.get(
+            placeholder, f"{self._queue_url_prefix}-{placeholder}"
+        )
 
-    def _client(self, service: str, *, is_once: bool = False) -> Any:
-        """Return a client of a service. With `is_once` it never sends a request a second time."""
-        if (service, is_once) not in self._clients:
-            config = _config_once() if is_once else None
-            self._clients[service, is_once] = self._session.client(service, config=config)
-        return self._clients[service, is_once]
+    def _get_client(self, service: str, *, has_retries: bool = True) -> Any:
+        """Return a client of a service. Without retries it sends each request only once."""
+        if (service, has_retries) not in self._clients:
+            config = None if has_retries else _make_config_without_retries()
+            self._clients[service, has_retries] = self._session.client(service, config=config)
+        return self._clients[service, has_retries]
 
-    def _call(self, operation: str, arguments: Json, *, is_once: bool = False) -> Any:
-        """Send one call, such as `sqs.send_message`, with its placeholders filled in."""
+    def _call_aws(self, operation: str, arguments: JsonObject, *, has_retries: bool = True) -> Any:
+        """Fill a call's placeholders, send it, and return AWS's answer."""
         service, method = operation.split(".")
-        self._count_dollars(operation)
-        return getattr(self._client(service, is_once=is_once), method)(**self.fill(arguments))
+        self._add_cost(operation)
+        return getattr(self._get_client(service, has_retries=has_retries), method)(
+            **self.fill_placeholders(arguments)
+        )
 
-    def _count_dollars(self, operation: str) -> None:
+    def _add_cost(self, operation: str) -> None:
         service = operation.partition(".")[0]
-        self.dollars += DOLLARS.get(service, 0) + DOLLARS.get(operation, 0)
+        self.cost_dollars += DOLLARS_BY_SERVICE_OR_CALL.get(service, 0)
+        self.cost_dollars += DOLLARS_BY_SERVICE_OR_CALL.get(operation, 0)
 
-    def _write_file(self) -> None:
-        """Write `unfinished.json` as a whole. Do not follow a link with that name in DIR."""
-        handle, new = tempfile.mkstemp(prefix=f"{UNFINISHED}.", dir=self.file.parent)
-        with os.fdopen(handle, "w") as opened:
-            here = f"{self.caller.region}:{self.caller.account}"
-            json.dump({"run": self.id, "here": here}, opened)
-        Path(new).replace(self.file)
+    def _write_unfinished_file(self) -> None:
+        """Write `unfinished.json` in one step, so that it is never torn.
 
-    def make(self) -> None:
-        """Make all parts. `unfinished.json` names the run before anything is made."""
-        self._write_file()
-        self._words["principal"] = self.caller.principal()
-        for part in PARTS:
-            self._make_part(part)
-            if _FIRST.name in self.refused:
+        A link with that name in DIR is replaced and not followed.
+        """
+        file_descriptor, temporary_file = tempfile.mkstemp(
+            prefix=f"{UNFINISHED_FILE_NAME}.", dir=self.unfinished_file.parent
+        )
+        with os.fdopen(file_descriptor, "w") as open_file:
+            region_and_account = f"{self.caller.region}:{self.caller.account}"
+            json.dump({"run": self.run_id, "here": region_and_account}, open_file)
+        Path(temporary_file).replace(self.unfinished_file)
+
+    def make_resources(self) -> None:
+        """Write `unfinished.json`, then run all setup steps.
+
+        Stops if AWS refuses the first resource, the queue `events`. `refusal_by_name` gets the
+        error of each step that AWS refuses.
+        """
+        self._write_unfinished_file()
+        self._value_by_placeholder["principal"] = self.caller.find_principal_arn()
+        for step in SETUP_STEPS:
+            self._run_setup_step(step)
+            if _EVENTS_QUEUE_STEP.name in self.refusal_by_name:
                 return
 
-    def _make_part(self, part: Part) -> None:
-        arguments = dict(part.create_with)
-        if part.name == "bucket" and self.caller.region == "us-east-1":
+    def _run_setup_step(self, step: SetupStep) -> None:
+        arguments = dict(step.create_arguments)
+        if step.name == "bucket" and self.caller.region == "us-east-1":
             del arguments["CreateBucketConfiguration"]  # S3 refuses this region as a constraint
-        self._maybe_made.add(part.name)
+        self._possible_step_names.add(step.name)
         try:
-            answer = self._call(part.create, arguments, is_once=True)
-        except _FROM_AWS as error:
-            self.refused[part.name] = str(error)
-            if part.name == "key" and not self.caller.is_path_known:
-                self.refused[part.name] += (
+            answer = self._call_aws(step.create_operation, arguments, has_retries=False)
+        except _AWS_ERRORS as error:
+            self.refusal_by_name[step.name] = str(error)
+            if step.name == "key" and not self.caller.is_role_path_known:
+                self.refusal_by_name[step.name] += (
                     f". If the role {self.caller.name} has a path, allow yourself iam:GetRole on "
                     "it: the key policy must name the role with its path"
                 )
-            if _is_refusal(error):
-                self._maybe_made.discard(part.name)
-                if part.name == "key":
-                    self._tag_key(NO_KEY)
+            if _is_certain_refusal(error):
+                self._possible_step_names.discard(step.name)
+                if step.name == "key":
+                    self._store_key_tag(NO_KMS_KEY)
             return
-        if part.name == "key":
-            self._words["key"] = answer["KeyMetadata"]["KeyId"]
-            self._tag_key(self._words["key"])
+        if step.name == "key":
+            self._value_by_placeholder["key"] = answer["KeyMetadata"]["KeyId"]
+            self._store_key_tag(self._value_by_placeholder["key"])
 
-    def _tag_key(self, value: str) -> None:
+    def _store_key_tag(self, tag_value: str) -> None:
         """Store the key's id in a tag of the queue `events`, so that a later run finds it there."""
-        with suppress(*_FROM_AWS):
-            self._call("sqs.tag_queue", on(_FIRST.name, Tags={KEY_TAG: value}))
+        with suppress(*_AWS_ERRORS):
+            self._call_aws(
+                "sqs.tag_queue",
+                add_queue_url(_EVENTS_QUEUE_STEP.name, Tags={KMS_KEY_TAG: tag_value}),
+            )
 
-    def examine(self) -> str:
-        """Return what AWS says about an earlier run. This reads only.
+    def describe_unfinished_run(self) -> str:
+        """Return a text for the operator: what AWS says about an unfinished run. Change nothing.
 
         Raises SystemExit if AWS does not say that the run is the caller's.
         """
         try:
-            started = self._read_start()
-            tags = self._read_tags()
+            start_seconds = self._read_start_seconds()
+            tags = self._read_queue_tags()
         except ClientError as error:
-            if not _is_gone(error):
+            if not _is_missing_resource(error):
                 raise
-            self._refuse_run(f"AWS has no queue {self.name}-{_FIRST.name}")
+            self._refuse_unfinished_run(f"AWS has no queue {self.name}-{_EVENTS_QUEUE_STEP.name}")
         if tags.get(CALLER_TAG) != self.caller.unique_id:
-            self._refuse_run(
-                f"the queue {self.name}-{_FIRST.name} is not tagged with your identity"
+            self._refuse_unfinished_run(
+                f"the queue {self.name}-{_EVENTS_QUEUE_STEP.name} is not tagged with your identity"
             )
-        when = datetime.fromtimestamp(started, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
-        self._find_keys()
+        start_time = datetime.fromtimestamp(start_seconds, timezone.utc)
+        self._find_own_keys()
         text = (
-            f"{self.file} names the run {self.name}. AWS says that you started it at {when}.\n"
+            f"{self.unfinished_file} names the run {self.name}. AWS says that you started it at "
+            f"{start_time:%Y-%m-%d %H:%M:%S UTC}.\n"
             "The clean-up deletes what is left of it: the trail, the bucket with its files, the\n"
             "rule, the queues, the topic and the role of that name in "
             f"{self.caller.account}, {self.caller.region}.\n"
         )
-        if self._keys is None:
-            text += f"Its KMS key stays: {self.left['key']}\n"
-        for key in self._keys or ():
-            text += f"It schedules the deletion of the run's KMS key {key}, in {KEY_DAYS} days.\n"
-        for why in self.left_alone.values():
-            text += f"{why}\n"
-        own_or_explained = (*(self._keys or ()), *self.left_alone)
-        if self._key_in_file and self._key_in_file not in own_or_explained:
-            text += f"{self._about_key_in_file()}\n"
+        if self._key_ids is None:
+            text += f"Its KMS key stays: {self.deletion_failure_by_name['key']}\n"
+        for key_id in self._key_ids or ():
+            text += (
+                f"It schedules the deletion of the run's KMS key {key_id}, in "
+                f"{KEY_DELETION_DAYS} days.\n"
+            )
+        for untouched_reason in self.untouched_reason_by_key_id.values():
+            text += f"{untouched_reason}\n"
+        mentioned_key_ids = (*(self._key_ids or ()), *self.untouched_reason_by_key_id)
+        if self._key_id_in_file and self._key_id_in_file not in mentioned_key_ids:
+            text += f"{self._describe_key_in_file()}\n"
         return f"{text}If another terminal is still running it, answer no."
 
-    def _refuse_run(self, why: str) -> NoReturn:
+    def _refuse_unfinished_run(self, reason: str) -> NoReturn:
         raise SystemExit(
-            f"{self.file} names the run {self.name}, but {why}, so nothing shows that the run is "
-            f"yours. Nothing was deleted. {self._about_key_in_file()}"
+            f"{self.unfinished_file} names the run {self.name}, but {reason}, so nothing shows "
+            f"that the run is yours. Nothing was deleted. {self._describe_key_in_file()}"
             "If the run is yours, delete by hand what has that name. "
-            f"Then delete the file: rm {shlex.quote(str(self.file))}"
+            f"Then delete the file: rm {shlex.quote(str(self.unfinished_file))}"
         )
 
-    def _about_key_in_file(self) -> str:
-        if not self._key_in_file:
+    def _describe_key_in_file(self) -> str:
+        if not self._key_id_in_file:
             return ""
-        return f"The KMS key {self._key_in_file}, which only the file names, is left alone. "
+        return f"The KMS key {self._key_id_in_file}, which only the file names, is left alone. "
 
-    def _read_start(self) -> float:
+    def _read_start_seconds(self) -> float:
         """Return when SQS made the queue `events`, in seconds since 1970."""
-        arguments = on(_FIRST.name, AttributeNames=["CreatedTimestamp"])
-        answer = self._call("sqs.get_queue_attributes", arguments)
+        arguments = add_queue_url(_EVENTS_QUEUE_STEP.name, AttributeNames=["CreatedTimestamp"])
+        answer = self._call_aws("sqs.get_queue_attributes", arguments)
         return float(answer["Attributes"]["CreatedTimestamp"])
 
-    def _read_tags(self) -> dict[str, str]:
-        tags: dict[str, str] = self._call("sqs.list_queue_tags", on(_FIRST.name)).get("Tags", {})
+    def _read_queue_tags(self) -> dict[str, str]:
+        tags: dict[str, str] = self._call_aws(
+            "sqs.list_queue_tags", add_queue_url(_EVENTS_QUEUE_STEP.name)
+        ).get("Tags", {})
         return tags
 
-    def _find_keys(self) -> None:
-        """Find the run's key by rule 4. If AWS does not answer, `left` says so."""
-        self.left.pop("key", None)
+    def _find_own_keys(self) -> None:
+        """Search the run's KMS keys by rule 4 and set `_key_ids`.
+
+        If AWS does not answer, `deletion_failure_by_name` says so.
+        """
+        self.deletion_failure_by_name.pop("key", None)
         try:
-            self._keys = self._search_keys()
-        except _FROM_AWS as error:
-            self._keys = None
-            self.left["key"] = (
+            self._key_ids = self._search_own_keys()
+        except _AWS_ERRORS as error:
+            self._key_ids = None
+            self.deletion_failure_by_name["key"] = (
                 f"the run's key could not be looked for: {error}. Look for a key whose description "
                 f"begins with {self.name}: aws kms list-keys, aws kms describe-key --key-id KEY"
             )
 
-    def _search_keys(self) -> list[str]:
-        if self._words["key"]:
-            return [self._words["key"]]  # CreateKey's own answer
-        started = self._read_start()
-        tagged = self._read_tags().get(KEY_TAG, "")
-        if tagged == NO_KEY:
+    def _search_own_keys(self) -> list[str]:
+        if self._value_by_placeholder["key"]:
+            return [self._value_by_placeholder["key"]]  # CreateKey's own answer
+        start_seconds = self._read_start_seconds()
+        tagged_key_id = self._read_queue_tags().get(KMS_KEY_TAG, "")
+        if tagged_key_id == NO_KMS_KEY:
             return []
-        if _KEY_ID.fullmatch(tagged) and self._is_own_key(tagged, started, is_tagged=True):
-            return [tagged]
-        keys: list[str] = []
-        for page in self._client("kms").get_paginator("list_keys").paginate():
-            keys.extend(key["KeyId"] for key in page["Keys"])
-        return [key for key in keys if key != tagged and self._is_own_key(key, started)]
+        if _KEY_ID_PATTERN.fullmatch(tagged_key_id) and self._is_own_key(
+            tagged_key_id, start_seconds, is_tagged=True
+        ):
+            return [tagged_key_id]
+        key_ids: list[str] = []
+        for page in self._get_client("kms").get_paginator("list_keys").paginate():
+            key_ids.extend(key["KeyId"] for key in page["Keys"])
+        return [
+            key for key in key_ids if key != tagged_key_id and self._is_own_key(key, start_seconds)
+        ]
 
-    def _is_own_key(self, key: str, started: float, *, is_tagged: bool = False) -> bool:
+    def _is_own_key(self, key_id: str, start_seconds: float, *, is_tagged: bool = False) -> bool:
         """Return True if AWS's answers say that the key is the run's (rule 4).
 
-        If only some of them do, `left_alone` says what differs. The tag of the queue `events` may
-        lead to a key, but never decides.
+        If only some of them do, `untouched_reason_by_key_id` says what differs. `is_tagged`: the
+        key's id is in the tag of the queue `events`. The tag never decides whose the key is.
         """
         try:
-            metadata = self._call("kms.describe_key", {"KeyId": key})["KeyMetadata"]
+            metadata = self._call_aws("kms.describe_key", {"KeyId": key_id})["KeyMetadata"]
         except ClientError as error:
-            if not (_is_denied(error) or _is_gone(error)):
+            if not (_is_access_denied(error) or _is_missing_resource(error)):
                 raise
-            if is_tagged and _is_denied(error):
-                self._leave_alone(key, "AWS does not let you see it")
+            if is_tagged and _is_access_denied(error):
+                self._note_untouched_key(key_id, "AWS does not let you see it")
             return False
-        created = metadata["CreationDate"].timestamp()
+        creation_seconds = metadata["CreationDate"].timestamp()
         if not re.search(rf"{self.name}\b", metadata.get("Description", "")):
             if is_tagged:
-                self._leave_alone(key, "its description does not name the run")
+                self._note_untouched_key(key_id, "its description does not name the run")
             return False
-        if metadata["Description"] != self.fill(KEY_DESCRIPTION):
-            self._leave_alone(key, "its description is not the one that the run gives its key")
+        if metadata["Description"] != self.fill_placeholders(KEY_DESCRIPTION):
+            self._note_untouched_key(
+                key_id, "its description is not the one that the run gives its key"
+            )
             return False
-        if not started - CLOCK_SECONDS <= created <= started + MAKING_SECONDS:
-            self._leave_alone(key, "it was not created while the run was making its resources")
+        earliest_seconds = start_seconds - CLOCK_DIFFERENCE_SECONDS
+        latest_seconds = start_seconds + KEY_CREATION_WINDOW_SECONDS
+        if not earliest_seconds <= creation_seconds <= latest_seconds:
+            self._note_untouched_key(
+                key_id, "it was not created while the run was making its resources"
+            )
             return False
-        return self._is_for_the_caller_alone(key)
+        return self._has_policy_for_caller_only(key_id)
 
-    def _is_for_the_caller_alone(self, key: str) -> bool:
-        """Return True if the key policy names the caller alone. If not, `left_alone` says so."""
+    def _has_policy_for_caller_only(self, key_id: str) -> bool:
+        """Return True if the key policy allows something to the caller, and to nobody else.
+
+        If not, `untouched_reason_by_key_id` says so.
+        """
         try:
-            answer = self._call("kms.get_key_policy", {"KeyId": key, "PolicyName": "default"})
+            answer = self._call_aws(
+                "kms.get_key_policy", {"KeyId": key_id, "PolicyName": "default"}
+            )
         except ClientError as error:
-            if not _is_denied(error):
+            if not _is_access_denied(error):
                 raise
-            self._leave_alone(key, "AWS does not let you read its key policy")
+            self._note_untouched_key(key_id, "AWS does not let you read its key policy")
             return False
-        if not self.caller.is_alone_in(answer["Policy"]):
-            self._leave_alone(
-                key, f"its key policy names others than you or not you ({self.caller.arn})"
+        if not self.caller.is_only_principal_of(answer["Policy"]):
+            self._note_untouched_key(
+                key_id, f"its key policy names others than you or not you ({self.caller.arn})"
             )
             return False
         return True
 
-    def _leave_alone(self, key: str, why: str) -> None:
-        self.left_alone[key] = (
-            f"The KMS key {key} is left alone. It looks like the key of {self.name}, but {why}. "
-            f"Find out whose it is before you change it: aws kms describe-key --key-id {key}"
+    def _note_untouched_key(self, key_id: str, reason: str) -> None:
+        self.untouched_reason_by_key_id[key_id] = (
+            f"The KMS key {key_id} is left alone. It looks like the key of {self.name}, but "
+            f"{reason}. Find out whose it is before you change it: "
+            f"aws kms describe-key --key-id {key_id}"
         )
 
-    def clean(self) -> None:
-        """Delete all parts by name, and the key if AWS says that it is this run's."""
-        if "key" in self._maybe_made and self._keys is None:
-            self._find_keys()
-        for part in reversed(PARTS):
-            if part.delete is None or part.name not in self._maybe_made:
-                continue
-            if part is _FIRST and self.left:
-                self.left[part.name] = (
-                    "kept, because it shows that the rest is yours. Delete it last: "
-                    f"{self._command_that_deletes(part)}"
-                )
-            elif part.name == "key":
-                for key in self._keys or ():
-                    self._words["key"] = key
-                    self._delete_part(part)
-            else:
-                self._delete_part(part)
-        if not self.left:
-            with suppress(FileNotFoundError):
-                self.file.unlink()
+    def delete_resources(self) -> None:
+        """Delete all resources by name, and the key if AWS says that it is this run's.
 
-    def _delete_part(self, part: Part) -> None:
+        `deletion_failure_by_name` says what could not be deleted. If it is empty, the run's
+        `unfinished.json` is deleted too.
+        """
+        if "key" in self._possible_step_names and self._key_ids is None:
+            self._find_own_keys()
+        for step in reversed(SETUP_STEPS):
+            if step.delete_operation is not None and step.name in self._possible_step_names:
+                self._delete_what_step_made(step)
+        if not self.deletion_failure_by_name:
+            with suppress(FileNotFoundError):
+                self.unfinished_file.unlink()
+
+    def _delete_what_step_made(self, step: SetupStep) -> None:
+        """Delete what a setup step made: each key of the run, or the resource by its name.
+
+        The queue `events` is kept if something else could not be deleted (rule 2).
+        """
+        if step.name == "key":
+            for key_id in self._key_ids or ():
+                self._value_by_placeholder["key"] = key_id
+                self._delete_resource(step)
+        elif step is _EVENTS_QUEUE_STEP and self.deletion_failure_by_name:
+            self.deletion_failure_by_name[step.name] = (
+                "kept, because it shows that the rest is yours. Delete it last: "
+                f"{self._make_delete_command(step)}"
+            )
+        else:
+            self._delete_resource(step)
+
+    def _delete_resource(self, step: SetupStep) -> None:
         # The trail may deliver a last file between emptying the bucket and deleting it.
         for is_last_try in (False, True):
             try:
-                if part.name == "bucket":
+                if step.name == "bucket":
                     self._empty_bucket()
-                self._call(str(part.delete), part.delete_with or {})
-            except _FROM_AWS as error:
-                if _is_gone(error):
+                self._call_aws(str(step.delete_operation), step.delete_arguments or {})
+            except _AWS_ERRORS as error:
+                if _is_missing_resource(error):
                     return
                 if is_last_try or "BucketNotEmpty" not in str(error):
-                    self.left[part.name] = f"{error}: {self._command_that_deletes(part)}"
+                    self.deletion_failure_by_name[step.name] = (
+                        f"{error}: {self._make_delete_command(step)}"
+                    )
                     return
             else:
                 return
 
-    def _command_that_deletes(self, part: Part) -> str:
-        """Return a command that deletes the part, to paste into a shell."""
-        service, method = str(part.delete).split(".")
+    def _make_delete_command(self, step: SetupStep) -> str:
+        """Return a command that deletes what the step made, to paste into a shell."""
+        service, method = str(step.delete_operation).split(".")
         if service == "s3":
             service = "s3api"
-        arguments = shlex.quote(json.dumps(self.fill(part.delete_with)))
-        return f"aws {service} {method.replace('_', '-')} --cli-input-json {arguments}"
+        quoted_arguments = shlex.quote(json.dumps(self.fill_placeholders(step.delete_arguments)))
+        return f"aws {service} {method.replace('_', '-')} --cli-input-json {quoted_arguments}"
 
     def _empty_bucket(self) -> None:
-        for file in self._call("s3.list_objects_v2", _BUCKET).get("Contents", ()):
-            self._call("s3.delete_object", {**_BUCKET, "Key": file["Key"]})
+        for file in self._call_aws("s3.list_objects_v2", _BUCKET_ARGUMENTS).get("Contents", ()):
+            self._call_aws("s3.delete_object", {**_BUCKET_ARGUMENTS, "Key": file["Key"]})
 
-    def record(self, minutes: float) -> None:
-        """Make all resources, let the calls fail, and wait for their records.
+    def record_failing_calls(self, minutes: float) -> None:
+        """Make all resources, let the calls fail, and save their records.
 
-        A quarter of the time passes before the calls: a new trail logs a queue only after minutes.
+        Wait a quarter of the time before the calls, because a new trail logs a queue only after
+        minutes. Wait at most the other three quarters for the records.
         """
-        # Ctrl-C must not stop this half-way: only the answers say what was made. So it runs in a
-        # thread, and Ctrl-C takes effect after it.
-        with ThreadPoolExecutor(1) as pool:
-            pool.submit(self.make).result()
-        ways = [way for way, part in WAYS.items() if part not in self.refused]
-        if not ways or _FIRST.name in self.refused:
+        # Ctrl-C must not stop the setup half-way, because only AWS's answers say what was made. So
+        # the setup runs in a thread, and Ctrl-C takes effect when the thread has ended.
+        with ThreadPoolExecutor(1) as executor:
+            executor.submit(self.make_resources).result()
+        deliveries = [
+            delivery
+            for delivery, step in SETUP_STEP_BY_DELIVERY.items()
+            if step not in self.refusal_by_name
+        ]
+        if not deliveries or _EVENTS_QUEUE_STEP.name in self.refusal_by_name:
             return
-        self._say(f"waiting {minutes / 4:.1f} min: a trail logs new queues only after some minutes")
+        self._print_line(
+            f"waiting {minutes / 4:.1f} min: a trail logs new queues only after some minutes"
+        )
         time.sleep(minutes * 15)
-        for call in CALLS:
+        for call in FAILING_CALLS:
             try:
-                self.rows[call.name] = self._provoke(call)
-            except (*_FROM_AWS, LookupError) as error:
-                self.refused[call.name] = f"could not be provoked: {error}"
-        self._say(f"waiting for the records, at most {minutes * 3 / 4:.1f} min")
-        until = time.monotonic() + minutes * 45
-        self._awaited = {(name, way) for name in self.rows for way in ways}
-        while self._awaited and time.monotonic() < until:
-            self._look_for_records()
-            time.sleep(PAUSE_SECONDS)
+                self.row_by_call[call.name] = self._make_call_fail(call)
+            except (*_AWS_ERRORS, LookupError) as error:
+                self.refusal_by_name[call.name] = f"could not be provoked: {error}"
+        self._print_line(f"waiting for the records, at most {minutes * 3 / 4:.1f} min")
+        deadline = time.monotonic() + minutes * 45
+        self._awaited_records = {
+            (call_name, delivery) for call_name in self.row_by_call for delivery in deliveries
+        }
+        while self._awaited_records and time.monotonic() < deadline:
+            self._collect_records()
+            time.sleep(POLL_PAUSE_SECONDS)
 
-    def _provoke(self, call: FailingCall) -> Json:
-        """Let one call fail. Return the call's row: AWS's answer, the time and the request id."""
+    def _make_call_fail(self, call: FailingCall) -> JsonObject:
+        """Send a call that fails. Return AWS's answer, the time and the request id, for a row."""
         if "<late>" in str(call.arguments):
-            self._words["late"] = self._receive_late(call.arguments["QueueUrl"])
+            self._value_by_placeholder["late"] = self._receive_expired_handle(
+                call.arguments["QueueUrl"]
+            )
         if call.name == "disabled_key":
-            self._call("kms.disable_key", {"KeyId": "<key>"})
-            time.sleep(DISABLED_SECONDS)
-        self._count_dollars(call.operation)
+            self._call_aws("kms.disable_key", {"KeyId": "<key>"})
+            time.sleep(KEY_DISABLING_SECONDS)
+        self._add_cost(call.operation)
         service, method = call.operation.split(".")
-        client = self._client(service, is_once=True)
-        if call.name in _BY_ROLE:
-            client = self._session_of_role().client(service, config=_config_once())
-        arguments = self.fill(call.arguments)
-        at = time.time()
+        client = self._get_client(service, has_retries=False)
+        if call.name in _CALL_NAMES_OF_ROLE:
+            client = self._assume_role().client(service, config=_make_config_without_retries())
+        arguments = self.fill_placeholders(call.arguments)
+        sent_at_seconds = time.time()
 
-        def answer_of(_: int) -> Any:
+        def send_call(_number: int) -> Any:
             try:
                 return getattr(client, method)(**arguments)
             except ClientError as error:
                 return error.response
 
-        times = BURST if call.name == "throttled" else 1
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            answers = list(pool.map(answer_of, range(times)))
+        call_count = BURST_CALL_COUNT if call.name == "throttled" else 1
+        with ThreadPoolExecutor(PARALLEL_CALLS) as executor:
+            answers = list(executor.map(send_call, range(call_count)))
         failed_answers = [answer for answer in answers if "Error" in answer]
         answer = failed_answers[0] if failed_answers else answers[0]
         failed_entries = ", ".join(entry["Code"] for entry in answer.get("Failed", ()))
         error = answer.get("Error", {"Code": "answered with 200", "Message": failed_entries})
-        text = error["Code"]
+        answer_text = error["Code"]
         if error["Message"]:
-            text += f": {error['Message']}"
-        request = answer["ResponseMetadata"]["RequestId"]
-        return {"call": call.name, "answer": text, "at": at, "request": request, "records": {}}
+            answer_text += f": {error['Message']}"
+        request_id = answer["ResponseMetadata"]["RequestId"]
+        return {
+            "call": call.name,
+            "answer": answer_text,
+            "at": sent_at_seconds,
+            "request": request_id,
+            "records": {},
+        }
 
-    def _session_of_role(self) -> Any:
+    def _assume_role(self) -> Any:
         arguments = {"RoleArn": "<role>", "RoleSessionName": "drill"}
-        given = self._call("sts.assume_role", arguments)["Credentials"]
+        credentials = self._call_aws("sts.assume_role", arguments)["Credentials"]
         return type(self._session)(
-            given["AccessKeyId"],
-            given["SecretAccessKey"],
-            given["SessionToken"],
+            credentials["AccessKeyId"],
+            credentials["SecretAccessKey"],
+            credentials["SessionToken"],
             self._session.region_name,
         )
 
-    def _receive_late(self, queue_url: str) -> str:
+    def _receive_expired_handle(self, queue_url: str) -> str:
         """Return the receipt handle of a message whose visibility timeout has passed."""
-        fifo = {}
+        fifo_arguments = {}
         if ".fifo" in queue_url:
-            once = secrets.token_hex(8)
-            fifo = {"MessageGroupId": once, "MessageDeduplicationId": once}
-        self._call("sqs.send_message", {"QueueUrl": queue_url, **_BODY, **fifo})
+            unique_id = secrets.token_hex(8)
+            fifo_arguments = {"MessageGroupId": unique_id, "MessageDeduplicationId": unique_id}
+        self._call_aws(
+            "sqs.send_message", {"QueueUrl": queue_url, **_MESSAGE_BODY_ARGUMENT, **fifo_arguments}
+        )
         arguments = {"QueueUrl": queue_url, "VisibilityTimeout": 1, "WaitTimeSeconds": 20}
-        (message,) = self._call("sqs.receive_message", arguments).get("Messages") or [{}]
-        time.sleep(LATE_SECONDS)
+        (message,) = self._call_aws("sqs.receive_message", arguments).get("Messages") or [{}]
+        time.sleep(VISIBILITY_WAIT_SECONDS)
         return str(message["ReceiptHandle"])
 
-    def _look_for_records(self) -> None:
-        """Read the new records in the trail's bucket and in the queue that EventBridge sends to.
+    def _collect_records(self) -> None:
+        """Save the new records in the trail's bucket and in the queue that EventBridge sends to.
 
-        Either one is skipped if AWS refused a resource that it needs.
+        A bucket or queue is skipped if AWS refused a setup step that it needs.
         """
         try:
-            if WAYS["trail"] not in self.refused:
-                self._look_in_bucket()
-            if WAYS["event"] not in self.refused:
-                self._look_in_queue()
-        except _FROM_AWS as error:
-            self._say(f"could not look for records, will try again: {error}")
+            if SETUP_STEP_BY_DELIVERY["trail"] not in self.refusal_by_name:
+                self._collect_records_from_bucket()
+            if SETUP_STEP_BY_DELIVERY["event"] not in self.refusal_by_name:
+                self._collect_records_from_queue()
+        except _AWS_ERRORS as error:
+            self._print_line(f"could not look for records, will try again: {error}")
 
-    def _look_in_bucket(self) -> None:
-        """Read the trail's files and delete them. One listing has up to 1,000 files: enough."""
-        for file in self._call("s3.list_objects_v2", _BUCKET).get("Contents", ()):
-            which = {**_BUCKET, "Key": file["Key"]}
-            body = self._call("s3.get_object", which)["Body"].read()
-            self._call("s3.delete_object", which)
-            for record in json.loads(gzip.decompress(body))["Records"]:
-                self._take("trail", file["LastModified"].timestamp(), record)
+    def _collect_records_from_bucket(self) -> None:
+        """Save the records in the trail's files, and delete the files.
 
-    def _look_in_queue(self) -> None:
-        arguments = on(_FIRST.name, MaxNumberOfMessages=10, AttributeNames=["SentTimestamp"])
-        while messages := self._call("sqs.receive_message", arguments).get("Messages"):
+        Only the first listing is read. It has up to 1,000 files, which is enough.
+        """
+        for file in self._call_aws("s3.list_objects_v2", _BUCKET_ARGUMENTS).get("Contents", ()):
+            object_arguments = {**_BUCKET_ARGUMENTS, "Key": file["Key"]}
+            compressed_records = self._call_aws("s3.get_object", object_arguments)["Body"].read()
+            self._call_aws("s3.delete_object", object_arguments)
+            for record in json.loads(gzip.decompress(compressed_records))["Records"]:
+                self._save_record("trail", file["LastModified"].timestamp(), record)
+
+    def _collect_records_from_queue(self) -> None:
+        arguments = add_queue_url(
+            _EVENTS_QUEUE_STEP.name, MaxNumberOfMessages=10, AttributeNames=["SentTimestamp"]
+        )
+        while messages := self._call_aws("sqs.receive_message", arguments).get("Messages"):
             for message in messages:
-                sent = int(message["Attributes"]["SentTimestamp"]) / 1_000
-                self._take("event", sent, json.loads(message["Body"]))
+                sent_at_seconds = int(message["Attributes"]["SentTimestamp"]) / 1_000
+                self._save_record("event", sent_at_seconds, json.loads(message["Body"]))
 
-    def _take(self, way: str, at: float, record: Any) -> None:
+    def _save_record(self, delivery: str, arrived_at_seconds: float, record: Any) -> None:
         """Save a record in a file if it is about one of the failed calls.
 
-        The call's row gets the record's important fields. `way` is a key of WAYS: how the record
-        arrived. `at` is when it arrived, in seconds since 1970.
+        The call's row gets the record's important fields. `delivery` is a key of
+        SETUP_STEP_BY_DELIVERY. `arrived_at_seconds` counts from 1970.
         """
         detail = record.get("detail", record)
-        text = json.dumps(record, indent=2)
-        who = {"userIdentity": detail.get("userIdentity")}
-        code = detail.get("errorCode")
-        request = detail.get("requestID")
-        if code and "amazonaws.com" in str(who) and self.name in text:
+        record_text = json.dumps(record, indent=2)
+        identity = {"userIdentity": detail.get("userIdentity")}
+        error_code = detail.get("errorCode")
+        request_id = detail.get("requestID")
+        if error_code and "amazonaws.com" in str(identity) and self.name in record_text:
             # SNS makes its own request to SQS. Its answer does not contain the id of that request.
-            request = self.rows.get("by_a_service", {}).get("request")
-        for row in self.rows.values():
-            if row["request"] != request or way in row["records"]:
+            request_id = self.row_by_call.get("by_a_service", {}).get("request")
+        for row in self.row_by_call.values():
+            if row["request"] != request_id or delivery in row["records"]:
                 continue
-            name = row["call"]
-            file = f"{name}.{way}.json"
-            (self.folder / file).write_text(text)
-            caller = self.name if name in _BY_ROLE else self.caller.name
-            row["records"][way] = {
-                "error code": code,
+            call_name = row["call"]
+            file_name = f"{call_name}.{delivery}.json"
+            (self.records_folder / file_name).write_text(record_text)
+            caller_name = self.name if call_name in _CALL_NAMES_OF_ROLE else self.caller.name
+            row["records"][delivery] = {
+                "error code": error_code,
                 "matched as": name_symptom(record),
-                "queue in": ", ".join(places(detail, f"{self.name}-on")),
-                "role in": ", ".join(places(who, caller)),
+                "queue in": ", ".join(find_field_paths(detail, f"{self.name}-on")),
+                "role in": ", ".join(find_field_paths(identity, caller_name)),
                 "error message": detail.get("errorMessage"),
-                "file": file,
-                "seconds": round(at - row["at"]),
+                "file": file_name,
+                "seconds": round(arrived_at_seconds - row["at"]),
             }
-            self._awaited.discard((name, way))
-            if not code:
-                self._awaited.discard((name, "event"))  # the rule takes errors only
+            self._awaited_records.discard((call_name, delivery))
+            if not error_code:
+                self._awaited_records.discard((call_name, "event"))  # the rule matches errors only
 
-    def document(self) -> Json:
+    def make_document(self) -> JsonObject:
         """Return the run's calls, records, failures and cost, as `index.json` stores them."""
         return {
             "run": self.name,
-            "calls": list(self.rows.values()),
-            "refused": self.refused,
-            "left": self.left,
-            "left_alone": self.left_alone,
-            "cost": {"about": f"${self.dollars:.4f}"},
+            "calls": list(self.row_by_call.values()),
+            "refused": self.refusal_by_name,
+            "left": self.deletion_failure_by_name,
+            "left_alone": self.untouched_reason_by_key_id,
+            "cost": {"about": f"${self.cost_dollars:.4f}"},
         }
 
 
-def _config_once() -> Any:
+def _make_config_without_retries() -> Any:
     """Return the configuration of a client that sends each request once."""
-    # Imported late: it takes a while, and `mendq --help` imports this file.
+    # Imported here because it takes a while, and `mendq --help` imports this file.
     from botocore.config import Config
 
-    return Config(max_pool_connections=AT_ONCE, retries={"total_max_attempts": 1})
+    return Config(max_pool_connections=PARALLEL_CALLS, retries={"total_max_attempts": 1})
 
 
-def _code_of(error: BaseException) -> str:
+def _error_code_of(error: BaseException) -> str:
     return str(error.response["Error"]["Code"]) if isinstance(error, ClientError) else ""
 
 
-def _is_denied(error: BaseException) -> bool:
-    return "AccessDenied" in _code_of(error)
+def _is_access_denied(error: BaseException) -> bool:
+    return "AccessDenied" in _error_code_of(error)
 
 
-def _is_gone(error: BaseException) -> bool:
+def _is_missing_resource(error: BaseException) -> bool:
     """Return True if AWS says that the resource is gone, or that the key waits for deletion."""
-    return bool(_GONE.search(_code_of(error)))
+    return bool(_MISSING_RESOURCE_PATTERN.search(_error_code_of(error)))
 
 
-def _is_refusal(error: BaseException) -> bool:
+def _is_certain_refusal(error: BaseException) -> bool:
     """Return True if it is certain that AWS did nothing.
 
     False if the answer was lost or AWS had an internal error: then AWS may have done it.
     """
     if not isinstance(error, ClientError):
         return False
-    status: int = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 400)
-    return status < 500
+    http_status: int = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 400)
+    return http_status < 500
 
 
-def table(document: Json) -> Iterator[str]:
+def list_report_lines(document: JsonObject) -> Iterator[str]:
     """Yield the lines to print: a table of the calls, fields of the records, and all failures."""
-    rows = [("call", *WAYS, "error code", "matched as")]
-    calls_by_place: dict[str, list[str]] = {}
-    for row in document["calls"]:
-        records = row["records"]
-        record = records.get("trail") or records.get("event") or {}
-        delays = [f"{records[way]['seconds']} s" if way in records else "no" for way in WAYS]
-        shown = [record.get(column) or "-" for column in ("error code", "matched as")]
-        rows.append((row["call"], *delays, *shown))
-        for column in ("queue in", "role in"):
-            place = record.get(column, "no record") or "no field"
-            calls_by_place.setdefault(f"{column} {place}", []).append(row["call"])
-    widths = [max(len(cell) for cell in column) for column in zip(*rows)]
-    for cells in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(cells, widths)).rstrip()
-    for place, calls in sorted(calls_by_place.items()):
-        yield f"{place}: {', '.join(calls)}"
-    for what in ("refused", "left", "cost"):
-        for name, why in document[what].items():
-            yield f"{what}: {name}: {why}"
+    yield from _align_columns(_make_call_rows(document["calls"]))
+    yield from _list_field_lines(document["calls"])
+    for failure_kind in ("refused", "left", "cost"):
+        for name, text in document[failure_kind].items():
+            yield f"{failure_kind}: {name}: {text}"
     yield from document["left_alone"].values()
 
 
-def drill(session: Any, folder: Path, minutes: float, say: Say, confirm: Say) -> Json:
+def _make_call_rows(calls: list[JsonObject]) -> list[tuple[str, ...]]:
+    """Return the table's header and one row for each call: its name, delays and symptom."""
+    table_rows: list[tuple[str, ...]] = [
+        ("call", *SETUP_STEP_BY_DELIVERY, "error code", "matched as")
+    ]
+    for call in calls:
+        records = call["records"]
+        delays = []
+        for delivery in SETUP_STEP_BY_DELIVERY:
+            has_arrived = delivery in records
+            delays.append(f"{records[delivery]['seconds']} s" if has_arrived else "no")
+        record = records.get("trail") or records.get("event") or {}
+        error_code = record.get("error code") or "-"
+        symptom = record.get("matched as") or "-"
+        table_rows.append((call["call"], *delays, error_code, symptom))
+    return table_rows
+
+
+def _align_columns(table_rows: list[tuple[str, ...]]) -> Iterator[str]:
+    """Yield one line for each row. All cells of a column have the same width."""
+    widths = [max(len(cell) for cell in column) for column in zip(*table_rows)]
+    for cells in table_rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(cells, widths)).rstrip()
+
+
+def _list_field_lines(calls: list[JsonObject]) -> Iterator[str]:
+    """Yield in which fields the records name the queue and the role, each with its calls."""
+    call_names_by_fields: dict[str, list[str]] = {}
+    for call in calls:
+        records = call["records"]
+        record = records.get("trail") or records.get("event") or {}
+        for column in ("queue in", "role in"):
+            fields = record.get(column, "no record") or "no field"
+            call_names_by_fields.setdefault(f"{column} {fields}", []).append(call["call"])
+    for fields, call_names in sorted(call_names_by_fields.items()):
+        yield f"{fields}: {', '.join(call_names)}"
+
+
+def clean_up_and_record(
+    session: Any, folder: Path, minutes: float, print_line: TextFunction, confirm: TextFunction
+) -> JsonObject:
     """Clean up an earlier run if one is unfinished, then make a new run. Return its document.
 
-    If the clean-up leaves something, there is no new run and the earlier run's document is
-    returned.
+    If the clean-up leaves something, do not start a new run, and return the earlier run's document.
 
     Args:
-        confirm: gets a question and raises unless the answer is yes. It is asked before an earlier
-            run's resources are deleted, and before a new run makes any.
+        minutes: how long the run takes at most, without its setup and clean-up.
+        print_line: prints one line of progress.
+        confirm: gets a question and raises an exception unless the answer is yes. Called before an
+            earlier run's resources are deleted, and before a new run makes any.
 
     Raises:
         SystemExit: `unfinished.json` is torn, or names no run of the caller's. Nothing was changed.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    run = Run(session, folder, say)
-    if run.file.exists() or run.file.is_symlink():
-        unfinished = read_unfinished(run.file, run.caller.account, run.caller.region)
-        earlier = Run(session, folder, say, unfinished)
-        say(earlier.examine())
-        confirm(f"Delete what {earlier.name} left?")
-        earlier.clean()
-        if earlier.left:
-            say(
+    run = RecordingRun(session, folder, print_line)
+    if run.unfinished_file.exists() or run.unfinished_file.is_symlink():
+        unfinished_run = read_unfinished_run(
+            run.unfinished_file, run.caller.account, run.caller.region
+        )
+        earlier_run = RecordingRun(session, folder, print_line, unfinished_run)
+        print_line(earlier_run.describe_unfinished_run())
+        confirm(f"Delete what {earlier_run.name} left?")
+        earlier_run.delete_resources()
+        if earlier_run.deletion_failure_by_name:
+            print_line(
                 "Nothing new was made. Run this again to try again, or delete by hand what is "
-                f"listed as left, and then the file: rm {shlex.quote(str(run.file))}"
+                f"listed as left, and then the file: rm {shlex.quote(str(run.unfinished_file))}"
             )
-            return earlier.document()
-        run.left_alone.update(earlier.left_alone)
-        say(f"cleaned up what {earlier.name} left; a new run begins only after another yes")
-    say(PLAN)
+            return earlier_run.make_document()
+        run.untouched_reason_by_key_id.update(earlier_run.untouched_reason_by_key_id)
+        print_line(
+            f"cleaned up what {earlier_run.name} left; a new run begins only after another yes"
+        )
+    print_line(PLAN_TEXT)
     confirm("Start?")
-    run.folder.mkdir()
+    run.records_folder.mkdir()
     try:
-        run.record(minutes)
+        run.record_failing_calls(minutes)
     except KeyboardInterrupt:
-        run.refused["the rest"] = "interrupted"
+        run.refusal_by_name["the rest"] = "interrupted"
     finally:
-        say(f"deleting what it made; the records are in {run.folder}")
-        run.clean()
-    (run.folder / "index.json").write_text(json.dumps(run.document(), indent=2))
-    return run.document()
+        print_line(f"deleting what it made; the records are in {run.records_folder}")
+        run.delete_resources()
+    (run.records_folder / "index.json").write_text(json.dumps(run.make_document(), indent=2))
+    return run.make_document()
 
 
 def _confirm_at_terminal(question: str) -> None:
     """Raise SystemExit unless the operator at the terminal says yes."""
     if sys.stdin is None or not sys.stdin.isatty():
-        _exit(2, f"not confirmed, nothing was changed: --yes answers yes to: {question}")
+        _exit_with_error(2, f"not confirmed, nothing was changed: --yes answers yes to: {question}")
     if input(f"{question} [y/N] ").strip().lower() not in ("y", "yes"):
-        _exit(2, "not confirmed, nothing was changed")
+        _exit_with_error(2, "not confirmed, nothing was changed")
 
 
-def _exit(code: int, line: str) -> NoReturn:
-    print(line, file=sys.stderr)
-    sys.exit(code)
+def _exit_with_error(exit_code: int, message: str) -> NoReturn:
+    print(message, file=sys.stderr)
+    sys.exit(exit_code)
 
 
-def _folder(text: str) -> Path:
+def _parse_folder(text: str) -> Path:
     """Return the folder that an argument names.
 
     An empty text, such as an unset shell variable, is refused. It must not mean the current folder.
@@ -1076,32 +1229,38 @@ def _folder(text: str) -> Path:
 
 def main() -> int:
     """Run the program from the command line. Return its exit code."""
-    parser = argparse.ArgumentParser(description=PLAN)
-    parser.add_argument("folder", metavar="DIR", type=_folder, help="where the records are saved")
-    parser.add_argument("--minutes", type=float, default=MINUTES, help="how long, at most")
+    parser = argparse.ArgumentParser(description=PLAN_TEXT)
+    parser.add_argument(
+        "folder", metavar="DIR", type=_parse_folder, help="where the records are saved"
+    )
+    parser.add_argument("--minutes", type=float, default=DEFAULT_MINUTES, help="how long, at most")
     parser.add_argument("--yes", action="store_true", help="answer yes to every question")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     import boto3
 
     try:
-        document = drill(
+        document = clean_up_and_record(
             boto3.Session(),
-            given.folder,
-            given.minutes,
+            arguments.folder,
+            arguments.minutes,
             print,
-            str if given.yes else _confirm_at_terminal,
+            str if arguments.yes else _confirm_at_terminal,
         )
-    except SystemExit as refused:
-        if isinstance(refused.code, str):  # about `unfinished.json`
-            _exit(2, refused.code)
+    except SystemExit as error:
+        if isinstance(error.code, str):  # about `unfinished.json`
+            _exit_with_error(2, error.code)
         raise
-    except (*_FROM_AWS, OSError) as error:
-        _exit(1, str(error))
+    except (*_AWS_ERRORS, OSError) as error:
+        _exit_with_error(1, str(error))
     except KeyboardInterrupt:
-        _exit(1, f"interrupted; if {given.folder / UNFINISHED} exists, run this again to clean up")
-    for line in table(document):
+        _exit_with_error(
+            1,
+            f"interrupted; if {arguments.folder / UNFINISHED_FILE_NAME} exists, run this again to "
+            "clean up",
+        )
+    for line in list_report_lines(document):
         print(line)
-    return int(any(document[what] for what in ("left", "left_alone", "refused")))
+    return int(any(document[failure_kind] for failure_kind in ("left", "left_alone", "refused")))
 
 
 if __name__ == "__main__":

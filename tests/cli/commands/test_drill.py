@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import pytest
 
 from mendq.cli.deploy import drill
-from mendq.cli.deploy.drill import Drill
+from mendq.cli.deploy.drill import DrillRun
 from mendq.cli.deploy.drill_queue import make_drill_queue
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
@@ -37,9 +37,9 @@ def test_a_queue_that_is_there_is_neither_taken_nor_removed(operator: Operator) 
     assert not operator.aws.clients.sqs.list_queue_tags(QueueUrl=url).get("Tags")
 
 
-def _ended(operator: Operator) -> Drill:
+def _ended(operator: Operator) -> DrillRun:
     made: Any = SimpleNamespace(visibility_seconds=operator.aws.visibility(NAME))
-    this = Drill(Invocation(), made, "", Mode.HEAL, case=case_of(operator.aws))
+    this = DrillRun(Invocation(), made, "", Mode.HEAL, case=case_of(operator.aws))
     made.visibility_seconds = 30
     this.end_case()
     return this
@@ -52,7 +52,7 @@ def test_what_could_not_be_taken_back_is_said_and_what_somebody_overrode_is_clos
     refused = {"error": "claimed", "reason": "another run is at work"}
     operator.answers("RollbackFunction", refused)
     this = _ended(operator)
-    assert this.fault == f"{case_id} stays applied: another run is at work"
+    assert this.ending_fault == f"{case_id} stays applied: another run is at work"
     assert this.stages == []
     move(operator.aws, case_of(operator.aws), "overridden")
     operator.lambdas_answer()
@@ -73,20 +73,20 @@ def test_a_signal_ends_the_drill_as_its_own_end_does(
 ) -> None:
     tags: dict[str, str] = {}
 
-    def timed(this: Drill, _: float) -> NoReturn:
+    def timed(this: DrillRun, _: float) -> NoReturn:
         sqs, url = operator.aws.clients.sqs, this.queue.url
         tags.update(sqs.list_queue_tags(QueueUrl=url)["Tags"])
         if mode:
             sqs.tag_queue(QueueUrl=url, Tags={"mendq": mode})
             operator.aws.later(seconds=200)
-            operator.aws.heal(operator.aws.late_deletes(this.arn, "a", "b", "c"))
+            operator.aws.heal(operator.aws.late_deletes(this.queue_arn, "a", "b", "c"))
         os.kill(os.getpid(), number)
         time.sleep(10)
         pytest.fail("the signal ended nothing")
 
     operator.lambdas_answer()
-    monkeypatch.setattr(drill, "_require_logged", lambda *_: None)
-    monkeypatch.setattr(Drill, "measure", timed)
+    monkeypatch.setattr(drill, "_require_logging_trail", lambda *_: None)
+    monkeypatch.setattr(DrillRun, "run_and_time", timed)
     handlers = [signal.getsignal(each) for each in SIGNALS]
     result = operator.mendq("drill", "--yes")
     *_, line = result.stderr.splitlines()

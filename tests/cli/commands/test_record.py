@@ -26,7 +26,7 @@ from typer.testing import CliRunner
 
 from mendq.cli.app import app
 from mendq.cli.deploy import record_failed_calls as recorder
-from mendq.cli.deploy.drill import RECORDING
+from mendq.cli.deploy.drill import RECORD_ACTIONS_BY_RESOURCE
 from mendq.cli.permissions import make_record_policy
 from mendq.model.tags import DRILL_QUEUE, DRILL_TAG, MODE_TAG, OFF
 from tests.account.account import moto_account
@@ -36,7 +36,7 @@ from tests.cli.conftest import things_in
 REGION = "eu-west-1"
 ACCOUNT = "123456789012"
 CALLER = f"arn:aws:sts::{ACCOUNT}:user/moto"
-CREATES = {part.name: part.create for part in recorder.PARTS}
+CREATES = {part.name: part.create_operation for part in recorder.SETUP_STEPS}
 # IAM policies grant these to nobody: the run's own key policy does.
 BY_KEY_POLICY = {"kms:DisableKey", "kms:ScheduleKeyDeletion"}
 # Asked only if the trail has delivered a file, an answer was lost, or an earlier run is there.
@@ -56,9 +56,9 @@ class Account:
         self.production_key = self.make_key("production")
         another = folder.with_name("another")
         another.mkdir()
-        self.another = recorder.Run(self.session, another, str)
+        self.another = recorder.RecordingRun(self.session, another, str)
         if has_live_run:
-            self.another.make()
+            self.another.make_resources()
         self.before = self.all()
         assert (len(self.before) > 10) == has_live_run
 
@@ -85,7 +85,7 @@ class Account:
             self.questions.append(question)
             return confirm(question)
 
-        return recorder.drill(self.session, self.folder, 0.002, self.said.append, ask)
+        return recorder.clean_up_and_record(self.session, self.folder, 0.002, self.said.append, ask)
 
     def clean_up(self) -> str:
         """Say yes to the clean-up and no to a new run. Return what was said."""
@@ -117,7 +117,7 @@ class Account:
     def plant(self, content: str | bytes) -> Path:
         """Write `unfinished.json` as another person could."""
         self.folder.mkdir(exist_ok=True)
-        file = self.folder / recorder.UNFINISHED
+        file = self.folder / recorder.UNFINISHED_FILE_NAME
         file.write_bytes(content.encode() if isinstance(content, str) else content)
         return file
 
@@ -131,18 +131,18 @@ class Account:
             raise SystemExit("killed")
 
         with monkeypatch.context() as within:
-            within.setattr(recorder.Run, "clean", killed)
+            within.setattr(recorder.RecordingRun, "delete_resources", killed)
             self.at(moment, killed, when)
             with pytest.raises(SystemExit, match="killed"):
                 self.drill()
         self.session = boto3.Session(region_name=REGION)
         self.questions.clear()
         self.said.clear()
-        return str(json.loads((self.folder / recorder.UNFINISHED).read_text())["run"])
+        return str(json.loads((self.folder / recorder.UNFINISHED_FILE_NAME).read_text())["run"])
 
     @property
     def is_unfinished(self) -> bool:
-        return (self.folder / recorder.UNFINISHED).exists()
+        return (self.folder / recorder.UNFINISHED_FILE_NAME).exists()
 
 
 class Clock:
@@ -163,9 +163,9 @@ class Clock:
 
 @pytest.fixture(autouse=True)
 def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("PAUSE", "LATE", "DISABLED"):
+    for name in ("POLL_PAUSE", "VISIBILITY_WAIT", "KEY_DISABLING"):
         monkeypatch.setattr(recorder, f"{name}_SECONDS", 0.01)
-    monkeypatch.setattr(recorder, "BURST", 20)
+    monkeypatch.setattr(recorder, "BURST_CALL_COUNT", 20)
 
 
 @pytest.fixture
@@ -266,7 +266,7 @@ def test_drill_looks_again_for_records_if_aws_does_not_answer_once(
             (request,) = requests
             other = boto3.Session(region_name=REGION).client("s3")
             names = [bucket["Name"] for bucket in other.list_buckets()["Buckets"]]
-            (bucket,) = [name for name in names if name.startswith(recorder.PREFIX)]
+            (bucket,) = [name for name in names if name.startswith(recorder.NAME_PREFIX)]
             record = {"requestID": request, "errorCode": "QueueDoesNotExist"}
             body = gzip.compress(json.dumps({"Records": [record]}).encode())
             other.put_object(Bucket=bucket, Key="trail.json.gz", Body=body)
@@ -343,7 +343,7 @@ def test_drill_cleans_up_killed_run_after_yes(
     killed = account.kill_run(monkeypatch, moment, when)
     assert account.all() - account.before
     document = account.drill()
-    assert account.questions == [f"Delete what {recorder.PREFIX}{killed} left?", "Start?"]
+    assert account.questions == [f"Delete what {recorder.NAME_PREFIX}{killed} left?", "Start?"]
     assert (account.all(), document["left"]) == (account.before, {})
     assert document["calls"]
 
@@ -354,7 +354,7 @@ def test_drill_changes_nothing_of_killed_run_if_the_answer_is_no(
     killed = account.kill_run(monkeypatch, "sns.Publish")
     existing, states = account.all(), account.key_states()
     calls = account.note_calls()
-    with pytest.raises(SystemExit, match=f"no: Delete what {recorder.PREFIX}{killed} left"):
+    with pytest.raises(SystemExit, match=f"no: Delete what {recorder.NAME_PREFIX}{killed} left"):
         account.drill(_answer_no)
     _assert_only_reads(calls)
     assert (account.all(), account.key_states()) == (existing, states)
@@ -418,7 +418,7 @@ def test_command_refuses_file_that_names_no_run_of_the_caller(
 
 def test_drill_refuses_link_or_folder_in_place_of_its_file(quiet_account: Account) -> None:
     quiet_account.folder.mkdir()
-    file = quiet_account.folder / recorder.UNFINISHED
+    file = quiet_account.folder / recorder.UNFINISHED_FILE_NAME
     for target in ("/dev/zero", "missing", "."):
         file.symlink_to(target)
         with pytest.raises(SystemExit, match="is no regular file"):
@@ -462,7 +462,7 @@ def test_drill_leaves_key_alone_that_only_a_planted_file_names(quiet_account: Ac
 
 
 def test_drill_asks_before_it_deletes_the_callers_live_run(account: Account) -> None:
-    account.plant_run(account.another.id, key=account.production_key, made=["key"])
+    account.plant_run(account.another.run_id, key=account.production_key, made=["key"])
     calls = account.note_calls()
     with pytest.raises(SystemExit, match="no: Delete what"):
         account.drill(_answer_no)
@@ -482,7 +482,7 @@ def test_drill_asks_before_it_deletes_the_callers_live_run(account: Account) -> 
 def test_drill_refuses_run_of_another_place_even_if_its_id_exists_here(
     account: Account, here: str
 ) -> None:
-    account.plant(json.dumps({"run": account.another.id, "here": here}))
+    account.plant(json.dumps({"run": account.another.run_id, "here": here}))
     with pytest.raises(SystemExit, match="is of another account or region"):
         account.drill()
     assert (account.questions, account.all()) == ([], account.before)
@@ -492,7 +492,7 @@ def test_drill_leaves_run_of_another_caller_alone(account: Account) -> None:
     url = account.client("sqs").get_queue_url(QueueName=f"{account.another.name}-events")
     tags = {recorder.CALLER_TAG: "AROAANOTHER"}
     account.client("sqs").tag_queue(QueueUrl=url["QueueUrl"], Tags=tags)
-    account.plant_run(account.another.id)
+    account.plant_run(account.another.run_id)
     calls = account.note_calls()
     with pytest.raises(SystemExit, match="not tagged with your identity"):
         account.drill()
@@ -509,7 +509,7 @@ def _key_policy(*principals: Any, effect: str = "Allow") -> str:
 
 
 def _description(run_id: str) -> str:
-    return recorder.KEY_DESCRIPTION.replace("<name>", f"{recorder.PREFIX}{run_id}")
+    return recorder.KEY_DESCRIPTION.replace("<name>", f"{recorder.NAME_PREFIX}{run_id}")
 
 
 OWN_POLICY = _key_policy({"AWS": CALLER})
@@ -565,15 +565,15 @@ def test_drill_names_key_that_it_left_alone_at_its_end(
     quiet_account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     killed = quiet_account.kill_run(monkeypatch, "kms.CreateKey")
-    name = f"{recorder.PREFIX}{killed}"
+    name = f"{recorder.NAME_PREFIX}{killed}"
     key = quiet_account.make_key(f"{name}: made by somebody")
     sqs = quiet_account.client("sqs")
     url = sqs.get_queue_url(QueueName=f"{name}-events")["QueueUrl"]
-    sqs.tag_queue(QueueUrl=url, Tags={recorder.KEY_TAG: key})
+    sqs.tag_queue(QueueUrl=url, Tags={recorder.KMS_KEY_TAG: key})
     document = quiet_account.drill()
     assert ([*document["left_alone"]], document["left"]) == ([key], {})
     assert quiet_account.key_states()[key] == "Enabled"
-    (line,) = [line for line in recorder.table(document) if key in line]
+    (line,) = [line for line in recorder.list_report_lines(document) if key in line]
     assert f"aws kms describe-key --key-id {key}" in line
     assert quiet_account.all() == {*quiet_account.before, key}
 
@@ -605,7 +605,7 @@ def test_drill_leaves_key_alone_whose_description_only_mentions_the_run(
     quiet_account: Account, monkeypatch: pytest.MonkeyPatch, description: str
 ) -> None:
     killed = quiet_account.kill_run(monkeypatch, "kms.CreateKey")
-    text = description.format(name=f"{recorder.PREFIX}{killed}")
+    text = description.format(name=f"{recorder.NAME_PREFIX}{killed}")
     key = quiet_account.make_key(text, Policy=OWN_POLICY)
     assert f"The KMS key {key} is left alone." in quiet_account.clean_up()
     assert quiet_account.key_states()[key] == "Enabled"
@@ -617,8 +617,8 @@ def test_drill_finds_its_own_key_if_its_tag_names_another(
 ) -> None:
     killed = quiet_account.kill_run(monkeypatch, "kms.CreateKey", "after")
     sqs = quiet_account.client("sqs")
-    url = sqs.get_queue_url(QueueName=f"{recorder.PREFIX}{killed}-events")["QueueUrl"]
-    sqs.tag_queue(QueueUrl=url, Tags={recorder.KEY_TAG: quiet_account.production_key})
+    url = sqs.get_queue_url(QueueName=f"{recorder.NAME_PREFIX}{killed}-events")["QueueUrl"]
+    sqs.tag_queue(QueueUrl=url, Tags={recorder.KMS_KEY_TAG: quiet_account.production_key})
     quiet_account.clean_up()
     assert quiet_account.key_states()[quiet_account.production_key] == "Enabled"
     assert quiet_account.all() == quiet_account.before
@@ -645,7 +645,7 @@ def test_command_changes_nothing_if_the_file_of_an_earlier_run_cannot_be_read(
     quiet_account.plant("torn")
     refused = _mendq(quiet_account, "--yes")
     assert refused.exit_code == 2
-    assert recorder.UNFINISHED in refused.stderr
+    assert recorder.UNFINISHED_FILE_NAME in refused.stderr
     assert quiet_account.all() == quiet_account.before
     assert quiet_account.is_unfinished, "the file is left for a person to look at"
 
@@ -681,7 +681,7 @@ def test_command_asks_first_then_leaves_nothing_and_needs_only_its_policy(
     assert (document["left"], document["left_alone"], document["refused"]) == ({}, {}, {})
     assert not account.is_unfinished
     answers = account.answers(document)
-    assert [*answers] == [call.name for call in recorder.CALLS]
+    assert [*answers] == [call.name for call in recorder.FAILING_CALLS]
     assert answers["throttled"] == "answered with 200"
     (index,) = account.folder.glob("*/index.json")
     assert json.loads(index.read_text()) == document
@@ -767,7 +767,7 @@ def test_file_names_the_cure_if_ctrl_c_ends_its_clean_up(
     quiet_account.at("iam.DeleteRole", _interrupt)
     code, _, line = main("--yes")
     assert (code, len(line.splitlines())) == (1, 1)
-    file = quiet_account.folder / recorder.UNFINISHED
+    file = quiet_account.folder / recorder.UNFINISHED_FILE_NAME
     assert f"interrupted; if {file} exists, run this again to clean up" in line
     assert quiet_account.is_unfinished
     assert quiet_account.all() - quiet_account.before
@@ -811,10 +811,10 @@ def test_file_exits_with_2_if_nobody_can_say_yes(quiet_account: Account, main: M
 
 
 def test_record_policy_gives_no_right_on_keys_but_making_and_listing() -> None:
-    assert RECORDING["*"] == ["kms:CreateKey", "kms:ListKeys"]
+    assert RECORD_ACTIONS_BY_RESOURCE["*"] == ["kms:CreateKey", "kms:ListKeys"]
     for statement in make_record_policy()["Statement"]:
         (resource,) = statement["Resource"]
-        assert recorder.PREFIX in resource or resource == "*"
+        assert recorder.NAME_PREFIX in resource or resource == "*"
         assert not [action for action in statement["Action"] if "Tag" in action and "kms" in action]
 
 
@@ -843,5 +843,5 @@ def test_file_runs_alone_on_an_older_python(
 
 def test_prefix_and_tags_are_the_ones_that_mendq_leaves_alone() -> None:
     """The file runs alone, so it cannot import Mendq's names."""
-    assert recorder.PREFIX.startswith(DRILL_QUEUE)
-    assert {MODE_TAG: OFF, DRILL_TAG: "true"} == recorder.TAGS
+    assert recorder.NAME_PREFIX.startswith(DRILL_QUEUE)
+    assert {MODE_TAG: OFF, DRILL_TAG: "true"} == recorder.QUEUE_TAGS
