@@ -209,7 +209,9 @@ def commands() -> str:
 
 def examples() -> str:
     """Return a block of code with the examples from every command's help."""
-    paragraphs = ["\n".join(list_examples(command.run.__doc__)) for command in list_commands()]
+    paragraphs = [
+        "\n".join(list_examples(command.run_command.__doc__)) for command in list_commands()
+    ]
     return "\n".join(("```sh", "\n\n".join(paragraphs), "```"))
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from mendq.cli.command_group import HELP, RootGroup
+from mendq.cli.command_group import CONTEXT_SETTINGS, RootGroup
 
 app = typer.Typer(
     name="mendq",
@@ -17,7 +17,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    context_settings=HELP,
+    context_settings=CONTEXT_SETTINGS,
 )
 
 

@@ -23,7 +23,7 @@ from typer.main import get_command, get_group
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.output import Output
 
-_AS_JSON = "mendq.cli.command_group.as_json"
+_JSON_META_KEY = "mendq.cli.command_group.as_json"
 
 
 class CommandGroup(TyperGroup):
@@ -33,17 +33,17 @@ class CommandGroup(TyperGroup):
     """
 
     def make_context(
-        self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
+        self, info_name: str | None, args: list[str], parent: Any = None, **settings: Any
     ) -> Any:
         # A usage error in a group within the root group is printed by the root group's `invoke`.
         as_json = parent is None and _has_json_option(args)
         with _print_usage_errors(as_json=as_json):
-            context = super().make_context(info_name, args, parent, **extra)
-        context.meta.setdefault(_AS_JSON, as_json)
+            context = super().make_context(info_name, args, parent, **settings)
+        context.meta.setdefault(_JSON_META_KEY, as_json)
         return context
 
     def invoke(self, ctx: Any) -> Any:
-        with _print_usage_errors(as_json=ctx.parent is None and ctx.meta[_AS_JSON]):
+        with _print_usage_errors(as_json=ctx.parent is None and ctx.meta[_JSON_META_KEY]):
             return super().invoke(ctx)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - Typer's
@@ -88,28 +88,33 @@ class _LazyCommands(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         source = find_commands()[name]
-        run = getattr(import_module(source.module), source.variable)
-        if isinstance(run, typer.Typer):
-            return get_group(run)
-        app = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=HELP)
-        app.command(name, help=format_help(run))(run)
+        command_function = getattr(import_module(source.module), source.variable)
+        if isinstance(command_function, typer.Typer):
+            return get_group(command_function)
+        app = typer.Typer(
+            add_completion=False, rich_markup_mode=None, context_settings=CONTEXT_SETTINGS
+        )
+        app.command(name, help=format_help(command_function))(command_function)
         return get_command(app)
 
 
 # The folders of the commands, in the order in which `mendq --help` shows them.
 PANELS = ("look", "queues", "decide", "undo", "redrive", "deploy")
-_EXAMPLES = "\nExamples:\n"
-_EQUALS = """: say --option value, and quote a filter whole: --where "body.type == 'order'\""""
-HELP = {"help_option_names": ["-h", "--help"]}
+_EXAMPLES_HEADING = "\nExamples:\n"
+# Added to an error if an argument has an equals sign.
+_EQUALS_SIGN_HINT = (
+    """: say --option value, and quote a filter whole: --where "body.type == 'order'\""""
+)
+CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"]}
 # The form in which a file of a panel declares a command: decorator, function and docstring.
-_COMMAND = re.compile(
-    r"^@command\(\s*(?P<place>\d+),\s.*?(?P<group>[a-z]*),?\s*\)\n(?:@\w+\n)?"
+_COMMAND_PATTERN = re.compile(
+    r"^@command\(\s*(?P<position>\d+),\s.*?(?P<group>[a-z]*),?\s*\)\n(?:@\w+\n)?"
     r"^def (?P<variable>\w+)\("
     r'.*?"""(?P<sentence>[^\n]*?)(?:"""|$)',
     re.MULTILINE | re.DOTALL,
 )
 # The form in which a file of a panel declares a group of commands.
-_GROUP = re.compile(
+_GROUP_PATTERN = re.compile(
     r'^(?P<variable>\w+) = group\("(?P<name>[a-z-]+)", "(?P<sentence>[^"]+)"', re.MULTILINE
 )
 
@@ -119,7 +124,7 @@ class CommandSource(NamedTuple):
 
     panel: str
     # Position in the panel: the first argument of `@command`.
-    place: int
+    position: int
     name: str
     # First line of the docstring, which the help shows.
     sentence: str
@@ -136,7 +141,7 @@ def find_commands() -> Mapping[str, CommandSource]:
         for path in sorted(Path(__file__).with_name(panel).glob("*.py")):
             module = f"{__package__}.{panel}.{path.stem}"
             sources += parse_commands(path.read_text(), panel, module)
-    sources.sort(key=lambda source: (PANELS.index(source.panel), source.place))
+    sources.sort(key=lambda source: (PANELS.index(source.panel), source.position))
     return {source.name: source for source in sources}
 
 
@@ -145,18 +150,20 @@ def parse_commands(source: str, panel: str, module: str) -> Iterator[CommandSour
 
     For a command that belongs to a group, the group is yielded in place of the command.
     """
-    groups = {match["variable"]: match for match in _GROUP.finditer(source)}
-    for match in _COMMAND.finditer(source):
-        place = int(match["place"])
-        group_match = groups.get(match["group"])
+    group_match_by_variable = {
+        match["variable"]: match for match in _GROUP_PATTERN.finditer(source)
+    }
+    for match in _COMMAND_PATTERN.finditer(source):
+        position = int(match["position"])
+        group_match = group_match_by_variable.get(match["group"])
         if group_match is None:
             variable = match["variable"]
             name = to_command_name(variable)
-            yield CommandSource(panel, place, name, match["sentence"], module, variable)
+            yield CommandSource(panel, position, name, match["sentence"], module, variable)
         else:
             name = to_command_name(group_match["name"])
             sentence = group_match["sentence"]
-            yield CommandSource(panel, place, name, sentence, module, group_match["variable"])
+            yield CommandSource(panel, position, name, sentence, module, group_match["variable"])
 
 
 def to_command_name(variable: str) -> str:
@@ -177,25 +184,29 @@ def group(name: str, sentence: str) -> typer.Typer:
         no_args_is_help=True,
         add_completion=False,
         rich_markup_mode=None,
-        context_settings=HELP,
+        context_settings=CONTEXT_SETTINGS,
     )
 
 
-def format_help(run: Callable[..., object]) -> str:
+def format_help(command_function: Callable[..., object]) -> str:
     """Return a command's docstring as help for Click. The lines below `Examples:` stay lines."""
-    return cleandoc(run.__doc__ or "").replace(_EXAMPLES, f"\n\b{_EXAMPLES}")
+    return cleandoc(command_function.__doc__ or "").replace(
+        _EXAMPLES_HEADING, f"\n\b{_EXAMPLES_HEADING}"
+    )
 
 
 def list_examples(text: str | None) -> list[str]:
     """Return the example commands of a help text, or of the docstring that it is made from."""
-    _, _, examples = cleandoc(text or "").partition(_EXAMPLES)
+    _, _, examples = cleandoc(text or "").partition(_EXAMPLES_HEADING)
     return [line.strip() for line in examples.splitlines()]
 
 
 def _has_json_option(arguments: Sequence[str]) -> bool:
     """Return True if `--json` is given as an option. Words after `--` are arguments."""
-    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    return "--json" in options
+    for argument in arguments:
+        if argument in ("--json", "--"):
+            return argument == "--json"
+    return False
 
 
 @contextmanager
@@ -205,7 +216,7 @@ def _print_usage_errors(*, as_json: bool) -> Iterator[None]:
         yield
     except typer.TyperException as error:
         if "unexpected extra" in error.message and "=" in error.message:
-            error.message += _EQUALS
-        format_message = getattr(error, "format_message", error.__str__)
-        Output(as_json).print_json(CommandError(format_message(), Exit.USAGE).document())
+            error.message += _EQUALS_SIGN_HINT
+        get_message = getattr(error, "format_message", error.__str__)
+        Output(as_json).print_json(CommandError(get_message(), Exit.USAGE).document())
         raise

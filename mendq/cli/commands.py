@@ -21,35 +21,44 @@ from mendq.cli.invocation import with_invocation
 from mendq.model.facts import Need, scan_read_actions
 
 # IAM actions by the command that needs them.
-Rights = Mapping[str, frozenset[str]]
+ActionsByCommand = Mapping[str, frozenset[str]]
 # Resource ARN patterns by IAM action.
-Resources = Mapping[str, tuple[str, ...]]
+ResourcesByAction = Mapping[str, tuple[str, ...]]
 
 # Sets of IAM actions that several commands need.
-STACK = frozenset({"cloudformation:DescribeStacks"})
-CASE_STORE = STACK | {"dynamodb:GetItem"}
-CASES = CASE_STORE | {"dynamodb:Query"}
-EVERY_CASE = CASES | {"dynamodb:Scan"}
-SETTINGS = STACK | {"lambda:GetFunctionConfiguration"}
-MANAGED = SETTINGS | {"tag:GetResources", "sqs:ListQueues"}
-QUEUE = frozenset({"sqs:GetQueueAttributes"})
+STACK_ACTIONS = frozenset({"cloudformation:DescribeStacks"})
+CASE_LOOKUP_ACTIONS = STACK_ACTIONS | {"dynamodb:GetItem"}
+CASE_QUERY_ACTIONS = CASE_LOOKUP_ACTIONS | {"dynamodb:Query"}
+CASE_SCAN_ACTIONS = CASE_QUERY_ACTIONS | {"dynamodb:Scan"}
+SETTINGS_ACTIONS = STACK_ACTIONS | {"lambda:GetFunctionConfiguration"}
+MANAGED_QUEUES_ACTIONS = SETTINGS_ACTIONS | {"tag:GetResources", "sqs:ListQueues"}
+QUEUE_ATTRIBUTES_ACTIONS = frozenset({"sqs:GetQueueAttributes"})
 # All facts that a scan reads for the symptoms of the catalogue.
-FACTS = frozenset(read_action.iam_action for read_action in scan_read_actions(Need))
-SHOWN = EVERY_CASE | SETTINGS | QUEUE | {"access-analyzer:CheckNoNewAccess"}
-TRAILS = frozenset(
+SCAN_FACTS_ACTIONS = frozenset(read_action.iam_action for read_action in scan_read_actions(Need))
+SHOW_ACTIONS = (
+    CASE_SCAN_ACTIONS
+    | SETTINGS_ACTIONS
+    | QUEUE_ATTRIBUTES_ACTIONS
+    | {"access-analyzer:CheckNoNewAccess"}
+)
+TRAIL_ACTIONS = frozenset(
     {"cloudtrail:DescribeTrails", "cloudtrail:GetEventSelectors", "cloudtrail:GetTrailStatus"}
 )
-FROZEN = SETTINGS | {"dynamodb:GetItem", "ssm:GetCalendarState"}
-INVOKE = "lambda:InvokeFunction"
-SOURCES = frozenset({"sqs:ListDeadLetterSourceQueues"})
-DLQ = SOURCES | {"sqs:ListMessageMoveTasks"}
-TAKING = QUEUE | {"sqs:ReceiveMessage", "sqs:ChangeMessageVisibility"}
-DROPPING = TAKING | {"sqs:DeleteMessage"}
-RETURNING = DROPPING | {"sqs:SendMessage", "sqs:ListQueueTags", "sqs:ListMessageMoveTasks"}
-CLAIM = "dynamodb:UpdateItem"
+FREEZE_ACTIONS = SETTINGS_ACTIONS | {"dynamodb:GetItem", "ssm:GetCalendarState"}
+INVOKE_ACTION = "lambda:InvokeFunction"
+DLQ_SOURCES_ACTIONS = frozenset({"sqs:ListDeadLetterSourceQueues"})
+DLQ_ACTIONS = DLQ_SOURCES_ACTIONS | {"sqs:ListMessageMoveTasks"}
+RECEIVE_ACTIONS = QUEUE_ATTRIBUTES_ACTIONS | {"sqs:ReceiveMessage", "sqs:ChangeMessageVisibility"}
+DELETE_ACTIONS = RECEIVE_ACTIONS | {"sqs:DeleteMessage"}
+SEND_BACK_ACTIONS = DELETE_ACTIONS | {
+    "sqs:SendMessage",
+    "sqs:ListQueueTags",
+    "sqs:ListMessageMoveTasks",
+}
+CLAIM_ACTION = "dynamodb:UpdateItem"
 
 
-class Kind(StrEnum):
+class CommandKind(StrEnum):
     """Kind of a command, by the strongest thing that it does.
 
     LOOKING changes nothing. STEERING changes what belongs to Mendq, such as cases, pins, freezes
@@ -66,17 +75,17 @@ class Kind(StrEnum):
 class DeclaredCommand(Struct, frozen=True):
     """One command, its kind and the IAM actions that it needs."""
 
-    run: Callable[..., None]
-    kind: Kind
+    run_command: Callable[..., None]
+    kind: CommandKind
     actions: frozenset[str]
     # The group that contains the command, such as `mendq policy`. None for most commands.
     group: typer.Typer | None
     # Resources of those actions for which `permissions` has no rule.
-    on: Resources
+    resources_by_action: ResourcesByAction
 
     @property
     def name(self) -> str:
-        return to_command_name(self.run.__name__)
+        return to_command_name(self.run_command.__name__)
 
     @property
     def full_name(self) -> str:
@@ -84,33 +93,35 @@ class DeclaredCommand(Struct, frozen=True):
         return self.name if self.group is None else f"{self.group.info.name} {self.name}"
 
 
-_DECLARED: list[DeclaredCommand] = []
+_DECLARED_COMMANDS: list[DeclaredCommand] = []
 
 
 def command(
-    place: int,  # noqa: ARG001 - read from the source text, see `find_commands`
-    kind: Kind,
+    position: int,  # noqa: ARG001 - read from the source text, see `find_commands`
+    kind: CommandKind,
     actions: Iterable[str] = (),
     group: typer.Typer | None = None,
-    on: Resources | None = None,
+    resources_by_action: ResourcesByAction | None = None,
 ) -> Callable[[Callable[..., Exit | None]], Callable[..., None]]:
     """Decorate a function as a command of the same name.
 
     Args:
-        place: Position in the panel. Commands with the same number are sorted by file name.
+        position: Position in the panel. Commands with the same number are sorted by file name.
         kind: What the command does at most.
         actions: IAM actions that the command needs.
-        group: The group that contains the command, if any.
-        on: Resources of those actions for which `permissions` has no rule.
+        group: The group that contains the command. None if it stands alone.
+        resources_by_action: Resources of those actions for which `permissions` has no rule.
     """
 
     def declare(function: Callable[..., Exit | None]) -> Callable[..., None]:
-        run = with_invocation(function, asks_aws=kind is not Kind.OFFLINE)
-        declared_command = DeclaredCommand(run, kind, frozenset(actions), group, on or {})
-        _DECLARED.append(declared_command)
+        run_command = with_invocation(function, asks_aws=kind is not CommandKind.OFFLINE)
+        declared_command = DeclaredCommand(
+            run_command, kind, frozenset(actions), group, resources_by_action or {}
+        )
+        _DECLARED_COMMANDS.append(declared_command)
         if group is None:
-            return run
-        return group.command(declared_command.name, help=format_help(run))(run)
+            return run_command
+        return group.command(declared_command.name, help=format_help(run_command))(run_command)
 
     return declare
 
@@ -121,10 +132,10 @@ def list_commands() -> tuple[DeclaredCommand, ...]:
     sources = find_commands()
     for source in sources.values():
         import_module(source.module)
-    order = list(sources)
+    command_names = list(sources)
 
-    def place_of(declared_command: DeclaredCommand) -> int:
+    def find_position(declared_command: DeclaredCommand) -> int:
         first_word = declared_command.full_name.partition(" ")[0]
-        return order.index(first_word)
+        return command_names.index(first_word)
 
-    return tuple(sorted(_DECLARED, key=place_of))
+    return tuple(sorted(_DECLARED_COMMANDS, key=find_position))

@@ -6,21 +6,21 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mendq.cli.commands import INVOKE, Kind, list_commands
+from mendq.cli.commands import INVOKE_ACTION, CommandKind, list_commands
 from mendq.cli.deploy.drill import RECORD_ACTIONS_BY_RESOURCE
 
 
-def _actions_by_command(kind: Kind) -> dict[str, frozenset[str]]:
+def _actions_by_command(kind: CommandKind) -> dict[str, frozenset[str]]:
     """Return the IAM actions of each command of this kind, by the words that people type."""
     return {
         command.full_name: command.actions for command in list_commands() if command.kind is kind
     }
 
 
-LOOKING = _actions_by_command(Kind.LOOKING)
-STEERING = _actions_by_command(Kind.STEERING)
-MESSAGES = _actions_by_command(Kind.MESSAGES)
-OFFLINE = _actions_by_command(Kind.OFFLINE)
+LOOKING = _actions_by_command(CommandKind.LOOKING)
+STEERING = _actions_by_command(CommandKind.STEERING)
+MESSAGES = _actions_by_command(CommandKind.MESSAGES)
+OFFLINE = _actions_by_command(CommandKind.OFFLINE)
 _PLACE = "REGION:ACCOUNT"
 _TABLE = f"arn:aws:dynamodb:{_PLACE}:table/Mendq-*"
 
@@ -36,7 +36,7 @@ _RULES: Mapping[str, tuple[str, ...]] = {
         f"arn:aws:events:{_PLACE}:rule/default/Mendq-*",
     ),
     "iam:": ("arn:aws:iam::ACCOUNT:role/mendq-*",),
-    INVOKE: (
+    INVOKE_ACTION: (
         f"arn:aws:lambda:{_PLACE}:function:Mendq-Approve*",
         f"arn:aws:lambda:{_PLACE}:function:Mendq-Rollback*",
     ),
@@ -51,7 +51,7 @@ def _add_rules_of_commands() -> Mapping[str, tuple[str, ...]]:
     """Return _RULES and the resources that commands declare for their own actions (`on`)."""
     rules = dict(_RULES)
     for command in list_commands():
-        rules.update(command.on)
+        rules.update(command.resources_by_action)
     return rules
 
 

@@ -112,8 +112,8 @@ def missing_in_commands(commands: Iterable[DeclaredCommand], tests: Iterable[str
     """Yield what commands lack: examples in their help, and a test that runs them."""
     text = "\n".join(tests)
     for command in commands:
-        path = f"{command.run.__module__.replace('.', '/')}.py"
-        examples = list_examples(command.run.__doc__)
+        path = f"{command.run_command.__module__.replace('.', '/')}.py"
+        examples = list_examples(command.run_command.__doc__)
         if not FEWEST_EXAMPLES <= len(examples) <= MOST_EXAMPLES:
             yield (
                 f"{path}: the help of `mendq {command.full_name}` has {len(examples)} examples; "
@@ -123,7 +123,7 @@ def missing_in_commands(commands: Iterable[DeclaredCommand], tests: Iterable[str
         if f'"{command.full_name.partition(" ")[0]}' not in text:
             yield (
                 f"No test runs `mendq {command.full_name}`: write tests/cli/commands/test_"
-                f"{command.run.__name__}.py. The fixture `operator` runs it: "
+                f"{command.run_command.__name__}.py. The fixture `operator` runs it: "
                 f'`operator.mendq("{command.full_name}")`.'
             )
 

@@ -32,7 +32,7 @@ WHOLE_PAGE = "".join(f"## {heading}\n\n`mendq-cases-lost`\n\n" for heading in HE
 COMMAND = '''
 @command(
     12,
-    Kind.LOOKING,
+    CommandKind.LOOKING,
 )
 def where(call: Invocation) -> None:
     """Say where it is."""
@@ -97,8 +97,8 @@ def test_check_says_that_metric_is_never_counted() -> None:
     ("source", "is_read"),
     [
         (COMMAND, True),
-        (COMMAND.replace("\n    12,\n    Kind.LOOKING,\n", "12, Kind.LOOKING"), True),
-        (COMMAND.replace("12", "place=12"), False),
+        (COMMAND.replace("\n    12,\n    CommandKind.LOOKING,\n", "12, CommandKind.LOOKING"), True),
+        (COMMAND.replace("12", "position=12"), False),
         ("from mendq.cli.commands import command\n", True),
     ],
 )
@@ -123,7 +123,9 @@ def test_check_says_which_command_lacks_examples_or_a_test() -> None:
     def silent() -> None:
         """Say nothing."""
 
-    (sentence,) = missing_in_commands([msgspec.structs.replace(command, run=silent)], ['"silent'])
+    (sentence,) = missing_in_commands(
+        [msgspec.structs.replace(command, run_command=silent)], ['"silent']
+    )
     assert "has 0 examples; write 2 or 3 below `Examples:`" in sentence
 
 

@@ -11,12 +11,12 @@ from unittest.mock import patch
 
 from botocore.client import BaseClient
 
-from mendq.cli.commands import Rights, list_commands
+from mendq.cli.commands import ActionsByCommand, list_commands
 from tests.infra.aws_calls import Sent
 
 ROOT = Path(__file__).resolve().parents[2]
 # The IAM actions that each command declares, by the command as it is typed.
-RIGHTS: Rights = {command.full_name: command.actions for command in list_commands()}
+RIGHTS: ActionsByCommand = {command.full_name: command.actions for command in list_commands()}
 _OURS = tuple(f"{ROOT / each}/" for each in ("mendq", "functions"))
 _TESTS = f"{ROOT / 'tests'}/"
 _OUTERMOST = f"{ROOT / 'mendq' / 'cli' / 'invocation.py'}"

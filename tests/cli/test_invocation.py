@@ -169,7 +169,7 @@ def test_help_is_whole() -> None:
 @pytest.mark.parametrize("each", list_commands(), ids=lambda each: each.full_name)
 def test_each_help_has_examples_that_the_command_takes(each: DeclaredCommand) -> None:
     shown = CliRunner().invoke(app, [*each.full_name.split(), "--help"]).stdout
-    examples = list_examples(each.run.__doc__)
+    examples = list_examples(each.run_command.__doc__)
     assert 2 <= len(examples) <= 3
     for line in examples:
         assert f"\n    {line}\n" in shown, "a line of its own"

@@ -85,7 +85,9 @@ def test_nothing_is_asked_for_that_the_code_does_not_call(command: str) -> None:
 @cache
 def _words_behind(command: str) -> frozenset[str]:
     (module,) = (
-        each.run.__module__ for each in commands.list_commands() if each.full_name == command
+        each.run_command.__module__
+        for each in commands.list_commands()
+        if each.full_name == command
     )
     return frozenset(
         word

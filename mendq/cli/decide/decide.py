@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mendq.cli.commands import INVOKE, SHOWN, Kind, command
+from mendq.cli.commands import INVOKE_ACTION, SHOW_ACTIONS, CommandKind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.look.case_view import STYLES, list_states_for, require_whole_id
@@ -33,7 +33,7 @@ _NO_STATE = "that is no state that this version knows: use the mendq that is dep
 _NOT_DONE = "that is not what was asked for: nothing was changed by this command"
 
 
-@command(1, Kind.STEERING, SHOWN | {INVOKE})
+@command(1, CommandKind.STEERING, SHOW_ACTIONS | {INVOKE_ACTION})
 def approve(call: Invocation, case_id: CaseId, yes: Yes = False) -> Exit:
     """Make a proposed change, if it is still the right one.
 
@@ -47,7 +47,7 @@ def approve(call: Invocation, case_id: CaseId, yes: Yes = False) -> Exit:
     return _decide(call, "approve", case_id, yes=yes)
 
 
-@command(1, Kind.STEERING, SHOWN | {INVOKE})
+@command(1, CommandKind.STEERING, SHOW_ACTIONS | {INVOKE_ACTION})
 def decline(call: Invocation, case_id: CaseId, yes: Yes = False) -> Exit:
     """Decline a proposed or approved change.
 
@@ -58,7 +58,7 @@ def decline(call: Invocation, case_id: CaseId, yes: Yes = False) -> Exit:
     return _decide(call, "decline", case_id, yes=yes)
 
 
-@command(1, Kind.STEERING, SHOWN | {INVOKE})
+@command(1, CommandKind.STEERING, SHOW_ACTIONS | {INVOKE_ACTION})
 def close(call: Invocation, case_id: CaseId, yes: Yes = False) -> Exit:
     """End a case that waits for a person: escalated or overridden.
 

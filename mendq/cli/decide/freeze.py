@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 from mendq.cases.items import FREEZES, NO_REASON, Item, freeze_key, read_freezes
 from mendq.cases.transactions import Table, expression_parameters
 from mendq.cli.account import Account
-from mendq.cli.commands import CASE_STORE, STACK, Kind, command
+from mendq.cli.commands import CASE_LOOKUP_ACTIONS, STACK_ACTIONS, CommandKind, command
 from mendq.cli.exit_codes import CommandError
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import Yes, confirm
@@ -58,7 +58,7 @@ class _Freezes(Table, frozen=True):
 MOST_REASON = 500
 
 
-@command(3, Kind.STEERING, STACK | {"dynamodb:UpdateItem"})
+@command(3, CommandKind.STEERING, STACK_ACTIONS | {"dynamodb:UpdateItem"})
 def freeze(
     call: Invocation,
     reason: Annotated[str, typer.Argument(help="Shown with every refusal.")] = NO_REASON,
@@ -86,7 +86,7 @@ def freeze(
     call.out.say("`mendq thaw` ends it", "cyan")
 
 
-@command(3, Kind.STEERING, CASE_STORE | {"dynamodb:DeleteItem"})
+@command(3, CommandKind.STEERING, CASE_LOOKUP_ACTIONS | {"dynamodb:DeleteItem"})
 def thaw(call: Invocation, yes: Yes = False) -> None:
     """End every freeze. Change calendars still apply.
 

@@ -17,7 +17,7 @@ from rich.text import Text
 from mendq.cases.pins import Pins, UnreadablePin, look_at
 from mendq.catalogue.access.restore_policy import is_open_to_everybody
 from mendq.cli.command_group import group
-from mendq.cli.commands import CASE_STORE, QUEUE, Kind, command
+from mendq.cli.commands import CASE_LOOKUP_ACTIONS, QUEUE_ATTRIBUTES_ACTIONS, CommandKind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import Yes, confirm
@@ -49,7 +49,12 @@ _ROLE = typer.Option(
 )
 
 
-@command(2, Kind.STEERING, CASE_STORE | QUEUE | {"dynamodb:PutItem"}, policy)
+@command(
+    2,
+    CommandKind.STEERING,
+    CASE_LOOKUP_ACTIONS | QUEUE_ATTRIBUTES_ACTIONS | {"dynamodb:PutItem"},
+    policy,
+)
 def pin(
     call: Invocation,
     queue: QueueName,
@@ -84,7 +89,12 @@ def pin(
     call.out.say(f"pinned as generation {new_pin.generation}", "green")
 
 
-@command(2, Kind.STEERING, CASE_STORE | {"dynamodb:PutItem", "dynamodb:UpdateItem"}, policy)
+@command(
+    2,
+    CommandKind.STEERING,
+    CASE_LOOKUP_ACTIONS | {"dynamodb:PutItem", "dynamodb:UpdateItem"},
+    policy,
+)
 def unpin(
     call: Invocation,
     queue: QueueName,
@@ -127,7 +137,12 @@ def unpin(
     call.out.say("taken away: Mendq never writes this queue's policy", "cyan")
 
 
-@command(2, Kind.LOOKING, CASE_STORE | QUEUE | {"cloudtrail:LookupEvents"}, policy)
+@command(
+    2,
+    CommandKind.LOOKING,
+    CASE_LOOKUP_ACTIONS | QUEUE_ATTRIBUTES_ACTIONS | {"cloudtrail:LookupEvents"},
+    policy,
+)
 def show(call: Invocation, queue: QueueName) -> None:
     """Show the pinned policy, its differences from now, and the approved sources.
 

@@ -18,7 +18,15 @@ from mendq.cases.table import CaseStore, OpenCases
 from mendq.catalogue.visibility.visibility_timeout_too_short import (
     VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT,
 )
-from mendq.cli.commands import CASES, INVOKE, QUEUE, SETTINGS, TRAILS, Kind, command
+from mendq.cli.commands import (
+    CASE_QUERY_ACTIONS,
+    INVOKE_ACTION,
+    QUEUE_ATTRIBUTES_ACTIONS,
+    SETTINGS_ACTIONS,
+    TRAIL_ACTIONS,
+    CommandKind,
+    command,
+)
 from mendq.cli.deploy import record_failed_calls
 from mendq.cli.deploy.drill_queue import (
     LATE_CALL_COUNT,
@@ -131,9 +139,13 @@ RECORD_ACTIONS_BY_RESOURCE: dict[str, list[str]] = {
 
 @command(
     2,
-    Kind.STEERING,
-    CASES | SETTINGS | TRAILS | QUEUE | {INVOKE, *_RESOURCES_BY_QUEUE_ACTION},
-    on=_RESOURCES_BY_QUEUE_ACTION,
+    CommandKind.STEERING,
+    CASE_QUERY_ACTIONS
+    | SETTINGS_ACTIONS
+    | TRAIL_ACTIONS
+    | QUEUE_ATTRIBUTES_ACTIONS
+    | {INVOKE_ACTION, *_RESOURCES_BY_QUEUE_ACTION},
+    resources_by_action=_RESOURCES_BY_QUEUE_ACTION,
 )
 def drill(
     call: Invocation,

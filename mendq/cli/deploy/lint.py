@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from mendq.cli.commands import Kind, command
+from mendq.cli.commands import CommandKind, command
 from mendq.cli.deploy.lint_text import show_findings
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
@@ -35,7 +35,7 @@ class Form(StrEnum):
     SARIF = "sarif"
 
 
-@command(1, Kind.OFFLINE)
+@command(1, CommandKind.OFFLINE)
 def lint(
     call: Invocation,
     templates: Annotated[list[str], typer.Argument(metavar="TEMPLATE", help=_TEMPLATE)],

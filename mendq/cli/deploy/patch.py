@@ -11,7 +11,7 @@ import typer
 
 from mendq.aws.errors import QueueGone
 from mendq.aws.queue import attributes_of, tags_if_readable
-from mendq.cli.commands import EVERY_CASE, QUEUE, Kind, command
+from mendq.cli.commands import CASE_SCAN_ACTIONS, QUEUE_ATTRIBUTES_ACTIONS, CommandKind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.look.case_view import find_case, find_plan
@@ -34,7 +34,9 @@ _TEMPLATE = "CloudFormation, a cdk.out folder, a Terraform plan's JSON, or a .tf
 _RESOURCE = "Logical id or address of the queue, where the template does not tell."
 
 
-@command(3, Kind.LOOKING, EVERY_CASE | QUEUE | {"sqs:ListQueueTags"})
+@command(
+    3, CommandKind.LOOKING, CASE_SCAN_ACTIONS | QUEUE_ATTRIBUTES_ACTIONS | {"sqs:ListQueueTags"}
+)
 def patch(
     call: Invocation,
     case_id: CaseId,

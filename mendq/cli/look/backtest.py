@@ -25,7 +25,7 @@ from mendq.cli.backtest.nightly_run import (
     run,
     summarize_week_with_mendq,
 )
-from mendq.cli.commands import QUEUE, Kind, command
+from mendq.cli.commands import QUEUE_ATTRIBUTES_ACTIONS, CommandKind, command
 from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import Invocation, parse_folder
 from mendq.cli.look.export import replace_if_changed, require_writable_place
@@ -35,7 +35,7 @@ from mendq.notifications.announcements import NOTIFICATIONS_PER_HOUR
 from mendq.notifications.text import format_count
 
 # Rights for the facts that decisions about failed calls need, except metrics and the case store.
-_RIGHTS = QUEUE | {
+_RIGHTS = QUEUE_ATTRIBUTES_ACTIONS | {
     "sqs:ListQueueTags",
     "sqs:ListQueues",
     "tag:GetResources",
@@ -54,7 +54,7 @@ NOT_KNOWN = (
 )
 
 
-@command(12, Kind.LOOKING, _RIGHTS)
+@command(12, CommandKind.LOOKING, _RIGHTS)
 def backtest(  # noqa: PLR0913, PLR0917 - each is one option of the command
     call: Invocation,
     trail: Annotated[

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from mendq.cases.table import OpenCases
 from mendq.catalogue import BY_NAME
-from mendq.cli.commands import EVERY_CASE, Kind, command
+from mendq.cli.commands import CASE_SCAN_ACTIONS, CommandKind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.look.case_view import (
@@ -39,7 +39,7 @@ WIDEST_AGE = len("59 min")
 UNDER = WIDEST_AGE + 2
 
 
-@command(2, Kind.LOOKING, EVERY_CASE)
+@command(2, CommandKind.LOOKING, CASE_SCAN_ACTIONS)
 def cases(  # noqa: PLR0913, PLR0917 - each is one option of the command
     call: Invocation,
     only_open: Annotated[bool, typer.Option("--open", help="Only those not ended.")] = False,

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from msgspec.structs import asdict
 
-from mendq.cli.commands import MANAGED, Kind, command
+from mendq.cli.commands import MANAGED_QUEUES_ACTIONS, CommandKind, command
 from mendq.cli.cost import bill
 from mendq.cli.cost.calls import CHOICES, round_dollars, sort_symptoms_by_visibility
 from mendq.cli.cost.gathered import CostReport
@@ -21,7 +21,11 @@ _ALL = "Every queue of the region, managed or not; no stack."
 _MOST = "How many queues to count: 4 metrics each, billed."
 
 
-@command(6, Kind.LOOKING, MANAGED | {"cloudformation:GetTemplate", "cloudwatch:GetMetricData"})
+@command(
+    6,
+    CommandKind.LOOKING,
+    MANAGED_QUEUES_ACTIONS | {"cloudformation:GetTemplate", "cloudwatch:GetMetricData"},
+)
 def cost(
     call: Invocation,
     every: Annotated[bool, typer.Option("--all", help=_ALL)] = False,

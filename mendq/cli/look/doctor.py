@@ -12,7 +12,15 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from mendq.cli.commands import CASE_STORE, FROZEN, MANAGED, QUEUE, TRAILS, Kind, command
+from mendq.cli.commands import (
+    CASE_LOOKUP_ACTIONS,
+    FREEZE_ACTIONS,
+    MANAGED_QUEUES_ACTIONS,
+    QUEUE_ATTRIBUTES_ACTIONS,
+    TRAIL_ACTIONS,
+    CommandKind,
+    command,
+)
 from mendq.cli.doctor.check import Check, Command, Status, run_checks
 from mendq.cli.doctor.checks import CHECKS, Doctor
 from mendq.cli.doctor.visibility import NEVER_SEEN, UNCONFIRMED, SymptomVisibility
@@ -46,7 +54,16 @@ _ACCOUNT = {
 }
 
 
-@command(1, Kind.LOOKING, CASE_STORE | MANAGED | TRAILS | QUEUE | FROZEN | _ACCOUNT)
+@command(
+    1,
+    CommandKind.LOOKING,
+    CASE_LOOKUP_ACTIONS
+    | MANAGED_QUEUES_ACTIONS
+    | TRAIL_ACTIONS
+    | QUEUE_ATTRIBUTES_ACTIONS
+    | FREEZE_ACTIONS
+    | _ACCOUNT,
+)
 def doctor(call: Invocation, verbose: Verbose = False) -> Exit:
     """Is it alive, and what can this account's trails show?
 

@@ -17,7 +17,7 @@ import typer
 
 from mendq.catalogue import match, symptom_of
 from mendq.catalogue.symptom import Symptom
-from mendq.cli.commands import Kind, command
+from mendq.cli.commands import CommandKind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import Output
@@ -31,7 +31,7 @@ _EVIDENCE_NEEDED = {"distinct_events": DISTINCT_EVENTS, "within_seconds": WITHIN
 _GZIP = b"\x1f\x8b"
 
 
-@command(7, Kind.OFFLINE)
+@command(7, CommandKind.OFFLINE)
 def explain(
     call: Invocation,
     file: Annotated[str, typer.Argument(metavar="FILE", help="A record or a trail file; - stdin.")],

@@ -16,7 +16,12 @@ from rich.progress import track
 
 from mendq.aws.errors import QueueGone
 from mendq.aws.queue import ManagedQueue, attributes_of
-from mendq.cli.commands import MANAGED, QUEUE, Kind, command
+from mendq.cli.commands import (
+    MANAGED_QUEUES_ACTIONS,
+    QUEUE_ATTRIBUTES_ACTIONS,
+    CommandKind,
+    command,
+)
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation, parse_folder
 from mendq.cli.queues import managed_queues
@@ -27,7 +32,7 @@ from mendq.notifications.configuration import select_configuration
 DOCUMENTS = ("Policy", "RedrivePolicy", "RedriveAllowPolicy")
 
 
-@command(8, Kind.LOOKING, MANAGED | QUEUE)
+@command(8, CommandKind.LOOKING, MANAGED_QUEUES_ACTIONS | QUEUE_ATTRIBUTES_ACTIONS)
 def export(
     call: Invocation,
     folder: Annotated[

@@ -22,7 +22,7 @@ from mendq.aws.recent_changes import list_changes_since
 from mendq.cases.baselines import Baselines
 from mendq.cases.table import OpenCases
 from mendq.cli.account import Account
-from mendq.cli.commands import EVERY_CASE, QUEUE, Kind, command
+from mendq.cli.commands import CASE_SCAN_ACTIONS, QUEUE_ATTRIBUTES_ACTIONS, CommandKind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.look.case_view import opened_at, summarize_case
@@ -43,7 +43,9 @@ _CHANGED = {"sqs:ListQueueTags", "cloudtrail:LookupEvents"}
 Event = dict[str, Any]
 
 
-@command(10, Kind.LOOKING, EVERY_CASE | QUEUE | _CONSUMERS | _CHANGED)
+@command(
+    10, CommandKind.LOOKING, CASE_SCAN_ACTIONS | QUEUE_ATTRIBUTES_ACTIONS | _CONSUMERS | _CHANGED
+)
 def history(call: Invocation, queue: QueueName) -> None:
     """What changed of a queue, who did it, and its cases.
 

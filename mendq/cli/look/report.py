@@ -12,7 +12,7 @@ import typer
 from msgspec import Struct
 
 from mendq.cli.account import Account
-from mendq.cli.commands import STACK, Kind, command
+from mendq.cli.commands import STACK_ACTIONS, CommandKind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.look.export import replace_if_changed
@@ -32,7 +32,7 @@ _BEING_MADE = "{} is summed up and its page is not there yet: that takes a minut
 _NONE_YET = "there is no report yet: the first comes when a week has ended, at report.weekday"
 
 
-@command(5, Kind.LOOKING, STACK | {"s3:GetObject", "s3:ListBucket"})
+@command(5, CommandKind.LOOKING, STACK_ACTIONS | {"s3:GetObject", "s3:ListBucket"})
 def report(
     call: Invocation,
     week: Annotated[

@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 
 from mendq.aws.errors import code_of
 from mendq.cli.account import Account
-from mendq.cli.commands import Kind, command
+from mendq.cli.commands import CommandKind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.model.evidence import to_text
@@ -42,7 +42,7 @@ class Resource(Struct, frozen=True):
     destroyed_at: str | None = None
 
 
-@command(9, Kind.LOOKING, _ASKED)
+@command(9, CommandKind.LOOKING, _ASKED)
 def resources(call: Invocation) -> None:
     """Where the table and the buckets are that outlive the stack.
 

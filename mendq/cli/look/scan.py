@@ -16,7 +16,14 @@ from mendq.cases.finding import Finding, ScanResult
 from mendq.catalogue import BY_NAME
 from mendq.catalogue.dlq.time_left import sort_by_urgency
 from mendq.cli.account import Account
-from mendq.cli.commands import CASES, FACTS, FROZEN, MANAGED, Kind, command
+from mendq.cli.commands import (
+    CASE_QUERY_ACTIONS,
+    FREEZE_ACTIONS,
+    MANAGED_QUEUES_ACTIONS,
+    SCAN_FACTS_ACTIONS,
+    CommandKind,
+    command,
+)
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation, describe_error
 from mendq.cli.look.export import replace_if_changed, require_writable_place
@@ -41,12 +48,12 @@ _UNLISTED = {EVERYTHING: "queues without a tag"}
 _MOST_ALIKE = 5
 # Metrics that may be asked for by default. They cost about ten cents.
 _USUAL_METRICS = 10_000
-_RIGHTS = MANAGED | CASES | FROZEN | FACTS
+_RIGHTS = MANAGED_QUEUES_ACTIONS | CASE_QUERY_ACTIONS | FREEZE_ACTIONS | SCAN_FACTS_ACTIONS
 # The rights that a scan of a region needs. It does not read Mendq's own resources.
-_OF_A_REGION = FACTS | {"tag:GetResources", "sqs:ListQueues"}
+_OF_A_REGION = SCAN_FACTS_ACTIONS | {"tag:GetResources", "sqs:ListQueues"}
 
 
-@command(4, Kind.LOOKING, _RIGHTS)
+@command(4, CommandKind.LOOKING, _RIGHTS)
 def scan(  # noqa: PLR0913, PLR0917 - each is one option of the command
     call: Invocation,
     queue: Annotated[

@@ -14,7 +14,7 @@ from mendq.cases.table import CaseStore, OpenCases
 from mendq.cases.view import HoldUp
 from mendq.catalogue.visibility.needed_timeout import list_need_spans
 from mendq.cli.account import Account
-from mendq.cli.commands import SHOWN, Kind, command
+from mendq.cli.commands import SHOW_ACTIONS, CommandKind, command
 from mendq.cli.invocation import Invocation
 from mendq.cli.look.case_view import (
     STYLES,
@@ -208,7 +208,7 @@ def _read_baseline(account: Account, case: Case) -> Mapping[str, str] | None:
     return None
 
 
-@command(3, Kind.LOOKING, SHOWN)
+@command(3, CommandKind.LOOKING, SHOW_ACTIONS)
 def show(call: Invocation, case_id: CaseId) -> None:
     """All of one case: timeline, plan, what differs now.
 

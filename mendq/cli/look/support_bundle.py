@@ -15,7 +15,7 @@ from mendq.aws.clients import Clients
 from mendq.aws.cloudwatch import build_query, queue_dimension, read_series
 from mendq.aws.queue import tags_if_readable
 from mendq.cases import items
-from mendq.cli.commands import SHOWN, Kind, command
+from mendq.cli.commands import SHOW_ACTIONS, CommandKind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.look.export import replace_if_changed
@@ -40,7 +40,7 @@ _OUTPUT = typer.Option("--output", "-o", help="The file; else CASE.json.", show_
 _READ = {"sqs:ListQueueTags", "cloudwatch:GetMetricData"}
 
 
-@command(11, Kind.LOOKING, SHOWN | _READ)
+@command(11, CommandKind.LOOKING, SHOW_ACTIONS | _READ)
 def support_bundle(
     call: Invocation,
     case_id: CaseId,

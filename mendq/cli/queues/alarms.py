@@ -41,7 +41,7 @@ from mendq.catalogue.configuration.alarm_missing import (
     find_unwatched_metrics,
 )
 from mendq.cli.account import Account
-from mendq.cli.commands import QUEUE, SOURCES, Kind, command
+from mendq.cli.commands import DLQ_SOURCES_ACTIONS, QUEUE_ATTRIBUTES_ACTIONS, CommandKind, command
 from mendq.cli.invocation import Invocation
 from mendq.cli.queues import QueueName, require_queue, resolve_queue_arn
 from mendq.model.facts import Facts, QueueFacts
@@ -225,7 +225,7 @@ def _render_hcl(document: Mapping[str, Any], indent: str = "  ") -> Iterator[str
             yield f"{indent}{xform_name(key)} = {json.dumps(value)}"
 
 
-@command(1, Kind.LOOKING, QUEUE | SOURCES | _ACTIONS)
+@command(1, CommandKind.LOOKING, QUEUE_ATTRIBUTES_ACTIONS | DLQ_SOURCES_ACTIONS | _ACTIONS)
 def alarms(
     call: Invocation,
     queue: QueueName,

@@ -12,7 +12,7 @@ from rich.text import Text
 from mendq.aws.queue import list_readable_queues
 from mendq.cases.table import OpenCases
 from mendq.catalogue.configuration.tag_not_understood import find_mistakes
-from mendq.cli.commands import CASES, MANAGED, Kind, command
+from mendq.cli.commands import CASE_QUERY_ACTIONS, MANAGED_QUEUES_ACTIONS, CommandKind, command
 from mendq.cli.doctor.life import HourlyScan, read_last_scans
 from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import Invocation
@@ -25,7 +25,7 @@ _STYLES = {"heal": "green", "propose": "cyan"}
 _INDENT = len("observe") + 2
 
 
-@command(0, Kind.LOOKING, MANAGED | CASES | {"s3:GetObject"})
+@command(0, CommandKind.LOOKING, MANAGED_QUEUES_ACTIONS | CASE_QUERY_ACTIONS | {"s3:GetObject"})
 def queues(call: Invocation) -> Exit:
     """List the managed queues: mode, last scan, cases.
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from mendq.aws.dlqs import list_source_arns
-from mendq.cli.commands import SOURCES, TAKING, Kind, command
+from mendq.cli.commands import DLQ_SOURCES_ACTIONS, RECEIVE_ACTIONS, CommandKind, command
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import Output, Yes, confirm, format_minute, shorten_list
 from mendq.cli.queues import find_queue, queue_argument, require_queue, resolve_queue_arn
@@ -34,7 +34,7 @@ Size = Annotated[int, typer.Option("--sample", help="Look at so many.", min=1, m
 Bodies = Annotated[bool, typer.Option("--bodies", help="Show bodies: they may hold secrets.")]
 
 
-@command(0, Kind.MESSAGES, TAKING | SOURCES)
+@command(0, CommandKind.MESSAGES, RECEIVE_ACTIONS | DLQ_SOURCES_ACTIONS)
 def dlq(
     call: Invocation, queue: Named, sample: Size = 100, bodies: Bodies = False, yes: Yes = False
 ) -> None:

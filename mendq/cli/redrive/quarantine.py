@@ -19,14 +19,14 @@ from mendq.catalogue.dlq.time_left import UNHURRIED, sort_by_urgency
 from mendq.cli.account import Account
 from mendq.cli.command_group import group
 from mendq.cli.commands import (
-    CASE_STORE,
-    CLAIM,
-    DROPPING,
-    MANAGED,
-    QUEUE,
-    RETURNING,
-    TAKING,
-    Kind,
+    CASE_LOOKUP_ACTIONS,
+    CLAIM_ACTION,
+    DELETE_ACTIONS,
+    MANAGED_QUEUES_ACTIONS,
+    QUEUE_ATTRIBUTES_ACTIONS,
+    RECEIVE_ACTIONS,
+    SEND_BACK_ACTIONS,
+    CommandKind,
     command,
 )
 from mendq.cli.exit_codes import Exit
@@ -54,7 +54,7 @@ Named = Annotated[str, queue_argument("The source or its quarantine:")]
 File = Annotated[Path | None, typer.Option(help="Where they are written first; a new file here.")]
 
 quarantine = group("quarantine", "See, send back or drop quarantined messages.")
-_LISTING = MANAGED | QUEUE | {"cloudwatch:GetMetricData"}
+_LISTING = MANAGED_QUEUES_ACTIONS | QUEUE_ATTRIBUTES_ACTIONS | {"cloudwatch:GetMetricData"}
 
 
 class Quarantine(Struct, frozen=True):
@@ -89,7 +89,7 @@ class Quarantine(Struct, frozen=True):
         }
 
 
-@command(2, Kind.LOOKING, _LISTING, quarantine)
+@command(2, CommandKind.LOOKING, _LISTING, quarantine)
 def list_(call: Invocation) -> None:
     """The quarantines beside the managed queues, what expires first at the top.
 
@@ -158,7 +158,7 @@ def _read_oldest_at(account: Account, queue: Facts, now: datetime) -> datetime |
     return at.astimezone(UTC) - timedelta(seconds=age_seconds)
 
 
-@command(2, Kind.MESSAGES, CASE_STORE | TAKING, quarantine)
+@command(2, CommandKind.MESSAGES, CASE_LOOKUP_ACTIONS | RECEIVE_ACTIONS, quarantine)
 def peek(
     call: Invocation,
     queue: Named,
@@ -208,7 +208,9 @@ def _show(out: Output, message: Message, document: Mapping[str, Any]) -> None:
         out.say_unwrapped(plain(body, _MOST_BODY), "", indent=2)
 
 
-@command(2, Kind.MESSAGES, CASE_STORE | RETURNING | {CLAIM}, quarantine)
+@command(
+    2, CommandKind.MESSAGES, CASE_LOOKUP_ACTIONS | SEND_BACK_ACTIONS | {CLAIM_ACTION}, quarantine
+)
 @with_choice_options
 def return_(call: Invocation, queue: Named, choice: Choice) -> Exit:
     """Send messages back to the queue they failed in.
@@ -220,7 +222,7 @@ def return_(call: Invocation, queue: Named, choice: Choice) -> Exit:
     return send_back(call, choice, partial(route_out_of, call.account, queue))
 
 
-@command(2, Kind.MESSAGES, CASE_STORE | DROPPING, quarantine)
+@command(2, CommandKind.MESSAGES, CASE_LOOKUP_ACTIONS | DELETE_ACTIONS, quarantine)
 @with_choice_options
 def drop(call: Invocation, queue: Named, choice: Choice, file: File = None) -> Exit:
     """Delete messages, once a file holds them.

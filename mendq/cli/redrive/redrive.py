@@ -17,7 +17,14 @@ from msgspec import structs
 
 from mendq.aws.queue import queue_url
 from mendq.catalogue.dlq.time_left import time_left_of_message
-from mendq.cli.commands import CASE_STORE, CLAIM, DLQ, RETURNING, Kind, command
+from mendq.cli.commands import (
+    CASE_LOOKUP_ACTIONS,
+    CLAIM_ACTION,
+    DLQ_ACTIONS,
+    SEND_BACK_ACTIONS,
+    CommandKind,
+    command,
+)
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.queues import queue_argument, resolve_queue_arn
@@ -39,7 +46,9 @@ From = Annotated[str | None, _FROM]
 LeaveFirst = Annotated[bool, _LEAVE_FIRST]
 
 
-@command(1, Kind.MESSAGES, CASE_STORE | RETURNING | DLQ | {CLAIM})
+@command(
+    1, CommandKind.MESSAGES, CASE_LOOKUP_ACTIONS | SEND_BACK_ACTIONS | DLQ_ACTIONS | {CLAIM_ACTION}
+)
 @with_choice_options
 def redrive(  # noqa: PLR0913, PLR0917 - each is one option of the command
     call: Invocation,

@@ -24,7 +24,7 @@ from mendq.catalogue.dlq.redrive_causes import (
     is_redrive_off,
 )
 from mendq.cli.account import Account
-from mendq.cli.commands import DLQ, RETURNING
+from mendq.cli.commands import DLQ_ACTIONS, SEND_BACK_ACTIONS
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import describe_error
 from mendq.cli.queues import find_queue, resolve_queue_arn
@@ -294,7 +294,7 @@ def find_remedy(code: str, message: str, route: Route) -> str:
         )
     if code == "AccessDenied":
         sending = RedriveMessages.iam_action
-        reading = ", ".join(sorted((RETURNING | DLQ) - {sending}))
+        reading = ", ".join(sorted((SEND_BACK_ACTIONS | DLQ_ACTIONS) - {sending}))
         return f"it takes {reading} on {route.messages.name}, and {sending} on {route.source.name}"
     return ""
 

@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 from mendq.cases.table import OpenCases
-from mendq.cli.commands import EVERY_CASE, INVOKE, Kind, command
+from mendq.cli.commands import CASE_SCAN_ACTIONS, INVOKE_ACTION, CommandKind, command
 from mendq.cli.exit_codes import CommandError, Exit, error_document
 from mendq.cli.invocation import Invocation
 from mendq.cli.look.case_view import find_case, require_whole_id
@@ -108,7 +108,7 @@ _GONE = frozenset({"not_found", "queue_gone"})
 _MINUTES = {"min": 1, "m": 1, "h": 60, "d": 24 * 60}
 
 
-@command(1, Kind.STEERING, EVERY_CASE | {INVOKE})
+@command(1, CommandKind.STEERING, CASE_SCAN_ACTIONS | {INVOKE_ACTION})
 def rollback(
     call: Invocation,
     case_id: Annotated[str | None, typer.Argument(metavar="CASE", show_default=False)] = None,
