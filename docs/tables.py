@@ -36,7 +36,7 @@ from mendq.model.metrics import series_of
 from mendq.notifications.next_steps import BY_CODE, BY_STATE, Command
 from mendq.notifications.text import format_count
 from mendq.redrive import machine
-from mendq.redrive.progress import ENDED, Stage
+from mendq.redrive.progress import FINAL_STAGES, Stage
 from mendq.scan.scan import OF_A_SUSPECT
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -298,17 +298,17 @@ def state_limits() -> str:
 def stages() -> str:
     """Return a diagram of the stages of a redrive."""
     arrows: list[tuple[object, object, object]] = [("[*]", Stage.CANARY, "")]
-    for row in machine.TABLE:
+    for row in machine.DECISION_TABLE:
         changing = [stage for stage in row.stages if row.next_stage not in {None, stage}]
         arrows.extend((stage, row.next_stage, "") for stage in changing)
-    arrows.extend((stage, "[*]", "") for stage in ENDED)
+    arrows.extend((stage, "[*]", "") for stage in FINAL_STAGES)
     return _make_diagram(arrows)
 
 
 def stage_rows() -> str:
     """Return a table of what one run of the redrive Lambda does, by stage and condition."""
     rows: list[tuple[object, ...]] = []
-    for row in machine.TABLE:
+    for row in machine.DECISION_TABLE:
         next_stage = f"`{row.next_stage}`" if row.next_stage else ""
         rows.append((code(row.stages), row.condition, row.action, next_stage))
     return table("at|when|it does|then", rows)

@@ -30,8 +30,8 @@ def handler(event: Event, call: Call[RedriveSettings]) -> Event:
     # Zeros are sent only while a redrive runs, because each metric costs money in every month in
     # which it is sent.
     moved_messages = {
-        OwnMetric.REDRIVEN_MESSAGES: outcome.redriven,
-        OwnMetric.QUARANTINED_MESSAGES: outcome.quarantined,
+        OwnMetric.REDRIVEN_MESSAGES: outcome.sent_back_count,
+        OwnMetric.QUARANTINED_MESSAGES: outcome.quarantined_count,
     }
     call.count(moved_messages, zeros=True)
     call.count({OwnMetric.ESCALATIONS: outcome.is_escalation})

@@ -321,7 +321,7 @@ class RedriveStage(Stage):
     def _look_at_progress(self) -> None:
         """Read the progress, and print each stage of the redrive once."""
         time.sleep(LOOK_EVERY_SECONDS)
-        progress = self.case_store.newest(self.seen(DEAD).queue_arn)
+        progress = self.case_store.read_newest_progress(self.seen(DEAD).queue_arn)
         self.progress = progress
         self.look()
         if progress is None:

@@ -30,39 +30,40 @@ from mendq.redrive.messages import Message
 # Messages that come to the DLQ within this time may be of one batch: they become visible at one
 # moment, and SQS moves them at the next receives. Another message that blocks the group comes
 # later, because it must be received maxReceiveCount times first.
-TOGETHER = timedelta(seconds=60)
+SAME_BATCH_TIME = timedelta(seconds=60)
 
 
 class GroupInDlq(Struct):
     """The first message of a message group in a DLQ, and when the group's messages came there.
 
     Attributes:
-        first_id: The id of the first message.
-        first_at: The time when the earliest message came to the DLQ.
-        last_at: The time when the latest message came to the DLQ.
-        has_others: True if a message did not come from the source queue.
+        first_message_id: The id of the first message.
+        first_arrived_at: The time when the earliest message came to the DLQ.
+        last_arrived_at: The time when the latest message came to the DLQ.
+        has_other_sources: True if a message did not come from the source queue.
     """
 
-    first_id: str
-    first_at: datetime
-    last_at: datetime
-    has_others: bool = False
+    first_message_id: str
+    first_arrived_at: datetime
+    last_arrived_at: datetime
+    has_other_sources: bool = False
 
     @classmethod
-    def begun_by(cls, message: Message) -> GroupInDlq:
+    def begin_with(cls, message: Message) -> GroupInDlq:
         """Return the group with this message as its first one."""
         return cls(message.message_id, message.sent_at, message.sent_at)
 
-    def add(self, message: Message, *, is_from_source: bool) -> None:
+    def add_message(self, message: Message, *, is_from_source: bool) -> None:
         """Add a message of the group. In a FIFO DLQ, `sent_at` is the time when it came there."""
-        self.first_at = min(self.first_at, message.sent_at)
-        self.last_at = max(self.last_at, message.sent_at)
-        self.has_others = self.has_others or not is_from_source
+        self.first_arrived_at = min(self.first_arrived_at, message.sent_at)
+        self.last_arrived_at = max(self.last_arrived_at, message.sent_at)
+        self.has_other_sources = self.has_other_sources or not is_from_source
 
-    def came_with(self, other: GroupInDlq) -> bool:
+    def may_share_batch_with(self, other_group: GroupInDlq) -> bool:
         """Return True if messages of both groups may have reached the DLQ in one batch."""
         return (
-            self.first_at <= other.last_at + TOGETHER and other.first_at <= self.last_at + TOGETHER
+            self.first_arrived_at <= other_group.last_arrived_at + SAME_BATCH_TIME
+            and other_group.first_arrived_at <= self.last_arrived_at + SAME_BATCH_TIME
         )
 
 
@@ -72,43 +73,51 @@ class UnclearGroup(Struct, frozen=True):
     Attributes:
         group_id: The message group.
         reason: The reason, for operators.
-        can_be_named: True if only one thing is unknown: whether this group was blocked, or moved
-            together with a blocked one. If a person knows that it was blocked, the first message is
-            the one that failed.
+        can_person_confirm: True if only one thing is unknown: whether this group was blocked, or
+            moved together with a blocked one. If a person knows that it was blocked, the first
+            message is the one that failed.
     """
 
     group_id: str
     reason: str
-    can_be_named: bool = False
+    can_person_confirm: bool = False
 
 
 def find_unclear_groups(
-    groups: Mapping[str, GroupInDlq], chosen: Collection[str], going: Collection[str]
+    group_by_id: Mapping[str, GroupInDlq],
+    chosen_group_ids: Collection[str],
+    sent_group_ids: Collection[str],
 ) -> list[UnclearGroup]:
     """Return the groups whose first message may not be the one that failed.
 
     Args:
-        groups: All groups that were seen in the DLQ, by message group id.
-        chosen: Groups with messages that match the person's filter.
-        going: Groups with messages that would be sent back; a part of `chosen`.
+        group_by_id: All groups that were seen in the DLQ, by message group id.
+        chosen_group_ids: Groups with messages that match the person's filter.
+        sent_group_ids: Groups with messages that would be sent back; a part of `chosen_group_ids`.
     """
-    unclear = list[UnclearGroup]()
-    for group_id in sorted(going):
-        group = groups[group_id]
-        beside = [
+    unclear_groups = list[UnclearGroup]()
+    for group_id in sorted(sent_group_ids):
+        group = group_by_id[group_id]
+        simultaneous_group_ids = [
             other_id
-            for other_id in chosen
-            if other_id != group_id and group.came_with(groups[other_id])
+            for other_id in chosen_group_ids
+            if other_id != group_id and group.may_share_batch_with(group_by_id[other_id])
         ]
-        if group.has_others:
+        if group.has_other_sources:
             reason = "some of its messages came from another queue, or a person sent them there"
-            unclear.append(UnclearGroup(group_id, reason))
-        elif group.last_at - group.first_at > TOGETHER:
-            came = f"{group.first_at:%Y-%m-%d %H:%M:%S} to {group.last_at:%Y-%m-%d %H:%M:%S} UTC"
-            reason = f"its messages came to the DLQ at different times, from {came}"
-            unclear.append(UnclearGroup(group_id, reason))
-        elif beside:
-            others = format_count(len(beside), "other group")
-            reason = f"messages of {others} came to the DLQ at the same time, maybe from one batch"
-            unclear.append(UnclearGroup(group_id, reason, can_be_named=True))
-    return unclear
+            unclear_groups.append(UnclearGroup(group_id, reason))
+        elif group.last_arrived_at - group.first_arrived_at > SAME_BATCH_TIME:
+            arrival_range = (
+                f"{group.first_arrived_at:%Y-%m-%d %H:%M:%S} to "
+                f"{group.last_arrived_at:%Y-%m-%d %H:%M:%S} UTC"
+            )
+            reason = f"its messages came to the DLQ at different times, from {arrival_range}"
+            unclear_groups.append(UnclearGroup(group_id, reason))
+        elif simultaneous_group_ids:
+            other_groups_text = format_count(len(simultaneous_group_ids), "other group")
+            reason = (
+                f"messages of {other_groups_text} came to the DLQ at the same time, maybe from one "
+                "batch"
+            )
+            unclear_groups.append(UnclearGroup(group_id, reason, can_person_confirm=True))
+    return unclear_groups

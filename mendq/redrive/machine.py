@@ -78,9 +78,9 @@ Rules, each with its reason:
 11. An end is final. To go on, a person approves a new redrive, which begins with a canary.
     Otherwise one approval would move messages that came after the person gave it.
 
-`TABLE` holds the rows. `CHECKS` says how a condition is checked and `CHANGES` what an action
-changes in the progress. docs/redrive-stages.md shows the rows to operators, in the words of
-`Condition` and `Action`.
+`DECISION_TABLE` holds the rows. `CHECK_BY_CONDITION` says how a condition is checked and
+`CHANGE_BY_ACTION` what an action changes in the progress. docs/redrive-stages.md shows the rows to
+operators, in the words of `Condition` and `Action`.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ from mendq.model.limits import Bounds
 from mendq.model.queue import LONGEST_RETENTION_SECONDS, number_in, parts_of
 from mendq.notifications.text import format_count
 from mendq.redrive.progress import (
-    GOING_ON,
-    SENDING,
+    RUNNING_STAGES,
+    SENDING_STAGES,
     DlqSample,
     RedriveProgress,
     Stage,
@@ -111,18 +111,22 @@ from mendq.redrive.progress import (
 
 # The redrive halts after this many consecutive ticks that moved nothing and had no known reason to
 # wait.
-HALT_FRUITLESS = 3
+MOST_TICKS_WITHOUT_RESULT = 3
 
 # Sentences for operators.
-NOBODY = "no message was deleted from the source lately: nobody would handle what is sent back"
-UNREAD = "what was sent back still stands in the source: nobody has handled it"
-FOREIGN = "somebody else's message movement task runs on the DLQ"
-FRUITLESS = "tick after tick was cut short: its run ended on the way, or the case store was silent"
-NONE_TO_SEND = "tick after tick moved no message: the last that looked found none to send"
-HELD = ", because others hold those that wait, or it had no time to look"
-TOO_OLD = "it has gone on for longer than SQS keeps any message"
-SOAKING = "it waits for what may come back"
-NO_TURN = "no message's turn has come"
+NO_DELETES_REASON = (
+    "no message was deleted from the source lately: nobody would handle what is sent back"
+)
+SOURCE_UNREAD_REASON = "what was sent back still stands in the source: nobody has handled it"
+OTHER_MOVE_TASK_REASON = "somebody else's message movement task runs on the DLQ"
+TICKS_CUT_SHORT_REASON = (
+    "tick after tick was cut short: its run ended on the way, or the case store was silent"
+)
+NONE_TO_SEND_REASON = "tick after tick moved no message: the last that looked found none to send"
+MESSAGES_HELD_SUFFIX = ", because others hold those that wait, or it had no time to look"
+TOO_OLD_REASON = "it has gone on for longer than SQS keeps any message"
+SOAK_REASON = "it waits for what may come back"
+NO_MESSAGE_DUE_REASON = "no message's turn has come"
 
 
 class Condition(StrEnum):
@@ -142,7 +146,9 @@ class Condition(StrEnum):
     SOAK_NOT_OVER = "a poison message may not be back yet"
     SOURCE_UNREAD = "what was sent may still stand in the source unread"
     NO_DELETES = "the source's deletes are 0 or not measured"
-    NO_TURN = "at its share of what the source's consumers delete, no message's turn has come"
+    NO_MESSAGE_DUE = (
+        "at its share of what the source's consumers delete, no message's turn has come"
+    )
     ALWAYS = "always"
 
 
@@ -161,10 +167,10 @@ class Action(StrEnum):
 
 
 # A tick ends after one of these actions. After any other action `decide` is called again.
-WAITING = frozenset({Action.WAIT, Action.WAIT_FOR_OTHERS, Action.WAIT_WITH_PATIENCE})
+WAITING_ACTIONS = frozenset({Action.WAIT, Action.WAIT_FOR_OTHERS, Action.WAIT_WITH_PATIENCE})
 
 
-class Row(NamedTuple):
+class DecisionRow(NamedTuple):
     """One row of the table: if the stage is one of `stages` and `condition` holds, do `action`.
 
     `next_stage` is the stage after the action; None if the stage stays the same. The action
@@ -178,25 +184,25 @@ class Row(NamedTuple):
 
 
 # The first row that matches decides.
-TABLE = (
-    Row(GOING_ON, Condition.BLOCKED_FOR_GOOD, Stage.HALTED, Action.HALT),
-    Row(GOING_ON, Condition.CHANGES_FROZEN, None, Action.WAIT_FOR_OTHERS),
-    Row(GOING_ON, Condition.OLDER_THAN_MESSAGES, Stage.HALTED, Action.HALT),
-    Row(GOING_ON, Condition.OTHER_MOVE_TASK, None, Action.WAIT_FOR_OTHERS),
-    Row(GOING_ON, Condition.TICKS_WITHOUT_RESULT, Stage.HALTED, Action.HALT),
-    Row(GOING_ON, Condition.NO_SAMPLE_YET, None, Action.TAKE_SAMPLE),
-    Row(GOING_ON, Condition.TOO_MANY_BACK, Stage.HALTED, Action.HALT),
-    Row(GOING_ON, Condition.BLOCKED_FOR_NOW, Stage.HALTED, Action.WAIT_WITH_PATIENCE),
-    Row(SENDING, Condition.NOTHING_LEFT, Stage.SOAK, Action.SOAK),
-    Row(SENDING, Condition.REFUSED_FOR_LONG, Stage.HALTED, Action.HALT),
-    Row(SENDING, Condition.STAGE_OVER, Stage.SOAK, Action.SOAK),
-    Row((Stage.SOAK,), Condition.SOAK_NOT_OVER, None, Action.WAIT),
-    Row((Stage.SOAK,), Condition.SOURCE_UNREAD, Stage.HALTED, Action.WAIT_WITH_PATIENCE),
-    Row(GOING_ON, Condition.NO_DELETES, Stage.HALTED, Action.WAIT_WITH_PATIENCE),
-    Row((Stage.SOAK,), Condition.NOTHING_LEFT, Stage.DONE, Action.FINISH),
-    Row((Stage.SOAK,), Condition.ALWAYS, Stage.RAMP, Action.BEGIN_STAGE),
-    Row((Stage.RAMP,), Condition.NO_TURN, None, Action.WAIT),
-    Row(SENDING, Condition.ALWAYS, None, Action.SEND),
+DECISION_TABLE = (
+    DecisionRow(RUNNING_STAGES, Condition.BLOCKED_FOR_GOOD, Stage.HALTED, Action.HALT),
+    DecisionRow(RUNNING_STAGES, Condition.CHANGES_FROZEN, None, Action.WAIT_FOR_OTHERS),
+    DecisionRow(RUNNING_STAGES, Condition.OLDER_THAN_MESSAGES, Stage.HALTED, Action.HALT),
+    DecisionRow(RUNNING_STAGES, Condition.OTHER_MOVE_TASK, None, Action.WAIT_FOR_OTHERS),
+    DecisionRow(RUNNING_STAGES, Condition.TICKS_WITHOUT_RESULT, Stage.HALTED, Action.HALT),
+    DecisionRow(RUNNING_STAGES, Condition.NO_SAMPLE_YET, None, Action.TAKE_SAMPLE),
+    DecisionRow(RUNNING_STAGES, Condition.TOO_MANY_BACK, Stage.HALTED, Action.HALT),
+    DecisionRow(RUNNING_STAGES, Condition.BLOCKED_FOR_NOW, Stage.HALTED, Action.WAIT_WITH_PATIENCE),
+    DecisionRow(SENDING_STAGES, Condition.NOTHING_LEFT, Stage.SOAK, Action.SOAK),
+    DecisionRow(SENDING_STAGES, Condition.REFUSED_FOR_LONG, Stage.HALTED, Action.HALT),
+    DecisionRow(SENDING_STAGES, Condition.STAGE_OVER, Stage.SOAK, Action.SOAK),
+    DecisionRow((Stage.SOAK,), Condition.SOAK_NOT_OVER, None, Action.WAIT),
+    DecisionRow((Stage.SOAK,), Condition.SOURCE_UNREAD, Stage.HALTED, Action.WAIT_WITH_PATIENCE),
+    DecisionRow(RUNNING_STAGES, Condition.NO_DELETES, Stage.HALTED, Action.WAIT_WITH_PATIENCE),
+    DecisionRow((Stage.SOAK,), Condition.NOTHING_LEFT, Stage.DONE, Action.FINISH),
+    DecisionRow((Stage.SOAK,), Condition.ALWAYS, Stage.RAMP, Action.BEGIN_STAGE),
+    DecisionRow((Stage.RAMP,), Condition.NO_MESSAGE_DUE, None, Action.WAIT),
+    DecisionRow(SENDING_STAGES, Condition.ALWAYS, None, Action.SEND),
 )
 
 
@@ -212,16 +218,16 @@ class Decision(NamedTuple):
 
 
 def decide(situation: RedriveSituation) -> Decision:
-    """Return the new progress and the action of the first row of `TABLE` that matches.
+    """Return the new progress and the action of the first row of `DECISION_TABLE` that matches.
 
     Raises:
         NoRowError: The redrive has ended already, or the table has a gap.
     """
-    situation = situation.after_a_crash()
+    situation = situation.correct_after_crash()
     stage = situation.progress.stage
-    for row in TABLE:
-        if stage in row.stages and CHECKS[row.condition](situation):
-            return Decision(CHANGES[row.action](situation, row), row.action)
+    for row in DECISION_TABLE:
+        if stage in row.stages and CHECK_BY_CONDITION[row.condition](situation):
+            return Decision(CHANGE_BY_ACTION[row.action](situation, row), row.action)
     raise NoRowError(f"no row for a redrive in stage {stage}")
 
 
@@ -229,19 +235,19 @@ class Blocker(Struct, frozen=True):
     """A reason why a redrive cannot continue.
 
     Attributes:
-        because: The reason, for operators; empty if nothing blocks the redrive.
-        for_good: True if waiting cannot help, for example because a tag forbids the redrive or a
+        reason: The reason, for operators; empty if nothing blocks the redrive.
+        is_for_good: True if waiting cannot help, for example because a tag forbids the redrive or a
             queue was deleted.
     """
 
-    because: str = ""
-    for_good: bool = False
+    reason: str = ""
+    is_for_good: bool = False
 
     def __or__(self, other: Blocker) -> Blocker:
-        """Return the more important blocker: the one that is `for_good`, otherwise the first."""
-        if not self.because:
+        """Return the more important blocker: the one that is `is_for_good`, otherwise the first."""
+        if not self.reason:
             return other
-        if other.for_good and not self.for_good:
+        if other.is_for_good and not self.is_for_good:
             return other
         return self
 
@@ -254,11 +260,11 @@ class RedriveSituation(Struct, frozen=True):
         source: The source; without attributes in the same cases.
         deletes_per_second: Messages that the source's consumers delete per second; None if
             CloudWatch does not answer.
-        deleted_since: Messages deleted in the source since the last messages went back. None
+        deletes_since_send: Messages deleted in the source since the last messages went back. None
             outside a soak, or if CloudWatch does not answer.
         sample: Messages of the DLQ, None until this tick has taken a sample.
         has_foreign_task: True if another message movement task runs on the DLQ.
-        frozen: The reason why all changes are frozen, empty if they are not.
+        freeze_reason: The reason why all changes are frozen, empty if they are not.
         blocker: For good: a queue is no longer managed, its tag forbids the redrive, or the cause
             is back. For now: queues or messages cannot be read or put into quarantine.
     """
@@ -269,10 +275,10 @@ class RedriveSituation(Struct, frozen=True):
     source: Facts
     bounds: Bounds = field(default_factory=Bounds)
     deletes_per_second: float | None = None
-    deleted_since: int | None = None
+    deletes_since_send: int | None = None
     sample: DlqSample | None = None
     has_foreign_task: bool = False
-    frozen: str = ""
+    freeze_reason: str = ""
     blocker: Blocker = Blocker()
 
     @property
@@ -281,18 +287,18 @@ class RedriveSituation(Struct, frozen=True):
         return self.sample or DlqSample()
 
     @property
-    def messages_waiting(self) -> int:
+    def waiting_message_count(self) -> int:
         """Number of messages in the DLQ: visible, in flight or delayed."""
-        delayed = self.dlq.attributes.get("ApproximateNumberOfMessagesDelayed", "0")
-        return self.dlq.visible + self.dlq.in_flight + int(delayed)
+        delayed_count = self.dlq.attributes.get("ApproximateNumberOfMessagesDelayed", "0")
+        return self.dlq.visible + self.dlq.in_flight + int(delayed_count)
 
     @property
-    def messages_back(self) -> int:
+    def returned_message_count(self) -> int:
         """Number of messages that this redrive sent back and that failed again."""
-        return self.progress.returned + self.sample_or_empty.still_back
+        return self.progress.returned + self.sample_or_empty.unquarantined_count
 
     @property
-    def messages_unseen(self) -> int:
+    def unseen_message_count(self) -> int:
         """Number of messages that came to the DLQ during the soak and are not in the sample.
 
         In a FIFO queue, SQS returns only the first messages of a group until these are deleted. In
@@ -302,22 +308,26 @@ class RedriveSituation(Struct, frozen=True):
         sample = self.sample
         if sample is None or not self.is_soak_over:
             return 0
-        if sample.is_whole and not self.source.is_fifo:
+        if sample.is_complete and not self.source.is_fifo:
             return 0
-        seen = len(sample.returned) + sample.newly_dead
-        return max(0, self.messages_waiting - self.progress.current.expected - seen)
+        seen_message_count = len(sample.returned_messages) + sample.newly_dead_count
+        return max(
+            0, self.waiting_message_count - self.progress.current.expected - seen_message_count
+        )
 
     @property
-    def messages_expected(self) -> int:
+    def expected_message_count(self) -> int:
         """Number of messages in the DLQ, without those that went to quarantine at this tick."""
-        return max(0, self.messages_waiting - self.sample_or_empty.quarantined)
+        return max(0, self.waiting_message_count - self.sample_or_empty.quarantined_count)
 
     @property
-    def messages_left(self) -> int:
+    def sendable_message_count(self) -> int:
         """Number of messages that could still be sent back, including those in flight."""
         sample = self.sample_or_empty
-        seen = sample.size - sample.quarantined
-        return max(0, max(self.messages_expected, seen) - len(sample.stays))
+        seen_message_count = sample.message_count - sample.quarantined_count
+        return max(
+            0, max(self.expected_message_count, seen_message_count) - len(sample.staying_messages)
+        )
 
     @property
     def is_soak_over(self) -> bool:
@@ -331,7 +341,7 @@ class RedriveSituation(Struct, frozen=True):
         return self.bounds.rate_per_second(self.deletes_per_second or 0)
 
     @property
-    def messages_to_send(self) -> int:
+    def most_messages_to_send(self) -> int:
         """The most messages that the mover may send at this tick.
 
         A canary is sent as a whole. After it, the number is the rate times the time since the last
@@ -342,35 +352,35 @@ class RedriveSituation(Struct, frozen=True):
         if progress.stage is Stage.CANARY:
             return progress.current.remaining
         bounds = self.bounds
-        since = (self.now - (progress.moved_at or progress.began_at)).total_seconds()
-        least = bounds.least_per_tick * round(since / bounds.tick_seconds)
-        in_one_tick = int(self.rate_per_second * bounds.tick_seconds)
-        most = min(max(bounds.least_per_tick, in_one_tick), bounds.mover_per_tick)
-        wanted = max(least, int(self.rate_per_second * since))
-        return min(wanted, most, progress.current.remaining)
+        seconds_since_send = (self.now - (progress.moved_at or progress.began_at)).total_seconds()
+        least_messages = bounds.least_per_tick * round(seconds_since_send / bounds.tick_seconds)
+        messages_per_tick = int(self.rate_per_second * bounds.tick_seconds)
+        most_messages = min(max(bounds.least_per_tick, messages_per_tick), bounds.mover_per_tick)
+        messages_due = max(least_messages, int(self.rate_per_second * seconds_since_send))
+        return min(messages_due, most_messages, progress.current.remaining)
 
-    def is_patience_over(self, since: datetime | None) -> bool:
-        """Return True if a wait that began at `since` has lasted `patience_seconds`.
+    def is_patience_over(self, wait_began_at: datetime | None) -> bool:
+        """Return True if a wait that began at `wait_began_at` has lasted `patience_seconds`.
 
-        Return False if `since` is None, because there is no wait.
+        Return False if `wait_began_at` is None, because there is no wait.
         """
         patience = timedelta(seconds=self.bounds.patience_seconds)
-        return since is not None and self.now >= since + patience
+        return wait_began_at is not None and self.now >= wait_began_at + patience
 
-    def after_a_crash(self) -> RedriveSituation:
+    def correct_after_crash(self) -> RedriveSituation:
         """Return the situation, corrected if the last run died while it was sending (rule 3).
 
         The messages that were in flight then count as moved, but unsure. The tick of that run
         counts as one without a result.
         """
         current = self.progress.current
-        lost = current.in_flight
-        if not lost:
+        lost_in_flight = current.in_flight
+        if not lost_in_flight:
             return self
         progress = self.progress.with_stage(
-            moved=current.moved + lost,
-            unsure=current.unsure + lost,
-            expected=max(0, current.expected - lost),
+            moved=current.moved + lost_in_flight,
+            unsure=current.unsure + lost_in_flight,
+            expected=max(0, current.expected - lost_in_flight),
             in_flight=0,
         )
         progress = progress.with_waits(fruitless=progress.waits.fruitless + 1)
@@ -382,18 +392,18 @@ class RedriveSituation(Struct, frozen=True):
 
 def is_blocked_for_good(situation: RedriveSituation) -> bool:
     """Return True if something forbids the redrive and waiting cannot help."""
-    return situation.blocker.for_good
+    return situation.blocker.is_for_good
 
 
 def are_changes_frozen(situation: RedriveSituation) -> bool:
     """Return True if people have frozen all changes, or a change calendar is closed."""
-    return bool(situation.frozen)
+    return bool(situation.freeze_reason)
 
 
 def is_older_than_messages(situation: RedriveSituation) -> bool:
     """Return True if the redrive is older than SQS keeps any message (14 days)."""
-    longest = timedelta(seconds=LONGEST_RETENTION_SECONDS)
-    return situation.now >= situation.progress.began_at + longest
+    longest_retention = timedelta(seconds=LONGEST_RETENTION_SECONDS)
+    return situation.now >= situation.progress.began_at + longest_retention
 
 
 def has_other_move_task(situation: RedriveSituation) -> bool:
@@ -403,32 +413,34 @@ def has_other_move_task(situation: RedriveSituation) -> bool:
 
 def had_ticks_without_result(situation: RedriveSituation) -> bool:
     """Return True if too many ticks in a row moved nothing without a known reason."""
-    return situation.progress.waits.fruitless >= HALT_FRUITLESS
+    return situation.progress.waits.fruitless >= MOST_TICKS_WITHOUT_RESULT
 
 
 def has_no_sample_yet(situation: RedriveSituation) -> bool:
     """Return True if no sample was taken at this tick, and nothing prevents one."""
-    return situation.sample is None and not situation.blocker.because
+    return situation.sample is None and not situation.blocker.reason
 
 
-def are_too_many_back(situation: RedriveSituation) -> bool:
+def has_too_many_returned(situation: RedriveSituation) -> bool:
     """Return True if so many messages came back that the redrive must halt (rule 10)."""
     moved = situation.progress.moved
     bounds = situation.bounds
-    if situation.messages_back + situation.messages_unseen >= bounds.halt_threshold(moved):
+    if situation.returned_message_count + situation.unseen_message_count >= bounds.halt_threshold(
+        moved
+    ):
         return True
     # If consumers drop the mark, every message that was sent back may be among the newly dead.
-    return situation.sample_or_empty.newly_dead >= min(bounds.halt_returned, max(1, moved))
+    return situation.sample_or_empty.newly_dead_count >= min(bounds.halt_returned, max(1, moved))
 
 
 def is_blocked_for_now(situation: RedriveSituation) -> bool:
     """Return True if queues or messages cannot be read now, or cannot be moved to quarantine."""
-    return bool(situation.blocker.because)
+    return bool(situation.blocker.reason)
 
 
-def is_nothing_left(situation: RedriveSituation) -> bool:
+def has_no_message_left(situation: RedriveSituation) -> bool:
     """Return True if the DLQ has no message left that may be sent back."""
-    return situation.messages_left == 0
+    return situation.sendable_message_count == 0
 
 
 def is_refused_for_long(situation: RedriveSituation) -> bool:
@@ -446,9 +458,9 @@ def is_stage_over(situation: RedriveSituation) -> bool:
     current = situation.progress.current
     if current.remaining == 0:
         return True
-    longest = timedelta(seconds=situation.bounds.stage_seconds)
-    is_late = situation.now >= current.began_at + longest
-    return is_late and current.moved > 0 and not situation.progress.waits.is_refused
+    longest_stage = timedelta(seconds=situation.bounds.stage_seconds)
+    is_time_over = situation.now >= current.began_at + longest_stage
+    return is_time_over and current.moved > 0 and not situation.progress.waits.is_refused
 
 
 def is_soak_not_over(situation: RedriveSituation) -> bool:
@@ -465,7 +477,7 @@ def is_source_unread(situation: RedriveSituation) -> bool:
     progress = situation.progress
     if not progress.current.moved or not situation.source.visible:
         return False
-    return (situation.deleted_since or 0) < progress.current.stood - progress.returned
+    return (situation.deletes_since_send or 0) < progress.current.stood - progress.returned
 
 
 def has_no_deletes(situation: RedriveSituation) -> bool:
@@ -473,12 +485,12 @@ def has_no_deletes(situation: RedriveSituation) -> bool:
     return not situation.deletes_per_second
 
 
-def has_no_turn(situation: RedriveSituation) -> bool:
+def has_no_message_due(situation: RedriveSituation) -> bool:
     """Return True if no message may be sent at this tick.
 
     Either the rate allows none in the time since the last send, or the stage has none left.
     """
-    return situation.messages_to_send == 0
+    return situation.most_messages_to_send == 0
 
 
 def is_always_true(_: RedriveSituation) -> bool:
@@ -486,22 +498,22 @@ def is_always_true(_: RedriveSituation) -> bool:
     return True
 
 
-CHECKS: Mapping[Condition, Callable[[RedriveSituation], bool]] = {
+CHECK_BY_CONDITION: Mapping[Condition, Callable[[RedriveSituation], bool]] = {
     Condition.BLOCKED_FOR_GOOD: is_blocked_for_good,
     Condition.CHANGES_FROZEN: are_changes_frozen,
     Condition.OLDER_THAN_MESSAGES: is_older_than_messages,
     Condition.OTHER_MOVE_TASK: has_other_move_task,
     Condition.TICKS_WITHOUT_RESULT: had_ticks_without_result,
     Condition.NO_SAMPLE_YET: has_no_sample_yet,
-    Condition.TOO_MANY_BACK: are_too_many_back,
+    Condition.TOO_MANY_BACK: has_too_many_returned,
     Condition.BLOCKED_FOR_NOW: is_blocked_for_now,
-    Condition.NOTHING_LEFT: is_nothing_left,
+    Condition.NOTHING_LEFT: has_no_message_left,
     Condition.REFUSED_FOR_LONG: is_refused_for_long,
     Condition.STAGE_OVER: is_stage_over,
     Condition.SOAK_NOT_OVER: is_soak_not_over,
     Condition.SOURCE_UNREAD: is_source_unread,
     Condition.NO_DELETES: has_no_deletes,
-    Condition.NO_TURN: has_no_turn,
+    Condition.NO_MESSAGE_DUE: has_no_message_due,
     Condition.ALWAYS: is_always_true,
 }
 
@@ -509,18 +521,18 @@ CHECKS: Mapping[Condition, Callable[[RedriveSituation], bool]] = {
 # What each action changes in the progress before it is stored.
 
 
-def halt(situation: RedriveSituation, row: Row) -> RedriveProgress:
+def halt_redrive(situation: RedriveSituation, row: DecisionRow) -> RedriveProgress:
     """Return the progress in the row's end stage, with the row's condition as the reason."""
-    return enter_stage_of(row, situation, explain(row.condition, situation))
+    return enter_next_stage(row, situation, explain_condition(row.condition, situation))
 
 
-def wait_for_others(situation: RedriveSituation, row: Row) -> RedriveProgress:
+def wait_for_others(situation: RedriveSituation, row: DecisionRow) -> RedriveProgress:
     """Return the progress with the reason, and without the redrive's own waits (rule 8)."""
-    because = explain(row.condition, situation)
-    return replace(situation.progress, waits=Waits(), because=because)
+    reason = explain_condition(row.condition, situation)
+    return replace(situation.progress, waits=Waits(), because=reason)
 
 
-def count_tick(situation: RedriveSituation, _: Row) -> RedriveProgress:
+def count_tick_without_result(situation: RedriveSituation, _: DecisionRow) -> RedriveProgress:
     """Return the progress with this tick counted as one without a result.
 
     After the sample, `count_quarantine` takes the count back. If the run dies before that, the
@@ -530,25 +542,25 @@ def count_tick(situation: RedriveSituation, _: Row) -> RedriveProgress:
     return progress.with_waits(fruitless=progress.waits.fruitless + 1)
 
 
-def wait_with_patience(situation: RedriveSituation, row: Row) -> RedriveProgress:
+def wait_with_patience(situation: RedriveSituation, row: DecisionRow) -> RedriveProgress:
     """Return the progress with this wait, or halt the redrive if patience is over.
 
     A wait has a known reason. So the count of ticks without a result is set to 0.
     """
     waits = situation.progress.waits
     if row.condition is Condition.BLOCKED_FOR_NOW:
-        since = waits.blocked_since or situation.now
-        waits = replace(waits, blocked_since=since, fruitless=0)
+        wait_began_at = waits.blocked_since or situation.now
+        waits = replace(waits, blocked_since=wait_began_at, fruitless=0)
     else:
-        since = waits.consumers_since or situation.now
-        waits = replace(waits, consumers_since=since, fruitless=0)
-    if situation.is_patience_over(since):
-        return halt(situation, row)
-    because = explain(row.condition, situation)
-    return replace(situation.progress, waits=waits, because=because)
+        wait_began_at = waits.consumers_since or situation.now
+        waits = replace(waits, consumers_since=wait_began_at, fruitless=0)
+    if situation.is_patience_over(wait_began_at):
+        return halt_redrive(situation, row)
+    reason = explain_condition(row.condition, situation)
+    return replace(situation.progress, waits=waits, because=reason)
 
 
-def begin_soak(situation: RedriveSituation, row: Row) -> RedriveProgress:
+def begin_soak(situation: RedriveSituation, row: DecisionRow) -> RedriveProgress:
     """Return the progress at the start of the soak, with the time at which the soak ends.
 
     A message that fails must be back in the DLQ by then. The soak covers all receives of such a
@@ -556,125 +568,133 @@ def begin_soak(situation: RedriveSituation, row: Row) -> RedriveProgress:
     source now.
     """
     source = situation.source
-    rate = situation.deletes_per_second
-    soak = situation.bounds.soak_duration(
+    deletes_per_second = situation.deletes_per_second
+    soak_duration = situation.bounds.soak_duration(
         receives=source.max_receive_count or 1,
         needed_seconds=number_in(source.attributes, "VisibilityTimeout"),
         delay_seconds=number_in(source.attributes, "DelaySeconds"),
-        drain_seconds=source.visible / rate if rate else 0,
+        drain_seconds=source.visible / deletes_per_second if deletes_per_second else 0,
     )
-    progress = enter_stage_of(row, situation).with_waits(consumers_since=None)
-    stood = source.visible + progress.current.moved
-    return progress.with_stage(soak_ends_at=situation.now + soak, stood=stood)
+    progress = enter_next_stage(row, situation).with_waits(consumers_since=None)
+    source_message_count = source.visible + progress.current.moved
+    return progress.with_stage(
+        soak_ends_at=situation.now + soak_duration, stood=source_message_count
+    )
 
 
-def wait(situation: RedriveSituation, row: Row) -> RedriveProgress:
+def explain_wait(situation: RedriveSituation, row: DecisionRow) -> RedriveProgress:
     """Return the same progress with the row's condition as the reason for operators."""
-    return replace(situation.progress, because=explain(row.condition, situation))
+    return replace(situation.progress, because=explain_condition(row.condition, situation))
 
 
-def finish(situation: RedriveSituation, row: Row) -> RedriveProgress:
+def finish_redrive(situation: RedriveSituation, row: DecisionRow) -> RedriveProgress:
     """Return the progress of a finished redrive, with its result as text for operators."""
-    return enter_stage_of(row, situation, describe_result(situation))
+    return enter_next_stage(row, situation, describe_result(situation))
 
 
-def begin_stage(situation: RedriveSituation, row: Row) -> RedriveProgress:
+def begin_stage(situation: RedriveSituation, row: DecisionRow) -> RedriveProgress:
     """Return the progress at the start of the next stage (rule 5).
 
     The size of the stage is a multiple of the number of messages that the last stage certainly
     moved. If it moved none, the size is that of a canary.
     """
-    last = situation.progress.current
+    last_stage = situation.progress.current
     bounds = situation.bounds
-    proven = min(last.size, last.moved - last.unsure)
-    current = StageProgress(
+    proven_messages = min(last_stage.size, last_stage.moved - last_stage.unsure)
+    new_stage = StageProgress(
         began_at=situation.now,
-        size=bounds.growth * proven or bounds.canary,
-        number=last.number + 1,
-        expected=situation.messages_expected,
+        size=bounds.growth * proven_messages or bounds.canary,
+        number=last_stage.number + 1,
+        expected=situation.expected_message_count,
     )
-    progress = enter_stage_of(row, situation)
+    progress = enter_next_stage(row, situation)
     progress = progress.with_waits(consumers_since=None, is_refused=False)
-    return replace(progress, current=current, rate_per_second=situation.rate_per_second)
+    return replace(progress, current=new_stage, rate_per_second=situation.rate_per_second)
 
 
-def prepare_send(situation: RedriveSituation, _: Row) -> RedriveProgress:
+def prepare_send(situation: RedriveSituation, _: DecisionRow) -> RedriveProgress:
     """Return the progress to store before messages are sent (rule 2)."""
-    progress = situation.progress.with_stage(in_flight=situation.messages_to_send)
+    progress = situation.progress.with_stage(in_flight=situation.most_messages_to_send)
     progress = progress.with_waits(consumers_since=None)
     if progress.moved_at is None:
-        progress = progress.with_stage(expected=situation.messages_expected)
-    rate = situation.rate_per_second
-    return replace(progress, moved_at=situation.now, rate_per_second=rate)
+        progress = progress.with_stage(expected=situation.expected_message_count)
+    rate_per_second = situation.rate_per_second
+    return replace(progress, moved_at=situation.now, rate_per_second=rate_per_second)
 
 
-CHANGES: Mapping[Action, Callable[[RedriveSituation, Row], RedriveProgress]] = {
-    Action.HALT: halt,
+CHANGE_BY_ACTION: Mapping[Action, Callable[[RedriveSituation, DecisionRow], RedriveProgress]] = {
+    Action.HALT: halt_redrive,
     Action.WAIT_FOR_OTHERS: wait_for_others,
-    Action.TAKE_SAMPLE: count_tick,
+    Action.TAKE_SAMPLE: count_tick_without_result,
     Action.WAIT_WITH_PATIENCE: wait_with_patience,
     Action.SOAK: begin_soak,
-    Action.WAIT: wait,
-    Action.FINISH: finish,
+    Action.WAIT: explain_wait,
+    Action.FINISH: finish_redrive,
     Action.BEGIN_STAGE: begin_stage,
     Action.SEND: prepare_send,
 }
 
 
-def enter_stage_of(row: Row, situation: RedriveSituation, because: str = "") -> RedriveProgress:
+def enter_next_stage(
+    row: DecisionRow, situation: RedriveSituation, reason: str = ""
+) -> RedriveProgress:
     """Return the progress in the row's next stage; in the same stage if the row names none."""
     progress = situation.progress
-    return progress.enter_stage(row.next_stage or progress.stage, situation.now, because)
+    return progress.enter_stage(row.next_stage or progress.stage, situation.now, reason)
 
 
 # The sentences that operators read.
 
-FIXED_REASONS: Mapping[Condition, str] = {
-    Condition.OLDER_THAN_MESSAGES: TOO_OLD,
-    Condition.OTHER_MOVE_TASK: FOREIGN,
-    Condition.SOAK_NOT_OVER: SOAKING,
-    Condition.SOURCE_UNREAD: UNREAD,
-    Condition.NO_DELETES: NOBODY,
-    Condition.NO_TURN: NO_TURN,
+FIXED_REASON_BY_CONDITION: Mapping[Condition, str] = {
+    Condition.OLDER_THAN_MESSAGES: TOO_OLD_REASON,
+    Condition.OTHER_MOVE_TASK: OTHER_MOVE_TASK_REASON,
+    Condition.SOAK_NOT_OVER: SOAK_REASON,
+    Condition.SOURCE_UNREAD: SOURCE_UNREAD_REASON,
+    Condition.NO_DELETES: NO_DELETES_REASON,
+    Condition.NO_MESSAGE_DUE: NO_MESSAGE_DUE_REASON,
 }
 
 
-def explain(condition: Condition, situation: RedriveSituation) -> str:
+def explain_condition(condition: Condition, situation: RedriveSituation) -> str:
     """Return the sentence that tells operators why the redrive waits or halts."""
-    because = situation.progress.because
+    stored_reason = situation.progress.because
     match condition:
         case Condition.BLOCKED_FOR_GOOD | Condition.BLOCKED_FOR_NOW:
-            return situation.blocker.because
+            return situation.blocker.reason
         case Condition.CHANGES_FROZEN:
-            return f"changes are frozen: {situation.frozen}"
+            return f"changes are frozen: {situation.freeze_reason}"
         case Condition.TICKS_WITHOUT_RESULT:
-            return because if because.startswith(NONE_TO_SEND) else FRUITLESS
+            return (
+                stored_reason
+                if stored_reason.startswith(NONE_TO_SEND_REASON)
+                else TICKS_CUT_SHORT_REASON
+            )
         case Condition.TOO_MANY_BACK:
-            return describe_messages_back(situation)
+            return describe_returned_messages(situation)
         case Condition.REFUSED_FOR_LONG:
-            return because
-    return FIXED_REASONS[condition]
+            return stored_reason
+    return FIXED_REASON_BY_CONDITION[condition]
 
 
-def describe_messages_back(situation: RedriveSituation) -> str:
+def describe_returned_messages(situation: RedriveSituation) -> str:
     """Return a sentence that says how many messages came back, and where they are now."""
     progress = situation.progress
-    newly_dead = situation.sample_or_empty.newly_dead
-    unseen = situation.messages_unseen
-    more = ""
-    if newly_dead:
-        more += f", {newly_dead:,} have newly died or were sent there"
-    if unseen:
-        more += f", and the queue holds {unseen:,} more than it should"
-    or_more = " or more" if progress.current.unsure else ""
-    where = ""
+    newly_dead_count = situation.sample_or_empty.newly_dead_count
+    unseen_count = situation.unseen_message_count
+    other_arrivals_text = ""
+    if newly_dead_count:
+        other_arrivals_text += f", {newly_dead_count:,} have newly died or were sent there"
+    if unseen_count:
+        other_arrivals_text += f", and the queue holds {unseen_count:,} more than it should"
+    or_more_text = " or more" if progress.current.unsure else ""
+    quarantine_text = ""
     if progress.quarantined:
-        where = f"; what came back is in {name_quarantine(progress)}"
+        quarantine_text = f"; what came back is in {name_quarantine(progress)}"
     return (
-        f"of {progress.moved:,}{or_more} messages that went back "
-        f"{situation.messages_back:,} came back{more}; "
+        f"of {progress.moved:,}{or_more_text} messages that went back "
+        f"{situation.returned_message_count:,} came back{other_arrivals_text}; "
         f"at {situation.bounds.halt_threshold(progress.moved):,} it stops: "
-        f"the cause is not fixed{where}"
+        f"the cause is not fixed{quarantine_text}"
     )
 
 
@@ -683,14 +703,18 @@ def describe_result(situation: RedriveSituation) -> str:
     DLQ.
     """
     progress = situation.progress
-    newly_dead = situation.sample_or_empty.newly_dead
-    came_back = "and none of them came back"
+    newly_dead_count = situation.sample_or_empty.newly_dead_count
+    returned_text = "and none of them came back"
     if progress.returned:
-        came_back = f"{progress.returned} of them came back and are in {name_quarantine(progress)}"
-    if newly_dead:
-        came_back += f"; {format_count(newly_dead, 'message')} came to the DLQ without its mark"
-    stays = describe_staying_messages(situation)
-    return f"{format_count(progress.moved, 'message')} went back, {came_back}{stays}"
+        returned_text = (
+            f"{progress.returned} of them came back and are in {name_quarantine(progress)}"
+        )
+    if newly_dead_count:
+        returned_text += (
+            f"; {format_count(newly_dead_count, 'message')} came to the DLQ without its mark"
+        )
+    staying_text = describe_staying_messages(situation)
+    return f"{format_count(progress.moved, 'message')} went back, {returned_text}{staying_text}"
 
 
 def describe_staying_messages(situation: RedriveSituation) -> str:
@@ -699,16 +723,18 @@ def describe_staying_messages(situation: RedriveSituation) -> str:
 
     Empty if all messages in the sample can go back.
     """
-    counts = Counter[str]()
-    for message in situation.sample_or_empty.stays:
+    count_by_origin = Counter[str]()
+    for message in situation.sample_or_empty.staying_messages:
         if message.source_arn:
-            counts[f"of {message.source_arn.rpartition(':')[2]}"] += 1
+            count_by_origin[f"of {message.source_arn.rpartition(':')[2]}"] += 1
         else:
-            counts["sent there by hand"] += 1
-    if not counts:
+            count_by_origin["sent there by hand"] += 1
+    if not count_by_origin:
         return ""
-    queues = ", ".join(f"{count:,} {queue}" for queue, count in sorted(counts.items()))
-    return f"; {counts.total():,} cannot go back there and stay: {queues}"
+    origins_text = ", ".join(
+        f"{message_count:,} {origin}" for origin, message_count in sorted(count_by_origin.items())
+    )
+    return f"; {count_by_origin.total():,} cannot go back there and stay: {origins_text}"
 
 
 def name_quarantine(progress: RedriveProgress) -> str:

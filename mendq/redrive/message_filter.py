@@ -24,51 +24,70 @@ from json import JSONDecodeError
 from math import isfinite, prod
 from typing import Any, NamedTuple
 
-from jmespath.exceptions import JMESPathError
+from jmespath.exceptions import ArityError, JMESPathError, JMESPathTypeError, ParseError
 from jmespath.functions import Functions, signature
 from jmespath.parser import Parser
 from jmespath.visitor import TreeInterpreter
 from msgspec import Struct, field
 
 from mendq.model.evidence import to_text
-from mendq.redrive.messages import REDRIVEN, Message, MessageAttribute, quarantine_reason
+from mendq.redrive.messages import (
+    REDRIVE_MARK_NAME,
+    Message,
+    MessageAttribute,
+    read_quarantine_mark,
+)
 
 # The most characters of an expression.
-LONGEST_EXPRESSION = 4_000
+LONGEST_EXPRESSION_CHARACTERS = 4_000
 # The most copies of a message's values that an expression may make, so that each message is
 # filtered quickly.
 MOST_COPIES = 1_000
 # The most levels of an expression.
-DEEPEST = 100
+MOST_LEVELS = 100
 # Functions that Mendq adds to JMESPath.
-EXISTS = "exists"
-SHAPE = "shape"
+EXISTS_FUNCTION = "exists"
+SHAPE_FUNCTION = "shape"
 # The shape of a body that is JSON except for NaN and the like.
-UNREADABLE = "unreadable"
-SOURCE = "DeadLetterQueueSourceArn"
-_TAKE_NULL = frozenset({"not_null", "type", SHAPE})
-_KINDS: dict[type, str] = {
+UNREADABLE_SHAPE = "unreadable"
+SOURCE_ATTRIBUTE = "DeadLetterQueueSourceArn"
+_FUNCTIONS_TAKING_NULL = frozenset({"not_null", "type", SHAPE_FUNCTION})
+_KIND_BY_TYPE: dict[type, str] = {
     bool: "boolean",
     int: "number",
     float: "number",
     str: "string",
     bytes: "binary",
 }
-_KINDS |= {dict: "object", list: "array", type(None): "null"}
+_KIND_BY_TYPE |= {dict: "object", list: "array", type(None): "null"}
 # https://www.rfc-editor.org/rfc/rfc8259#section-6
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 # Levels of an object that its shape shows.
-_DEEP = 2
+_SHAPE_LEVELS = 2
 # Kinds of nodes whose first child works on the message, and whose other children work on the result
 # of the child before.
-_WAYS = ("subexpression", "index_expression")
-_LEADING = (*_WAYS, "projection", "value_projection", "filter_projection", "flatten", "pipe")
-_FAILURES = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
-_HINT = "texts stand in 'quotes', numbers in `backticks`; say ==, &&, || and !"
+_PATH_NODE_TYPES = ("subexpression", "index_expression")
+_CHAIN_NODE_TYPES = (
+    *_PATH_NODE_TYPES,
+    "projection",
+    "value_projection",
+    "filter_projection",
+    "flatten",
+    "pipe",
+)
+_EVALUATION_ERRORS = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+_SYNTAX_HINT = "texts stand in 'quotes', numbers in `backticks`; say ==, &&, || and !"
 Node = Mapping[str, Any]
 
 
-class Misread(Exception):
+class FilterUnreadable(Exception):
     """A text cannot be read as a filter. The exception's text has the reason, for the operator."""
 
 
@@ -78,14 +97,14 @@ class UnreadableJson(Struct, frozen=True):
     reason: str
 
 
-_KINDS[UnreadableJson] = UNREADABLE
+_KIND_BY_TYPE[UnreadableJson] = UNREADABLE_SHAPE
 
 
 class _Unevaluable(ValueError):
     """The filter cannot be evaluated for a message. The text contains no part of the message."""
 
 
-class Judgement(NamedTuple):
+class FilterResult(NamedTuple):
     """The result of a filter for one message.
 
     Attributes:
@@ -105,70 +124,82 @@ class MessageFilter(Struct, frozen=True):
 
     Attributes:
         tree: The parsed expression; None for a filter that matches every message.
-        asks: The paths into the message that the expression uses, by their text such as
+        path_by_text: The paths into the message that the expression uses, by their text such as
             `body.type`.
     """
 
     tree: Node | None = None
-    asks: Mapping[str, Node] = field(default_factory=dict)
+    path_by_text: Mapping[str, Node] = field(default_factory=dict)
 
-    def judge(
+    def match_message(
         self, message: Message, now: datetime, document: Mapping[str, Any] | None = None
-    ) -> Judgement:
+    ) -> FilterResult:
         """Apply the filter to a message. Raises no error, whatever the message contains.
 
         Args:
             message: The message.
             now: The present time, from which the message's age is calculated.
-            document: The result of `document_of` for the message, if the caller has it already.
+            document: The result of `make_document` for the message, if the caller has it already.
         """
         if self.tree is None:
-            return Judgement(matches=True)
+            return FilterResult(matches=True)
         values = dict[str, Any]()
         try:
-            document = document or document_of(message, now)
-            interpreter = _Interpreter({document["body_text"]: document["body"]})
-            values = {text: interpreter.visit(path, document) for text, path in self.asks.items()}
-            return Judgement(interpreter.visit(self.tree, document) is True, values)
+            document = document or make_document(message, now)
+            interpreter = _MessageInterpreter({document["body_text"]: document["body"]})
+            values = {
+                text: interpreter.visit(path, document) for text, path in self.path_by_text.items()
+            }
+            return FilterResult(interpreter.visit(self.tree, document) is True, values)
         except _Unevaluable as error:
-            return Judgement(matches=False, values=values, error=str(error))
-        except _FAILURES as error:
-            # The error's text may hold a part of the body, which is never shown.
-            kind = getattr(error, "actual_type", type(error).__name__)
-            reason = f"{getattr(error, 'function_name', 'it')}() of a {kind}"
-            return Judgement(matches=False, values=values, error=reason)
+            return FilterResult(matches=False, values=values, error=str(error))
+        except _EVALUATION_ERRORS as error:
+            return FilterResult(matches=False, values=values, error=_describe_failure(error))
+
+
+def _describe_failure(error: Exception) -> str:
+    """Return which function failed, and the type of its argument or else of the error.
+
+    The error's own text may contain a part of the message's body, which is never shown.
+    """
+    if isinstance(error, JMESPathTypeError):
+        return f"{error.function_name}() of a {error.actual_type}"
+    function_name = error.function_name if isinstance(error, ArityError) else "it"
+    return f"{function_name}() of a {type(error).__name__}"
 
 
 EVERY_MESSAGE = MessageFilter()
 
 
-def message_filter(expression: str) -> MessageFilter:
+def parse_filter(expression: str) -> MessageFilter:
     """Parse an expression.
 
     Raises:
-        Misread: It is not JMESPath, too long or too deep, or it cannot match any message.
+        FilterUnreadable: It is not JMESPath, too long or too deep, or it cannot match any message.
     """
-    if len(expression) > LONGEST_EXPRESSION:
-        raise Misread(f"it is longer than {LONGEST_EXPRESSION:,} characters")
+    if len(expression) > LONGEST_EXPRESSION_CHARACTERS:
+        raise FilterUnreadable(f"it is longer than {LONGEST_EXPRESSION_CHARACTERS:,} characters")
     try:
         tree: Node = Parser().parse(expression).parsed
         _require_depth(tree)
         _require_finite_literals(tree)
-        if _copies(tree) > MOST_COPIES:
-            raise Misread(f"it makes more than {MOST_COPIES:,} copies of what it looks at")
+        if _count_copies(tree) > MOST_COPIES:
+            raise FilterUnreadable(f"it makes more than {MOST_COPIES:,} copies of what it looks at")
         return MessageFilter(tree, {_spell_path(path): path for path in _find_paths(tree)})
     except RecursionError as error:
-        raise Misread(f"it is nested deeper than {DEEPEST} levels") from error
+        raise FilterUnreadable(f"it is nested deeper than {MOST_LEVELS} levels") from error
     except JMESPathError as error:
         first_line = str(error).partition("\n")[0]
         reason = " ".join(first_line.split()).removesuffix(", for expression:")
-        index = getattr(error, "lex_position", None) or 0
+        index = 0
+        if isinstance(error, ParseError):
+            index = error.lex_position or 0
         if expression[index : index + 1] == "=" and expression[index + 1 : index + 2] != "=":
             reason = "= alone compares nothing: did you mean ==?"
-        raise Misread(f"at character {index + 1}: {reason}; {_HINT}") from error
+        raise FilterUnreadable(f"at character {index + 1}: {reason}; {_SYNTAX_HINT}") from error
 
 
-class _Functions(Functions):  # type: ignore[misc] # jmespath has no types
+class _JsonFunctions(Functions):  # type: ignore[misc] # jmespath has no types
     """JMESPath's functions, changed where Python's rules differ from those of JSON."""
 
     @signature({"types": ["array", "string"]}, {"types": []})  # type: ignore[untyped-decorator]
@@ -176,7 +207,7 @@ class _Functions(Functions):  # type: ignore[misc] # jmespath has no types
         """Return True if `subject` contains `search`, None if that is unknown, else False."""
         if isinstance(subject, str):
             return search in subject
-        return _any_true(equals(member, search) for member in subject)
+        return _join_with_or(are_equal(member, search) for member in subject)
 
     @signature({"types": []})  # type: ignore[untyped-decorator]
     def _func_to_number(self, value: Any) -> Any:
@@ -185,7 +216,7 @@ class _Functions(Functions):  # type: ignore[misc] # jmespath has no types
         JMESPath's own function also reads `inf`, `nan` and `1_000`, because Python does.
         """
         if isinstance(value, str):
-            value = json_in(value) if _JSON_NUMBER.fullmatch(value) else None
+            value = parse_json(value) if _JSON_NUMBER.fullmatch(value) else None
         return value if _kind_of(value) is float else None
 
     @signature({"types": []})  # type: ignore[untyped-decorator]
@@ -206,26 +237,26 @@ class _Functions(Functions):  # type: ignore[misc] # jmespath has no types
         return result
 
 
-class _Interpreter(TreeInterpreter):  # type: ignore[misc] # jmespath has no types
+class _MessageInterpreter(TreeInterpreter):  # type: ignore[misc] # jmespath has no types
     """Evaluates JMESPath for one message, with None as the truth value "unknown".
 
     `read` is a cache of parsed JSON by text, so that each text is parsed only once.
     """
 
-    def __init__(self, read: dict[str, Any]) -> None:
+    def __init__(self, parsed_by_text: dict[str, Any]) -> None:
         super().__init__()
-        self._functions = _Functions()
-        self._read = read
+        self._functions = _JsonFunctions()
+        self._parsed_by_text = parsed_by_text
 
-    def _json_in(self, text: str) -> Any:
-        if text not in self._read:
-            self._read[text] = json_in(text)
-        return self._read[text]
+    def _parse_json(self, text: str) -> Any:
+        if text not in self._parsed_by_text:
+            self._parsed_by_text[text] = parse_json(text)
+        return self._parsed_by_text[text]
 
     def visit_field(self, node: Node, value: Any) -> Any:
-        inside = self._json_in(value) if isinstance(value, str) else value
-        _require_readable(inside, "a text that the filter looks into")
-        member = inside.get(node["value"]) if isinstance(inside, dict) else None
+        parsed_value = self._parse_json(value) if isinstance(value, str) else value
+        _require_readable(parsed_value, "a text that the filter looks into")
+        member = parsed_value.get(node["value"]) if isinstance(parsed_value, dict) else None
         _require_readable(member, "the body")
         return member
 
@@ -236,42 +267,47 @@ class _Interpreter(TreeInterpreter):  # type: ignore[misc] # jmespath has no typ
 
     def visit_comparator(self, node: Node, value: Any) -> bool | None:
         left, right = (self.visit(child, value) for child in node["children"])
-        name = node["value"]
+        operator = node["value"]
         if left is None or right is None:
             return None
-        if name in ("eq", "ne"):
-            are_equal = equals(left, right)
-            return are_equal if are_equal is None else are_equal is (name == "eq")
+        if operator in ("eq", "ne"):
+            is_equal = are_equal(left, right)
+            return is_equal if is_equal is None else is_equal is (operator == "eq")
         kind = _kind_of(left)
         if kind not in (str, float) or kind is not _kind_of(right):
             return None
-        return bool(self.COMPARATOR_FUNC[name](left, right))
+        return bool(self.COMPARATOR_FUNC[operator](left, right))
 
     def visit_not_expression(self, node: Node, value: Any) -> bool | None:
         truth = self.visit(node["children"][0], value)
         return not truth if isinstance(truth, bool) else None
 
-    def _join_truths(self, node: Node, value: Any, *, decides: bool) -> bool | None:
-        """Evaluate && or ||. If one side has the truth value `decides`, that is the result."""
-        left, right = node["children"]
-        first = self.visit(left, value)
-        last = decides if first is decides else self.visit(right, value)
-        is_known = last is decides or (isinstance(first, bool) and isinstance(last, bool))
-        return last if is_known else None
+    def _join_truths(self, node: Node, value: Any, *, deciding_truth: bool) -> bool | None:
+        """Evaluate && or ||. If one side is `deciding_truth`, that is the result.
 
-    visit_and_expression = partialmethod(_join_truths, decides=False)
-    visit_or_expression = partialmethod(_join_truths, decides=True)
+        The deciding truth value is False for && and True for ||.
+        """
+        left, right = node["children"]
+        left_truth = self.visit(left, value)
+        joined_truth = deciding_truth if left_truth is deciding_truth else self.visit(right, value)
+        is_known = joined_truth is deciding_truth or (
+            isinstance(left_truth, bool) and isinstance(joined_truth, bool)
+        )
+        return joined_truth if is_known else None
+
+    visit_and_expression = partialmethod(_join_truths, deciding_truth=False)
+    visit_or_expression = partialmethod(_join_truths, deciding_truth=True)
 
     def visit_function_expression(self, node: Node, value: Any) -> Any:
-        if node["value"] == EXISTS:
+        if node["value"] == EXISTS_FUNCTION:
             path = node["children"][0]
             result = self.visit(path, value)
             return result is not None and not (result == [] and "projection" in path["type"])
         arguments = [self.visit(child, value) for child in node["children"]]
-        if None in arguments and node["value"] not in _TAKE_NULL:
+        if None in arguments and node["value"] not in _FUNCTIONS_TAKING_NULL:
             return None
-        if node["value"] == SHAPE:
-            return shape(arguments[0], read=self._json_in)
+        if node["value"] == SHAPE_FUNCTION:
+            return make_shape(arguments[0], parse_text=self._parse_json)
         return self._functions.call_function(node["value"], arguments)
 
 
@@ -283,7 +319,7 @@ def _kind_of(value: Any) -> type | None:
     return kind if kind in (bool, float, str, list, dict) else None
 
 
-def equals(left: Any, right: Any) -> bool | None:
+def are_equal(left: Any, right: Any) -> bool | None:
     """Return True if two JSON values are equal, False if not, None (unknown) if their types differ.
 
     The members of arrays and objects are compared in the same way. `true` and `1` are of different
@@ -296,49 +332,53 @@ def equals(left: Any, right: Any) -> bool | None:
         return None
     if kind is list:
         pairs = zip(left, right, strict=False)
-        return len(left) == len(right) and _all_true(equals(one, other) for one, other in pairs)
+        return len(left) == len(right) and _join_with_and(
+            are_equal(left_member, right_member) for left_member, right_member in pairs
+        )
     if kind is dict:
-        is_same = left.keys() == right.keys()
-        return is_same and _all_true(equals(left[name], right[name]) for name in left)
+        has_same_names = left.keys() == right.keys()
+        return has_same_names and _join_with_and(
+            are_equal(left[name], right[name]) for name in left
+        )
     return bool(left == right)
 
 
-def _all_true(truths: Iterable[bool | None]) -> bool | None:
+def _join_with_and(truths: Iterable[bool | None]) -> bool | None:
     """Evaluate `&&`: False if one value is False, else None if one value is unknown, else True."""
-    joined: bool | None = True
+    joined_truth: bool | None = True
     for truth in truths:
         if truth is False:
             return False
         if truth is None:
-            joined = None
-    return joined
+            joined_truth = None
+    return joined_truth
 
 
-def _any_true(truths: Iterable[bool | None]) -> bool | None:
+def _join_with_or(truths: Iterable[bool | None]) -> bool | None:
     """Evaluate `||`: True if one value is True, else None if one value is unknown, else False."""
-    joined: bool | None = False
+    joined_truth: bool | None = False
     for truth in truths:
         if truth is True:
             return True
         if truth is None:
-            joined = None
-    return joined
+            joined_truth = None
+    return joined_truth
 
 
-def _require_readable(value: Any, what: str) -> None:
+def _require_readable(value: Any, value_name: str) -> None:
     if isinstance(value, UnreadableJson):
-        raise _Unevaluable(f"{what} {value.reason}")
+        raise _Unevaluable(f"{value_name} {value.reason}")
 
 
-def _require_depth(node: Node, left: int = DEEPEST) -> None:
-    if not left:
+def _require_depth(node: Node, levels_left: int = MOST_LEVELS) -> None:
+    if not levels_left:
         raise RecursionError
     for child in node["children"]:
         if isinstance(child, dict):
-            _require_depth(child, left - 1)
+            _require_depth(child, levels_left - 1)
 
 
-def _copies(node: Node) -> int:
+def _count_copies(node: Node) -> int:
     """Return how many copies of its input the result of a node may contain at most.
 
     The result of `[@, @] | [@, @]` contains the input four times. With twenty more such parts, an
@@ -346,8 +386,8 @@ def _copies(node: Node) -> int:
     """
     if node["type"] == "literal":
         return 0
-    copies = [_copies(child) for child in node["children"] if isinstance(child, dict)]
-    if node["type"] in _LEADING:
+    copies = [_count_copies(child) for child in node["children"] if isinstance(child, dict)]
+    if node["type"] in _CHAIN_NODE_TYPES:
         # Every part works on the result of the part before it, so the numbers multiply.
         return prod(max(1, count) for count in copies)
     if node["type"] == "function_expression" and node["value"] == "to_string":
@@ -359,7 +399,7 @@ def _copies(node: Node) -> int:
 def _require_finite_literals(node: Node) -> None:
     """Raise Misread if the filter contains NaN, Infinity or a number too large for a double."""
     if node["type"] == "literal" and not _is_finite(node["value"]):
-        raise Misread("NaN, Infinity and numbers beyond 1.8e308 are no JSON numbers")
+        raise FilterUnreadable("NaN, Infinity and numbers beyond 1.8e308 are no JSON numbers")
     for child in node["children"]:
         if isinstance(child, dict):
             _require_finite_literals(child)
@@ -378,20 +418,24 @@ def _find_paths(node: Node) -> list[Node]:
 
     Raise Misread if a path does not begin with one of ROOTS.
     """
-    kind = node["type"]
+    node_type = node["type"]
     children = node["children"]
-    if kind == "field":
+    if node_type == "field":
         _require_root(node["value"])
         return [node]
-    if kind in ("current", "identity"):
-        raise Misread(f"@: begin with one of {', '.join(ROOTS)}")
-    if kind in _LEADING:
-        first = _find_paths(children[0])
-        return [node] if kind in _WAYS and first == [children[0]] else first
-    if kind == "function_expression":
+    if node_type in ("current", "identity"):
+        raise FilterUnreadable(f"@: begin with one of {', '.join(ROOT_NAMES)}")
+    if node_type in _CHAIN_NODE_TYPES:
+        first_paths = _find_paths(children[0])
+        return (
+            [node]
+            if node_type in _PATH_NODE_TYPES and first_paths == [children[0]]
+            else first_paths
+        )
+    if node_type == "function_expression":
         _require_function(node["value"], children)
-    if kind == "comparator" and any(child.get("value", 0) is None for child in children):
-        raise Misread("nothing equals null: say exists(...) or !exists(...)")
+    if node_type == "comparator" and any(child.get("value", 0) is None for child in children):
+        raise FilterUnreadable("nothing equals null: say exists(...) or !exists(...)")
     paths = list[Node]()
     for child in children:
         if isinstance(child, dict) and child["type"] != "expref":
@@ -403,7 +447,7 @@ def _spell_path(path: Node) -> str:
     """Return a path as an operator would write it."""
     if path["type"] == "field":
         return spell_name(str(path["value"]))
-    if path["type"] in _WAYS:
+    if path["type"] in _PATH_NODE_TYPES:
         return ".".join(_spell_path(child) for child in path["children"]).replace(".[", "[")
     return f"[{path['value']}]" if path["type"] == "index" else "[...]"
 
@@ -413,76 +457,91 @@ def spell_name(name: str) -> str:
     return name if name.isascii() and name.isidentifier() else json.dumps(name)
 
 
-def literal(value: Any) -> str:
+def spell_literal(value: Any) -> str:
     """Return a value as an expression contains it: as JSON in backticks, in printable ASCII."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return "`" + text.replace("`", "\\u0060") + "`"
 
 
 def _require_root(name: str) -> None:
-    if name in ROOTS:
+    if name in ROOT_NAMES:
         return
-    close = get_close_matches(name, ROOTS, n=1, cutoff=0.5)
-    short = name[:40]
-    hint = f"say body.{short} or attributes.{short}; a text stands in single quotes: '{short}'"
-    hint = f"is it {close[0]}?" if close else hint
-    raise Misread(f"{short} is none of {', '.join(ROOTS)}; {hint}")
+    close_names = get_close_matches(name, ROOT_NAMES, n=1, cutoff=0.5)
+    short_name = name[:40]
+    hint = (
+        f"say body.{short_name} or attributes.{short_name}; "
+        f"a text stands in single quotes: '{short_name}'"
+    )
+    hint = f"is it {close_names[0]}?" if close_names else hint
+    raise FilterUnreadable(f"{short_name} is none of {', '.join(ROOT_NAMES)}; {hint}")
 
 
 def _require_function(name: str, arguments: Sequence[Node]) -> None:
-    ours = (EXISTS, SHAPE)
-    if not (len(arguments) == 1 if name in ours else name in Functions.FUNCTION_TABLE):
-        own_functions = [f"{own}(PATH)" for own in ours]
-        there_are = ", ".join((*own_functions, *Functions.FUNCTION_TABLE))
-        raise Misread(f"there is no function {name[:40]}; there are {there_are}")
+    own_names = (EXISTS_FUNCTION, SHAPE_FUNCTION)
+    if not (len(arguments) == 1 if name in own_names else name in Functions.FUNCTION_TABLE):
+        own_signatures = [f"{function_name}(PATH)" for function_name in own_names]
+        known_functions = ", ".join((*own_signatures, *Functions.FUNCTION_TABLE))
+        raise FilterUnreadable(f"there is no function {name[:40]}; there are {known_functions}")
 
 
-def shape(value: Any, depth: int = _DEEP, read: Callable[[str], Any] | None = None) -> Any:
+def make_shape(
+    value: Any, levels: int = _SHAPE_LEVELS, parse_text: Callable[[str], Any] | None = None
+) -> Any:
     """Return the names in an object with the types of their values, as a dict.
 
     A text that contains a JSON object with members counts as that object. Any other value, or one
-    that is deeper than `depth` levels, gives its type as a text, such as `number`.
+    that is deeper than `levels` levels, gives its type as a text, such as `number`.
 
     Args:
         value: The value.
-        depth: The number of levels to show.
-        read: Returns the JSON in a text; `json_in` by default.
+        levels: The number of levels to show.
+        parse_text: Returns the JSON in a text; `parse_json` by default.
     """
-    read = read or json_in
-    within = read(value) if isinstance(value, str) else value
-    if not depth or not isinstance(within, dict) or not (within or within is value):
-        return _KINDS[type(value)]
-    return {name: shape(member, depth - 1, read) for name, member in sorted(within.items())}
+    parse_text = parse_text or parse_json
+    parsed_value = parse_text(value) if isinstance(value, str) else value
+    if (
+        not levels
+        or not isinstance(parsed_value, dict)
+        or not (parsed_value or parsed_value is value)
+    ):
+        return _KIND_BY_TYPE[type(value)]
+    return {
+        name: make_shape(member, levels - 1, parse_text)
+        for name, member in sorted(parsed_value.items())
+    }
 
 
-def document_of(message: Message, now: datetime) -> dict[str, Any]:
+def make_document(message: Message, now: datetime) -> dict[str, Any]:
     """Return a message as the object to which filters are applied.
 
-    Its keys are ROOTS. A missing value is None, or is left out of `system` and `attributes`.
+    Its keys are ROOT_NAMES. A missing value is None, or is left out of `system` and
+    `attributes`.
     """
-    quarantine_mark = quarantine_reason(message)
-    attributes = {name: _read_value(attribute) for name, attribute in message.attributes.items()}
+    quarantine_mark = read_quarantine_mark(message)
+    attributes = {
+        name: _read_attribute_value(attribute) for name, attribute in message.attributes.items()
+    }
     if quarantine_mark:
         # The quarantine's mark replaces the redrive's and keeps its values.
-        redriven = {
+        redrive_mark = {
             "source": quarantine_mark.source,
             "redrive_count": quarantine_mark.redrive_count,
             "redrive": quarantine_mark.case,
         }
-        attributes.setdefault(REDRIVEN, json.dumps(redriven))
-    system = {
+        attributes.setdefault(REDRIVE_MARK_NAME, json.dumps(redrive_mark))
+    system_attributes = {
         "ApproximateReceiveCount": message.receive_count,
         "AWSTraceHeader": message.trace_header,
-        SOURCE: message.source_arn,
+        SOURCE_ATTRIBUTE: message.source_arn,
         "MessageDeduplicationId": message.deduplication_id,
         "MessageGroupId": message.group_id,
         "SentTimestamp": int(message.sent_at.timestamp() * 1000),
     }
     return {
-        "body": json_in(message.body),
+        "body": parse_json(message.body),
         "body_text": message.body,
         "attributes": attributes,
-        "system": {name: value for name, value in system.items() if value},
+        "system": {name: value for name, value in system_attributes.items() if value},
         "receive_count": message.receive_count,
         "redrive_count": message.redrive_count,
         "quarantine_reason": quarantine_mark.why if quarantine_mark else None,
@@ -494,31 +553,31 @@ def document_of(message: Message, now: datetime) -> dict[str, Any]:
     }
 
 
-def _read_value(attribute: MessageAttribute) -> Any:
+def _read_attribute_value(attribute: MessageAttribute) -> Any:
     """Return the number in an attribute of type Number, otherwise its text or bytes."""
-    kind = attribute.data_type.partition(".")[0]
-    if not isinstance(attribute.value, str) or kind != "Number":
+    base_type = attribute.data_type.partition(".")[0]
+    if not isinstance(attribute.value, str) or base_type != "Number":
         return attribute.value
-    number = json_in(attribute.value)
+    number = parse_json(attribute.value)
     return number if type(number) in (int, float) else attribute.value
 
 
-def json_in(text: str) -> Any:
+def parse_json(text: str) -> Any:
     """Return the value of the JSON in a text; None if the text is not JSON, or is `null`.
 
     Return `UnreadableJson` if different consumers may read different values: only some parsers
     accept NaN and Infinity, and `1e999` becomes Infinity in most languages. Messages contain JSON
     inside a text if SNS delivered them, for example.
     """
-    refused = list[str]()
+    refusal_reasons = list[str]()
 
-    def note_constant(word: str) -> None:
-        refused.append(f"holds {word}, which is no JSON")
+    def note_constant(constant: str) -> None:
+        refusal_reasons.append(f"holds {constant}, which is no JSON")
 
     def to_float(digits: str) -> float:
         number = float(digits)
         if not isfinite(number):
-            refused.append("holds a number beyond 1.8e308")
+            refusal_reasons.append("holds a number beyond 1.8e308")
         return number
 
     try:
@@ -529,8 +588,8 @@ def json_in(text: str) -> Any:
         return UnreadableJson("is nested too deep")
     except ValueError:  # Python reads whole numbers of 4,300 digits at most
         return UnreadableJson("holds a number of too many digits")
-    return UnreadableJson(refused[0]) if refused else value
+    return UnreadableJson(refusal_reasons[0]) if refusal_reasons else value
 
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
-ROOTS = tuple(document_of(Message("", "", _EPOCH), _EPOCH))
+ROOT_NAMES = tuple(make_document(Message("", "", _EPOCH), _EPOCH))

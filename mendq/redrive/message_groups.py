@@ -20,48 +20,50 @@ from msgspec.structs import replace
 
 from mendq.notifications.text import format_count, plain, value
 from mendq.redrive.message_filter import (
-    SOURCE,
-    UNREADABLE,
+    SOURCE_ATTRIBUTE,
+    UNREADABLE_SHAPE,
+    FilterUnreadable,
     MessageFilter,
-    Misread,
-    document_of,
-    json_in,
-    literal,
-    message_filter,
-    shape,
+    make_document,
+    make_shape,
+    parse_filter,
+    parse_json,
+    spell_literal,
     spell_name,
 )
-from mendq.redrive.messages import QUARANTINED, REDRIVEN, Message
+from mendq.redrive.messages import QUARANTINE_MARK_NAME, REDRIVE_MARK_NAME, Message
 
 # At most this many groups are shown for each way of grouping.
-MOST_GROUPS = 5
+MOST_GROUPS_PER_WAY = 5
 # An attribute with more different values than this identifies messages and does not form groups.
-_MOST_VALUES = 10
+_MOST_ATTRIBUTE_VALUES = 10
 # Only this many characters of a text are used.
-_MOST_TEXT = 120
+_MOST_TEXT_CHARACTERS = 120
 # Only this many characters of a shape are shown.
-_MOST_SHAPE = 400
+_MOST_SHAPE_CHARACTERS = 400
 # The ways in which messages are grouped, in the order in which they are shown.
-WAYS = ("body", "error", "attribute", "source", "message group", "receive count")
+GROUPING_WAYS = ("body", "error", "attribute", "source", "message group", "receive count")
 # An attribute with such a name says why the message failed: Lambda's ErrorMessage, EventBridge's
 # ERROR_CODE and EXHAUSTED_RETRY_CONDITION, frameworks' x-exception-message and the like.
 # https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
 # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-dlq.html
-ERROR_NAMES = re.compile("error|exception|exhausted|failure|reason", re.IGNORECASE)
+ERROR_NAME_PATTERN = re.compile("error|exception|exhausted|failure|reason", re.IGNORECASE)
 # Parts of a text that differ from message to message: UUIDs, long hexadecimal numbers, and numbers.
-_VARYING = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9a-fA-F]{16,}|\d+")
+_VARYING_PART_PATTERN = re.compile(
+    r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9a-fA-F]{16,}|\d+"
+)
 # The shape of a body that is not JSON, or is `null`.
-NO_JSON = shape(None)
-_NO_OUTLINE = "JSON that holds NaN, Infinity or too large a number"
+NO_JSON_SHAPE = make_shape(None)
+_UNREADABLE_JSON_NAME = "JSON that holds NaN, Infinity or too large a number"
 # A group as a triple: the way of grouping (one of WAYS), the group's name, and a filter for it.
-Label = tuple[str, str, str]
+GroupLabel = tuple[str, str, str]
 
 
 class MessageGroup(Struct, frozen=True):
     """Messages that are alike in one way.
 
     Attributes:
-        by: The property by which messages are grouped, one of `WAYS`.
+        by: The property by which messages are grouped, one of `GROUPING_WAYS`.
         what: The group's name, for operators.
         where: A filter that matches exactly these messages of the sample; empty if there is none.
         messages: The messages.
@@ -74,45 +76,51 @@ class MessageGroup(Struct, frozen=True):
 
 
 def group_messages(
-    messages: Sequence[Message], now: datetime, *, bodies: bool = False
+    messages: Sequence[Message], now: datetime, *, should_group_by_text: bool = False
 ) -> list[MessageGroup]:
     """Return the largest groups of messages, at most MOST_GROUPS for each of WAYS.
 
     Args:
         messages: The sample.
         now: The present time, from which filters calculate a message's age.
-        bodies: True to group bodies that are not JSON by their text. The groups then show parts of
-            it.
+        should_group_by_text: True to group bodies that are not JSON by their text. The groups then
+            show parts of it.
     """
-    documents = [_with_outline(document_of(message, now)) for message in messages]
-    varied = _count_attribute_values(documents)
-    messages_by_label = defaultdict[Label, list[Message]](list)
+    documents = [_replace_body_by_shape(make_document(message, now)) for message in messages]
+    value_count_by_name = _count_attribute_values(documents)
+    messages_by_label = defaultdict[GroupLabel, list[Message]](list)
     for message, document in zip(messages, documents, strict=True):
-        for label in _labels(document, varied, bodies=bodies):
+        for label in _list_group_labels(
+            document, value_count_by_name, should_group_by_text=should_group_by_text
+        ):
             messages_by_label[label].append(message)
-    groups = [MessageGroup(*label, tuple(members)) for label, members in messages_by_label.items()]
+    groups = [
+        MessageGroup(*label, tuple(messages_of_label))
+        for label, messages_of_label in messages_by_label.items()
+    ]
     groups.sort(key=lambda group: (-len(group.messages), group.what))
-    largest = list[MessageGroup]()
-    for way in WAYS:
-        groups_of_way = [group for group in groups if group.by == way]
-        largest += groups_of_way[:MOST_GROUPS]
-    exact = _find_exact_filters(largest, messages, now)
+    largest_groups = list[MessageGroup]()
+    for grouping_way in GROUPING_WAYS:
+        groups_of_way = [group for group in groups if group.by == grouping_way]
+        largest_groups += groups_of_way[:MOST_GROUPS_PER_WAY]
+    exact_indexes = _find_exact_filters(largest_groups, messages, now)
     return [
-        group if index in exact else replace(group, where="") for index, group in enumerate(largest)
+        group if index in exact_indexes else replace(group, where="")
+        for index, group in enumerate(largest_groups)
     ]
 
 
 def _count_attribute_values(documents: Iterable[Mapping[str, Any]]) -> Counter[str]:
     """Return the number of different values of each attribute."""
-    values = set[tuple[str, Any]]()
+    distinct_values = set[tuple[str, Any]]()
     for document in documents:
-        values.update(document["attributes"].items())
-    return Counter(name for name, _ in values)
+        distinct_values.update(document["attributes"].items())
+    return Counter(name for name, _ in distinct_values)
 
 
-def _with_outline(document: Mapping[str, Any]) -> Mapping[str, Any]:
+def _replace_body_by_shape(document: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the document with the shape of its body in place of the body, to save memory."""
-    return {**document, "body": shape(document["body"])}
+    return {**document, "body": make_shape(document["body"])}
 
 
 def _find_exact_filters(
@@ -122,79 +130,85 @@ def _find_exact_filters(
 
     Each message is parsed once for all groups: a body may be 1 MiB of JSON.
     """
-    filters = dict[int, MessageFilter]()
-    wanted = list[set[str]]()
+    filter_by_index = dict[int, MessageFilter]()
+    message_ids_by_index = list[set[str]]()
     for index, group in enumerate(groups):
-        wanted.append({message.message_id for message in group.messages})
-        with suppress(Misread):
-            filters[index] = message_filter(group.where)
+        message_ids_by_index.append({message.message_id for message in group.messages})
+        with suppress(FilterUnreadable):
+            filter_by_index[index] = parse_filter(group.where)
     for message in messages:
-        document = document_of(message, now)
-        for index, group_filter in list(filters.items()):
-            is_wanted = message.message_id in wanted[index]
-            if group_filter.judge(message, now, document).matches is not is_wanted:
-                del filters[index]
-    return set(filters)
+        document = make_document(message, now)
+        for index, group_filter in list(filter_by_index.items()):
+            is_in_group = message.message_id in message_ids_by_index[index]
+            if group_filter.match_message(message, now, document).matches is not is_in_group:
+                del filter_by_index[index]
+    return set(filter_by_index)
 
 
-def outline(body: str) -> str:
+def describe_outline(body: str) -> str:
     """Return a body without its values: the keys and types of JSON, or the form of a text."""
-    value_in_body = json_in(body)
-    if value_in_body is not None:
-        outlined = shape(value_in_body)
-        return _NO_OUTLINE if outlined == UNREADABLE else _describe_shape(outlined)
-    without_letters = re.sub(r"[^\W\d_]", "a", body[:_MOST_TEXT])
-    return plain(re.sub(r"\d", "9", without_letters))
+    body_value = parse_json(body)
+    if body_value is not None:
+        body_shape = make_shape(body_value)
+        return (
+            _UNREADABLE_JSON_NAME if body_shape == UNREADABLE_SHAPE else _describe_shape(body_shape)
+        )
+    masked_text = re.sub(r"[^\W\d_]", "a", body[:_MOST_TEXT_CHARACTERS])
+    return plain(re.sub(r"\d", "9", masked_text))
 
 
-def _describe_shape(outlined: Any) -> str:
+def _describe_shape(body_shape: Any) -> str:
     """Return a shape as text that a terminal can wrap."""
-    return plain(json.dumps(outlined).strip('"'), _MOST_SHAPE)
+    return plain(json.dumps(body_shape).strip('"'), _MOST_SHAPE_CHARACTERS)
 
 
-def _labels(document: Mapping[str, Any], varied: Counter[str], *, bodies: bool) -> Iterator[Label]:
+def _list_group_labels(
+    document: Mapping[str, Any], value_count_by_name: Counter[str], *, should_group_by_text: bool
+) -> Iterator[GroupLabel]:
     """Yield a label for each group to which the message belongs."""
-    yield _body_label(document, bodies=bodies)
+    yield _make_body_label(document, should_group_by_text=should_group_by_text)
     for name, attribute in document["attributes"].items():
-        if name not in (REDRIVEN, QUARANTINED):
-            yield _attribute_label(name, attribute, is_varied=varied[name] > _MOST_VALUES)
-    source_path = f"system.{SOURCE}"
-    if source_arn := document["system"].get(SOURCE):
-        yield "source", source_arn, f"{source_path} == {literal(source_arn)}"
+        if name not in (REDRIVE_MARK_NAME, QUARANTINE_MARK_NAME):
+            yield _make_attribute_label(
+                name, attribute, has_many_values=value_count_by_name[name] > _MOST_ATTRIBUTE_VALUES
+            )
+    source_path = f"system.{SOURCE_ATTRIBUTE}"
+    if source_arn := document["system"].get(SOURCE_ATTRIBUTE):
+        yield "source", source_arn, f"{source_path} == {spell_literal(source_arn)}"
     else:
         yield "source", "SQS names none: it was sent here", f"!exists({source_path})"
-    if group := document["group_id"]:
-        yield "message group", group, f"group_id == {literal(group)}"
+    if group_id := document["group_id"]:
+        yield "message group", group_id, f"group_id == {spell_literal(group_id)}"
     yield "receive count", format_count(document["receive_count"], "receive"), ""
 
 
-def _body_label(document: Mapping[str, Any], *, bodies: bool) -> Label:
+def _make_body_label(document: Mapping[str, Any], *, should_group_by_text: bool) -> GroupLabel:
     """Return the group of a message by the shape of its body.
 
-    With `bodies`, a body that is not JSON is grouped by its text.
+    With `should_group_by_text`, a body that is not JSON is grouped by its text.
     """
-    outlined = document["body"]
-    if outlined == NO_JSON and bodies:
+    body_shape = document["body"]
+    if body_shape == NO_JSON_SHAPE and should_group_by_text:
         return "body", *_find_pattern(document["body_text"], "body_text")
-    if outlined == UNREADABLE:
+    if body_shape == UNREADABLE_SHAPE:
         # A filter that looks into such a body does not match.
-        return "body", _NO_OUTLINE, ""
-    what = "not JSON" if outlined == NO_JSON else _describe_shape(outlined)
-    return "body", what, f"shape(body) == {literal(outlined)}"
+        return "body", _UNREADABLE_JSON_NAME, ""
+    group_name = "not JSON" if body_shape == NO_JSON_SHAPE else _describe_shape(body_shape)
+    return "body", group_name, f"shape(body) == {spell_literal(body_shape)}"
 
 
-def _attribute_label(name: str, attribute: Any, *, is_varied: bool) -> Label:
+def _make_attribute_label(name: str, attribute: Any, *, has_many_values: bool) -> GroupLabel:
     """Return the group of a message by one attribute.
 
-    `is_varied` is True if the attribute has too many values to show a group for each.
+    `has_many_values` is True if the attribute has too many values to show a group for each.
     """
     path = f"attributes.{spell_name(name)}"
-    if isinstance(attribute, str) and ERROR_NAMES.search(name):
-        what, where = _find_pattern(attribute, path)
-        return "error", f"{name}: {what}", where
-    if is_varied or isinstance(attribute, bytes):
+    if isinstance(attribute, str) and ERROR_NAME_PATTERN.search(name):
+        group_name, filter_text = _find_pattern(attribute, path)
+        return "error", f"{name}: {group_name}", filter_text
+    if has_many_values or isinstance(attribute, bytes):
         return "attribute", f"{name}, whatever its value", f"exists({path})"
-    return "attribute", f"{name} = {value(attribute)}", f"{path} == {literal(attribute)}"
+    return "attribute", f"{name} = {value(attribute)}", f"{path} == {spell_literal(attribute)}"
 
 
 def _find_pattern(text: str, path: str) -> tuple[str, str]:
@@ -202,13 +216,13 @@ def _find_pattern(text: str, path: str) -> tuple[str, str]:
 
     In the line, `#` stands for each number or id.
     """
-    head = text[:_MOST_TEXT].partition("\n")[0]
-    parts = _VARYING.split(head)
-    if len(parts) == 1 and head == text:
-        return text, f"{path} == {literal(text)}"
-    terms = list[str]()
-    for index, part in enumerate(parts):
-        if part.strip():
+    first_line = text[:_MOST_TEXT_CHARACTERS].partition("\n")[0]
+    fixed_parts = _VARYING_PART_PATTERN.split(first_line)
+    if len(fixed_parts) == 1 and first_line == text:
+        return text, f"{path} == {spell_literal(text)}"
+    filter_terms = list[str]()
+    for index, fixed_part in enumerate(fixed_parts):
+        if fixed_part.strip():
             function = "contains" if index else "starts_with"
-            terms.append(f"{function}({path}, {literal(part)})")
-    return "#".join(parts), " && ".join(terms)
+            filter_terms.append(f"{function}({path}, {spell_literal(fixed_part)})")
+    return "#".join(fixed_parts), " && ".join(filter_terms)

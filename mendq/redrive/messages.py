@@ -16,17 +16,17 @@ from mendq.model.queue import parse_json_object
 
 # Name of the attribute that marks a message which was sent back. Its value is a `RedriveMark` as
 # JSON.
-REDRIVEN = "mendq.redrive"
+REDRIVE_MARK_NAME = "mendq.redrive"
 # Name of the attribute that marks a message in quarantine, in place of the one above. Its value is
 # a `QuarantineMark` as JSON.
-QUARANTINED = "mendq.quarantined"
+QUARANTINE_MARK_NAME = "mendq.quarantined"
 # SQS's maximum of attributes of a message.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-message-metadata.html
 MOST_ATTRIBUTES = 10
 # The count of redrives does not grow beyond this.
-MOST_REDRIVES = 10**9 - 1
+MOST_COUNTED_REDRIVES = 10**9 - 1
 # The error code of a message if SQS's answer does not say whether the message arrived.
-UNANSWERED = "unanswered"
+UNANSWERED_CODE = "unanswered"
 
 
 class MessageAttribute(Struct, frozen=True):
@@ -39,7 +39,7 @@ class MessageAttribute(Struct, frozen=True):
     def value_bytes(self) -> bytes:
         return self.value if isinstance(self.value, bytes) else self.value.encode()
 
-    def document(self) -> dict[str, Any]:
+    def to_request(self) -> dict[str, Any]:
         """Return the attribute in the form that a request to SQS needs."""
         field_name = "BinaryValue" if isinstance(self.value, bytes) else "StringValue"
         return {"DataType": self.data_type, field_name: self.value}
@@ -75,24 +75,24 @@ class Message(Struct, frozen=True):
         before. A redrive's mark that names another queue than the one in which the message failed
         is ignored.
         """
-        counts = [0]
-        mark = _read_mark(self, REDRIVEN, RedriveMark)
+        marked_counts = [0]
+        mark = _read_mark(self, REDRIVE_MARK_NAME, RedriveMark)
         if mark and self.source_arn in (None, mark.source):
-            counts.append(mark.redrive_count)
-        quarantine_mark = quarantine_reason(self)
+            marked_counts.append(mark.redrive_count)
+        quarantine_mark = read_quarantine_mark(self)
         if quarantine_mark:
-            counts.append(quarantine_mark.redrive_count)
-        return max(counts)
+            marked_counts.append(quarantine_mark.redrive_count)
+        return max(marked_counts)
 
     @property
-    def died_in(self) -> str:
+    def failed_queue_arn(self) -> str:
         """ARN of the queue in which the message failed; empty if unknown.
 
         It comes from SQS, else from the quarantine's mark.
         """
         if self.source_arn:
             return self.source_arn
-        quarantine_mark = quarantine_reason(self)
+        quarantine_mark = read_quarantine_mark(self)
         return quarantine_mark.source if quarantine_mark else ""
 
     @property
@@ -105,15 +105,15 @@ class Message(Struct, frozen=True):
             size += len(attribute.value_bytes)
         return size
 
-    def fits(self, most_bytes: int) -> bool:
+    def fits(self, maximum_bytes: int) -> bool:
         """Return True if a queue with this MaximumMessageSize (bytes) accepts the message."""
-        return len(self.attributes) <= MOST_ATTRIBUTES and self.size_bytes <= most_bytes
+        return len(self.attributes) <= MOST_ATTRIBUTES and self.size_bytes <= maximum_bytes
 
 
 # Mendq's marks have fewer characters. A longer text was written by another sender.
-LONGEST_MARK = 8_192
+LONGEST_MARK_CHARACTERS = 8_192
 # The reason in a quarantine's mark is cut to this many characters.
-LONGEST_WHY = 512
+LONGEST_REASON_CHARACTERS = 512
 
 
 class RedriveMark(Struct, frozen=True, omit_defaults=True):
@@ -143,51 +143,53 @@ class RedriveMarker(Struct, frozen=True):
     Attributes:
         source_arn: The queue that the messages go to.
         redrive_id: The case or command that sends them.
-        key: The secret key of the seals (see `RedriveMark`). If the caller does not keep it, marks
-            still count the redrives, but no message is recognized later.
+        seal_key: The secret key of the seals (see `RedriveMark`). If the caller does not keep it,
+            marks still count the redrives, but no message is recognized later.
     """
 
     source_arn: str
     redrive_id: str
-    key: bytes
+    seal_key: bytes
 
     def mark_redriven(self, message: Message) -> Message:
         """Return the message with the mark of this redrive, and with its count increased by 1."""
         mark = RedriveMark(
             source=self.source_arn,
             redrive=self.redrive_id,
-            redrive_count=min(message.redrive_count + 1, MOST_REDRIVES),
-            seal=self._seal(message),
-            died_in=message.died_in if message.died_in != self.source_arn else "",
+            redrive_count=min(message.redrive_count + 1, MOST_COUNTED_REDRIVES),
+            seal=self._make_seal(message),
+            died_in=message.failed_queue_arn if message.failed_queue_arn != self.source_arn else "",
         )
-        return _replace_mark(message, REDRIVEN, mark)
+        return _replace_mark(message, REDRIVE_MARK_NAME, mark)
 
-    def mark_quarantined(self, message: Message, why: str, at: datetime) -> Message:
+    def mark_quarantined(self, message: Message, reason: str, quarantined_at: datetime) -> Message:
         """Return the message with the quarantine's mark in place of the redrive's."""
         mark = QuarantineMark(
-            why=why[:LONGEST_WHY],
-            at=at.isoformat(),
+            why=reason[:LONGEST_REASON_CHARACTERS],
+            at=quarantined_at.isoformat(),
             source=self.source_arn,
             case=self.redrive_id,
             redrive_count=message.redrive_count,
         )
-        return _replace_mark(message, QUARANTINED, mark)
+        return _replace_mark(message, QUARANTINE_MARK_NAME, mark)
 
-    def knows(self, message: Message) -> bool:
+    def recognizes(self, message: Message) -> bool:
         """Return True if the message has a valid mark of this redrive: it came back.
 
         If SQS names no source, a consumer may have sent the message to the DLQ itself. Such a
         message counts as one from the source.
         """
-        mark = _read_mark(message, REDRIVEN, RedriveMark)
+        mark = _read_mark(message, REDRIVE_MARK_NAME, RedriveMark)
         if mark is None or (message.source_arn or self.source_arn) != self.source_arn:
             return False
-        return hmac.compare_digest(mark.seal.encode(errors="replace"), self._seal(message).encode())
+        return hmac.compare_digest(
+            mark.seal.encode(errors="replace"), self._make_seal(message).encode()
+        )
 
-    def _seal(self, message: Message) -> str:
+    def _make_seal(self, message: Message) -> str:
         """Return the seal, an HMAC of source, redrive and body: 32 hexadecimal digits."""
-        sealed = f"{self.source_arn}\0{self.redrive_id}\0{message.body}".encode()
-        return hmac.new(self.key, sealed, sha256).hexdigest()[:32]
+        sealed_bytes = f"{self.source_arn}\0{self.redrive_id}\0{message.body}".encode()
+        return hmac.new(self.seal_key, sealed_bytes, sha256).hexdigest()[:32]
 
 
 class QuarantineMark(Struct, frozen=True):
@@ -208,99 +210,105 @@ class QuarantineMark(Struct, frozen=True):
     redrive_count: Annotated[int, Meta(ge=0)]
 
 
-def quarantine_reason(message: Message) -> QuarantineMark | None:
+def read_quarantine_mark(message: Message) -> QuarantineMark | None:
     """Return the quarantine's mark, None if there is no readable one."""
-    return _read_mark(message, QUARANTINED, QuarantineMark)
+    return _read_mark(message, QUARANTINE_MARK_NAME, QuarantineMark)
 
 
-Mark = TypeVar("Mark", RedriveMark, QuarantineMark)
+MarkType = TypeVar("MarkType", RedriveMark, QuarantineMark)
 
 
-def _replace_mark(message: Message, name: str, mark: RedriveMark | QuarantineMark) -> Message:
+def _replace_mark(message: Message, mark_name: str, mark: RedriveMark | QuarantineMark) -> Message:
     """Return the message with this mark and no other one."""
     attributes = dict(message.attributes)
-    attributes.pop(REDRIVEN, None)
-    attributes.pop(QUARANTINED, None)
-    text = json.dumps(to_builtins(mark), ensure_ascii=True, separators=(",", ":"))
-    attributes[name] = MessageAttribute("String", text)
+    attributes.pop(REDRIVE_MARK_NAME, None)
+    attributes.pop(QUARANTINE_MARK_NAME, None)
+    mark_text = json.dumps(to_builtins(mark), ensure_ascii=True, separators=(",", ":"))
+    attributes[mark_name] = MessageAttribute("String", mark_text)
     return replace(message, attributes=attributes)
 
 
-def _read_mark(message: Message, name: str, kind: type[Mark]) -> Mark | None:
+def _read_mark(message: Message, mark_name: str, mark_type: type[MarkType]) -> MarkType | None:
     """Return the mark in this attribute, None if there is no readable one."""
-    attribute = message.attributes.get(name)
+    attribute = message.attributes.get(mark_name)
     if attribute is None or not isinstance(attribute.value, str):
         return None
-    if len(attribute.value) > LONGEST_MARK:
+    if len(attribute.value) > LONGEST_MARK_CHARACTERS:
         return None
     try:
-        mark = convert(parse_json_object(attribute.value), kind)
+        mark = convert(parse_json_object(attribute.value), mark_type)
     except ValidationError:
         return None
-    return replace(mark, redrive_count=min(mark.redrive_count, MOST_REDRIVES))
+    return replace(mark, redrive_count=min(mark.redrive_count, MOST_COUNTED_REDRIVES))
 
 
-class NotMoved(Struct, frozen=True):
+class UnmovedMessage(Struct, frozen=True):
     """A message that could not be moved.
 
     Attributes:
         message_id: The message's id in the queue that it should have left.
         code: SQS's error code in its canonical spelling, or a code of Mendq.
         reason: The reason, for operators.
-        passes: True if SQS may accept the message later.
+        is_temporary: True if SQS may accept the message later.
     """
 
     message_id: str
     code: str
     reason: str
-    passes: bool = False
+    is_temporary: bool = False
 
 
 class MoveResult(Struct, frozen=True):
     """The result of moving messages.
 
     Attributes:
-        moved: The number of messages that were sent and deleted here.
-        copied: The number of messages that were sent but could not be deleted here. SQS returns
-            them again, and the same mover then deletes them.
-        unmarked: The number of messages that were sent without the mark, because they had no room
-            for it.
-        failed: The messages that were not sent, each with the reason.
+        moved_count: The number of messages that were sent and deleted here.
+        copied_count: The number of messages that were sent but could not be deleted here. SQS
+            returns them again, and the same mover then deletes them.
+        unmarked_count: The number of messages that were sent without the mark, because they had no
+            room for it.
+        unmoved_messages: The messages that were not sent, each with the reason.
     """
 
-    moved: int = 0
-    copied: int = 0
-    unmarked: int = 0
-    failed: tuple[NotMoved, ...] = ()
+    moved_count: int = 0
+    copied_count: int = 0
+    unmarked_count: int = 0
+    unmoved_messages: tuple[UnmovedMessage, ...] = ()
 
     @property
-    def attempts(self) -> int:
-        return self.moved + self.copied + len(self.failed)
+    def attempt_count(self) -> int:
+        return self.moved_count + self.copied_count + len(self.unmoved_messages)
 
     @property
-    def unsure(self) -> int:
+    def unsure_count(self) -> int:
         """Number of messages for which it is not certain that they moved.
 
         SQS did not answer if it took them, or it took them and they were not deleted here.
         """
-        return self.copied + sum(failure.code == UNANSWERED for failure in self.failed)
+        return self.copied_count + sum(
+            failure.code == UNANSWERED_CODE for failure in self.unmoved_messages
+        )
 
     @property
-    def reason(self) -> str:
+    def first_reason(self) -> str:
         """The reason why the first of the failed messages was not sent; empty if all were sent."""
-        if not self.failed:
+        if not self.unmoved_messages:
             return ""
-        return self.failed[0].reason or self.failed[0].code
+        return self.unmoved_messages[0].reason or self.unmoved_messages[0].code
 
     @property
     def is_refused_for_good(self) -> bool:
-        return bool(self.failed) and not self.moved and not self.failed[0].passes
+        return (
+            bool(self.unmoved_messages)
+            and not self.moved_count
+            and not self.unmoved_messages[0].is_temporary
+        )
 
     def __add__(self, other: MoveResult) -> MoveResult:
         """Return the sum of two results."""
         return MoveResult(
-            moved=self.moved + other.moved,
-            copied=self.copied + other.copied,
-            unmarked=self.unmarked + other.unmarked,
-            failed=self.failed + other.failed,
+            moved_count=self.moved_count + other.moved_count,
+            copied_count=self.copied_count + other.copied_count,
+            unmarked_count=self.unmarked_count + other.unmarked_count,
+            unmoved_messages=self.unmoved_messages + other.unmoved_messages,
         )

@@ -28,7 +28,13 @@ from mendq.aws.errors import PASSING, code_of, is_passing, translate_aws_errors
 from mendq.consumer import VisibilityHeartbeat
 from mendq.model.failed_call import canonical_code
 from mendq.model.queue import FIFO, on_fifo
-from mendq.redrive.messages import UNANSWERED, Message, MessageAttribute, MoveResult, NotMoved
+from mendq.redrive.messages import (
+    UNANSWERED_CODE,
+    Message,
+    MessageAttribute,
+    MoveResult,
+    UnmovedMessage,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -37,20 +43,20 @@ if TYPE_CHECKING:
 # The visibility timeout of received messages. After a crash they stay hidden for up to this time.
 VISIBILITY_SECONDS = 120
 # The most messages that a caller may hold at once.
-MOST_HELD = 5_000
+MOST_HELD_MESSAGES = 5_000
 # SQS's maximum of messages in one ReceiveMessage.
-MOST_RECEIVED = 10
+MOST_MESSAGES_PER_RECEIVE = 10
 # Seconds that the mover leaves to its caller after the messages are released, to store results.
-SECONDS_TO_END = 5
+SECONDS_LEFT_TO_CALLER = 5
 # SQS's maximum of messages in one SendMessageBatch.
-MOST_ENTRIES = 10
+MOST_MESSAGES_PER_SEND = 10
 # The largest batch, and the largest message that a queue can be configured to take.
-MOST_BYTES = 1_048_576
-LOST = "its visibility timeout was over before it was sent"
+MOST_BATCH_BYTES = 1_048_576
+VISIBILITY_LOST_REASON = "its visibility timeout was over before it was sent"
 # Errors that pass without a change, although their HTTP status does not show it.
-_PASSING = PASSING | {"KmsThrottled", "OverLimit"}
+_TEMPORARY_ERROR_CODES = PASSING | {"KmsThrottled", "OverLimit"}
 # Errors of a whole batch that a single one of its messages may have caused.
-_OF_ONE_MESSAGE = frozenset(
+_SINGLE_MESSAGE_ERROR_CODES = frozenset(
     {
         "BatchRequestTooLong",
         "InvalidMessageContents",
@@ -67,16 +73,16 @@ class Destination(Struct, frozen=True):
     Attributes:
         run_id: The case or command that sends the messages. It is part of the deduplication ids: a
             FIFO queue drops a message that the same run sends again within five minutes.
-        mark: Returns the message with an attribute by which Mendq recognizes it later. A message
-            without room for the attribute is sent without it.
-        most_bytes: The queue's MaximumMessageSize.
+        add_mark: Returns the message with an attribute by which Mendq recognizes it later. A
+            message without room for the attribute is sent without it.
+        maximum_message_bytes: The queue's MaximumMessageSize.
     """
 
     queue_arn: str
     queue_url: str
     run_id: str
-    mark: Callable[[Message], Message]
-    most_bytes: int = MOST_BYTES
+    add_mark: Callable[[Message], Message]
+    maximum_message_bytes: int = MOST_BATCH_BYTES
 
     @property
     def is_fifo(self) -> bool:
@@ -84,24 +90,25 @@ class Destination(Struct, frozen=True):
 
     def can_mark(self, message: Message) -> bool:
         """Return True if the message has room for the mark."""
-        return self.mark(message).fits(self.most_bytes)
+        return self.add_mark(message).fits(self.maximum_message_bytes)
 
-    def as_sent(self, message: Message) -> Message:
+    def mark_if_possible(self, message: Message) -> Message:
         """Return the message with the mark, or unchanged if it has no room for the mark."""
-        return self.mark(message) if self.can_mark(message) else message
+        return self.add_mark(message) if self.can_mark(message) else message
 
 
 class SendResult(Struct):
     """The result of sending a batch.
 
     Attributes:
-        copies: The new message id by the old one, for each message that SQS accepted.
-        refused: Messages that SQS did not accept, each with the reason.
+        copy_id_by_message_id: The new message id by the old one, for each message that SQS
+            accepted.
+        unsent_messages: Messages that SQS did not accept, each with the reason.
         is_hopeless: True if SQS would now refuse any other message too.
     """
 
-    copies: dict[str, str] = field(default_factory=dict)
-    refused: list[NotMoved] = field(default_factory=list)
+    copy_id_by_message_id: dict[str, str] = field(default_factory=dict)
+    unsent_messages: list[UnmovedMessage] = field(default_factory=list)
     is_hopeless: bool = False
 
 
@@ -115,45 +122,49 @@ class SendOrder:
     def __init__(self, messages: Iterable[Message], destination: Destination) -> None:
         self._destination = destination
         # Waiting messages by group id, or by message id on a standard queue.
-        self._lanes: dict[str, deque[Message]] = {}
+        self._messages_by_order_key: dict[str, deque[Message]] = {}
         for message in messages:
-            self._lanes.setdefault(self._find_lane(message), deque()).append(message)
+            self._messages_by_order_key.setdefault(self._get_order_key(message), deque()).append(
+                message
+            )
 
-    def next_batch(self) -> list[Message]:
+    def choose_next_batch(self) -> list[Message]:
         """Return the messages of the next batch: the first of each group, as many as one call can
         send.
 
         For a standard queue, each message is a group of its own. Empty if no message is left.
         """
         batch: list[Message] = []
-        left = MOST_BYTES
-        for lane in self._lanes.values():
-            size = self._destination.as_sent(lane[0]).size_bytes
-            if len(batch) == MOST_ENTRIES or (batch and size > left):
+        bytes_left = MOST_BATCH_BYTES
+        for group_messages in self._messages_by_order_key.values():
+            size_bytes = self._destination.mark_if_possible(group_messages[0]).size_bytes
+            if len(batch) == MOST_MESSAGES_PER_SEND or (batch and size_bytes > bytes_left):
                 break
-            batch.append(lane[0])
-            left -= size
+            batch.append(group_messages[0])
+            bytes_left -= size_bytes
         return batch
 
-    def settle(self, batch: Iterable[Message], gone: Collection[str], *, is_hopeless: bool) -> None:
+    def remove_batch(
+        self, batch: Iterable[Message], moved_message_ids: Collection[str], *, is_hopeless: bool
+    ) -> None:
         """Remove a batch after the attempt to send it.
 
         Args:
-            batch: The messages that `next_batch` returned.
-            gone: Ids of the messages that were sent and deleted. If a message is not among them,
-                the later messages of its group are not tried.
+            batch: The messages that `choose_next_batch` returned.
+            moved_message_ids: Ids of the messages that were sent and deleted. If a message is not
+                among them, the later messages of its group are not tried.
             is_hopeless: True if no other message should be tried.
         """
         for message in batch:
-            name = self._find_lane(message)
-            lane = self._lanes.pop(name)
-            lane.popleft()
-            if lane and message.message_id in gone:
-                self._lanes[name] = lane
+            order_key = self._get_order_key(message)
+            group_messages = self._messages_by_order_key.pop(order_key)
+            group_messages.popleft()
+            if group_messages and message.message_id in moved_message_ids:
+                self._messages_by_order_key[order_key] = group_messages
         if is_hopeless:
-            self._lanes.clear()
+            self._messages_by_order_key.clear()
 
-    def _find_lane(self, message: Message) -> str:
+    def _get_order_key(self, message: Message) -> str:
         return message.group_id if self._destination.is_fifo else message.message_id
 
 
@@ -179,74 +190,79 @@ class MessageMover:
         *,
         clock: Callable[[], float] = monotonic,
         remaining_seconds: Callable[[], float] = lambda: inf,
-        may_open: Callable[[], bool] = lambda: True,
+        may_open_groups: Callable[[], bool] = lambda: True,
     ) -> None:
         self._sqs = sqs
         self._queue_url = queue_url
         self._remaining_seconds = remaining_seconds
-        self._may_open = may_open
-        self._held = VisibilityHeartbeat(sqs, queue_url, seconds=VISIBILITY_SECONDS, clock=clock)
+        self._may_open_groups = may_open_groups
+        self._heartbeat = VisibilityHeartbeat(
+            sqs, queue_url, seconds=VISIBILITY_SECONDS, clock=clock
+        )
         # Ids of the messages that were received, by FIFO group.
-        self._groups: dict[str, set[str]] = {}
+        self._message_ids_by_group: dict[str, set[str]] = {}
         # Groups that may hide more messages, in the order in which they are opened.
         self._groups_to_open: dict[str, None] = {}
-        self._is_opening = False
+        self._is_opening_groups = False
         # FIFO groups of which a message could not be sent: no later message may overtake it.
         self._stopped_groups: set[str] = set()
-        self._ready: list[Message] = []
-        # Ids of messages that `take` must not return: those it has returned already, and new
-        # copies.
-        self._given: set[str] = set()
-        self._sent: set[str] = set()
+        self._messages_to_return: list[Message] = []
+        # Ids of messages that `receive_new_messages` must not return again: those that it has
+        # received before, and copies that this mover sent.
+        self._known_message_ids: set[str] = set()
+        self._sent_message_ids: set[str] = set()
 
     def __enter__(self) -> Self:
-        self._held.__enter__()
+        self._heartbeat.__enter__()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
-        held = sorted(self._held.held)
+    def __exit__(self, error_type: type[BaseException] | None, *error_details: object) -> None:
+        held_ids = sorted(self._heartbeat.held)
         try:
-            if kind is not KeyboardInterrupt:
-                for start in range(0, len(held), MOST_RECEIVED):
-                    if self._remaining_seconds() <= SECONDS_TO_END:
+            if error_type is not KeyboardInterrupt:
+                for start in range(0, len(held_ids), MOST_MESSAGES_PER_RECEIVE):
+                    if self._remaining_seconds() <= SECONDS_LEFT_TO_CALLER:
                         break
-                    self.release(held[start : start + MOST_RECEIVED])
+                    self.release(held_ids[start : start + MOST_MESSAGES_PER_RECEIVE])
         finally:
-            self._held.__exit__(kind, *error)
+            self._heartbeat.__exit__(error_type, *error_details)
 
-    def take(self, most: int) -> list[Message]:
+    def receive_new_messages(self, most_messages: int) -> list[Message]:
         """Receive and return messages that this method has not returned before.
 
-        A message that SQS returns a second time stays held. A message that `put` has sent already
-        is deleted. If a message of a FIFO group could not be sent, no later message of the group is
-        returned.
+        A message that SQS returns a second time stays held. A message that `move_messages` has sent
+        already is deleted. If a message of a FIFO group could not be sent, no later message of the
+        group is returned.
 
         Args:
-            most: The number of messages to return. Fewer are returned only if SQS returns no other.
+            most_messages: The number of messages to return. Fewer are returned only if SQS returns
+                no other.
 
         Raises:
             FactsUnavailable: SQS does not answer.
             QueueRefusesUs: The queue's own policy forbids it.
         """
-        while len(self._ready) < most:
-            batch = self._receive_shown(most - len(self._ready))
+        while len(self._messages_to_return) < most_messages:
+            batch = self._receive_next_batch(most_messages - len(self._messages_to_return))
             if not batch:
                 break
             for message in batch:
                 is_new = self._is_new(message)
-                self._groups.setdefault(message.group_id, set()).add(message.message_id)
+                self._message_ids_by_group.setdefault(message.group_id, set()).add(
+                    message.message_id
+                )
                 if is_new and message.group_id not in self._stopped_groups:
                     self._groups_to_open[message.group_id] = None
-                    self._ready.append(message)
-        messages = self._ready[:most]
-        self._ready = self._ready[most:]
+                    self._messages_to_return.append(message)
+        messages = self._messages_to_return[:most_messages]
+        self._messages_to_return = self._messages_to_return[most_messages:]
         return messages
 
-    def put(
+    def move_messages(
         self,
         messages: Sequence[Message],
         destination: Destination,
-        may_go: Callable[[int], bool] = lambda _: True,
+        may_send_batch: Callable[[int], bool] = lambda _: True,
     ) -> Iterator[MoveResult]:
         """Send messages and delete them here. Yield the result of each batch.
 
@@ -254,29 +270,29 @@ class MessageMover:
         it. An error that SQS returns is part of the result and not raised.
 
         Args:
-            messages: Messages that `take` returned.
+            messages: Messages that `receive_new_messages` returned.
             destination: The queue to which they are sent.
-            may_go: Called before each batch with the number of its messages. It may wait. If it
-                returns False, the move ends.
+            may_send_batch: Called before each batch with the number of its messages. It may wait.
+                If it returns False, the move ends.
         """
         order = SendOrder(messages, destination)
-        while (batch := order.next_batch()) and may_go(len(batch)):
-            yield self._put_batch(batch, order, destination)
+        while (batch := order.choose_next_batch()) and may_send_batch(len(batch)):
+            yield self._move_batch(batch, order, destination)
 
     def release(self, message_ids: Collection[str]) -> None:
         """Make these messages visible to other consumers at once."""
-        self._held.release(*message_ids)
+        self._heartbeat.release(*message_ids)
 
     @property
-    def in_flight_here(self) -> int:
+    def held_message_count(self) -> int:
         """The number of messages that the mover holds now; some may have become visible already."""
-        return len(self._held.held)
+        return len(self._heartbeat.held)
 
     def delete(self, messages: Iterable[Message]) -> frozenset[str]:
         """Delete the messages that are still held. Return the ids of the deleted ones."""
-        return self._held.delete(*(message.message_id for message in messages))
+        return self._heartbeat.delete(*(message.message_id for message in messages))
 
-    def _receive_shown(self, most: int) -> list[Message]:
+    def _receive_next_batch(self, most_messages: int) -> list[Message]:
         """Receive the next messages: first all that SQS returns, then hidden ones of FIFO groups.
 
         SQS returns at most ten messages of a FIFO group, and none while one of the group is held.
@@ -288,39 +304,43 @@ class MessageMover:
         Returns:
             The received messages, which may include known ones. Empty if SQS returns no other.
         """
-        if not self._is_opening:
-            batch = self._receive(most)
-            self._is_opening = not batch and self._hides_messages()
-            if not self._is_opening:
+        if not self._is_opening_groups:
+            batch = self._call_receive_message(most_messages)
+            self._is_opening_groups = not batch and self._has_hidden_messages()
+            if not self._is_opening_groups:
                 return batch
-        while self._groups_to_open and self._may_open():
-            group = next(iter(self._groups_to_open))
-            del self._groups_to_open[group]
-            held = self._groups[group] & self._held.held
-            if 0 < len(held) < MOST_RECEIVED:
-                self._held.release(*held)
-                if batch := self._receive(MOST_RECEIVED):
+        while self._groups_to_open and self._may_open_groups():
+            group_id = next(iter(self._groups_to_open))
+            del self._groups_to_open[group_id]
+            held_ids = self._message_ids_by_group[group_id] & self._heartbeat.held
+            if 0 < len(held_ids) < MOST_MESSAGES_PER_RECEIVE:
+                self._heartbeat.release(*held_ids)
+                if batch := self._call_receive_message(MOST_MESSAGES_PER_RECEIVE):
                     return batch
-        self._is_opening = False
-        return self._receive(most)
+        self._is_opening_groups = False
+        return self._call_receive_message(most_messages)
 
-    def _hides_messages(self) -> bool:
+    def _has_hidden_messages(self) -> bool:
         """Return True if a FIFO queue has visible messages that SQS does not return now.
 
         They are behind held messages of their groups. False if the mover may not open groups.
         """
-        if not (self._queue_url.endswith(FIFO) and self._groups_to_open and self._may_open()):
+        if not (
+            self._queue_url.endswith(FIFO) and self._groups_to_open and self._may_open_groups()
+        ):
             return False
-        name: QueueAttributeNameType = "ApproximateNumberOfMessages"
+        attribute_name: QueueAttributeNameType = "ApproximateNumberOfMessages"
         with translate_aws_errors(f"attributes of {self._queue_url}"):
-            answer = self._sqs.get_queue_attributes(QueueUrl=self._queue_url, AttributeNames=[name])
-        return int(answer["Attributes"][name]) > 0
+            answer = self._sqs.get_queue_attributes(
+                QueueUrl=self._queue_url, AttributeNames=[attribute_name]
+            )
+        return int(answer["Attributes"][attribute_name]) > 0
 
-    def _receive(self, most: int) -> list[Message]:
-        """Receive up to `most` messages, ten at most, with all their attributes."""
+    def _call_receive_message(self, most_messages: int) -> list[Message]:
+        """Receive up to `most_messages` messages, ten at most, with all their attributes."""
         with translate_aws_errors(f"messages in {self._queue_url}"):
-            messages = self._held.receive(
-                MaxNumberOfMessages=min(most, MOST_RECEIVED),
+            messages = self._heartbeat.receive(
+                MaxNumberOfMessages=min(most_messages, MOST_MESSAGES_PER_RECEIVE),
                 # With a wait, SQS asks all of its servers: an empty answer means no message.
                 WaitTimeSeconds=1,
                 MessageAttributeNames=["All"],
@@ -329,88 +349,106 @@ class MessageMover:
         return [read_message(message) for message in messages]
 
     def _is_new(self, message: Message) -> bool:
-        """Return True if `take` may return the message. Delete it if it was sent already."""
-        if message.message_id in self._sent:
-            self._held.delete(message.message_id)
+        """Return True if the message was not received before. Delete it if it was sent already."""
+        if message.message_id in self._sent_message_ids:
+            self._heartbeat.delete(message.message_id)
             return False
-        if message.message_id in self._given:
+        if message.message_id in self._known_message_ids:
             return False
-        self._given.add(message.message_id)
+        self._known_message_ids.add(message.message_id)
         return True
 
-    def _put_batch(
+    def _move_batch(
         self, batch: Sequence[Message], order: SendOrder, destination: Destination
     ) -> MoveResult:
         """Send the messages of a batch that are still held, and delete those that SQS took.
 
         A message whose visibility timeout is over is not sent: another consumer may have it.
         """
-        held = self._held.held
-        messages = [message for message in batch if message.message_id in held]
+        held_ids = self._heartbeat.held
+        held_messages = [message for message in batch if message.message_id in held_ids]
         result = SendResult()
-        if messages:
-            result = send(self._sqs, messages, destination)
-        sent = [message for message in messages if message.message_id in result.copies]
-        self._sent.update(result.copies.keys())
-        self._given.update(result.copies.values())
-        gone = self.delete(sent)
+        if held_messages:
+            result = send_batch(self._sqs, held_messages, destination)
+        sent_messages = [
+            message
+            for message in held_messages
+            if message.message_id in result.copy_id_by_message_id
+        ]
+        self._sent_message_ids.update(result.copy_id_by_message_id.keys())
+        self._known_message_ids.update(result.copy_id_by_message_id.values())
+        deleted_ids = self.delete(sent_messages)
         if destination.is_fifo:
             self._stop_groups(
-                message for message in batch if message.message_id not in result.copies
+                message
+                for message in batch
+                if message.message_id not in result.copy_id_by_message_id
             )
-        self._note_gone(sent, gone)
-        order.settle(batch, gone, is_hopeless=result.is_hopeless)
-        lost = [
-            NotMoved(message.message_id, "lost", LOST, passes=True)
+        self._reopen_groups(sent_messages, deleted_ids)
+        order.remove_batch(batch, deleted_ids, is_hopeless=result.is_hopeless)
+        lost_messages = [
+            UnmovedMessage(message.message_id, "lost", VISIBILITY_LOST_REASON, is_temporary=True)
             for message in batch
-            if message.message_id not in held
+            if message.message_id not in held_ids
         ]
         return MoveResult(
-            moved=len(gone),
-            copied=len(sent) - len(gone),
-            unmarked=sum(not destination.can_mark(message) for message in sent),
-            failed=(*lost, *result.refused),
+            moved_count=len(deleted_ids),
+            copied_count=len(sent_messages) - len(deleted_ids),
+            unmarked_count=sum(not destination.can_mark(message) for message in sent_messages),
+            unmoved_messages=(*lost_messages, *result.unsent_messages),
         )
 
-    def _note_gone(self, sent: Iterable[Message], gone: Collection[str]) -> None:
+    def _reopen_groups(
+        self, sent_messages: Iterable[Message], deleted_ids: Collection[str]
+    ) -> None:
         """Note that the groups of these messages must be opened again.
 
         Messages of these groups were sent, so a receive may now return later ones.
         """
-        groups = {message.group_id for message in sent} - self._stopped_groups
-        for group in groups & self._groups.keys():
-            self._groups[group] -= set(gone)
-            if self._groups[group]:
-                self._groups_to_open[group] = None
+        group_ids = {message.group_id for message in sent_messages} - self._stopped_groups
+        for group_id in group_ids & self._message_ids_by_group.keys():
+            self._message_ids_by_group[group_id] -= set(deleted_ids)
+            if self._message_ids_by_group[group_id]:
+                self._groups_to_open[group_id] = None
 
-    def _stop_groups(self, unsent: Iterable[Message]) -> None:
-        """Make `take` return no further message of the groups to which these messages belong."""
-        self._stopped_groups |= {message.group_id for message in unsent}
-        for group in self._stopped_groups:
-            self._groups_to_open.pop(group, None)
-        self._ready = [
-            message for message in self._ready if message.group_id not in self._stopped_groups
+    def _stop_groups(self, unsent_messages: Iterable[Message]) -> None:
+        """Stop these messages' groups: `receive_new_messages` returns no message of them."""
+        self._stopped_groups |= {message.group_id for message in unsent_messages}
+        for group_id in self._stopped_groups:
+            self._groups_to_open.pop(group_id, None)
+        self._messages_to_return = [
+            message
+            for message in self._messages_to_return
+            if message.group_id not in self._stopped_groups
         ]
 
 
-def send(sqs: SQSClient, messages: Sequence[Message], destination: Destination) -> SendResult:
+def send_batch(sqs: SQSClient, messages: Sequence[Message], destination: Destination) -> SendResult:
     """Send one batch. If one of its messages may be why SQS refuses the whole batch, send each
     message alone.
 
     An error that SQS returns is part of the result and not raised.
     """
     entries = [
-        make_entry(str(index), message, destination) for index, message in enumerate(messages)
+        make_send_entry(str(index), message, destination) for index, message in enumerate(messages)
     ]
     try:
         answer = sqs.send_message_batch(QueueUrl=destination.queue_url, Entries=entries)
     except (ClientError, BotoCoreError) as error:
-        code = canonical_code(code_of(error)) if isinstance(error, ClientError) else UNANSWERED
-        passes = is_passing(error) or code in _PASSING
-        if not passes and code in _OF_ONE_MESSAGE and len(messages) > 1:
+        error_code = (
+            canonical_code(code_of(error)) if isinstance(error, ClientError) else UNANSWERED_CODE
+        )
+        is_temporary = is_passing(error) or error_code in _TEMPORARY_ERROR_CODES
+        if not is_temporary and error_code in _SINGLE_MESSAGE_ERROR_CODES and len(messages) > 1:
             return send_one_by_one(sqs, messages, destination)
-        refused = [NotMoved(message.message_id, code, str(error), passes) for message in messages]
-        return SendResult(refused=refused, is_hopeless=passes or code not in _OF_ONE_MESSAGE)
+        unsent_messages = [
+            UnmovedMessage(message.message_id, error_code, str(error), is_temporary)
+            for message in messages
+        ]
+        return SendResult(
+            unsent_messages=unsent_messages,
+            is_hopeless=is_temporary or error_code not in _SINGLE_MESSAGE_ERROR_CODES,
+        )
     return read_send_answer(messages, answer)
 
 
@@ -420,9 +458,9 @@ def send_one_by_one(
     """Send each message alone."""
     total = SendResult()
     for message in messages:
-        result = send(sqs, [message], destination)
-        total.copies |= result.copies
-        total.refused += result.refused
+        result = send_batch(sqs, [message], destination)
+        total.copy_id_by_message_id |= result.copy_id_by_message_id
+        total.unsent_messages += result.unsent_messages
         total.is_hopeless |= result.is_hopeless
     return total
 
@@ -432,44 +470,50 @@ def read_send_answer(messages: Sequence[Message], answer: Mapping[str, Any]) -> 
 
     A message counts as sent only if SQS's answer has the MD5 digest of its body.
     """
-    successful = {entry["Id"]: entry for entry in answer.get("Successful", [])}
-    failed = {entry["Id"]: entry for entry in answer.get("Failed", [])}
+    successful_entry_by_id = {entry["Id"]: entry for entry in answer.get("Successful", [])}
+    failed_entry_by_id = {entry["Id"]: entry for entry in answer.get("Failed", [])}
     result = SendResult()
     for index, message in enumerate(messages):
-        entry = successful.get(str(index))
-        digest = md5(message.body.encode(), usedforsecurity=False).hexdigest()
-        if entry and entry["MD5OfMessageBody"] == digest:
-            result.copies[message.message_id] = entry["MessageId"]
+        entry = successful_entry_by_id.get(str(index))
+        body_digest = md5(message.body.encode(), usedforsecurity=False).hexdigest()
+        if entry and entry["MD5OfMessageBody"] == body_digest:
+            result.copy_id_by_message_id[message.message_id] = entry["MessageId"]
         else:
-            result.refused.append(read_failure(message.message_id, failed.get(str(index))))
+            result.unsent_messages.append(
+                read_send_failure(message.message_id, failed_entry_by_id.get(str(index)))
+            )
     return result
 
 
-def read_failure(message_id: str, entry: Mapping[str, Any] | None) -> NotMoved:
+def read_send_failure(message_id: str, failed_entry: Mapping[str, Any] | None) -> UnmovedMessage:
     """Return why a message was not sent.
 
     Args:
         message_id: The message's id in the queue that it should leave.
-        entry: The entry about this message in SQS's list `Failed`; None if there is none.
+        failed_entry: The entry about this message in SQS's list `Failed`; None if there is none.
     """
-    if entry is None:
-        return NotMoved(message_id, UNANSWERED, "SQS said nothing of it", passes=True)
-    code = canonical_code(str(entry.get("Code", "")))
-    passes = code in _PASSING or entry.get("SenderFault") is False
-    return NotMoved(message_id, code, str(entry.get("Message", "")), passes)
+    if failed_entry is None:
+        return UnmovedMessage(
+            message_id, UNANSWERED_CODE, "SQS said nothing of it", is_temporary=True
+        )
+    error_code = canonical_code(str(failed_entry.get("Code", "")))
+    is_temporary = error_code in _TEMPORARY_ERROR_CODES or failed_entry.get("SenderFault") is False
+    return UnmovedMessage(
+        message_id, error_code, str(failed_entry.get("Message", "")), is_temporary
+    )
 
 
-def make_entry(entry_id: str, message: Message, destination: Destination) -> Any:
+def make_send_entry(entry_id: str, message: Message, destination: Destination) -> Any:
     """Return the message as an entry of SendMessageBatch."""
-    message = destination.as_sent(message)
+    message = destination.mark_if_possible(message)
     entry: dict[str, Any] = {"Id": entry_id, "MessageBody": message.body}
     if message.attributes:
         entry["MessageAttributes"] = {
-            name: attribute.document() for name, attribute in message.attributes.items()
+            name: attribute.to_request() for name, attribute in message.attributes.items()
         }
     if message.trace_header:
-        header = {"DataType": "String", "StringValue": message.trace_header}
-        entry["MessageSystemAttributes"] = {"AWSTraceHeader": header}
+        trace_header = {"DataType": "String", "StringValue": message.trace_header}
+        entry["MessageSystemAttributes"] = {"AWSTraceHeader": trace_header}
     if message.group_id:
         entry["MessageGroupId"] = message.group_id
     if destination.is_fifo:
@@ -487,29 +531,34 @@ def deduplication_id(run_id: str, message_id: str) -> str:
     return sha256(f"{run_id}\0{message_id}".encode()).hexdigest()
 
 
-def read_message(received: Mapping[str, Any]) -> Message:
+def read_message(received_message: Mapping[str, Any]) -> Message:
     """Return a message from the answer of ReceiveMessage. Attributes that were not requested are
     missing.
     """
-    system = received.get("Attributes") or {}
-    attributes = received.get("MessageAttributes") or {}
-    first = int(system.get("ApproximateFirstReceiveTimestamp") or 0)
+    system_attributes = received_message.get("Attributes") or {}
+    message_attributes = received_message.get("MessageAttributes") or {}
+    first_receive_milliseconds = int(system_attributes.get("ApproximateFirstReceiveTimestamp") or 0)
     return Message(
-        message_id=str(received.get("MessageId", "")),
-        body=str(received.get("Body", "")),
+        message_id=str(received_message.get("MessageId", "")),
+        body=str(received_message.get("Body", "")),
         # Without a timestamp it counts as older than any queue, so that nothing follows from it.
-        sent_at=datetime.fromtimestamp(int(system.get("SentTimestamp", 0)) / 1000, UTC),
-        receive_count=int(system.get("ApproximateReceiveCount", 1)),
-        attributes={str(name): read_attribute(attribute) for name, attribute in attributes.items()},
-        source_arn=system.get("DeadLetterQueueSourceArn") or None,
-        group_id=str(system.get("MessageGroupId", "")),
-        deduplication_id=str(system.get("MessageDeduplicationId", "")),
-        trace_header=str(system.get("AWSTraceHeader", "")),
-        first_received_at=datetime.fromtimestamp(first / 1000, UTC) if first else None,
+        sent_at=datetime.fromtimestamp(int(system_attributes.get("SentTimestamp", 0)) / 1000, UTC),
+        receive_count=int(system_attributes.get("ApproximateReceiveCount", 1)),
+        attributes={
+            str(name): read_message_attribute(attribute)
+            for name, attribute in message_attributes.items()
+        },
+        source_arn=system_attributes.get("DeadLetterQueueSourceArn") or None,
+        group_id=str(system_attributes.get("MessageGroupId", "")),
+        deduplication_id=str(system_attributes.get("MessageDeduplicationId", "")),
+        trace_header=str(system_attributes.get("AWSTraceHeader", "")),
+        first_received_at=datetime.fromtimestamp(first_receive_milliseconds / 1000, UTC)
+        if first_receive_milliseconds
+        else None,
     )
 
 
-def read_attribute(attribute: Mapping[str, Any]) -> MessageAttribute:
+def read_message_attribute(attribute: Mapping[str, Any]) -> MessageAttribute:
     data_type = str(attribute.get("DataType", "String"))
     if data_type.startswith("Binary"):
         return MessageAttribute(data_type, bytes(attribute.get("BinaryValue", b"")))

@@ -18,9 +18,9 @@ from mendq.model.facts import Facts
 from mendq.redrive.messages import Message, MoveResult, RedriveMarker
 
 # No count of a queue and no rate is larger, and none is negative.
-_IN_BOUNDS = Meta(ge=0, lt=10**12)
-Count = Annotated[int, _IN_BOUNDS]
-Rate = Annotated[float, _IN_BOUNDS]
+_COUNT_BOUNDS = Meta(ge=0, lt=10**12)
+Count = Annotated[int, _COUNT_BOUNDS]
+Rate = Annotated[float, _COUNT_BOUNDS]
 Moment = Annotated[datetime, Meta(tz=True)]
 
 
@@ -34,9 +34,9 @@ class Stage(StrEnum):
     HALTED = "halted"
 
 
-SENDING = (Stage.CANARY, Stage.RAMP)
-GOING_ON = (Stage.CANARY, Stage.SOAK, Stage.RAMP)
-ENDED = (Stage.DONE, Stage.HALTED)
+SENDING_STAGES = (Stage.CANARY, Stage.RAMP)
+RUNNING_STAGES = (Stage.CANARY, Stage.SOAK, Stage.RAMP)
+FINAL_STAGES = (Stage.DONE, Stage.HALTED)
 
 
 class RedriveQueues(Struct, frozen=True):
@@ -145,7 +145,7 @@ class RedriveProgress(Struct, frozen=True):
 
     @property
     def is_over(self) -> bool:
-        return self.stage in ENDED
+        return self.stage in FINAL_STAGES
 
     def document(self) -> dict[str, Any]:
         """Return the document that the case store holds."""
@@ -182,7 +182,7 @@ class RedriveProgress(Struct, frozen=True):
         It is stored before these messages move to quarantine. If the run dies in between, the next
         one counts them again: a message may be counted twice, but none is missed.
         """
-        return replace(self, returned=self.returned + len(sample.returned))
+        return replace(self, returned=self.returned + len(sample.returned_messages))
 
     def count_quarantine(self, sample: DlqSample) -> Self:
         """Return the progress with the messages that went to quarantine counted.
@@ -191,75 +191,77 @@ class RedriveProgress(Struct, frozen=True):
         sample contains them again. The tick no longer counts as one without a result.
         """
         progress = self
-        if sample.quarantined or not sample.still_back:
+        if sample.quarantined_count or not sample.unquarantined_count:
             progress = progress.with_waits(blocked_since=None)
         progress = progress.with_waits(fruitless=max(0, progress.waits.fruitless - 1))
-        returned = progress.returned - sample.still_back
-        quarantined = progress.quarantined + sample.quarantined
+        returned = progress.returned - sample.unquarantined_count
+        quarantined = progress.quarantined + sample.quarantined_count
         return replace(progress, returned=returned, quarantined=quarantined)
 
     def count_move(
-        self, result: MoveResult, now: datetime, *, is_short: bool, because: str = ""
+        self, result: MoveResult, now: datetime, *, is_sample_short: bool, because: str = ""
     ) -> Self:
         """Return the progress with the result of a send counted.
 
         Args:
             result: The mover's result.
             now: The time of this tick.
-            is_short: True if the sample had fewer messages than should be sent. The stage then has
-                no further messages to move.
+            is_sample_short: True if the sample had fewer messages than should be sent. The stage
+                then has no further messages to move.
             because: The reason why there was no message to send, empty if there was one.
         """
         current = self.current
-        spent = current.moved + result.moved + result.unsure
+        moved_in_stage = current.moved + result.moved_count + result.unsure_count
         progress = self.with_stage(
-            moved=spent,
-            unsure=current.unsure + result.unsure,
-            expected=max(0, current.expected - result.moved),
-            size=spent if is_short else current.size,
+            moved=moved_in_stage,
+            unsure=current.unsure + result.unsure_count,
+            expected=max(0, current.expected - result.moved_count),
+            size=moved_in_stage if is_sample_short else current.size,
             in_flight=0,
         )
-        progress = replace(progress, moved=self.moved + result.moved, because=because)
-        if result.moved:
+        progress = replace(progress, moved=self.moved + result.moved_count, because=because)
+        if result.moved_count:
             return progress.with_waits(refused_since=None, is_refused=False, fruitless=0)
-        if not result.failed:
+        if not result.unmoved_messages:
             return progress.with_waits(fruitless=self.waits.fruitless + 1)
         refused_since = self.waits.refused_since or now
         progress = progress.with_waits(refused_since=refused_since, is_refused=True, fruitless=0)
-        return replace(progress, because=result.reason)
+        return replace(progress, because=result.first_reason)
 
 
 class DlqSample(Struct, frozen=True):
     """Messages that a tick received from the DLQ, in three groups, each in the order of receive.
 
     Attributes:
-        returned: Messages that this redrive sent back and that failed again.
-        waiting: Messages that may be sent back.
-        stays: Messages that stay in the DLQ. They did not fail in this source, are too long for it,
-            have no room for the mark by which Mendq recognizes them later, or are behind such a
-            message in their FIFO group.
-        newly_dead: The number of messages that have no mark of this redrive and were sent after it
-            began. They failed in the source, or SQS does not name their source.
-        is_whole: True if SQS had no other message to return.
-        quarantined: The number of messages of `returned` that went to quarantine.
+        returned_messages: Messages that this redrive sent back and that failed again.
+        sendable_messages: Messages that may be sent back.
+        staying_messages: Messages that stay in the DLQ. They did not fail in this source, are too
+            long for it, have no room for the mark by which Mendq recognizes them later, or are
+            behind such a message in their FIFO group.
+        newly_dead_count: The number of messages that have no mark of this redrive and were sent
+            after it began. They failed in the source, or SQS does not name their source.
+        is_complete: True if SQS had no other message to return.
+        quarantined_count: The number of messages of `returned_messages` that went to quarantine.
     """
 
-    returned: tuple[Message, ...] = ()
-    waiting: tuple[Message, ...] = ()
-    stays: tuple[Message, ...] = ()
-    newly_dead: int = 0
-    is_whole: bool = True
-    quarantined: int = 0
+    returned_messages: tuple[Message, ...] = ()
+    sendable_messages: tuple[Message, ...] = ()
+    staying_messages: tuple[Message, ...] = ()
+    newly_dead_count: int = 0
+    is_complete: bool = True
+    quarantined_count: int = 0
 
     @property
-    def size(self) -> int:
+    def message_count(self) -> int:
         """Number of messages in the sample."""
-        return len(self.returned) + len(self.waiting) + len(self.stays)
+        return (
+            len(self.returned_messages) + len(self.sendable_messages) + len(self.staying_messages)
+        )
 
     @property
-    def still_back(self) -> int:
+    def unquarantined_count(self) -> int:
         """Number of messages that came back and are not in quarantine."""
-        return len(self.returned) - self.quarantined
+        return len(self.returned_messages) - self.quarantined_count
 
 
 def sort_messages(
@@ -268,7 +270,7 @@ def sort_messages(
     """Sort messages of the DLQ into those that came back, those that may go back, and the others.
 
     If a message of a FIFO group stays, all later messages of the group stay too, because they must
-    not overtake it. The sample also counts `newly_dead` messages (see DlqSample).
+    not overtake it. The sample also counts `newly_dead_count` messages (see DlqSample).
 
     Args:
         messages: The messages, in the order in which they were received.
@@ -276,24 +278,29 @@ def sort_messages(
         source: The queue that messages go back to.
         marker: Recognizes the messages that this redrive has sent back before.
     """
-    returned = list[Message]()
-    waiting = list[Message]()
-    stays = list[Message]()
-    newly_dead = 0
-    blocked_groups = set[str]()
+    returned_messages = list[Message]()
+    sendable_messages = list[Message]()
+    staying_messages = list[Message]()
+    newly_dead_count = 0
+    blocked_group_ids = set[str]()
     for message in messages:
-        if marker.knows(message):
-            returned.append(message)
+        if marker.recognizes(message):
+            returned_messages.append(message)
             continue
         is_from_source = message.source_arn == progress.source_arn
-        is_new = message.sent_at > progress.began_at
-        if is_new and (is_from_source or not message.source_arn):
-            newly_dead += 1
+        came_after_start = message.sent_at > progress.began_at
+        if came_after_start and (is_from_source or not message.source_arn):
+            newly_dead_count += 1
         can_go = is_from_source and marker.mark_redriven(message).fits(source.maximum_message_bytes)
-        if can_go and message.group_id not in blocked_groups:
-            waiting.append(message)
+        if can_go and message.group_id not in blocked_group_ids:
+            sendable_messages.append(message)
             continue
-        stays.append(message)
+        staying_messages.append(message)
         if source.is_fifo:
-            blocked_groups.add(message.group_id)
-    return DlqSample(tuple(returned), tuple(waiting), tuple(stays), newly_dead)
+            blocked_group_ids.add(message.group_id)
+    return DlqSample(
+        tuple(returned_messages),
+        tuple(sendable_messages),
+        tuple(staying_messages),
+        newly_dead_count,
+    )

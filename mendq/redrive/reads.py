@@ -30,7 +30,7 @@ from mendq.redrive.machine import Blocker, RedriveSituation
 from mendq.redrive.progress import RedriveProgress, Stage
 
 # Codes of SQS for a queue that is no DLQ, or was deleted: such a queue has no move tasks.
-_NO_TASKS_CODES = frozenset({"ResourceNotFound", "NonExistentQueue"})
+_CODES_WITHOUT_MOVE_TASK = frozenset({"ResourceNotFound", "NonExistentQueue"})
 
 
 class RedriveRun(FixContext, frozen=True, kw_only=True):
@@ -39,36 +39,36 @@ class RedriveRun(FixContext, frozen=True, kw_only=True):
     settings: RedriveSettings
 
 
-def describe_read_error(error: FactsUnavailable | QueueRefusesUs) -> Blocker:
+def make_read_blocker(error: FactsUnavailable | QueueRefusesUs) -> Blocker:
     """Return the blocker for a queue that cannot be read.
 
     It is for good (`for_good`) if the queue's own policy denies Mendq access.
     """
     if isinstance(error, QueueRefusesUs):
-        return Blocker(f"a queue keeps Mendq out: {error}", for_good=True)
+        return Blocker(f"a queue keeps Mendq out: {error}", is_for_good=True)
     return Blocker(str(error))
 
 
-def move_task_runs(
-    clients: Clients, dlq_arn: str, none_where: Collection[str] = _NO_TASKS_CODES
+def is_move_task_running(
+    clients: Clients, dlq_arn: str, codes_without_task: Collection[str] = _CODES_WITHOUT_MOVE_TASK
 ) -> bool:
     """Return True if a message movement task runs. Mendq starts none, so it is another's.
 
     Args:
         clients: AWS.
         dlq_arn: The DLQ.
-        none_where: SQS's error codes that count as "no task runs".
+        codes_without_task: SQS's error codes that count as "no task runs".
 
     Raises:
         FactsUnavailable: SQS does not answer.
         QueueRefusesUs: The queue's own policy forbids it.
     """
-    tasks = list_move_tasks(clients, dlq_arn, none_where)
+    tasks = list_move_tasks(clients, dlq_arn, codes_without_task)
     return any(task.get("Status") not in OVER for task in tasks)
 
 
 def read_situation(
-    progress: RedriveProgress, frozen: str | None, run: RedriveRun
+    progress: RedriveProgress, freeze_reason: str | None, run: RedriveRun
 ) -> RedriveSituation:
     """Read both queues, move tasks, metrics and open cases.
 
@@ -76,8 +76,8 @@ def read_situation(
 
     Args:
         progress: The stored progress.
-        frozen: The reason in the case store why people froze all changes; None or empty if they
-            did not.
+        freeze_reason: The reason in the case store why people froze all changes; None or empty if
+            they did not.
         run: This invocation.
 
     Raises:
@@ -86,29 +86,34 @@ def read_situation(
     dlq = Facts(progress.dlq_arn, {}, {})
     source = Facts(progress.source_arn, {}, {})
     source_arns: Sequence[str] = ()
-    misfit = ""
+    objection = ""
     blocker = Blocker()
     try:
         dlq, source = read_both_queues(progress, run)
-        progress = note_creation_times(progress, dlq, source)
-        misfit = find_replaced_queue(progress, dlq, source)
-        if dlq.exists and not misfit:
+        progress = add_creation_times(progress, dlq, source)
+        objection = describe_replaced_queue(progress, dlq, source)
+        if dlq.exists and not objection:
             source_arns = list_confirmed_sources(run.clients, dlq, run.settings.consent)
     except (QueueRefusesUs, FactsUnavailable) as error:
-        blocker = describe_read_error(error)
+        blocker = make_read_blocker(error)
     has_foreign_task = False
     task_blocker = Blocker()
     try:
-        has_foreign_task = move_task_runs(run.clients, progress.dlq_arn)
+        has_foreign_task = is_move_task_running(run.clients, progress.dlq_arn)
     except (QueueRefusesUs, FactsUnavailable) as error:
-        task_blocker = describe_read_error(error)
-    if not misfit and not blocker.because:
-        misfit = find_redrive_objection(dlq, source, source_arns, run.settings.consent) or ""
+        task_blocker = make_read_blocker(error)
+    if not objection and not blocker.reason:
+        objection = find_redrive_objection(dlq, source, source_arns, run.settings.consent) or ""
     deletes_per_second = measure_deletes_per_second(progress, run)
-    deleted_since = count_deletes_in_soak(progress, run)
-    frozen = frozen or run.closed_calendars or ""
-    cause = find_returned_cause(progress, run)
-    blocker = blocker | make_lasting_blocker(misfit) | task_blocker | make_lasting_blocker(cause)
+    deletes_since_send = count_deletes_in_soak(progress, run)
+    freeze_reason = freeze_reason or run.closed_calendars or ""
+    returned_cause = describe_returned_cause(progress, run)
+    blocker = (
+        blocker
+        | make_lasting_blocker(objection)
+        | task_blocker
+        | make_lasting_blocker(returned_cause)
+    )
     return RedriveSituation(
         progress,
         run.now,
@@ -116,16 +121,16 @@ def read_situation(
         source,
         run.settings.bounds,
         deletes_per_second=deletes_per_second,
-        deleted_since=deleted_since,
+        deletes_since_send=deletes_since_send,
         has_foreign_task=has_foreign_task,
-        frozen=frozen,
+        freeze_reason=freeze_reason,
         blocker=blocker,
     )
 
 
-def make_lasting_blocker(because: str) -> Blocker:
+def make_lasting_blocker(reason: str) -> Blocker:
     """Return a blocker that waiting cannot end, or an empty one if there is no reason."""
-    return Blocker(because, for_good=bool(because))
+    return Blocker(reason, is_for_good=bool(reason))
 
 
 def read_both_queues(progress: RedriveProgress, run: RedriveRun) -> tuple[Facts, Facts]:
@@ -141,7 +146,7 @@ def read_queue(queue_arn: str, clients: Clients) -> Facts:
     return Facts(queue_arn, attributes, tags_of(clients, queue_arn) or {})
 
 
-def note_creation_times(progress: RedriveProgress, dlq: Facts, source: Facts) -> RedriveProgress:
+def add_creation_times(progress: RedriveProgress, dlq: Facts, source: Facts) -> RedriveProgress:
     """Return the progress with the creation times of both queues. Times that are known stay."""
     queues = progress.queues
     queues = replace(
@@ -152,26 +157,32 @@ def note_creation_times(progress: RedriveProgress, dlq: Facts, source: Facts) ->
     return replace(progress, queues=queues)
 
 
-def find_replaced_queue(progress: RedriveProgress, dlq: Facts, source: Facts) -> str:
+def describe_replaced_queue(progress: RedriveProgress, dlq: Facts, source: Facts) -> str:
     """Return a sentence if the source was deleted, or if one of the queues was created again.
 
     Empty otherwise. A deleted DLQ is not reported here.
     """
     queues = progress.queues
-    for queue, made_at in ((dlq, queues.dlq_made_at), (source, queues.source_made_at)):
-        if queue.exists and queue.created_at != made_at:
+    for queue, recorded_creation_time in (
+        (dlq, queues.dlq_made_at),
+        (source, queues.source_made_at),
+    ):
+        if queue.exists and queue.created_at != recorded_creation_time:
             return f"{queue.queue_arn} was deleted meanwhile, and made again"
     if dlq.exists and not source.exists:
-        gone = f"is gone, and with it what nobody took of {progress.moved:,} messages sent there"
-        left = dlq.visible + dlq.in_flight
-        others = (
-            f"{left:,} are in {dlq.name}: `mendq redrive {dlq.name} --to OTHER --all` sends them on"
+        loss_text = (
+            f"is gone, and with it what nobody took of {progress.moved:,} messages sent there"
         )
-        return f"{source.queue_arn} {gone}; {others}"
+        dlq_message_count = dlq.visible + dlq.in_flight
+        remedy_text = (
+            f"{dlq_message_count:,} are in {dlq.name}: "
+            f"`mendq redrive {dlq.name} --to OTHER --all` sends them on"
+        )
+        return f"{source.queue_arn} {loss_text}; {remedy_text}"
     return ""
 
 
-def find_returned_cause(progress: RedriveProgress, run: RedriveRun) -> str:
+def describe_returned_cause(progress: RedriveProgress, run: RedriveRun) -> str:
     """Return a sentence about an open case that shows the cause at the source again.
 
     Empty if there is none.
@@ -190,8 +201,8 @@ def count_deletes_in_soak(progress: RedriveProgress, run: RedriveRun) -> int | N
     """
     if progress.stage is not Stage.SOAK or progress.moved_at is None:
         return None
-    since = progress.moved_at.replace(second=0, microsecond=0) + timedelta(minutes=1)
-    return count_deletes(progress, since, run)
+    counted_since = progress.moved_at.replace(second=0, microsecond=0) + timedelta(minutes=1)
+    return count_deletes(progress, counted_since, run)
 
 
 def measure_deletes_per_second(progress: RedriveProgress, run: RedriveRun) -> float | None:
@@ -202,11 +213,19 @@ def measure_deletes_per_second(progress: RedriveProgress, run: RedriveRun) -> fl
     Before the first send it is `measuring_first_seconds` long. None if CloudWatch does not answer.
     """
     bounds = run.settings.bounds
-    until = run.now - CLOUDWATCH_LAG
-    shortest = bounds.measuring_seconds if progress.moved_at else bounds.measuring_first_seconds
-    since = min(until - timedelta(seconds=shortest), progress.moved_at or until)
-    deleted = count_deletes(progress, since, run)
-    return None if deleted is None else deleted / (until - since).total_seconds()
+    measured_until = run.now - CLOUDWATCH_LAG
+    shortest_seconds = (
+        bounds.measuring_seconds if progress.moved_at else bounds.measuring_first_seconds
+    )
+    measured_since = min(
+        measured_until - timedelta(seconds=shortest_seconds), progress.moved_at or measured_until
+    )
+    delete_count = count_deletes(progress, measured_since, run)
+    return (
+        None
+        if delete_count is None
+        else delete_count / (measured_until - measured_since).total_seconds()
+    )
 
 
 def count_deletes(progress: RedriveProgress, since: datetime, run: RedriveRun) -> int | None:
@@ -239,12 +258,12 @@ class RedriveStart(Struct, frozen=True):
         dlq = Facts(seen.queue_arn, attributes_of(clients, seen.queue_arn), seen.tags)
         if refusal := changed_meanwhile(dlq, seen, steps):
             return refusal
-        if misfit := self._find_misfit(clients, dlq, steps):
-            return Refuse("redrive_unfit", f"no message goes back: {misfit}")
+        if objection := self._find_objection(clients, dlq, steps):
+            return Refuse("redrive_unfit", f"no message goes back: {objection}")
         value_steps = [step for step in steps if step.has_value_in_queue]
         return write(clients, seen, value_steps) if value_steps else None
 
-    def _find_misfit(
+    def _find_objection(
         self, clients: Clients, dlq: Facts, steps: Sequence[AttributeStep]
     ) -> str | None:
         """Return why messages may not go back now; None if they may."""
@@ -253,8 +272,8 @@ class RedriveStart(Struct, frozen=True):
             return "the plan does not send messages back to one queue"
         source = read_queue(redrive_steps[0].after, clients)
         source_arns = list_confirmed_sources(clients, dlq, self.consent)
-        if misfit := find_redrive_objection(dlq, source, source_arns, self.consent):
-            return misfit
-        if move_task_runs(clients, dlq.queue_arn):
+        if objection := find_redrive_objection(dlq, source, source_arns, self.consent):
+            return objection
+        if is_move_task_running(clients, dlq.queue_arn):
             return "a message movement task runs on it already"
         return None

@@ -33,17 +33,17 @@ from mendq.model.queue import parts_of
 from mendq.model.steps import RedriveMessages
 from mendq.notifications.announcements import severity_of
 from mendq.redrive.machine import (
-    HELD,
-    NONE_TO_SEND,
-    WAITING,
+    MESSAGES_HELD_SUFFIX,
+    NONE_TO_SEND_REASON,
+    WAITING_ACTIONS,
     Action,
     Blocker,
     RedriveSituation,
     decide,
     describe_staying_messages,
 )
-from mendq.redrive.messages import Message, MoveResult, NotMoved, RedriveMarker
-from mendq.redrive.mover import MOST_BYTES, Destination, MessageMover
+from mendq.redrive.messages import Message, MoveResult, RedriveMarker, UnmovedMessage
+from mendq.redrive.mover import MOST_BATCH_BYTES, Destination, MessageMover
 from mendq.redrive.progress import (
     DlqSample,
     RedriveProgress,
@@ -51,22 +51,22 @@ from mendq.redrive.progress import (
     Stage,
     sort_messages,
 )
-from mendq.redrive.reads import RedriveRun, describe_read_error, read_situation
+from mendq.redrive.reads import RedriveRun, make_read_blocker, read_situation
 from mendq.redrive.store import RedriveClaim, RedriveStore
 
-CANCEL = "cancel"
+CANCEL_KEY = "cancel"
 # A tick calls `decide` at most this many times. No sequence of actions without a wait is longer.
-MOST_STEPS = 12
+MOST_DECISIONS_PER_TICK = 12
 # Message sizes are known only after receiving. Check bytes and remaining time after each batch.
-TAKEN_AT_ONCE = 10
+MESSAGES_PER_RECEIVE = 10
 MOST_BYTES_HELD = 100_000_000
 # Seconds for releasing the held messages: a third of the Lambda's minute. Receiving takes another
 # third, and the rest is for sending.
 SECONDS_TO_RELEASE = 20
 
 # Sentences for operators.
-WHY = "it came back after it was sent back to its source"
-UNREADABLE = "what the case store says of how far it has come cannot be read"
+QUARANTINE_REASON = "it came back after it was sent back to its source"
+UNREADABLE_PROGRESS_REASON = "what the case store says of how far it has come cannot be read"
 
 
 class TickOutcome(Outcome, frozen=True):
@@ -74,13 +74,13 @@ class TickOutcome(Outcome, frozen=True):
 
     Attributes:
         progress: The redrive's progress; None if the tick was refused before it was read.
-        redriven: The number of messages that this tick sent back.
-        quarantined: The number of messages that this tick moved to quarantine.
+        sent_back_count: The number of messages that this tick sent back.
+        quarantined_count: The number of messages that this tick moved to quarantine.
     """
 
     progress: RedriveProgress | None = None
-    redriven: int = 0
-    quarantined: int = 0
+    sent_back_count: int = 0
+    quarantined_count: int = 0
 
     def document(self) -> dict[str, Any]:
         """Return the Lambda's answer: the outcome and the redrive's progress, as JSON values."""
@@ -117,7 +117,7 @@ def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:
     store = run.stored(RedriveStore)
     view = run.case_store.look(queue_arn, symptom.name, symptom.attributes)
     case = view.case
-    is_cancelled = request.get(CANCEL) is True
+    is_cancelled = request.get(CANCEL_KEY) is True
     if case is None or case.case_id != case_id or not case.is_redriving:
         if not is_cancelled:
             return continue_case(request, run)
@@ -125,17 +125,17 @@ def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:
     if view.is_held_by_another(run.owner, run.now) or view.intent is not None:
         return TickOutcome(refusal=Retry("claimed", "another run is at work on this queue"))
     source_arn = find_source_arn(case)
-    with store.hold(case.queue_arn, run.owner, run.now) as claimed:
-        if claimed is None:
+    with store.hold_claim(case.queue_arn, run.owner, run.now) as claim:
+        if claim is None:
             return TickOutcome(refusal=Retry("claimed", "another run is at work on these messages"))
-        progress = choose_progress(claimed, case, source_arn, run)
+        progress = choose_progress(claim, case, source_arn, run)
         if is_cancelled:
             if not progress.is_over:
                 progress = progress.enter_stage(Stage.HALTED, run.now, "a person took it back")
             return TickOutcome(progress=store.save(progress, run.owner))
-        if progress.is_over and progress != claimed.progress:
+        if progress.is_over and progress != claim.progress:
             progress = store.save(progress, run.owner)
-        return run_tick(progress, claimed, CaseRun(case, symptom, view, run, store))
+        return run_tick(progress, claim, CaseRun(case, symptom, view, run, store))
 
 
 def find_source_arn(case: Case) -> str:
@@ -151,25 +151,27 @@ def find_source_arn(case: Case) -> str:
 
 
 def choose_progress(
-    claimed: RedriveClaim, case: Case, source_arn: str, run: RedriveRun
+    claim: RedriveClaim, case: Case, source_arn: str, run: RedriveRun
 ) -> RedriveProgress:
     """Return the case's stored progress, or a new one if none or another case's is stored.
 
     If the stored progress cannot be read, or is for another source, the new one is halted: the
     unreadable progress may be this case's own, with messages in flight.
     """
-    progress = claimed.progress
-    damage = claimed.damage
+    progress = claim.progress
+    unreadable_reason = claim.unreadable_reason
     if progress is not None and progress.case_id == case.case_id:
         if progress.source_arn == source_arn:
             return progress
-        damage = f"the redrive of {case.queue_arn} goes to {progress.source_arn:.200}"
+        unreadable_reason = f"the redrive of {case.queue_arn} goes to {progress.source_arn:.200}"
     queues = RedriveQueues(case.queue_arn, source_arn)
-    size = run.settings.bounds.canary
-    progress = RedriveProgress.start(case.case_id, queues, size=size, now=run.now)
-    progress = replace(progress, n=claimed.n)
-    if damage:
-        return progress.enter_stage(Stage.HALTED, run.now, f"{UNREADABLE}: {damage}")
+    canary_size = run.settings.bounds.canary
+    progress = RedriveProgress.start(case.case_id, queues, size=canary_size, now=run.now)
+    progress = replace(progress, n=claim.progress_number)
+    if unreadable_reason:
+        return progress.enter_stage(
+            Stage.HALTED, run.now, f"{UNREADABLE_PROGRESS_REASON}: {unreadable_reason}"
+        )
     return progress
 
 
@@ -183,7 +185,7 @@ class CaseRun(Struct, frozen=True):
     store: RedriveStore
 
 
-def run_tick(progress: RedriveProgress, claimed: RedriveClaim, case_run: CaseRun) -> TickOutcome:
+def run_tick(progress: RedriveProgress, claim: RedriveClaim, case_run: CaseRun) -> TickOutcome:
     """Run one tick: read the queues, do the actions of `decide`, and end the case if it is over."""
     run = case_run.run
     situation = read_situation(progress, case_run.view.frozen, run)
@@ -192,16 +194,16 @@ def run_tick(progress: RedriveProgress, claimed: RedriveClaim, case_run: CaseRun
         queue_url(run.clients, progress.dlq_arn),
         remaining_seconds=run.remaining_seconds,
         # Opening thousands of FIFO groups takes longer than the Lambda has.
-        may_open=lambda: False,
+        may_open_groups=lambda: False,
     )
-    marker = RedriveMarker(progress.source_arn, progress.case_id, claimed.seal_key)
+    marker = RedriveMarker(progress.source_arn, progress.case_id, claim.seal_key)
     with mover:
         progress = RedriveTick(situation, mover, marker, case_run.store, run).run_to_wait()
     return TickOutcome(
         case=end_case(progress, situation.dlq, case_run) if progress.is_over else None,
         progress=progress,
-        redriven=progress.moved - situation.progress.moved,
-        quarantined=progress.quarantined - situation.progress.quarantined,
+        sent_back_count=progress.moved - situation.progress.moved,
+        quarantined_count=progress.quarantined - situation.progress.quarantined,
     )
 
 
@@ -211,13 +213,13 @@ def end_case(progress: RedriveProgress, dlq: Facts, case_run: CaseRun) -> Case:
     Raises the errors of `record_transition`.
     """
     run = case_run.run
-    is_done = progress.stage is Stage.DONE
+    is_verified = progress.stage is Stage.DONE
     case = case_run.case.move_to(
-        State.VERIFIED if is_done else State.ESCALATED,
+        State.VERIFIED if is_verified else State.ESCALATED,
         progress.because,
         run.now,
         actor=run.writer,
-        code="" if is_done else "redrive_halted",
+        code="" if is_verified else "redrive_halted",
     )
     next_command = ""
     if progress.quarantined:
@@ -248,7 +250,7 @@ class RedriveTick(Struct):
 
     def run_to_wait(self) -> RedriveProgress:
         """Call `decide` and do its actions until the tick must end. Return the stored progress."""
-        for _ in range(MOST_STEPS):
+        for _ in range(MOST_DECISIONS_PER_TICK):
             if self.progress.is_over:
                 break
             progress, action = decide(self.situation)
@@ -258,7 +260,7 @@ class RedriveTick(Struct):
                     break
                 continue
             self.save(progress)
-            if action in WAITING:
+            if action in WAITING_ACTIONS:
                 break
             if action is Action.TAKE_SAMPLE:
                 self.handle_sample()
@@ -275,19 +277,21 @@ class RedriveTick(Struct):
         """Take a sample, count the messages that came back, and move them to quarantine."""
         sample = self.take_sample()
         if isinstance(sample, Blocker):
-            self.block(sample)
+            self.add_blocker(sample)
             return
         self.save(self.progress.count_sample(sample))
-        result = self.move_to_quarantine(sample.returned)
-        sample = replace(sample, quarantined=result.moved)
+        result = self.move_to_quarantine(sample.returned_messages)
+        sample = replace(sample, quarantined_count=result.moved_count)
         self.save(self.progress.count_quarantine(sample))
         self.situation = structs.replace(self.situation, sample=sample)
-        if sample.still_back:
-            refused = result.reason or "there was no time for all of it, or changes were frozen"
-            because = f"what came back cannot be quarantined: {refused}"
-            self.block(Blocker(because, result.is_refused_for_good))
+        if sample.unquarantined_count:
+            refusal_reason = (
+                result.first_reason or "there was no time for all of it, or changes were frozen"
+            )
+            reason = f"what came back cannot be quarantined: {refusal_reason}"
+            self.add_blocker(Blocker(reason, result.is_refused_for_good))
 
-    def block(self, blocker: Blocker) -> None:
+    def add_blocker(self, blocker: Blocker) -> None:
         """Add a blocker to the situation: a reason why the redrive cannot continue."""
         blocker = self.situation.blocker | blocker
         self.situation = structs.replace(self.situation, blocker=blocker)
@@ -301,22 +305,24 @@ class RedriveTick(Struct):
             The sample, or the reason why the DLQ cannot be read.
         """
         messages = list[Message]()
-        is_whole = False
-        left = self.run.settings.bounds.census
+        is_complete = False
+        messages_left = self.run.settings.bounds.census
         bytes_left = MOST_BYTES_HELD
         try:
-            while left and bytes_left > 0 and not is_whole and self.has_time_to_receive():
-                most = min(TAKEN_AT_ONCE, left)
-                batch = self.mover.take(most)
-                is_whole = len(batch) < most
+            while (
+                messages_left and bytes_left > 0 and not is_complete and self.has_time_to_receive()
+            ):
+                most_messages = min(MESSAGES_PER_RECEIVE, messages_left)
+                batch = self.mover.receive_new_messages(most_messages)
+                is_complete = len(batch) < most_messages
                 messages += batch
-                left -= len(batch)
+                messages_left -= len(batch)
                 bytes_left -= sum(message.size_bytes for message in batch)
         except (QueueRefusesUs, FactsUnavailable) as error:
-            return describe_read_error(error)
+            return make_read_blocker(error)
         sample = sort_messages(messages, self.progress, self.situation.source, self.marker)
-        self.mover.release([message.message_id for message in sample.stays])
-        return replace(sample, is_whole=is_whole)
+        self.mover.release([message.message_id for message in sample.staying_messages])
+        return replace(sample, is_complete=is_complete)
 
     def move_to_quarantine(self, messages: Sequence[Message]) -> MoveResult:
         """Move messages that came back to the source's quarantine. Create that queue if needed."""
@@ -325,55 +331,71 @@ class RedriveTick(Struct):
         try:
             queue_arn = prepare_quarantine(self.run.clients, self.situation.source)
             if isinstance(queue_arn, str):
-                mark = partial(self.marker.mark_quarantined, why=WHY, at=self.run.now)
-                return self.move(messages, queue_arn, mark)
+                add_mark = partial(
+                    self.marker.mark_quarantined,
+                    reason=QUARANTINE_REASON,
+                    quarantined_at=self.run.now,
+                )
+                return self.move_messages(messages, queue_arn, add_mark)
         except (QueueRefusesUs, FactsUnavailable) as error:
-            blocker = describe_read_error(error)
+            blocker = make_read_blocker(error)
         else:
             # A queue that was just made or deleted can be used later.
-            blocker = Blocker(queue_arn.reason, for_good=not queue_arn.is_retried)
-        failed = NotMoved(messages[0].message_id, "", blocker.because, passes=not blocker.for_good)
-        return MoveResult(failed=(failed,))
+            blocker = Blocker(queue_arn.reason, is_for_good=not queue_arn.is_retried)
+        unmoved_message = UnmovedMessage(
+            messages[0].message_id, "", blocker.reason, is_temporary=not blocker.is_for_good
+        )
+        return MoveResult(unmoved_messages=(unmoved_message,))
 
     def send_messages(self, progress: RedriveProgress) -> None:
         """Send messages of the sample back, at most `progress.current.in_flight`, and store the
         result.
         """
-        wanted = progress.current.in_flight
-        messages = self.situation.sample_or_empty.waiting[:wanted]
+        planned_count = progress.current.in_flight
+        messages = self.situation.sample_or_empty.sendable_messages[:planned_count]
         self.save(progress.with_stage(in_flight=len(messages)))
-        most_bytes = self.situation.source.maximum_message_bytes
-        result = self.move(messages, progress.source_arn, self.marker.mark_redriven, most_bytes)
-        because = ""
+        maximum_message_bytes = self.situation.source.maximum_message_bytes
+        result = self.move_messages(
+            messages, progress.source_arn, self.marker.mark_redriven, maximum_message_bytes
+        )
+        no_message_reason = ""
         if not messages:
-            because = NONE_TO_SEND + (describe_staying_messages(self.situation) or HELD)
-        is_short = len(messages) < wanted and not result.failed
+            no_message_reason = NONE_TO_SEND_REASON + (
+                describe_staying_messages(self.situation) or MESSAGES_HELD_SUFFIX
+            )
+        is_sample_short = len(messages) < planned_count and not result.unmoved_messages
         now = self.situation.now
-        self.save(self.progress.count_move(result, now, is_short=is_short, because=because))
+        self.save(
+            self.progress.count_move(
+                result, now, is_sample_short=is_sample_short, because=no_message_reason
+            )
+        )
 
-    def move(
+    def move_messages(
         self,
         messages: Sequence[Message],
         queue_arn: str,
-        mark: Callable[[Message], Message],
-        most_bytes: int = MOST_BYTES,
+        add_mark: Callable[[Message], Message],
+        maximum_message_bytes: int = MOST_BATCH_BYTES,
     ) -> MoveResult:
         """Move messages to a queue, until all have gone, time is over or changes are frozen."""
         url = queue_url(self.run.clients, queue_arn)
-        destination = Destination(queue_arn, url, self.marker.redrive_id, mark, most_bytes)
-        total = MoveResult()
-        for result in self.mover.put(messages, destination, self.store.may_send_batch):
-            total += result
+        destination = Destination(
+            queue_arn, url, self.marker.redrive_id, add_mark, maximum_message_bytes
+        )
+        total_result = MoveResult()
+        for result in self.mover.move_messages(messages, destination, self.store.may_send_batch):
+            total_result += result
             # Checked after each batch, so that a tick whose sample took long still moves one.
-            if not self.has_time():
+            if not self.has_time_to_send():
                 break
-        return total
+        return total_result
 
     def has_time_to_receive(self) -> bool:
         """Return True if there is time to receive another batch and then to send and release."""
         return self.run.remaining_seconds() > SECONDS_TO_RELEASE * 2
 
-    def has_time(self) -> bool:
+    def has_time_to_send(self) -> bool:
         """Return True if there is time for another batch before messages must be released."""
         return self.run.remaining_seconds() > SECONDS_TO_RELEASE
 
@@ -391,16 +413,16 @@ def prepare_quarantine(clients: Clients, source: Facts) -> str | Refusal:
         QueueRefusesUs: The queue's own policy denies Mendq access.
     """
     queue_arn = arn_of_quarantine(source.queue_arn)
-    wanted = attributes_of_quarantine(source)
+    wanted_attributes = attributes_of_quarantine(source)
     attributes = attributes_if_there(clients, queue_arn)
     if not attributes:
         try:
-            made = make_queue(clients, queue_arn, wanted)
+            created_attributes = make_queue(clients, queue_arn, wanted_attributes)
         except (ClientError, BotoCoreError) as error:
             raise FactsUnavailable(f"making {queue_arn}: {error}") from error
-        if isinstance(made, Refusal):
-            return made
-        attributes = made
-    consumers = active_function_arns(list_mappings(clients, queue_arn))
-    because = why_unfit_as_quarantine(source, attributes, consumers)
-    return refuse_taken_name(queue_arn, because) if because else queue_arn
+        if isinstance(created_attributes, Refusal):
+            return created_attributes
+        attributes = created_attributes
+    consumer_arns = active_function_arns(list_mappings(clients, queue_arn))
+    unfit_reason = why_unfit_as_quarantine(source, attributes, consumer_arns)
+    return refuse_taken_name(queue_arn, unfit_reason) if unfit_reason else queue_arn

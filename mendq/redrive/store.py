@@ -23,10 +23,12 @@ from mendq.redrive.progress import RedriveProgress
 
 # Longer than a run may last, so that no two runs work on the messages of one DLQ.
 CLAIM_SECONDS = 90
-_CLAIMED = "SET claim_owner = :me, claim_until = :until, seal_key = if_not_exists(seal_key, :new)"
-_IS_FREE = "attribute_not_exists(claim_until) OR claim_until <= :now OR claim_owner = :me"
-_SAVED = "SET progress_n = :n, document = :document"
-_IS_NEXT = (
+_CLAIM_UPDATE = (
+    "SET claim_owner = :me, claim_until = :until, seal_key = if_not_exists(seal_key, :new)"
+)
+_CLAIM_CONDITION = "attribute_not_exists(claim_until) OR claim_until <= :now OR claim_owner = :me"
+_SAVE_UPDATE = "SET progress_n = :n, document = :document"
+_SAVE_CONDITION = (
     "claim_owner = :me AND (attribute_not_exists(progress_n) OR progress_n = :before "
     "OR (progress_n = :n AND document = :document))"
 )
@@ -38,15 +40,15 @@ class RedriveClaim(Struct, frozen=True):
     Attributes:
         progress: The stored progress; None if there is none or it cannot be read.
         seal_key: The key that signs the marks of this DLQ's messages. The first claim creates it.
-        damage: The reason why the stored progress cannot be read; empty if it can.
-        n: The number of the stored progress; 0 if there is none. A new progress for this DLQ must
-            begin with this number, or `save` refuses it.
+        unreadable_reason: The reason why the stored progress cannot be read; empty if it can.
+        progress_number: The number of the stored progress; 0 if there is none. A new progress for
+            this DLQ must begin with this number, or `save` refuses it.
     """
 
     progress: RedriveProgress | None
     seal_key: bytes
-    damage: str = ""
-    n: int = 0
+    unreadable_reason: str = ""
+    progress_number: int = 0
 
 
 class RedriveStore(Table, frozen=True):
@@ -56,21 +58,21 @@ class RedriveStore(Table, frozen=True):
     also raise CaseStoreUnreadable.
     """
 
-    def newest(self, dlq_arn: str) -> RedriveProgress | None:
+    def read_newest_progress(self, dlq_arn: str) -> RedriveProgress | None:
         """Return the progress of the DLQ's newest redrive, running or ended; None without one."""
         return _read_progress(self.get(redrive_key(dlq_arn)), dlq_arn)
 
     @contextmanager
-    def hold(self, dlq_arn: str, owner: str, now: datetime) -> Iterator[RedriveClaim | None]:
+    def hold_claim(self, dlq_arn: str, owner: str, now: datetime) -> Iterator[RedriveClaim | None]:
         """Claim the DLQ for the `with` block, and release it afterwards.
 
         Yield the claim, or None if another run has claimed the DLQ.
         """
-        claimed = self.claim(dlq_arn, owner, now)
+        claim = self.claim(dlq_arn, owner, now)
         try:
-            yield claimed
+            yield claim
         finally:
-            if claimed is not None:
+            if claim is not None:
                 with suppress(CaseStoreUnavailable):
                     self.release(dlq_arn, owner)
 
@@ -78,8 +80,8 @@ class RedriveStore(Table, frozen=True):
         """Claim the DLQ for CLAIM_SECONDS. Return None if another run has it."""
         item = self.change_and_read(
             redrive_key(dlq_arn),
-            _CLAIMED,
-            _IS_FREE,
+            _CLAIM_UPDATE,
+            _CLAIM_CONDITION,
             me=owner,
             now=now,
             until=now + timedelta(seconds=CLAIM_SECONDS),
@@ -89,7 +91,9 @@ class RedriveStore(Table, frozen=True):
             return None
         seal_key = items.text_in(item, "seal_key").encode()
         try:
-            return RedriveClaim(_read_progress(item, dlq_arn), seal_key, n=_read_number(item))
+            return RedriveClaim(
+                _read_progress(item, dlq_arn), seal_key, progress_number=_read_number(item)
+            )
         except CaseStoreUnreadable as error:
             return RedriveClaim(None, seal_key, str(error), _read_number(item))
 
@@ -102,22 +106,22 @@ class RedriveStore(Table, frozen=True):
         Raises:
             CaseMoved: Another run has claimed the DLQ or stored a progress since.
         """
-        before = progress.n
-        progress = replace(progress, n=before + 1)
+        number_before = progress.n
+        progress = replace(progress, n=number_before + 1)
         is_saved = self.change(
             redrive_key(progress.dlq_arn),
-            _SAVED,
-            _IS_NEXT,
+            _SAVE_UPDATE,
+            _SAVE_CONDITION,
             me=owner,
             n=progress.n,
-            before=before,
+            before=number_before,
             document=json.dumps(progress.document(), sort_keys=True),
         )
         if not is_saved:
             raise CaseMoved(f"another run redrives {progress.dlq_arn}")
         return progress
 
-    def may_send_batch(self, _messages: int) -> bool:
+    def may_send_batch(self, _message_count: int) -> bool:
         """Return True if changes are not frozen. Return False if the case store does not answer.
 
         It is called before each batch, so that a freeze stops a running tick.
@@ -132,8 +136,8 @@ class RedriveStore(Table, frozen=True):
 
     def release(self, dlq_arn: str, owner: str) -> None:
         """End the claim. Nothing happens if another run has claimed the DLQ since."""
-        ended = "REMOVE claim_owner, claim_until"
-        self.change(redrive_key(dlq_arn), ended, "claim_owner = :me", me=owner)
+        release_update = "REMOVE claim_owner, claim_until"
+        self.change(redrive_key(dlq_arn), release_update, "claim_owner = :me", me=owner)
 
 
 def redrive_key(dlq_arn: str) -> items.Key:

@@ -29,7 +29,7 @@ from mendq.cli.commands import DeclaredCommand, list_commands
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.output import Output, confirm, require_yes_or_terminal
 from mendq.model.names import OPERATOR_AGENT
-from mendq.redrive.message_filter import message_filter
+from mendq.redrive.message_filter import parse_filter
 from tests.cli.conftest import Operator
 from tests.heal.restoring import GRANTS
 
@@ -195,7 +195,7 @@ def _require_taken(example: str, typed: str) -> None:
         command = command.commands[each]
     given = command.make_context(typed, words[len(name) :]).params
     if expression := given.get("where"):
-        assert message_filter(expression).asks
+        assert parse_filter(expression).path_by_text
 
 
 # Where it writes: as a process of its own, with the shell's redirection behind it.

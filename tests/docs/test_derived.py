@@ -12,7 +12,7 @@ from docs import costs, derive
 from mendq.cli.cost.bill import BilledStack
 from mendq.model.limits import Bounds
 from mendq.model.prices import DASHBOARD_MONTH
-from mendq.redrive.machine import HALT_FRUITLESS
+from mendq.redrive.machine import MOST_TICKS_WITHOUT_RESULT
 from tests.infra.synthesized import template_of
 from tests.source_files import ROOT
 
@@ -57,7 +57,10 @@ def test_the_bounds_in_the_text_of_the_stages_are_the_shipped_ones() -> None:
         f"{bounds.mover_per_tick:,} a minute at most",
         f"When {bounds.halt_returned} came back, or {bounds.halt_share:.0%} of what was moved",
         f"queue of more than {bounds.census:,} messages",
-        f"When {('no', 'one', 'two', 'three')[HALT_FRUITLESS]} ticks in a row moved nothing",
+        (
+            f"When {('no', 'one', 'two', 'three')[MOST_TICKS_WITHOUT_RESULT]} ticks in a row moved "
+            "nothing"
+        ),
     ):
         assert said in page
     assert page.count(f"after {bounds.patience_seconds // 60} minutes") == 2

@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 from functions.start_nightly import JOBS
 from mendq.nightly.jobs import Roots
 from mendq.redrive.message_filter import (
-    DEEPEST,
-    LONGEST_EXPRESSION,
-    ROOTS,
+    LONGEST_EXPRESSION_CHARACTERS,
+    MOST_LEVELS,
+    ROOT_NAMES,
     MessageFilter,
-    message_filter,
+    parse_filter,
 )
-from mendq.redrive.mover import MOST_HELD, VISIBILITY_SECONDS
+from mendq.redrive.mover import MOST_HELD_MESSAGES, VISIBILITY_SECONDS
 from tests.source_files import ROOT
 
 FILTER = (ROOT / "docs" / "message-filter.md").read_text()
@@ -29,14 +29,14 @@ def test_every_example_of_a_filter_can_be_read() -> None:
     found = re.findall(r"--where (?:'([^']+)'|\"([^\"]+)\")", REDRIVE)
     assert len(found) >= 6
     for expression in map("".join, found):
-        assert isinstance(message_filter(expression), MessageFilter), expression
+        assert isinstance(parse_filter(expression), MessageFilter), expression
 
 
 def test_every_root_of_a_filter_is_said_and_its_bounds_are_those_of_the_code() -> None:
     rows = re.findall(r"^\| (`[^|]+?`) \|", FILTER, re.MULTILINE)
-    assert sorted(re.findall(r"`(\w+)`", " ".join(rows))) == sorted(ROOTS)
-    assert f"{LONGEST_EXPRESSION:,} characters and {DEEPEST} levels" in REDRIVE
-    assert f"{MOST_HELD:,} messages are held at once" in REDRIVE
+    assert sorted(re.findall(r"`(\w+)`", " ".join(rows))) == sorted(ROOT_NAMES)
+    assert f"{LONGEST_EXPRESSION_CHARACTERS:,} characters and {MOST_LEVELS} levels" in REDRIVE
+    assert f"{MOST_HELD_MESSAGES:,} messages are held at once" in REDRIVE
     assert (VISIBILITY_SECONDS, "hidden for two minutes" in REDRIVE) == (120, True)
 
 

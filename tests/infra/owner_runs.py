@@ -279,7 +279,7 @@ def _sent_back(world: Redriving, run: RedriveRun) -> None:
     world.consume(frozenset(sorted(world.bodies(world.source))[:1]))
     ticked = redrive(request_about(case), world.run(run.clients))
     assert isinstance(ticked, TickOutcome)
-    assert (world.progress.moved, ticked.quarantined) == (5, 1), ticked
+    assert (world.progress.moved, ticked.quarantined_count) == (5, 1), ticked
     stopped = redrive({**request_about(case), "cancel": True}, world.run(run.clients))
     assert stopped.refusal is None
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mendq.model.case import State
-from mendq.redrive.messages import REDRIVEN
+from mendq.redrive.messages import REDRIVE_MARK_NAME
 from mendq.redrive.progress import RedriveProgress
 from tests.prove.memory_cloud import Cloud, cloud
 from tests.prove.memory_queue import Message
@@ -26,7 +26,7 @@ STRANGERS = 40
 SECONDS_OF_A_CALL = 0.02
 _ANOTHER = "arn:aws:sqs:us-east-1:123456789012:billing"
 # As anybody may write one.
-_FORGED: Mapping[str, Any] = {REDRIVEN: {"DataType": "Number", "StringValue": "1"}}
+_FORGED: Mapping[str, Any] = {REDRIVE_MARK_NAME: {"DataType": "Number", "StringValue": "1"}}
 
 
 def fifo_moves(proving: Proving) -> None:
@@ -77,7 +77,7 @@ def _forwarded(proving: Proving, here: Cloud) -> list[Mapping[str, Any]]:
     world = _world(here, good=FORWARDED)
     _to_its_end(proving, "forwarded", world)
     marks = [each.attributes for each in world.consumers.forwarded]
-    are_marked = len(marks) == FORWARDED and all(REDRIVEN in each for each in marks)
+    are_marked = len(marks) == FORWARDED and all(REDRIVE_MARK_NAME in each for each in marks)
     proving.holds("forwarded: each bears the first queue's mark", whether=are_marked)
     return marks
 

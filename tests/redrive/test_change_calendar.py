@@ -46,7 +46,7 @@ def test_redrive_under_way_waits_as_long_as_the_calendar_is_not_open(
     calendar, calls = ChangeCalendar(here.account, state), calls_of(here.account)
     for _ in range(6):
         outcome = here.tick()
-        assert (outcome.case, outcome.redriven, outcome.quarantined) == (None, 0, 0)
+        assert (outcome.case, outcome.sent_back_count, outcome.quarantined_count) == (None, 0, 0)
         here.account.later(minutes=20)
     assert MOVES.isdisjoint(calls)
     assert (here.state, here.progress.moved, here.pages) == (State.APPLIED, 5, [])

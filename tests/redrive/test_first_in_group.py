@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mendq.redrive.first_in_group import TOGETHER, GroupInDlq, find_unclear_groups
+from mendq.redrive.first_in_group import SAME_BATCH_TIME, GroupInDlq, find_unclear_groups
 from mendq.redrive.messages import Message
 
 AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -20,8 +20,8 @@ def grouped(drawn: list[tuple[str, int, bool]]) -> dict[str, GroupInDlq]:
     for number, (name, seconds, is_from_source) in enumerate(drawn):
         message = Message(f"m-{number}", "", AT + timedelta(seconds=seconds), group_id=name)
         if name not in groups:
-            groups[name] = GroupInDlq.begun_by(message)
-        groups[name].add(message, is_from_source=is_from_source)
+            groups[name] = GroupInDlq.begin_with(message)
+        groups[name].add_message(message, is_from_source=is_from_source)
     return groups
 
 
@@ -35,7 +35,7 @@ def test_group_is_clear_only_if_it_died_together_alone_and_in_the_source(
         own = [seconds for of, seconds, _ in drawn if of == name]
         others = [seconds for of, seconds, _ in drawn if of != name]
         assert all(is_from_source for of, _, is_from_source in drawn if of == name)
-        assert max(own) - min(own) <= TOGETHER.total_seconds()
+        assert max(own) - min(own) <= SAME_BATCH_TIME.total_seconds()
         assert all(abs(mine - other) > 60 for mine in own for other in others)
 
 
@@ -48,14 +48,14 @@ def test_group_that_a_person_names_is_unclear_only_for_what_lies_in_it(
         alone = grouped([message for message in drawn if message[0] == name])
         named = find_unclear_groups(groups, {name}, {name})
         assert named == find_unclear_groups(alone, alone, alone)
-        assert not any(group.can_be_named for group in named)
+        assert not any(group.can_person_confirm for group in named)
 
 
 @given(DRAWN)
 def test_first_message_is_the_one_that_sqs_returned_first(
     drawn: list[tuple[str, int, bool]],
 ) -> None:
-    firsts = {name: group.first_id for name, group in grouped(drawn).items()}
+    firsts = {name: group.first_message_id for name, group in grouped(drawn).items()}
     for name, first_id in firsts.items():
         assert first_id == f"m-{[of for of, _, _ in drawn].index(name)}"
 

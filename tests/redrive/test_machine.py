@@ -10,26 +10,33 @@ from msgspec import structs
 
 from mendq.model.limits import Bounds
 from mendq.redrive.machine import (
-    FOREIGN,
-    FRUITLESS,
-    NOBODY,
-    UNREAD,
-    WAITING,
+    NO_DELETES_REASON,
+    OTHER_MOVE_TASK_REASON,
+    SOURCE_UNREAD_REASON,
+    TICKS_CUT_SHORT_REASON,
+    WAITING_ACTIONS,
     Action,
     Blocker,
     Decision,
     RedriveSituation,
     decide,
 )
-from mendq.redrive.messages import MoveResult, NotMoved
-from mendq.redrive.progress import GOING_ON, DlqSample, RedriveProgress, Stage, StageProgress, Waits
+from mendq.redrive.messages import MoveResult, UnmovedMessage
+from mendq.redrive.progress import (
+    RUNNING_STAGES,
+    DlqSample,
+    RedriveProgress,
+    Stage,
+    StageProgress,
+    Waits,
+)
 from tests.redrive.toy import DEAD, NOW, SOURCE, begun, message, queue
 
 BOUNDS = Bounds()
 EMPTY = DlqSample()
 AN_HOUR = timedelta(hours=1)
 NEARLY = timedelta(minutes=59, seconds=59)
-STAGES = pytest.mark.parametrize("stage", GOING_ON)
+STAGES = pytest.mark.parametrize("stage", RUNNING_STAGES)
 
 
 def progress(stage: Stage = Stage.SOAK, **over: Any) -> RedriveProgress:
@@ -105,12 +112,12 @@ def test_three_ticks_in_a_row_that_come_to_nothing_halt_it_and_it_says_why() -> 
         going, then = decided(going, None, waiting=70)
         assert (then, going.waits.fruitless) == (Action.TAKE_SAMPLE, died)
     halted = after(going, None, waiting=70)
-    assert (halted.stage, halted.because) == (Stage.HALTED, FRUITLESS)
-    before, refused = going.with_waits(fruitless=2), (NotMoved("m", "AccessDenied", "no"),)
-    found_none = before.count_move(MoveResult(), NOW, is_short=False)
-    assert after(found_none, None).because == FRUITLESS
-    for put in (MoveResult(moved=1), MoveResult(failed=refused)):
-        assert before.count_move(put, NOW, is_short=False).waits.fruitless == 0
+    assert (halted.stage, halted.because) == (Stage.HALTED, TICKS_CUT_SHORT_REASON)
+    before, refused = going.with_waits(fruitless=2), (UnmovedMessage("m", "AccessDenied", "no"),)
+    found_none = before.count_move(MoveResult(), NOW, is_sample_short=False)
+    assert after(found_none, None).because == TICKS_CUT_SHORT_REASON
+    for put in (MoveResult(moved_count=1), MoveResult(unmoved_messages=refused)):
+        assert before.count_move(put, NOW, is_sample_short=False).waits.fruitless == 0
     looked = decided(before, None).progress.count_quarantine(EMPTY)
     assert looked.waits.fruitless == 2, "a look that ends is no tick in vain"
     blind = after(progress(fruitless=2), None, blocker=Blocker("SQS does not answer"))
@@ -120,7 +127,7 @@ def test_three_ticks_in_a_row_that_come_to_nothing_halt_it_and_it_says_why() -> 
 
 
 def test_what_could_not_be_quarantined_counts_once_and_still_halts() -> None:
-    found = DlqSample(returned=returned(6), quarantined=2)
+    found = DlqSample(returned_messages=returned(6), quarantined_count=2)
     counted = progress().count_sample(found).count_quarantine(found)
     assert (counted.returned, counted.quarantined) == (2, 2)
     assert stage_of(counted, found) is Stage.HALTED
@@ -128,8 +135,8 @@ def test_what_could_not_be_quarantined_counts_once_and_still_halts() -> None:
 
 def test_as_many_newly_dead_as_were_moved_or_ten_halt_it() -> None:
     for before, halts_at in ((progress(moved=5), 5), (progress(moved=500), 10)):
-        assert stage_of(before, DlqSample(newly_dead=halts_at - 1)) is not Stage.HALTED
-        assert stage_of(before, DlqSample(newly_dead=halts_at)) is Stage.HALTED
+        assert stage_of(before, DlqSample(newly_dead_count=halts_at - 1)) is not Stage.HALTED
+        assert stage_of(before, DlqSample(newly_dead_count=halts_at)) is Stage.HALTED
 
 
 def test_of_a_fifo_queue_messages_more_than_there_should_be_came_back_unseen() -> None:
@@ -144,15 +151,15 @@ def test_of_a_fifo_queue_messages_more_than_there_should_be_came_back_unseen() -
 
 @STAGES
 def test_a_sample_comes_first_and_not_while_somebody_else_is_at_it(stage: Stage) -> None:
-    before, no = progress(stage), Blocker("no", for_good=True)
+    before, no = progress(stage), Blocker("no", is_for_good=True)
     assert decided(before, None) == (before.with_waits(fruitless=1), Action.TAKE_SAMPLE)
     for over, why in (
-        ({"frozen": "an incident"}, "changes are frozen: an incident"),
-        ({"has_foreign_task": True}, FOREIGN),
+        ({"freeze_reason": "an incident"}, "changes are frozen: an incident"),
+        ({"has_foreign_task": True}, OTHER_MOVE_TASK_REASON),
     ):
         waits, then = decided(before, None, **over)
         assert (waits.stage, waits.because) == (stage, why)
-        assert then in WAITING
+        assert then in WAITING_ACTIONS
         assert after(before, blocker=no, **over).is_over
 
 
@@ -183,23 +190,34 @@ def test_what_is_in_flight_is_written_down_before_it_goes() -> None:
 @pytest.mark.parametrize(
     ("put", "is_short", "stage_moved", "is_refused"),
     [
-        (MoveResult(moved=5), False, 5, False),
-        (MoveResult(moved=3), True, 3, False),
-        (MoveResult(moved=2, copied=1), False, 3, False),
-        (MoveResult(failed=(NotMoved("m", "AccessDenied", "no"),)), False, 0, True),
-        (MoveResult(failed=(NotMoved("m", "unanswered", "", passes=True),)), False, 1, True),
+        (MoveResult(moved_count=5), False, 5, False),
+        (MoveResult(moved_count=3), True, 3, False),
+        (MoveResult(moved_count=2, copied_count=1), False, 3, False),
+        (MoveResult(unmoved_messages=(UnmovedMessage("m", "AccessDenied", "no"),)), False, 0, True),
+        (
+            MoveResult(
+                unmoved_messages=(UnmovedMessage("m", "unanswered", "", is_temporary=True),)
+            ),
+            False,
+            1,
+            True,
+        ),
     ],
 )
 def test_what_the_mover_did_is_counted(
     put: MoveResult, is_short: bool, stage_moved: int, is_refused: bool
 ) -> None:
     going = progress(Stage.CANARY, size=5, stage_moved=0, moved=0, in_flight=5, expected=10)
-    went = going.count_move(put, NOW, is_short=is_short)
-    assert (went.moved, went.current.moved, went.current.in_flight) == (put.moved, stage_moved, 0)
-    assert went.current.expected == 10 - put.moved
+    went = going.count_move(put, NOW, is_sample_short=is_short)
+    assert (went.moved, went.current.moved, went.current.in_flight) == (
+        put.moved_count,
+        stage_moved,
+        0,
+    )
+    assert went.current.expected == 10 - put.moved_count
     assert (went.current.size == stage_moved) is (is_short or stage_moved == 5)
     assert went.waits.is_refused is is_refused
-    assert went.because == (put.reason if is_refused else "")
+    assert went.because == (put.first_reason if is_refused else "")
 
 
 @pytest.mark.parametrize(("stage_moved", "late"), [(80, NEARLY), (1, AN_HOUR)])
@@ -219,19 +237,23 @@ def test_a_stage_that_is_over_soaks_for_as_long_as_poison_takes(
 
 @pytest.mark.parametrize("waiting", [0, 1_000])
 @pytest.mark.parametrize(
-    ("visible", "deleted_since", "is_unread"),
+    ("visible", "deletes_since_send", "is_unread"),
     [(80, None, True), (80, 94, True), (80, 95, False), (0, 0, False)],
 )
 def test_what_stands_unread_in_the_source_proves_nothing(
-    waiting: int, visible: int, deleted_since: int | None, *, is_unread: bool
+    waiting: int, visible: int, deletes_since_send: int | None, *, is_unread: bool
 ) -> None:
     """Deletes from before the stage went keep the rate up; 100 stood there when it had gone."""
     soaked = progress(stood=100, returned=5, moved=1_000)
-    seen: dict[str, Any] = {"visible": visible, "deleted_since": deleted_since, "waiting": waiting}
+    seen: dict[str, Any] = {
+        "visible": visible,
+        "deletes_since_send": deletes_since_send,
+        "waiting": waiting,
+    }
     if not is_unread:
         assert stage_of(soaked, **seen) is (Stage.RAMP if waiting else Stage.DONE)
         return
-    _waits_with_patience(soaked, UNREAD, "consumers_since", **seen)
+    _waits_with_patience(soaked, SOURCE_UNREAD_REASON, "consumers_since", **seen)
     nothing_went = progress(stood=100, stage_moved=0)
     assert stage_of(nothing_went, **{**seen, "waiting": 1_000}) is Stage.RAMP
 
@@ -253,9 +275,9 @@ def _waits_with_patience(
 def test_what_it_waits_for_halts_it_after_an_hour(stage: Stage) -> None:
     before, blind = progress(stage, stage_moved=0), Blocker("SQS does not answer")
     for rate in (None, 0):
-        _waits_with_patience(before, NOBODY, "consumers_since", rate=rate)
+        _waits_with_patience(before, NO_DELETES_REASON, "consumers_since", rate=rate)
     for found in (None, EMPTY):
-        _waits_with_patience(before, blind.because, "blocked_since", found, blocker=blind)
+        _waits_with_patience(before, blind.reason, "blocked_since", found, blocker=blind)
 
 
 def test_what_it_finds_no_more_of_soaks_and_ends_it() -> None:
@@ -264,7 +286,9 @@ def test_what_it_finds_no_more_of_soaks_and_ends_it() -> None:
     assert stage_of(soaking, waiting=0) is Stage.SOAK, "its soak still has to be over"
     whose = (f"{SOURCE}-2", None, f"{SOURCE}-2", SOURCE, "")
     stays = tuple(message("one", source_arn=each) for each in whose)
-    done = after(progress(returned=2), DlqSample(stays=stays, newly_dead=1), waiting=5)
+    done = after(
+        progress(returned=2), DlqSample(staying_messages=stays, newly_dead_count=1), waiting=5
+    )
     assert done.stage is Stage.DONE
     assert done.because == (
         "100 messages went back, 2 of them came back and are in orders-quarantine; "

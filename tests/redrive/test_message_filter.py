@@ -14,14 +14,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mendq.redrive.message_filter import (
-    DEEPEST,
     EVERY_MESSAGE,
-    LONGEST_EXPRESSION,
-    ROOTS,
-    Misread,
-    message_filter,
+    LONGEST_EXPRESSION_CHARACTERS,
+    MOST_LEVELS,
+    ROOT_NAMES,
+    FilterUnreadable,
+    parse_filter,
 )
-from mendq.redrive.messages import REDRIVEN, Message, MessageAttribute, RedriveMarker
+from mendq.redrive.messages import REDRIVE_MARK_NAME, Message, MessageAttribute, RedriveMarker
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 BODY = {
@@ -45,7 +45,7 @@ MESSAGE = Message(
         "digits": MessageAttribute("String", "12"),
         "odd": MessageAttribute("Number", "sNaN"),
         "photo": MessageAttribute("Binary", b"\xff\x00"),
-        REDRIVEN: MessageAttribute("String", json.dumps(MARK)),
+        REDRIVE_MARK_NAME: MessageAttribute("String", json.dumps(MARK)),
     },
     source_arn=SOURCE,
     group_id="g-7",
@@ -53,7 +53,7 @@ MESSAGE = Message(
 
 
 def matches(expression: str, message: Message = MESSAGE) -> bool:
-    return message_filter(expression).judge(message, NOW).matches
+    return parse_filter(expression).match_message(message, NOW).matches
 
 
 FILTERS = json.loads(Path(__file__).with_name("filters.json").read_text())
@@ -80,23 +80,23 @@ def test_only_true_matches_and_its_negation_does_not() -> None:
     for expression in ("body.error.code", "receive_count", "body.items", "`1`", "'x'"):
         assert not matches(expression)
         assert not matches(f"!{expression}")
-    assert EVERY_MESSAGE.judge(MESSAGE, NOW).matches
+    assert EVERY_MESSAGE.match_message(MESSAGE, NOW).matches
 
 
 def test_an_error_does_not_match_and_is_said() -> None:
     for expression in ("contains(receive_count, 'x')", "!contains(receive_count, 'x')"):
-        judged = message_filter(f"!exists(body) || {expression}").judge(MESSAGE, NOW)
+        judged = parse_filter(f"!exists(body) || {expression}").match_message(MESSAGE, NOW)
         assert not judged.matches
         assert judged.error == "contains() of a number"
     assert matches("type(body.error) == 'object' || contains(body.error, 'x')"), "not asked"
 
 
 def test_each_way_into_the_message_is_named_once_with_what_it_holds() -> None:
-    found = message_filter(
+    found = parse_filter(
         "attributes.type == 'a' || attributes.type == 'b' && exists(body.x) && "
         "!(body.items[0].\"a-b\" == 'c') && sort_by(body.items, &sku)[0].sku == 'x'"
     )
-    assert dict(found.judge(MESSAGE, NOW).values) == {
+    assert dict(found.match_message(MESSAGE, NOW).values) == {
         "attributes.type": "order",
         "body.x": None,
         'body.items[0]."a-b"': None,
@@ -137,7 +137,7 @@ def test_filter_takes_no_message_whose_body_consumers_may_read_differently(body:
         "not_null(body.type, 'order') == 'order'",
         "body.a > `5` || receive_count == `1`",
     ):
-        judged = message_filter(expression).judge(message, NOW)
+        judged = parse_filter(expression).match_message(message, NOW)
         assert not judged.matches, expression
         assert UNREADABLE_BODIES[body] in judged.error
     assert matches("receive_count == `1` && contains(body_text, '')", message), "not looked into"
@@ -147,7 +147,7 @@ def test_filter_takes_no_message_if_nested_json_holds_nan() -> None:
     inner = '{"type": "order", "n": NaN}'
     message = Message("m", json.dumps({"Message": inner, "id": 1}), NOW)
     for expression in ("body.Message.type == 'order'", "!exists(body.Message.type)"):
-        judged = message_filter(expression).judge(message, NOW)
+        judged = parse_filter(expression).match_message(message, NOW)
         assert not judged.matches
         assert "a text that the filter looks into holds NaN" in judged.error
     assert matches("body.id == `1`", message), "the text with NaN is not looked into"
@@ -170,8 +170,8 @@ def test_filter_takes_no_message_if_nested_json_holds_nan() -> None:
 def test_filter_with_a_literal_that_is_no_json_number_is_refused(
     expression: str, literal: str
 ) -> None:
-    with pytest.raises(Misread, match="no JSON number"):
-        message_filter(expression.replace("{}", literal, 1))
+    with pytest.raises(FilterUnreadable, match="no JSON number"):
+        parse_filter(expression.replace("{}", literal, 1))
 
 
 @pytest.mark.parametrize(
@@ -281,12 +281,12 @@ def test_filter_parses_each_text_once_per_message(monkeypatch: pytest.MonkeyPatc
         parsed.append(text)
         return loads(text, **options)
 
-    judging = message_filter(
+    judging = parse_filter(
         "body.Message.a == `1` && body.Message.b == `2` && !exists(body.Message.c) && "
         "body_text.Message.a == `1` && exists(shape(body.Message).a)"
     )
     monkeypatch.setattr(json, "loads", counting_loads)
-    judged = judging.judge(message, NOW)
+    judged = judging.match_message(message, NOW)
     monkeypatch.undo()
     assert judged.matches, judged
     assert sorted(parsed) == sorted([message.body, inner])
@@ -296,18 +296,30 @@ def test_filter_parses_each_text_once_per_message(monkeypatch: pytest.MonkeyPatc
     ("expression", "says"),
     [
         *FILTERS["misread"],
-        ("!" * (DEEPEST + 1) + "body.a", "levels"),
+        ("!" * (MOST_LEVELS + 1) + "body.a", "levels"),
         ("(" * 2_000, ""),
-        ("x" * (LONGEST_EXPRESSION + 1), "longer than"),
+        ("x" * (LONGEST_EXPRESSION_CHARACTERS + 1), "longer than"),
     ],
 )
 def test_what_is_no_filter_says_why(expression: str, says: str) -> None:
-    with pytest.raises(Misread) as misread:
-        message_filter(expression)
+    with pytest.raises(FilterUnreadable) as misread:
+        parse_filter(expression)
     assert says in str(misread.value)
 
 
-PIECES = [*ROOTS, *("()[].!<@&*,|"), "[?", "&&", "||", "==", "!=", "'x'", "`1`", '"x"', "exists("]
+PIECES = [
+    *ROOT_NAMES,
+    *("()[].!<@&*,|"),
+    "[?",
+    "&&",
+    "||",
+    "==",
+    "!=",
+    "'x'",
+    "`1`",
+    '"x"',
+    "exists(",
+]
 TEXTS = st.text() | st.lists(st.sampled_from(PIECES), max_size=30).map("".join)
 ATTRIBUTES = st.builds(
     MessageAttribute, st.sampled_from(["String", "Number", "Number.x", "Binary"]), st.text()
@@ -326,7 +338,7 @@ MESSAGES = st.builds(
     body=st.text() | DOCUMENTS.map(json.dumps),
     sent_at=st.datetimes(timezones=st.just(UTC)),
     receive_count=st.integers(0, 10**9),
-    attributes=st.dictionaries(st.sampled_from(["type", "n", REDRIVEN]), ATTRIBUTES),
+    attributes=st.dictionaries(st.sampled_from(["type", "n", REDRIVE_MARK_NAME]), ATTRIBUTES),
     group_id=st.text(),
 )
 ASKED = [
@@ -404,8 +416,8 @@ def test_filter_says_equal_exactly_if_a_strict_oracle_does(pair: tuple[object, o
 @given(TEXTS, MESSAGES)
 @example("attributes.type == 'x'", Message("m", "\ud800", NOW))
 def test_no_text_and_no_message_makes_it_raise(expression: str, message: Message) -> None:
-    with suppress(Misread):
-        assert message_filter(expression).judge(message, NOW).matches in (True, False)
+    with suppress(FilterUnreadable):
+        assert parse_filter(expression).match_message(message, NOW).matches in (True, False)
 
 
 @given(st.sampled_from(ASKED), st.sampled_from(ASKED), MESSAGES)
@@ -425,13 +437,13 @@ def test_what_a_filter_asks_of_the_redrive_it_may_ask_in_the_quarantine() -> Non
     quarantined = RedriveMarker(SOURCE, "case-1", b"key").mark_quarantined(
         MESSAGE, "came back", NOW
     )
-    assert REDRIVEN not in quarantined.attributes
+    assert REDRIVE_MARK_NAME not in quarantined.attributes
     for asked in ("redrive == 'case-1'", "redrive_count == `2`", f"source == '{SOURCE}'"):
-        expression = f'attributes."{REDRIVEN}".{asked}'
+        expression = f'attributes."{REDRIVE_MARK_NAME}".{asked}'
         assert (matches(expression), matches(expression, quarantined)) == (True, True)
-    assert not matches(f"attributes.\"{REDRIVEN}\".redrive == 'case-2'", quarantined)
+    assert not matches(f"attributes.\"{REDRIVE_MARK_NAME}\".redrive == 'case-2'", quarantined)
     unmarked = Message("m-2", "{}", NOW)
-    assert not matches(f'exists(attributes."{REDRIVEN}")', unmarked)
+    assert not matches(f'exists(attributes."{REDRIVE_MARK_NAME}")', unmarked)
 
 
 @pytest.mark.parametrize(
@@ -440,8 +452,8 @@ def test_what_a_filter_asks_of_the_redrive_it_may_ask_in_the_quarantine() -> Non
 def test_filter_that_doubles_what_it_looks_at_again_and_again_is_refused(step: str) -> None:
     """Each would take minutes or gigabytes for one small message."""
     doubled = " | ".join(["body.error.code", *[step] * 40])
-    with pytest.raises(Misread, match="copies of what it looks at"):
-        message_filter(f"({doubled}) == 'X'")
+    with pytest.raises(FilterUnreadable, match="copies of what it looks at"):
+        parse_filter(f"({doubled}) == 'X'")
 
 
 def test_filter_that_repeats_something_a_few_times_is_read() -> None:

@@ -10,8 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from mendq.redrive.message_filter import message_filter
-from mendq.redrive.message_groups import MOST_GROUPS, MessageGroup, group_messages, outline
+from mendq.redrive.message_filter import parse_filter
+from mendq.redrive.message_groups import (
+    MOST_GROUPS_PER_WAY,
+    MessageGroup,
+    describe_outline,
+    group_messages,
+)
 from mendq.redrive.messages import Message, MessageAttribute
 from tests.redrive.test_message_filter import ATTRIBUTES, DOCUMENTS, MESSAGES
 from tests.redrive.toy import DEAD, NOW, SOURCE, message
@@ -31,24 +36,28 @@ SAMPLES = st.lists(
 
 
 def taken(where: str, sample: list[Message]) -> list[Message]:
-    return [each for each in sample if message_filter(where).judge(each, NOW).matches]
+    return [each for each in sample if parse_filter(where).match_message(each, NOW).matches]
 
 
 def by(way: str, sample: list[Message], *, bodies: bool = False) -> list[MessageGroup]:
-    return [each for each in group_messages(sample, NOW, bodies=bodies) if each.by == way]
+    return [
+        each for each in group_messages(sample, NOW, should_group_by_text=bodies) if each.by == way
+    ]
 
 
 @given(SAMPLES, st.booleans())
 def test_the_filter_of_a_group_takes_exactly_its_messages(
     sample: list[Message], bodies: bool
 ) -> None:
-    groups = group_messages(sample, NOW, bodies=bodies)
+    groups = group_messages(sample, NOW, should_group_by_text=bodies)
     for each in groups:
         assert each.where.isascii()
         assert each.where.isprintable()
         assert not each.where or taken(each.where, sample) == list(each.messages)
     shown = [each for each in groups if each.by == "body"]
-    assert len(shown) == MOST_GROUPS or sum(len(each.messages) for each in shown) == len(sample)
+    assert len(shown) == MOST_GROUPS_PER_WAY or sum(len(each.messages) for each in shown) == len(
+        sample
+    )
 
 
 @given(SAMPLES, st.dictionaries(st.sampled_from("abc"), st.sampled_from(["s3cret", 73, None])))
@@ -58,7 +67,7 @@ def test_no_value_of_a_body_is_in_a_group(sample: list[Message], secrets: dict[s
     for each in by(
         "body", [structs.replace(one, message_id=f"m-{n}") for n, one in enumerate(told)]
     ):
-        for text in (each.what, each.where, *(outline(one.body) for one in each.messages)):
+        for text in (each.what, each.where, *(describe_outline(one.body) for one in each.messages)):
             assert "s3cret" not in text
             assert "73" not in text
 

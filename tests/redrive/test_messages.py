@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mendq.redrive.messages import (
-    MOST_REDRIVES,
-    QUARANTINED,
-    REDRIVEN,
+    MOST_COUNTED_REDRIVES,
+    QUARANTINE_MARK_NAME,
+    REDRIVE_MARK_NAME,
     Message,
     MessageAttribute,
     QuarantineMark,
     RedriveMarker,
-    quarantine_reason,
+    read_quarantine_mark,
 )
 from mendq.redrive.progress import DlqSample, sort_messages
 from tests.redrive.toy import DEAD, MARKER, MOST_BYTES, NOW, SOURCE, begun, message, queue
@@ -46,11 +46,11 @@ def test_every_way_back_is_counted_even_out_of_the_quarantine() -> None:
     twice = MARKER.mark_redriven(MARKER.mark_redriven(OLD))
     assert (MARKER.mark_redriven(OLD).redrive_count, twice.redrive_count) == (1, 2)
     apart = retained(twice)
-    assert set(apart.attributes) == {"kind", QUARANTINED}
+    assert set(apart.attributes) == {"kind", QUARANTINE_MARK_NAME}
     said = QuarantineMark("it came back", NOW.isoformat(), SOURCE, "case-1", 2)
-    assert quarantine_reason(apart) == said
+    assert read_quarantine_mark(apart) == said
     back = MARKER.mark_redriven(apart)
-    assert (back.redrive_count, set(back.attributes)) == (3, {"kind", REDRIVEN})
+    assert (back.redrive_count, set(back.attributes)) == (3, {"kind", REDRIVE_MARK_NAME})
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,8 @@ def test_every_way_back_is_counted_even_out_of_the_quarantine() -> None:
     ],
 )
 def test_a_senders_own_word_in_the_marks_place_is_no_count(value: object, data_type: str) -> None:
-    assert bearing(REDRIVEN, value, data_type).redrive_count == 0
-    assert bearing(REDRIVEN, SENT).redrive_count == 3
+    assert bearing(REDRIVE_MARK_NAME, value, data_type).redrive_count == 0
+    assert bearing(REDRIVE_MARK_NAME, SENT).redrive_count == 3
 
 
 RETURNED = MARKER.mark_redriven(OLD)
@@ -87,18 +87,19 @@ def under(mark: Message, body: str = "another", **over: Any) -> Message:
         (under(RETURNED, source_arn=None), False),
         *((RedriveMarker(*given).mark_redriven(OLD), False) for given in (
             (SOURCE, "case", b"no key of its"),
-            (SOURCE, "another case", MARKER.key),
-            (OTHER, "case", MARKER.key),
+            (SOURCE, "another case", MARKER.seal_key),
+            (OTHER, "case", MARKER.seal_key),
         )),
-        *((bearing(REDRIVEN, {**SENT, "seal": each}), False) for each in ("", "é", "\ud800")),
-        (bearing(REDRIVEN, SENT), False),
+        *((bearing(REDRIVE_MARK_NAME, {**SENT, "seal": each}), False)
+          for each in ("", "é", "\ud800")),
+        (bearing(REDRIVE_MARK_NAME, SENT), False),
         (OLD, False),
     ],
 )  # fmt: skip
 def test_a_mark_is_of_one_queue_one_redrive_and_one_text(of: Message, *, is_known: bool) -> None:
     """Who forwards attributes, or writes them, gets nobody's message taken for a returned one."""
-    assert MARKER.knows(of) is is_known
-    assert not sample([of]).returned or is_known
+    assert MARKER.recognizes(of) is is_known
+    assert not sample([of]).returned_messages or is_known
 
 
 @given(
@@ -108,26 +109,26 @@ def test_a_mark_is_of_one_queue_one_redrive_and_one_text(of: Message, *, is_know
     | st.recursive(st.none() | st.integers(), st.lists).map(json.dumps)
 )
 def test_what_is_no_mark_is_taken_off_like_one(text: str | bytes) -> None:
-    odd = bearing(QUARANTINED, text, "Binary" if isinstance(text, bytes) else "String")
-    assert quarantine_reason(odd) is None
+    odd = bearing(QUARANTINE_MARK_NAME, text, "Binary" if isinstance(text, bytes) else "String")
+    assert read_quarantine_mark(odd) is None
     back = MARKER.mark_redriven(odd)
-    assert (back.redrive_count, set(back.attributes)) == (1, {"kind", REDRIVEN})
+    assert (back.redrive_count, set(back.attributes)) == (1, {"kind", REDRIVE_MARK_NAME})
 
 
 @given(
     st.text(st.characters(codec="utf-8")),
-    st.integers(0) | st.integers(MOST_REDRIVES - 1, MOST_REDRIVES + 1),
+    st.integers(0) | st.integers(MOST_COUNTED_REDRIVES - 1, MOST_COUNTED_REDRIVES + 1),
 )
 def test_what_is_written_is_read_and_no_count_grows_until_it_reads_as_none(
     why: str, redrive_count: int
 ) -> None:
     """Whoever may send to the quarantine may write any number there."""
-    found = quarantine_reason(retained(bearing(REDRIVEN, SENT), why))
+    found = read_quarantine_mark(retained(bearing(REDRIVE_MARK_NAME, SENT), why))
     assert found is not None
     assert (found.why, found.redrive_count) == (why[:512], 3)
-    for name, mark in ((QUARANTINED, MARK), (REDRIVEN, SENT)):
+    for name, mark in ((QUARANTINE_MARK_NAME, MARK), (REDRIVE_MARK_NAME, SENT)):
         back = MARKER.mark_redriven(bearing(name, {**mark, "redrive_count": redrive_count}))
-        assert back.redrive_count == min(redrive_count + 1, MOST_REDRIVES)
+        assert back.redrive_count == min(redrive_count + 1, MOST_COUNTED_REDRIVES)
 
 
 def sample(messages: Iterable[Message], *, is_fifo: bool = False) -> DlqSample:
@@ -165,13 +166,13 @@ TEN = {**NINE, "a9": NINE["a0"]}
 def test_what_a_message_is_to_a_redrive(each: Message, standing: str, *, is_fifo: bool) -> None:
     found = sample([each], is_fifo=is_fifo)
     counts = {
-        "returned": len(found.returned),
-        "stuck": len(found.stays),
-        "newly dead": found.newly_dead,
-        "waits": len(found.waiting) - found.newly_dead,
+        "returned": len(found.returned_messages),
+        "stuck": len(found.staying_messages),
+        "newly dead": found.newly_dead_count,
+        "waits": len(found.sendable_messages) - found.newly_dead_count,
     }
     assert {name for name, number in counts.items() if number} == {standing}
-    assert found.size == 1
+    assert found.message_count == 1
 
 
 def test_behind_a_stuck_message_its_fifo_group_waits_and_others_do_not() -> None:
@@ -182,11 +183,11 @@ def test_behind_a_stuck_message_its_fifo_group_waits_and_others_do_not() -> None
         MARKER.mark_redriven(message("a3", group_id="a")),
     ]
     fifo, standard = sample(messages, is_fifo=True), sample(messages)
-    assert [each.body for each in fifo.waiting] == ["b1"]
-    assert [each.body for each in fifo.stays] == ["a1", "a2"]
-    assert [each.body for each in fifo.returned] == ["a3"]
-    assert [each.body for each in standard.waiting] == ["b1", "a2"]
-    assert [each.body for each in standard.stays] == ["a1"]
+    assert [each.body for each in fifo.sendable_messages] == ["b1"]
+    assert [each.body for each in fifo.staying_messages] == ["a1", "a2"]
+    assert [each.body for each in fifo.returned_messages] == ["a3"]
+    assert [each.body for each in standard.sendable_messages] == ["b1", "a2"]
+    assert [each.body for each in standard.staying_messages] == ["a1"]
 
 
 @pytest.mark.parametrize(
@@ -198,5 +199,5 @@ def test_behind_a_stuck_message_its_fifo_group_waits_and_others_do_not() -> None
     ],
 )
 def test_a_mark_that_is_not_ours_says_nothing(over: dict[str, object]) -> None:
-    assert quarantine_reason(bearing(QUARANTINED, MARK)) is not None
-    assert quarantine_reason(bearing(QUARANTINED, {**MARK, **over})) is None
+    assert read_quarantine_mark(bearing(QUARANTINE_MARK_NAME, MARK)) is not None
+    assert read_quarantine_mark(bearing(QUARANTINE_MARK_NAME, {**MARK, **over})) is None

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from msgspec import to_builtins
 
 from mendq.redrive.messages import (
-    REDRIVEN,
+    REDRIVE_MARK_NAME,
     Message,
     MessageAttribute,
     MoveResult,
@@ -27,8 +27,8 @@ from mendq.redrive.messages import (
     RedriveMarker,
 )
 from mendq.redrive.mover import (
-    MOST_BYTES,
-    MOST_ENTRIES,
+    MOST_BATCH_BYTES,
+    MOST_MESSAGES_PER_SEND,
     Destination,
     MessageMover,
     SendOrder,
@@ -78,9 +78,9 @@ def move(here: Redriving, takes: Callable[[Message], bool] = lambda _: True) -> 
     """Ten by ten, those that `takes` says yes to."""
     done = MoveResult()
     with mover_of(here) as mover:
-        while messages := mover.take(10):
+        while messages := mover.receive_new_messages(10):
             chosen = [each for each in messages if takes(each)]
-            done = sum(mover.put(chosen, to_source(here)), done)
+            done = sum(mover.move_messages(chosen, to_source(here)), done)
     return done
 
 
@@ -100,20 +100,20 @@ def test_a_message_goes_whole_and_bears_the_mark(both: Redriving) -> None:
         "weight": MessageAttribute("Number.float", "1.50"),
         "picture": MessageAttribute("Binary.png", b"\x00\xff"),
     }
-    sent = {name: each.document() for name, each in given.items()}
+    sent = {name: each.to_request() for name, each in given.items()}
     both.send("hello\r\n", group="g-7", **sent)
-    assert move(both).moved == 1
+    assert move(both).moved_count == 1
     (found,) = arrived(both)
     assert found.body == "hello\r\n"
-    mark = json.loads(found.attributes[REDRIVEN].value)
+    mark = json.loads(found.attributes[REDRIVE_MARK_NAME].value)
     assert mark == to_builtins(RedriveMark(both.source, "case-1", 1, mark["seal"]))
-    assert found.attributes == {**given, REDRIVEN: found.attributes[REDRIVEN]}
+    assert found.attributes == {**given, REDRIVE_MARK_NAME: found.attributes[REDRIVE_MARK_NAME]}
     assert found.group_id == ("g-7" if is_fifo(both) else "")
     assert left(both) == []
 
 
 def test_with_ten_attributes_it_goes_unmarked_and_is_counted(here: Redriving) -> None:
-    given = {f"a{at}": MessageAttribute("String", "x").document() for at in range(10)}
+    given = {f"a{at}": MessageAttribute("String", "x").to_request() for at in range(10)}
     here.send("full", **given)
     here.send("x" * 1_048_576, "y" * (1_048_576 - 200))
     moved = move(here)
@@ -121,14 +121,14 @@ def test_with_ten_attributes_it_goes_unmarked_and_is_counted(here: Redriving) ->
     counts = {body: each.redrive_count for body, each in found.items()}
     assert counts == {"full": 0, "xxxxx": 0, "yyyyy": 1}
     assert set(found["full"].attributes) == set(given)
-    assert moved.unmarked == 2
+    assert moved.unmarked_count == 2
 
 
 def test_an_end_in_the_middle_releases_what_is_held(here: Redriving) -> None:
     here.send(*texts(10))
     with mover_of(here) as mover:
-        messages = mover.take(10)
-        assert next(mover.put(messages[:3], to_source(here))).moved == 3
+        messages = mover.receive_new_messages(10)
+        assert next(mover.move_messages(messages[:3], to_source(here))).moved_count == 3
         mover.release([each.message_id for each in messages[3:5]])
         assert len(left(here)) == 2
     assert (len(left(here)), len(arrived(here))) == (5, 3)
@@ -143,7 +143,7 @@ def test_what_is_not_taken_is_visible_at_once_and_looked_at_once(both: Redriving
         looked[message.body] += 1
         return message.body.endswith(("0", "5"))
 
-    assert move(both, takes).moved == 7
+    assert move(both, takes).moved_count == 7
     assert (set(looked.values()), len(looked)) == ({1}, 35)
     assert (len(left(both)), len(arrived(both))) == (28, 7)
 
@@ -157,7 +157,7 @@ def test_what_a_group_hides_behind_messages_that_stay_is_seen_up_to_ten(fifo: Re
         looked.append(message.body)
         return message.body.endswith(("b 03", "b 10"))
 
-    assert move(fifo, takes).moved == 2
+    assert move(fifo, takes).moved_count == 2
     assert len(looked) == len(set(looked))
     by_group = {group: [each for each in looked if each[0] == group] for group in "abc"}
     assert {group: len(each) for group, each in by_group.items()} == {"a": 10, "b": 12, "c": 10}
@@ -173,7 +173,7 @@ def test_no_group_is_opened_once_that_has_to_end(fifo: Redriving) -> None:
     calls = list[str]()
     fifo.refusals.append(lambda call, _: calls.append(call))
     with mover_of(fifo, may_open=lambda: False) as mover:
-        seen = mover.take(200)
+        seen = mover.receive_new_messages(200)
         assert {each.receive_count for each in seen} == {1}
         assert {each.group_id for each in seen} == {str(each) for each in range(15)}
         assert set(calls) == {"ReceiveMessage"}
@@ -184,7 +184,7 @@ def test_no_group_is_opened_once_that_has_to_end(fifo: Redriving) -> None:
 def test_who_has_no_time_left_lets_nothing_go(here: Redriving, remaining: int, hidden: int) -> None:
     here.send(*texts(30))
     with mover_of(here, remaining_seconds=lambda: remaining) as mover:
-        mover.take(30)
+        mover.receive_new_messages(30)
     assert len(left(here)) == 30 - hidden
 
 
@@ -192,7 +192,7 @@ def test_no_more_are_given_than_asked_for(fifo: Redriving) -> None:
     for group in range(6):
         fifo.send(*(f"{group} {at}" for at in range(6)), group=str(group))
     with mover_of(fifo) as mover:
-        assert [len(mover.take(4)) for _ in range(10)] == [4] * 9 + [0]
+        assert [len(mover.receive_new_messages(4)) for _ in range(10)] == [4] * 9 + [0]
     assert len(left(fifo)) == 36
 
 
@@ -209,8 +209,8 @@ def test_what_stands_behind_a_fifo_message_that_failed_waits(fifo: Redriving) ->
 
     answers(fifo, fail)
     moved = move(fifo)
-    assert moved.moved == 3
-    assert [each.code for each in moved.failed] == ["InternalError"]
+    assert moved.moved_count == 3
+    assert [each.code for each in moved.unmoved_messages] == ["InternalError"]
     assert set(bodies(arrived(fifo))) == {*texts(2), "other 1", "other 2"}
     assert bodies(left(fifo)) == texts(5)[1:]
 
@@ -224,7 +224,7 @@ def test_mover_sends_nothing_behind_a_fifo_message_that_failed_even_if_seen_late
     fifo.send(*texts(14), group="b")
     moved = move(fifo)
     sent = arrived(fifo)
-    assert len(moved.failed) == 1
+    assert len(moved.unmoved_messages) == 1
     assert bodies([each for each in sent if each.group_id == "a"]) == texts(3)
     assert bodies([each for each in sent if each.group_id == "b"]) == texts(14)
     assert bodies(left(fifo)) == ["x" * 2_000, *texts(12)]
@@ -256,10 +256,10 @@ def test_mover_keeps_a_refused_batch_entry_and_knows_if_the_refusal_passes(
 
     answers(here, refuse)
     moved = move(here)
-    assert (moved.moved, moved.copied, len(moved.failed)) == (1, 0, 1)
+    assert (moved.moved_count, moved.copied_count, len(moved.unmoved_messages)) == (1, 0, 1)
     assert bodies(left(here)) == ["refused"]
     passes = code in PASSING_CODES or sender_fault is False
-    assert moved.failed[0].passes is passes
+    assert moved.unmoved_messages[0].is_temporary is passes
 
 
 @pytest.mark.parametrize("sender_fault", [True, False])
@@ -294,17 +294,19 @@ def test_a_refusal_of_everything_is_met_once(both: Redriving, code: str, *, pass
 
     both.refusals.append(refuse)
     with mover_of(both) as mover:
-        moved = sum(mover.put(mover.take(30), to_source(both)), MoveResult())
+        moved = sum(
+            mover.move_messages(mover.receive_new_messages(30), to_source(both)), MoveResult()
+        )
     tried = 1 if is_fifo(both) else 10
-    assert (len(calls), moved.moved, len(moved.failed)) == (1, 0, tried)
-    assert {each.passes for each in moved.failed} == {passes}
+    assert (len(calls), moved.moved_count, len(moved.unmoved_messages)) == (1, 0, tried)
+    assert {each.is_temporary for each in moved.unmoved_messages} == {passes}
     assert len(left(both)) == 30
 
 
 def test_a_copy_with_another_text_is_no_reason_to_delete(here: Redriving) -> None:
     here.send("dear")
     answers(here, lambda parsed: parsed["Successful"][0].update(MD5OfMessageBody="0" * 32))
-    assert [each.code for each in move(here).failed] == ["unanswered"]
+    assert [each.code for each in move(here).unmoved_messages] == ["unanswered"]
     assert bodies(left(here)) == ["dear"]
 
 
@@ -319,10 +321,12 @@ def test_what_was_sent_and_not_deleted_is_deleted_when_it_is_seen_again(here: Re
     events: Any = here.account.clients.sqs.meta.events
     events.register_first("before-call.sqs.DeleteMessage", fail)
     with mover_of(here) as mover:
-        moved = sum(mover.put(mover.take(1), to_source(here)), MoveResult())
-        assert (moved.moved, moved.copied) == (0, 1)
+        moved = sum(
+            mover.move_messages(mover.receive_new_messages(1), to_source(here)), MoveResult()
+        )
+        assert (moved.moved_count, moved.copied_count) == (0, 1)
         here.account.later(seconds=A_VISIBILITY_LATER)
-        assert mover.take(1) == []
+        assert mover.receive_new_messages(1) == []
     assert left(here) == []
     assert bodies(arrived(here)) == ["once"]
 
@@ -330,10 +334,10 @@ def test_what_was_sent_and_not_deleted_is_deleted_when_it_is_seen_again(here: Re
 def test_what_is_held_no_more_is_not_sent(here: Redriving) -> None:
     here.send("late")
     with mover_of(here) as mover:
-        messages = mover.take(1)
+        messages = mover.receive_new_messages(1)
         here.account.later(seconds=A_VISIBILITY_LATER)
-        moved = sum(mover.put(messages, to_source(here)), MoveResult())
-    assert [each.code for each in moved.failed] == ["lost"]
+        moved = sum(mover.move_messages(messages, to_source(here)), MoveResult())
+    assert [each.code for each in moved.unmoved_messages] == ["lost"]
     assert (arrived(here), bodies(left(here))) == ([], ["late"])
 
 
@@ -353,15 +357,15 @@ def test_within_a_group_nothing_goes_before_what_stands_in_front(
     )
     order, gone, tried = SendOrder(messages, to), list[Message](), list[str]()
     fails = {f"m-{at}" for at in failing_at}
-    while batch := order.next_batch():
-        assert len(batch) <= MOST_ENTRIES
-        assert sum(to.as_sent(each).size_bytes for each in batch) <= MOST_BYTES
+    while batch := order.choose_next_batch():
+        assert len(batch) <= MOST_MESSAGES_PER_SEND
+        assert sum(to.mark_if_possible(each).size_bytes for each in batch) <= MOST_BATCH_BYTES
         tried += [each.message_id for each in batch]
         went = [each for each in batch if each.message_id not in fails]
         gone += went
         ends = is_hopeless and len(went) < len(batch)
-        order.settle(batch, {each.message_id for each in went}, is_hopeless=ends)
-        assert not (ends and order.next_batch())
+        order.remove_batch(batch, {each.message_id for each in went}, is_hopeless=ends)
+        assert not (ends and order.choose_next_batch())
     assert len(tried) == len(set(tried))
     if not ending and not is_hopeless:
         assert len(tried) == len(messages)

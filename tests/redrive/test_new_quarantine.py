@@ -44,7 +44,7 @@ class Hidden:
 def test_message_stays_in_the_dlq_until_its_quarantine_can_be_used(here: Redriving) -> None:
     poison = came_back(here)
     hidden = Hidden(here)
-    assert here.tick().quarantined == 0
+    assert here.tick().quarantined_count == 0
     assert not here.progress.is_over, here.progress.because
     assert poison in here.bodies(here.dlq)
     hidden.lasts = False
@@ -69,7 +69,7 @@ def test_message_stays_in_the_dlq_if_its_quarantine_was_deleted_a_moment_ago(
 ) -> None:
     poison = came_back(here)
     here.refuse("CreateQueue", "AWS.SimpleQueueService.QueueDeletedRecently", about="quarantine")
-    assert here.tick().quarantined == 0
+    assert here.tick().quarantined_count == 0
     assert not here.progress.is_over, here.progress.because
     here.refusals.clear()
     here.account.later(minutes=1)

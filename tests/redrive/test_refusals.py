@@ -54,7 +54,7 @@ def test_redrive_refuses_a_dlq_of_another_account_or_region(
         pytest.raises(CaseUnreadable, match="no queue of this account and region"),
     ):
         redrive({**request_about(planted), **more}, here.run())
-    assert here.tick().redriven == 5, "the same case about our own queue goes on"
+    assert here.tick().sent_back_count == 5, "the same case about our own queue goes on"
 
 
 def claim_as_another_run(here: Redriving) -> None:
@@ -104,7 +104,7 @@ def test_redrive_waits_for_a_claim_that_says_not_what_for(here: Redriving) -> No
     assert refusal is not None
     assert refusal.code == "claimed"
     here.account.later(seconds=CLAIM_SECONDS)
-    assert here.tick().redriven == 5
+    assert here.tick().sent_back_count == 5
 
 
 RETENTION = SetMessageRetention(345_600, 1_209_600)

@@ -9,19 +9,19 @@ import pytest
 from msgspec import structs
 
 from mendq.redrive.machine import (
-    CHANGES,
-    CHECKS,
-    TABLE,
+    CHANGE_BY_ACTION,
+    CHECK_BY_CONDITION,
+    DECISION_TABLE,
     Action,
     Blocker,
     Condition,
+    DecisionRow,
     NoRowError,
     RedriveSituation,
-    Row,
     decide,
 )
 from mendq.redrive.messages import Message
-from mendq.redrive.progress import ENDED, GOING_ON, DlqSample, RedriveProgress, Stage
+from mendq.redrive.progress import FINAL_STAGES, RUNNING_STAGES, DlqSample, RedriveProgress, Stage
 from tests.redrive.toy import DEAD, NOW, SOURCE, begun, message, queue
 
 AN_HOUR = timedelta(hours=1)
@@ -50,10 +50,10 @@ SOAK_ROWS = [
     "NOTHING_LEFT: FINISH -> done",
     "ALWAYS: BEGIN_STAGE -> ramp",
 ]
-RAMP_ROWS = [*CANARY_ROWS[:12], "NO_TURN: WAIT", "ALWAYS: SEND"]
+RAMP_ROWS = [*CANARY_ROWS[:12], "NO_MESSAGE_DUE: WAIT", "ALWAYS: SEND"]
 
 
-def describe_row(row: Row) -> str:
+def describe_row(row: DecisionRow) -> str:
     next_stage = f" -> {row.next_stage}" if row.next_stage else ""
     return f"{row.condition.name}: {row.action.name}{next_stage}"
 
@@ -63,39 +63,39 @@ def describe_row(row: Row) -> str:
     [(Stage.CANARY, CANARY_ROWS), (Stage.SOAK, SOAK_ROWS), (Stage.RAMP, RAMP_ROWS)],
 )
 def test_table_lists_exactly_these_rows_of_stage(stage: Stage, rows: list[str]) -> None:
-    assert [describe_row(row) for row in TABLE if stage in row.stages] == rows
+    assert [describe_row(row) for row in DECISION_TABLE if stage in row.stages] == rows
 
 
 def test_table_has_no_row_for_ended_redrive() -> None:
-    assert not [row for row in TABLE if set(row.stages) & set(ENDED)]
+    assert not [row for row in DECISION_TABLE if set(row.stages) & set(FINAL_STAGES)]
 
 
 def test_table_has_no_two_rows_for_same_stage_and_condition() -> None:
-    pairs = [(stage, row.condition) for row in TABLE for stage in row.stages]
+    pairs = [(stage, row.condition) for row in DECISION_TABLE for stage in row.stages]
     assert len(set(pairs)) == len(pairs)
 
 
 def test_table_ends_each_stage_with_row_that_always_matches() -> None:
-    for stage in GOING_ON:
-        conditions = [row.condition for row in TABLE if stage in row.stages]
+    for stage in RUNNING_STAGES:
+        conditions = [row.condition for row in DECISION_TABLE if stage in row.stages]
         assert conditions.index(Condition.ALWAYS) == len(conditions) - 1
 
 
 def test_table_reaches_each_stage_from_canary() -> None:
     reached = {Stage.CANARY}
     for _ in Stage:
-        for row in TABLE:
+        for row in DECISION_TABLE:
             if row.next_stage and reached & set(row.stages):
                 reached.add(row.next_stage)
     assert reached == set(Stage)
 
 
 def test_table_uses_each_condition_and_each_action() -> None:
-    assert {row.condition for row in TABLE} == set(Condition) == set(CHECKS)
-    assert {row.action for row in TABLE} == set(Action) == set(CHANGES)
+    assert {row.condition for row in DECISION_TABLE} == set(Condition) == set(CHECK_BY_CONDITION)
+    assert {row.action for row in DECISION_TABLE} == set(Action) == set(CHANGE_BY_ACTION)
 
 
-@pytest.mark.parametrize("stage", ENDED)
+@pytest.mark.parametrize("stage", FINAL_STAGES)
 def test_decide_raises_for_ended_redrive(stage: Stage) -> None:
     progress = begun().enter_stage(stage, NOW)
     with pytest.raises(NoRowError, match=stage):
@@ -133,15 +133,17 @@ def make_matching_situation(stage: Stage, condition: Condition) -> RedriveSituat
     soaking = progress.with_stage(soak_ends_at=NOW + AN_HOUR)
     just_moved = structs.replace(progress, moved_at=NOW)
     situations: Mapping[Condition, RedriveSituation] = {
-        Condition.BLOCKED_FOR_GOOD: make_situation(progress, blocker=Blocker("no", for_good=True)),
-        Condition.CHANGES_FROZEN: make_situation(progress, frozen="an incident"),
+        Condition.BLOCKED_FOR_GOOD: make_situation(
+            progress, blocker=Blocker("no", is_for_good=True)
+        ),
+        Condition.CHANGES_FROZEN: make_situation(progress, freeze_reason="an incident"),
         Condition.OLDER_THAN_MESSAGES: make_situation(
             make_progress(stage, began_at=NOW - timedelta(days=14))
         ),
         Condition.OTHER_MOVE_TASK: make_situation(progress, has_foreign_task=True),
         Condition.TICKS_WITHOUT_RESULT: make_situation(progress.with_waits(fruitless=3)),
         Condition.NO_SAMPLE_YET: structs.replace(make_situation(progress), sample=None),
-        Condition.TOO_MANY_BACK: make_situation(progress, DlqSample(returned=back)),
+        Condition.TOO_MANY_BACK: make_situation(progress, DlqSample(returned_messages=back)),
         Condition.BLOCKED_FOR_NOW: make_situation(progress, blocker=Blocker("SQS is silent")),
         Condition.NOTHING_LEFT: make_situation(progress, dlq=queue(DEAD, 0)),
         Condition.REFUSED_FOR_LONG: make_situation(late),
@@ -149,22 +151,24 @@ def make_matching_situation(stage: Stage, condition: Condition) -> RedriveSituat
         Condition.SOAK_NOT_OVER: make_situation(soaking),
         Condition.SOURCE_UNREAD: make_situation(unread, source=queue(SOURCE, 50)),
         Condition.NO_DELETES: make_situation(progress, deletes_per_second=0),
-        Condition.NO_TURN: make_situation(just_moved),
+        Condition.NO_MESSAGE_DUE: make_situation(just_moved),
         Condition.ALWAYS: make_situation(progress),
     }
     return situations[condition]
 
 
-ROWS_BY_STAGE = [(stage, row) for row in TABLE for stage in row.stages]
+ROWS_BY_STAGE = [(stage, row) for row in DECISION_TABLE for stage in row.stages]
 
 
 @pytest.mark.parametrize(
     ("stage", "row"), ROWS_BY_STAGE, ids=[f"{s}-{r.condition.name}" for s, r in ROWS_BY_STAGE]
 )
-def test_decide_reaches_row_and_its_stage(stage: Stage, row: Row) -> None:
+def test_decide_reaches_row_and_its_stage(stage: Stage, row: DecisionRow) -> None:
     situation = make_matching_situation(stage, row.condition)
     matching = [
-        other for other in TABLE if stage in other.stages and CHECKS[other.condition](situation)
+        other
+        for other in DECISION_TABLE
+        if stage in other.stages and CHECK_BY_CONDITION[other.condition](situation)
     ]
     assert matching[0] is row
     progress, action = decide(situation)

@@ -12,7 +12,7 @@ import pytest
 from mendq.heal.owners import request_about
 from mendq.model.case import State
 from mendq.model.queue import Redrive
-from mendq.redrive.messages import quarantine_reason
+from mendq.redrive.messages import read_quarantine_mark
 from mendq.redrive.progress import Stage
 from mendq.redrive.redrive import TickOutcome, redrive
 from mendq.redrive.store import redrive_key
@@ -40,7 +40,7 @@ def poisoned(here: Redriving) -> frozenset[str]:
 
 def test_the_first_tick_sends_a_canary_of_five_marked_messages(here: Redriving) -> None:
     outcome = here.begun(*texts(9)).tick()
-    assert (outcome.case, outcome.redriven, outcome.quarantined) == (None, 5, 0)
+    assert (outcome.case, outcome.sent_back_count, outcome.quarantined_count) == (None, 5, 0)
     assert {each.redrive_count for each in here.seen(here.source)} == {1}
     assert len(here.bodies(here.dlq)) == 4
     assert here.progress.stage is Stage.SOAK
@@ -56,7 +56,7 @@ def test_one_of_five_that_comes_back_halts_it_and_lies_in_quarantine(here: Redri
     assert outcome.case is not None
     assert outcome.case.reason.startswith("of 5 messages that went back 1 came back")
     (retained,) = here.seen(here.quarantine)
-    mark = quarantine_reason(retained)
+    mark = read_quarantine_mark(retained)
     assert mark is not None
     assert (retained.body, mark.source, mark.redrive_count) == (poison, here.source, 1)
     assert mark.case == outcome.case.case_id
@@ -90,7 +90,7 @@ def test_whatever_forbids_it_nothing_is_moved(here: Redriving, how: str) -> None
     here.begun(*texts(9))
     FORBIDS[how](here)
     answer = here.tick()
-    assert (answer.redriven, here.progress.moved) == (0, 0)
+    assert (answer.sent_back_count, here.progress.moved) == (0, 0)
     assert here.state is (State.APPLIED if how == "frozen" else State.ESCALATED)
     here.refusals.clear()
     assert len(here.bodies(here.dlq)) == 9
@@ -127,14 +127,14 @@ def test_a_tick_beside_another_does_nothing(here: Redriving) -> None:
         assert (refusal.code, refusal.is_retried) == ("claimed", True)
     assert len(here.bodies(here.dlq)) == 10
     here.account.later(seconds=91)
-    assert here.tick().redriven == 5
+    assert here.tick().sent_back_count == 5
 
 
 def test_too_little_time_sends_nothing_and_leaves_nothing_hidden(here: Redriving) -> None:
     here.begun(*texts(10))
     outcome = redrive(request_about(here.newest()), here.run(remaining_seconds=20))
     assert isinstance(outcome, TickOutcome)
-    assert (outcome.redriven, len(here.bodies(here.dlq))) == (0, 10)
+    assert (outcome.sent_back_count, len(here.bodies(here.dlq))) == (0, 10)
 
 
 @pytest.mark.parametrize("call", ["GetQueueAttributes", "ReceiveMessage", "ListMessageMoveTasks"])

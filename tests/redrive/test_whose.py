@@ -10,7 +10,7 @@ from botocore.exceptions import ReadTimeoutError
 
 from mendq.heal.owners import request_about
 from mendq.model.case import State
-from mendq.redrive.machine import FRUITLESS, HELD, NONE_TO_SEND
+from mendq.redrive.machine import MESSAGES_HELD_SUFFIX, NONE_TO_SEND_REASON, TICKS_CUT_SHORT_REASON
 from mendq.redrive.progress import Stage
 from mendq.redrive.redrive import redrive
 from tests.account.faults import Killed
@@ -34,7 +34,7 @@ def test_what_its_consumer_parks_in_the_dlq_has_come_back(here: Redriving, *, ke
     here.begun(*texts(30)).tick()
     parked = here.taken_away(here.source)
     for each in parked:
-        given = {name: one.document() for name, one in each.attributes.items() if keeps}
+        given = {name: one.to_request() for name, one in each.attributes.items() if keeps}
         here.send(each.body, **given, **{DIED_IN: text(NOBODY)})
     here.account.later(minutes=2)
     outcome = here.tick()
@@ -44,9 +44,9 @@ def test_what_its_consumer_parks_in_the_dlq_has_come_back(here: Redriving, *, ke
         assert "of 5 messages that went back 5 came back" in here.progress.because
         assert here.bodies(here.quarantine) == bodies
     else:
-        assert (here.progress.returned, outcome.quarantined) == (0, 0)
+        assert (here.progress.returned, outcome.quarantined_count) == (0, 0)
         assert bodies < here.bodies(here.dlq)
-    assert len(here.bodies(here.dlq)) + here.progress.quarantined + outcome.redriven == 30
+    assert len(here.bodies(here.dlq)) + here.progress.quarantined + outcome.sent_back_count == 30
 
 
 def test_others_messages_stay_and_can_be_seen_before_the_first_goes(here: Redriving) -> None:
@@ -74,7 +74,10 @@ def test_where_others_messages_fill_a_tick_it_halts_and_says_so(
     here.begun("own", bounds=replace(LATE, census=10))
     assert here.minutes(30).case is not None
     because = here.progress.because
-    assert (here.state is State.ESCALATED, because.startswith(NONE_TO_SEND)) == (halts, halts)
+    assert (here.state is State.ESCALATED, because.startswith(NONE_TO_SEND_REASON)) == (
+        halts,
+        halts,
+    )
     assert because.endswith(f"; {seen} cannot go back there and stay: {seen} of billing")
 
 
@@ -89,12 +92,12 @@ def test_a_freeze_stops_the_tick_that_is_under_way(here: Redriving) -> None:
                 here.freeze()
 
     here.refusals.append(freeze)
-    assert here.tick().redriven == 20
+    assert here.tick().sent_back_count == 20
     assert (len(batches), here.waiting(here.dlq)) == (2, 40)
     here.account.later(minutes=1)
-    assert here.tick().redriven == 0
+    assert here.tick().sent_back_count == 0
     here.freeze(thaw=True)
-    assert here.tick().redriven == 30
+    assert here.tick().sent_back_count == 30
 
 
 def test_where_the_case_store_does_not_say_nothing_goes(here: Redriving) -> None:
@@ -105,11 +108,11 @@ def test_where_the_case_store_does_not_say_nothing_goes(here: Redriving) -> None
 
     events: Any = here.account.clients.dynamodb.meta.events
     events.register("before-call.dynamodb.GetItem", fail)
-    assert here.tick().redriven == 0
+    assert here.tick().sent_back_count == 0
     events.unregister("before-call.dynamodb.GetItem", fail)
     assert here.waiting(here.dlq) == 9
     here.account.later(minutes=1)
-    assert here.tick().redriven == 5
+    assert here.tick().sent_back_count == 5
 
 
 def test_runs_that_die_of_looking_end_it_after_three(here: Redriving) -> None:
@@ -126,7 +129,7 @@ def test_runs_that_die_of_looking_end_it_after_three(here: Redriving) -> None:
         here.account.later(minutes=2)
     assert here.tick().case is not None
     assert (here.state, here.progress.stage) == (State.ESCALATED, Stage.HALTED)
-    assert here.progress.because == FRUITLESS
+    assert here.progress.because == TICKS_CUT_SHORT_REASON
     ((_, page),) = here.pages
     assert "its run ended on the way" in page
     here.refusals.clear()
@@ -147,4 +150,4 @@ def test_messages_that_somebody_holds_are_waited_for_and_not_for_ever(
     assert outcome.case is not None
     assert fifo.state is (State.VERIFIED if goes_on else State.ESCALATED)
     assert fifo.progress.moved == (9 if goes_on else 0)
-    assert goes_on or fifo.progress.because == f"{NONE_TO_SEND}{HELD}"
+    assert goes_on or fifo.progress.because == f"{NONE_TO_SEND_REASON}{MESSAGES_HELD_SUFFIX}"

@@ -135,7 +135,7 @@ class Redriving:
         handled = set[str]()
         for each in self.taken_away(self.source):
             if each.body in poison:
-                given = {name: one.document() for name, one in each.attributes.items()}
+                given = {name: one.to_request() for name, one in each.attributes.items()}
                 self.send(each.body, **given)
             else:
                 handled.add(each.body)
@@ -162,7 +162,7 @@ class Redriving:
 
     @property
     def progress(self) -> RedriveProgress:
-        progress = self.redrives.newest(self.dlq)
+        progress = self.redrives.read_newest_progress(self.dlq)
         assert progress is not None
         return progress
 

@@ -14,8 +14,13 @@ from msgspec import Struct
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import set_parameters
 from mendq.cli.output import Yes, require_yes_or_terminal
-from mendq.redrive.message_filter import EVERY_MESSAGE, MessageFilter, Misread, message_filter
-from mendq.redrive.mover import MOST_ENTRIES
+from mendq.redrive.message_filter import (
+    EVERY_MESSAGE,
+    FilterUnreadable,
+    MessageFilter,
+    parse_filter,
+)
+from mendq.redrive.mover import MOST_MESSAGES_PER_SEND
 
 _WHERE = typer.Option("--where", metavar="JMESPATH", help="Which messages: docs/message-filter.md.")
 _RATE = typer.Option(metavar="R/s", help="At most so many a second, such as 10/s.")
@@ -55,8 +60,8 @@ class Choice(Struct, frozen=True):
 
         At a low rate it is small, so that the messages are sent evenly over time.
         """
-        rate = MOST_ENTRIES if self.per_second is None else int(self.per_second)
-        return max(1, min(MOST_ENTRIES, rate))
+        rate = MOST_MESSAGES_PER_SEND if self.per_second is None else int(self.per_second)
+        return max(1, min(MOST_MESSAGES_PER_SEND, rate))
 
 
 def with_choice_options(command: Callable[..., Exit]) -> Callable[..., Exit]:
@@ -94,8 +99,8 @@ def _parse_filter(expression: str | None, *, every: bool) -> MessageFilter:
     if (expression is None) is not every:
         raise CommandError("give either --where JMESPATH or --all", Exit.USAGE)
     try:
-        return EVERY_MESSAGE if expression is None else message_filter(expression)
-    except Misread as misread:
+        return EVERY_MESSAGE if expression is None else parse_filter(expression)
+    except FilterUnreadable as misread:
         raise CommandError(f"--where: {misread}", Exit.USAGE) from misread
 
 

@@ -25,7 +25,7 @@ from mendq.model.evidence import to_text
 from mendq.model.facts import Facts
 from mendq.model.queue import is_quarantine, parse_redrive_policy, parts_of
 from mendq.notifications.text import format_count, plain
-from mendq.redrive.message_groups import MessageGroup, group_messages, outline
+from mendq.redrive.message_groups import MessageGroup, describe_outline, group_messages
 from mendq.redrive.messages import Message
 
 _MOST_EXPIRING = 3
@@ -91,7 +91,7 @@ class _Sample(Struct, frozen=True):
         expire_first = {}
         for message in self.messages[:_MOST_EXPIRING]:
             expire_first[message.message_id] = to_text(message.sent_at + retention)
-        groups = group_messages(self.messages, self.now, bodies=bodies)
+        groups = group_messages(self.messages, self.now, should_group_by_text=bodies)
         return {
             "queue_arn": self.dlq.queue_arn,
             "source_arns": list(self.source_arns),
@@ -108,7 +108,7 @@ class _Sample(Struct, frozen=True):
     def _group_document(self, group: MessageGroup, *, bodies: bool) -> dict[str, Any]:
         """Return a group with its number of messages, its command, and an example."""
         first = group.messages[0]
-        body = plain(first.body, 400) if bodies else outline(first.body)
+        body = plain(first.body, 400) if bodies else describe_outline(first.body)
         document = asdict(group)
         document["messages"] = len(group.messages)
         document["command"] = self._command_for(group)

@@ -15,7 +15,7 @@ from mendq.cli.redrive.work import Act, DlqWork, MayGo
 from mendq.model.evidence import to_text
 from mendq.model.json_text import to_json
 from mendq.notifications.text import format_count
-from mendq.redrive.messages import Message, MoveResult, NotMoved, quarantine_reason
+from mendq.redrive.messages import Message, MoveResult, UnmovedMessage, read_quarantine_mark
 from mendq.redrive.mover import MessageMover
 
 
@@ -65,11 +65,11 @@ def _delete_messages(messages: Sequence[Message], mover: MessageMover) -> MoveRe
     deleted_ids = mover.delete(messages)
     reason = "SQS did not take the delete: it is in the file, and in the queue still"
     failed = tuple(
-        NotMoved(message.message_id, "not_deleted", reason)
+        UnmovedMessage(message.message_id, "not_deleted", reason)
         for message in messages
         if message.message_id not in deleted_ids
     )
-    return MoveResult(moved=len(deleted_ids), failed=failed)
+    return MoveResult(moved_count=len(deleted_ids), unmoved_messages=failed)
 
 
 def _store_messages(messages: Iterable[Message], handle: int, path: Path) -> None:
@@ -98,8 +98,8 @@ def document_of(message: Message, *, with_body: bool) -> dict[str, Any]:
     The rest is for people: why the message is in quarantine, and attributes that SQS itself added,
     such as the receive count.
     """
-    quarantined = quarantine_reason(message)
-    attributes = {name: value.document() for name, value in message.attributes.items()}
+    quarantined = read_quarantine_mark(message)
+    attributes = {name: value.to_request() for name, value in message.attributes.items()}
     for attribute in attributes.values():
         if "BinaryValue" in attribute:
             attribute["BinaryValue"] = b64encode(attribute["BinaryValue"]).decode()

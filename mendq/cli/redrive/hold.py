@@ -78,8 +78,8 @@ def _claim(redrives: RedriveStore, dlq_arn: str, owner: str) -> None:
         raise CommandError(
             f"{line}; one that died ends in {CLAIM_SECONDS} s", error_code="redrive_running"
         )
-    if claimed.damage:
-        raise CaseStoreUnreadable(claimed.damage)
+    if claimed.unreadable_reason:
+        raise CaseStoreUnreadable(claimed.unreadable_reason)
     require_no_redrive(claimed.progress)
 
 
@@ -121,7 +121,7 @@ def read_progress(account: Account, case: Case) -> RedriveProgress | None:
     if owner_of_case(case.steps) is not Owner.REDRIVE:
         return None
     redrives = account.open_store(RedriveStore)
-    newest = redrives.newest(case.queue_arn)
+    newest = redrives.read_newest_progress(case.queue_arn)
     return newest if newest is not None and newest.case_id == case.case_id else None
 
 

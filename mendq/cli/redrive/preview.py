@@ -17,8 +17,8 @@ from mendq.cli.redrive.route import Route
 from mendq.model.queue import parts_of
 from mendq.notifications.text import format_count, plain, value
 from mendq.redrive.first_in_group import GroupInDlq, UnclearGroup, find_unclear_groups
-from mendq.redrive.message_filter import Judgement, MessageFilter, literal
-from mendq.redrive.messages import REDRIVEN, Message
+from mendq.redrive.message_filter import FilterResult, MessageFilter, spell_literal
+from mendq.redrive.messages import REDRIVE_MARK_NAME, Message
 
 MOST_SAMPLES = 3
 _WIDEST = 60
@@ -73,7 +73,7 @@ class Tally(Struct):
         if self._must_stay(source_arn):
             self.others[source_arn or ""] += 1
             return
-        judgement = self.chosen_by.judge(message, self.now)
+        judgement = self.chosen_by.match_message(message, self.now)
         self.judged += 1
         for name, found_value in judgement.values.items():
             if found_value is None:
@@ -91,9 +91,9 @@ class Tally(Struct):
         group = self.groups_in_dlq.get(message.group_id)
         is_first = group is None
         if group is None:
-            group = GroupInDlq.begun_by(message)
+            group = GroupInDlq.begin_with(message)
             self.groups_in_dlq[message.group_id] = group
-        group.add(message, is_from_source=source_arn == self.route.source.queue_arn)
+        group.add_message(message, is_from_source=source_arn == self.route.source.queue_arn)
         return is_first
 
     @property
@@ -103,7 +103,7 @@ class Tally(Struct):
         Only groups with a message that matches the filter are included.
         """
         group_ids = sorted(self.matching_groups & self.groups_in_dlq.keys())
-        return {group_id: self.groups_in_dlq[group_id].first_id for group_id in group_ids}
+        return {group_id: self.groups_in_dlq[group_id].first_message_id for group_id in group_ids}
 
     @property
     def unclear_groups(self) -> list[UnclearGroup]:
@@ -122,7 +122,7 @@ class Tally(Struct):
             return bool(self.route.others)
         return not self.route.is_deletion and source_arn != self.route.source.queue_arn
 
-    def _add_chosen(self, message: Message, judgement: Judgement) -> None:
+    def _add_chosen(self, message: Message, judgement: FilterResult) -> None:
         """Count a chosen message and the values that the filter has read from it."""
         self.chosen[message.message_id] = None
         self.oldest_chosen_at = min(self.oldest_chosen_at or message.sent_at, message.sent_at)
@@ -132,7 +132,7 @@ class Tally(Struct):
             self.sent_back_before += 1
         self.groups.add(message.group_id)
         if self.route.is_replacement:
-            self._count_value("died in", value(message.died_in.rpartition(":")[2]))
+            self._count_value("died in", value(message.failed_queue_arn.rpartition(":")[2]))
         for name, found_value in judgement.values.items():
             # A body may hold secrets, so its values are not shown.
             if name.startswith(("group_id", "attributes.")) and found_value is not None:
@@ -235,8 +235,8 @@ def print_unclear_groups(out: Output, tally: Tally, command: str) -> None:
     redrive = f"{command} --region {parts_of(tally.route.messages.queue_arn).region}"
     for unclear in islice(tally.unclear_groups, _MOST_UNCLEAR):
         out.say(f"group {value(unclear.group_id, _WIDEST)}: {unclear.reason}", "yellow")
-        own_group = f"group_id == {literal(unclear.group_id)}"
-        if unclear.can_be_named:
+        own_group = f"group_id == {spell_literal(unclear.group_id)}"
+        if unclear.can_person_confirm:
             out.say_indented("if its first message is the one that failed, send back the others:")
             out.say_command(f"{redrive} --where {quote(own_group)} --leave-first")
         out.say_indented(
@@ -275,8 +275,8 @@ def _describe_going(tally: Tally) -> Iterable[str]:
         )
     if tally.sent_back_before:
         yield (
-            f"{tally.sent_back_before:,} of them were sent back before ({REDRIVEN}) and died "
-            "again: see first whether their cause is fixed"
+            f"{tally.sent_back_before:,} of them were sent back before ({REDRIVE_MARK_NAME}) and "
+            "died again: see first whether their cause is fixed"
         )
     if not source.dlq_arn:
         yield f"{source.name} has no DLQ: what fails there comes again until it expires"

@@ -44,7 +44,7 @@ from mendq.model.evidence import to_text
 from mendq.model.facts import Facts
 from mendq.model.queue import parts_of
 from mendq.notifications.text import plain, span, value
-from mendq.redrive.messages import QUARANTINED, REDRIVEN, Message
+from mendq.redrive.messages import QUARANTINE_MARK_NAME, REDRIVE_MARK_NAME, Message
 
 _READS_BACK = timedelta(minutes=15)
 _MOST_BODY = 4_096
@@ -200,7 +200,7 @@ def _show(out: Output, message: Message, document: Mapping[str, Any]) -> None:
             fields.append((name.replace("_", " "), "dim", str(field_value)))
     out.say_labelled(fields)
     for name, attribute in message.attributes.items():
-        if name not in (REDRIVEN, QUARANTINED):
+        if name not in (REDRIVE_MARK_NAME, QUARANTINE_MARK_NAME):
             text = value(str(attribute.value), _MOST_VALUE)
             out.say_indented(f"{plain(name, _MOST_VALUE)} = {text}", "dim")
     body = document.get("body")

@@ -160,4 +160,4 @@ class SendBack(DlqWork, frozen=True):
         with hold_dlq(account, self.route.dlq_arn, stop, faults):
             with self.call.out.show_waiting("looking at the queues again"):
                 self.route.require_same(self.find_route())
-            yield lambda mover, messages, may_go: mover.put(messages, destination, may_go)
+            yield lambda mover, messages, may_go: mover.move_messages(messages, destination, may_go)

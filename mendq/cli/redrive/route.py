@@ -42,9 +42,9 @@ from mendq.model.queue import (
     why_unfit_as_dlq,
 )
 from mendq.model.steps import RedriveMessages
-from mendq.redrive.messages import Message, quarantine_reason
+from mendq.redrive.messages import Message, read_quarantine_mark
 from mendq.redrive.mover import MessageMover
-from mendq.redrive.reads import move_task_runs
+from mendq.redrive.reads import is_move_task_running
 from mendq.redrive.store import RedriveStore
 
 
@@ -85,7 +85,7 @@ class Route(Struct, frozen=True):
         Without this, an interrupt would wait for minutes if there are thousands of groups.
         """
         url = queue_url(account.clients, self.messages.queue_arn)
-        return MessageMover(account.clients.sqs, url, may_open=lambda: not stop.is_set())
+        return MessageMover(account.clients.sqs, url, may_open_groups=lambda: not stop.is_set())
 
     def require_same(self, now: Route) -> None:
         """Raise CommandError if the queues have changed since the operator agreed."""
@@ -237,7 +237,7 @@ def route_out_of(account: Account, named: str) -> Route:
 
 def _find_quarantined_source(message: Message) -> str | None:
     """Return the ARN of the queue that the message's quarantine mark names. None without a mark."""
-    reason = quarantine_reason(message)
+    reason = read_quarantine_mark(message)
     return None if reason is None else reason.source
 
 
@@ -272,9 +272,9 @@ def require_idle(account: Account, dlq_arn: str) -> None:
     """Raise CommandError if a redrive of Mendq's or a message movement task moves the messages."""
     redrives = account.open_store_if_deployed(RedriveStore)
     if redrives:
-        require_no_redrive(redrives.newest(dlq_arn))
+        require_no_redrive(redrives.read_newest_progress(dlq_arn))
     # SQS may not call a queue a DLQ that no source names any more. Then it has no tasks.
-    if move_task_runs(account.clients, dlq_arn, NO_TASKS):
+    if is_move_task_running(account.clients, dlq_arn, NO_TASKS):
         listing = f"aws sqs list-message-move-tasks --source-arn {dlq_arn}"
         line = f"a message movement task runs on {parts_of(dlq_arn).name}: wait, or end it"
         end = "`aws sqs cancel-message-move-task --task-handle HANDLE`"

@@ -28,8 +28,13 @@ from mendq.cli.redrive.choice import Choice
 from mendq.cli.redrive.preview import Tally, print_preview, print_unclear_groups
 from mendq.cli.redrive.route import Route, explain_refusals, find_remedy
 from mendq.notifications.text import format_count, plain
-from mendq.redrive.messages import REDRIVEN, Message, MoveResult
-from mendq.redrive.mover import MOST_HELD, MOST_RECEIVED, VISIBILITY_SECONDS, MessageMover
+from mendq.redrive.messages import REDRIVE_MARK_NAME, Message, MoveResult
+from mendq.redrive.mover import (
+    MOST_HELD_MESSAGES,
+    MOST_MESSAGES_PER_RECEIVE,
+    VISIBILITY_SECONDS,
+    MessageMover,
+)
 
 ENDING = "interrupted: it ends after the batch under way; Ctrl-C again leaves at once"
 _MOST_FAILURES = 5
@@ -60,7 +65,7 @@ def use_mover(
             with mover:
                 yield tell
         except KeyboardInterrupt as twice:
-            left = format_count(mover.in_flight_here, "message stays", "messages stay")
+            left = format_count(mover.held_message_count, "message stays", "messages stay")
             line = f"interrupted twice: {left} hidden for up to {VISIBILITY_SECONDS} seconds"
             raise CommandError(line, error_code="interrupted") from twice
 
@@ -78,7 +83,7 @@ def look_at_messages(
         total = min(most, route.messages.visible)
         with use_mover(call, route, mover, "looking at messages", total) as tell:
             while not stop.is_set():
-                messages = mover.take(min(MOST_RECEIVED, most - seen))
+                messages = mover.receive_new_messages(min(MOST_MESSAGES_PER_RECEIVE, most - seen))
                 if not messages:
                     break
                 for message in messages:
@@ -110,17 +115,17 @@ class WorkResult(Struct, frozen=True):
 
         Messages that were sent and could not be deleted from the queue are included.
         """
-        return self.done.moved + self.done.copied
+        return self.done.moved_count + self.done.copied_count
 
     @property
     def left_count(self) -> int:
         """Messages that are still in the queue and were not tried."""
-        return self.there - self.moved_count - len(self.done.failed)
+        return self.there - self.moved_count - len(self.done.unmoved_messages)
 
     @property
     def exit(self) -> Exit:
         """Exit code of the command."""
-        return Exit.FAILED if self.fault or self.done.failed else Exit.DONE
+        return Exit.FAILED if self.fault or self.done.unmoved_messages else Exit.DONE
 
 
 class DlqWork(Struct, frozen=True):
@@ -224,9 +229,9 @@ class DlqWork(Struct, frozen=True):
         try:
             mover = self.route.make_mover(self.call.account, stop)
             with use_mover(self.call, self.route, mover, self.progress_text, total) as tell:
-                while not stop.is_set() and done.attempts < most:
+                while not stop.is_set() and done.attempt_count < most:
                     messages, other_ids = self._take_messages(
-                        mover, tally, wanted, most - done.attempts, stop
+                        mover, tally, wanted, most - done.attempt_count, stop
                     )
                     if not messages and not other_ids:
                         break
@@ -239,7 +244,7 @@ class DlqWork(Struct, frozen=True):
                     for batch in self._split_into_batches(messages):
                         for result in act(mover, batch, pace.wait):
                             done += result
-                            tell(done.attempts)
+                            tell(done.attempt_count)
                             self._require_there(result, done)
         except CommandError as stopped:
             faults.append(str(stopped))
@@ -276,7 +281,7 @@ class DlqWork(Struct, frozen=True):
         return [
             message
             for message in messages
-            if now.groups_in_dlq[message.group_id].first_id == first_ids[message.group_id]
+            if now.groups_in_dlq[message.group_id].first_message_id == first_ids[message.group_id]
         ]
 
     def _changed_groups(self, before: Tally, now: Tally) -> list[str]:
@@ -287,7 +292,7 @@ class DlqWork(Struct, frozen=True):
         changed = [
             group_id
             for group_id in sorted(before.groups & now.groups_in_dlq.keys())
-            if now.groups_in_dlq[group_id].first_id != first_ids[group_id]
+            if now.groups_in_dlq[group_id].first_message_id != first_ids[group_id]
         ]
         if not changed:
             return []
@@ -305,8 +310,9 @@ class DlqWork(Struct, frozen=True):
         """
         source = self.route.source.name
         messages = self.route.messages.name
-        if any(failure.code == "NonExistentQueue" for failure in result.failed):
-            lost = f"Of {done.moved + done.copied:,} sent there, what nobody had taken went with it"
+        if any(failure.code == "NonExistentQueue" for failure in result.unmoved_messages):
+            sent_count = done.moved_count + done.copied_count
+            lost = f"Of {sent_count:,} sent there, what nobody had taken went with it"
             others = f"`mendq redrive {messages} --to OTHER --all` sends all others elsewhere"
             raise CommandError(f"{source} is gone: stopped. {lost}; {others}")
 
@@ -321,9 +327,9 @@ class DlqWork(Struct, frozen=True):
         """
         messages: list[Message] = []
         other_ids: list[str] = []
-        most = 1 if self.route.messages.is_fifo else MOST_HELD
+        most = 1 if self.route.messages.is_fifo else MOST_HELD_MESSAGES
         while not stop.is_set() and len(messages) < left and len(messages) + len(other_ids) < most:
-            received = mover.take(MOST_RECEIVED)
+            received = mover.receive_new_messages(MOST_MESSAGES_PER_RECEIVE)
             if not received:
                 break
             for message in received:
@@ -356,7 +362,7 @@ class DlqWork(Struct, frozen=True):
             "matched": result.matched,
             self.result_key: result.moved_count,
             "left": result.left_count,
-            "failed": len(result.done.failed),
+            "failed": len(result.done.unmoved_messages),
         }
         if self.choice.leave_first:
             document["staying_first"] = list(result.staying_first)
@@ -368,26 +374,29 @@ class DlqWork(Struct, frozen=True):
         done = result.done
         name = self.route.messages.name
         out.print_json({**self._result_document(result), **self.extra_document()})
-        matching = max(0, min(result.left_count, result.matched - done.attempts))
+        matching = max(0, min(result.left_count, result.matched - done.attempt_count))
         line = f"{format_count(result.moved_count, 'message')} {self.past_text}"
-        line += f", {len(done.failed):,} failed, {result.left_count:,} left in {name}"
+        line += f", {len(done.unmoved_messages):,} failed, {result.left_count:,} left in {name}"
         if matching:
             line += f", {matching:,} of them {'matches' if matching == 1 else 'match'}"
         if result.hidden:
             line += f", {result.hidden:,} of them hidden in somebody else's hand"
         out.say(line, "green" if result.exit is Exit.DONE else "red")
-        if done.copied:
+        if done.copied_count:
             twice = f"are in {name} as well: delete them there, or they are handled twice"
-            out.say(f"{done.copied:,} of them {twice}", "yellow")
-        if done.unmarked:
-            out.say(f"{done.unmarked:,} of them went without {REDRIVEN}: no room for it", "yellow")
-        for failure in done.failed[:_MOST_FAILURES]:
+            out.say(f"{done.copied_count:,} of them {twice}", "yellow")
+        if done.unmarked_count:
+            out.say(
+                f"{done.unmarked_count:,} of them went without {REDRIVE_MARK_NAME}: no room for it",
+                "yellow",
+            )
+        for failure in done.unmoved_messages[:_MOST_FAILURES]:
             text = f"{failure.message_id}: {failure.code}: {failure.reason}"
             out.say_indented(plain(text, 400), "red")
-        if len(done.failed) > _MOST_FAILURES:
-            out.say_indented(f"and {len(done.failed) - _MOST_FAILURES:,} more", "red")
+        if len(done.unmoved_messages) > _MOST_FAILURES:
+            out.say_indented(f"and {len(done.unmoved_messages) - _MOST_FAILURES:,} more", "red")
         remedies = []
-        for failure in done.failed:
+        for failure in done.unmoved_messages:
             remedy = find_remedy(failure.code, failure.reason, self.route)
             if remedy and remedy not in remedies:
                 remedies.append(remedy)

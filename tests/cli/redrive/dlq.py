@@ -13,7 +13,7 @@ import pytest
 from mendq.cli import output
 from mendq.cli.redrive import work
 from mendq.model.queue import Redrive
-from mendq.redrive.messages import QUARANTINED
+from mendq.redrive.messages import QUARANTINE_MARK_NAME
 from mendq.redrive.progress import RedriveProgress, RedriveQueues, Stage
 from tests.cli.conftest import Operator
 from tests.redrive.world import DIED_IN, Redriving, send
@@ -71,7 +71,7 @@ def quarantined(source: str, redrive_count: int = 2) -> dict[str, str]:
     """The attributes of a message that came back, as it lies in the quarantine of `source`."""
     counts = {"case": "case-7", "redrive_count": redrive_count}
     mark = {"why": "came back", "at": "2026-11-21T20:00:00+00:00", "source": source, **counts}
-    return {**died_in("nobody"), QUARANTINED: json.dumps(mark)}
+    return {**died_in("nobody"), QUARANTINE_MARK_NAME: json.dumps(mark)}
 
 
 def dlq(operator: Operator, *, fifo: bool = False, **attributes: str) -> Dlq:

@@ -88,7 +88,7 @@ def test_leave_first_finishes_an_interrupted_run_in_order(
     fifo: Dlq, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_dlq_messages(fifo, "g", "poison", *GOOD)
-    put = MessageMover.put
+    put = MessageMover.move_messages
 
     def interrupted(*asked: Any) -> Any:
         for number, moved in enumerate(put(*asked)):
@@ -97,7 +97,7 @@ def test_leave_first_finishes_an_interrupted_run_in_order(
                 signal.raise_signal(signal.SIGINT)
 
     with monkeypatch.context() as once:
-        once.setattr(MessageMover, "put", interrupted)
+        once.setattr(MessageMover, "move_messages", interrupted)
         fifo.operator.mendq("redrive", "orders.fifo", *LEAVE, "--yes")
     assert take_bodies(fifo, fifo.source) == GOOD[:4]
     assert fifo.redrive(*LEAVE, "--yes")["moved"] == 5

@@ -16,7 +16,7 @@ import pytest
 
 from mendq.cli.redrive import work
 from mendq.model.dlq import arn_of_quarantine
-from mendq.redrive.messages import QUARANTINED
+from mendq.redrive.messages import QUARANTINE_MARK_NAME
 from mendq.redrive.progress import Stage
 from tests.cli.conftest import Operator
 from tests.cli.redrive.dlq import Dlq, died_in, dlq, quarantined
@@ -88,7 +88,7 @@ def test_a_peek_shows_why_and_no_body(queues: Dlq) -> None:
 
 
 def test_bodies_are_shown_where_they_are_asked_for_and_an_unmarked_one_as_that(queues: Dlq) -> None:
-    queues.write("4111 \x1b[31m\n next", **died_in("nobody"), **{QUARANTINED: "{}"})
+    queues.write("4111 \x1b[31m\n next", **died_in("nobody"), **{QUARANTINE_MARK_NAME: "{}"})
     (found,) = _quarantine(queues, "peek", "--bodies")
     assert (found["body"], found["why"]) == ("4111 \x1b[31m\n next", None)
     shown = queues.operator.mendq("quarantine", "peek", "orders", "--bodies").output
@@ -137,7 +137,7 @@ def test_what_returns_loses_the_mark_and_is_counted_and_what_is_anothers_stays(q
     done = _quarantine(queues, "return", "--where", "body.n == `1`", "--yes", "--rate", "9/s")
     assert done == {"matched": 1, "moved": 1, "left": 2, "failed": 0}
     (arrived,) = queues.seen(queues.source)
-    assert QUARANTINED not in arrived.attributes
+    assert QUARANTINE_MARK_NAME not in arrived.attributes
     assert arrived.redrive_count == 3
 
 

@@ -14,7 +14,7 @@ import pytest
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.redrive import work
 from mendq.model.queue import Redrive
-from mendq.redrive.messages import REDRIVEN
+from mendq.redrive.messages import REDRIVE_MARK_NAME
 from mendq.redrive.mover import MessageMover
 from mendq.redrive.progress import Stage
 from tests.cli.conftest import Operator
@@ -160,7 +160,7 @@ def test_what_forbids_it_forbids_it_as_well_once_somebody_has_thought(
 def test_mendq_s_own_redrive_waits_for_a_person_s_and_a_person_for_another(
     queues: Dlq, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ids, put, found = {queues.write("one")}, MessageMover.put, list[object]()
+    ids, put, found = {queues.write("one")}, MessageMover.move_messages, list[object]()
     assert queues.claimed()
     assert queues.redrive("--all", "--dry-run")["matched"] == 1
     error = queues.redrive(*ALL, code=1)["error"]
@@ -173,7 +173,7 @@ def test_mendq_s_own_redrive_waits_for_a_person_s_and_a_person_for_another(
         found.append(queues.claimed())
         return put(*asked)
 
-    monkeypatch.setattr(MessageMover, "put", watched)
+    monkeypatch.setattr(MessageMover, "move_messages", watched)
     assert queues.redrive(*ALL)["moved"] == 1
     assert found == [None], "it was held while messages went"
     assert queues.claimed(), "and is free at once"
@@ -195,15 +195,17 @@ def test_a_message_that_dies_again_meanwhile_is_not_sent_twice(
 ) -> None:
     """Each that goes back is a DLQ message again before the next batch, under its new id."""
     _numbered(queues, 25)
-    put = MessageMover.put
+    put = MessageMover.move_messages
 
     def poisoned(*asked: Any) -> Any:
         for moved in put(*asked):
             for each in queues.taken_away(queues.source):
-                queues.write(each.body, **{REDRIVEN: str(each.attributes[REDRIVEN].value)})
+                queues.write(
+                    each.body, **{REDRIVE_MARK_NAME: str(each.attributes[REDRIVE_MARK_NAME].value)}
+                )
             yield moved
 
-    monkeypatch.setattr(MessageMover, "put", poisoned)
+    monkeypatch.setattr(MessageMover, "move_messages", poisoned)
     assert queues.redrive(*ALL)["moved"] == 25
     assert {each.redrive_count for each in queues.seen(queues.messages)} == {1}
     assert "25 of them were sent back before (mendq.redrive)" in queues.said(*SHOW)

@@ -10,7 +10,7 @@ import pytest
 
 from mendq.cli.redrive import work
 from mendq.model.queue import Redrive
-from mendq.redrive.messages import REDRIVEN
+from mendq.redrive.messages import REDRIVE_MARK_NAME
 from mendq.redrive.progress import Stage
 from tests.cli.conftest import Operator
 from tests.cli.redrive.dlq import Dlq, died_in, dlq
@@ -58,7 +58,9 @@ def test_those_whose_source_is_gone_go_and_say_where_they_died(renamed: Dlq) -> 
         assert says in shown
     assert _to(renamed, "orders-v2", *ALL) == {"matched": 2, "moved": 2, "left": 3, "failed": 0}
     arrived = {each.body: each for each in renamed.seen(_arn(renamed, "orders-v2"))}
-    marks = {body: json.loads(each.attributes[REDRIVEN].value) for body, each in arrived.items()}
+    marks = {
+        body: json.loads(each.attributes[REDRIVE_MARK_NAME].value) for body, each in arrived.items()
+    }
     assert marks["gone"]["died_in"] == renamed.source
     assert "died_in" not in marks["of its own"]
     assert {each["source"] for each in marks.values()} == {_arn(renamed, "orders-v2")}

@@ -14,12 +14,13 @@ from mendq.cli.redrive.choice import Choice
 from mendq.cli.redrive.route import Route
 from mendq.consumer import VisibilityHeartbeat
 from mendq.redrive.message_filter import EVERY_MESSAGE
-from mendq.redrive.mover import MOST_ENTRIES, MessageMover
+from mendq.redrive.mover import MOST_MESSAGES_PER_SEND, MessageMover
 from tests.cli.redrive.dlq import Dlq
 
 
 @pytest.mark.parametrize(
-    ("rate", "batch"), [(0.5, 1), (3.0, 3), (500.0, MOST_ENTRIES), (None, MOST_ENTRIES)]
+    ("rate", "batch"),
+    [(0.5, 1), (3.0, 3), (500.0, MOST_MESSAGES_PER_SEND), (None, MOST_MESSAGES_PER_SEND)],
 )
 def test_never_more_than_the_rate(rate: float | None, batch: int) -> None:
     """Over any while that begins with a batch, at most the rate, and one batch more."""
@@ -79,7 +80,7 @@ def _at_the_second_release(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_interrupted_look_lets_go_and_says_so_at_once(
     filled: Dlq, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    take, announced = MessageMover.take, list[str]()
+    take, announced = MessageMover.receive_new_messages, list[str]()
 
     def pressed(mover: MessageMover, *asked: Any) -> list[Any]:
         if not announced:
@@ -87,7 +88,7 @@ def test_an_interrupted_look_lets_go_and_says_so_at_once(
             announced.append(capfd.readouterr().err)
         return take(mover, *asked)
 
-    monkeypatch.setattr(MessageMover, "take", pressed)
+    monkeypatch.setattr(MessageMover, "receive_new_messages", pressed)
     said = filled.said("redrive", "orders", "--all", "--yes", code=1)
     assert "Ctrl-C again leaves at once" in announced[0]
     assert "every message is visible again" in said
@@ -97,7 +98,7 @@ def test_an_interrupted_look_lets_go_and_says_so_at_once(
 def test_a_second_interrupt_of_a_redrive_says_what_was_done_and_what_stays_hidden(
     filled: Dlq, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put = MessageMover.put
+    put = MessageMover.move_messages
 
     def pressed(*asked: Any) -> Iterator[Any]:
         for moved in put(*asked):
@@ -105,7 +106,7 @@ def test_a_second_interrupt_of_a_redrive_says_what_was_done_and_what_stays_hidde
             _at_the_second_release(monkeypatch)
             yield moved
 
-    monkeypatch.setattr(MessageMover, "put", pressed)
+    monkeypatch.setattr(MessageMover, "move_messages", pressed)
     result = filled.operator.mendq("redrive", "orders", "--all", "--yes", "--json")
     assert result.exit_code == 1
     assert '"moved": 10,' in result.stdout
