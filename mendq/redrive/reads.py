@@ -42,7 +42,7 @@ class RedriveRun(FixContext, frozen=True, kw_only=True):
 def make_read_blocker(error: FactsUnavailable | QueueRefusesUs) -> Blocker:
     """Return the blocker for a queue that cannot be read.
 
-    It is for good (`for_good`) if the queue's own policy denies Mendq access.
+    It is for good (`is_for_good`) if the queue's own policy denies Mendq access.
     """
     if isinstance(error, QueueRefusesUs):
         return Blocker(f"a queue keeps Mendq out: {error}", is_for_good=True)
