@@ -172,7 +172,7 @@ def test_no_group_is_opened_once_that_has_to_end(fifo: Redriving) -> None:
         fifo.send(*texts(12), group=str(group))
     calls = list[str]()
     fifo.refusals.append(lambda call, _: calls.append(call))
-    with mover_of(fifo, may_open=lambda: False) as mover:
+    with mover_of(fifo, may_open_groups=lambda: False) as mover:
         seen = mover.receive_new_messages(200)
         assert {each.receive_count for each in seen} == {1}
         assert {each.group_id for each in seen} == {str(each) for each in range(15)}
