@@ -19,7 +19,7 @@ from rich.text import Text
 from local_account.demo.story import BadQueue, Story
 from local_account.demo.traffic import Traffic
 from local_account.demo.watching import Observation, Watch
-from mendq.cli.look.case_view import STYLES
+from mendq.cli.look.case_view import STYLE_BY_STATE
 from mendq.model.case import Severity, State
 from mendq.notifications.change_lines import DELETES, RETENTION
 from mendq.notifications.commands import set_command
@@ -91,7 +91,7 @@ def calls_ended(traffic: Traffic, fault: str | None, times: int) -> tuple[str, s
 
 def decision(case: Mapping[str, Any]) -> tuple[str, str]:
     """Return words and style for a transition of a case."""
-    return f"{case['to']}: {case['reason']}", STYLES.get(case["to"], "bold")
+    return f"{case['to']}: {case['reason']}", STYLE_BY_STATE.get(case["to"], "bold")
 
 
 def queue_of(record: Mapping[str, Any]) -> str:
@@ -146,7 +146,7 @@ def queue_table(story: Story, watch: Watch) -> RenderableType:
 
 def _state(queue: Observation) -> Text:
     state: Any = queue.case["to"] if queue.case else "-"
-    return Text(state, style=STYLES.get(state, "dim"))
+    return Text(state, style=STYLE_BY_STATE.get(state, "dim"))
 
 
 def decisions(story: Story, watch: Watch) -> Iterator[RenderableType]:
@@ -267,7 +267,7 @@ def incident_table(incidents: Sequence[Mapping[str, Any]]) -> RenderableType:
         yield Text(queue_of(incident), style="bold")
         yield Text(incident["symptom"])
         yield Text(str(incident["failed_calls"]))
-        yield Text(incident["outcome"], style=STYLES.get(incident["outcome"], "bold"))
+        yield Text(incident["outcome"], style=STYLE_BY_STATE.get(incident["outcome"], "bold"))
 
     rows = [tuple(row(incident)) for incident in incidents]
     return Group(Text(""), table("incident on|symptom|#failed calls|outcome", rows), Text(""))

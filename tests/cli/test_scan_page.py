@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mendq.aws.consumers import FIGURES
-from mendq.cli.scan.dry_run import SCANS_A_MONTH, estimate_monthly_dollars
+from mendq.cli.scan.dry_run import SCANS_PER_MONTH, estimate_monthly_dollars
 from mendq.model.limits import Limits
 from mendq.model.metrics import series_of
 from mendq.model.prices import METRIC_ASKED
@@ -22,7 +22,7 @@ def test_what_a_suspect_costs() -> None:
 def test_what_a_hundred_cost_and_what_the_budget_does() -> None:
     of_a_round = 100 * STANDARD
     dollars = f"{estimate_monthly_dollars(of_a_round):.2f}"
-    assert f"| {of_a_round * SCANS_A_MONTH:,} | {dollars} |" in PAGE
+    assert f"| {of_a_round * SCANS_PER_MONTH:,} | {dollars} |" in PAGE
     a_day = Limits().scan_metrics_per_day
     assert f"| {a_day * 30:,} | {METRIC_ASKED.cost(a_day * 30):.2f} |" in PAGE
     assert f"The budget of {a_day:,}\na day is {a_day // 24 // STANDARD} standard queues" in PAGE

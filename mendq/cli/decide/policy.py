@@ -37,14 +37,14 @@ from mendq.notifications.configuration import differences
 # SQS may return an old value for up to 60 seconds after a change:
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
 SETTLING_TIME = timedelta(seconds=60)
-_REMEDY = "`mendq policy unpin QUEUE` takes it away; then `mendq policy pin QUEUE` makes one"
+_UNPIN_REMEDY = "`mendq policy unpin QUEUE` takes it away; then `mendq policy pin QUEUE` makes one"
 PinOrNone = TypeVar("PinOrNone", Pin, Pin | None)
-_SOURCE = typer.Option(
+_SOURCE_OPTION = typer.Option(
     help="A source of this DLQ. Mendq asks again before it changes the DLQ for it."
 )
 
 policy = group("policy", "Pin a queue's policy as known good; see what was approved.")
-_ROLE = typer.Option(
+_ROLE_OPTION = typer.Option(
     metavar="ROLE_ARN", help="A deploying role whose changes may be undone. Repeatable."
 )
 
@@ -58,7 +58,7 @@ _ROLE = typer.Option(
 def pin(
     call: Invocation,
     queue: QueueName,
-    automation: Annotated[list[str] | None, _ROLE] = None,
+    automation: Annotated[list[str] | None, _ROLE_OPTION] = None,
     yes: Yes = False,
 ) -> None:
     """Pin the queue's current policy for 30 days.
@@ -73,15 +73,15 @@ def pin(
             raise CommandError(f"{role[:200]!r} is not the ARN of an IAM role", Exit.USAGE)
     queue_arn = resolve_queue_arn(call.account, queue)
     pins = call.account.open_store(Pins)
-    before = _require_readable(pins.look(queue_arn))
+    earlier_pin = _require_readable(pins.look(queue_arn))
     facts = require_queue(call.account, queue_arn)
     new_pin = _make_pin(facts, pins.last_generation(queue_arn) + 1, call.account.identity, roles)
     _print_policy(call, new_pin)
-    if before is not None:
-        heading = f"Different from generation {before.generation}"
-        _print_differences(call, heading, _differences(before.policy, new_pin.policy))
+    if earlier_pin is not None:
+        heading = f"Different from generation {earlier_pin.generation}"
+        _print_differences(call, heading, _list_differences(earlier_pin.policy, new_pin.policy))
     confirm(f"Pin this policy until {new_pin.expires_at:%Y-%m-%d}?", yes=yes)
-    if _identity(require_queue(call.account, queue_arn)) != _identity(facts):
+    if _extract_identity(require_queue(call.account, queue_arn)) != _extract_identity(facts):
         raise CommandError("the queue was changed while you looked: nothing was pinned; look again")
     if not pins.put(new_pin):
         raise CommandError("somebody else has just pinned it: nothing was pinned; look again")
@@ -98,7 +98,7 @@ def pin(
 def unpin(
     call: Invocation,
     queue: QueueName,
-    source: Annotated[str | None, _SOURCE] = None,
+    source: Annotated[str | None, _SOURCE_OPTION] = None,
     yes: Yes = False,
 ) -> None:
     """Remove the pin, or the approval for one source of a DLQ.
@@ -123,17 +123,17 @@ def unpin(
     pin = _require_pin(pins, queue_arn)
     if isinstance(pin, UnreadablePin):
         # The pinned policy cannot be shown.
-        call.out.say(_unreadable_sentence(pin), "yellow")
-        name = "it"
-        removed = {"queue_arn": pin.queue_arn, "doubt": pin.why}
+        call.out.say(_describe_unreadable_pin(pin), "yellow")
+        pin_name = "it"
+        removed_document = {"queue_arn": pin.queue_arn, "doubt": pin.why}
     else:
         _print_policy(call, pin)
-        name = f"the pin of generation {pin.generation}"
-        removed = pin.document()
-    confirm(f"Take {name} away?", yes=yes)
+        pin_name = f"the pin of generation {pin.generation}"
+        removed_document = pin.document()
+    confirm(f"Take {pin_name} away?", yes=yes)
     if not pins.remove(pin):
         raise CommandError("somebody else has just changed it: nothing was taken away")
-    call.out.print_json({"removed": removed})
+    call.out.print_json({"removed": removed_document})
     call.out.say("taken away: Mendq never writes this queue's policy", "cyan")
 
 
@@ -154,37 +154,37 @@ def show(call: Invocation, queue: QueueName) -> None:
     queue_arn = resolve_queue_arn(call.account, queue)
     approved_sources = sorted(pins.approved_sources(queue_arn))
     for source_arn in approved_sources:
-        line = f"its retention may be raised for {source_arn}: a person approved that once"
-        call.out.say(line)
+        sentence = f"its retention may be raised for {source_arn}: a person approved that once"
+        call.out.say(sentence)
     if approved_sources and pins.look(queue_arn) is None:
         call.out.print_json({"approved_sources": approved_sources})
         return
     pin = _require_readable(_require_pin(pins, queue_arn))
     facts = require_queue(call.account, pin.queue_arn)
     with call.out.show_waiting("asking CloudTrail who changed it since"):
-        pinned = look_at(pin, call.account.clients, facts, datetime.now(UTC))
+        checked_pin = look_at(pin, call.account.clients, facts, datetime.now(UTC))
     current_policy = facts.attributes.get("Policy", "")
     is_in_place = current_policy == pin.policy
-    different = _differences(pin.policy, current_policy)
-    changed_by = pinned.changed.who if pinned.changed else None
+    differences_now = _list_differences(pin.policy, current_policy)
+    changed_by = checked_pin.changed.who if checked_pin.changed else None
     call.out.print_json(
         {
             **pin.document(),
             "stands": is_in_place,
-            "good": pinned.is_good,
-            "doubt": pinned.doubt,
-            "passes": pinned.passes,
-            "different": list(different),
+            "good": checked_pin.is_good,
+            "doubt": checked_pin.doubt,
+            "passes": checked_pin.passes,
+            "different": list(differences_now),
             "overwritten_by": changed_by,
             "approved_sources": approved_sources,
         }
     )
     _print_policy(call, pin)
-    _print_differences(call, "Different now", different)
+    _print_differences(call, "Different now", differences_now)
     call.out.say_heading("Good")
-    if not pinned.is_good:
-        call.out.say(f"no: {pinned.doubt}", "yellow")
-        call.out.say(_advice(pinned, facts, is_in_place=is_in_place), "dim")
+    if not checked_pin.is_good:
+        call.out.say(f"no: {checked_pin.doubt}", "yellow")
+        call.out.say(_advise(checked_pin, facts, is_in_place=is_in_place), "dim")
     elif is_in_place:
         call.out.say("it stands there", "green")
     else:
@@ -201,7 +201,7 @@ def _require_pin(pins: Pins, queue_arn: str) -> Pin | UnreadablePin:
     return pin
 
 
-def _make_pin(facts: Facts, generation: int, by: str, automation: tuple[str, ...]) -> Pin:
+def _make_pin(facts: Facts, generation: int, identity: str, automation: tuple[str, ...]) -> Pin:
     """Return a pin of the queue's current policy.
 
     Raises CommandError if the queue has no policy, or if it was changed less than a minute ago, so
@@ -222,43 +222,46 @@ def _make_pin(facts: Facts, generation: int, by: str, automation: tuple[str, ...
         digest=digest_of(policy),
         generation=generation,
         pinned_at=now,
-        pinned_by=by,
+        pinned_by=identity,
         queue_created_at=facts.created_at,
         queue_modified_at=facts.modified_at,
         automation=automation,
     )
 
 
-def _advice(pinned: CheckedPin, facts: Facts, *, is_in_place: bool) -> str:
+def _advise(checked_pin: CheckedPin, facts: Facts, *, is_in_place: bool) -> str:
     """Return what to do about a pin that is in doubt. The differences are printed above it.
 
     `is_in_place` is True if the pinned policy is the queue's current one.
     """
-    if pinned.passes and facts.modified_at is not None:
-        announced = facts.modified_at + CLOUDTRAIL_TELLS_WITHIN
-        ask_again = f"Ask again after {announced:%H:%M} UTC, and pin nothing before"
-        late = "wait: CloudTrail tells late who changed a queue"
-        return f"{late}. {ask_again}; until then Mendq puts nothing back"
+    if checked_pin.passes and facts.modified_at is not None:
+        announced_at = facts.modified_at + CLOUDTRAIL_TELLS_WITHIN
+        time_advice = f"Ask again after {announced_at:%H:%M} UTC, and pin nothing before"
+        wait_advice = "wait: CloudTrail tells late who changed a queue"
+        return f"{wait_advice}. {time_advice}; until then Mendq puts nothing back"
     if is_in_place:
         return "Mendq does not put it back while that is so; `mendq policy pin` pins it anew"
     if not facts.attributes.get("Policy"):
         return "Mendq does not put it back: the queue has no policy now, and there is none to pin"
-    meant = "If somebody meant the difference above, `mendq policy pin` pins what stands there now"
-    return f"Mendq does not put it back. {meant}; if nobody did, put the policy above back yourself"
+    if_meant = (
+        "If somebody meant the difference above, `mendq policy pin` pins what stands there now"
+    )
+    if_not_meant = "if nobody did, put the policy above back yourself"
+    return f"Mendq does not put it back. {if_meant}; {if_not_meant}"
 
 
-def _unreadable_sentence(pin: UnreadablePin) -> str:
+def _describe_unreadable_pin(pin: UnreadablePin) -> str:
     return f"the pin of {pin.queue_arn} cannot be read, so Mendq puts nothing back: {pin.why}"
 
 
 def _require_readable(pin: PinOrNone | UnreadablePin) -> PinOrNone:
     """Return the pin, or None if there is none. Raises CommandError if it cannot be read."""
     if isinstance(pin, UnreadablePin):
-        raise CommandError(f"{_unreadable_sentence(pin)}. {_REMEDY}")
+        raise CommandError(f"{_describe_unreadable_pin(pin)}. {_UNPIN_REMEDY}")
     return pin
 
 
-def _identity(facts: Facts) -> tuple[Any, ...]:
+def _extract_identity(facts: Facts) -> tuple[Any, ...]:
     """Return when the queue was created, when it was last changed, and its policy.
 
     If one of them differs after the operator's answer, the queue has changed meanwhile.
@@ -266,7 +269,7 @@ def _identity(facts: Facts) -> tuple[Any, ...]:
     return facts.created_at, facts.modified_at, facts.attributes.get("Policy")
 
 
-def _differences(before: str, after: str) -> Sequence[str]:
+def _list_differences(before: str, after: str) -> Sequence[str]:
     """Return the differences between two policies as lines. Empty if the texts are equal."""
     if before == after:
         return ()
@@ -282,7 +285,7 @@ def _print_differences(call: Invocation, heading: str, lines: Sequence[str]) -> 
 
 def _print_policy(call: Invocation, pin: Pin) -> None:
     call.out.say_heading(f"Policy of {pin.queue_arn}")
-    for line in _policy_lines(pin.policy):
+    for line in _format_policy(pin.policy):
         call.out.show(Text(line))
     if is_open_to_everybody(pin.policy):
         why = "it may let everybody in, or cannot be read"
@@ -295,7 +298,7 @@ def _print_policy(call: Invocation, pin: Pin) -> None:
         call.out.say(f"a change by {role} may be undone")
 
 
-def _policy_lines(policy: str) -> list[str]:
+def _format_policy(policy: str) -> list[str]:
     """Return the whole policy as indented JSON, with every character visible.
 
     A text that Mendq cannot read as a policy is returned as one JSON string, so that nothing of it

@@ -34,19 +34,19 @@ from mendq.model.mode import Mode
 from mendq.notifications.announcements import NOTIFICATIONS_PER_HOUR
 from mendq.notifications.text import format_count
 
-# Rights for the facts that decisions about failed calls need, except metrics and the case store.
-_RIGHTS = QUEUE_ATTRIBUTES_ACTIONS | {
+# IAM actions for the facts that decisions about failed calls need, except metrics and the case store.
+_IAM_ACTIONS = QUEUE_ATTRIBUTES_ACTIONS | {
     "sqs:ListQueueTags",
     "sqs:ListQueues",
     "tag:GetResources",
     "lambda:ListEventSourceMappings",
     "lambda:GetFunctionConfiguration",
 }
-_MOST_NAMED = 4
-_QUEUES: Any = typer.Option(
+_MOST_QUEUE_NAMES = 4
+_QUEUES_OPTION: Any = typer.Option(
     metavar="FILE", help="What `mendq export` wrote.", show_default="as they stand now"
 )
-NOT_KNOWN = (
+LIMITATIONS = (
     "Each incident is decided for itself, as if its queue had stood then as it stands now: open "
     "cases, claims, cooldowns, freezes and pins are not known, and nothing is measured. A case "
     "that is open silences what comes after it, so these are the most notifications; late are "
@@ -54,7 +54,7 @@ NOT_KNOWN = (
 )
 
 
-@command(12, CommandKind.LOOKING, _RIGHTS)
+@command(12, CommandKind.LOOKING, _IAM_ACTIONS)
 def backtest(  # noqa: PLR0913, PLR0917 - each is one option of the command
     call: Invocation,
     trail: Annotated[
@@ -62,7 +62,7 @@ def backtest(  # noqa: PLR0913, PLR0917 - each is one option of the command
     ],
     first: Annotated[str, typer.Option("--from", metavar="DAY", help="Such as 2026-11-02 (UTC).")],
     last: Annotated[str, typer.Option("--to", metavar="DAY", help="The last day.")],
-    queues: Annotated[Path | None, _QUEUES] = None,
+    queues: Annotated[Path | None, _QUEUES_OPTION] = None,
     mode: Annotated[Mode, typer.Option(help="What the pages are about.")] = Mode.HEAL,
     out: Annotated[
         Path, typer.Option(metavar="DIR", parser=parse_folder, help="Where the pages are put.")
@@ -78,40 +78,43 @@ def backtest(  # noqa: PLR0913, PLR0917 - each is one option of the command
       mendq backtest --trail s3://trail --from 2026-11-02 --to 2026-11-08
     """
     require_writable_place(out / "mendq-backtest.html")
-    make_page = _import_page_maker()
+    render_page = _import_page_renderer()
     configuration = None if queues is None else read_configuration(queues)
-    arguments = [f"--trail={trail}", f"--from={first}", f"--to={last}"]
+    job_arguments = [f"--trail={trail}", f"--from={first}", f"--to={last}"]
     if configuration is None:
-        arguments.append(f"--account={call.account.account_id}")
-        arguments.append(f"--region={call.account.region}")
+        job_arguments.append(f"--account={call.account.account_id}")
+        job_arguments.append(f"--region={call.account.region}")
     # The environment variables from which the nightly job takes its credentials.
-    environment = {}
+    job_environment = {}
     if call.profile:
-        environment["AWS_PROFILE"] = call.profile
+        job_environment["AWS_PROFILE"] = call.profile
     if call.region:
-        environment["AWS_DEFAULT_REGION"] = call.region
-    pages: list[str] = []
-    with tempfile.TemporaryDirectory(prefix="mendq-backtest-") as name:
+        job_environment["AWS_DEFAULT_REGION"] = call.region
+    page_paths: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="mendq-backtest-") as job_folder:
         with call.out.show_waiting(f"reading {trail} from {first} to {last}"):
-            code, found = run(arguments, Path(name), environment)
-        incidents = format_count(len(found.incidents), "incident")
-        with call.out.show_waiting(f"deciding about {incidents}"):
+            exit_code, nightly_result = run(job_arguments, Path(job_folder), job_environment)
+        incidents_text = format_count(len(nightly_result.incidents), "incident")
+        with call.out.show_waiting(f"deciding about {incidents_text}"):
             decider = Backtest(configuration or read_current_configuration(call.account))
-            judged = list(decider.judge_incidents(found.incidents))
-        for week in found.weeks:
-            summary = Path(name, f"summary/week={week}/summary.json").read_bytes()
-            path = out / f"mendq-backtest-{week}.html"
-            replace_if_changed(path, make_page(summarize_week_with_mendq(summary, judged, mode)))
-            pages.append(str(path))
-    document = _document(judged, days=found.days, pages=pages)
+            judged_incidents = list(decider.judge_incidents(nightly_result.incidents))
+        for week in nightly_result.weeks:
+            summary_content = Path(job_folder, f"summary/week={week}/summary.json").read_bytes()
+            page_path = out / f"mendq-backtest-{week}.html"
+            replace_if_changed(
+                page_path,
+                render_page(summarize_week_with_mendq(summary_content, judged_incidents, mode)),
+            )
+            page_paths.append(str(page_path))
+    document = _make_document(judged_incidents, days=nightly_result.days, pages=page_paths)
     call.out.print_json(document)
-    _show(call.out, judged, document)
-    if code is not Exit.DONE:
+    _print_results(call.out, judged_incidents, document)
+    if exit_code is not Exit.DONE:
         call.out.say("over 1 % of the bytes could not be read: the page names the files", "red")
-    return code
+    return exit_code
 
 
-def _import_page_maker() -> Any:
+def _import_page_renderer() -> Any:
     """Return the function that makes the report's page.
 
     Raises CommandError if Spark or the charts are not installed. The command calls it before it
@@ -124,64 +127,86 @@ def _import_page_maker() -> Any:
         raise make_not_installed_error(missing.name) from missing
 
 
-def _document(judged: Sequence[JudgedIncident], **more: Any) -> dict[str, Any]:
+def _make_document(
+    judged_incidents: Sequence[JudgedIncident], **further_fields: Any
+) -> dict[str, Any]:
     """Return the document that `mendq backtest --json` prints."""
-    modes = {}
+    numbers_by_mode = {}
     for mode in Mode:
-        would = Counter(incident.answers[mode].would.would for incident in judged)
-        modes[str(mode)] = {"would": dict(would), **count_notifications(judged, mode)}
+        decision_counts = Counter(judged.answers[mode].would.would for judged in judged_incidents)
+        numbers_by_mode[str(mode)] = {
+            "would": dict(decision_counts),
+            **count_notifications(judged_incidents, mode),
+        }
     return {
-        **more,
-        "modes": modes,
-        "left_alone": explain_left_alone(judged),
-        "not_known": NOT_KNOWN,
-        "incidents": to_builtins(judged),
+        **further_fields,
+        "modes": numbers_by_mode,
+        "left_alone": explain_left_alone(judged_incidents),
+        "not_known": LIMITATIONS,
+        "incidents": to_builtins(judged_incidents),
     }
 
 
-def _show(out: Output, judged: Sequence[JudgedIncident], document: Mapping[str, Any]) -> None:
-    """Print the incidents in groups, the queues that Mendq would leave alone, and the numbers.
-
-    A group has the same symptom and the same answer in each mode. The largest group comes first.
-    """
-    left_alone = document["left_alone"]
-    groups = defaultdict[tuple[str, ...], list[JudgedIncident]](list)
-    for incident in judged:
-        if incident.incident.queue_arn not in left_alone:
-            answers = [answer.would.line for answer in incident.answers.values()]
-            groups[incident.incident.symptom, *answers].append(incident)
-    for (symptom, *answers), incidents in sorted(groups.items(), key=lambda item: -len(item[1])):
-        names = dict.fromkeys(_queue_name(incident.incident.queue_arn) for incident in incidents)
-        out.say(shorten_list([*names], _MOST_NAMED), "bold")
-        out.say_indented(f"{symptom}: {_describe_number(incidents)}", "yellow")
-        modes_by_answer = defaultdict[str, list[str]](list)
-        for mode, answer in zip(Mode, answers, strict=True):
-            modes_by_answer[answer].append(str(mode))
-        out.say_labelled(
-            (", ".join(modes), "cyan", answer) for answer, modes in modes_by_answer.items()
-        )
-    if left_alone:
-        out.say_heading(f"Left alone: {format_count(len(left_alone), 'queue')}")
-    names_by_reason = defaultdict[str, list[str]](list)
-    for queue_arn, reason in left_alone.items():
-        names_by_reason[reason].append(_queue_name(queue_arn))
-    for reason, queue_names in names_by_reason.items():
-        out.say_indented(f"{shorten_list(queue_names, _MOST_NAMED)}: {reason}")
-    out.say_heading(f"Had Mendq been there: {_describe_number(judged)}")
-    _show_modes(out, document["modes"])
-    out.say(NOT_KNOWN, "dim")
-    for path in document["pages"]:
-        out.say(f"The page: {path}")
+def _print_results(
+    out: Output, judged_incidents: Sequence[JudgedIncident], document: Mapping[str, Any]
+) -> None:
+    """Print the incidents in groups, the queues that Mendq would leave alone, and the numbers."""
+    reason_by_queue_arn = document["left_alone"]
+    handled_incidents = [
+        judged
+        for judged in judged_incidents
+        if judged.incident.queue_arn not in reason_by_queue_arn
+    ]
+    _print_incident_groups(out, handled_incidents)
+    _print_queues_left_alone(out, reason_by_queue_arn)
+    out.say_heading(f"Had Mendq been there: {_describe_incidents(judged_incidents)}")
+    _print_mode_table(out, document["modes"])
+    out.say(LIMITATIONS, "dim")
+    for page_path in document["pages"]:
+        out.say(f"The page: {page_path}")
     out.say("nothing was changed")
 
 
-def _show_modes(out: Output, modes: Mapping[str, Mapping[str, Any]]) -> None:
+def _print_incident_groups(out: Output, judged_incidents: Sequence[JudgedIncident]) -> None:
+    """Print the incidents in groups, the largest group first.
+
+    The incidents of a group have the same symptom and the same answer in each mode.
+    """
+    groups = defaultdict[tuple[str, ...], list[JudgedIncident]](list)
+    for judged_incident in judged_incidents:
+        answer_lines = [answer.would.line for answer in judged_incident.answers.values()]
+        groups[judged_incident.incident.symptom, *answer_lines].append(judged_incident)
+    for (symptom, *answer_lines), group in sorted(groups.items(), key=lambda item: -len(item[1])):
+        queue_names = dict.fromkeys(_queue_name(judged.incident.queue_arn) for judged in group)
+        out.say(shorten_list([*queue_names], _MOST_QUEUE_NAMES), "bold")
+        out.say_indented(f"{symptom}: {_describe_incidents(group)}", "yellow")
+        modes_by_answer = defaultdict[str, list[str]](list)
+        for mode, answer_line in zip(Mode, answer_lines, strict=True):
+            modes_by_answer[answer_line].append(str(mode))
+        out.say_labelled(
+            (", ".join(modes), "cyan", answer_line)
+            for answer_line, modes in modes_by_answer.items()
+        )
+
+
+def _print_queues_left_alone(out: Output, reason_by_queue_arn: Mapping[str, str]) -> None:
+    """Print the queues that Mendq would leave alone, one line for each reason."""
+    if reason_by_queue_arn:
+        out.say_heading(f"Left alone: {format_count(len(reason_by_queue_arn), 'queue')}")
+    queue_names_by_reason = defaultdict[str, list[str]](list)
+    for queue_arn, reason in reason_by_queue_arn.items():
+        queue_names_by_reason[reason].append(_queue_name(queue_arn))
+    for reason, queue_names in queue_names_by_reason.items():
+        out.say_indented(f"{shorten_list(queue_names, _MOST_QUEUE_NAMES)}: {reason}")
+
+
+def _print_mode_table(out: Output, numbers_by_mode: Mapping[str, Mapping[str, Any]]) -> None:
     """Print the table of changes, proposals and notifications in each mode."""
-    rows = make_table(
+    table = make_table(
         "mode", "changes", "proposals", "notifications", "urgent", "worst hour", "late"
     )
-    for mode, numbers in modes.items():
-        figures = [
+    for mode, numbers in numbers_by_mode.items():
+        counts = [
             numbers["would"].get("does", 0),
             numbers["would"].get("proposes", 0),
             numbers["notifications"],
@@ -189,14 +214,15 @@ def _show_modes(out: Output, modes: Mapping[str, Mapping[str, Any]]) -> None:
             numbers["in_worst_hour"],
             numbers["held_back"],
         ]
-        rows.add_row(mode, *(f"{figure:,}" for figure in figures))
-    out.show(rows)
+        table.add_row(mode, *(f"{count:,}" for count in counts))
+    out.show(table)
 
 
-def _describe_number(judged: Sequence[JudgedIncident]) -> str:
+def _describe_incidents(judged_incidents: Sequence[JudgedIncident]) -> str:
     """Return how many incidents and failed calls these are."""
-    calls = sum(incident.incident.failed_calls for incident in judged)
-    return f"{format_count(len(judged), 'incident')} of {format_count(calls, 'failed call')}"
+    failed_calls = sum(judged.incident.failed_calls for judged in judged_incidents)
+    incidents_text = format_count(len(judged_incidents), "incident")
+    return f"{incidents_text} of {format_count(failed_calls, 'failed call')}"
 
 
 def _queue_name(queue_arn: str) -> str:

@@ -25,7 +25,7 @@ from mendq.model.queue import parts_of
 from mendq.notifications import change_lines
 from mendq.notifications.commands import mendq_command
 
-STYLES: Mapping[State, str] = {
+STYLE_BY_STATE: Mapping[State, str] = {
     State.ESCALATED: "bold red",
     **dict.fromkeys((State.OVERRIDDEN, State.INEFFECTIVE), "red"),
     State.PROPOSED: "bold yellow",
@@ -33,50 +33,51 @@ STYLES: Mapping[State, str] = {
     **dict.fromkeys((State.APPLIED, State.UNVERIFIED), "cyan"),
     **dict.fromkeys((State.VERIFIED, State.WATCHING, State.CLOSED), "green"),
 }
-WAITING = frozenset({State.PROPOSED, State.APPROVED})
+WAITING_STATES = frozenset({State.PROPOSED, State.APPROVED})
 # States of cases whose steps were never written into a queue.
-NOT_MADE = WAITING | {State.OBSERVED, State.REFUSED, State.DECLINED, State.EXPIRED}
+UNWRITTEN_STATES = WAITING_STATES | {State.OBSERVED, State.REFUSED, State.DECLINED, State.EXPIRED}
 
 # States whose reason explains the plan. In other states the reason says why nothing is done.
-_PLANNED = WAITING | {State.OBSERVED, State.APPLIED}
+_STATES_WITH_PLAN_REASON = WAITING_STATES | {State.OBSERVED, State.APPLIED}
 
 
-def find_case(account: Account, named: str) -> tuple[Case, ...]:
+def find_case(account: Account, case_or_queue: str) -> tuple[Case, ...]:
     """Return the transitions of a case, the first one first.
 
-    `named` is the id of a case. It can also be the beginning of an open case's id, or the name of
-    its queue. Raises CommandError if no case or several open cases fit.
+    `case_or_queue` is the id of a case. It can also be the beginning of an open case's id, or the
+    name of its queue. Raises CommandError if no case or several open cases fit.
     """
-    if not named.strip():
+    if not case_or_queue.strip():
         # Every id begins with an empty text, so it would fit any open case.
         raise CommandError("name a case or its queue: `mendq cases` lists them", Exit.USAGE)
-    source = account.open_store(OpenCases)
-    transitions = source.transitions(named)
+    case_store = account.open_store(OpenCases)
+    transitions = case_store.transitions(case_or_queue)
     if transitions:
         return transitions
     case_ids = {
         case.case_id
-        for case in source.list_open()
-        if parts_of(case.queue_arn).name == named or case.case_id.startswith(named)
+        for case in case_store.list_open()
+        if parts_of(case.queue_arn).name == case_or_queue or case.case_id.startswith(case_or_queue)
     }
     if len(case_ids) > 1:
         raise CommandError(
-            f"{named} fits {len(case_ids)} open cases: {shorten_list(sorted(case_ids))}", Exit.USAGE
+            f"{case_or_queue} fits {len(case_ids)} open cases: {shorten_list(sorted(case_ids))}",
+            Exit.USAGE,
         )
     for case_id in case_ids:
-        return source.transitions(case_id)
-    line = f"no case {named}, nor one open of that queue; a closed one needs its id: `mendq cases`"
-    raise CommandError(line, Exit.NOT_FOUND)
+        return case_store.transitions(case_id)
+    problem = f"no case {case_or_queue}, nor one open of that queue"
+    raise CommandError(f"{problem}; a closed one needs its id: `mendq cases`", Exit.NOT_FOUND)
 
 
-def require_whole_id(case: Case, named: str, *, yes: bool) -> None:
+def require_whole_id(case: Case, given_id: str, *, yes: bool) -> None:
     """Raise CommandError if --yes is given with only a part of the case's id.
 
     Without a question, nobody would see that the part now fits another case.
     """
-    if yes and case.case_id != named:
-        line = f"--yes wants the whole id of the case: {case.case_id} fits {named}"
-        raise CommandError(line, Exit.USAGE)
+    if yes and case.case_id != given_id:
+        problem = f"--yes wants the whole id of the case: {case.case_id} fits {given_id}"
+        raise CommandError(problem, Exit.USAGE)
 
 
 def summarize_case(case: Case) -> dict[str, Any]:
@@ -87,7 +88,7 @@ def summarize_case(case: Case) -> dict[str, Any]:
         "symptom": case.symptom,
         "state": str(case.state),
         "opened_at": to_text(opened_at(case)),
-        "steps": [dict(each) for each in case.steps],
+        "steps": [dict(step) for step in case.steps],
         "reason": case.reason,
         "code": case.code,
     }
@@ -110,11 +111,11 @@ def select_hold_up(view: CaseStoreView, case: Case) -> HoldUp | None:
 
     None if nothing does, or if the view has another case or another transition of this case.
     """
-    has_moved = view.case is None or view.case.transition != case.transition
-    return None if has_moved else view.hold_up
+    is_other_transition = view.case is None or view.case.transition != case.transition
+    return None if is_other_transition else view.hold_up
 
 
-def hold_up_line(hold_up: HoldUp) -> str:
+def describe_hold_up(hold_up: HoldUp) -> str:
     """Return the line that says since when and why the case is held up."""
     return f"held up since {format_minute(hold_up.since)}: {hold_up.reason}"
 
@@ -129,19 +130,20 @@ def find_plan(transitions: Sequence[Case]) -> Case:
 
     Rollbacks are ignored, unless all transitions are rollbacks.
     """
-    planned = [case for case in transitions if case.state is not State.ROLLED_BACK] or transitions
-    return next(case for case in planned if case.steps == planned[-1].steps)
+    planning = [case for case in transitions if case.state is not State.ROLLED_BACK]
+    candidates = planning or transitions
+    return next(case for case in candidates if case.steps == candidates[-1].steps)
 
 
-def plan_reason(transitions: Sequence[Case]) -> str:
+def find_plan_reason(transitions: Sequence[Case]) -> str:
     """Return the reason for the newest plan, as it was recorded when the plan was made.
 
     Empty if there is no plan, or if the recorded reason says why nothing is done.
     """
-    planned = find_plan(transitions)
-    if planned.state not in _PLANNED or not planned.steps:
+    plan_transition = find_plan(transitions)
+    if plan_transition.state not in _STATES_WITH_PLAN_REASON or not plan_transition.steps:
         return ""
-    reason = planned.reason
+    reason = plan_transition.reason
     return reason if transitions[-1].state is State.PROPOSED else reason.partition(UNTIL)[0]
 
 
@@ -150,7 +152,7 @@ def read_timing(account: Account, cases: Iterable[Case]) -> Timing | None:
 
     None if no case does, or if the settings cannot be read.
     """
-    if not any(case.state in {*WAITING, *PROVING} for case in cases):
+    if not any(case.state in {*WAITING_STATES, *PROVING} for case in cases):
         return None
     try:
         return account.settings.timing
@@ -163,15 +165,15 @@ def find_deadline(case: Case, timing: Timing | None) -> datetime | None:
 
     None if the case waits for neither, or if the timing is not known.
     """
-    if timing is None or case.state not in WAITING:
+    if timing is None or case.state not in WAITING_STATES:
         return None
-    longest = longest_stay_in(case.state, timing)
-    return None if longest is None else case.at + longest
+    time_limit = longest_stay_in(case.state, timing)
+    return None if time_limit is None else case.at + time_limit
 
 
 def describe_deadline(case: Case, timing: Timing | None) -> str:
     """Return the deadline of the case in words. Empty if it has none."""
-    if case.state not in WAITING:
+    if case.state not in WAITING_STATES:
         return ""
     deadline = find_deadline(case, timing)
     if deadline:
@@ -188,8 +190,11 @@ def list_states_for(decision: str, case: Case) -> tuple[State, ...]:
     move = DECISIONS[decision]
     if case.symptom in BY_NAME:
         return move.out_of
-    unknown = {lifecycle.CLOSE: lifecycle.CLOSE_UNKNOWN.out_of, lifecycle.APPROVE: ()}
-    return unknown.get(move, move.out_of)
+    states_if_symptom_unknown = {
+        lifecycle.CLOSE: lifecycle.CLOSE_UNKNOWN.out_of,
+        lifecycle.APPROVE: (),
+    }
+    return states_if_symptom_unknown.get(move, move.out_of)
 
 
 def list_commands(case: Case) -> list[str]:
@@ -201,7 +206,7 @@ def list_commands(case: Case) -> list[str]:
     ]
 
 
-def step_lines(steps: Sequence[Mapping[str, str]]) -> list[str]:
+def list_step_lines(steps: Sequence[Mapping[str, str]]) -> list[str]:
     """Return the lines for a case's steps: attribute, old and new value with units.
 
     A policy is shown by its differences.

@@ -16,14 +16,14 @@ from mendq.cli.commands import CASE_SCAN_ACTIONS, CommandKind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.look.case_view import (
-    NOT_MADE,
-    STYLES,
+    STYLE_BY_STATE,
+    UNWRITTEN_STATES,
     describe_deadline,
-    hold_up_line,
+    describe_hold_up,
+    list_step_lines,
     opened_at,
     read_hold_up,
     read_timing,
-    step_lines,
     summarize_case,
 )
 from mendq.cli.output import format_age, shorten_list
@@ -35,8 +35,8 @@ from mendq.model.queue import parts_of
 from mendq.notifications.next_steps import with_code
 from mendq.notifications.text import plain
 
-WIDEST_AGE = len("59 min")
-UNDER = WIDEST_AGE + 2
+AGE_WIDTH = len("59 min")
+INDENT = AGE_WIDTH + 2
 
 
 @command(2, CommandKind.LOOKING, CASE_SCAN_ACTIONS)
@@ -66,28 +66,30 @@ def cases(  # noqa: PLR0913, PLR0917 - each is one option of the command
       mendq cases --queue orders --since 3d
       mendq cases --state proposed --json
     """
-    fields = _required_fields(call, queue, symptom, state)
+    required_fields = _parse_field_options(call, queue, symptom, state)
     opened_since = datetime.min.replace(tzinfo=UTC)
     if since is not None:
         opened_since = parse_moment(since, datetime.now(UTC))
-    source = call.account.open_store(OpenCases)
+    case_store = call.account.open_store(OpenCases)
     with call.out.show_waiting("reading the case store"):
-        all_cases = _list_open(source) if only_open else _list_newest(source)
-    selected = [
-        case for case in all_cases if _has_fields(case, fields) and opened_at(case) >= opened_since
+        all_cases = _list_open_cases(case_store) if only_open else _list_all_cases(case_store)
+    selected_cases = [
+        case
+        for case in all_cases
+        if _has_fields(case, required_fields) and opened_at(case) >= opened_since
     ]
-    selected.sort(key=lambda case: (opened_at(case), case.case_id), reverse=True)
-    call.out.print_json([summarize_case(case) for case in selected[:limit]])
-    if selected:
+    selected_cases.sort(key=lambda case: (opened_at(case), case.case_id), reverse=True)
+    call.out.print_json([summarize_case(case) for case in selected_cases[:limit]])
+    if selected_cases:
         if not call.as_json:
-            _show(call, selected, limit or len(selected))
+            _print_cases(call, selected_cases, limit or len(selected_cases))
     elif all_cases:
         call.out.say("no such case")
     else:
         call.out.say("no open case" if only_open else "no case yet")
 
 
-def _required_fields(
+def _parse_field_options(
     call: Invocation, queue: str | None, symptom: str | None, state: State | None
 ) -> dict[str, str]:
     """Return the fields that a case must have, by the options.
@@ -96,67 +98,69 @@ def _required_fields(
     not mean every queue or symptom.
     """
     if symptom is not None and symptom not in BY_NAME:
-        near = shorten_list(get_close_matches(symptom, BY_NAME)) or "see the docs"
+        similar_symptoms = shorten_list(get_close_matches(symptom, BY_NAME)) or "see the docs"
         raise CommandError(
-            f"--symptom {symptom!r} is none that the catalogue has: {near}", Exit.USAGE
+            f"--symptom {symptom!r} is none that the catalogue has: {similar_symptoms}", Exit.USAGE
         )
-    fields: dict[str, str] = {}
+    required_fields: dict[str, str] = {}
     if queue is not None:
-        fields["queue_arn"] = resolve_queue_arn(call.account, queue)
+        required_fields["queue_arn"] = resolve_queue_arn(call.account, queue)
     if symptom is not None:
-        fields["symptom"] = symptom
+        required_fields["symptom"] = symptom
     if state is not None:
-        fields["state"] = state
-    return fields
+        required_fields["state"] = state
+    return required_fields
 
 
-def _has_fields(case: Case, fields: Mapping[str, str]) -> bool:
-    return all(getattr(case, name) == value for name, value in fields.items())
+def _has_fields(case: Case, required_fields: Mapping[str, str]) -> bool:
+    return all(getattr(case, name) == value for name, value in required_fields.items())
 
 
-def _list_newest(source: OpenCases) -> list[Case]:
+def _list_all_cases(case_store: OpenCases) -> list[Case]:
     """Return the newest transition of every case."""
-    return [transitions[-1] for transitions in group_by_case(source.all_transitions()).values()]
+    return [transitions[-1] for transitions in group_by_case(case_store.all_transitions()).values()]
 
 
-def _list_open(source: OpenCases) -> list[Case]:
+def _list_open_cases(case_store: OpenCases) -> list[Case]:
     """Return the newest transition of each open case.
 
     The index of open cases makes it unnecessary to read the whole table. The index may be late, so
     the transitions decide if a case is open.
     """
     open_cases = []
-    for indexed in source.list_open():
-        transitions = source.transitions(indexed.case_id)
+    for indexed_case in case_store.list_open():
+        transitions = case_store.transitions(indexed_case.case_id)
         if transitions and not transitions[-1].is_final:
             open_cases.append(transitions[-1])
     return open_cases
 
 
-def _show(call: Invocation, newest_first: list[Case], limit: int) -> None:
+def _print_cases(call: Invocation, cases_newest_first: list[Case], limit: int) -> None:
     """Print a block of lines for each case, so that long texts have the whole width."""
-    shown = newest_first[:limit]
+    shown_cases = cases_newest_first[:limit]
     now = datetime.now(UTC)
-    timing = read_timing(call.account, shown)
-    widest = max(len(case.state) for case in shown)
-    for case in shown:
-        state = (f"{case.state:<{widest}}", STYLES.get(case.state, "dim"))
-        since = f"{format_age(opened_at(case), now):>{WIDEST_AGE}}"
-        call.out.show(Text.assemble(since, "  ", state, "  ", (plain(case.case_id), "bold")))
-        call.out.say_unwrapped(parts_of(case.queue_arn).name, "", indent=UNDER)
+    timing = read_timing(call.account, shown_cases)
+    state_width = max(len(case.state) for case in shown_cases)
+    for case in shown_cases:
+        state_text = (f"{case.state:<{state_width}}", STYLE_BY_STATE.get(case.state, "dim"))
+        age_text = f"{format_age(opened_at(case), now):>{AGE_WIDTH}}"
+        call.out.show(
+            Text.assemble(age_text, "  ", state_text, "  ", (plain(case.case_id), "bold"))
+        )
+        call.out.say_unwrapped(parts_of(case.queue_arn).name, "", indent=INDENT)
         deadline = describe_deadline(case, timing)
         if deadline:
-            call.out.say_indented(deadline, "yellow", indent=UNDER)
+            call.out.say_indented(deadline, "yellow", indent=INDENT)
         label = ""
         if case.is_rollback:
             label = "taken back: "
-        elif case.state in NOT_MADE:
+        elif case.state in UNWRITTEN_STATES:
             label = "not made: "
-        for line in step_lines(case.steps):
-            call.out.say_indented(f"{label}{line}", indent=UNDER)
-        call.out.say_indented(with_code(case), "dim", indent=UNDER)
+        for line in list_step_lines(case.steps):
+            call.out.say_indented(f"{label}{line}", indent=INDENT)
+        call.out.say_indented(with_code(case), "dim", indent=INDENT)
         hold_up = read_hold_up(call.account, case)
         if hold_up:
-            call.out.say_indented(hold_up_line(hold_up), "yellow", indent=UNDER)
-    if len(newest_first) > limit:
-        call.out.say(f"and {len(newest_first) - limit:,} older: raise --limit", "dim")
+            call.out.say_indented(describe_hold_up(hold_up), "yellow", indent=INDENT)
+    if len(cases_newest_first) > limit:
+        call.out.say(f"and {len(cases_newest_first) - limit:,} older: raise --limit", "dim")

@@ -17,8 +17,8 @@ from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import Invocation
 from mendq.model.prices import NOTED_ON, REGION
 
-_ALL = "Every queue of the region, managed or not; no stack."
-_MOST = "How many queues to count: 4 metrics each, billed."
+_ALL_HELP = "Every queue of the region, managed or not; no stack."
+_MOST_HELP = "How many queues to count: 4 metrics each, billed."
 
 
 @command(
@@ -28,8 +28,8 @@ _MOST = "How many queues to count: 4 metrics each, billed."
 )
 def cost(
     call: Invocation,
-    every: Annotated[bool, typer.Option("--all", help=_ALL)] = False,
-    most: Annotated[int, typer.Option(help=_MOST, min=1)] = 500,
+    every: Annotated[bool, typer.Option("--all", help=_ALL_HELP)] = False,
+    most: Annotated[int, typer.Option(help=_MOST_HELP, min=1)] = 500,
 ) -> Exit:
     """What it costs, and which queues and calls to watch.
 
@@ -40,23 +40,25 @@ def cost(
     report = CostReport(call.account, datetime.now(UTC), most, every)
     with call.out.show_waiting("asking the account"):
         report.read()
-    call.out.print_json(_document(report))
+    call.out.print_json(_make_document(report))
     if not call.as_json:
         show_costs(call.out, report)
     return Exit.FAILED if report.not_looked_at else Exit.DONE
 
 
-def _document(report: CostReport) -> dict[str, Any]:
+def _make_document(report: CostReport) -> dict[str, Any]:
     """Return the document that `mendq cost --json` prints."""
-    calls = list(report.calls.values())
-    with_dashboard = None
-    without_dashboard = None
+    calls_by_queue = list(report.calls.values())
+    dollars_with_dashboard = None
+    dollars_without_dashboard = None
     if report.stack:
-        with_dashboard, without_dashboard = bill.with_and_without_dashboard(report.stack)
-    choices = []
+        dollars_with_dashboard, dollars_without_dashboard = bill.with_and_without_dashboard(
+            report.stack
+        )
+    choice_documents = []
     for choice in CHOICES:
-        dollars = round(choice.dollars(calls), 2) if calls else None
-        choices.append(
+        dollars = round(choice.dollars(calls_by_queue), 2) if calls_by_queue else None
+        choice_documents.append(
             {
                 "name": choice.name,
                 "event_names": choice.setting,
@@ -69,14 +71,14 @@ def _document(report: CostReport) -> dict[str, Any]:
         "prices": {"region": REGION, "noted_on": NOTED_ON},
         "stack": {
             "dollars_per_month": round_dollars(report.stack_dollars),
-            "dollars_per_month_with_dashboard": round_dollars(with_dashboard),
-            "dollars_per_month_without_dashboard": round_dollars(without_dashboard),
+            "dollars_per_month_with_dashboard": round_dollars(dollars_with_dashboard),
+            "dollars_per_month_without_dashboard": round_dollars(dollars_without_dashboard),
             "lines": [line.document() for line in report.stack],
             "free": report.free,
             "not_priced": report.not_priced,
         },
-        "choices": choices,
-        "queues": [queue_calls.document() for queue_calls in calls],
+        "choices": choice_documents,
+        "queues": [queue_calls.document() for queue_calls in calls_by_queue],
         "are_more_queues": report.has_more_queues,
         "not_looked_at": [check.document() for check in report.not_looked_at],
         "asking_cost_dollars": round(report.asking_dollars, 5),

@@ -28,7 +28,7 @@ from mendq.model.json_text import finite_float, refuse_constant
 # A trail file holds at most 50 MB before it is compressed.
 MOST_BYTES = 50 * 1024 * 1024
 _EVIDENCE_NEEDED = {"distinct_events": DISTINCT_EVENTS, "within_seconds": WITHIN_SECONDS}
-_GZIP = b"\x1f\x8b"
+_GZIP_SIGNATURE = b"\x1f\x8b"
 
 
 @command(7, CommandKind.OFFLINE)
@@ -42,24 +42,28 @@ def explain(
       mendq explain record.json
       mendq explain - --json < trail.json.gz
     """
-    document = _read_json(file)
-    records = document.get("Records") if isinstance(document, dict) else document
+    content = _read_json(file)
+    records = content.get("Records") if isinstance(content, dict) else content
     if not isinstance(records, list):
-        explained = explain_record(document)
-        call.out.print_json(explained)
-        _print(call.out, explained)
+        explanation = explain_record(content)
+        call.out.print_json(explanation)
+        _print_explanation(call.out, explanation)
         return
-    shown = []
+    explained_records = []
     for record in records:
-        explained = explain_record(record)
-        if explained["unreadable"] not in ("not_failed", "not_sqs"):
-            shown.append(explained)
-    left_out = len(records) - len(shown)
-    call.out.print_json({"records": len(records), "left_out": left_out, "explained": shown})
-    call.out.say(f"{len(records)} records, {len(shown)} of them failed SQS calls or not readable")
-    for explained in shown:
+        explanation = explain_record(record)
+        if explanation["unreadable"] not in ("not_failed", "not_sqs"):
+            explained_records.append(explanation)
+    left_out_count = len(records) - len(explained_records)
+    call.out.print_json(
+        {"records": len(records), "left_out": left_out_count, "explained": explained_records}
+    )
+    call.out.say(
+        f"{len(records)} records, {len(explained_records)} of them failed SQS calls or not readable"
+    )
+    for explanation in explained_records:
         call.out.say("")
-        _print(call.out, explained)
+        _print_explanation(call.out, explanation)
 
 
 def explain_record(record: object) -> dict[str, Any]:
@@ -72,10 +76,10 @@ def explain_record(record: object) -> dict[str, Any]:
         return {"unreadable": failed_call.reason, "read": None, "symptom": None, "match": None}
     call_fields = {}
     for field in fields(FailedCall):
-        field_value = getattr(failed_call, field.name)
-        if isinstance(field_value, datetime):
-            field_value = field_value.isoformat()
-        call_fields[field.name] = field_value
+        value = getattr(failed_call, field.name)
+        if isinstance(value, datetime):
+            value = value.isoformat()
+        call_fields[field.name] = value
     symptom = match(failed_call)
     return {
         "unreadable": None,
@@ -99,33 +103,33 @@ def _describe_symptom(symptom: Symptom, call: FailedCall) -> dict[str, Any]:
     }
 
 
-def _print(out: Output, explained: dict[str, Any]) -> None:
+def _print_explanation(out: Output, explanation: dict[str, Any]) -> None:
     """Print what `explain_record` returned."""
-    if explained["unreadable"]:
-        out.say(f"not read: {explained['unreadable']}", "yellow")
+    if explanation["unreadable"]:
+        out.say(f"not read: {explanation['unreadable']}", "yellow")
         return
-    failed_call = explained["read"]
-    matched = explained["match"]
+    failed_call = explanation["read"]
+    symptom_match = explanation["match"]
     queue = failed_call["queue_arn"] or "no queue that is named"
     out.say(f"{failed_call['event_name']} on {queue}", "bold")
-    lines = {
+    text_by_label = {
         "read": f"{failed_call['error_code']} (as recorded: {failed_call['raw_error_code']})",
         "said": failed_call["error_message"],
         "by": f"{failed_call['principal_arn']} at {failed_call['event_time']}",
-        "symptom": explained["symptom"],
+        "symptom": explanation["symptom"],
     }
-    if matched:
-        counts = "" if matched["counts_as_evidence"] else "; this one does not count"
-        events = f"{DISTINCT_EVENTS} distinct events within {WITHIN_SECONDS} s"
-        lines |= {
-            "match": f"{matched['sentence']} ({matched['ships_as']})",
-            "evidence": f"{events}{counts}",
-            "facts": ", ".join(matched["facts_needed"]) or "none",
-            "may write": ", ".join(matched["steps"]) or "nothing",
-            "plan": matched["plan"],
+    if symptom_match:
+        note = "" if symptom_match["counts_as_evidence"] else "; this one does not count"
+        needed_events = f"{DISTINCT_EVENTS} distinct events within {WITHIN_SECONDS} s"
+        text_by_label |= {
+            "match": f"{symptom_match['sentence']} ({symptom_match['ships_as']})",
+            "evidence": f"{needed_events}{note}",
+            "facts": ", ".join(symptom_match["facts_needed"]) or "none",
+            "may write": ", ".join(symptom_match["steps"]) or "nothing",
+            "plan": symptom_match["plan"],
         }
-    out.say_labelled([(label, "dim", text) for label, text in lines.items()], indent=0)
-    if not matched:
+    out.say_labelled([(label, "dim", text) for label, text in text_by_label.items()], indent=0)
+    if not symptom_match:
         out.say("no symptom of the catalogue: it is counted and never acted on")
 
 
@@ -135,24 +139,24 @@ def _read_json(file: str) -> Any:
     Raises CommandError if it cannot be read or is no JSON.
     """
     try:
-        with nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb") as opened:
-            content = _read_content(opened)
-    except FileNotFoundError as missing:
-        raise CommandError(f"there is no file {file}", Exit.NOT_FOUND) from missing
-    except (OSError, EOFError, zlib.error) as unreadable:
-        raise CommandError(f"{file} cannot be read: {unreadable}", Exit.USAGE) from unreadable
+        with nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb") as stream:
+            content = _read_content(stream)
+    except FileNotFoundError as error:
+        raise CommandError(f"there is no file {file}", Exit.NOT_FOUND) from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise CommandError(f"{file} cannot be read: {error}", Exit.USAGE) from error
     try:
         return json.loads(content, parse_constant=refuse_constant, parse_float=finite_float)
-    except (ValueError, RecursionError) as unreadable:
-        raise CommandError(f"{file} holds no JSON: {unreadable}", Exit.USAGE) from unreadable
+    except (ValueError, RecursionError) as error:
+        raise CommandError(f"{file} holds no JSON: {error}", Exit.USAGE) from error
 
 
-def _read_content(opened: BinaryIO) -> bytes:
+def _read_content(stream: BinaryIO) -> bytes:
     """Return the content, unpacked if it is gzip. Raises CommandError above MOST_BYTES."""
-    content = opened.read(MOST_BYTES + 1)
-    if content.startswith(_GZIP):
-        with gzip.open(io.BytesIO(content)) as unpacked:
-            content = unpacked.read(MOST_BYTES + 1)
+    content = stream.read(MOST_BYTES + 1)
+    if content.startswith(_GZIP_SIGNATURE):
+        with gzip.open(io.BytesIO(content)) as unpacked_stream:
+            content = unpacked_stream.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
         raise CommandError(f"more than {MOST_BYTES:,} bytes: no trail file is so long", Exit.USAGE)
     return content

@@ -29,7 +29,7 @@ from mendq.model.json_text import to_json
 from mendq.model.queue import parse_json_object
 from mendq.notifications.configuration import select_configuration
 
-DOCUMENTS = ("Policy", "RedrivePolicy", "RedriveAllowPolicy")
+JSON_ATTRIBUTES = ("Policy", "RedrivePolicy", "RedriveAllowPolicy")
 
 
 @command(8, CommandKind.LOOKING, MANAGED_QUEUES_ACTIONS | QUEUE_ATTRIBUTES_ACTIONS)
@@ -53,25 +53,30 @@ def export(
         ) from error
     with call.out.show_waiting("listing the managed queues"):
         queues = managed_queues(call.account)
-    written: list[str] = []
-    unchanged: list[str] = []
-    gone: list[str] = []
+    written_files: list[str] = []
+    unchanged_files: list[str] = []
+    deleted_queue_arns: list[str] = []
     for queue in track(queues, "reading queues", console=call.out.progress, transient=True):
         try:
             text = make_document_text(queue, attributes_of(call.account.clients, queue.queue_arn))
         except QueueGone:
-            gone.append(queue.queue_arn)
+            deleted_queue_arns.append(queue.queue_arn)
             continue
         file_name = f"{queue.name}.json"
         if replace_if_changed(folder / file_name, text):
-            written.append(file_name)
+            written_files.append(file_name)
         else:
-            unchanged.append(file_name)
-    done = {"folder": str(folder), "written": written, "unchanged": unchanged, "gone": gone}
-    call.out.print_json(done)
-    call.out.say(f"{len(written)} written, {len(unchanged)} unchanged in {folder}")
-    for arn in gone:
-        call.out.say(f"{arn} was deleted meanwhile", "yellow")
+            unchanged_files.append(file_name)
+    result = {
+        "folder": str(folder),
+        "written": written_files,
+        "unchanged": unchanged_files,
+        "gone": deleted_queue_arns,
+    }
+    call.out.print_json(result)
+    call.out.say(f"{len(written_files)} written, {len(unchanged_files)} unchanged in {folder}")
+    for queue_arn in deleted_queue_arns:
+        call.out.say(f"{queue_arn} was deleted meanwhile", "yellow")
 
 
 def make_document_text(queue: ManagedQueue, attributes: Mapping[str, str]) -> str:
@@ -80,11 +85,11 @@ def make_document_text(queue: ManagedQueue, attributes: Mapping[str, str]) -> st
     Keys are sorted, JSON attributes are parsed, and all text is ASCII. Counters and times are left
     out.
     """
-    chosen: dict[str, Any] = dict(select_configuration(attributes))
-    for name in DOCUMENTS:
-        if name in chosen:
-            chosen[name] = parse_json_object(chosen[name]) or chosen[name]
-    document = {"queue_arn": queue.queue_arn, "attributes": chosen, "tags": dict(queue.tags)}
+    configuration: dict[str, Any] = dict(select_configuration(attributes))
+    for name in JSON_ATTRIBUTES:
+        if name in configuration:
+            configuration[name] = parse_json_object(configuration[name]) or configuration[name]
+    document = {"queue_arn": queue.queue_arn, "attributes": configuration, "tags": dict(queue.tags)}
     return to_json(document, indent=2, sort_keys=True) + "\n"
 
 
@@ -93,12 +98,12 @@ def require_writable_place(path: Path) -> None:
 
     A command calls it before its work, so that the work is not done in vain.
     """
-    _require_file(path)
+    _require_plain_file(path)
     if not (path.parent.is_dir() and os.access(path.parent, os.W_OK | os.X_OK)):
         raise CommandError(f"{path.parent} is no folder that can be written to", Exit.USAGE)
 
 
-def _require_file(path: Path) -> None:
+def _require_plain_file(path: Path) -> None:
     """Raise CommandError if `path` exists and is no plain file.
 
     Otherwise the new file would replace a device, a pipe or a link, if the operator is root.
@@ -115,20 +120,22 @@ def replace_if_changed(path: Path, text: str, *, yes: bool = True) -> bool:
     """
     content = text.encode()
     try:
-        _require_file(path)
+        _require_plain_file(path)
         if path.is_file() and path.read_bytes() == content:
             return False
         if path.is_file() and not yes:
-            line = f"{path} is there already and differs: --yes overwrites it; or move it away"
-            raise CommandError(line, Exit.USAGE)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.")
+            problem = f"{path} is there already and differs: --yes overwrites it; or move it away"
+            raise CommandError(problem, Exit.USAGE)
+        file_descriptor, temporary_path = tempfile.mkstemp(
+            dir=path.parent, prefix=f".{path.name[:40]}."
+        )
         try:
-            with os.fdopen(handle, "wb") as opened:
-                opened.write(content)
-            Path(name).chmod(0o644)
-            Path(name).replace(path)
+            with os.fdopen(file_descriptor, "wb") as temporary_file:
+                temporary_file.write(content)
+            Path(temporary_path).chmod(0o644)
+            Path(temporary_path).replace(path)
         finally:
-            Path(name).unlink(missing_ok=True)
+            Path(temporary_path).unlink(missing_ok=True)
     except OSError as error:
         raise CommandError(f"{path} cannot be written: {error.strerror}") from error
     return True

@@ -36,15 +36,17 @@ from mendq.notifications.queue_lines import change_line, describe_configuration
 from mendq.notifications.text import moment
 
 # How far CloudTrail's event history goes back.
-REMEMBERED = timedelta(days=90)
-_CONSUMERS = {"lambda:ListEventSourceMappings", "lambda:GetFunctionConfiguration"}
-_CHANGED = {"sqs:ListQueueTags", "cloudtrail:LookupEvents"}
+CLOUDTRAIL_HISTORY = timedelta(days=90)
+_CONSUMER_ACTIONS = {"lambda:ListEventSourceMappings", "lambda:GetFunctionConfiguration"}
+_CHANGE_ACTIONS = {"sqs:ListQueueTags", "cloudtrail:LookupEvents"}
 # An event of the history: `at`, `kind`, `says` (lines for people), and more by kind.
 Event = dict[str, Any]
 
 
 @command(
-    10, CommandKind.LOOKING, CASE_SCAN_ACTIONS | QUEUE_ATTRIBUTES_ACTIONS | _CONSUMERS | _CHANGED
+    10,
+    CommandKind.LOOKING,
+    CASE_SCAN_ACTIONS | QUEUE_ATTRIBUTES_ACTIONS | _CONSUMER_ACTIONS | _CHANGE_ACTIONS,
 )
 def history(call: Invocation, queue: QueueName) -> None:
     """What changed of a queue, who did it, and its cases.
@@ -54,39 +56,41 @@ def history(call: Invocation, queue: QueueName) -> None:
       mendq history orders --json
     """
     account = call.account
-    arn = resolve_queue_arn(account, queue)
+    queue_arn = resolve_queue_arn(account, queue)
     with call.out.show_waiting("reading baselines, cases and CloudTrail"):
-        baselines = account.open_store(Baselines).of(arn)
-        changes = list_changes_since(account.clients, arn, datetime.now(UTC) - REMEMBERED)
+        baselines = account.open_store(Baselines).of(queue_arn)
+        changes = list_changes_since(
+            account.clients, queue_arn, datetime.now(UTC) - CLOUDTRAIL_HISTORY
+        )
         events = [
-            *_baseline_events(baselines),
-            *_change_events(changes),
-            *_case_events(account, arn),
+            *_make_baseline_events(baselines),
+            *_make_change_events(changes),
+            *_make_case_events(account, queue_arn),
         ]
-        current = _read_configuration(account, arn)
-    if not (current or events):
-        raise CommandError(f"of {arn} nothing is known", Exit.NOT_FOUND)
+        current_configuration = _read_configuration(account, queue_arn)
+    if not (current_configuration or events):
+        raise CommandError(f"of {queue_arn} nothing is known", Exit.NOT_FOUND)
     # None if there is nothing to compare.
-    changed = None
-    if baselines and current:
-        changed = list(differences(baselines[0].attributes, current))
-    why_unknown = changes if isinstance(changes, str) else None
+    changed_lines = None
+    if baselines and current_configuration:
+        changed_lines = list(differences(baselines[0].attributes, current_configuration))
+    why_changes_unknown = changes if isinstance(changes, str) else None
     events.sort(key=lambda event: str(event["at"]), reverse=True)
     call.out.print_json(
         {
-            "queue_arn": arn,
-            "queue_exists": bool(current),
-            "changed_since_baseline": changed,
-            "changes_not_known": why_unknown,
+            "queue_arn": queue_arn,
+            "queue_exists": bool(current_configuration),
+            "changed_since_baseline": changed_lines,
+            "changes_not_known": why_changes_unknown,
             "events": events,
         }
     )
-    call.out.say_unwrapped(arn, "bold")
-    call.out.say(_describe_current(baselines, current, changed))
-    for line in changed or ():
+    call.out.say_unwrapped(queue_arn, "bold")
+    call.out.say(_describe_current(baselines, current_configuration, changed_lines))
+    for line in changed_lines or ():
         call.out.say_indented(line)
-    if why_unknown:
-        call.out.say(f"who changed it is not known: {why_unknown}", "yellow")
+    if why_changes_unknown:
+        call.out.say(f"who changed it is not known: {why_changes_unknown}", "yellow")
     for event in events:
         at = moment(datetime.fromisoformat(event["at"]))
         call.out.show(Text.assemble(f"\n{at}  ", (event["kind"], "bold")))
@@ -95,55 +99,60 @@ def history(call: Invocation, queue: QueueName) -> None:
 
 
 def _describe_current(
-    baselines: Sequence[Baseline], current: Mapping[str, str], changed: Sequence[str] | None
+    baselines: Sequence[Baseline],
+    current_configuration: Mapping[str, str],
+    changed_lines: Sequence[str] | None,
 ) -> str:
     """Return how the queue is now, compared with its newest baseline."""
-    if not current:
+    if not current_configuration:
         return "the queue is gone, or was never there"
-    if changed is None:
+    if changed_lines is None:
         return "no baseline: no scan has found it well yet, or it is not managed"
-    differs = "differs now in:" if changed else "nothing differs now"
-    return f"a scan found it well at {moment(baselines[0].at)}; {differs}"
+    comparison = "differs now in:" if changed_lines else "nothing differs now"
+    return f"a scan found it well at {moment(baselines[0].at)}; {comparison}"
 
 
-def _read_configuration(account: Account, arn: str) -> dict[str, str]:
+def _read_configuration(account: Account, queue_arn: str) -> dict[str, str]:
     """Return the queue's configuration in the form of a baseline. Empty if the queue is gone."""
-    queue = find_queue(account, arn)
+    queue = find_queue(account, queue_arn)
     if queue is None:
         return {}
-    mappings = list_mappings(account.clients, arn)
-    tags = tags_of(account.clients, arn) or {}
+    mappings = list_mappings(account.clients, queue_arn)
+    tags = tags_of(account.clients, queue_arn) or {}
     seconds_by_function = {
         function_arn: timeout_seconds_of(account.clients, function_arn)
         for function_arn in active_function_arns(mappings)
     }
-    enabled, stopped = consumers_behind(mappings, seconds_by_function)
-    consumers: Any = {"lambda_consumers": enabled, "stopped_consumers": stopped}
-    return describe_configuration(Facts(arn, queue.attributes, tags, **consumers))
+    enabled_consumers, stopped_consumers = consumers_behind(mappings, seconds_by_function)
+    consumer_facts: Any = {
+        "lambda_consumers": enabled_consumers,
+        "stopped_consumers": stopped_consumers,
+    }
+    return describe_configuration(Facts(queue_arn, queue.attributes, tags, **consumer_facts))
 
 
-def _baseline_events(baselines: Sequence[Baseline]) -> Iterator[Event]:
+def _make_baseline_events(baselines: Sequence[Baseline]) -> Iterator[Event]:
     """Yield an event for each baseline, the oldest first, with its changes since the one before."""
     attributes_before: Mapping[str, str] = {}
     for baseline in reversed(baselines):
         changes = differences(attributes_before, baseline.attributes)
-        says = ["a scan found it well with:", *changes]
-        yield {"at": to_text(baseline.at), "kind": "baseline", "says": says}
+        lines = ["a scan found it well with:", *changes]
+        yield {"at": to_text(baseline.at), "kind": "baseline", "says": lines}
         attributes_before = baseline.attributes
 
 
-def _case_events(account: Account, arn: str) -> Iterator[Event]:
+def _make_case_events(account: Account, queue_arn: str) -> Iterator[Event]:
     """Yield an event for each case of the queue."""
     transitions = account.open_store(OpenCases).all_transitions()
-    for history in group_by_case(transitions).values():
-        case = history[-1]
-        if case.queue_arn == arn:
-            says = [f"{case.case_id}: {case.state}", case.reason]
-            event = {"at": to_text(opened_at(case)), "kind": "case", "says": says}
+    for case_transitions in group_by_case(transitions).values():
+        case = case_transitions[-1]
+        if case.queue_arn == queue_arn:
+            lines = [f"{case.case_id}: {case.state}", case.reason]
+            event = {"at": to_text(opened_at(case)), "kind": "case", "says": lines}
             yield event | summarize_case(case)
 
 
-def _change_events(changes: Sequence[QueueChange] | str) -> Iterator[Event]:
+def _make_change_events(changes: Sequence[QueueChange] | str) -> Iterator[Event]:
     """Yield an event for each change of the queue.
 
     Yield nothing if `changes` is a text, which says why the changes are not known.

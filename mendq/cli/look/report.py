@@ -16,7 +16,7 @@ from mendq.cli.commands import STACK_ACTIONS, CommandKind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.look.export import replace_if_changed
-from mendq.cli.output import Yes
+from mendq.cli.output import Output, Yes
 from mendq.notifications.notification import NOTHING_COUNTED
 from mendq.report.links import ReportedAccount
 from mendq.report.summary import Summary, SummaryUnreadable, read
@@ -26,10 +26,10 @@ from mendq.report.words import remove_marks
 
 MOST_WEEKS_NAMED = 8
 # S3 keys of a week's page, which deliver_report writes, and of the summary that it is made of.
-PAGE = "report/week={}/report.html"
-SUMMARY = "summary/week={}/summary.json"
-_BEING_MADE = "{} is summed up and its page is not there yet: that takes a minute, come again"
-_NONE_YET = "there is no report yet: the first comes when a week has ended, at report.weekday"
+PAGE_KEY = "report/week={}/report.html"
+SUMMARY_KEY = "summary/week={}/summary.json"
+_PAGE_PENDING = "{} is summed up and its page is not there yet: that takes a minute, come again"
+_NO_REPORT_YET = "there is no report yet: the first comes when a week has ended, at report.weekday"
 
 
 @command(5, CommandKind.LOOKING, STACK_ACTIONS | {"s3:GetObject", "s3:ListBucket"})
@@ -47,48 +47,53 @@ def report(
       mendq report --open
       mendq report --week 2026-W46
     """
-    asked_week = None if week is None else require_week(week)
+    requested_week = None if week is None else require_week(week)
     reports = StoredReports(call.account)
     with call.out.show_waiting("looking into the report bucket"):
-        weeks = reports.list_weeks(PAGE)
-        chosen = asked_week or max(weeks, default="")
-        page = reports.read(PAGE, chosen) if chosen in weeks else None
-        if page is None:
-            other_weeks = [other for other in weeks if other != chosen]
-            raise _make_missing_error(reports, chosen, other_weeks)
-        summary = _parse_summary(reports.read(SUMMARY, chosen))
-    path = Path(f"mendq-report-{chosen}.html")
+        weeks = reports.list_weeks(PAGE_KEY)
+        shown_week = requested_week or max(weeks, default="")
+        page_content = reports.read(PAGE_KEY, shown_week) if shown_week in weeks else None
+        if page_content is None:
+            other_weeks = [other_week for other_week in weeks if other_week != shown_week]
+            raise _make_missing_error(reports, shown_week, other_weeks)
+        summary = _parse_summary(reports.read(SUMMARY_KEY, shown_week))
+    page_path = Path(f"mendq-report-{shown_week}.html")
     if summary is not None and not call.as_json:
-        _show(call, summary)
-    written = replace_if_changed(path, page.decode("utf-8", "replace"), yes=yes)
+        _print_verdict(call, summary)
+    was_written = replace_if_changed(page_path, page_content.decode("utf-8", "replace"), yes=yes)
     call.out.print_json(
         {
-            "week": chosen,
-            "file": str(path.resolve()),
-            "written": written,
-            "place": f"s3://{reports.bucket}/{PAGE.format(chosen)}",
+            "week": shown_week,
+            "file": str(page_path.resolve()),
+            "written": was_written,
+            "place": f"s3://{reports.bucket}/{PAGE_KEY.format(shown_week)}",
             "verdict": None if summary is None else verdict_text(summary),
             "weeks": weeks,
         }
     )
-    newest = ""
-    if asked_week is None:
-        newest = max(reports.list_weeks(SUMMARY), default="")
-    if newest > chosen:
-        call.out.say(f"\n{_BEING_MADE.format(newest)}", "yellow")
-    call.out.say(f"\nThe page: {path}{'' if written else ', as it was there before'}")
+    if requested_week is None:
+        newest_week = max(reports.list_weeks(SUMMARY_KEY), default="")
+        if newest_week > shown_week:
+            call.out.say(f"\n{_PAGE_PENDING.format(newest_week)}", "yellow")
+    call.out.say(f"\nThe page: {page_path}{'' if was_written else ', as it was there before'}")
     if call.account.has_no_nightly_job:
         call.out.say(f"Since then nothing new: {NOTHING_COUNTED}", "yellow")
     # With --json no browser is started, because it may print to standard output.
-    if in_browser and not (call.as_json or webbrowser.open(path.resolve().as_uri())):
-        call.out.say("no browser could be started here: open the file in one", "yellow")
+    if in_browser and not call.as_json:
+        _open_in_browser(call.out, page_path)
+
+
+def _open_in_browser(out: Output, page_path: Path) -> None:
+    """Open the page in the browser. Print a line if no browser can be started."""
+    if not webbrowser.open(page_path.resolve().as_uri()):
+        out.say("no browser could be started here: open the file in one", "yellow")
 
 
 def require_week(text: str) -> str:
     """Return the text of --week. Raises CommandError if it is no week such as 2026-W46."""
     if not _is_week(text):
-        line = f"--week {text} is no week: say one such as 2026-W46, of a year's 52 or 53"
-        raise CommandError(line, Exit.USAGE)
+        problem = f"--week {text} is no week: say one such as 2026-W46, of a year's 52 or 53"
+        raise CommandError(problem, Exit.USAGE)
     return text
 
 
@@ -109,26 +114,26 @@ class StoredReports(Struct, frozen=True):
         """Name of the bucket."""
         return self.account.output("ReportBucket")
 
-    def list_weeks(self, key: str) -> list[str]:
+    def list_weeks(self, key_pattern: str) -> list[str]:
         """Return the weeks that have an object, oldest first.
 
-        `key` is PAGE or SUMMARY. Other objects in the bucket are ignored.
+        `key_pattern` is PAGE_KEY or SUMMARY_KEY. Other objects in the bucket are ignored.
         """
-        prefix, _, suffix = key.partition("{}")
-        pages = self.account.clients.s3.get_paginator("list_objects_v2")
+        prefix, _, suffix = key_pattern.partition("{}")
+        paginator = self.account.clients.s3.get_paginator("list_objects_v2")
         weeks = set()
-        for page in pages.paginate(Bucket=self.bucket, Prefix=prefix):
-            for item in page.get("Contents", []):
-                week = item["Key"].removeprefix(prefix).removesuffix(suffix)
+        for page in paginator.paginate(Bucket=self.bucket, Prefix=prefix):
+            for stored_object in page.get("Contents", []):
+                week = stored_object["Key"].removeprefix(prefix).removesuffix(suffix)
                 if _is_week(week):
                     weeks.add(week)
         return sorted(weeks)
 
-    def read(self, key: str, week: str) -> bytes | None:
+    def read(self, key_pattern: str, week: str) -> bytes | None:
         """Return the content of a week's object. None if there is none."""
         s3 = self.account.clients.s3
         with suppress(s3.exceptions.NoSuchKey):
-            return s3.get_object(Bucket=self.bucket, Key=key.format(week))["Body"].read()
+            return s3.get_object(Bucket=self.bucket, Key=key_pattern.format(week))["Body"].read()
         return None
 
 
@@ -137,18 +142,22 @@ def _make_missing_error(reports: StoredReports, week: str, other_weeks: list[str
 
     `week` is empty if no week was asked for and there is no page of any week.
     """
-    summed_up = [other for other in reports.list_weeks(SUMMARY) if not week or other == week]
-    if summed_up:
-        lost = "if it stays away, the log of deliver_report says why"
-        return CommandError(f"{_BEING_MADE.format(summed_up[-1])}; {lost}", Exit.NOT_FOUND)
+    summarized_weeks = reports.list_weeks(SUMMARY_KEY)
+    if week:
+        summarized_weeks = [summarized for summarized in summarized_weeks if summarized == week]
+    if summarized_weeks:
+        remedy = "if it stays away, the log of deliver_report says why"
+        return CommandError(
+            f"{_PAGE_PENDING.format(summarized_weeks[-1])}; {remedy}", Exit.NOT_FOUND
+        )
     if reports.account.has_no_nightly_job:
         return CommandError(f"there is no report: {NOTHING_COUNTED}", Exit.NOT_FOUND)
     if not other_weeks:
-        return CommandError(_NONE_YET, Exit.NOT_FOUND)
-    more = len(other_weeks) - MOST_WEEKS_NAMED
-    earlier = f", and {more} earlier" if more > 0 else ""
-    existing = f"there are {', '.join(other_weeks[-MOST_WEEKS_NAMED:])}{earlier}"
-    return CommandError(f"there is no report of {week}: {existing}", Exit.NOT_FOUND)
+        return CommandError(_NO_REPORT_YET, Exit.NOT_FOUND)
+    earlier_count = len(other_weeks) - MOST_WEEKS_NAMED
+    earlier_text = f", and {earlier_count} earlier" if earlier_count > 0 else ""
+    existing_weeks = f"there are {', '.join(other_weeks[-MOST_WEEKS_NAMED:])}{earlier_text}"
+    return CommandError(f"there is no report of {week}: {existing_weeks}", Exit.NOT_FOUND)
 
 
 def _parse_summary(content: bytes | None) -> Summary | None:
@@ -162,13 +171,13 @@ def _parse_summary(content: bytes | None) -> Summary | None:
         return None
 
 
-def _show(call: Invocation, summary: Summary) -> None:
+def _print_verdict(call: Invocation, summary: Summary) -> None:
     """Print the verdict and the things to do. Other people's text in it is safe to print."""
     out = call.out
-    here = ReportedAccount(call.account.region, call.account.account_id)
+    account = ReportedAccount(call.account.region, call.account.account_id)
     for line in verdict_text(summary).splitlines():
         out.say(line)
-    recommendations = list_to_do(summary, here)
+    recommendations = list_to_do(summary, account)
     if recommendations:
         out.say_heading("Do this week")
     for number, recommendation in enumerate(recommendations, 1):
@@ -178,6 +187,6 @@ def _show(call: Invocation, summary: Summary) -> None:
             out.say_indented(f"owner: {recommendation.owner}", "dim")
         if recommendation.command:
             out.say_command(f" {recommendation.command}")
-    more = describe_left_out(summary)
-    if more:
-        out.say(more, "dim")
+    left_out_text = describe_left_out(summary)
+    if left_out_text:
+        out.say(left_out_text, "dim")

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_s3 import S3Client
 
-KINDS = {"AWS::DynamoDB::Table": "table", "AWS::S3::Bucket": "bucket"}
+KIND_BY_RESOURCE_TYPE = {"AWS::DynamoDB::Table": "table", "AWS::S3::Bucket": "bucket"}
 
 
-_ASKED = {
+_IAM_ACTIONS = {
     "cloudformation:DescribeStackEvents",
     "cloudformation:ListStackResources",
     "cloudformation:ListStacks",
@@ -42,7 +42,7 @@ class Resource(Struct, frozen=True):
     destroyed_at: str | None = None
 
 
-@command(9, CommandKind.LOOKING, _ASKED)
+@command(9, CommandKind.LOOKING, _IAM_ACTIONS)
 def resources(call: Invocation) -> None:
     """Where the table and the buckets are that outlive the stack.
 
@@ -53,41 +53,43 @@ def resources(call: Invocation) -> None:
       mendq resources --stack Mendq --json
     """
     client: CloudFormationClient = call.account.session.client("cloudformation")
-    listed = [
-        *_list_of_stack(client, call.stack),
-        *_list_of_destroyed_stacks(client, call.stack),
+    candidates = [
+        *_list_stack_resources(client, call.stack),
+        *_list_resources_of_destroyed_stacks(client, call.stack),
     ]
-    existing = [resource for resource in listed if _may_exist(call.account, resource)]
+    existing_resources = [resource for resource in candidates if _may_exist(call.account, resource)]
     place = f"account {call.account.account_id}, {call.account.region}"
-    if not existing:
-        line = f"nothing is left of a stack {call.stack} in {place}: see --profile and --region"
-        raise CommandError(line, Exit.NOT_FOUND)
-    call.out.print_json([asdict(resource) for resource in existing])
-    for destroyed_at in dict.fromkeys(resource.destroyed_at for resource in existing):
-        since = f"destroyed {destroyed_at}" if destroyed_at else "deployed"
-        call.out.say_heading(f"{call.stack} in {place}, {since}")
-        for resource in existing:
+    if not existing_resources:
+        problem = f"nothing is left of a stack {call.stack} in {place}: see --profile and --region"
+        raise CommandError(problem, Exit.NOT_FOUND)
+    call.out.print_json([asdict(resource) for resource in existing_resources])
+    for destroyed_at in dict.fromkeys(resource.destroyed_at for resource in existing_resources):
+        stack_status = f"destroyed {destroyed_at}" if destroyed_at else "deployed"
+        call.out.say_heading(f"{call.stack} in {place}, {stack_status}")
+        for resource in existing_resources:
             if resource.destroyed_at == destroyed_at:
                 call.out.say_unwrapped(f"{resource.kind} {resource.name}", "", indent=2)
     call.out.say("make cdk ARGS=destroy leaves them; to delete them for good: docs/leaving.md")
 
 
-def _list_of_stack(client: CloudFormationClient, stack: str) -> Iterator[Resource]:
+def _list_stack_resources(client: CloudFormationClient, stack_name: str) -> Iterator[Resource]:
     """Yield the resources of the deployed stack. Nothing if there is no such stack."""
-    pages = client.get_paginator("list_stack_resources").paginate(StackName=stack)
+    pages = client.get_paginator("list_stack_resources").paginate(StackName=stack_name)
     try:
         for page in pages:
-            for item in page["StackResourceSummaries"]:
-                kind = KINDS.get(item["ResourceType"])
+            for summary in page["StackResourceSummaries"]:
+                kind = KIND_BY_RESOURCE_TYPE.get(summary["ResourceType"])
                 if kind:
-                    name = item.get("PhysicalResourceId", "")
-                    yield Resource(kind, name, item["LogicalResourceId"])
+                    name = summary.get("PhysicalResourceId", "")
+                    yield Resource(kind, name, summary["LogicalResourceId"])
     except ClientError as error:
         if code_of(error) != "ValidationError":  # there is no such stack
             raise
 
 
-def _list_of_destroyed_stacks(client: CloudFormationClient, stack: str) -> Iterator[Resource]:
+def _list_resources_of_destroyed_stacks(
+    client: CloudFormationClient, stack_name: str
+) -> Iterator[Resource]:
     """Yield the resources that stayed when stacks of that name were destroyed.
 
     CloudFormation keeps a deleted stack for 90 days and finds it by its id only.
@@ -95,19 +97,19 @@ def _list_of_destroyed_stacks(client: CloudFormationClient, stack: str) -> Itera
     pages = client.get_paginator("list_stacks").paginate(StackStatusFilter=["DELETE_COMPLETE"])
     for page in pages:
         for summary in page["StackSummaries"]:
-            if summary["StackName"] == stack:
+            if summary["StackName"] == stack_name:
                 destroyed_at = to_text(summary.get("DeletionTime", summary["CreationTime"]))
-                yield from _list_retained(client, summary["StackId"], destroyed_at)
+                yield from _list_retained_resources(client, summary["StackId"], destroyed_at)
 
 
-def _list_retained(
+def _list_retained_resources(
     client: CloudFormationClient, stack_id: str, destroyed_at: str
 ) -> Iterator[Resource]:
     """Yield the resources that CloudFormation did not delete with the stack."""
     pages = client.get_paginator("describe_stack_events").paginate(StackName=stack_id)
     for page in pages:
         for event in page["StackEvents"]:
-            kind = KINDS.get(event.get("ResourceType", ""))
+            kind = KIND_BY_RESOURCE_TYPE.get(event.get("ResourceType", ""))
             if kind and event.get("ResourceStatus") == "DELETE_SKIPPED":
                 name = event["PhysicalResourceId"]
                 yield Resource(kind, name, event["LogicalResourceId"], destroyed_at)

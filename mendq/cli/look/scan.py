@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
@@ -29,10 +29,10 @@ from mendq.cli.invocation import Invocation, describe_error
 from mendq.cli.look.export import replace_if_changed, require_writable_place
 from mendq.cli.output import Output, shorten_list
 from mendq.cli.queues import resolve_queue_arn
-from mendq.cli.scan.dry_run import DryRun, MetricBudget, WouldDo, estimate_monthly_dollars
+from mendq.cli.scan.dry_run import DryRun, ExpectedAction, MetricBudget, estimate_monthly_dollars
 from mendq.cli.scan.region_scan import (
-    BY_FAILED_CALLS_ALONE,
-    EVERYTHING,
+    ANY_QUEUE_PATTERN,
+    SYMPTOMS_UNSEEN_BY_SCANS,
     RegionScan,
     rate_severity,
     sort_worst_first,
@@ -41,19 +41,19 @@ from mendq.model.prices import METRIC_ASKED
 from mendq.model.queue import arn_of, arn_of_name, parts_of
 from mendq.notifications.text import format_count, plain
 
-_MOST_NAMED = 4
+_MOST_QUEUE_NAMES = 4
 # What the operator reads in place of a pattern whose queues could not be listed.
-_UNLISTED = {EVERYTHING: "queues without a tag"}
+_LABEL_BY_PATTERN = {ANY_QUEUE_PATTERN: "queues without a tag"}
 # Queues with the same symptom that are printed. --json and --html have them all.
-_MOST_ALIKE = 5
+_MOST_QUEUES_PER_SYMPTOM = 5
 # Metrics that may be asked for by default. They cost about ten cents.
-_USUAL_METRICS = 10_000
-_RIGHTS = MANAGED_QUEUES_ACTIONS | CASE_QUERY_ACTIONS | FREEZE_ACTIONS | SCAN_FACTS_ACTIONS
-# The rights that a scan of a region needs. It does not read Mendq's own resources.
-_OF_A_REGION = SCAN_FACTS_ACTIONS | {"tag:GetResources", "sqs:ListQueues"}
+_DEFAULT_METRICS = 10_000
+_IAM_ACTIONS = MANAGED_QUEUES_ACTIONS | CASE_QUERY_ACTIONS | FREEZE_ACTIONS | SCAN_FACTS_ACTIONS
+# The IAM actions that a scan of a region needs. It does not read Mendq's own resources.
+_REGION_SCAN_ACTIONS = SCAN_FACTS_ACTIONS | {"tag:GetResources", "sqs:ListQueues"}
 
 
-@command(4, CommandKind.LOOKING, _RIGHTS)
+@command(4, CommandKind.LOOKING, _IAM_ACTIONS)
 def scan(  # noqa: PLR0913, PLR0917 - each is one option of the command
     call: Invocation,
     queue: Annotated[
@@ -79,7 +79,7 @@ def scan(  # noqa: PLR0913, PLR0917 - each is one option of the command
             metavar="N",
             help="How many metrics to ask CloudWatch for, each is billed.",
             min=0,
-            show_default=f"{_USUAL_METRICS:,}; with --dry-run as settings say",
+            show_default=f"{_DEFAULT_METRICS:,}; with --dry-run as settings say",
         ),
     ] = None,
 ) -> Exit:
@@ -93,7 +93,7 @@ def scan(  # noqa: PLR0913, PLR0917 - each is one option of the command
       mendq scan --policy              # what to allow whoever scans
     """
     if policy:
-        Output(as_json=True).print_json(_make_policy())
+        Output(as_json=True).print_json(_make_iam_policy())
         return Exit.DONE
     if dry_run and (queue or html or prefix is not None):
         raise CommandError(
@@ -102,29 +102,29 @@ def scan(  # noqa: PLR0913, PLR0917 - each is one option of the command
     if not dry_run:
         patterns = _make_patterns(call.account, queue or (), prefix)
         return _scan_region(call, patterns, html, metrics)
-    return _dry_run(call, metrics)
+    return _scan_managed_queues(call, metrics)
 
 
-def _dry_run(call: Invocation, metrics: int | None) -> Exit:
+def _scan_managed_queues(call: Invocation, most_metrics: int | None) -> Exit:
     """Scan the managed queues as the deployed scan does, and print what would follow."""
-    if metrics is None:
-        metrics = call.account.settings.limits.scan_metrics_per_day
-    run = DryRun(call.account, datetime.now(UTC), MetricBudget(metrics))
+    if most_metrics is None:
+        most_metrics = call.account.settings.limits.scan_metrics_per_day
+    dry_run = DryRun(call.account, datetime.now(UTC), MetricBudget(most_metrics))
     with call.out.show_waiting("looking at every managed queue"):
-        results = list(run.run_scan())
-    result = results[-1]
+        partial_results = list(dry_run.run_scan())
+    scan_result = partial_results[-1]
     with call.out.show_waiting("asking what would come of it"):
-        would = run.decide_findings(result.findings)
-    call.out.print_json(run.document(result, would))
-    _show(call.out, run, result, would)
-    return Exit.FAILED if result.failed else Exit.DONE
+        action_by_finding = dry_run.decide_findings(scan_result.findings)
+    call.out.print_json(dry_run.document(scan_result, action_by_finding))
+    _print_dry_run(call.out, dry_run, scan_result, action_by_finding)
+    return Exit.FAILED if scan_result.failed else Exit.DONE
 
 
-def _make_policy() -> dict[str, Any]:
+def _make_iam_policy() -> dict[str, Any]:
     """Return the IAM policy that a scan of a region needs."""
     from mendq.cli.permissions import make_policy  # noqa: PLC0415 - it imports this file
 
-    return make_policy(_OF_A_REGION)
+    return make_policy(_REGION_SCAN_ACTIONS)
 
 
 def _make_patterns(account: Account, names: Iterable[str], prefix: str | None) -> tuple[str, ...]:
@@ -134,176 +134,222 @@ def _make_patterns(account: Account, names: Iterable[str], prefix: str | None) -
     """
     patterns = tuple(parts_of(resolve_queue_arn(account, name)).name for name in names)
     if prefix is None:
-        return patterns or (EVERYTHING,)
+        return patterns or (ANY_QUEUE_PATTERN,)
     if not arn_of_name(prefix, account.region, account.account_id):
-        line = f"--prefix {prefix[:80]!r} begins no queue's name: only a-z, A-Z, 0-9, - and _ do"
-        raise CommandError(line, Exit.USAGE)
+        problem = f"--prefix {prefix[:80]!r} begins no queue's name: only a-z, A-Z, 0-9, - and _ do"
+        raise CommandError(problem, Exit.USAGE)
     return (*patterns, f"{prefix}*")
 
 
 def _scan_region(
-    call: Invocation, patterns: tuple[str, ...], html: Path | None, metrics: int | None
+    call: Invocation, patterns: tuple[str, ...], html_path: Path | None, most_metrics: int | None
 ) -> Exit:
     """Scan the queues of the region whose names match, and print the findings.
 
     Return 0 whatever it finds, 1 if nothing could be seen of any queue, and 4 if a named queue does
     not exist.
     """
-    if html is not None:
-        require_writable_place(html)
-    budget = MetricBudget(_USUAL_METRICS if metrics is None else metrics)
-    run = RegionScan(call.account, datetime.now(UTC), budget, patterns)
-    result = ScanResult()
+    if html_path is not None:
+        require_writable_place(html_path)
+    budget = MetricBudget(_DEFAULT_METRICS if most_metrics is None else most_metrics)
+    region_scan = RegionScan(call.account, datetime.now(UTC), budget, patterns)
+    scan_result = ScanResult()
     with call.out.show_waiting("listing the queues"):
-        number = len(run.queues)
-    with call.out.show_progress("looking at queues", number) as show_done:
-        for result in run.run_scan():
-            show_done(result.queues_scanned)
+        queue_count = len(region_scan.queues)
+    with call.out.show_progress("looking at queues", queue_count) as show_done:
+        for scan_result in region_scan.run_scan():
+            show_done(scan_result.queues_scanned)
     with call.out.show_waiting("asking what would come of it"):
-        would = run.decide_findings(result.findings)
-    document = run.document(result, would)
-    _show_region(call.out, run, result, would)
-    if html is not None:
+        action_by_finding = region_scan.decide_findings(scan_result.findings)
+    document = region_scan.document(scan_result, action_by_finding)
+    _print_region_scan(call.out, region_scan, scan_result, action_by_finding)
+    if html_path is not None:
         from mendq.cli.scan.scan_page import render_page  # noqa: PLC0415 - only a page needs it
 
-        replace_if_changed(html, render_page(document))
+        replace_if_changed(html_path, render_page(document))
     call.out.print_json(document)
-    if result.is_blind:
+    if scan_result.is_blind:
         return Exit.FAILED
-    return Exit.NOT_FOUND if run.absent_names else Exit.DONE
+    return Exit.NOT_FOUND if region_scan.absent_names else Exit.DONE
 
 
-def _show(out: Output, run: DryRun, result: ScanResult, would: dict[Finding, WouldDo]) -> None:
+def _print_dry_run(
+    out: Output,
+    dry_run: DryRun,
+    scan_result: ScanResult,
+    action_by_finding: dict[Finding, ExpectedAction],
+) -> None:
     """Print the findings of a dry run, and what the deployed scan costs."""
-    if would:
-        show_findings(out, would)
-    elif not run.queues:
+    if action_by_finding:
+        print_findings(out, action_by_finding)
+    elif not dry_run.queues:
         out.say("no queue is managed, so none was looked at", "yellow")
         out.say("tag one: aws sqs tag-queue --queue-url URL --tags mendq=observe", "dim")
-    elif result.failed or result.skipped:
+    elif scan_result.failed or scan_result.skipped:
         out.say("nothing was found in what was judged", "yellow")
     else:
         out.say("nothing was found", "green")
     out.say("")
-    an_hour = run.metrics_an_hour(result, would)
+    metrics_per_hour = dry_run.count_metrics_per_hour(scan_result, action_by_finding)
     out.say(
-        f"{result.queues_scanned:,} queues looked at, {result.suspects:,} suspects, "
-        f"{result.measured:,} measured, {len(result.skipped):,} skipped for the budget, "
-        f"{len(result.findings):,} findings"
+        f"{scan_result.queues_scanned:,} queues looked at, {scan_result.suspects:,} suspects, "
+        f"{scan_result.measured:,} measured, {len(scan_result.skipped):,} skipped for the budget, "
+        f"{len(scan_result.findings):,} findings"
     )
-    spent = run.budget.spent
+    asked_metrics = dry_run.budget.spent
     out.say(
-        f"{spent:,} metrics asked for: ${METRIC_ASKED.cost(spent):,.4f}; the "
-        f"scan and heal ask for at most {an_hour:,} each hour, "
-        f"${estimate_monthly_dollars(an_hour):,.2f} a month ({METRIC_ASKED.note})",
+        f"{asked_metrics:,} metrics asked for: ${METRIC_ASKED.cost(asked_metrics):,.4f}; the "
+        f"scan and heal ask for at most {metrics_per_hour:,} each hour, "
+        f"${estimate_monthly_dollars(metrics_per_hour):,.2f} a month ({METRIC_ASKED.note})",
         "dim",
     )
-    for reason, queues in _group_by_reason(result.failed).items():
-        out.say(f"could not look at {shorten_list(queues, _MOST_NAMED)}: {reason}", "red")
+    for reason, queue_names in _group_by_reason(scan_result.failed).items():
+        out.say(
+            f"could not look at {shorten_list(queue_names, _MOST_QUEUE_NAMES)}: {reason}", "red"
+        )
     out.say("nothing was changed, noted or paged")
 
 
-def _show_region(
-    out: Output, run: RegionScan, result: ScanResult, would: dict[Finding, WouldDo]
+def _print_region_scan(
+    out: Output,
+    region_scan: RegionScan,
+    scan_result: ScanResult,
+    action_by_finding: dict[Finding, ExpectedAction],
 ) -> None:
     """Print the findings of a region by severity, what could not be checked, and the costs."""
-    for severity, group in groupby(sort_worst_first(would), rate_severity):
-        findings = {finding: would[finding] for finding in group}
-        out.say_heading(f"{severity.capitalize()}: {format_count(len(findings), 'finding')}")
-        show_findings(out, findings, _MOST_ALIKE)
-    not_seen = run.explain_unchecked(result)
-    if not would:
-        out.say(_describe_no_findings(run, result, not_seen), "yellow" if not_seen else "green")
+    for severity, group in groupby(sort_worst_first(action_by_finding), rate_severity):
+        actions_of_severity = {finding: action_by_finding[finding] for finding in group}
+        out.say_heading(
+            f"{severity.capitalize()}: {format_count(len(actions_of_severity), 'finding')}"
+        )
+        print_findings(out, actions_of_severity, _MOST_QUEUES_PER_SYMPTOM)
+    reason_by_target = region_scan.explain_unchecked(scan_result)
+    if not action_by_finding:
+        out.say(
+            _describe_no_findings(region_scan, scan_result, reason_by_target),
+            "yellow" if reason_by_target else "green",
+        )
     out.say("")
-    for reason, queues in _group_by_reason(not_seen).items():
-        names = shorten_list(queues, _MOST_NAMED)
-        out.say(f"not judged, or not wholly: {names}: {reason}", "yellow")
-    if max(len(not_seen), len(would)) > _MOST_NAMED:
+    for reason, target_names in _group_by_reason(reason_by_target).items():
+        shown_names = shorten_list(target_names, _MOST_QUEUE_NAMES)
+        out.say(f"not judged, or not wholly: {shown_names}: {reason}", "yellow")
+    if max(len(reason_by_target), len(action_by_finding)) > _MOST_QUEUE_NAMES:
         out.say("--json and --html name every queue", "dim")
-    dollars = estimate_monthly_dollars(run.metrics_an_hour(result, would))
-    spent = run.budget.spent
+    dollars = estimate_monthly_dollars(
+        region_scan.count_metrics_per_hour(scan_result, action_by_finding)
+    )
+    asked_metrics = region_scan.budget.spent
     out.say(
-        f"{run.account.account_id}, {run.account.region}: "
-        f"{format_count(result.queues_scanned, 'queue')}, {format_count(len(would), 'finding')}, "
-        f"{len(not_seen):,} not judged wholly; {spent:,} metrics asked "
-        f"for: ${METRIC_ASKED.cost(spent):,.4f}"
+        f"{region_scan.account.account_id}, {region_scan.account.region}: "
+        f"{format_count(scan_result.queues_scanned, 'queue')}, "
+        f"{format_count(len(action_by_finding), 'finding')}, "
+        f"{len(reason_by_target):,} not judged wholly; {asked_metrics:,} metrics asked "
+        f"for: ${METRIC_ASKED.cost(asked_metrics):,.4f}"
     )
     out.say(
         f"Deployed, Mendq looks each hour (at most ${dollars:,.2f} a month for these queues), sees "
-        f"{len(BY_FAILED_CALLS_ALONE)} more symptoms where a trail logs failed calls, and changes "
-        "nothing until told to",
+        f"{len(SYMPTOMS_UNSEEN_BY_SCANS)} more symptoms where a trail logs failed calls, and "
+        "changes nothing until told to",
         "dim",
     )
     out.say("nothing was changed")
 
 
-def _describe_no_findings(run: RegionScan, result: ScanResult, not_seen: Collection[str]) -> str:
+def _describe_no_findings(
+    region_scan: RegionScan, scan_result: ScanResult, unchecked_targets: Collection[str]
+) -> str:
     """Return the line for a scan without findings. It never calls an unchecked queue healthy."""
-    if not run.queues:
-        return "no queue was looked at" if not_seen else "there is no queue"
-    if result.is_blind:
+    if not region_scan.queues:
+        return "no queue was looked at" if unchecked_targets else "there is no queue"
+    if scan_result.is_blind:
         return "no queue could be judged"
-    return f"nothing was found{' in what could be judged' if not_seen else ''}"
+    return f"nothing was found{' in what could be judged' if unchecked_targets else ''}"
 
 
-def _group_by_reason(not_seen: Mapping[str, str | Exception]) -> dict[str, list[str]]:
+def _group_by_reason(reason_by_target: Mapping[str, str | Exception]) -> dict[str, list[str]]:
     """Return the names of the queues by the reason why they were not checked.
 
     A queue's ARN in a reason becomes "the queue", so that queues with the same reason are together.
     """
     names_by_reason = defaultdict[str, list[str]](list)
-    for target, why in not_seen.items():
-        reason = why if isinstance(why, str) else describe_error(why)
+    for target, reason_or_error in reason_by_target.items():
+        reason = (
+            reason_or_error if isinstance(reason_or_error, str) else describe_error(reason_or_error)
+        )
         if arn_of(target):
             reason = reason.replace(target, "the queue")
             name = parts_of(target).name
         else:
-            name = _UNLISTED.get(target, target)
+            name = _LABEL_BY_PATTERN.get(target, target)
         names_by_reason[reason].append(name)
     return names_by_reason
 
 
-def show_findings(out: Output, would: Mapping[Finding, WouldDo], most: int | None = None) -> None:
-    """Print a block of lines for each finding, at most `most` for a symptom.
+def print_findings(
+    out: Output,
+    action_by_finding: Mapping[Finding, ExpectedAction],
+    most_per_symptom: int | None = None,
+) -> None:
+    """Print a block of lines for each finding, at most `most_per_symptom` for a symptom.
 
     Several queues with a symptom that Mendq only reports share one block.
     """
-    for symptom, findings in _group_by_symptom(would).items():
-        names = [parts_of(finding.queue_arn).name for finding in findings]
-        if len(findings) > 1 and _is_only_reported(symptom):
-            outcome = f"only reports it: {shorten_list(names, _MOST_NAMED)}"
-            _print_block(out, f"{len(names)} queues", symptom, BY_NAME[symptom].sentence, outcome)
+    for symptom, findings in _group_by_symptom(action_by_finding).items():
+        if len(findings) > 1 and _has_no_plan(symptom):
+            _print_reported_queues(out, symptom, findings)
         else:
-            for name, finding in list(zip(names, findings, strict=True))[:most]:
-                _print_block(out, name, symptom, finding.because, would[finding].line)
-                for command in would[finding].commands:
-                    out.say_command(command)
-            if most is not None and len(names) > most:
+            _print_findings_of_symptom(out, symptom, findings[:most_per_symptom], action_by_finding)
+            shown_count = len(findings[:most_per_symptom])
+            if len(findings) > shown_count:
                 out.say_indented(
-                    f"and {len(names) - most:,} other queues: --json or --html names them"
+                    f"and {len(findings) - shown_count:,} other queues: --json or --html names them"
                 )
         out.say_indented(f"runbook: {BY_NAME[symptom].runbook}", "dim")
 
 
-def _print_block(out: Output, name: str, symptom: str, because: str, outcome: str) -> None:
-    """Print a finding: the queue, the symptom, why it was found, and what Mendq would do."""
-    out.show(Text.assemble((plain(name, 80), "bold"), "\n  ", (symptom, "yellow")))
+def _print_reported_queues(out: Output, symptom: str, findings: Sequence[Finding]) -> None:
+    """Print one block for all queues with a symptom that Mendq only reports."""
+    queue_names = [parts_of(finding.queue_arn).name for finding in findings]
+    action = f"only reports it: {shorten_list(queue_names, _MOST_QUEUE_NAMES)}"
+    _print_block(out, f"{len(queue_names)} queues", symptom, BY_NAME[symptom].sentence, action)
+
+
+def _print_findings_of_symptom(
+    out: Output,
+    symptom: str,
+    findings: Iterable[Finding],
+    action_by_finding: Mapping[Finding, ExpectedAction],
+) -> None:
+    """Print a block for each finding, with the commands that a person runs."""
+    for finding in findings:
+        action = action_by_finding[finding]
+        queue_name = parts_of(finding.queue_arn).name
+        _print_block(out, queue_name, symptom, finding.because, action.line)
+        for manual_command in action.commands:
+            out.say_command(manual_command)
+
+
+def _print_block(out: Output, title: str, symptom: str, because: str, action: str) -> None:
+    """Print the lines of a finding: title, symptom, why it was found, and what Mendq would do."""
+    out.show(Text.assemble((plain(title, 80), "bold"), "\n  ", (symptom, "yellow")))
     out.say_indented(because)
-    out.say_indented(f"-> {outcome.replace(f'{because}. ', '')}", "cyan")
+    out.say_indented(f"-> {action.replace(f'{because}. ', '')}", "cyan")
 
 
-def _group_by_symptom(would: Iterable[Finding]) -> dict[str, list[Finding]]:
+def _group_by_symptom(all_findings: Iterable[Finding]) -> dict[str, list[Finding]]:
     """Return the findings by symptom, in the catalogue's order; only reported symptoms come last.
 
     Within a symptom, the queue that loses messages first comes first.
     """
-    by_symptom: dict[str, list[Finding]] = defaultdict(list)
-    for finding in sort_by_urgency(would, lambda finding: finding.seconds_left):
-        by_symptom[finding.symptom].append(finding)
-    names = sorted((name for name in BY_NAME if name in by_symptom), key=_is_only_reported)
-    return {name: by_symptom[name] for name in names}
+    findings_by_symptom: dict[str, list[Finding]] = defaultdict(list)
+    for finding in sort_by_urgency(all_findings, lambda finding: finding.seconds_left):
+        findings_by_symptom[finding.symptom].append(finding)
+    sorted_symptoms = sorted(
+        (symptom for symptom in BY_NAME if symptom in findings_by_symptom), key=_has_no_plan
+    )
+    return {symptom: findings_by_symptom[symptom] for symptom in sorted_symptoms}
 
 
-def _is_only_reported(symptom: str) -> bool:
+def _has_no_plan(symptom: str) -> bool:
     """Return True if Mendq has no plan for the symptom."""
     return BY_NAME[symptom].plan is None

@@ -17,18 +17,18 @@ from mendq.cli.account import Account
 from mendq.cli.commands import SHOW_ACTIONS, CommandKind, command
 from mendq.cli.invocation import Invocation
 from mendq.cli.look.case_view import (
-    STYLES,
+    STYLE_BY_STATE,
     describe_deadline,
+    describe_hold_up,
     find_case,
     find_deadline,
     find_plan,
-    hold_up_line,
+    find_plan_reason,
     list_commands,
+    list_step_lines,
     opened_at,
-    plan_reason,
     read_timing,
     select_hold_up,
-    step_lines,
     summarize_case,
 )
 from mendq.cli.output import Output
@@ -52,9 +52,12 @@ from mendq.notifications.queue_lines import BESIDE, draw_bars, timeline_lines
 from mendq.notifications.text import command_line, format_count, plain, value
 from mendq.redrive.progress import RedriveProgress
 
-_MOST_VALUE = 300
-_CASE_ID = typer.Argument(metavar="CASE", help="As `mendq cases` prints it; or its queue's name.")
-CaseId = Annotated[str, _CASE_ID]
+# Longest value that is printed, in characters.
+_MOST_CHARACTERS = 300
+_CASE_ARGUMENT = typer.Argument(
+    metavar="CASE", help="As `mendq cases` prints it; or its queue's name."
+)
+CaseId = Annotated[str, _CASE_ARGUMENT]
 
 
 class ShownCase(Struct, frozen=True):
@@ -63,12 +66,12 @@ class ShownCase(Struct, frozen=True):
     transitions: tuple[Case, ...]
     # The queue's attributes before the case wrote, otherwise when a scan found the queue well. None
     # if neither is known.
-    facts: Mapping[str, str] | None
+    attributes_before: Mapping[str, str] | None
     # The queue's attributes now. None if the queue is gone.
-    now: Mapping[str, str] | None
+    attributes_now: Mapping[str, str] | None
     timing: Timing | None
     # The values that the case wrote, each with its outcome in `mendq rollback --dry-run`.
-    standing: tuple[Answer, ...] = ()
+    written_attributes: tuple[Answer, ...] = ()
     hold_up: HoldUp | None = None
     progress: RedriveProgress | None = None
     # The access that a proposed policy would add, by IAM Access Analyzer. May be empty.
@@ -80,20 +83,22 @@ class ShownCase(Struct, frozen=True):
         return self.transitions[-1]
 
     @property
-    def difference(self) -> tuple[str, ...]:
-        """The attributes that differ now from `facts`, a line for each."""
-        if self.facts is None or self.now is None:
+    def changed_lines(self) -> tuple[str, ...]:
+        """The attributes that differ now from `attributes_before`, a line for each."""
+        if self.attributes_before is None or self.attributes_now is None:
             return ()
-        return differences(self.facts, self.now)
+        return differences(self.attributes_before, self.attributes_now)
 
     @property
-    def undo(self) -> list[str]:
+    def undo_commands(self) -> list[str]:
         """The commands that take back the values that the case wrote and that are still set."""
         commands = []
-        if any(answer["outcome"] == UndoOutcome.UNDONE for answer in self.standing):
+        if any(answer["outcome"] == UndoOutcome.UNDONE for answer in self.written_attributes):
             commands.append(mendq_command("rollback", self.case))
-        reversible = [answer for answer in self.standing if not is_permanent(answer["attribute"])]
-        commands.extend(list_printed_commands(reversible).values())
+        reversible_attributes = [
+            answer for answer in self.written_attributes if not is_permanent(answer["attribute"])
+        ]
+        commands.extend(list_printed_commands(reversible_attributes).values())
         return commands
 
     @property
@@ -102,43 +107,46 @@ class ShownCase(Struct, frozen=True):
 
         Cases of earlier versions have none stored, so it is computed for them.
         """
-        stored = self.case.next_step or next_step(self.case)
-        texts = {}
+        stored_step = self.case.next_step or next_step(self.case)
+        safe_texts = {}
         for name in ("sentence", "command", "runbook"):
-            text = stored.get(name)
-            texts[name] = command_line(str(text)) if text else ""
-        return texts
+            text = stored_step.get(name)
+            safe_texts[name] = command_line(str(text)) if text else ""
+        return safe_texts
 
     def document(self) -> dict[str, Any]:
         """Return the document that `mendq show --json` prints."""
         deadline = find_deadline(self.case, self.timing)
-        held_up = None
+        hold_up_document = None
         if self.hold_up:
-            held_up = {
+            hold_up_document = {
                 "since": to_text(self.hold_up.since),
                 "code": self.hold_up.code,
                 "reason": self.hold_up.reason,
             }
-        taken_back = []
+        rolled_back_steps = []
         if self.case.is_rollback:
-            taken_back = [dict(step) for step in self.case.steps]
+            rolled_back_steps = [dict(step) for step in self.case.steps]
+        configuration_before = None
+        if self.attributes_before is not None:
+            configuration_before = select_configuration(self.attributes_before)
         return {
             **summarize_case(self.case),
             "steps": [dict(step) for step in find_plan(self.transitions).steps],
-            "taken_back": taken_back,
+            "taken_back": rolled_back_steps,
             "next_step": self.next_step,
-            "plan_reason": plan_reason(self.transitions),
+            "plan_reason": find_plan_reason(self.transitions),
             "until": deadline and to_text(deadline),
-            "held_up": held_up,
+            "held_up": hold_up_document,
             "evidence": dict(self.case.evidence),
             "transitions": [transition.document() for transition in self.transitions],
-            "facts": None if self.facts is None else select_configuration(self.facts),
-            "queue_exists": self.now is not None,
-            "difference": list(self.difference),
+            "facts": configuration_before,
+            "queue_exists": self.attributes_now is not None,
+            "difference": list(self.changed_lines),
             "new_access": self.new_access,
             "redrive": self.progress and self.progress.document(),
-            "standing": list(self.standing),
-            "undo": self.undo,
+            "standing": list(self.written_attributes),
+            "undo": self.undo_commands,
         }
 
 
@@ -147,27 +155,30 @@ def read_case_details(call: Invocation, case_id: str) -> ShownCase:
     account = call.account
     transitions = find_case(account, case_id)
     case = transitions[-1]
-    arn = case.queue_arn
-    written = list_writes(transitions)
-    attribute_names = [write.attribute for write in written]
-    view = account.open_store(CaseStore).look(arn, case.symptom, attribute_names)
-    snapshots = {}
+    queue_arn = case.queue_arn
+    writes = list_writes(transitions)
+    attribute_names = [write.attribute for write in writes]
+    store_view = account.open_store(CaseStore).look(queue_arn, case.symptom, attribute_names)
+    snapshot_by_transition = {}
     for transition in transitions:
         snapshot = account.open_store(OpenCases).snapshot_of(transition)
         if snapshot is not None:
-            snapshots[transition.n] = snapshot
-    facts = next(iter(snapshots.values()), None) or _read_baseline(account, case)
+            snapshot_by_transition[transition.n] = snapshot
+    first_snapshot = next(iter(snapshot_by_transition.values()), None)
+    attributes_before = first_snapshot or _read_baseline(account, case)
     timing = read_timing(account, transitions)
     steps: list[Mapping[str, str]] = []
     for transition in transitions:
         steps.extend(transition.steps)
     try:
-        attributes = read_written(account.clients, arn, steps)
+        attributes = read_written(account.clients, queue_arn, steps)
     except QueueGone:
-        return ShownCase(transitions, facts, None, timing)
+        return ShownCase(transitions, attributes_before, None, timing)
     # After a rollback there is nothing left to take back.
-    to_undo = () if case.state is State.ROLLED_BACK else written
-    undo_steps = plan_undos(to_undo, snapshots, Facts(arn, attributes, {}), view)
+    writes_to_undo = () if case.state is State.ROLLED_BACK else writes
+    undo_steps = plan_undos(
+        writes_to_undo, snapshot_by_transition, Facts(queue_arn, attributes, {}), store_view
+    )
     answer: Answer = {
         "case_id": case.case_id,
         "attributes": [undo_step.document() for undo_step in undo_steps],
@@ -175,11 +186,11 @@ def read_case_details(call: Invocation, case_id: str) -> ShownCase:
     name_later_cases(account, [answer])
     return ShownCase(
         transitions,
-        facts,
+        attributes_before,
         {name: value for name, value in attributes.items() if name != CreateDlq.attribute},
         timing,
-        standing=tuple(answer["attributes"]),
-        hold_up=select_hold_up(view, case),
+        written_attributes=tuple(answer["attributes"]),
+        hold_up=select_hold_up(store_view, case),
         progress=read_progress(account, case),
         new_access=_find_new_access(account, case),
     )
@@ -189,8 +200,10 @@ def _find_new_access(account: Account, case: Case) -> str:
     """Return the access that a proposed policy would add, by IAM Access Analyzer. May be empty."""
     if case.state is not State.PROPOSED or owner_of_case(case.steps) is not Owner.RESTORE_POLICY:
         return ""
-    texts = [new_access(account.clients, step["before"], step["after"]) for step in case.steps]
-    return "".join(texts)
+    access_texts = [
+        new_access(account.clients, step["before"], step["after"]) for step in case.steps
+    ]
+    return "".join(access_texts)
 
 
 def _read_baseline(account: Account, case: Case) -> Mapping[str, str] | None:
@@ -225,33 +238,33 @@ def show(call: Invocation, case_id: CaseId) -> None:
 
 def print_details(out: Output, details: ShownCase) -> None:
     """Print everything about the case."""
-    print_head(out, details)
+    print_case_head(out, details)
     _print_timeline(out, details)
     _print_evidence(out, details.case.evidence)
     print_plan(out, details)
     if details.progress is not None:
         out.say_heading("Redrive")
         out.say_labelled(progress_lines(details.progress))
-    if details.facts is not None:
+    if details.attributes_before is not None:
         out.say_heading("Facts from before")
         lines = []
-        for name, text in select_configuration(details.facts).items():
-            shown = as_json(name, text, _MOST_VALUE) or value(text, _MOST_VALUE)
-            lines.append((plain(name, 64), "", shown))
+        for name, text in select_configuration(details.attributes_before).items():
+            shown_value = as_json(name, text, _MOST_CHARACTERS) or value(text, _MOST_CHARACTERS)
+            lines.append((plain(name, 64), "", shown_value))
         out.say_labelled(lines)
-    step = details.next_step
-    if step["sentence"]:
+    next_step_texts = details.next_step
+    if next_step_texts["sentence"]:
         out.say_heading("Next")
-        out.say(step["sentence"])
-        if step["command"] != mendq_command("show", details.case):
-            out.say_command(step["command"])
-        out.say(f"runbook: {step['runbook']}", "dim")
+        out.say(next_step_texts["sentence"])
+        if next_step_texts["command"] != mendq_command("show", details.case):
+            out.say_command(next_step_texts["command"])
+        out.say(f"runbook: {next_step_texts['runbook']}", "dim")
     decision_commands = list_commands(details.case)
     if decision_commands:
         out.say_heading("A person's word")
-        for line in decision_commands:
-            out.say_command(line)
-    if details.standing:
+        for decision_command in decision_commands:
+            out.say_command(decision_command)
+    if details.written_attributes:
         _print_undo(out, details)
 
 
@@ -262,53 +275,59 @@ def _print_undo(out: Output, details: ShownCase) -> None:
     value since.
     """
     out.say_heading("Undo")
-    staying = [answer for answer in details.standing if answer["outcome"] != UndoOutcome.UNDONE]
-    out.say_labelled(format_attribute(answer) for answer in staying)
-    for line in details.undo:
+    kept_attributes = [
+        answer for answer in details.written_attributes if answer["outcome"] != UndoOutcome.UNDONE
+    ]
+    out.say_labelled(format_attribute(answer) for answer in kept_attributes)
+    for line in details.undo_commands:
         if not line.startswith("mendq "):
             warning = f"; {DELETES}" if RETENTION in line else ""
             out.say(f"by hand, without a look at who has set it since{warning}:", "dim")
         out.say_command(line)
 
 
-def print_head(out: Output, details: ShownCase) -> None:
+def print_case_head(out: Output, details: ShownCase) -> None:
     """Print the case's id, queue, state and deadline, and why it is in that state."""
     case = details.case
     deadline = describe_deadline(case, details.timing)
     out.say(case.case_id, "bold")
     out.say_unwrapped(case.queue_arn)
     state_line = f"{case.state}, {deadline}" if deadline else str(case.state)
-    out.say(state_line, STYLES.get(case.state, "dim"))
-    if case.reason != plan_reason(details.transitions):
+    out.say(state_line, STYLE_BY_STATE.get(case.state, "dim"))
+    if case.reason != find_plan_reason(details.transitions):
         out.say(with_code(case) if case.code else f"because {case.reason}", "dim")
-    lowered_by = case.evidence.get(LOWERED)
-    if lowered_by:
-        out.say(f"its plans wait for a person since case {lowered_by}", "yellow")
+    lowering_case_id = case.evidence.get(LOWERED)
+    if lowering_case_id:
+        out.say(f"its plans wait for a person since case {lowering_case_id}", "yellow")
     if details.hold_up is not None:
-        out.say(hold_up_line(details.hold_up), "yellow")
+        out.say(describe_hold_up(details.hold_up), "yellow")
 
 
 def print_plan(out: Output, details: ShownCase) -> None:
     """Print the steps of the plan, and what differs in the queue now."""
     out.say_heading("Plan")
     steps = find_plan(details.transitions).steps
-    for line in step_lines(steps) or ["no change"]:
+    for line in list_step_lines(steps) or ["no change"]:
         out.say(line)
     if details.new_access:
         out.say(f"Access Analyzer, beside what stands: {plain(details.new_access, 300)}", "yellow")
-    reason = plan_reason(details.transitions)
+    reason = find_plan_reason(details.transitions)
     if reason:
         out.say(f"planned because {reason}", "dim")
-    if owner_of_case(steps) is Owner.REDRIVE and details.now and not details.difference:
+    if (
+        owner_of_case(steps) is Owner.REDRIVE
+        and details.attributes_now
+        and not details.changed_lines
+    ):
         # A redrive moves messages and changes no attribute of the queue.
         return
     out.say_heading("Different now")
-    if details.now is None:
+    if details.attributes_now is None:
         out.say("the queue is gone, or was never there", "red")
-    elif details.facts is None:
+    elif details.attributes_before is None:
         out.say("not known: nothing was written down of the queue before", "dim")
     else:
-        for line in details.difference or ("nothing",):
+        for line in details.changed_lines or ("nothing",):
             out.say(line)
 
 
@@ -322,15 +341,17 @@ def _print_timeline(out: Output, details: ShownCase) -> None:
     for transition in details.transitions:
         transition_by_point[str(transition.state), transition.at] = transition
     points = build_timeline(details.transitions, details.timing, is_whole=True)
-    lines = timeline_lines(points, _MOST_VALUE)
+    lines = timeline_lines(points, _MOST_CHARACTERS)
     for point, (label, text) in zip(points, lines, strict=True):
-        moved = transition_by_point.get((point.what, point.at))
-        if moved is None:
+        transition_at_point = transition_by_point.get((point.what, point.at))
+        if transition_at_point is None:
             out.say_labelled([(label, "dim", text)], indent=0)
             continue
-        out.say_labelled([(label, STYLES.get(moved.state, "dim"), text)], indent=0)
-        out.say_unwrapped(f"by {moved.actor}", indent=2)
-        out.say_indented(with_code(moved))
+        out.say_labelled(
+            [(label, STYLE_BY_STATE.get(transition_at_point.state, "dim"), text)], indent=0
+        )
+        out.say_unwrapped(f"by {transition_at_point.actor}", indent=2)
+        out.say_indented(with_code(transition_at_point))
     spans = list_need_spans(details.transitions)
     if spans:
         out.say_heading("Time that consumers need, and have")
@@ -344,19 +365,19 @@ def _print_evidence(out: Output, evidence: Mapping[str, Any]) -> None:
         out.say(f"seen by a scan at {evidence.get('first_at')}; no call failed")
         return
     out.say(format_count(evidence["failed_calls"], "failed call"))
-    for which in ("first", "last"):
-        request_id = evidence.get(f"{which}_request_id")
-        out.say(f"{which:5} {evidence.get(f'{which}_at')}, request {request_id}")
+    for position in ("first", "last"):
+        request_id = evidence.get(f"{position}_request_id")
+        out.say(f"{position:5} {evidence.get(f'{position}_at')}, request {request_id}")
     for principal in evidence.get("principals", ()):
         out.say_unwrapped(f"by {principal}", "")
-    lines = [_call_line(request) for request in evidence.get("requests", ())]
+    lines = [_describe_failed_call(request) for request in evidence.get("requests", ())]
     for line in dict.fromkeys(lines):
         out.say_indented(line)
 
 
-def _call_line(call: Mapping[str, str]) -> str:
+def _describe_failed_call(call: Mapping[str, str]) -> str:
     """Return one line about a failed call: its error code, IP address and user agent."""
-    code = call.get("error_code", "-")
-    ip = call.get("source_ip", "-")
-    agent = call.get("user_agent", "-")
-    return f"{code} from {ip} with {agent}"
+    error_code = call.get("error_code", "-")
+    ip_address = call.get("source_ip", "-")
+    user_agent = call.get("user_agent", "-")
+    return f"{error_code} from {ip_address} with {user_agent}"

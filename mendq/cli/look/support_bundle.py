@@ -28,23 +28,25 @@ from mendq.model.metrics import series_of
 from mendq.model.queue import on_fifo, parts_of
 from mendq.notifications.text import format_count
 
-SCHEMA = 1
-AROUND = timedelta(hours=1)
-LONGEST = timedelta(days=1)
+SCHEMA_VERSION = 1
+METRICS_MARGIN = timedelta(hours=1)
+LONGEST_METRICS_SPAN = timedelta(days=1)
 # How far CloudTrail's event history goes back. AWS may not find older requests.
-OLD = timedelta(days=90)
+OLD_REQUEST_AGE = timedelta(days=90)
 # How long CloudWatch keeps datapoints, and their period in seconds. The longest period is 3600.
 # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/cloudwatch_concepts.html
-_PERIODS = ((timedelta(days=15), 60), (timedelta(days=63), 300))
-_OUTPUT = typer.Option("--output", "-o", help="The file; else CASE.json.", show_default=False)
-_READ = {"sqs:ListQueueTags", "cloudwatch:GetMetricData"}
+_PERIOD_SECONDS_BY_AGE = ((timedelta(days=15), 60), (timedelta(days=63), 300))
+_OUTPUT_OPTION = typer.Option(
+    "--output", "-o", help="The file; else CASE.json.", show_default=False
+)
+_BUNDLE_ACTIONS = {"sqs:ListQueueTags", "cloudwatch:GetMetricData"}
 
 
-@command(11, CommandKind.LOOKING, SHOW_ACTIONS | _READ)
+@command(11, CommandKind.LOOKING, SHOW_ACTIONS | _BUNDLE_ACTIONS)
 def support_bundle(
     call: Invocation,
     case_id: CaseId,
-    output: Annotated[Path | None, _OUTPUT] = None,
+    output: Annotated[Path | None, _OUTPUT_OPTION] = None,
     yes: Yes = False,
 ) -> None:
     """Write what AWS Support asks for about a case.
@@ -56,56 +58,57 @@ def support_bundle(
     path = output or Path(f"{case_id}.json")
     if path.exists() and not yes:
         raise CommandError(f"{path} is there already: --yes overwrites it", Exit.USAGE)
-    reading = items.reading(f"the evidence of {case_id}")
-    with call.out.show_waiting("reading the case, its queue and CloudWatch"), reading:
-        bundle = _bundle(call, read_case_details(call, case_id), datetime.now(UTC))
+    translate_errors = items.reading(f"the evidence of {case_id}")
+    with call.out.show_waiting("reading the case, its queue and CloudWatch"), translate_errors:
+        bundle = _make_bundle(call, read_case_details(call, case_id), datetime.now(UTC))
     replace_if_changed(path, to_json(bundle, indent=2) + "\n")
-    number = len(bundle["requests"])
-    unknown = bundle["not_known"]
-    call.out.print_json({"file": str(path.resolve()), "requests": number, "not_known": unknown})
-    call.out.say(f"{path}: {format_count(number, 'request')}, no message bodies")
-    for line in unknown:
-        call.out.say(line, "yellow")
+    request_count = len(bundle["requests"])
+    gaps = bundle["not_known"]
+    call.out.print_json({"file": str(path.resolve()), "requests": request_count, "not_known": gaps})
+    call.out.say(f"{path}: {format_count(request_count, 'request')}, no message bodies")
+    for gap in gaps:
+        call.out.say(gap, "yellow")
 
 
-def _bundle(call: Invocation, details: ShownCase, now: datetime) -> dict[str, Any]:
+def _make_bundle(call: Invocation, details: ShownCase, now: datetime) -> dict[str, Any]:
     """Return the content of the file."""
     case = details.case
     clients = call.account.clients
     queue = parts_of(case.queue_arn)
     requests = case.evidence.get("requests", [])
     return {
-        "schema": SCHEMA,
+        "schema": SCHEMA_VERSION,
         "made_at": to_text(now),
         "account": queue.account,
         "region": queue.region,
         "queue_arn": case.queue_arn,
         "requests": [{**request, "region": queue.region} for request in requests],
-        "attributes": details.now,
+        "attributes": details.attributes_now,
         "tags": dict(tags_if_readable(clients, case.queue_arn)),
         "metrics": _read_metrics(clients, case, now),
-        "not_known": _list_unknown(details, now),
+        "not_known": _list_gaps(details, now),
         "case": details.document(),
     }
 
 
-def _list_unknown(details: ShownCase, now: datetime) -> list[str]:
+def _list_gaps(details: ShownCase, now: datetime) -> list[str]:
     """Return a sentence for each thing that the bundle does not have or that AWS may not find."""
     evidence = details.case.evidence
     requests = evidence.get("requests", [])
-    unknown = []
-    more = evidence["failed_calls"] - len(requests)
-    if more > 0:
-        unknown.append(f"{format_count(more, 'failed call')} more: see the trail's log files")
-    if not requests:
-        unknown.append("no failed call is known in full: the case says what it stands on")
-    if any(now - datetime.fromisoformat(request["at"]) > OLD for request in requests):
-        unknown.append(
-            f"there are requests older than {OLD.days} days: AWS may not find them any more"
+    gaps = []
+    missing_call_count = evidence["failed_calls"] - len(requests)
+    if missing_call_count > 0:
+        gaps.append(
+            f"{format_count(missing_call_count, 'failed call')} more: see the trail's log files"
         )
-    if details.now is None:
-        unknown.append("the queue is gone: see the facts from before in the case")
-    return unknown
+    if not requests:
+        gaps.append("no failed call is known in full: the case says what it stands on")
+    if any(now - datetime.fromisoformat(request["at"]) > OLD_REQUEST_AGE for request in requests):
+        days = OLD_REQUEST_AGE.days
+        gaps.append(f"there are requests older than {days} days: AWS may not find them any more")
+    if details.attributes_now is None:
+        gaps.append("the queue is gone: see the facts from before in the case")
+    return gaps
 
 
 def _read_metrics(clients: Clients, case: Case, now: datetime) -> dict[str, Any]:
@@ -113,24 +116,24 @@ def _read_metrics(clients: Clients, case: Case, now: datetime) -> dict[str, Any]
 
     The end is at most one day after the first failure, and not later than `now`.
     """
-    first = datetime.fromisoformat(case.evidence["first_at"])
-    last = datetime.fromisoformat(case.evidence["last_at"])
-    since = first - AROUND
-    until = min(last + AROUND, first + LONGEST, now)
-    period_seconds = _period_for(now - since)
-    kinds = ["every queue", "receives"]
+    first_failure = datetime.fromisoformat(case.evidence["first_at"])
+    last_failure = datetime.fromisoformat(case.evidence["last_at"])
+    since = first_failure - METRICS_MARGIN
+    until = min(last_failure + METRICS_MARGIN, first_failure + LONGEST_METRICS_SPAN, now)
+    period_seconds = _choose_period_seconds(now - since)
+    metric_kinds = ["every queue", "receives"]
     if on_fifo(case.queue_arn):
-        kinds.append("FIFO")
+        metric_kinds.append("FIFO")
     # Name of the metric and statistic, by the key of its query.
-    metrics = {key: parts[:2] for key, parts in series_of(kinds).items()}
+    metric_by_key = {key: metric_parts[:2] for key, metric_parts in series_of(metric_kinds).items()}
     queries = [
         build_query(key, queue_dimension(case.queue_arn), name, statistic, period_seconds)
-        for key, (name, statistic) in metrics.items()
+        for key, (name, statistic) in metric_by_key.items()
     ]
     points_by_key = read_series(clients, queries, since, until, of=case.queue_arn)
     series = {}
     for key, points in points_by_key.items():
-        series[" ".join(metrics[key])] = [(to_text(at), value) for at, value in points]
+        series[" ".join(metric_by_key[key])] = [(to_text(at), value) for at, value in points]
     return {
         "since": to_text(since),
         "until": to_text(until),
@@ -139,9 +142,9 @@ def _read_metrics(clients: Clients, case: Case, now: datetime) -> dict[str, Any]
     }
 
 
-def _period_for(age: timedelta) -> int:
+def _choose_period_seconds(age: timedelta) -> int:
     """Return the shortest period (seconds) whose datapoints CloudWatch keeps for that age."""
-    for kept_for, period_seconds in _PERIODS:
-        if age < kept_for:
+    for retention, period_seconds in _PERIOD_SECONDS_BY_AGE:
+        if age < retention:
             return period_seconds
     return 3600

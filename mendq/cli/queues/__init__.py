@@ -14,28 +14,35 @@ from mendq.model.facts import Facts
 from mendq.model.queue import arn_of, arn_of_name, arn_of_url, parts_of
 
 
-def queue_argument(whose: str = "Its") -> Any:
-    """Return the argument QUEUE of a command. `whose` begins its help: `The DLQ or its source:`."""
-    return typer.Argument(metavar="QUEUE", help=f"{whose} name, URL or ARN.")
+def queue_argument(help_beginning: str = "Its") -> Any:
+    """Return the argument QUEUE of a command.
+
+    `help_beginning` begins its help, for example `The DLQ or its source:`.
+    """
+    return typer.Argument(metavar="QUEUE", help=f"{help_beginning} name, URL or ARN.")
 
 
 QueueName = Annotated[str, queue_argument()]
 
 
-def resolve_queue_arn(account: Account, queue: str) -> str:
+def resolve_queue_arn(account: Account, given_queue: str) -> str:
     """Return the ARN of a queue that is given by name, URL or ARN. The queue need not exist.
 
     Raises CommandError if the text is none of these, or if it names another account or region.
     """
     region = account.region
     account_id = account.account_id
-    arn = arn_of(queue) or arn_of_url(queue, region) or arn_of_name(queue, region, account_id)
+    arn = (
+        arn_of(given_queue)
+        or arn_of_url(given_queue, region)
+        or arn_of_name(given_queue, region, account_id)
+    )
     if arn is None:
-        line = f"{queue[:120]!r} is no queue's name, URL or ARN"
-        raise CommandError(line, Exit.USAGE)
+        problem = f"{given_queue[:120]!r} is no queue's name, URL or ARN"
+        raise CommandError(problem, Exit.USAGE)
     if parts_of(arn)[1:3] != (region, account_id):
-        line = f"{arn} is not in {account_id} {region}: give its --profile and --region"
-        raise CommandError(line, Exit.NOT_FOUND)
+        problem = f"{arn} is not in {account_id} {region}: give its --profile and --region"
+        raise CommandError(problem, Exit.NOT_FOUND)
     return arn
 
 

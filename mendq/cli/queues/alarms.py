@@ -52,21 +52,21 @@ from mendq.notifications.text import format_count
 MOST_RINGS = 2
 # Numbers of periods in a row and of standard deviations to try, from the narrowest band on. The
 # first pair that rings rarely enough is taken. If none does, the metric follows no daily pattern.
-PERIODS = (3, 6, 12)
-WIDTHS = (2, 3, 4, 5, 6)
+PERIOD_COUNTS = (3, 6, 12)
+BAND_WIDTHS = (2, 3, 4, 5, 6)
 # Without a band the threshold is the largest value plus this many standard deviations.
-MARGIN = 2
+MARGIN_DEVIATIONS = 2
 # A metric with data for less than this share of the two weeks shows no daily pattern.
-LEAST_SHARE = 0.5
+LEAST_DATA_SHARE = 0.5
 # One receive returns at most 10 messages, so up to 10 in flight are normal.
 MESSAGES_PER_RECEIVE = 10
 # Any message may wait this long, in a burst or until a consumer has started.
 NORMAL_WAIT_SECONDS = 300
-TOPIC = "TOPIC_ARN"
-_NAMES = {AGE: "oldest-message-age", IN_FLIGHT: "in-flight", DEPTH: "messages"}
+TOPIC_PLACEHOLDER = "TOPIC_ARN"
+_NAME_BY_METRIC = {AGE: "oldest-message-age", IN_FLIGHT: "in-flight", DEPTH: "messages"}
 # Properties that Terraform writes as blocks, with the names of the blocks.
-_BLOCKS = {"Metrics": "metric_query", "MetricStat": "metric"}
-_ACTIONS = {"cloudwatch:DescribeAlarms", "cloudwatch:GetMetricData"}
+_BLOCK_BY_PROPERTY = {"Metrics": "metric_query", "MetricStat": "metric"}
+_ALARM_ACTIONS = {"cloudwatch:DescribeAlarms", "cloudwatch:GetMetricData"}
 
 
 class SizedAlarm(Struct, frozen=True):
@@ -84,98 +84,108 @@ class SizedAlarm(Struct, frozen=True):
     @property
     def sentence(self) -> str:
         """Sentence for people: when the alarm rings, and why its limits are right."""
-        above = f"a band of {self.width} standard deviations" if self.width else self.threshold
+        limit = f"a band of {self.width} standard deviations" if self.width else self.threshold
         minutes = self.periods * self.period_seconds // 60
-        return f"It rings above {above} for {minutes} min: {self.because}."
+        return f"It rings above {limit} for {minutes} min: {self.because}."
 
 
-FIRST = SizedAlarm("each message there is news, however many are usual", 1, period_seconds=60)
+FIRST_MESSAGE_ALARM = SizedAlarm(
+    "each message there is news, however many are usual", 1, period_seconds=60
+)
 
 
-def size_alarm(points: Points, least: float) -> SizedAlarm:
+def size_alarm(points: Points, normal_value: float) -> SizedAlarm:
     """Choose the limits of an alarm from two weeks of the metric's values.
 
-    Values up to `least` are normal, however rare they are.
+    Values up to `normal_value` are normal, however rare they are.
     """
     values = [value for _, value in points]
     highest = max(values, default=0)
-    share = len(points) / (FORTNIGHT / ALARM_PERIOD)
-    has_pattern = highest > least and share >= LEAST_SHARE
+    data_share = len(points) / (FORTNIGHT / ALARM_PERIOD)
+    has_pattern = highest > normal_value and data_share >= LEAST_DATA_SHARE
     if has_pattern:
-        for periods, width in product(PERIODS, WIDTHS):
-            if (rings := _count_rings(points, periods, width)) <= MOST_RINGS:
-                often = (
-                    f"{format_count(rings, 'time')} in the last two weeks, by the mean of each hour"
-                )
-                return SizedAlarm(f"it would have rung {often}", periods, width)
-    threshold = round(max(least, highest + MARGIN * pstdev(values or [0])))
-    why = f"no band fits what CloudWatch has: {share:.0%} of two weeks, and {highest:,.0f} at most"
-    return SizedAlarm(why, PERIODS[0], threshold=threshold)
+        for period_count, band_width in product(PERIOD_COUNTS, BAND_WIDTHS):
+            if (ring_count := _count_rings(points, period_count, band_width)) <= MOST_RINGS:
+                times = f"{format_count(ring_count, 'time')} in the last two weeks"
+                reason = f"it would have rung {times}, by the mean of each hour"
+                return SizedAlarm(reason, period_count, band_width)
+    threshold = round(max(normal_value, highest + MARGIN_DEVIATIONS * pstdev(values or [0])))
+    reason = f"no band fits what CloudWatch has: {data_share:.0%} of two weeks"
+    reason += f", and {highest:,.0f} at most"
+    return SizedAlarm(reason, PERIOD_COUNTS[0], threshold=threshold)
 
 
-def _count_rings(points: Points, periods: int, width: float) -> int:
+def _count_rings(points: Points, period_count: int, band_width: float) -> int:
     """Return how often an alarm would have rung with this number of periods and this band.
 
-    The band is `width` standard deviations above the mean of the same hour of the day.
+    The band is `band_width` standard deviations above the mean of the same hour of the day.
     """
     values_by_hour = defaultdict[int, list[float]](list)
     for at, value in points:
         values_by_hour[at.hour].append(value)
-    limits = {
-        hour: fmean(values) + width * pstdev(values) for hour, values in values_by_hour.items()
+    limit_by_hour = {
+        hour: fmean(values) + band_width * pstdev(values) for hour, values in values_by_hour.items()
     }
-    stretches = groupby(value > limits[at.hour] for at, value in points)
-    return sum(is_above and len(list(stretch)) >= periods for is_above, stretch in stretches)
+    stretches = groupby(value > limit_by_hour[at.hour] for at, value in points)
+    return sum(is_above and len(list(stretch)) >= period_count for is_above, stretch in stretches)
 
 
 def make_alarm(
-    queue_name: str, metric: str, size: SizedAlarm, topic: str, taken: Collection[str] = ()
+    queue_name: str,
+    metric: str,
+    sized_alarm: SizedAlarm,
+    topic_arn: str,
+    existing_names: Collection[str] = (),
 ) -> dict[str, Any]:
     """Return the parameters of PutMetricAlarm, which are also CloudFormation's properties.
 
-    The new alarm gets none of the names in `taken`: they belong to existing alarms, and
+    The new alarm gets none of the `existing_names`: these belong to existing alarms, and
     PutMetricAlarm overwrites an alarm of the same name.
     """
-    alarm = {
-        "AlarmName": _choose_name(f"sqs-{queue_name}-{_NAMES[metric]}", taken),
-        "AlarmActions": [topic],
-        "EvaluationPeriods": size.periods,
+    shared_properties = {
+        "AlarmName": _choose_name(f"sqs-{queue_name}-{_NAME_BY_METRIC[metric]}", existing_names),
+        "AlarmActions": [topic_arn],
+        "EvaluationPeriods": sized_alarm.periods,
         "TreatMissingData": "notBreaching",
     }
-    series = {
+    metric_properties = {
         "Namespace": "AWS/SQS",
         "MetricName": metric,
         "Dimensions": [{"Name": "QueueName", "Value": queue_name}],
     }
-    if size.width is None:
+    if sized_alarm.width is None:
         return {
-            **alarm,
+            **shared_properties,
             "ComparisonOperator": "GreaterThanThreshold",
-            **series,
-            "Period": size.period_seconds,
+            **metric_properties,
+            "Period": sized_alarm.period_seconds,
             "Statistic": "Maximum",
-            "Threshold": size.threshold,
+            "Threshold": sized_alarm.threshold,
         }
-    band = f"ANOMALY_DETECTION_BAND(seen, {size.width})"
-    stat = {"Metric": series, "Period": size.period_seconds, "Stat": "Maximum"}
+    band_expression = f"ANOMALY_DETECTION_BAND(seen, {sized_alarm.width})"
+    metric_stat = {
+        "Metric": metric_properties,
+        "Period": sized_alarm.period_seconds,
+        "Stat": "Maximum",
+    }
     return {
-        **alarm,
+        **shared_properties,
         "ComparisonOperator": "GreaterThanUpperThreshold",
         "ThresholdMetricId": "band",
         "Metrics": [
-            {"Id": "seen", "MetricStat": stat, "ReturnData": True},
-            {"Id": "band", "Expression": band, "ReturnData": True},
+            {"Id": "seen", "MetricStat": metric_stat, "ReturnData": True},
+            {"Id": "band", "Expression": band_expression, "ReturnData": True},
         ],
     }
 
 
-def _choose_name(name: str, taken: Collection[str]) -> str:
-    """Return `name`, or `name-2`, `name-3` and so on, the first that is not taken."""
+def _choose_name(name: str, existing_names: Collection[str]) -> str:
+    """Return `name`, or `name-2`, `name-3` and so on, the first that no alarm has yet."""
     free_name = name
-    number = 1
-    while free_name in taken:
-        number += 1
-        free_name = f"{name}-{number}"
+    suffix = 1
+    while free_name in existing_names:
+        suffix += 1
+        free_name = f"{name}-{suffix}"
     return free_name
 
 
@@ -188,51 +198,53 @@ class Format(StrEnum):
     CDK = auto()
 
 
-def render_lines(alarm: Mapping[str, Any], region: str, form: Format) -> list[str]:
+def render_lines(alarm: Mapping[str, Any], region: str, tool: Format) -> list[str]:
     """Return the lines that declare the alarm for one tool, or the AWS CLI command that makes it.
 
     `alarm` has the parameters of PutMetricAlarm.
     """
-    kind = "AWS::CloudWatch::Alarm"
+    resource_type = "AWS::CloudWatch::Alarm"
     words = re.findall("[A-Za-z0-9]+", alarm["AlarmName"])
     logical_id = "".join(map(str.capitalize, words))
-    if form is Format.CLI:
-        given = f"--region {region} --cli-input-json {quote(json.dumps(alarm))}"
-        return [f"aws cloudwatch put-metric-alarm {given}"]
-    if form is Format.TERRAFORM:
-        first = f'resource "aws_cloudwatch_metric_alarm" "{"_".join(words)}" {{'
-        return [first, *_render_hcl(alarm), "}"]
-    if form is Format.CDK:
-        resource = json.dumps({"type": kind, "properties": alarm}, indent=2)
-        return f'new cdk.CfnResource(this, "{logical_id}", {resource});'.splitlines()
-    resource = json.dumps({"Type": kind, "Properties": alarm}, indent=2)
-    return f'"{logical_id}": {resource}'.splitlines()
+    if tool is Format.CLI:
+        cli_arguments = f"--region {region} --cli-input-json {quote(json.dumps(alarm))}"
+        return [f"aws cloudwatch put-metric-alarm {cli_arguments}"]
+    if tool is Format.TERRAFORM:
+        first_line = f'resource "aws_cloudwatch_metric_alarm" "{"_".join(words)}" {{'
+        return [first_line, *_render_hcl(alarm), "}"]
+    if tool is Format.CDK:
+        resource_json = json.dumps({"type": resource_type, "properties": alarm}, indent=2)
+        return f'new cdk.CfnResource(this, "{logical_id}", {resource_json});'.splitlines()
+    resource_json = json.dumps({"Type": resource_type, "Properties": alarm}, indent=2)
+    return f'"{logical_id}": {resource_json}'.splitlines()
 
 
-def _render_hcl(document: Mapping[str, Any], indent: str = "  ") -> Iterator[str]:
+def _render_hcl(properties: Mapping[str, Any], indent: str = "  ") -> Iterator[str]:
     """Yield the arguments of Terraform's `aws_cloudwatch_metric_alarm`, line by line."""
-    for key, value in document.items():
+    for key, value in properties.items():
         if key == "Metric":
             yield from _render_hcl(value, indent)
         elif key == "Dimensions":
             yield f"{indent}dimensions = {{ QueueName = {json.dumps(value[0]['Value'])} }}"
-        elif key in _BLOCKS:
+        elif key in _BLOCK_BY_PROPERTY:
             for block in value if isinstance(value, list) else [value]:
-                yield f"{indent}{_BLOCKS[key]} {{"
+                yield f"{indent}{_BLOCK_BY_PROPERTY[key]} {{"
                 yield from _render_hcl(block, f"{indent}  ")
                 yield f"{indent}}}"
         else:
             yield f"{indent}{xform_name(key)} = {json.dumps(value)}"
 
 
-@command(1, CommandKind.LOOKING, QUEUE_ATTRIBUTES_ACTIONS | DLQ_SOURCES_ACTIONS | _ACTIONS)
+@command(1, CommandKind.LOOKING, QUEUE_ATTRIBUTES_ACTIONS | DLQ_SOURCES_ACTIONS | _ALARM_ACTIONS)
 def alarms(
     call: Invocation,
     queue: QueueName,
     form: Annotated[
         Format, typer.Option("--format", help="The tool to print the alarms for.")
     ] = Format.CLI,
-    topic: Annotated[str, typer.Option(help="ARN of the SNS topic they notify.")] = TOPIC,
+    topic: Annotated[
+        str, typer.Option(help="ARN of the SNS topic they notify.")
+    ] = TOPIC_PLACEHOLDER,
 ) -> None:
     """Print the alarms that a queue lacks, sized by two weeks.
 
@@ -243,25 +255,29 @@ def alarms(
     account, out = call.account, call.out
     with out.show_waiting("reading alarms, and two weeks of metrics"):
         facts = _read_facts(account, resolve_queue_arn(account, queue))
-        missing = [*find_unwatched_metrics(facts)]
+        unwatched = [*find_unwatched_metrics(facts)]
         # Metrics that get an alarm by their usual values; the others ring at the first message.
-        normal_values = {
+        normal_value_by_metric = {
             AGE: max(facts.visibility_seconds, NORMAL_WAIT_SECONDS),
             IN_FLIGHT: MESSAGES_PER_RECEIVE,
         }
-        metrics = [metric for _, metric in missing if metric in normal_values]
-        points = read_two_weeks(account.clients, facts.queue_arn, metrics, datetime.now(UTC))
+        metrics = [metric for _, metric in unwatched if metric in normal_value_by_metric]
+        points_by_metric = read_two_weeks(
+            account.clients, facts.queue_arn, metrics, datetime.now(UTC)
+        )
     missing_alarms = list[dict[str, Any]]()
-    for watched_queue, metric in missing:
-        size = FIRST
-        if metric in normal_values:
-            size = size_alarm(points[metric], normal_values[metric])
-        name = watched_queue.name
-        taken = alarm_names(account.clients, f"sqs-{name}-")
-        alarm = make_alarm(name, metric, size, topic, taken)
-        missing_alarms.append({"queue": name, "metric": metric, **asdict(size), "alarm": alarm})
-        out.say_heading(f"No alarm watches {WATCHED[metric].format(name=name)}")
-        out.say_indented(size.sentence, indent=0)
+    for watched_queue, metric in unwatched:
+        sized_alarm = FIRST_MESSAGE_ALARM
+        if metric in normal_value_by_metric:
+            sized_alarm = size_alarm(points_by_metric[metric], normal_value_by_metric[metric])
+        queue_name = watched_queue.name
+        existing_names = alarm_names(account.clients, f"sqs-{queue_name}-")
+        alarm = make_alarm(queue_name, metric, sized_alarm, topic, existing_names)
+        missing_alarms.append(
+            {"queue": queue_name, "metric": metric, **asdict(sized_alarm), "alarm": alarm}
+        )
+        out.say_heading(f"No alarm watches {WATCHED[metric].format(name=queue_name)}")
+        out.say_indented(sized_alarm.sentence, indent=0)
         for line in render_lines(alarm, account.region, form):
             out.say_command(line)
     call.out.print_json({"queue_arn": facts.queue_arn, "missing": missing_alarms})
@@ -275,7 +291,7 @@ def _read_facts(account: Account, queue_arn: str) -> Facts:
     clients = account.clients
     dlq_arn = dlq_arn_here(facts)
     dlq = QueueFacts(dlq_arn, attributes_if_there(clients, dlq_arn)) if dlq_arn else None
-    sources = tuple(
+    dlq_sources = tuple(
         QueueFacts(source_arn, {}) for source_arn in list_source_arns(clients, queue_arn)
     )
-    return with_alarms(replace(facts, dlq=dlq, dlq_sources=sources), queue_alarms(clients))
+    return with_alarms(replace(facts, dlq=dlq, dlq_sources=dlq_sources), queue_alarms(clients))

@@ -21,8 +21,8 @@ from mendq.model.evidence import to_text
 from mendq.model.queue import parts_of
 from mendq.notifications.text import format_count, plain
 
-_STYLES = {"heal": "green", "propose": "cyan"}
-_INDENT = len("observe") + 2
+_STYLE_BY_MODE = {"heal": "green", "propose": "cyan"}
+_MODE_WIDTH = len("observe") + 2
 
 
 @command(0, CommandKind.LOOKING, MANAGED_QUEUES_ACTIONS | CASE_QUERY_ACTIONS | {"s3:GetObject"})
@@ -38,29 +38,34 @@ def queues(call: Invocation) -> Exit:
     with call.out.show_waiting("reading queues, scans and cases"):
         listing = list_readable_queues(account.clients, account.account_id, consent)
         last_scans = tuple(read_last_scans(account))
-        open_cases = defaultdict[str, list[str]](list)
+        case_ids_by_queue_arn = defaultdict[str, list[str]](list)
         for case in account.open_store(OpenCases).list_open():
-            open_cases[case.queue_arn].append(case.case_id)
-    rows = [
+            case_ids_by_queue_arn[case.queue_arn].append(case.case_id)
+    queue_documents = [
         {
             "queue_arn": queue.queue_arn,
             "mode": str(queue.mode),
             "why": consent.why(queue.name, queue.tags),
             "tags_not_understood": [*find_mistakes(consent.without_team_tag(queue.tags))],
             "last_scan": describe_last_scan(queue.queue_arn, last_scans),
-            "open_cases": sorted(open_cases[queue.queue_arn]),
+            "open_cases": sorted(case_ids_by_queue_arn[queue.queue_arn]),
         }
         for queue in listing.queues
     ]
-    failed = {name: str(error) for name, error in sorted(listing.failed.items())}
-    call.out.print_json({"queues": rows, "off": listing.off, "not_listed": failed})
-    for row in rows:
-        _show(call.out, row)
-    for line in failed.values():
-        call.out.say(line, "red")
-    off = shorten_list([parts_of(queue_arn).name for queue_arn in listing.off])
-    call.out.say(format_count(len(rows), "managed queue") + (f"; off by tag: {off}" if off else ""))
-    return Exit.FAILED if failed else Exit.DONE
+    error_by_name = {name: str(error) for name, error in sorted(listing.failed.items())}
+    call.out.print_json(
+        {"queues": queue_documents, "off": listing.off, "not_listed": error_by_name}
+    )
+    for queue_document in queue_documents:
+        _print_queue(call.out, queue_document)
+    for error_text in error_by_name.values():
+        call.out.say(error_text, "red")
+    off_queue_names = shorten_list([parts_of(queue_arn).name for queue_arn in listing.off])
+    call.out.say(
+        format_count(len(queue_documents), "managed queue")
+        + (f"; off by tag: {off_queue_names}" if off_queue_names else "")
+    )
+    return Exit.FAILED if error_by_name else Exit.DONE
 
 
 def describe_last_scan(
@@ -85,27 +90,27 @@ def describe_last_scan(
     return None
 
 
-def _show(out: Output, row: Mapping[str, Any]) -> None:
+def _print_queue(out: Output, queue_document: Mapping[str, Any]) -> None:
     """Print one queue for people."""
-    mode = row["mode"]
-    mode_text = (f"{mode:<{_INDENT}}", _STYLES.get(mode, "dim"))
-    name_text = (plain(parts_of(row["queue_arn"]).name), "bold")
+    mode = queue_document["mode"]
+    mode_text = (f"{mode:<{_MODE_WIDTH}}", _STYLE_BY_MODE.get(mode, "dim"))
+    name_text = (plain(parts_of(queue_document["queue_arn"]).name), "bold")
     out.show(Text.assemble(mode_text, name_text))
-    out.say_indented(row["why"], "dim", indent=_INDENT)
-    out.say_indented(_last_scan_sentence(row["last_scan"]), indent=_INDENT)
-    for line in (*row["tags_not_understood"], *row["open_cases"]):
-        out.say_indented(line, "yellow", indent=_INDENT)
+    out.say_indented(queue_document["why"], "dim", indent=_MODE_WIDTH)
+    out.say_indented(_describe_scan(queue_document["last_scan"]), indent=_MODE_WIDTH)
+    for line in (*queue_document["tags_not_understood"], *queue_document["open_cases"]):
+        out.say_indented(line, "yellow", indent=_MODE_WIDTH)
 
 
-def _last_scan_sentence(last_scan: Mapping[str, Any] | None) -> str:
+def _describe_scan(last_scan: Mapping[str, Any] | None) -> str:
     if last_scan is None:
         return "no scan has come to it yet"
-    parts = list[str]()
+    outcomes = list[str]()
     if last_scan["found"]:
-        parts.append(", ".join(last_scan["found"]))
+        outcomes.append(", ".join(last_scan["found"]))
     if last_scan["skipped_for_budget"]:
-        parts.append("not measured, for the budget")
+        outcomes.append("not measured, for the budget")
     if last_scan["not_looked_at"]:
-        parts.append(f"not or not wholly looked at: {last_scan['not_looked_at']}")
-    sentence = "; ".join(parts) or "nothing found"
+        outcomes.append(f"not or not wholly looked at: {last_scan['not_looked_at']}")
+    sentence = "; ".join(outcomes) or "nothing found"
     return f"{format_minute(datetime.fromisoformat(last_scan['at']))}: {sentence}"

@@ -42,7 +42,7 @@ from mendq.cases.table import CaseStore
 from mendq.catalogue import BY_NAME
 from mendq.catalogue.symptom import Symptom
 from mendq.cli.account import Account
-from mendq.cli.look.case_view import step_lines
+from mendq.cli.look.case_view import list_step_lines
 from mendq.heal.decide import (
     Decision,
     Decline,
@@ -82,17 +82,27 @@ if TYPE_CHECKING:
 
     from mendq.aws.operator_session import Session
 
-SCANS_A_MONTH = 24 * 30
-# Values of `WouldDo.would`.
-REFUSED = "would be refused"
-WAITS = "waits"
-CANNOT_TELL = "cannot say"
-_OWNER = "mendq scan --dry-run"
+SCANS_PER_MONTH = 24 * 30
+# Values of `ExpectedAction.would`.
+REFUSAL_TEXT = "would be refused"
+WAIT_TEXT = "waits"
+NO_DECISION_TEXT = "cannot say"
+_RUN_NAME = "mendq scan --dry-run"
 # Beginnings of the names of AWS actions that only read.
-_READS = ("BatchGet", "Describe", "Get", "Head", "List", "Lookup", "Query", "Scan", "TransactGet")
+_READ_PREFIXES = (
+    "BatchGet",
+    "Describe",
+    "Get",
+    "Head",
+    "List",
+    "Lookup",
+    "Query",
+    "Scan",
+    "TransactGet",
+)
 # Errors that prevent the decision on one queue and not on the others: AWS did not answer, or its
 # answer is not one about a queue.
-CANNOT_SAY = (
+UNDECIDABLE_ERRORS = (
     FactsUnavailable,
     CaseStoreUnavailable,
     CaseStoreUnreadable,
@@ -100,9 +110,9 @@ CANNOT_SAY = (
     ArithmeticError,
     ValueError,
 )
-TOO_DEAR = "it takes more metrics than --max-metrics lets it ask for"
+METRIC_LIMIT_REASON = "it takes more metrics than --max-metrics lets it ask for"
 # What Mendq would do, by the state in which the case would be.
-_WOULD_BY_STATE = {
+_ACTION_BY_STATE = {
     State.APPLIED: "does",
     State.APPROVED: "does",
     State.PROPOSED: "proposes",
@@ -111,12 +121,12 @@ _WOULD_BY_STATE = {
 }
 
 
-def estimate_monthly_dollars(metrics: int) -> float:
+def estimate_monthly_dollars(metrics_per_scan: int) -> float:
     """Return the dollars a month that an hourly scan costs if each scan asks for `metrics` metrics.
 
     CloudWatch bills each metric that is asked for.
     """
-    return round(METRIC_ASKED.cost(metrics) * SCANS_A_MONTH, 2)
+    return round(METRIC_ASKED.cost(metrics_per_scan) * SCANS_PER_MONTH, 2)
 
 
 class MetricBudget(Struct):
@@ -126,11 +136,11 @@ class MetricBudget(Struct):
     most: int | None = None
     spent: int = 0
 
-    def take(self, metrics: int) -> bool:
+    def take(self, count: int) -> bool:
         """Use up this number of metrics. Return False, and use none, if fewer are left."""
-        if self.most is not None and self.spent + metrics > self.most:
+        if self.most is not None and self.spent + count > self.most:
             return False
-        self.spent += metrics
+        self.spent += count
         return True
 
 
@@ -148,7 +158,7 @@ def make_readonly_clients(session: Session) -> Clients:
 
 
 def _refuse_changes(model: OperationModel, **_: Any) -> None:
-    if not model.name.startswith(_READS):
+    if not model.name.startswith(_READ_PREFIXES):
         raise WouldChange(f"{model.service_model.service_name} {model.name}")
 
 
@@ -159,8 +169,8 @@ class _ReadonlyCases(CaseStore, frozen=True):
         self, key: items.Key, name: str, _until: datetime, _drop: Sequence[str], add: Sequence[str]
     ) -> items.Item:
         """Return the item as it would be with the members of `add`. No old member is dropped."""
-        retained = items.texts_in(self.get(key), name)
-        return {name: {"SS": sorted({*retained, *add})}}
+        current_members = items.texts_in(self.get(key), name)
+        return {name: {"SS": sorted({*current_members, *add})}}
 
 
 class _ReadonlyScans(ScanStore, frozen=True):
@@ -178,7 +188,7 @@ class _ReadonlyContext(FixContext, frozen=True):
         return self.stored(_ReadonlyCases)
 
 
-class WouldDo(Struct, frozen=True):
+class ExpectedAction(Struct, frozen=True):
     """What Mendq would do about one finding, in words."""
 
     # Such as `proposes`, or `would be refused` with the refusal's code.
@@ -197,8 +207,8 @@ class WouldDo(Struct, frozen=True):
     def line(self) -> str:
         """Everything on one line, an earlier change by Mendq first."""
         details = "; ".join(self.steps) or self.why
-        text = f"{self.would}: {details}" if self.would and details else self.would or details
-        return f"{self.first}. {text}" if self.first else text
+        action = f"{self.would}: {details}" if self.would and details else self.would or details
+        return f"{self.first}. {action}" if self.first else action
 
 
 class DryRun(Struct, frozen=True, dict=True):
@@ -220,7 +230,7 @@ class DryRun(Struct, frozen=True, dict=True):
         return _ReadonlyContext(
             clients=make_readonly_clients(self.account.session),
             settings=self.account.settings,
-            owner=_OWNER,
+            owner=_RUN_NAME,
             now=self.now,
             remaining_seconds=lambda: float("inf"),
             write=lambda *_: None,
@@ -238,28 +248,36 @@ class DryRun(Struct, frozen=True, dict=True):
         parts = scan(self.queues, self.reader, allowance)
         return accumulate(parts, merge_results, initial=ScanResult())
 
-    def decide_findings(self, findings: Iterable[Finding]) -> dict[Finding, WouldDo]:
+    def decide_findings(self, findings: Iterable[Finding]) -> dict[Finding, ExpectedAction]:
         """Return what Mendq would do about each finding. The queues are read again for it."""
         sorted_findings = sorted(findings)
         try:
-            waiting_reasons, shared = self._find_waiting(sorted_findings)
-        except CANNOT_SAY as error:
-            return dict.fromkeys(sorted_findings, WouldDo(CANNOT_TELL, why=str(error)))
-        decided = [finding for finding in sorted_findings if finding not in waiting_reasons]
-        queues_by_symptom = self._group_queues(decided)
-        results = dict[Finding, WouldDo]()
+            waiting_reason_by_finding, merged_finding_by_finding = self._list_waiting(
+                sorted_findings
+            )
+        except UNDECIDABLE_ERRORS as error:
+            return dict.fromkeys(sorted_findings, ExpectedAction(NO_DECISION_TEXT, why=str(error)))
+        findings_to_decide = [
+            finding for finding in sorted_findings if finding not in waiting_reason_by_finding
+        ]
+        queues_by_symptom = self._group_queues_by_symptom(findings_to_decide)
+        action_by_finding = dict[Finding, ExpectedAction]()
         for finding in sorted_findings:
             symptom = BY_NAME[finding.symptom]
             if symptom.plan is None or symptom.detection is None:
-                results[finding] = WouldDo("only reports it")
-            elif finding in waiting_reasons:
-                results[finding] = WouldDo(WAITS, why=waiting_reasons[finding])
+                action_by_finding[finding] = ExpectedAction("only reports it")
+            elif finding in waiting_reason_by_finding:
+                action_by_finding[finding] = ExpectedAction(
+                    WAIT_TEXT, why=waiting_reason_by_finding[finding]
+                )
             else:
                 try:
-                    results[finding] = self._decide(shared[finding], symptom, queues_by_symptom)
-                except CANNOT_SAY as error:
-                    results[finding] = WouldDo(CANNOT_TELL, why=str(error))
-        return results
+                    action_by_finding[finding] = self._decide(
+                        merged_finding_by_finding[finding], symptom, queues_by_symptom
+                    )
+                except UNDECIDABLE_ERRORS as error:
+                    action_by_finding[finding] = ExpectedAction(NO_DECISION_TEXT, why=str(error))
+        return action_by_finding
 
     def manages(self, finding: Finding) -> bool:
         """Return True if the finding's queue is managed, or is a DLQ that Mendq made for one."""
@@ -271,7 +289,7 @@ class DryRun(Struct, frozen=True, dict=True):
             return any(made_dlqs.is_made(arn, finding.queue_arn) for arn in managed_sources)
         return False
 
-    def _find_waiting(
+    def _list_waiting(
         self, findings: list[Finding]
     ) -> tuple[Mapping[Finding, str], Mapping[Finding, Finding]]:
         """Find out which findings the scan would not pass to heal now.
@@ -281,29 +299,33 @@ class DryRun(Struct, frozen=True, dict=True):
             the others that it represents, such as those of other queues with the same DLQ.
         """
         run = self._run
-        merged = merge_shared_findings(
+        merged_findings = merge_shared_findings(
             findings, self.queues, run.open_cases.list_open(), run.settings.consent
         )
-        reasons = dict[Finding, str]()
-        for finding, representative in map_merged_findings(findings, merged).items():
+        reason_by_finding = dict[Finding, str]()
+        for finding, representative in map_merged_findings(findings, merged_findings).items():
             name = parts_of(representative.queue_arn).name
-            reasons[finding] = f"said_of_another: {name} speaks for it"
+            reason_by_finding[finding] = f"said_of_another: {name} speaks for it"
         gives_way_to = {name: symptom.gives_way_to for name, symptom in BY_NAME.items()}
-        for finding, symptom_name in find_waiting(merged, gives_way_to).items():
-            reasons[finding] = f"{symptom_name} goes first"
-        paced = [
-            finding for finding in merged if finding not in reasons and _is_paced(finding.symptom)
+        for finding, symptom_name in find_waiting(merged_findings, gives_way_to).items():
+            reason_by_finding[finding] = f"{symptom_name} goes first"
+        daily_limited = [
+            finding
+            for finding in merged_findings
+            if finding not in reason_by_finding and _is_daily_limited(finding.symptom)
         ]
-        if paced:
-            store = _ReadonlyScans(run.clients.dynamodb, run.settings.case_table, _OWNER)
-            admitted = store.admit([finding.topic for finding in paced], self.now)
+        if daily_limited:
+            scan_store = _ReadonlyScans(run.clients.dynamodb, run.settings.case_table, _RUN_NAME)
+            admitted_topics = scan_store.admit(
+                [finding.topic for finding in daily_limited], self.now
+            )
             reason = f"of faults in configuration {NEW_FAULTS_A_DAY} new ones a day are taken up"
-            for finding in paced:
-                if finding.topic not in admitted:
-                    reasons[finding] = reason
-        return reasons, {finding: finding for finding in merged}
+            for finding in daily_limited:
+                if finding.topic not in admitted_topics:
+                    reason_by_finding[finding] = reason
+        return reason_by_finding, {finding: finding for finding in merged_findings}
 
-    def _group_queues(self, findings: Iterable[Finding]) -> Mapping[str, set[str]]:
+    def _group_queues_by_symptom(self, findings: Iterable[Finding]) -> Mapping[str, set[str]]:
         """Return the queues that show each symptom, by the symptom's name and by heal's key.
 
         The scan counts a drill's queue with all others; heal counts drills apart, under a key of
@@ -318,35 +340,37 @@ class DryRun(Struct, frozen=True, dict=True):
 
     def _decide(
         self, finding: Finding, symptom: Symptom, queues_by_symptom: Mapping[str, set[str]]
-    ) -> WouldDo:
+    ) -> ExpectedAction:
         """Return heal's decision on one finding, in words."""
         run = self._run
         queue_arn = finding.queue_arn
         facts = self._read_facts(queue_arn, symptom)
         if facts is None:
-            return WouldDo(CANNOT_TELL, why=TOO_DEAR)
+            return ExpectedAction(NO_DECISION_TEXT, why=METRIC_LIMIT_REASON)
         group = Group(queue_arn, symptom, is_found=True, shared=finding.reference)
         view = run.case_store.look(queue_arn, symptom.name, symptom.attributes)
         if view.intent is not None and not view.is_held_by_another(run.owner, run.now):
-            return WouldDo("first ends what a run that died has begun", why=view.intent.case_id)
+            return ExpectedAction(
+                "first ends what a run that died has begun", why=view.intent.case_id
+            )
         situation = make_managed_situation(group, run, facts.tags, view)
         if not isinstance(situation, Outcome):
             situation = confirm_finding(group, situation, facts, run)
         if isinstance(situation, Outcome):
             return _describe_refusal(situation.refusal)
 
-        def count_queues(unsettled: Situation) -> Situation:
+        def count_queues(uncounted: Situation) -> Situation:
             spread = self._read_spread(symptom, facts.tags, queues_by_symptom)
-            return add_reach(unsettled, spread, run)
+            return add_reach(uncounted, spread, run)
 
         decision, situation = gather_and_decide(
             situation, read_queue=partial(add_facts, run=run), count_queues=count_queues
         )
-        result = describe_decision(decision, finding.because)
+        action = describe_decision(decision, finding.because)
         own_change = situation.facts.own_change
-        if own_change is not None and result.steps:
-            return replace(result, first=describe_own_change(own_change, run.now))
-        return result
+        if own_change is not None and action.steps:
+            return replace(action, first=describe_own_change(own_change, run.now))
+        return action
 
     def _read_spread(
         self,
@@ -358,7 +382,7 @@ class DryRun(Struct, frozen=True, dict=True):
 
         Heal does not count queues with faults in configuration.
         """
-        if _is_paced(symptom.name):
+        if _is_daily_limited(symptom.name):
             return frozenset()
         key = mass_symptom_key(symptom.name, tags)
         return self._run.case_store.note_spread(queues_by_symptom.get(key, ()), key, self.now)
@@ -383,53 +407,55 @@ class DryRun(Struct, frozen=True, dict=True):
     def _add_pins(self, facts: Facts, needs: Collection[Need]) -> Facts:
         return with_pins(self._run, facts, needs)
 
-    def metrics_an_hour(self, scan_result: ScanResult, results: Mapping[Finding, WouldDo]) -> int:
+    def count_metrics_per_hour(
+        self, scan_result: ScanResult, action_by_finding: Mapping[Finding, ExpectedAction]
+    ) -> int:
         """Return how many metrics the scan and heal ask for in one hour with these findings.
 
         Args:
             scan_result: The result of the scan.
-            results: What Mendq would do about each finding.
+            action_by_finding: What Mendq would do about each finding.
         """
-        passed_on = [
+        findings_for_heal = [
             finding
-            for finding, result in results.items()
-            if result.would != WAITS and BY_NAME[finding.symptom].plan
+            for finding, action in action_by_finding.items()
+            if action.would != WAIT_TEXT and BY_NAME[finding.symptom].plan
         ]
         mass_symptoms = {
             finding.symptom
-            for finding, result in results.items()
-            if result.would == f"{REFUSED}: mass_symptom"
+            for finding, action in action_by_finding.items()
+            if action.would == f"{REFUSAL_TEXT}: mass_symptom"
         }
         heal_metrics = 0
-        for finding in limit_mass_findings(passed_on, mass_symptoms):
+        for finding in limit_mass_findings(findings_for_heal, mass_symptoms):
             needs = BY_NAME[finding.symptom].every_need
             heal_metrics += self.reader.metrics_asked_again(finding.queue_arn, needs)
         return scan_result.metrics + heal_metrics
 
     def document(
-        self, scan_result: ScanResult, results: Mapping[Finding, WouldDo]
+        self, scan_result: ScanResult, action_by_finding: Mapping[Finding, ExpectedAction]
     ) -> dict[str, Any]:
         """Return the scan as the case bucket stores it, with Mendq's actions and the cost added."""
         findings = sorted(scan_result.findings)
-        metrics_an_hour = self.metrics_an_hour(scan_result, results)
+        metrics_per_hour = self.count_metrics_per_hour(scan_result, action_by_finding)
         return {
             **scan_result.document(self.now),
             "findings": [
-                {**finding.document(), **asdict(results[finding])} for finding in findings
+                {**finding.document(), **asdict(action_by_finding[finding])} for finding in findings
             ],
             "metrics_asked": self.budget.spent,
             "dollars": round(METRIC_ASKED.cost(self.budget.spent), 4),
-            "metrics_an_hour": metrics_an_hour,
-            "dollars_per_month": estimate_monthly_dollars(metrics_an_hour),
+            "metrics_an_hour": metrics_per_hour,
+            "dollars_per_month": estimate_monthly_dollars(metrics_per_hour),
         }
 
 
-def _is_paced(name: str) -> bool:
+def _is_daily_limited(symptom_name: str) -> bool:
     """Return True if Mendq reports the symptom only for a few new queues a day."""
-    return BY_NAME[name].plan is not None and BY_NAME[name].is_of_configuration
+    return BY_NAME[symptom_name].plan is not None and BY_NAME[symptom_name].is_of_configuration
 
 
-def describe_decision(decision: Decision, because: str = "") -> WouldDo:
+def describe_decision(decision: Decision, because: str = "") -> ExpectedAction:
     """Return a decision in words. `because` is the finding's sentence, which is not repeated.
 
     Raises TypeError if the decision is not final.
@@ -438,7 +464,7 @@ def describe_decision(decision: Decision, because: str = "") -> WouldDo:
         case NeedsFacts() | NeedsReach():
             raise TypeError(f"{decision} is no final decision")
         case Healthy():
-            return WouldDo("does nothing: the queue stands as it should")
+            return ExpectedAction("does nothing: the queue stands as it should")
         case Decline() | KeepEvidence() | NoteFailures() | KeepWaiting():
             return _describe_refusal(decision.refusal)
         case RecordTransition(refusal=refusal) if refusal and refusal.code == "mass_symptom":
@@ -447,19 +473,19 @@ def describe_decision(decision: Decision, because: str = "") -> WouldDo:
             return _describe_case(decision.case, because)
 
 
-def _describe_case(case: Case, because: str) -> WouldDo:
+def _describe_case(case: Case, because: str) -> ExpectedAction:
     """Describe in words the case that a decision would open."""
-    if case.state not in _WOULD_BY_STATE:
-        return WouldDo(f"{REFUSED}: {case.code}", why=case.reason)
+    if case.state not in _ACTION_BY_STATE:
+        return ExpectedAction(f"{REFUSAL_TEXT}: {case.code}", why=case.reason)
     # An escalated case leaves its steps to a person. The finding is printed above this text.
-    steps = () if case.state is State.ESCALATED else tuple(step_lines(case.steps))
-    reason = "" if case.reason == because else case.reason
-    return WouldDo(_WOULD_BY_STATE[case.state], steps, reason)
+    steps = () if case.state is State.ESCALATED else tuple(list_step_lines(case.steps))
+    reason_to_add = "" if case.reason == because else case.reason
+    return ExpectedAction(_ACTION_BY_STATE[case.state], steps, reason_to_add)
 
 
-def _describe_refusal(refusal: Refusal | None) -> WouldDo:
+def _describe_refusal(refusal: Refusal | None) -> ExpectedAction:
     """Return a refusal in words."""
     assert refusal is not None  # noqa: S101 - a decision without a case has a refusal
     if refusal.code == "not_found":
-        return WouldDo("finds nothing: it has passed meanwhile")
-    return WouldDo(f"{REFUSED}: {refusal.code}", why=refusal.reason)
+        return ExpectedAction("finds nothing: it has passed meanwhile")
+    return ExpectedAction(f"{REFUSAL_TEXT}: {refusal.code}", why=refusal.reason)

@@ -21,13 +21,13 @@ from mendq.cases.finding import Finding, ScanResult
 from mendq.catalogue import BY_NAME, CATALOGUE
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import describe_error
-from mendq.cli.look.case_view import step_lines
+from mendq.cli.look.case_view import list_step_lines
 from mendq.cli.scan.dry_run import (
-    CANNOT_SAY,
-    CANNOT_TELL,
-    TOO_DEAR,
+    METRIC_LIMIT_REASON,
+    NO_DECISION_TEXT,
+    UNDECIDABLE_ERRORS,
     DryRun,
-    WouldDo,
+    ExpectedAction,
     estimate_monthly_dollars,
     make_readonly_clients,
 )
@@ -46,19 +46,19 @@ from mendq.notifications.next_steps import command_without_case
 from mendq.notifications.text import format_count
 from mendq.scan.reader import ScanReader
 
-_NOT_MEASURED = f"not measured: {TOO_DEAR}"
-_OFF = "not looked at: its tag `mendq` is `off`"
-_QUARANTINE = "not looked at: by its name it is a quarantine, which is nobody's to fix"
-_NONE = "there is no queue of that name"
+_METRIC_LIMIT_NOTE = f"not measured: {METRIC_LIMIT_REASON}"
+_OFF_TAG_NOTE = "not looked at: its tag `mendq` is `off`"
+_QUARANTINE_NOTE = "not looked at: by its name it is a quarantine, which is nobody's to fix"
+_ABSENT_QUEUE_NOTE = "there is no queue of that name"
 
 
 class FindingSeverity(StrEnum):
     """Harm of a finding for the queue's users, the worst first."""
 
-    LOSING = "losing messages"
-    FAILING = "failing now"
+    LOSING_MESSAGES = "losing messages"
+    FAILING_NOW = "failing now"
     AT_RISK = "at risk"
-    COSTING = "costing money"
+    WASTING_MONEY = "costing money"
 
 
 def rate_severity(finding: Finding) -> FindingSeverity:
@@ -70,15 +70,15 @@ def rate_severity(finding: Finding) -> FindingSeverity:
     detection = BY_NAME[finding.symptom].detection
     assert detection is not None  # noqa: S101 - a finding comes from a detection
     if finding.seconds_left is not None:
-        return FindingSeverity.LOSING
+        return FindingSeverity.LOSING_MESSAGES
     if detection.measured_last:
-        return FindingSeverity.COSTING
+        return FindingSeverity.WASTING_MONEY
     is_measured = Need.MEASUREMENTS in detection.needs and not detection.of_configuration
-    return FindingSeverity.FAILING if is_measured else FindingSeverity.AT_RISK
+    return FindingSeverity.FAILING_NOW if is_measured else FindingSeverity.AT_RISK
 
 
 # Pattern that fits every queue.
-EVERYTHING = "*"
+ANY_QUEUE_PATTERN = "*"
 
 
 class _ScanConsent(Consent):
@@ -88,7 +88,7 @@ class _ScanConsent(Consent):
     """
 
     def names(self, queue_name: str) -> bool:
-        return EVERYTHING in self.queues or super().names(queue_name)
+        return ANY_QUEUE_PATTERN in self.queues or super().names(queue_name)
 
     def mode_of(self, queue_name: str, tags: Mapping[str, str]) -> Mode | None:
         return Mode.OBSERVE if is_quarantine(queue_name) else super().mode_of(queue_name, tags)
@@ -106,7 +106,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
     """Scan of the queues of a region whose name fits one of `patterns`."""
 
     # Names of queues, or prefixes that end in `*`.
-    patterns: tuple[str, ...] = (EVERYTHING,)
+    patterns: tuple[str, ...] = (ANY_QUEUE_PATTERN,)
 
     @cached_property
     def stack_dry_run(self) -> DryRun | Exception | None:
@@ -117,10 +117,10 @@ class RegionScan(DryRun, frozen=True, dict=True):
         dry_run = DryRun(self.account, self.now, self.budget)
         try:
             dry_run.queues  # noqa: B018 - reads the stack, its settings and its queues
-        except (CommandError, *CANNOT_SAY, ClientError, BotoCoreError) as error:
+        except (CommandError, *UNDECIDABLE_ERRORS, ClientError, BotoCoreError) as error:
             has_no_stack = isinstance(error, CommandError) and error.code is Exit.NOT_FOUND
-            operation = getattr(error, "operation_name", "")
-            may_not_ask = operation == "DescribeStacks" and is_denied(error)
+            operation_name = getattr(error, "operation_name", "")
+            may_not_ask = operation_name == "DescribeStacks" and is_denied(error)
             return None if has_no_stack or may_not_ask else error
         return dry_run
 
@@ -130,8 +130,8 @@ class RegionScan(DryRun, frozen=True, dict=True):
         consent = _ScanConsent(queues=self.patterns)
         listing = list_readable_queues(self._clients, self.account.account_id, consent)
         queues = tuple(queue for queue in listing.queues if consent.names(queue.name))
-        off = tuple(arn for arn in listing.off if consent.names(parts_of(arn).name))
-        return Listing(queues, listing.failed, off)
+        off_queue_arns = tuple(arn for arn in listing.off if consent.names(parts_of(arn).name))
+        return Listing(queues, listing.failed, off_queue_arns)
 
     @cached_property
     def queues(self) -> tuple[ManagedQueue, ...]:
@@ -142,8 +142,8 @@ class RegionScan(DryRun, frozen=True, dict=True):
     def absent_names(self) -> list[str]:
         """Names among the patterns that no queue has, sorted."""
         existing_names = {parts_of(arn).name for arn in self._existing_arns}
-        names = {pattern for pattern in self.patterns if not pattern.endswith("*")}
-        return sorted(names - existing_names)
+        named_queues = {pattern for pattern in self.patterns if not pattern.endswith("*")}
+        return sorted(named_queues - existing_names)
 
     @cached_property
     def _existing_arns(self) -> frozenset[str]:
@@ -181,10 +181,10 @@ class RegionScan(DryRun, frozen=True, dict=True):
             list_open_symptoms=lambda _: frozenset(),
             noted_moves=frozenset,
             list_newest_cases=lambda _: (),
-            consent=_ScanConsent(queues=(EVERYTHING,)),
+            consent=_ScanConsent(queues=(ANY_QUEUE_PATTERN,)),
         )
 
-    def decide_findings(self, findings: Iterable[Finding]) -> dict[Finding, WouldDo]:
+    def decide_findings(self, findings: Iterable[Finding]) -> dict[Finding, ExpectedAction]:
         """Return what would be done about each finding.
 
         For queues that the deployed stack manages, this is what the stack would do. For all other
@@ -192,34 +192,43 @@ class RegionScan(DryRun, frozen=True, dict=True):
         change with the default limits.
         """
         all_findings = list(findings)
-        results = dict[Finding, WouldDo]()
+        action_by_finding = dict[Finding, ExpectedAction]()
         if isinstance(self.stack_dry_run, DryRun):
-            managed = [finding for finding in all_findings if self.stack_dry_run.manages(finding)]
-            if managed:
-                results = self.stack_dry_run.decide_findings(managed)
-        return {finding: results.get(finding) or self._plan(finding) for finding in all_findings}
+            managed_findings = [
+                finding for finding in all_findings if self.stack_dry_run.manages(finding)
+            ]
+            if managed_findings:
+                action_by_finding = self.stack_dry_run.decide_findings(managed_findings)
+        return {
+            finding: action_by_finding.get(finding) or self._decide_by_catalogue(finding)
+            for finding in all_findings
+        }
 
-    def _plan(self, finding: Finding) -> WouldDo:
+    def _decide_by_catalogue(self, finding: Finding) -> ExpectedAction:
         """Return in words what the catalogue plans for a queue that no stack manages."""
         symptom = BY_NAME[finding.symptom]
         if symptom.plan is None:
-            return WouldDo("only reports it")
+            return ExpectedAction("only reports it")
         try:
             facts = self._read_facts(finding.queue_arn, symptom)
             if facts is None:
-                return WouldDo(CANNOT_TELL, why=TOO_DEAR)
-            answer = symptom.plan(facts, Limits())
-        except CANNOT_SAY as error:
-            return WouldDo(CANNOT_TELL, why=str(error))
-        if not isinstance(answer, Plan):
-            command = command_without_case(answer, finding.queue_arn)
+                return ExpectedAction(NO_DECISION_TEXT, why=METRIC_LIMIT_REASON)
+            plan_or_refusal = symptom.plan(facts, Limits())
+        except UNDECIDABLE_ERRORS as error:
+            return ExpectedAction(NO_DECISION_TEXT, why=str(error))
+        if not isinstance(plan_or_refusal, Plan):
+            command = command_without_case(plan_or_refusal, finding.queue_arn)
             manual_commands = (command,) if command else ()
-            return WouldDo("would change nothing", (), answer.reason, manual_commands)
-        steps = [step.document() for step in answer.steps]
-        manual = commands(finding.queue_arn, steps, facts.attributes)
+            return ExpectedAction(
+                "would change nothing", (), plan_or_refusal.reason, manual_commands
+            )
+        steps = [step.document() for step in plan_or_refusal.steps]
+        manual_commands_of_plan = commands(finding.queue_arn, steps, facts.attributes)
         if not steps:
-            return WouldDo("finds nothing more")
-        return WouldDo("could change", tuple(step_lines(steps)), commands=tuple(manual))
+            return ExpectedAction("finds nothing more")
+        return ExpectedAction(
+            "could change", tuple(list_step_lines(steps)), commands=tuple(manual_commands_of_plan)
+        )
 
     def _add_pins(self, facts: Facts, _needs: Collection[Need]) -> Facts:
         """Return the facts unchanged: without a case store there are no pins."""
@@ -231,27 +240,31 @@ class RegionScan(DryRun, frozen=True, dict=True):
         The keys are queue ARNs, names that no queue has, or texts such as `the stack Mendq`.
         """
         listing = self._listing
-        failed = {**listing.failed, **scan_result.failed}
+        error_by_target = {**listing.failed, **scan_result.failed}
         minutes = format_count(self._timing.measuring_minutes, "minute")
-        too_new = f"not measured: made or changed too lately, as {minutes} of it have to be counted"
+        too_new_note = (
+            f"not measured: made or changed too lately, as {minutes} of it have to be counted"
+        )
         if isinstance(self.stack_dry_run, Exception):
-            failed[f"the stack {self.account.stack}"] = self.stack_dry_run
+            error_by_target[f"the stack {self.account.stack}"] = self.stack_dry_run
         # The stack's own queues have the tag `off` too. Alarms watch them.
         own_prefixes = (f"{self.account.stack}-", PROBE_QUEUE)
-        off = (arn for arn in listing.off if not parts_of(arn).name.startswith(own_prefixes))
-        quarantines = (queue.queue_arn for queue in listing.queues if is_quarantine(queue.name))
+        off_queue_arns = (
+            arn for arn in listing.off if not parts_of(arn).name.startswith(own_prefixes)
+        )
+        quarantine_arns = (queue.queue_arn for queue in listing.queues if is_quarantine(queue.name))
         return {
-            **dict.fromkeys(self.absent_names, _NONE),
-            **dict.fromkeys(quarantines, _QUARANTINE),
-            **dict.fromkeys(off, _OFF),
-            **dict.fromkeys(scan_result.skipped, _NOT_MEASURED),
-            **dict.fromkeys(scan_result.unsettled, too_new),
+            **dict.fromkeys(self.absent_names, _ABSENT_QUEUE_NOTE),
+            **dict.fromkeys(quarantine_arns, _QUARANTINE_NOTE),
+            **dict.fromkeys(off_queue_arns, _OFF_TAG_NOTE),
+            **dict.fromkeys(scan_result.skipped, _METRIC_LIMIT_NOTE),
+            **dict.fromkeys(scan_result.unsettled, too_new_note),
             # AWS names the policy that refused at the end of a long line.
-            **{about: describe_error(error)[:600] for about, error in failed.items()},
+            **{target: describe_error(error)[:600] for target, error in error_by_target.items()},
         }
 
     def document(
-        self, scan_result: ScanResult, results: Mapping[Finding, WouldDo]
+        self, scan_result: ScanResult, action_by_finding: Mapping[Finding, ExpectedAction]
     ) -> dict[str, Any]:
         """Return the findings, the scanned queues and what could not be checked, for scripts."""
         return {
@@ -264,24 +277,24 @@ class RegionScan(DryRun, frozen=True, dict=True):
                     "symptom": finding.symptom,
                     "severity": rate_severity(finding),
                     "reason": finding.because,
-                    "plan": asdict(results[finding]),
+                    "plan": asdict(action_by_finding[finding]),
                     "runbook": BY_NAME[finding.symptom].runbook,
                 }
-                for finding in sort_worst_first(results)
+                for finding in sort_worst_first(action_by_finding)
             ],
             "queues": [queue.queue_arn for queue in self.queues],
             "not_seen": self.explain_unchecked(scan_result),
-            "by_failed_calls_alone": BY_FAILED_CALLS_ALONE,
+            "by_failed_calls_alone": SYMPTOMS_UNSEEN_BY_SCANS,
             "metrics_asked": self.budget.spent,
             "dollars": round(METRIC_ASKED.cost(self.budget.spent), 4),
             "dollars_per_month": estimate_monthly_dollars(
-                self.metrics_an_hour(scan_result, results)
+                self.count_metrics_per_hour(scan_result, action_by_finding)
             ),
         }
 
 
 # Position of each symptom in the catalogue.
-_POSITIONS = {symptom.name: position for position, symptom in enumerate(CATALOGUE)}
+_POSITION_BY_SYMPTOM = {symptom.name: position for position, symptom in enumerate(CATALOGUE)}
 
 
 def sort_worst_first(findings: Iterable[Finding]) -> list[Finding]:
@@ -290,17 +303,19 @@ def sort_worst_first(findings: Iterable[Finding]) -> list[Finding]:
     Findings that are equal in both are in the catalogue's order, those that Mendq can only report
     last.
     """
-    severities = list(FindingSeverity)
+    severities_worst_first = list(FindingSeverity)
 
-    def rank(finding: Finding) -> tuple[int, float, bool, int, str]:
-        severity = severities.index(rate_severity(finding))
+    def rank_finding(finding: Finding) -> tuple[int, float, bool, int, str]:
+        severity = severities_worst_first.index(rate_severity(finding))
         seconds_left = inf if finding.seconds_left is None else finding.seconds_left
         is_only_reported = BY_NAME[finding.symptom].plan is None
-        position = _POSITIONS[finding.symptom]
+        position = _POSITION_BY_SYMPTOM[finding.symptom]
         return severity, seconds_left, is_only_reported, position, finding.queue_arn
 
-    return sorted(findings, key=rank)
+    return sorted(findings, key=rank_finding)
 
 
 # Names of the symptoms that no scan can see, sorted.
-BY_FAILED_CALLS_ALONE = sorted(symptom.name for symptom in CATALOGUE if symptom.detection is None)
+SYMPTOMS_UNSEEN_BY_SCANS = sorted(
+    symptom.name for symptom in CATALOGUE if symptom.detection is None
+)

@@ -14,14 +14,14 @@ import mendq.report
 from mendq.report import links, words
 
 # Queues of one symptom that the page shows at once. The others are folded.
-MOST_QUEUES = 5
-_TEMPLATES = Path(mendq.report.__file__).with_name("template")
+MOST_OPEN_QUEUES = 5
+_TEMPLATES_FOLDER = Path(mendq.report.__file__).with_name("template")
 
 
 def render_page(document: Mapping[str, Any]) -> str:
     """Return the page of a scan. `document` is what `mendq scan --json` prints."""
     environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
+        loader=FileSystemLoader(_TEMPLATES_FOLDER),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -30,13 +30,18 @@ def render_page(document: Mapping[str, Any]) -> str:
     environment.filters["parts"] = words.split_at_marks
     environment.globals.update(words=words, links=links)
     findings_by_severity = _group_by("severity", document["findings"])
-    kinds = {
+    findings_by_severity_and_symptom = {
         severity: _group_by("symptom", findings)
         for severity, findings in findings_by_severity.items()
     }
-    at = datetime.fromisoformat(document["at"])
+    scanned_at = datetime.fromisoformat(document["at"])
     template = environment.get_template("scan.html.j2")
-    return template.render(scan=document, at=words.moment(at), kinds=kinds, most_queues=MOST_QUEUES)
+    return template.render(
+        scan=document,
+        at=words.moment(scanned_at),
+        kinds=findings_by_severity_and_symptom,
+        most_queues=MOST_OPEN_QUEUES,
+    )
 
 
 def _group_by(

@@ -21,10 +21,15 @@ from mendq.notifications.change_lines import DELETES, RETENTION, with_unit
 from mendq.notifications.configuration import NOT_SET
 from mendq.notifications.text import plain
 
-_STYLES = {"undone": "green", "kept": "bold yellow", "printed": "yellow", "nothing": "dim"}
+_STYLE_BY_OUTCOME = {
+    "undone": "green",
+    "kept": "bold yellow",
+    "printed": "yellow",
+    "nothing": "dim",
+}
 # Sentences about a redrive: no attribute of a queue says where its messages are.
-_STOPPED = "stopped: the rest is held, and what went back stays there"
-_OVER = "nothing goes on: what went back stays there"
+_REDRIVE_STOPPED_TEXT = "stopped: the rest is held, and what went back stays there"
+_REDRIVE_OVER_TEXT = "nothing goes on: what went back stays there"
 Answer = dict[str, Any]
 # Transitions of each case, first to last, by case ID.
 Histories = Mapping[str, Sequence[Case]]
@@ -32,13 +37,13 @@ Histories = Mapping[str, Sequence[Case]]
 
 def print_preview(out: Output, answers: Sequence[Answer], histories: Histories) -> None:
     """Print what a rollback would do. Cases already rolled back have their own heading."""
-    earlier = [answer for answer in answers if was_rolled_back(answer)]
-    others = [answer for answer in answers if not was_rolled_back(answer)]
-    if earlier:
-        print_answers(out, "Rolled back already", earlier, histories)
-    if others or not earlier:
-        heading = "Would be, in this order" if len(others) > 1 else "Would be"
-        print_answers(out, heading, others, histories)
+    earlier_rollbacks = [answer for answer in answers if was_rolled_back(answer)]
+    other_answers = [answer for answer in answers if not was_rolled_back(answer)]
+    if earlier_rollbacks:
+        print_answers(out, "Rolled back already", earlier_rollbacks, histories)
+    if other_answers or not earlier_rollbacks:
+        heading = "Would be, in this order" if len(other_answers) > 1 else "Would be"
+        print_answers(out, heading, other_answers, histories)
 
 
 def print_answers(
@@ -49,22 +54,24 @@ def print_answers(
     if not answers:
         out.say("nothing: no change was written since then")
     for answer in answers:
-        newest = histories[answer["case_id"]][-1]
-        out.say(f"{answer['case_id']} on {parts_of(newest.queue_arn).name}", "bold")
+        newest_transition = histories[answer["case_id"]][-1]
+        out.say(f"{answer['case_id']} on {parts_of(newest_transition.queue_arn).name}", "bold")
         attributes = answer.get("attributes", ())
-        why = "no rollback ever writes"
+        reason = "no rollback ever writes"
         if "error" in answer:
             out.say_labelled([("not done", "red", plain(answer["error"]["message"], 300))])
-            why = "AWS did not let Mendq write"
+            reason = "AWS did not let Mendq write"
         out.say_labelled(map(format_attribute, attributes))
-        if newest.state is State.ROLLED_BACK:
-            out.say_unwrapped(f"at {format_minute(newest.at)} by {newest.actor}", indent=2)
+        if newest_transition.state is State.ROLLED_BACK:
+            out.say_unwrapped(
+                f"at {format_minute(newest_transition.at)} by {newest_transition.actor}", indent=2
+            )
         for attribute, command in list_printed_commands(attributes).items():
             if attribute == CreateDlq.attribute:
-                _print_kept_queue(out, newest.queue_arn, attributes, command)
+                _print_kept_queue(out, newest_transition.queue_arn, attributes, command)
                 continue
             warning = f"; {DELETES}" if attribute == RETENTION else ""
-            out.say(f"{why} {attribute}; by hand{warning}:")
+            out.say(f"{reason} {attribute}; by hand{warning}:")
             out.say_command(command)
 
 
@@ -82,10 +89,10 @@ def _print_kept_queue(
     out.say(f"{plain(dlq.name, 80)} stays, with its messages. See what is in it:")
     out.say_command(f"mendq dlq {quote(dlq.name)} --region {dlq.region}")
     out.say("what can be handled now goes back:")
-    name = quote(dlq.name)
-    back_to = quote(source.name)
+    dlq_name = quote(dlq.name)
+    source_name = quote(source.name)
     out.say_command(
-        f"mendq redrive {name} --to {back_to} --from {back_to} --all --dry-run "
+        f"mendq redrive {dlq_name} --to {source_name} --from {source_name} --all --dry-run "
         f"--region {dlq.region}"
     )
     out.say("deleting the queue deletes its messages: only once it is empty and no queue names it:")
@@ -109,11 +116,11 @@ def was_rolled_back(answer: Answer) -> bool:
 def format_attribute(attribute: Answer) -> LabelledLine:
     """Return the line about one attribute: its outcome, its name and its values."""
     outcome = str(attribute["outcome"])
-    text = f"{plain(attribute['attribute'], 64)}: {_values_sentence(attribute)}"
-    return outcome, _STYLES.get(outcome, ""), text
+    text = f"{plain(attribute['attribute'], 64)}: {_describe_values(attribute)}"
+    return outcome, _STYLE_BY_OUTCOME.get(outcome, ""), text
 
 
-def _values_sentence(attribute: Answer) -> str:
+def _describe_values(attribute: Answer) -> str:
     """Return the text about an attribute's value: `after -> before`, or its value now and why.
 
     The value stays if somebody else or a later case set it, or if it is the value from before. An
@@ -121,7 +128,7 @@ def _values_sentence(attribute: Answer) -> str:
     """
     name = attribute["attribute"]
     if not has_value_in_queue(name):
-        return _STOPPED if attribute["outcome"] == "undone" else _OVER
+        return _REDRIVE_STOPPED_TEXT if attribute["outcome"] == "undone" else _REDRIVE_OVER_TEXT
     now = _format_value(name, attribute.get("now"))
     before = _format_value(name, attribute.get("before"))
     if attribute["outcome"] == "kept" and attribute.get("later_case"):
@@ -137,7 +144,7 @@ def _format_value(name: str, text: object) -> str:
     return with_unit(name, str(text)) if text not in (None, "") else NOT_SET
 
 
-def _list_kept(answer: Answer) -> list[Answer]:
+def _list_kept_attributes(answer: Answer) -> list[Answer]:
     """Return the attributes that keep a value that the case did not write."""
     return [
         attribute
@@ -150,8 +157,8 @@ def group_by_case(transitions: Iterable[Case]) -> dict[str, tuple[Case, ...]]:
     """Return the transitions of each case, first to last, by case ID. Any input order is fine."""
     histories: dict[str, tuple[Case, ...]] = {}
     for transition in sorted(transitions, key=lambda transition: transition.n):
-        earlier = histories.get(transition.case_id, ())
-        histories[transition.case_id] = (*earlier, transition)
+        earlier_transitions = histories.get(transition.case_id, ())
+        histories[transition.case_id] = (*earlier_transitions, transition)
     return histories
 
 
@@ -160,14 +167,14 @@ def name_later_cases(account: Account, answers: Iterable[Answer]) -> None:
 
     It is None if no case of Mendq wrote it. The whole case store is read if any attribute is kept.
     """
-    kept = list[tuple[str, Answer]]()
+    kept_attributes = list[tuple[str, Answer]]()
     for answer in answers:
-        for attribute in _list_kept(answer):
-            kept.append((answer["case_id"], attribute))
-    if not kept:
+        for attribute in _list_kept_attributes(answer):
+            kept_attributes.append((answer["case_id"], attribute))
+    if not kept_attributes:
         return
     histories = group_by_case(account.open_store(OpenCases).all_transitions())
-    for case_id, attribute in kept:
+    for case_id, attribute in kept_attributes:
         attribute["later_case"] = _find_later_case(histories, attribute, case_id)
 
 

@@ -37,7 +37,7 @@ from mendq.model.steps import is_permanent
 from mendq.notifications.text import format_count
 
 
-def _after_later_cases(
+def _predict_answer(
     answer: Answer, history: Sequence[Case], later_answers: Sequence[Answer]
 ) -> Answer:
     """Return the answer that the Lambda will give for a case after later cases are undone.
@@ -51,61 +51,63 @@ def _after_later_cases(
         history: The case's transitions.
         later_answers: Previews of the later cases on this queue that will be undone first.
     """
-    newest = history[-1]
+    newest_transition = history[-1]
     later_ids = [later_answer["case_id"] for later_answer in later_answers]
     error = answer.get("error", {"code": "wrong_state", "message": later_ids})
     names_later_case = any(later_id in error["message"] for later_id in later_ids)
     if error["code"] != "wrong_state" or not names_later_case:
         return answer
-    restored = dict[str, str]()
+    restored_values = dict[str, str]()
     for later_answer in later_answers:
-        for attribute in _list_undone(later_answer):
-            restored[attribute["attribute"]] = attribute["before"]
-    previewed = {attribute["attribute"]: attribute for attribute in answer.get("attributes", ())}
+        for attribute in _list_undone_attributes(later_answer):
+            restored_values[attribute["attribute"]] = attribute["before"]
+    answer_by_attribute = {
+        attribute["attribute"]: attribute for attribute in answer.get("attributes", ())
+    }
     attributes = [
-        _predict_outcome(write, previewed.get(write.attribute), restored)
+        _predict_outcome(write, answer_by_attribute.get(write.attribute), restored_values)
         for write in list_writes(history)
     ]
     return {
-        "case_id": newest.case_id,
-        "state": str(newest.state),
+        "case_id": newest_transition.case_id,
+        "state": str(newest_transition.state),
         "attributes": attributes,
         "once_undone": later_ids,
     }
 
 
 def _predict_outcome(
-    write: CaseWrite, previewed: Answer | None, restored: Mapping[str, str]
+    write: CaseWrite, previewed_answer: Answer | None, restored_values: Mapping[str, str]
 ) -> Answer:
     """Return the outcome for an attribute after later cases are undone.
 
     Args:
         write: What the case wrote.
-        previewed: The Lambda's answer about the attribute, None if it gave none.
-        restored: Values that undoing the later cases restores, by attribute.
+        previewed_answer: The Lambda's answer about the attribute, None if it gave none.
+        restored_values: Values that undoing the later cases restores, by attribute.
     """
     name = write.attribute
     must_be_printed = name in NEVER_PUT_BACK or is_permanent(name)
-    attribute = previewed or {
+    attribute = previewed_answer or {
         "attribute": name,
         "outcome": UndoOutcome.PRINTED if must_be_printed else UndoOutcome.UNDONE,
         "before": write.before,
         "after": write.after,
     }
-    value = restored.get(name)
-    if value is None:
+    restored_value = restored_values.get(name)
+    if restored_value is None:
         return attribute
-    if value == attribute["after"] != attribute["before"] and not write.was_overridden:
+    if restored_value == attribute["after"] != attribute["before"] and not write.was_overridden:
         without_now = {key: attribute[key] for key in attribute if key != "now"}
         return without_now | {"outcome": UndoOutcome.UNDONE}
-    outcome = UndoOutcome.NOTHING if value == attribute["before"] else UndoOutcome.THEIRS
-    return {**attribute, "outcome": outcome, "now": value}
+    outcome = UndoOutcome.NOTHING if restored_value == attribute["before"] else UndoOutcome.THEIRS
+    return {**attribute, "outcome": outcome, "now": restored_value}
 
 
-_AGO = re.compile(r"([1-9][0-9]{0,5})(min|m|h|d)")
+_AGE_PATTERN = re.compile(r"([1-9][0-9]{0,5})(min|m|h|d)")
 # Error codes that mean that the case or its queue does not exist.
-_GONE = frozenset({"not_found", "queue_gone"})
-_MINUTES = {"min": 1, "m": 1, "h": 60, "d": 24 * 60}
+_NOT_FOUND_CODES = frozenset({"not_found", "queue_gone"})
+_MINUTES_BY_UNIT = {"min": 1, "m": 1, "h": 60, "d": 24 * 60}
 
 
 @command(1, CommandKind.STEERING, CASE_SCAN_ACTIONS | {INVOKE_ACTION})
@@ -132,24 +134,31 @@ def rollback(
     """
     if (case_id is None) == (since is None):
         raise CommandError("give either a CASE or --since T", Exit.USAGE)
-    moment = None if since is None else parse_moment(since, datetime.now(UTC))
+    since_time = None if since is None else parse_moment(since, datetime.now(UTC))
     with call.out.show_waiting("looking at what would be undone"):
-        if moment is None:
+        if since_time is None:
             history = find_case(call.account, case_id or "")
             require_whole_id(history[-1], case_id or "", yes=yes)
-            chosen: Histories = {history[-1].case_id: history}
+            histories: Histories = {history[-1].case_id: history}
         else:
-            chosen = _find_written_since(call, moment)
-        preview = _preview(call, chosen)
-    print_preview(call.out, preview, chosen)
-    undone = sum(bool(_list_undone(answer)) for answer in preview if not was_rolled_back(answer))
-    if dry_run or not undone:
-        return _print_json(call, preview, is_one_case=case_id is not None)
-    confirm(f"Undo {undone} of {format_count(len(preview), 'case')}?", yes=yes)
+            histories = _find_written_since(call, since_time)
+        previewed_answers = _preview_rollbacks(call, histories)
+    print_preview(call.out, previewed_answers, histories)
+    undone_case_count = sum(
+        bool(_list_undone_attributes(answer))
+        for answer in previewed_answers
+        if not was_rolled_back(answer)
+    )
+    if dry_run or not undone_case_count:
+        return _print_json(call, previewed_answers, is_one_case=case_id is not None)
+    confirm(f"Undo {undone_case_count} of {format_count(len(previewed_answers), 'case')}?", yes=yes)
     with call.out.show_waiting("rolling back"):
-        answers = [_ask(call, chosen_id, dry_run=False) for chosen_id in chosen]
+        answers = [
+            _ask_rollback_lambda(call, rolled_back_id, dry_run=False)
+            for rolled_back_id in histories
+        ]
         name_later_cases(call.account, answers)
-    print_answers(call.out, "Done", answers, chosen)
+    print_answers(call.out, "Done", answers, histories)
     return _print_json(call, answers, is_one_case=case_id is not None)
 
 
@@ -159,12 +168,14 @@ def parse_moment(text: str, now: datetime) -> datetime:
     An ISO time without an offset is UTC. Raises CommandError if the text is neither.
     """
     try:
-        if ago := _AGO.fullmatch(text):
-            return now - timedelta(minutes=int(ago.group(1)) * _MINUTES[ago.group(2)])
+        if age_match := _AGE_PATTERN.fullmatch(text):
+            return now - timedelta(
+                minutes=int(age_match.group(1)) * _MINUTES_BY_UNIT[age_match.group(2)]
+            )
         moment = datetime.fromisoformat(text)
-    except (ValueError, OverflowError) as unreadable:
-        line = f"--since {text!r} is no time: say 2h, 3d or 2026-11-16T09:30Z"
-        raise CommandError(line, Exit.USAGE) from unreadable
+    except (ValueError, OverflowError) as error:
+        problem = f"--since {text!r} is no time: say 2h, 3d or 2026-11-16T09:30Z"
+        raise CommandError(problem, Exit.USAGE) from error
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
@@ -187,24 +198,26 @@ def _find_written_since(call: Invocation, since: datetime) -> Histories:
     return {case_id: histories[case_id] for case_id in newest_first}
 
 
-def _preview(call: Invocation, chosen: Histories) -> list[Answer]:
+def _preview_rollbacks(call: Invocation, histories: Histories) -> list[Answer]:
     """Return what a rollback of each case would do, in the given order, without doing it.
 
     If a value is kept because a later case wrote it, the answer names that case.
     """
     answers: list[Answer] = []
-    undone_by_queue = defaultdict[str, list[Answer]](list)
-    for case_id, history in chosen.items():
-        later_answers = undone_by_queue[history[-1].queue_arn]
-        answer = _after_later_cases(_ask(call, case_id, dry_run=True), history, later_answers)
-        if _list_undone(answer) and not was_rolled_back(answer):
+    undone_answers_by_queue = defaultdict[str, list[Answer]](list)
+    for case_id, history in histories.items():
+        later_answers = undone_answers_by_queue[history[-1].queue_arn]
+        answer = _predict_answer(
+            _ask_rollback_lambda(call, case_id, dry_run=True), history, later_answers
+        )
+        if _list_undone_attributes(answer) and not was_rolled_back(answer):
             later_answers.append(answer)
         answers.append(answer)
     name_later_cases(call.account, answers)
     return answers
 
 
-def _ask(call: Invocation, case_id: str, *, dry_run: bool) -> Answer:
+def _ask_rollback_lambda(call: Invocation, case_id: str, *, dry_run: bool) -> Answer:
     """Invoke the rollback Lambda for one case. An error is returned in the form of `--json`."""
     event = {"case_id": case_id, "actor": call.account.identity, "dry_run": dry_run}
     answer = {"case_id": case_id, **call.account.invoke("RollbackFunction", event)}
@@ -218,7 +231,7 @@ def _ask(call: Invocation, case_id: str, *, dry_run: bool) -> Answer:
     return error_answer
 
 
-def _list_undone(answer: Answer) -> list[Answer]:
+def _list_undone_attributes(answer: Answer) -> list[Answer]:
     """Return the attributes that the rollback undoes."""
     return [
         attribute for attribute in answer.get("attributes", ()) if attribute["outcome"] == "undone"
@@ -230,18 +243,18 @@ def _print_json(call: Invocation, answers: list[Answer], *, is_one_case: bool) -
     call.out.print_json(answers[0] if is_one_case else answers)
     errors = {answer["error"]["code"] for answer in answers if "error" in answer}
     if errors:
-        return Exit.NOT_FOUND if errors <= _GONE else Exit.FAILED
+        return Exit.NOT_FOUND if errors <= _NOT_FOUND_CODES else Exit.FAILED
     attributes = [attribute for answer in answers for attribute in answer.get("attributes", ())]
     # The cases whose values were kept; None stands for a value that a person set.
-    kept_for = {
+    cases_of_kept_values = {
         attribute.get("later_case")
         for attribute in attributes
         if attribute["outcome"] == UndoOutcome.THEIRS
     }
-    undone_cases = {answer["case_id"] for answer in answers if _list_undone(answer)}
-    kept_for_other_cases = kept_for - undone_cases - {None}
+    undone_case_ids = {answer["case_id"] for answer in answers if _list_undone_attributes(answer)}
+    other_cases_of_kept_values = cases_of_kept_values - undone_case_ids - {None}
     # The command for a queue that stays is printed too, but the queue is not left undone.
-    has_unfinished = not all(map(is_permanent, list_printed_commands(attributes)))
-    if has_unfinished or kept_for_other_cases:
+    has_manual_commands = not all(map(is_permanent, list_printed_commands(attributes)))
+    if has_manual_commands or other_cases_of_kept_values:
         return Exit.FAILED
-    return Exit.OVERRIDDEN if None in kept_for else Exit.DONE
+    return Exit.OVERRIDDEN if None in cases_of_kept_values else Exit.DONE

@@ -11,7 +11,14 @@ import pytest
 
 from mendq.aws.cloudwatch import ALARM_PERIOD, FORTNIGHT
 from mendq.catalogue.configuration.alarm_missing import AGE, DEPTH, IN_FLIGHT
-from mendq.cli.queues.alarms import FIRST, Format, SizedAlarm, make_alarm, render_lines, size_alarm
+from mendq.cli.queues.alarms import (
+    FIRST_MESSAGE_ALARM,
+    Format,
+    SizedAlarm,
+    make_alarm,
+    render_lines,
+    size_alarm,
+)
 from mendq.model.queue import Redrive
 from tests.cli.conftest import Operator
 
@@ -49,16 +56,16 @@ def hour_long(days: int) -> Value:
 def test_the_narrowest_band_is_taken_that_rings_once_a_week(
     value: Value, share: float, width: int | None, periods: int
 ) -> None:
-    size = size_alarm(two_weeks(value, share), least=30)
+    size = size_alarm(two_weeks(value, share), normal_value=30)
     assert (size.width, size.periods) == (width, periods)
 
 
 def test_what_no_band_follows_gets_its_largest_value_and_two_deviations() -> None:
     few = two_weeks(lambda at: 100 if at.hour else 40, share=0.2)
-    size = size_alarm(few, least=30)
+    size = size_alarm(few, normal_value=30)
     assert 120 < size.threshold < 130, "100 and two standard deviations"
-    assert size_alarm((), least=30).threshold == 30
-    assert "0% of two weeks" in size_alarm((), least=30).because
+    assert size_alarm((), normal_value=30).threshold == 30
+    assert "0% of two weeks" in size_alarm((), normal_value=30).because
 
 
 BANDED = make_alarm("orders.fifo", AGE, SizedAlarm("it is so", 3, 4), TOPIC)
@@ -136,7 +143,7 @@ def test_a_dlq_rings_at_its_first_message(operator: Operator) -> None:
     shown = operator.shown("alarms", "orders-dlq", "--format", "terraform")
     assert "It rings above 0 for 1 min: each message there is news" in shown
     assert 'metric_name = "ApproximateNumberOfMessagesVisible"' in shown
-    assert FIRST.width is None
+    assert FIRST_MESSAGE_ALARM.width is None
 
 
 def test_its_own_metrics_decide(operator: Operator) -> None:

@@ -93,12 +93,12 @@ def test_what_a_tag_or_too_little_evidence_leaves_alone_is_said(tmp_path: Path) 
 def test_a_queue_that_says_what_none_does_costs_its_own_answer(tmp_path: Path) -> None:
     known = read_configuration(_snapshot(tmp_path / "s.json", ["odd", "orders"]))
 
-    def look(queue_arn: str, needs: Collection[Need]) -> Facts:
-        facts = known.look(queue_arn, needs)
+    def read_facts(queue_arn: str, needs: Collection[Need]) -> Facts:
+        facts = known.read_facts(queue_arn, needs)
         odd = {"VisibilityTimeout": "soon"} if queue_arn == _arn("odd") else {}
         return replace(facts, attributes={**facts.attributes, **odd})
 
-    asked = Backtest(Configuration(known.tags, look))
+    asked = Backtest(Configuration(known.tags, read_facts))
     first, second = asked.judge_incidents([_incident("odd"), _incident("orders")])
     assert (_would(first)[2], _would(second)[2]) == ("cannot say", "does")
 
@@ -177,7 +177,7 @@ def test_a_snapshot_that_is_none_is_told_before_the_trail_is_read(
 def test_without_spark_it_says_how_to_install_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nightly_run, "JOB", "no_such_thing.job")
+    monkeypatch.setattr(nightly_run, "JOB_MODULE", "no_such_thing.job")
     snapshot = _snapshot(tmp_path / "s.json", ["orders"])
     said = _refused("--queues", str(snapshot), "--out", str(tmp_path))
     assert "no_such_thing is not installed: in a clone of Mendq, pip install '.[nightly]'" in said

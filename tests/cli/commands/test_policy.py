@@ -131,7 +131,7 @@ def test_it_shows_whether_a_pin_is_good(operator: Operator) -> None:
 
 def test_what_a_reader_would_leave_out_is_shown_as_it_stands() -> None:
     twice = '{"Statement": [], "Statement": [{"Effect": "Allow"}], "Id": "\u202e\x1b"}'
-    (line,) = command._policy_lines(twice)
+    (line,) = command._format_policy(twice)
     assert json.loads(line) == twice
     assert line.isascii()
     assert line.isprintable()

@@ -24,7 +24,7 @@ from mendq.cli.doctor.visibility import (
     list_symptom_visibility,
     list_unlogged_queues,
 )
-from mendq.cli.look.doctor import print_findings
+from mendq.cli.look.doctor import print_checks
 from mendq.cli.output import Output
 
 ORDERS = "arn:aws:sqs:us-east-1:123456789012:orders.fifo"
@@ -123,7 +123,7 @@ def printed(
     def shown(*checks: Check, **of: Any) -> str:
         logs, account = {"heal-1": Log("Mendq-a", LOG)}, cast("Account", None)
         found = Doctor(account, datetime.now(UTC), [*checks], logs=logs, **of)
-        print_findings(Output(as_json=False), found, verbose=True)
+        print_checks(Output(as_json=False), found, verbose=True)
         return capsys.readouterr().out
 
     return shown

@@ -8,15 +8,15 @@ from datetime import timedelta
 import pytest
 
 from mendq.cases.finding import Finding
-from mendq.cli.look.scan import show_findings
+from mendq.cli.look.scan import print_findings
 from mendq.cli.output import Output
-from mendq.cli.scan.dry_run import WouldChange, WouldDo, make_readonly_clients
+from mendq.cli.scan.dry_run import ExpectedAction, WouldChange, make_readonly_clients
 from tests.cli.conftest import Operator
 from tests.cli.scan.conftest import everything, finding, pair
 
 ARN = "arn:aws:sqs:us-east-1:123456789012:"
 LONG = "no " * 200 + "do"
-Shown = Callable[[dict[Finding, WouldDo], int], str]
+Shown = Callable[[dict[Finding, ExpectedAction], int], str]
 
 
 def test_where_no_queue_is_managed_nothing_is_called_fine(operator: Operator) -> None:
@@ -49,9 +49,9 @@ def test_what_it_says_is_what_the_mode_lets_it_do_and_nothing_is_done(
 
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shown:
-    def said(found: dict[Finding, WouldDo], columns: int) -> str:
+    def said(found: dict[Finding, ExpectedAction], columns: int) -> str:
         monkeypatch.setenv("COLUMNS", f"{columns}")
-        show_findings(Output(as_json=False), found)
+        print_findings(Output(as_json=False), found)
         return capsys.readouterr().out
 
     return said
@@ -59,7 +59,7 @@ def shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
 
 def test_queues_of_a_fault_that_is_only_reported_are_one_block(shown: Shown) -> None:
     names = ("tls_not_enforced", "consumer_failing")
-    would = WouldDo("pages", (), f"seen. {LONG}")
+    would = ExpectedAction("pages", (), f"seen. {LONG}")
     found = {Finding(f"{ARN}q{n}", name, "seen"): would for n in range(6) for name in names}
     said = shown(found, 2_000)
     assert said.count(f"seen\n  -> pages: {LONG}\n") == 6, "what to do is said, the rest once"
