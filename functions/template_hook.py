@@ -6,7 +6,7 @@ https://docs.aws.amazon.com/cloudformation-cli/latest/hooks-userguide/lambda-hoo
 from __future__ import annotations
 
 from functions.entry import Call, Event, entry
-from mendq.lint.proposed import TARGETS, check_proposed
+from mendq.lint.proposed import CHECKED_TYPES, check_proposed_resource
 from mendq.lint.template import NotATemplate, get_mapping
 from mendq.lint.values import DeployTarget
 from mendq.model.settings import TemplateHookSettings
@@ -34,16 +34,18 @@ def handler(event: Event, call: Call[TemplateHookSettings]) -> Event:
     answer = {"clientRequestToken": token[:_MOST_TOKEN] if isinstance(token, str) else ""}
     target = request.get("targetName")
     code = ""
-    if target not in TARGETS or hook_event.get("actionInvocationPoint") not in _POINTS:
+    if target not in CHECKED_TYPES or hook_event.get("actionInvocationPoint") not in _POINTS:
         return {**answer, "hookStatus": "SUCCESS", "message": "Mendq: nothing to judge"}
     properties = (get_mapping(request, "targetModel") or {}).get("resourceProperties")
     deploy_target = DeployTarget(settings.account, call.clients.region)
     name = request.get("targetLogicalId")
     try:
-        resource = check_proposed(target, name, properties, deploy_target, settings.hook_ignores)
-        message = resource.message()
+        resource = check_proposed_resource(
+            target, name, properties, deploy_target, settings.hook_ignores
+        )
+        message = resource.format_message()
         symptoms = [finding.symptom for finding in resource.findings]
-        call.log.info("checked a proposed resource", resource=resource.name, found=symptoms)
+        call.log.info("checked a proposed resource", resource=resource.logical_id, found=symptoms)
         code = "NonCompliant" if symptoms else ""
     except Exception as error:
         reason = plain(error) if isinstance(error, NotATemplate) else type(error).__name__

@@ -11,7 +11,7 @@ from constructs import Construct
 
 from infra.roles import allow, make_role
 from infra.settings.hook import OWN_STACKS, HookSettings
-from mendq.lint.proposed import TARGETS
+from mendq.lint.proposed import CHECKED_TYPES
 from mendq.model.names import ASKING
 
 # A hook's alias is unique in an account and region. So is Mendq's stack.
@@ -58,6 +58,6 @@ def add_template_hook(stack: Stack, function: lambda_.Function, settings: HookSe
     )
     # TargetFilters has two forms. The CDK's property supports only the other one.
     # https://docs.aws.amazon.com/cloudformation-cli/latest/hooks-userguide/hooks-target-filtering.html
-    targets = {"Actions": ["CREATE", "UPDATE"], "TargetNames": list(TARGETS)}
+    targets = {"Actions": ["CREATE", "UPDATE"], "TargetNames": list(CHECKED_TYPES)}
     hook.add_property_override("TargetFilters", targets)
     hook.node.add_dependency(role)

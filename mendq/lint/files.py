@@ -16,18 +16,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mendq.lint.template import MOST_BYTES, NotATemplate, get_mapping
+from mendq.lint.template import MOST_TEMPLATE_BYTES, NotATemplate, get_mapping
 from mendq.lint.terraform import MOST_PLAN_BYTES
 from mendq.lint.values import DeployTarget
 
-STDIN = "-"
-_MANIFEST = "manifest.json"
+STDIN_ARGUMENT = "-"
+_MANIFEST_NAME = "manifest.json"
 # Types of artifacts in a manifest.
-_STACK = "aws:cloudformation:stack"
-_ASSEMBLY = "cdk:cloud-assembly"
-_ENVIRONMENT = re.compile(r"aws://([0-9]{12}|unknown-account)/([a-z0-9-]{1,32})")
+_STACK_TYPE = "aws:cloudformation:stack"
+_ASSEMBLY_TYPE = "cdk:cloud-assembly"
+_ENVIRONMENT_REGEX = re.compile(r"aws://([0-9]{12}|unknown-account)/([a-z0-9-]{1,32})")
 # One byte above the limit shows that a file is too long.
-_READ_AT_MOST = MOST_PLAN_BYTES + 1
+_MOST_READ_BYTES = MOST_PLAN_BYTES + 1
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class TemplateSource:
     # Account and region of the deployment, as far as a cdk.out folder names them.
     target: DeployTarget
     # Name of the stack. Empty if it does not come from a cdk.out folder.
-    stack: str = ""
+    stack_name: str = ""
 
 
 def list_sources(argument: str) -> Iterator[TemplateSource]:
@@ -53,86 +53,104 @@ def list_sources(argument: str) -> Iterator[TemplateSource]:
         OSError: A file cannot be read.
     """
     path = Path(argument)
-    if argument == STDIN:
-        content = sys.stdin.buffer.read(_READ_AT_MOST)
+    if argument == STDIN_ARGUMENT:
+        content = sys.stdin.buffer.read(_MOST_READ_BYTES)
         yield TemplateSource("(standard input)", content, DeployTarget())
     elif path.is_dir():
-        yield from _list_stacks(path)
+        yield from _list_stack_templates(path)
     elif path.suffix == ".tf":
         raise NotATemplate(f"{argument} is HCL: give the plan, as `terraform show -json` says it")
     else:
         yield TemplateSource(argument, _read_content(path), DeployTarget())
 
 
-def _list_stacks(outermost: Path) -> Iterator[TemplateSource]:
+def _list_stack_templates(outermost_folder: Path) -> Iterator[TemplateSource]:
     """Yield the templates of all stacks of a cloud assembly and of the assemblies inside it.
 
-    A file outside the folder is refused. Each assembly and each template is read once, even if
-    several manifests name it.
+    Raises NotATemplate if a path is outside the folder, or if no manifest names a stack. Each
+    template is read once, even if several manifests name it.
     """
-    waiting_folders = [outermost]
+    seen_template_paths = set[Path]()
+    for folder, artifact in _list_artifacts(outermost_folder):
+        if artifact.get("type") != _STACK_TYPE:
+            continue
+        properties = get_mapping(artifact, "properties") or {}
+        path = _require_path_inside(folder, properties.get("templateFile"), outermost_folder)
+        if path.resolve() in seen_template_paths:
+            continue
+        seen_template_paths.add(path.resolve())
+        content = _read_content(path, MOST_TEMPLATE_BYTES + 1)
+        stack_name = str(properties.get("stackName") or "")
+        yield TemplateSource(str(path), content, _find_deploy_target(artifact), stack_name)
+    if not seen_template_paths:
+        raise NotATemplate(f"{outermost_folder}: its {_MANIFEST_NAME} names no stack")
+
+
+def _list_artifacts(outermost_folder: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """Yield the artifacts of a cloud assembly and of the assemblies inside it, with their folders.
+
+    Each assembly is read once, even if several manifests name it.
+    """
+    unread_folders = [outermost_folder]
     seen_folders = set[Path]()
-    seen_templates = set[Path]()
-    while waiting_folders:
-        folder = waiting_folders.pop(0)
+    while unread_folders:
+        folder = unread_folders.pop(0)
         if folder.resolve() in seen_folders:
             continue
         seen_folders.add(folder.resolve())
         for artifact in _read_artifacts(folder):
-            properties = get_mapping(artifact, "properties") or {}
-            if artifact.get("type") == _ASSEMBLY:
-                name = properties.get("directoryName")
-                waiting_folders.append(_require_inside(folder, name, outermost))
-            if artifact.get("type") != _STACK:
-                continue
-            path = _require_inside(folder, properties.get("templateFile"), outermost)
-            if path.resolve() not in seen_templates:
-                seen_templates.add(path.resolve())
-                content = _read_content(path, MOST_BYTES + 1)
-                stack = str(properties.get("stackName") or "")
-                yield TemplateSource(str(path), content, _find_target(artifact), stack)
-    if not seen_templates:
-        raise NotATemplate(f"{outermost}: its {_MANIFEST} names no stack")
+            if artifact.get("type") == _ASSEMBLY_TYPE:
+                properties = get_mapping(artifact, "properties") or {}
+                folder_name = properties.get("directoryName")
+                unread_folders.append(_require_path_inside(folder, folder_name, outermost_folder))
+            yield folder, artifact
 
 
 def _read_artifacts(folder: Path) -> list[Mapping[str, Any]]:
     """Return the artifacts in a folder's manifest. Raises NotATemplate if it has no valid one."""
-    manifest = folder / _MANIFEST
-    if not manifest.exists():
-        raise NotATemplate(f"{folder} holds no {_MANIFEST}: give a template or a cdk.out folder")
+    manifest_path = folder / _MANIFEST_NAME
+    if not manifest_path.exists():
+        raise NotATemplate(
+            f"{folder} holds no {_MANIFEST_NAME}: give a template or a cdk.out folder"
+        )
     try:
-        artifacts = json.loads(_read_content(manifest, MOST_BYTES))["artifacts"].values()
+        artifacts = json.loads(_read_content(manifest_path, MOST_TEMPLATE_BYTES))[
+            "artifacts"
+        ].values()
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise NotATemplate(f"{manifest} is no manifest of the CDK") from error
+        raise NotATemplate(f"{manifest_path} is no manifest of the CDK") from error
     return [artifact for artifact in artifacts if isinstance(artifact, dict)]
 
 
-def _require_inside(folder: Path, name: object, outermost: Path) -> Path:
+def _require_path_inside(folder: Path, name: object, outermost_folder: Path) -> Path:
     """Return the path of `name` in a folder.
 
-    Raises NotATemplate if `name` is no file name, or if the path is outside `outermost`.
+    Raises NotATemplate if `name` is no file name, or if the path is outside
+    `outermost_folder`.
     """
     path = folder / name if isinstance(name, str) else folder
-    if path == folder or not path.resolve().is_relative_to(outermost.resolve()):
-        raise NotATemplate(f"{folder / _MANIFEST} names {str(name)[:120]!r}, which is not in it")
+    if path == folder or not path.resolve().is_relative_to(outermost_folder.resolve()):
+        raise NotATemplate(
+            f"{folder / _MANIFEST_NAME} names {str(name)[:120]!r}, which is not in it"
+        )
     return path
 
 
-def _find_target(artifact: Mapping[str, Any]) -> DeployTarget:
+def _find_deploy_target(artifact: Mapping[str, Any]) -> DeployTarget:
     """Return the account and region that an artifact names, with placeholders for unknown ones."""
-    environment = _ENVIRONMENT.fullmatch(str(artifact.get("environment")))
-    if environment is None:
+    environment_match = _ENVIRONMENT_REGEX.fullmatch(str(artifact.get("environment")))
+    if environment_match is None:
         return DeployTarget()
-    account, region = environment.groups()
-    known = dict[str, str]()
+    account, region = environment_match.groups()
+    known_parts = dict[str, str]()
     if not account.startswith("unknown"):
-        known["account"] = account
+        known_parts["account"] = account
     if not region.startswith("unknown"):
-        known["region"] = region
-    return DeployTarget(**known)
+        known_parts["region"] = region
+    return DeployTarget(**known_parts)
 
 
-def _read_content(path: Path, most: int = _READ_AT_MOST) -> bytes:
-    """Return at most `most` bytes of a file."""
+def _read_content(path: Path, most_bytes: int = _MOST_READ_BYTES) -> bytes:
+    """Return the first bytes of a file, `most_bytes` or fewer."""
     with path.open("rb") as file:
-        return file.read(most)
+        return file.read(most_bytes)

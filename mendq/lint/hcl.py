@@ -16,31 +16,34 @@ from lark import Token, Tree
 from lark.exceptions import LarkError
 
 from mendq.lint.patch import (
-    HOLDS,
-    MADE,
-    NO_LINE,
-    Change,
+    ALREADY_SET_NOTE,
+    NEW_QUEUE_NOTE,
+    NO_LINE_NOTE,
     PatchResult,
+    TemplateChange,
     WantedValues,
-    choose_only,
+    choose_only_candidate,
     make_diff,
     parse_value,
 )
-from mendq.lint.queues import POLICY
+from mendq.lint.queues import POLICY_ATTRIBUTE
 from mendq.lint.template import NotATemplate
-from mendq.lint.terraform import ATTRIBUTE_BY_TYPE, to_hcl_literal
+from mendq.lint.terraform import ATTRIBUTE_BY_TERRAFORM_TYPE, to_hcl_literal
 from mendq.model.queue import parts_of
 from mendq.model.steps import CreateDlq
 from mendq.notifications.change_lines import terraform_name
 
 MOST_HCL_BYTES = 256 * 1024
 # The attribute that a separate resource sets, by the type of that resource.
-_ATTRIBUTE_BY_TYPE = {**ATTRIBUTE_BY_TYPE, "aws_sqs_queue_policy": POLICY}
+_SEPARATE_ATTRIBUTE_BY_TYPE = {
+    **ATTRIBUTE_BY_TERRAFORM_TYPE,
+    "aws_sqs_queue_policy": POLICY_ATTRIBUTE,
+}
 # A parsed block has at least these parts: keyword, type, name, brace, body, brace.
-_PARTS_OF_BLOCK = 6
+_LEAST_PARTS_OF_BLOCK = 6
 
 
-class _Argument(NamedTuple):
+class _ArgumentOffsets(NamedTuple):
     """Offsets in the file's text of one argument of a resource."""
 
     begin: int
@@ -51,58 +54,68 @@ class _Argument(NamedTuple):
 class _Block(NamedTuple):
     """One block of a Terraform file that has a type and a name, such as a resource."""
 
-    kind: str
+    type_name: str
     # Type and name, such as `aws_sqs_queue.orders`.
     address: str
-    arguments: Mapping[str, _Argument]
+    arguments: Mapping[str, _ArgumentOffsets]
     # Offset behind the opening brace.
-    body_begin: int
+    body_offset: int
 
 
-def make_patch(argument: str, wanted: WantedValues) -> PatchResult:
-    """Return the changes that set the wanted values in the Terraform file `argument`.
+def make_patch(path_argument: str, wanted_values: WantedValues) -> PatchResult:
+    """Return the changes that set the wanted values in the Terraform file `path_argument`.
 
-    A queue is found by its literal name. If the name is an expression, only `wanted.named` finds
-    the queue.
+    A queue is found by its literal name. If the name is an expression, only
+    `wanted_values.requested_id` finds the queue.
 
     Raises:
-        NotThere: The file has no such queue.
-        SeveralFit: Several queues have that name.
+        QueueNotFound: The file has no such queue.
+        SeveralQueuesFit: Several queues have that name.
         NotATemplate: The file is not HCL, or it is too long.
         OSError: The file cannot be read.
     """
-    with Path(argument).open("rb") as file:
+    with Path(path_argument).open("rb") as file:
         content = file.read(MOST_HCL_BYTES + 1)
     if len(content) > MOST_HCL_BYTES:
-        raise NotATemplate(f"{argument}: longer than {MOST_HCL_BYTES:,} bytes")
-    text = content.decode("utf-8-sig", "replace")
-    queues = [block for block in _parse_blocks(argument, text) if block.kind == "aws_sqs_queue"]
+        raise NotATemplate(f"{path_argument}: longer than {MOST_HCL_BYTES:,} bytes")
+    original_text = content.decode("utf-8-sig", "replace")
+    queues = [
+        block
+        for block in _parse_blocks(path_argument, original_text)
+        if block.type_name == "aws_sqs_queue"
+    ]
     addresses = [queue.address for queue in queues]
-    if wanted.named:
+    if wanted_values.requested_id:
         found_by = "--resource"
-        candidates = [address for address in addresses if address == wanted.named]
+        candidates = [address for address in addresses if address == wanted_values.requested_id]
     else:
         found_by = "its name"
-        name_literal = json.dumps(parts_of(wanted.queue_arn).name)
+        name_literal = json.dumps(parts_of(wanted_values.queue_arn).name)
         candidates = [
-            queue.address for queue in queues if _value_of(text, queue, "name") == name_literal
+            queue.address
+            for queue in queues
+            if _get_value_source(original_text, queue, "name") == name_literal
         ]
-    address = choose_only(candidates, candidates, addresses, argument, wanted)
-    changes = list[Change]()
-    new_text = text
-    for attribute, value in wanted.values.items():
-        change = Change(argument, address, found_by, attribute, None, None, value, MADE)
+    address = choose_only_candidate(candidates, candidates, addresses, path_argument, wanted_values)
+    changes = list[TemplateChange]()
+    new_text = original_text
+    for attribute, value in wanted_values.value_by_attribute.items():
+        change = TemplateChange(
+            path_argument, address, found_by, attribute, None, None, value, NEW_QUEUE_NOTE
+        )
         if attribute != CreateDlq.attribute:
-            change, new_text = _set_argument(text, new_text, change)
+            change, new_text = _set_argument(original_text, new_text, change)
         changes.append(change)
-    return PatchResult(changes, make_diff(argument, text, new_text))
+    return PatchResult(changes, make_diff(path_argument, original_text, new_text))
 
 
-def _set_argument(original: str, text: str, change: Change) -> tuple[Change, str]:
+def _set_argument(
+    original_text: str, text: str, change: TemplateChange
+) -> tuple[TemplateChange, str]:
     """Set one argument of a queue. If a separate resource sets the attribute, change that resource.
 
     Args:
-        original: The file's text before all changes. The line number is of this text.
+        original_text: The file's text before all changes. The line number is of this text.
         text: The file's text after the earlier changes.
         change: What to change. Its `path` is the attribute.
 
@@ -112,69 +125,76 @@ def _set_argument(original: str, text: str, change: Change) -> tuple[Change, str
     """
     argument = terraform_name(change.path)
     new_value = to_hcl_literal(parse_value(change.new))
-    blocks = _blocks_by_address(change.file, text)
-    block = _find_block(text, blocks, change)
+    block_by_address = _map_blocks_by_address(change.file, text)
+    block = _find_setting_block(text, block_by_address, change)
     path = f"{block.address}.{argument}"
-    old_value = _value_of(text, block, argument)
-    first_line = text[block.body_begin :].partition("\n")[0].strip()
-    is_one_line_block = first_line not in {"", "}"} and not first_line.startswith(("#", "//"))
+    old_value = _get_value_source(text, block, argument)
+    first_body_line = text[block.body_offset :].partition("\n")[0].strip()
+    is_one_line_block = first_body_line not in {"", "}"} and not first_body_line.startswith(
+        ("#", "//")
+    )
     if old_value is None and is_one_line_block:
-        return replace(change, path=path, note=NO_LINE), text
+        return replace(change, path=path, note=NO_LINE_NOTE), text
     if old_value is None:
         addition = f"\n  {argument} = {new_value}"
-        if first_line == "}":
+        if first_body_line == "}":
             addition += "\n"
-        new_text = text[: block.body_begin] + addition + text[block.body_begin :]
+        new_text = text[: block.body_offset] + addition + text[block.body_offset :]
     else:
-        place = block.arguments[argument]
-        new_text = text[: place.value_begin] + new_value + text[place.value_end :]
-    line = _line_in(original, change.file, block.address, argument)
+        offsets = block.arguments[argument]
+        new_text = text[: offsets.value_begin] + new_value + text[offsets.value_end :]
+    line = _find_line_number(original_text, change.file, block.address, argument)
     change = replace(change, path=path, line=line, old=old_value, new=new_value, note="")
     if old_value == new_value:
-        return replace(change, note=HOLDS), text
-    new_blocks = _blocks_by_address(change.file, new_text)
+        return replace(change, note=ALREADY_SET_NOTE), text
+    new_block_by_address = _map_blocks_by_address(change.file, new_text)
     is_set = (
-        new_blocks.keys() == blocks.keys()
-        and _value_of(new_text, new_blocks[block.address], argument) == new_value
+        new_block_by_address.keys() == block_by_address.keys()
+        and _get_value_source(new_text, new_block_by_address[block.address], argument) == new_value
     )
     if not is_set:
-        return replace(change, note=NO_LINE), text
+        return replace(change, note=NO_LINE_NOTE), text
     return change, new_text
 
 
-def _find_block(text: str, blocks: Mapping[str, _Block], change: Change) -> _Block:
+def _find_setting_block(
+    text: str, block_by_address: Mapping[str, _Block], change: TemplateChange
+) -> _Block:
     """Return the block that sets the attribute: a separate resource if there is one, or the queue.
 
     A separate resource belongs to the queue if its `queue_url` refers to the queue.
     """
-    queue = blocks[change.resource]
-    references = {f"{change.resource}.id", f"{change.resource}.url"}
-    chosen = queue
-    for block in blocks.values():
-        sets_attribute = _ATTRIBUTE_BY_TYPE.get(block.kind) == change.path
-        if sets_attribute and (_value_of(text, block, "queue_url") or "") in references:
-            chosen = block
-    return chosen
+    queue = block_by_address[change.resource]
+    queue_references = {f"{change.resource}.id", f"{change.resource}.url"}
+    setting_block = queue
+    for block in block_by_address.values():
+        sets_attribute = _SEPARATE_ATTRIBUTE_BY_TYPE.get(block.type_name) == change.path
+        if (
+            sets_attribute
+            and (_get_value_source(text, block, "queue_url") or "") in queue_references
+        ):
+            setting_block = block
+    return setting_block
 
 
-def _line_in(text: str, file: str, address: str, argument: str) -> int:
+def _find_line_number(text: str, file: str, address: str, argument: str) -> int:
     """Return the line number of an argument, from 1.
 
     If the argument is not set, return the line of the block's opening brace.
     """
-    block = _blocks_by_address(file, text)[address]
-    place = block.arguments.get(argument)
-    begin = block.body_begin if place is None else place.begin
+    block = _map_blocks_by_address(file, text)[address]
+    offsets = block.arguments.get(argument)
+    begin = block.body_offset if offsets is None else offsets.begin
     return text.count("\n", 0, begin) + 1
 
 
-def _value_of(text: str, block: _Block, argument: str) -> str | None:
+def _get_value_source(text: str, block: _Block, argument: str) -> str | None:
     """Return the source text of an argument's value. None if the block does not set it."""
-    place = block.arguments.get(argument)
-    return None if place is None else text[place.value_begin : place.value_end]
+    offsets = block.arguments.get(argument)
+    return None if offsets is None else text[offsets.value_begin : offsets.value_end]
 
 
-def _blocks_by_address(file: str, text: str) -> dict[str, _Block]:
+def _map_blocks_by_address(file: str, text: str) -> dict[str, _Block]:
     return {block.address: block for block in _parse_blocks(file, text)}
 
 
@@ -188,42 +208,42 @@ def _parse_blocks(file: str, text: str) -> list[_Block]:
         blocks = list[_Block]()
         for node in body.children:
             is_block = isinstance(node, Tree) and node.data == "block"
-            if is_block and len(node.children) >= _PARTS_OF_BLOCK:
+            if is_block and len(node.children) >= _LEAST_PARTS_OF_BLOCK:
                 blocks.append(_parse_block(text, node))
     except (LarkError, RecursionError, AttributeError, LookupError, ValueError) as error:
         raise NotATemplate(f"{file}: no HCL: {' '.join(str(error).split())[:200]}") from error
     return blocks
 
 
-def _parse_block(text: str, tree: Any) -> _Block:
+def _parse_block(text: str, block_tree: Any) -> _Block:
     """Return one block. Raises ValueError if an argument is set twice."""
-    _, kind_node, name_node, brace, *rest = tree.children
-    kind = _source_of(text, kind_node).strip('"')
-    name = _source_of(text, name_node).strip('"')
-    address = f"{kind}.{name}"
-    arguments = dict[str, _Argument]()
-    for part in rest:
+    _, type_node, name_node, brace, *body_parts = block_tree.children
+    type_name = _get_source(text, type_node).strip('"')
+    block_name = _get_source(text, name_node).strip('"')
+    address = f"{type_name}.{block_name}"
+    arguments = dict[str, _ArgumentOffsets]()
+    for part in body_parts:
         if not isinstance(part, Tree):
             continue
         for node in part.children:
             if not (isinstance(node, Tree) and node.data == "attribute"):
                 continue
-            name = _source_of(text, node.children[0])
-            if name in arguments:
+            argument_name = _get_source(text, node.children[0])
+            if argument_name in arguments:
                 raise ValueError(f"an argument stands twice in {address}")
-            begin, _ = _span(text, node.children[0])
-            value_begin, value_end = _span(text, node.children[-1])
-            arguments[name] = _Argument(begin, value_begin, value_end)
-    return _Block(kind, address, arguments, text.index("{", brace.start_pos) + 1)
+            begin, _ = _find_offsets(text, node.children[0])
+            value_begin, value_end = _find_offsets(text, node.children[-1])
+            arguments[argument_name] = _ArgumentOffsets(begin, value_begin, value_end)
+    return _Block(type_name, address, arguments, text.index("{", brace.start_pos) + 1)
 
 
-def _source_of(text: str, node: Any) -> str:
+def _get_source(text: str, node: Any) -> str:
     """Return the source text of a part of the tree."""
-    begin, end = _span(text, node)
+    begin, end = _find_offsets(text, node)
     return text[begin:end]
 
 
-def _span(text: str, node: Any) -> tuple[int, int]:
+def _find_offsets(text: str, node: Any) -> tuple[int, int]:
     """Return the offsets at which a part of the tree begins and ends, without blanks at its end."""
     tokens = list(node.scan_values(lambda value: isinstance(value, Token)))
     return tokens[0].start_pos, len(text[: tokens[-1].end_pos].rstrip())

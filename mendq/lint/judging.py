@@ -14,12 +14,12 @@ from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Symptom
 from mendq.catalogue.visibility import needed_timeout
 from mendq.catalogue.visibility.visibility_timeout_too_short import (
-    VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT,
+    VISIBILITY_TIMEOUT_TOO_SHORT as TIMEOUT_TOO_SHORT,
 )
-from mendq.lint.queues import MAPPING, REDRIVE, DeclaredQueues, Queue
+from mendq.lint.queues import MAPPING_TYPE, REDRIVE_POLICY_ATTRIBUTE, DeclaredQueue, DeclaredQueues
 from mendq.lint.remedies import find_remedy
-from mendq.lint.template import Place, Template, to_list
-from mendq.lint.values import QUEUE, DeployTarget, NotKnown
+from mendq.lint.template import Place, Template, TemplateResource, to_list
+from mendq.lint.values import QUEUE_TYPE, DeployTarget, UnknownValue
 from mendq.model.facts import Need
 from mendq.model.limits import Limits
 from mendq.model.queue import arn_of
@@ -33,7 +33,7 @@ CONFIGURATION_SYMPTOMS = tuple(
     for symptom in CATALOGUE
     if symptom.is_of_configuration and Need.RESERVED_CONCURRENCY not in symptom.every_need
 )
-CHECKED_SYMPTOMS = (*CONFIGURATION_SYMPTOMS, TOO_SHORT)
+CHECKED_SYMPTOMS = (*CONFIGURATION_SYMPTOMS, TIMEOUT_TOO_SHORT)
 # Steps of work (see `WorkBudget`) for checking one queue and for reporting one result.
 _STEPS_PER_QUEUE = 500
 _STEPS_PER_RESULT = 500
@@ -98,13 +98,13 @@ class LintResult:
 
 def list_severities(symptom: Symptom) -> tuple[LintSeverity, ...]:
     """Return the severities that findings of a symptom can have."""
-    if symptom is TOO_SHORT:
+    if symptom is TIMEOUT_TOO_SHORT:
         return LintSeverity.ERROR, LintSeverity.WARNING
     return (LintSeverity.WARNING if symptom.plan is None else LintSeverity.ERROR,)
 
 
 def lint(
-    template: Template, file: str, target: DeployTarget, ignoring: Collection[str] = ()
+    template: Template, file: str, target: DeployTarget, ignored_symptoms: Collection[str] = ()
 ) -> LintResult:
     """Check all queues of a template.
 
@@ -112,89 +112,116 @@ def lint(
         template: The template.
         file: Its name in the result.
         target: Account and region of the deployment, unless the template itself contains them.
-        ignoring: Names of symptoms whose findings count as ignored.
+        ignored_symptoms: Names of symptoms whose findings count as ignored.
 
     Raises:
         NotATemplate: The check takes more work than the template's budget has left.
     """
-    declared = DeclaredQueues(template, replace(target, **template.deploy_target))
+    declared_queues = DeclaredQueues(template, replace(target, **template.deploy_target))
     findings = list[LintFinding]()
-    ignored = list[LintFinding]()
-    not_judged = list[UncheckedPlace]()
-    for result in _check_all(declared):
-        template.work.take(_STEPS_PER_RESULT)
+    ignored_findings = list[LintFinding]()
+    unchecked_places = list[UncheckedPlace]()
+    for result in _check_whole_template(declared_queues):
+        template.budget.use_steps(_STEPS_PER_RESULT)
         if isinstance(result, UncheckedPlace):
-            not_judged.append(result)
-        elif result.symptom in {*ignoring, *template.resources[result.resource].ignored_symptoms}:
-            ignored.append(result)
+            unchecked_places.append(result)
+        elif result.symptom in {
+            *ignored_symptoms,
+            *template.resources[result.resource].ignored_symptoms,
+        }:
+            ignored_findings.append(result)
         else:
             findings.append(result)
     defaults = [
-        {"parameter": name, "value": default}
-        for name, default in sorted(declared.names.defaults.items())
+        {"parameter": name, "value": default_text}
+        for name, default_text in sorted(declared_queues.resolver.default_by_parameter.items())
     ]
-    return LintResult(file, len(declared.queues), findings, ignored, not_judged, defaults)
+    return LintResult(
+        file,
+        len(declared_queues.queue_by_arn),
+        findings,
+        ignored_findings,
+        unchecked_places,
+        defaults,
+    )
 
 
-def _check_all(declared: DeclaredQueues) -> Iterator[LintFinding | UncheckedPlace]:
+def _check_whole_template(
+    declared_queues: DeclaredQueues,
+) -> Iterator[LintFinding | UncheckedPlace]:
     """Yield the results of each queue, then the parts of the template that are not checked."""
-    for queue in declared.queues.values():
-        yield from _check_queue(queue, declared)
-    yield from _list_unchecked_parts(declared)
+    for queue in declared_queues.queue_by_arn.values():
+        yield from _check_queue(queue, declared_queues)
+    yield from _list_unchecked_parts(declared_queues)
 
 
-def _check_queue(queue: Queue, declared: DeclaredQueues) -> Iterator[LintFinding | UncheckedPlace]:
+def _check_queue(
+    queue: DeclaredQueue, declared_queues: DeclaredQueues
+) -> Iterator[LintFinding | UncheckedPlace]:
     """Yield the findings about a queue, errors first, and then what could not be checked."""
     # Each check parses the queue's texts again and searches them for each source.
     texts = (text for text in dict.values(queue.attributes) if isinstance(text, str))
-    characters = sum(map(len, texts))
+    character_count = sum(map(len, texts))
     source_factor = 1 + len(queue.dlq_sources or ()) // 16
-    declared.template.work.take(_STEPS_PER_QUEUE + characters * source_factor)
-    findings = list[LintFinding]()
-    # Symptoms that could not be checked, by the unknown attribute and the reason.
-    unchecked = defaultdict[tuple[str, str], list[str]](list)
-    for symptom in CHECKED_SYMPTOMS:
-        try:
-            check = _check_timeout if symptom is TOO_SHORT else _check_symptom
-            finding = check(symptom, queue, declared)
-        except (NotKnown, TagUnreadable) as error:
-            unchecked[getattr(error, "attribute", ""), str(error)].append(symptom.name)
-        else:
-            if finding is not None:
-                findings.append(finding)
-    if why_dlq_unknown := _explain_unknown_dlq(queue, declared):
-        names = unchecked[REDRIVE, why_dlq_unknown]
-        for name in _names_of_symptoms_that_need(Need.DLQ, Need.DLQ_SOURCES):
-            if name not in names:
-                names.append(name)
+    declared_queues.template.budget.use_steps(_STEPS_PER_QUEUE + character_count * source_factor)
+    findings, symptoms_by_cause = _check_symptoms(queue, declared_queues)
+    unknown_dlq_reason = _explain_unknown_dlq(queue, declared_queues)
+    if unknown_dlq_reason:
+        symptom_names = symptoms_by_cause[REDRIVE_POLICY_ATTRIBUTE, unknown_dlq_reason]
+        dlq_symptoms = _list_symptoms_that_need(Need.DLQ, Need.DLQ_SOURCES)
+        symptom_names.extend(name for name in dlq_symptoms if name not in symptom_names)
     yield from sorted(findings, key=lambda finding: finding.severity is not LintSeverity.ERROR)
-    for (attribute, why), symptoms in unchecked.items():
-        place = declared.find_place(queue, [attribute])
-        yield _make_unchecked(declared, place, why, *symptoms)
+    for (attribute, reason), symptom_names in symptoms_by_cause.items():
+        place = declared_queues.find_place(queue, [attribute])
+        yield _make_unchecked_place(declared_queues, place, reason, *symptom_names)
     for consumer in queue.lambda_consumers:
-        if consumer.unknown:
-            why = f"how long its function may run: {consumer.unknown}"
-            place = declared.find_place_in(consumer.mapping)
-            yield _make_unchecked(declared, place, why, TOO_SHORT.name)
+        if consumer.unknown_reason:
+            reason = f"how long its function may run: {consumer.unknown_reason}"
+            place = declared_queues.find_resource_place(consumer.mapping)
+            yield _make_unchecked_place(declared_queues, place, reason, TIMEOUT_TOO_SHORT.name)
 
 
-def _make_unchecked(
-    declared: DeclaredQueues, place: Place, why: str, *symptoms: str
+def _check_symptoms(
+    queue: DeclaredQueue, declared_queues: DeclaredQueues
+) -> tuple[list[LintFinding], dict[tuple[str, str], list[str]]]:
+    """Check a queue for all symptoms.
+
+    Returns:
+        The findings, and the names of the symptoms that could not be checked, by the attribute that
+        is not known (or an empty text) and the reason.
+    """
+    findings = list[LintFinding]()
+    symptoms_by_cause = defaultdict[tuple[str, str], list[str]](list)
+    for symptom in CHECKED_SYMPTOMS:
+        check = _check_timeout if symptom is TIMEOUT_TOO_SHORT else _check_symptom
+        try:
+            finding = check(symptom, queue, declared_queues)
+        except (UnknownValue, TagUnreadable) as error:
+            symptoms_by_cause[getattr(error, "attribute", ""), str(error)].append(symptom.name)
+            continue
+        if finding is not None:
+            findings.append(finding)
+    return findings, symptoms_by_cause
+
+
+def _make_unchecked_place(
+    declared_queues: DeclaredQueues, place: Place, reason: str, *symptoms: str
 ) -> UncheckedPlace:
-    return UncheckedPlace(*place, declared.names.use_logical_ids(why), symptoms)
+    because = declared_queues.resolver.replace_arns_by_logical_ids(reason)
+    return UncheckedPlace(*place, because, symptoms)
 
 
 def _make_finding(
-    declared: DeclaredQueues,
+    declared_queues: DeclaredQueues,
     symptom: Symptom,
-    queue: Queue,
+    queue: DeclaredQueue,
     attributes: Sequence[str],
     because: str,
 ) -> LintFinding:
     """Return a finding. Its place is the first of `attributes` that the template sets, or else the
     queue's resource.
     """
-    place = declared.find_place(queue, attributes)
+    place = declared_queues.find_place(queue, attributes)
     severity, *_ = list_severities(symptom)
     return LintFinding(
         resource=queue.resource.logical_id,
@@ -202,124 +229,152 @@ def _make_finding(
         severity=severity,
         path=place.path,
         line=place.line,
-        because=declared.names.use_logical_ids(because),
-        remedy=find_remedy(symptom, queue, declared),
+        because=declared_queues.resolver.replace_arns_by_logical_ids(because),
+        remedy=find_remedy(symptom, queue, declared_queues),
         runbook=symptom.runbook,
         aws_page=symptom.aws_page,
         construct=queue.resource.construct,
     )
 
 
-def _check_symptom(symptom: Symptom, queue: Queue, declared: DeclaredQueues) -> LintFinding | None:
+def _check_symptom(
+    symptom: Symptom, queue: DeclaredQueue, declared_queues: DeclaredQueues
+) -> LintFinding | None:
     """Return a finding if the queue shows the symptom, otherwise None.
 
-    Raises NotKnown if the answer depends on a value that is not known.
+    Raises UnknownValue if the answer depends on a value that is not known.
     """
     queue.attributes.names_read.clear()
-    detected = symptom.detection.detect(queue) if symptom.detection else None
-    if detected is None:
+    detected_fault = symptom.detection.detect(queue) if symptom.detection else None
+    if detected_fault is None:
         return None
     names_read = [*queue.attributes.names_read]
-    return _make_finding(declared, symptom, queue, names_read, detected.because)
+    return _make_finding(declared_queues, symptom, queue, names_read, detected_fault.because)
 
 
-def _explain_unknown_dlq(queue: Queue, declared: DeclaredQueues) -> str | None:
+def _explain_unknown_dlq(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> str | None:
     """Return why the queue's DLQ is not known. None if it is known or the queue has none."""
     try:
         dlq_arn = arn_of(queue.dlq_arn)
-    except NotKnown as error:
+    except UnknownValue as error:
         return error.because
-    is_known = dlq_arn is None or dlq_arn in declared.queues
+    is_known = dlq_arn is None or dlq_arn in declared_queues.queue_by_arn
     return None if is_known else f"the template does not declare {dlq_arn}"
 
 
-def _check_timeout(symptom: Symptom, queue: Queue, declared: DeclaredQueues) -> LintFinding | None:
+def _check_timeout(
+    symptom: Symptom, queue: DeclaredQueue, declared_queues: DeclaredQueues
+) -> LintFinding | None:
     """Return a finding if the visibility timeout is shorter than consumers need or AWS advises.
 
     It is an error if a consumer may work longer than the timeout, and a warning if the timeout is
     only below AWS's advice. The scan reports the symptom later, once messages are harmed. The
-    remedy is the value that heal would write, up to the default ceiling. Raises NotKnown or
-    TagUnreadable.
+    remedy is the value that heal would write, up to the default ceiling. Raises UnknownValue
+    or TagUnreadable.
     https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
     """
-    known_consumers = tuple(consumer for consumer in queue.lambda_consumers if not consumer.unknown)
+    known_consumers = tuple(
+        consumer for consumer in queue.lambda_consumers if not consumer.unknown_reason
+    )
     facts = replace(queue, lambda_consumers=known_consumers)
     needs = needed_timeout.list_named_needs(facts)
     if not needs:
         return None
-    seconds = facts.visibility_seconds
-    unmet = needed_timeout.list_unmet_needs(facts, needs)
-    below_advice = [need for need in needs if need.recommended_seconds > seconds]
-    too_short_for = unmet or below_advice
-    if not too_short_for:
+    timeout_seconds = facts.visibility_seconds
+    unmet_needs = needed_timeout.list_unmet_needs(facts, needs)
+    needs_below_advice = [need for need in needs if need.recommended_seconds > timeout_seconds]
+    violated_needs = unmet_needs or needs_below_advice
+    if not violated_needs:
         return None
-    ceiling = needed_timeout.read_ceiling_seconds(facts, Limits())
-    longest = max(too_short_for, key=lambda need: need.least_seconds)
-    ends = "ends before its consumers are done" if unmet else "leaves Lambda no room for retries"
-    because = f"the visibility timeout of {seconds} s {ends}: {longest.because}"
-    because += needed_timeout.advice_beyond(needs, seconds)
-    goal = needed_timeout.goal_seconds(facts, needs, ceiling)
-    finding = _make_finding(declared, symptom, queue, [SetVisibilityTimeout.attribute], because)
+    ceiling_seconds = needed_timeout.read_ceiling_seconds(facts, Limits())
+    longest_need = max(violated_needs, key=lambda need: need.least_seconds)
+    consequence = (
+        "ends before its consumers are done" if unmet_needs else "leaves Lambda no room for retries"
+    )
+    because = f"the visibility timeout of {timeout_seconds} s {consequence}: {longest_need.because}"
+    because += needed_timeout.advice_beyond(needs, timeout_seconds)
+    goal_seconds = needed_timeout.goal_seconds(facts, needs, ceiling_seconds)
+    finding = _make_finding(
+        declared_queues, symptom, queue, [SetVisibilityTimeout.attribute], because
+    )
     return replace(
         finding,
-        remedy=_timeout_remedy(declared, seconds, goal, ceiling),
-        severity=LintSeverity.ERROR if unmet else LintSeverity.WARNING,
+        remedy=_make_timeout_remedy(
+            declared_queues, timeout_seconds, goal_seconds, ceiling_seconds
+        ),
+        severity=LintSeverity.ERROR if unmet_needs else LintSeverity.WARNING,
     )
 
 
-def _timeout_remedy(
-    declared: DeclaredQueues, seconds: int, goal: int, ceiling: int
+def _make_timeout_remedy(
+    declared_queues: DeclaredQueues, timeout_seconds: int, goal_seconds: int, ceiling_seconds: int
 ) -> tuple[str, ...]:
     """Return the line that sets the visibility timeout, or a comment if no allowed value is enough.
 
     Args:
-        declared: The template's queues.
-        seconds: The declared timeout.
-        goal: The timeout that heal would write.
-        ceiling: The longest timeout that heal may write.
+        declared_queues: The template's queues.
+        timeout_seconds: The declared timeout.
+        goal_seconds: The timeout that heal would write.
+        ceiling_seconds: The longest timeout that heal may write.
     """
-    if goal > (most := SetVisibilityTimeout.maximum):
-        why = f"no visibility timeout is longer than {most} s"
-        return (f"# {why}: give the function a shorter timeout",)
-    if goal <= seconds:
+    longest_seconds = SetVisibilityTimeout.maximum
+    if goal_seconds > longest_seconds:
+        reason = f"no visibility timeout is longer than {longest_seconds} s"
+        return (f"# {reason}: give the function a shorter timeout",)
+    if goal_seconds <= timeout_seconds:
         tag = needed_timeout.MAX_VISIBILITY_TAG
-        return (f"# over the ceiling of {ceiling} s, which the tag {tag} raises",)
-    return declared.template.render(SetVisibilityTimeout.attribute, goal)
+        return (f"# over the ceiling of {ceiling_seconds} s, which the tag {tag} raises",)
+    return declared_queues.template.render(SetVisibilityTimeout.attribute, goal_seconds)
 
 
-def _list_unchecked_parts(declared: DeclaredQueues) -> Iterator[UncheckedPlace]:
+def _list_unchecked_parts(declared_queues: DeclaredQueues) -> Iterator[UncheckedPlace]:
     """Yield the parts of the template that lint cannot check.
 
-    These are macros, `Fn::` functions in place of resources, nested stacks, queues and event source
-    mappings that cannot be resolved, and unknown names in lists of symptoms to ignore.
+    These are macros, the resources that `_explain_unchecked_resource` explains, and names in lists
+    of symptoms to ignore that are no symptom.
     """
-    template = declared.template
+    template = declared_queues.template
     for transform in to_list(template.root.get("Transform")):
         macro = transform if isinstance(transform, str) else "a macro"
         place = template.find_place("Transform")
         yield UncheckedPlace(*place, f"what {macro} makes of the template is not known here")
     checked_names = {symptom.name for symptom in CHECKED_SYMPTOMS}
-    for name, resource in template.resources.items():
-        if name.startswith("Fn::"):
-            place = declared.find_place_in(resource)
-            yield UncheckedPlace(*place, "it is written out when deployed")
-        elif resource.type == "AWS::CloudFormation::Stack":
-            place = declared.find_place_in(resource)
-            yield UncheckedPlace(*place, "a nested stack: its template is another")
-        elif resource.type in (MAPPING, QUEUE) and name in declared.unassigned:
-            symptoms: tuple[str, ...] = ()
-            if resource.type == MAPPING:
-                needing = _names_of_symptoms_that_need(Need.LAMBDA_CONSUMERS)
-                symptoms = (TOO_SHORT.name, *needing)
-            place = declared.find_place_in(resource)
-            why = declared.unassigned[name].because
-            yield _make_unchecked(declared, place, why, *symptoms)
-        for ignored in sorted(resource.ignored_symptoms - checked_names):
-            place = declared.find_place_in(resource, "Metadata", "mendq", "ignore")
-            yield UncheckedPlace(*place, f"{ignored} is no symptom that is looked for")
+    for resource in template.resources.values():
+        yield from _explain_unchecked_resource(resource, declared_queues)
+        for unknown_name in sorted(resource.ignored_symptoms - checked_names):
+            place = declared_queues.find_resource_place(resource, "Metadata", "mendq", "ignore")
+            yield UncheckedPlace(*place, f"{unknown_name} is no symptom that is looked for")
 
 
-def _names_of_symptoms_that_need(*needs: Need) -> tuple[str, ...]:
+def _explain_unchecked_resource(
+    resource: TemplateResource, declared_queues: DeclaredQueues
+) -> Iterator[UncheckedPlace]:
+    """Yield why lint cannot check a resource. Yield nothing if there is no reason.
+
+    The resource is an `Fn::` function in place of resources, a nested stack, or a queue or event
+    source mapping that cannot be resolved.
+    """
+    is_function = resource.logical_id.startswith("Fn::")
+    is_nested_stack = resource.type == "AWS::CloudFormation::Stack"
+    error = None
+    if resource.type in (MAPPING_TYPE, QUEUE_TYPE):
+        error = declared_queues.unassigned_errors.get(resource.logical_id)
+    if not is_function and not is_nested_stack and error is None:
+        return
+    place = declared_queues.find_resource_place(resource)
+    if is_function:
+        yield UncheckedPlace(*place, "it is written out when deployed")
+    elif is_nested_stack:
+        yield UncheckedPlace(*place, "a nested stack: its template is another")
+    elif error is not None:
+        symptoms: tuple[str, ...] = ()
+        if resource.type == MAPPING_TYPE:
+            needing_symptoms = _list_symptoms_that_need(Need.LAMBDA_CONSUMERS)
+            symptoms = (TIMEOUT_TOO_SHORT.name, *needing_symptoms)
+        yield _make_unchecked_place(declared_queues, place, error.because, *symptoms)
+
+
+def _list_symptoms_that_need(*needs: Need) -> tuple[str, ...]:
     """Return the configuration symptoms whose check reads one of these facts."""
     return tuple(
         symptom.name

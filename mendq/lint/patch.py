@@ -20,7 +20,7 @@ import yaml
 
 from mendq.lint.decode import read_template
 from mendq.lint.files import TemplateSource, list_sources
-from mendq.lint.queues import POLICY, DeclaredQueues
+from mendq.lint.queues import POLICY_ATTRIBUTE, DeclaredQueues
 from mendq.lint.template import NotATemplate, to_list
 from mendq.lint.terraform import TerraformPlan, to_hcl_literal
 from mendq.lint.values import DeployTarget
@@ -29,23 +29,23 @@ from mendq.model.steps import CreateDlq
 from mendq.notifications.configuration import differences
 
 # Notes on a change.
-HOLDS = "the template holds it already"
-NO_LINE = "it has no line of its own: set it by hand"
-MADE = "Mendq made this queue: declare it beside the other, or import it"
-_NO_LINES = "a plan has no lines: name the .tf file for them"
-_NO_POLICY = "the template has no policy that is this queue's alone: write one"
+ALREADY_SET_NOTE = "the template holds it already"
+NO_LINE_NOTE = "it has no line of its own: set it by hand"
+NEW_QUEUE_NOTE = "Mendq made this queue: declare it beside the other, or import it"
+_PLAN_WITHOUT_LINES_NOTE = "a plan has no lines: name the .tf file for them"
+_NO_OWN_POLICY_NOTE = "the template has no policy that is this queue's alone: write one"
 # A diff with a longer line, in characters, is not shown.
 _MOST_LINE_CHARACTERS = 1_000
 # Names that an error lists.
-_MOST_NAMES = 5
+_MOST_LISTED_NAMES = 5
 Candidate = TypeVar("Candidate")
 
 
-class NotThere(Exception):
+class QueueNotFound(Exception):
     """The template declares no resource that is known to be the queue."""
 
 
-class SeveralFit(Exception):
+class SeveralQueuesFit(Exception):
     """Several resources of the template may be the queue."""
 
 
@@ -55,16 +55,16 @@ class WantedValues:
 
     queue_arn: str
     # Values by attribute, in the form in which SQS returns them.
-    values: Mapping[str, str]
+    value_by_attribute: Mapping[str, str]
     # Stack and logical ID in the tags that CloudFormation sets on a queue. None without the tag.
-    stack: str | None = None
-    resource: str | None = None
+    tagged_stack: str | None = None
+    tagged_logical_id: str | None = None
     # Logical ID or address that the operator gave with --resource. Empty if not given.
-    named: str = ""
+    requested_id: str = ""
 
 
 @dataclass(frozen=True)
-class Change:
+class TemplateChange:
     """Change of one property of a template."""
 
     file: str
@@ -85,32 +85,32 @@ class Change:
     @property
     def is_left_to_people(self) -> bool:
         """True if a person must write the line."""
-        return self.note in (NO_LINE, _NO_POLICY)
+        return self.note in (NO_LINE_NOTE, _NO_OWN_POLICY_NOTE)
 
 
 class PatchResult(NamedTuple):
     """All changes, and a unified diff of the changes that have a line."""
 
-    changes: list[Change]
+    changes: list[TemplateChange]
     diff: list[str]
 
 
-class _Match(NamedTuple):
+class _QueueMatch(NamedTuple):
     """A queue in a template that may be the queue to patch."""
 
     # How certain the match is: 0 is the most certain.
     rank: int
     found_by: str
     source: TemplateSource
-    declared: DeclaredQueues
-    arn: str
+    declared_queues: DeclaredQueues
+    queue_arn: str
 
     @property
     def logical_id(self) -> str:
-        return self.declared.names.queues[self.arn]
+        return self.declared_queues.resolver.queue_id_by_arn[self.queue_arn]
 
 
-class _Edit(NamedTuple):
+class _TextEdit(NamedTuple):
     """The text of a template after one change."""
 
     text: str
@@ -120,114 +120,119 @@ class _Edit(NamedTuple):
     old: str | None
 
 
-def make_patch(argument: str, wanted: WantedValues) -> PatchResult:
+def make_patch(argument: str, wanted_values: WantedValues) -> PatchResult:
     """Return the changes that set the wanted values in a template.
 
     Args:
         argument: A template, a plan, a cdk.out folder, or `-` for standard input.
-        wanted: The queue and its values.
+        wanted_values: The queue and its values.
 
     Raises:
-        NotThere: No declared resource is known to be the queue.
-        SeveralFit: Several resources may be the queue.
+        QueueNotFound: No declared resource is known to be the queue.
+        SeveralQueuesFit: Several resources may be the queue.
         NotATemplate: An input cannot be read as a template.
         OSError: A file cannot be read.
     """
-    matches = list[_Match]()
+    matches = list[_QueueMatch]()
     logical_ids = list[str]()
     for source in list_sources(argument):
         try:
             template = read_template(source.content)
-            declared = DeclaredQueues(template, replace(source.target, **template.deploy_target))
+            declared_queues = DeclaredQueues(
+                template, replace(source.target, **template.deploy_target)
+            )
         except NotATemplate as error:
             raise NotATemplate(f"{source.file}: {error}") from error
-        matches += _find_matches(declared, source, wanted)
-        logical_ids += declared.names.queues.values()
-    surest_rank = min((match.rank for match in matches), default=0)
-    surest = [match for match in matches if match.rank == surest_rank]
-    names = [f"{match.logical_id} ({match.source.file})" for match in surest]
-    match = choose_only(surest, names, logical_ids, argument, wanted)
-    why_no_lines = _explain_no_lines(match, argument)
-    original = "" if why_no_lines else match.source.content.decode("utf-8-sig")
-    changes = list[Change]()
-    text = original
-    for attribute, value in wanted.values.items():
-        change, text = _set_attribute(original, text, match, attribute, value)
-        note = change.note or why_no_lines
+        matches += _find_matches(declared_queues, source, wanted_values)
+        logical_ids += declared_queues.resolver.queue_id_by_arn.values()
+    best_rank = min((match.rank for match in matches), default=0)
+    best_matches = [match for match in matches if match.rank == best_rank]
+    match_names = [f"{match.logical_id} ({match.source.file})" for match in best_matches]
+    match = choose_only_candidate(best_matches, match_names, logical_ids, argument, wanted_values)
+    no_lines_reason = _explain_no_lines(match, argument)
+    original_text = "" if no_lines_reason else match.source.content.decode("utf-8-sig")
+    changes = list[TemplateChange]()
+    new_text = original_text
+    for attribute, value in wanted_values.value_by_attribute.items():
+        change, new_text = _set_attribute(original_text, new_text, match, attribute, value)
+        note = change.note or no_lines_reason
         changes.append(replace(change, file=match.source.file, found_by=match.found_by, note=note))
-    return PatchResult(changes, make_diff(match.source.file, original, text))
+    return PatchResult(changes, make_diff(match.source.file, original_text, new_text))
 
 
-def _explain_no_lines(match: _Match, argument: str) -> str:
+def _explain_no_lines(match: _QueueMatch, argument: str) -> str:
     """Return why no line of this source can be changed. Empty if lines can be changed."""
+    template = match.declared_queues.template
     if Path(argument).is_dir():
-        construct = match.declared.template.resources[match.logical_id].construct
-        place = construct or match.logical_id
-        return f"cdk synth writes this file: set it in the app, at the construct {place}"
-    return _NO_LINES if isinstance(match.declared.template, TerraformPlan) else ""
+        construct_or_id = template.resources[match.logical_id].construct or match.logical_id
+        return f"cdk synth writes this file: set it in the app, at the construct {construct_or_id}"
+    return _PLAN_WITHOUT_LINES_NOTE if isinstance(template, TerraformPlan) else ""
 
 
-def choose_only(
+def choose_only_candidate(
     candidates: Sequence[Candidate],
     candidate_names: Sequence[str],
     all_names: Sequence[str],
     argument: str,
-    wanted: WantedValues,
+    wanted_values: WantedValues,
 ) -> Candidate:
     """Return the only candidate.
 
-    Raises NotThere if there is none, and SeveralFit if there are several. The error lists the names
-    that the operator can choose from.
+    Raises QueueNotFound if there is none, and SeveralQueuesFit if there are several. The error
+    lists the names that the operator can choose from.
     """
     if len(candidates) == 1:
         return candidates[0]
-    name = parts_of(wanted.queue_arn).name
-    ask = "say which by --resource"
-    shown = ", ".join((candidate_names or all_names)[:_MOST_NAMES])
+    queue_name = parts_of(wanted_values.queue_arn).name
+    choose_hint = "say which by --resource"
+    listed_names = ", ".join((candidate_names or all_names)[:_MOST_LISTED_NAMES])
     if candidates:
-        raise SeveralFit(f"{argument}: {len(candidates)} queues may be {name}, {ask}: {shown}")
-    there = f"{ask} if it is one of: {shown}" if all_names else "it declares none"
-    raise NotThere(f"{argument}: no queue is known to be {wanted.named or name}; {there}")
+        matches = f"{len(candidates)} queues may be {queue_name}"
+        raise SeveralQueuesFit(f"{argument}: {matches}, {choose_hint}: {listed_names}")
+    hint = f"{choose_hint} if it is one of: {listed_names}" if all_names else "it declares none"
+    asked_name = wanted_values.requested_id or queue_name
+    raise QueueNotFound(f"{argument}: no queue is known to be {asked_name}; {hint}")
 
 
 def _find_matches(
-    declared: DeclaredQueues, source: TemplateSource, wanted: WantedValues
-) -> Iterator[_Match]:
+    declared_queues: DeclaredQueues, source: TemplateSource, wanted_values: WantedValues
+) -> Iterator[_QueueMatch]:
     """Yield the queues in a template that may be the queue to patch, with the match's certainty.
 
     Nothing is yielded if the template is for another account or region.
     """
-    parts = parts_of(wanted.queue_arn)
+    arn_parts = parts_of(wanted_values.queue_arn)
     unknown_target = DeployTarget()
-    is_account = source.target.account in (unknown_target.account, parts.account)
-    is_region = source.target.region in (unknown_target.region, parts.region)
-    if not (is_account and is_region):
+    is_same_account = source.target.account in (unknown_target.account, arn_parts.account)
+    is_same_region = source.target.region in (unknown_target.region, arn_parts.region)
+    if not (is_same_account and is_same_region):
         return
     # Addresses by ARN, which only a Terraform plan knows.
-    addresses: Mapping[str, str] = getattr(declared.template, "arns", {})
-    for arn, logical_id in declared.names.queues.items():
-        if wanted.named:
-            if logical_id == wanted.named:
-                yield _Match(0, "--resource", source, declared, arn)
-        elif addresses.get(wanted.queue_arn) == logical_id:
-            yield _Match(0, "its ARN", source, declared, arn)
-        elif logical_id == wanted.resource and source.stack in ("", wanted.stack):
-            yield _Match(1, "its tags", source, declared, arn)
-        elif logical_id not in addresses.values():
+    address_by_arn: Mapping[str, str] = getattr(declared_queues.template, "address_by_arn", {})
+    for arn, logical_id in declared_queues.resolver.queue_id_by_arn.items():
+        has_tagged_id = logical_id == wanted_values.tagged_logical_id
+        if wanted_values.requested_id:
+            if logical_id == wanted_values.requested_id:
+                yield _QueueMatch(0, "--resource", source, declared_queues, arn)
+        elif address_by_arn.get(wanted_values.queue_arn) == logical_id:
+            yield _QueueMatch(0, "its ARN", source, declared_queues, arn)
+        elif has_tagged_id and source.stack_name in ("", wanted_values.tagged_stack):
+            yield _QueueMatch(1, "its tags", source, declared_queues, arn)
+        elif logical_id not in address_by_arn.values():
             # The name decides only if the ARN is not known: a known ARN is another queue's.
-            name_node = declared.template.resources[logical_id].properties.get("QueueName")
-            if declared.names.text_or_empty(name_node) == parts.name:
-                yield _Match(2, "its name", source, declared, arn)
+            name_node = declared_queues.template.resources[logical_id].properties.get("QueueName")
+            if declared_queues.resolver.resolve_text_or_empty(name_node) == arn_parts.name:
+                yield _QueueMatch(2, "its name", source, declared_queues, arn)
 
 
 def _set_attribute(
-    original: str, text: str, match: _Match, attribute: str, value: str
-) -> tuple[Change, str]:
+    original_text: str, text: str, match: _QueueMatch, attribute: str, value: str
+) -> tuple[TemplateChange, str]:
     """Set one attribute of the queue.
 
     Args:
-        original: The file's text before all changes. The change's line and old value are of this
-            text. Empty if lines cannot be changed.
+        original_text: The file's text before all changes. The change's line and old value are of
+            this text. Empty if lines cannot be changed.
         text: The file's text after the earlier changes.
         match: The queue.
         attribute: The attribute to set.
@@ -237,38 +242,61 @@ def _set_attribute(
         The change, and the text after it. If no line can be changed, the change has a note and the
         text is returned unchanged.
     """
-    template = match.declared.template
-    queue = match.declared.queues[match.arn]
-    policy = queue.policy if attribute == POLICY else None
-    logical_id = queue.resource.logical_id
-    if policy is None:
-        keys = ["Resources", logical_id, "Properties", attribute]
-        is_set = attribute in queue.resource.properties
-    else:
-        keys = ["Resources", policy.logical_id, "Properties", "PolicyDocument"]
-        is_set = True
-    # `dict.get` does not raise NotKnown for an attribute of unknown value.
-    old_value = dict.get(queue.attributes, attribute) if is_set else None
-    old = old_value if isinstance(old_value, str) else None
-    document = parse_value(value)
-    is_plan = isinstance(template, TerraformPlan)
-    new = to_hcl_literal(document) if is_plan else json.dumps(document)
-    change = Change("", logical_id, "", *template.find_place(*keys), old, new)
+    queue = match.declared_queues.queue_by_arn[match.queue_arn]
+    policy = queue.policy if attribute == POLICY_ATTRIBUTE else None
+    new_value = parse_value(value)
+    keys, change = _describe_attribute_change(match, attribute, new_value)
     if attribute == CreateDlq.attribute:
-        return replace(change, path=attribute, line=None, new=value, note=MADE), text
-    if old is not None and not differences({attribute: old}, {attribute: value}):
-        return replace(change, note=HOLDS), text
-    if attribute == POLICY:
+        return replace(change, path=attribute, line=None, new=value, note=NEW_QUEUE_NOTE), text
+    if change.old is not None and not differences({attribute: change.old}, {attribute: value}):
+        return replace(change, note=ALREADY_SET_NOTE), text
+    if attribute == POLICY_ATTRIBUTE:
         policy_queues = to_list(policy and policy.properties.get("Queues"))
         if len(policy_queues) != 1:
-            return replace(change, note=_NO_POLICY), text
+            return replace(change, note=_NO_OWN_POLICY_NOTE), text
     if not text:
         return change, text
-    edit = _edit_yaml(text, keys, document)
-    if edit is None or not _says_exactly(text, edit.text, keys, document):
-        return replace(change, note=NO_LINE), text
-    first_edit = _edit_yaml(original, keys, document) or edit
+    edit = _edit_yaml(text, keys, new_value)
+    if edit is None or not _changes_only_value(text, edit.text, keys, new_value):
+        return replace(change, note=NO_LINE_NOTE), text
+    first_edit = _edit_yaml(original_text, keys, new_value) or edit
     return replace(change, line=first_edit.line, old=first_edit.old), edit.text
+
+
+def _describe_attribute_change(
+    match: _QueueMatch, attribute: str, new_value: Any
+) -> tuple[list[str], TemplateChange]:
+    """Describe the change that sets one attribute of the queue.
+
+    If a policy resource of its own sets the queue's policy, the change is of that resource.
+
+    Returns:
+        The keys from the top of the template to the property, and the change without `file` and
+        `found_by`. The old value is None if the template does not set it, or if it is not known.
+    """
+    template = match.declared_queues.template
+    queue = match.declared_queues.queue_by_arn[match.queue_arn]
+    logical_id = queue.resource.logical_id
+    if attribute == POLICY_ATTRIBUTE and queue.policy is not None:
+        keys = ["Resources", queue.policy.logical_id, "Properties", "PolicyDocument"]
+        is_set = True
+    else:
+        keys = ["Resources", logical_id, "Properties", attribute]
+        is_set = attribute in queue.resource.properties
+    # `dict.get` does not raise UnknownValue for an attribute of unknown value.
+    old_value = dict.get(queue.attributes, attribute) if is_set else None
+    place = template.find_place(*keys)
+    is_plan = isinstance(template, TerraformPlan)
+    change = TemplateChange(
+        file="",
+        resource=logical_id,
+        found_by="",
+        path=place.path,
+        line=place.line,
+        old=old_value if isinstance(old_value, str) else None,
+        new=to_hcl_literal(new_value) if is_plan else json.dumps(new_value),
+    )
+    return keys, change
 
 
 def parse_value(text: str) -> Any:
@@ -283,8 +311,8 @@ def parse_value(text: str) -> Any:
     return document if isinstance(document, int | dict) else text
 
 
-def _edit_yaml(text: str, keys: Sequence[str], document: Any) -> _Edit | None:
-    """Return the edit of a YAML or JSON text that sets the value below `keys` to `document`.
+def _edit_yaml(text: str, keys: Sequence[str], new_value: Any) -> _TextEdit | None:
+    """Return the edit of a YAML or JSON text that sets the value below `keys` to `new_value`.
 
     Missing keys are inserted. None if the text cannot be parsed, or if there is no mapping into
     which a key can be inserted.
@@ -295,70 +323,79 @@ def _edit_yaml(text: str, keys: Sequence[str], document: Any) -> _Edit | None:
         node = yaml.compose(text, Loader=yaml.CSafeLoader)
     except yaml.YAMLError:
         return None
-    line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
-
-    def offset(mark: Any) -> int:
-        return int(line_starts[mark.line] + mark.column)
-
-    key: Any = None
-    pairs = list[Any]()
-    missing_keys = list(keys)
-    while missing_keys:
+    key_node: Any = None
+    for number, key in enumerate(keys):
         pairs = node.value if isinstance(node, yaml.MappingNode) else []
-        pair = next((pair for pair in pairs if pair[0].value == missing_keys[0]), None)
+        pair = next((pair for pair in pairs if pair[0].value == key), None)
         if pair is None:
-            break
-        key, node = pair
-        del missing_keys[0]
-    if not missing_keys:
-        # All keys exist: replace the value of the last one.
-        begin = offset(key.start_mark)
-        end = len(text[: offset(_last_node(node).end_mark)].rstrip())
-        old = text[offset(node.start_mark) : end]
-        replacement = f"{text[begin : offset(key.end_mark)]}: {json.dumps(document)}"
-        return _Edit(text[:begin] + replacement + text[end:], key.start_mark.line + 1, old)
-    if not pairs:
-        return None
-    # Insert the first missing key before the first key of the mapping that must contain it.
+            return _insert_key(text, node, keys[number:], new_value) if pairs else None
+        key_node, node = pair
+    return _replace_value(text, key_node, node, new_value)
+
+
+def _find_offset(text: str, mark: Any) -> int:
+    """Return the offset in the text of a place that YAML gives by line and column, both from 0."""
+    line_starts = [0, *(line_end.end() for line_end in re.finditer("\n", text))]
+    return int(line_starts[mark.line] + mark.column)
+
+
+def _replace_value(text: str, key_node: Any, value_node: Any, new_value: Any) -> _TextEdit:
+    """Return the edit that replaces the value of a key."""
+    begin = _find_offset(text, key_node.start_mark)
+    end_mark = _find_last_node(value_node).end_mark
+    end = len(text[: _find_offset(text, end_mark)].rstrip())
+    old = text[_find_offset(text, value_node.start_mark) : end]
+    key_source = text[begin : _find_offset(text, key_node.end_mark)]
+    replacement = f"{key_source}: {json.dumps(new_value)}"
+    return _TextEdit(text[:begin] + replacement + text[end:], key_node.start_mark.line + 1, old)
+
+
+def _insert_key(
+    text: str, mapping_node: Any, missing_keys: Sequence[str], new_value: Any
+) -> _TextEdit:
+    """Return the edit that inserts the first missing key before the first key of a mapping.
+
+    Its value is `new_value` inside a mapping for each further missing key.
+    """
     for missing_key in reversed(missing_keys[1:]):
-        document = {missing_key: document}
-    first_mark = pairs[0][0].start_mark
-    begin = offset(first_mark)
+        new_value = {missing_key: new_value}
+    first_mark = mapping_node.value[0][0].start_mark
+    begin = _find_offset(text, first_mark)
     indentation = text[text.rfind("\n", 0, begin) + 1 : begin]
     has_own_line = not indentation.strip()
     insertion = json.dumps(missing_keys[0]) if text[begin] == '"' else missing_keys[0]
-    insertion += f": {json.dumps(document)}"
-    if node.flow_style:
+    insertion += f": {json.dumps(new_value)}"
+    if mapping_node.flow_style:
         insertion += ","
     insertion += f"\n{indentation}" if has_own_line else " "
-    return _Edit(text[:begin] + insertion + text[begin:], first_mark.line + 1, None)
+    return _TextEdit(text[:begin] + insertion + text[begin:], first_mark.line + 1, None)
 
 
-def _last_node(node: Any) -> Any:
+def _find_last_node(node: Any) -> Any:
     """Return the node that ends a value: in YAML's block style, the last node inside the value."""
     while isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         node = node.value[-1][1] if isinstance(node, yaml.MappingNode) else node.value[-1]
     return node
 
 
-def _says_exactly(before: str, after: str, keys: Sequence[str], document: Any) -> bool:
-    """Return True if the only change from `before` to `after` is `document` as the value of `keys`.
+def _changes_only_value(before: str, after: str, keys: Sequence[str], new_value: Any) -> bool:
+    """Return True if the two texts differ only in the value below `keys`, which is `new_value`.
 
-    Both texts are decoded and compared. False if one cannot be decoded.
+    Both texts are decoded and compared. False if a text cannot be decoded.
     """
     try:
-        expected = json.loads(json.dumps(read_template(before.encode()).root))
-        actual = json.loads(json.dumps(read_template(after.encode()).root))
+        expected_root = json.loads(json.dumps(read_template(before.encode()).root))
+        actual_root = json.loads(json.dumps(read_template(after.encode()).root))
     except NotATemplate:
         return False
-    node = expected
+    node = expected_root
     for key in keys[:-1]:
         node = node.setdefault(key, {})
-    # Decode the document like a template, in which scalars are texts.
-    decoded = read_template(json.dumps({"Resources": {"it": document}}).encode()).root
-    node[keys[-1]] = decoded["Resources"]["it"]
+    # Decode the value like a template, in which scalars are texts.
+    wrapped_value = read_template(json.dumps({"Resources": {"it": new_value}}).encode()).root
+    node[keys[-1]] = wrapped_value["Resources"]["it"]
     # Compare as text, because `true` and `1` are equal in Python.
-    return json.dumps(expected, sort_keys=True) == json.dumps(actual, sort_keys=True)
+    return json.dumps(expected_root, sort_keys=True) == json.dumps(actual_root, sort_keys=True)
 
 
 def _is_work_tree(git: Path) -> bool:
@@ -386,13 +423,15 @@ def make_diff(file: str, before: str, after: str) -> list[str]:
         root = current_folder
     else:
         root = path.parent
-    name = path.relative_to(root).as_posix()
+    relative_name = path.relative_to(root).as_posix()
     old_lines = re.split("\r?\n", before.removesuffix("\n"))
     new_lines = re.split("\r?\n", after.removesuffix("\n"))
-    lines = list(unified_diff(old_lines, new_lines, f"a/{name}", f"b/{name}", lineterm=""))
+    lines = list(
+        unified_diff(old_lines, new_lines, f"a/{relative_name}", f"b/{relative_name}", lineterm="")
+    )
     is_readable = all(len(line) <= _MOST_LINE_CHARACTERS for line in lines)
     # For git a name ends at a tab or a line's end, so it would look for another file.
-    if not lines or not name.isprintable() or not is_readable:
+    if not lines or not relative_name.isprintable() or not is_readable:
         return []
     # Without this first line git looks for the path below the current folder.
-    return [f"diff --git a/{name} b/{name}", *lines]
+    return [f"diff --git a/{relative_name} b/{relative_name}", *lines]

@@ -9,39 +9,42 @@ from dataclasses import dataclass
 from typing import Any
 
 from mendq.lint.template import Place, Template, TemplateResource, get_mapping, to_list
-from mendq.lint.values import DeployTarget, NotKnown, ResourceNames
+from mendq.lint.values import DeployTarget, ResourceResolver, UnknownValue
 from mendq.model.facts import Facts, LambdaConsumer, QueueFacts
 from mendq.model.policy import EVERYBODY, statements_of
 from mendq.model.queue import DEFAULTS, arn_of, arn_of_url, parse_redrive_policy
 from mendq.model.tags import TEAM_TAG
 from mendq.notifications.change_lines import NUMBER
 
-MAPPING = "AWS::Lambda::EventSourceMapping"
+MAPPING_TYPE = "AWS::Lambda::EventSourceMapping"
 # Resource types of queue policies, each with the property that names the queues.
-POLICIES = {"AWS::SQS::QueuePolicy": "Queues", "AWS::SQS::QueueInlinePolicy": "Queue"}
+QUEUES_PROPERTY_BY_POLICY_TYPE = {
+    "AWS::SQS::QueuePolicy": "Queues",
+    "AWS::SQS::QueueInlinePolicy": "Queue",
+}
 # Attributes of a queue.
-REDRIVE = "RedrivePolicy"
-POLICY = "Policy"
+REDRIVE_POLICY_ATTRIBUTE = "RedrivePolicy"
+POLICY_ATTRIBUTE = "Policy"
 # Keys of a redrive policy.
-TARGET = "deadLetterTargetArn"
-COUNT = "maxReceiveCount"
+DLQ_ARN_KEY = "deadLetterTargetArn"
+RECEIVE_COUNT_KEY = "maxReceiveCount"
 # In a grant to a named principal, no check asks who exactly it is, under which condition it may act
 # and on which resource.
 _UNCHECKED_KEYS_OF_GRANT = ("Principal", "Resource", "Condition")
 # SQS returns these attributes even if they were never set, and checks rely on that.
-_ALWAYS_RETURNED = ("VisibilityTimeout", "MessageRetentionPeriod")
-_BOOLEANS = frozenset({"SqsManagedSseEnabled", "FifoQueue", "ContentBasedDeduplication"})
+_ALWAYS_RETURNED_ATTRIBUTES = ("VisibilityTimeout", "MessageRetentionPeriod")
+_BOOLEAN_ATTRIBUTES = frozenset({"SqsManagedSseEnabled", "FifoQueue", "ContentBasedDeduplication"})
 # Placeholder for a text that is not known.
-_PLACEHOLDER = "not-known"
+_UNKNOWN_PLACEHOLDER = "not-known"
 
 
 class Attributes(dict[str, Any]):
-    """Attributes of a queue as SQS spells them. Reading an unknown one raises NotKnown.
+    """Attributes of a queue as SQS spells them. Reading an unknown one raises UnknownValue.
 
     This way, no check can mistake an unknown attribute for one that is not set.
     """
 
-    def __init__(self, attributes: Mapping[str, str | NotKnown]) -> None:
+    def __init__(self, attributes: Mapping[str, str | UnknownValue]) -> None:
         super().__init__(attributes)
         # Names of the attributes that were read, in their order.
         self.names_read: list[str] = []
@@ -49,8 +52,8 @@ class Attributes(dict[str, Any]):
     def __getitem__(self, name: str) -> str:
         self.names_read.append(name)
         value = super().__getitem__(name)
-        if isinstance(value, NotKnown):
-            raise NotKnown(value.because, name)
+        if isinstance(value, UnknownValue):
+            raise UnknownValue(value.because, name)
         return str(value)
 
     def get(self, name: str, default: Any = None) -> Any:
@@ -59,32 +62,37 @@ class Attributes(dict[str, Any]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Consumer(LambdaConsumer):
+class DeclaredConsumer(LambdaConsumer):
     """A function that consumes a queue, with the event source mapping that connects them."""
 
     mapping: TemplateResource
     # Why the function's times are not known. They are 0 then. Empty if they are known.
-    unknown: str = ""
+    unknown_reason: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Queue(Facts):
-    """Facts about a queue that a template declares. Reading an unknown fact raises NotKnown."""
+class DeclaredQueue(Facts):
+    """Facts about a queue that a template declares. Reading an unknown fact raises UnknownValue."""
 
     resource: TemplateResource
     attributes: Attributes
     # The resource that sets the queue's policy. None if the template has none.
     policy: TemplateResource | None
-    lambda_consumers: tuple[Consumer, ...]
+    lambda_consumers: tuple[DeclaredConsumer, ...]
 
     @property
     def max_receive_count(self) -> int | None:
         """The number of receives after which SQS moves a message to the DLQ. None without a DLQ.
 
-        Raises NotKnown if the number is not known and a function consumes the queue.
+        Raises UnknownValue if the number is not known and a function consumes the queue.
         """
-        if f'"{_PLACEHOLDER}"' in self.attributes.get(REDRIVE, "") and self.lambda_consumers:
-            raise NotKnown(f"{COUNT}: known when it is deployed", REDRIVE)
+        if (
+            f'"{_UNKNOWN_PLACEHOLDER}"' in self.attributes.get(REDRIVE_POLICY_ATTRIBUTE, "")
+            and self.lambda_consumers
+        ):
+            raise UnknownValue(
+                f"{RECEIVE_COUNT_KEY}: known when it is deployed", REDRIVE_POLICY_ATTRIBUTE
+            )
         return super().max_receive_count
 
 
@@ -93,188 +101,217 @@ class DeclaredQueues:
 
     def __init__(self, template: Template, target: DeployTarget) -> None:
         self.template = template
-        self.names = ResourceNames(template, target)
+        self.resolver = ResourceResolver(template, target)
         # Queues whose type is not known, and mappings and policies whose queue is not known: the
         # reason by logical ID.
-        self.unassigned = self.names.untyped
+        self.unassigned_errors = self.resolver.untyped_queue_errors
         # Set if it is not known which queue a policy belongs to: it may be any queue's policy.
-        self._unassigned_policy: NotKnown | None = None
-        self._consumers = defaultdict[str, list[Consumer]](list)
+        self._unassigned_policy_error: UnknownValue | None = None
+        self._consumers_by_arn = defaultdict[str, list[DeclaredConsumer]](list)
         # The policy resource of each queue, and its text.
-        self._policies: dict[str, tuple[TemplateResource, str | NotKnown]] = {}
-        for resource in template.list_resources(MAPPING, *POLICIES):
+        self._policy_by_arn: dict[str, tuple[TemplateResource, str | UnknownValue]] = {}
+        for resource in template.list_resources(MAPPING_TYPE, *QUEUES_PROPERTY_BY_POLICY_TYPE):
             try:
-                if resource.type == MAPPING:
+                if resource.type == MAPPING_TYPE:
                     self._add_mapping(resource)
                 else:
                     self._add_policy(resource)
-            except NotKnown as unknown:
-                self.unassigned[resource.logical_id] = unknown
-                if resource.type in POLICIES:
-                    why = f"whose policy {resource.logical_id} is: {unknown.because}"
-                    self._unassigned_policy = NotKnown(why)
-        self._attributes = {arn: self._make_attributes(arn) for arn in self.names.queues}
-        sources = defaultdict[Any, list[QueueFacts]](list)
-        for arn, attributes in self._attributes.items():
-            sources[self._find_dlq_arn(arn)].append(QueueFacts(arn, attributes))
-        self.queues = {arn: self._make_queue(arn, sources[arn]) for arn in self.names.queues}
+            except UnknownValue as error:
+                self.unassigned_errors[resource.logical_id] = error
+                if resource.type in QUEUES_PROPERTY_BY_POLICY_TYPE:
+                    reason = f"whose policy {resource.logical_id} is: {error.because}"
+                    self._unassigned_policy_error = UnknownValue(reason)
+        self._attributes_by_arn = {
+            arn: self._make_attributes(arn) for arn in self.resolver.queue_id_by_arn
+        }
+        sources_by_dlq_arn = defaultdict[Any, list[QueueFacts]](list)
+        for arn, attributes in self._attributes_by_arn.items():
+            sources_by_dlq_arn[self._find_dlq_arn(arn)].append(QueueFacts(arn, attributes))
+        self.queue_by_arn = {
+            arn: self._make_queue(arn, sources_by_dlq_arn[arn])
+            for arn in self.resolver.queue_id_by_arn
+        }
 
     def _add_mapping(self, mapping: TemplateResource) -> None:
         """Add the mapping's function to the consumers of its queue, if the mapping is enabled.
 
-        Raises NotKnown if the mapping's source is not known or is a queue that the template does
-        not declare, or if a condition decides whether the mapping exists.
+        Raises UnknownValue if the mapping's source is not known or is a queue that the template
+        does not declare, or if a condition decides whether the mapping exists.
         """
         properties = mapping.properties
-        source = self.names.resolve_text(properties.get("EventSourceArn"))
-        if source not in self.names.queues:
-            if source and source.split(":")[2:3] == ["sqs"]:
-                raise NotKnown("it reads a queue that the template does not declare")
+        source_arn = self.resolver.resolve_text(properties.get("EventSourceArn"))
+        if source_arn not in self.resolver.queue_id_by_arn:
+            if source_arn and source_arn.split(":")[2:3] == ["sqs"]:
+                raise UnknownValue("it reads a queue that the template does not declare")
             return
-        if self.names.resolve_text(properties.get("Enabled")) == "false":
+        if self.resolver.resolve_text(properties.get("Enabled")) == "false":
             return
         if "Condition" in mapping.definition:
-            raise NotKnown(f"a condition decides whether it reads {self.names.queues[source]}")
-        self._consumers[source].append(self._make_consumer(mapping))
+            raise UnknownValue(
+                f"a condition decides whether it reads {self.resolver.queue_id_by_arn[source_arn]}"
+            )
+        self._consumers_by_arn[source_arn].append(self._make_consumer(mapping))
 
-    def _make_consumer(self, mapping: TemplateResource) -> Consumer:
+    def _make_consumer(self, mapping: TemplateResource) -> DeclaredConsumer:
         """Return a mapping's function with its timeout and batching window, in seconds.
 
-        If one of them is not known, both are 0 and `unknown` has the reason.
+        If one of them is not known, both are 0 and `unknown_reason` has the reason.
         """
-        arn = "a function of another stack"
+        function_arn = "a function of another stack"
         try:
-            arn = self.names.resolve_text(mapping.properties.get("FunctionName")) or "a function"
-            logical_id = self.names.find_function(arn) or ""
-            arn = self.names.known.get(f"{logical_id}.Arn", arn)
-            timeout = self._seconds(self.template.resources.get(logical_id), "Timeout", 3)
-            window = self._seconds(mapping, "MaximumBatchingWindowInSeconds", 0)
-        except NotKnown as error:
-            return Consumer(arn, 0, 0, mapping=mapping, unknown=error.because)
-        return Consumer(arn, timeout, window, mapping=mapping)
+            function_arn = (
+                self.resolver.resolve_text(mapping.properties.get("FunctionName")) or "a function"
+            )
+            function_id = self.resolver.find_function_id(function_arn) or ""
+            function_arn = self.resolver.value_by_reference.get(f"{function_id}.Arn", function_arn)
+            timeout_seconds = self._resolve_seconds(
+                self.template.resources.get(function_id), "Timeout", 3
+            )
+            window_seconds = self._resolve_seconds(mapping, "MaximumBatchingWindowInSeconds", 0)
+        except UnknownValue as error:
+            return DeclaredConsumer(
+                function_arn, 0, 0, mapping=mapping, unknown_reason=error.because
+            )
+        return DeclaredConsumer(function_arn, timeout_seconds, window_seconds, mapping=mapping)
 
-    def _seconds(self, resource: TemplateResource | None, name: str, default: int) -> int:
+    def _resolve_seconds(self, resource: TemplateResource | None, name: str, default: int) -> int:
         """Return a property in seconds, or `default` if it is not set.
 
-        Raises NotKnown if the resource is None or the value is not known. The default timeout of a
-        function is in
+        Raises UnknownValue if the resource is None or the value is not known. The default timeout
+        of a function is in
         https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-lambda-function.html
         """
         if resource is None:
-            raise NotKnown("the template does not declare its function")
-        text = self.names.resolve_text(resource.properties.get(name)) or str(default)
+            raise UnknownValue("the template does not declare its function")
+        text = self.resolver.resolve_text(resource.properties.get(name)) or str(default)
         if not NUMBER.fullmatch(text):
-            raise NotKnown("it is no whole number")
+            raise UnknownValue("it is no whole number")
         return int(text)
 
     def _add_policy(self, policy: TemplateResource) -> None:
-        """Record a policy for each queue that it names. Raises NotKnown if a queue is not known.
+        """Record a policy for each queue that it names.
+
+        Raises UnknownValue if it is not known which queues these are.
 
         SQS keeps one policy per queue, so a queue that two resources name has an unknown policy.
         https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-sqs-queuepolicy.html
         """
-        text = self._policy_text(policy)
-        urls = to_list(self.names.resolve(policy.properties.get(POLICIES[policy.type])))
-        region = self.names.target.region
-        for arn in dict.fromkeys(arn_of_url(url, region) for url in urls):
-            if arn in self._policies:
-                both = f"{self._policies[arn][0].logical_id} and {policy.logical_id}"
-                text = NotKnown(f"{both} both set it, and SQS keeps one")
-            if arn is not None and arn in self.names.queues:
-                self._policies[arn] = policy, text
+        policy_text = self._resolve_policy_text(policy)
+        queue_urls = to_list(
+            self.resolver.resolve(
+                policy.properties.get(QUEUES_PROPERTY_BY_POLICY_TYPE[policy.type])
+            )
+        )
+        region = self.resolver.target.region
+        for arn in dict.fromkeys(arn_of_url(url, region) for url in queue_urls):
+            if arn in self._policy_by_arn:
+                both_ids = f"{self._policy_by_arn[arn][0].logical_id} and {policy.logical_id}"
+                policy_text = UnknownValue(f"{both_ids} both set it, and SQS keeps one")
+            if arn is not None and arn in self.resolver.queue_id_by_arn:
+                self._policy_by_arn[arn] = policy, policy_text
 
-    def _policy_text(self, policy: TemplateResource) -> str | NotKnown:
+    def _resolve_policy_text(self, policy: TemplateResource) -> str | UnknownValue:
         """Return the policy's JSON text, or why it is not known."""
         if "Condition" in policy.definition:
-            return NotKnown("a condition decides whether it has this policy")
-        document = policy.properties.get("PolicyDocument")
+            return UnknownValue("a condition decides whether it has this policy")
+        policy_document = policy.properties.get("PolicyDocument")
         try:
-            declared_statements = (get_mapping(document) or {}).get("Statement")
+            declared_statements = (get_mapping(policy_document) or {}).get("Statement")
             statements = [self._resolve_statement(node) for node in to_list(declared_statements)]
-            resolved = self.names.resolve(document, _PLACEHOLDER if statements else None)
-        except NotKnown as because:
-            return because
+            resolved_document = self.resolver.resolve(
+                policy_document, _UNKNOWN_PLACEHOLDER if statements else None
+            )
+        except UnknownValue as error:
+            return error
         if isinstance(declared_statements, list):
-            resolved = {**resolved, "Statement": statements}
-        text = json.dumps(resolved) if isinstance(resolved, dict | list) else resolved or ""
+            resolved_document = {**resolved_document, "Statement": statements}
+        text = (
+            json.dumps(resolved_document)
+            if isinstance(resolved_document, dict | list)
+            else resolved_document or ""
+        )
         if statements_of(text) is None:
-            return NotKnown("no policy that SQS would take")
+            return UnknownValue("no policy that SQS would take")
         return text
 
     def _resolve_statement(self, statement: Any) -> Any:
         """Return a statement with known values.
 
         In a grant to named principals, a placeholder stands for each text that is not known.
-        Otherwise an unknown text raises NotKnown.
+        Otherwise an unknown text raises UnknownValue.
         """
-        resolved = self.names.resolve(statement, _PLACEHOLDER)
-        if isinstance(resolved, dict) and _is_grant_to_named_principals(resolved):
-            return resolved
-        return self.names.resolve(statement)
+        resolved_statement = self.resolver.resolve(statement, _UNKNOWN_PLACEHOLDER)
+        if isinstance(resolved_statement, dict) and _is_grant_to_named_principals(
+            resolved_statement
+        ):
+            return resolved_statement
+        return self.resolver.resolve(statement)
 
     def _make_attributes(self, arn: str) -> Attributes:
         """Return a queue's properties and policy, with the defaults that SQS always returns.
 
         A value that SQS would refuse counts as not known.
         """
-        attributes: dict[str, str | NotKnown] = {
-            name: str(DEFAULTS[name]) for name in _ALWAYS_RETURNED
+        attributes: dict[str, str | UnknownValue] = {
+            name: str(DEFAULTS[name]) for name in _ALWAYS_RETURNED_ATTRIBUTES
         }
-        for name, node in self._resource(arn).properties.items():
+        for name, node in self._get_resource(arn).properties.items():
             try:
-                value = self.names.resolve(node)
+                value = self.resolver.resolve(node)
                 if value is not None:
-                    attributes[name] = _spell(name, value)
-            except NotKnown as unknown:
-                attributes[name] = unknown
-                target = self._target_of(node) if name == REDRIVE else ""
-                if target:
-                    attributes[name] = json.dumps({TARGET: target, COUNT: _PLACEHOLDER})
-        if arn in self._policies:
-            _, attributes[POLICY] = self._policies[arn]
-        elif self._unassigned_policy is not None:
-            attributes[POLICY] = self._unassigned_policy
+                    attributes[name] = _spell_value(name, value)
+            except UnknownValue as error:
+                attributes[name] = error
+                dlq_arn = self._resolve_dlq_arn(node) if name == REDRIVE_POLICY_ATTRIBUTE else ""
+                if dlq_arn:
+                    attributes[name] = json.dumps(
+                        {DLQ_ARN_KEY: dlq_arn, RECEIVE_COUNT_KEY: _UNKNOWN_PLACEHOLDER}
+                    )
+        if arn in self._policy_by_arn:
+            _, attributes[POLICY_ATTRIBUTE] = self._policy_by_arn[arn]
+        elif self._unassigned_policy_error is not None:
+            attributes[POLICY_ATTRIBUTE] = self._unassigned_policy_error
         return Attributes(attributes)
 
-    def _target_of(self, node: Any) -> str:
+    def _resolve_dlq_arn(self, node: Any) -> str:
         """Return the DLQ's ARN in a redrive policy in which only `maxReceiveCount` is not known.
 
         Empty if the count is no intrinsic function, or if the ARN is not known either.
         """
-        redrive = get_mapping(node) or {}
-        if not isinstance(redrive.get(COUNT), dict):
+        redrive_policy = get_mapping(node) or {}
+        if not isinstance(redrive_policy.get(RECEIVE_COUNT_KEY), dict):
             return ""
-        return self.names.text_or_empty(redrive.get(TARGET))
+        return self.resolver.resolve_text_or_empty(redrive_policy.get(DLQ_ARN_KEY))
 
     def _find_dlq_arn(self, arn: str) -> str | None:
         """Return the ARN of a queue's DLQ. None if there is no DLQ or its ARN is not known."""
         try:
-            return arn_of(QueueFacts(arn, self._attributes[arn]).dlq_arn)
-        except NotKnown:
+            return arn_of(QueueFacts(arn, self._attributes_by_arn[arn]).dlq_arn)
+        except UnknownValue:
             return None
 
-    def _make_queue(self, arn: str, sources: Sequence[QueueFacts]) -> Queue:
-        resource = self._resource(arn)
+    def _make_queue(self, arn: str, sources: Sequence[QueueFacts]) -> DeclaredQueue:
+        resource = self._get_resource(arn)
         dlq_arn = self._find_dlq_arn(arn)
         dlq = None
-        if dlq_arn and dlq_arn in self.names.queues:
-            dlq = QueueFacts(dlq_arn, self._attributes[dlq_arn])
-        policy, _ = self._policies.get(arn, (None, None))
-        return Queue(
+        if dlq_arn and dlq_arn in self.resolver.queue_id_by_arn:
+            dlq = QueueFacts(dlq_arn, self._attributes_by_arn[dlq_arn])
+        policy, _ = self._policy_by_arn.get(arn, (None, None))
+        return DeclaredQueue(
             queue_arn=arn,
-            attributes=self._attributes[arn],
-            tags=self._known_tags(resource),
-            lambda_consumers=tuple(self._consumers[arn]),
+            attributes=self._attributes_by_arn[arn],
+            tags=self._resolve_tags(resource),
+            lambda_consumers=tuple(self._consumers_by_arn[arn]),
             dlq=dlq,
             dlq_sources=tuple(sources),
             resource=resource,
             policy=policy,
         )
 
-    def _resource(self, arn: str) -> TemplateResource:
-        return self.template.resources[self.names.queues[arn]]
+    def _get_resource(self, arn: str) -> TemplateResource:
+        return self.template.resources[self.resolver.queue_id_by_arn[arn]]
 
-    def _known_tags(self, resource: TemplateResource) -> dict[str, str]:
+    def _resolve_tags(self, resource: TemplateResource) -> dict[str, str]:
         """Return the tags of a queue. A key or value that is not known is an empty text.
 
         The team's tag is left out, because only the deployed settings know which teams there are.
@@ -282,24 +319,24 @@ class DeclaredQueues:
         tags = dict[str, str]()
         for tag in to_list(resource.properties.get("Tags")):
             if isinstance(tag, dict):
-                key = self.names.text_or_empty(tag.get("Key"))
-                tags[key] = self.names.text_or_empty(tag.get("Value"))
+                key = self.resolver.resolve_text_or_empty(tag.get("Key"))
+                tags[key] = self.resolver.resolve_text_or_empty(tag.get("Value"))
         tags.pop(TEAM_TAG, None)
         return tags
 
-    def find_place(self, queue: Queue, attributes: Sequence[str]) -> Place:
+    def find_place(self, queue: DeclaredQueue, attributes: Sequence[str]) -> Place:
         """Return the place of the first of these attributes that the template sets.
 
         If it sets none of them, return the queue's own place.
         """
         for attribute in attributes:
-            if attribute == POLICY and queue.policy is not None:
-                return self.find_place_in(queue.policy, "Properties", "PolicyDocument")
+            if attribute == POLICY_ATTRIBUTE and queue.policy is not None:
+                return self.find_resource_place(queue.policy, "Properties", "PolicyDocument")
             if attribute in queue.resource.properties:
-                return self.find_place_in(queue.resource, "Properties", attribute)
-        return self.find_place_in(queue.resource)
+                return self.find_resource_place(queue.resource, "Properties", attribute)
+        return self.find_resource_place(queue.resource)
 
-    def find_place_in(self, resource: TemplateResource, *keys: str | int) -> Place:
+    def find_resource_place(self, resource: TemplateResource, *keys: str | int) -> Place:
         """Return the place below these keys of a resource."""
         return self.template.find_place("Resources", resource.logical_id, *keys)
 
@@ -313,23 +350,27 @@ def _is_grant_to_named_principals(statement: Mapping[str, Any]) -> bool:
     principal = statement.get("Principal")
     if statement.get("Effect") != "Allow" or not isinstance(principal, dict):
         return False
-    checked = {
+    checked_part = {
         name: value for name, value in statement.items() if name not in _UNCHECKED_KEYS_OF_GRANT
     }
-    is_known = _PLACEHOLDER not in json.dumps([checked, principal.get("Service")])
-    is_open = any(EVERYBODY in to_list(names) for names in principal.values())
-    return is_known and principal.keys() <= {"AWS", "Service"} and not is_open
+    is_known = _UNKNOWN_PLACEHOLDER not in json.dumps([checked_part, principal.get("Service")])
+    is_for_everybody = any(EVERYBODY in to_list(names) for names in principal.values())
+    return is_known and principal.keys() <= {"AWS", "Service"} and not is_for_everybody
 
 
-def _spell(name: str, value: Any) -> str:
-    """Return a property's value as SQS spells it. Raises NotKnown if SQS would refuse it."""
+def _spell_value(name: str, value: Any) -> str:
+    """Return a property's value as SQS spells it. Raises UnknownValue if SQS would refuse it."""
     text = value if isinstance(value, str) else json.dumps(value)
     if name in DEFAULTS and not NUMBER.fullmatch(text):
-        raise NotKnown("it is no whole number")
-    if name in _BOOLEANS:
+        raise UnknownValue("it is no whole number")
+    if name in _BOOLEAN_ATTRIBUTES:
         text = text.lower()
         if text not in ("true", "false"):
-            raise NotKnown("it is neither true nor false")
-    if name == REDRIVE and text not in ("", "{}") and parse_redrive_policy(text) is None:
-        raise NotKnown("no redrive policy that SQS would take")
+            raise UnknownValue("it is neither true nor false")
+    if (
+        name == REDRIVE_POLICY_ATTRIBUTE
+        and text not in ("", "{}")
+        and parse_redrive_policy(text) is None
+    ):
+        raise UnknownValue("no redrive policy that SQS would take")
     return text

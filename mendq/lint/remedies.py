@@ -20,66 +20,76 @@ from mendq.catalogue.dlq.redrive_cycle import REDRIVE_CYCLE
 from mendq.catalogue.keys.not_encrypted import NOT_ENCRYPTED
 from mendq.catalogue.keys.service_cannot_use_key import SERVICE_CANNOT_USE_KEY
 from mendq.catalogue.symptom import Symptom
-from mendq.lint.queues import COUNT, REDRIVE, TARGET, DeclaredQueues, Queue
-from mendq.lint.values import QUEUE, NotKnown
+from mendq.lint.queues import (
+    DLQ_ARN_KEY,
+    RECEIVE_COUNT_KEY,
+    REDRIVE_POLICY_ATTRIBUTE,
+    DeclaredQueue,
+    DeclaredQueues,
+)
+from mendq.lint.values import QUEUE_TYPE, UnknownValue
 from mendq.model.limits import Limits
 from mendq.model.plan import Plan
 from mendq.model.queue import LONGEST_RETENTION_SECONDS, MAX_RECEIVE_COUNT
 from mendq.notifications.text import plain
 
-Lines = tuple[str, ...]
-Remedy = Callable[[Queue, DeclaredQueues], Lines]
+TemplateLines = tuple[str, ...]
+Remedy = Callable[[DeclaredQueue, DeclaredQueues], TemplateLines]
 
 
-def find_remedy(symptom: Symptom, queue: Queue, declared: DeclaredQueues) -> Lines:
+def find_remedy(
+    symptom: Symptom, queue: DeclaredQueue, declared_queues: DeclaredQueues
+) -> TemplateLines:
     """Return the lines that fix a symptom of a queue.
 
     Empty if no line of the template would fix it, or if a value that it depends on is not known.
     """
     try:
-        if make_lines := _REMEDIES.get(symptom.name):
-            return make_lines(queue, declared)
+        if make_lines := _REMEDY_BY_SYMPTOM.get(symptom.name):
+            return make_lines(queue, declared_queues)
         plan = symptom.plan(queue, Limits()) if symptom.plan else None
-    except NotKnown:
+    except UnknownValue:
         return ()
     if not isinstance(plan, Plan):
         return ()
     lines = list[str]()
     for step in plan.steps:
-        lines += declared.template.render(step.attribute, step.after)
+        lines += declared_queues.template.render(step.attribute, step.after)
     return tuple(lines)
 
 
-def _add_dlq(queue: Queue, declared: DeclaredQueues) -> Lines:
+def _make_dlq_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> TemplateLines:
     """Return a new DLQ and the redrive policy that names it.
 
     The DLQ has no RedriveAllowPolicy: it would have to name the source, and CloudFormation cannot
     create two resources that name each other.
     """
     logical_id = f"{queue.resource.logical_id}Dlq"
-    while logical_id in declared.template.resources:
+    while logical_id in declared_queues.template.resources:
         logical_id += "2"
     source_properties = queue.resource.properties
     dlq_properties = {
         name: source_properties[name]
-        for name in _COPIED_TO_DLQ
+        for name in _PROPERTIES_COPIED_TO_DLQ
         if source_properties.get(name) not in (None, "false")
     }
     dlq_properties["MessageRetentionPeriod"] = LONGEST_RETENTION_SECONDS
-    target = {"Fn::GetAtt": [logical_id, "Arn"]}
-    redrive = {TARGET: target, COUNT: MAX_RECEIVE_COUNT}
-    dlq = declared.template.render(logical_id, {"Type": QUEUE, "Properties": dlq_properties})
-    return dlq + declared.template.render(REDRIVE, redrive)
+    dlq_reference = {"Fn::GetAtt": [logical_id, "Arn"]}
+    redrive_policy = {DLQ_ARN_KEY: dlq_reference, RECEIVE_COUNT_KEY: MAX_RECEIVE_COUNT}
+    dlq_lines = declared_queues.template.render(
+        logical_id, {"Type": QUEUE_TYPE, "Properties": dlq_properties}
+    )
+    return dlq_lines + declared_queues.template.render(REDRIVE_POLICY_ATTRIBUTE, redrive_policy)
 
 
-def _deny_without_tls(queue: Queue, declared: DeclaredQueues) -> Lines:
+def _make_tls_policy_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> TemplateLines:
     """Return the lines of a policy statement that denies calls without TLS.
 
     If the template sets the queue's policy, the statement belongs into that policy, whose other
     statements stay. Otherwise it is returned inside a new policy.
     """
     logical_id = queue.resource.logical_id
-    denial = {
+    deny_statement = {
         "Effect": "Deny",
         "Principal": "*",
         "Action": "sqs:*",
@@ -88,26 +98,26 @@ def _deny_without_tls(queue: Queue, declared: DeclaredQueues) -> Lines:
     }
     if queue.policy is not None:
         comment = f"# add to the Statement of {plain(queue.policy.logical_id)}"
-        return comment, *declared.template.render("", denial)
-    document = {"Version": "2012-10-17", "Statement": [denial]}
-    properties = {"Queues": [{"Ref": logical_id}], "PolicyDocument": document}
-    policy = {"Type": "AWS::SQS::QueuePolicy", "Properties": properties}
-    return declared.template.render(f"{logical_id}Policy", policy)
+        return comment, *declared_queues.template.render("", deny_statement)
+    policy_document = {"Version": "2012-10-17", "Statement": [deny_statement]}
+    properties = {"Queues": [{"Ref": logical_id}], "PolicyDocument": policy_document}
+    policy_resource = {"Type": "AWS::SQS::QueuePolicy", "Properties": properties}
+    return declared_queues.template.render(f"{logical_id}Policy", policy_resource)
 
 
 @dataclass(frozen=True)
-class _SetProperty:
+class _PropertyRemedy:
     """A remedy that sets one property to a fixed value."""
 
     name: str
     value: object
 
-    def __call__(self, _queue: Queue, declared: DeclaredQueues) -> Lines:
-        return declared.template.render(self.name, self.value)
+    def __call__(self, _queue: DeclaredQueue, declared_queues: DeclaredQueues) -> TemplateLines:
+        return declared_queues.template.render(self.name, self.value)
 
 
 @dataclass(frozen=True)
-class _Comment:
+class _CommentRemedy:
     """A remedy that a person must decide: a comment line about one attribute.
 
     `{}` in `words` stands for the attribute's name.
@@ -116,36 +126,44 @@ class _Comment:
     words: str
     attribute: str
 
-    def __call__(self, _queue: Queue, declared: DeclaredQueues) -> Lines:
-        attribute = declared.template.spell_attribute(self.attribute)
+    def __call__(self, _queue: DeclaredQueue, declared_queues: DeclaredQueues) -> TemplateLines:
+        attribute = declared_queues.template.spell_attribute(self.attribute)
         return (f"# {self.words.format(attribute)}",)
 
 
-def _use_sqs_keys(queue: Queue, declared: DeclaredQueues) -> Lines:
+def _make_sqs_keys_lines(queue: DeclaredQueue, declared_queues: DeclaredQueues) -> TemplateLines:
     """Return the lines that replace the KMS key by SQS's own keys."""
-    return _WITHOUT_KEY(queue, declared) + _SQS_OWNED_KEYS(queue, declared)
+    return _REMOVE_KEY_REMEDY(queue, declared_queues) + _SQS_OWNED_KEYS_REMEDY(
+        queue, declared_queues
+    )
 
 
-_COPIED_TO_DLQ = ("KmsMasterKeyId", "FifoQueue", "ContentBasedDeduplication")
-_WITHOUT_KEY = _Comment("leave {} out", "KmsMasterKeyId")
-_SQS_OWNED_KEYS = _SetProperty("SqsManagedSseEnabled", True)
+_PROPERTIES_COPIED_TO_DLQ = ("KmsMasterKeyId", "FifoQueue", "ContentBasedDeduplication")
+_REMOVE_KEY_REMEDY = _CommentRemedy("leave {} out", "KmsMasterKeyId")
+_SQS_OWNED_KEYS_REMEDY = _PropertyRemedy("SqsManagedSseEnabled", True)
 # Remedies that do not come from the catalogue's plan, by symptom.
-_REMEDIES: Mapping[str, Remedy] = {
-    DLQ_MISSING.name: _add_dlq,
-    TLS_NOT_ENFORCED.name: _deny_without_tls,
+_REMEDY_BY_SYMPTOM: Mapping[str, Remedy] = {
+    DLQ_MISSING.name: _make_dlq_lines,
+    TLS_NOT_ENFORCED.name: _make_tls_policy_lines,
     # The source's ARN must be written out. A reference would make the DLQ depend on the source, and
     # the source depends on the DLQ already.
-    DLQ_SOURCE_NOT_ALLOWED.name: _Comment(
+    DLQ_SOURCE_NOT_ALLOWED.name: _CommentRemedy(
         "leave {} out, or let the source in by an ARN that is written out",
         DLQ_SOURCE_NOT_ALLOWED.shown_attributes[0],
     ),
-    NOT_ENCRYPTED.name: _SQS_OWNED_KEYS,
-    POLICY_IS_PUBLIC.name: _Comment(
-        "name who may, or narrow it: aws:SourceArn, aws:PrincipalOrgID", REDRIVE
+    NOT_ENCRYPTED.name: _SQS_OWNED_KEYS_REMEDY,
+    POLICY_IS_PUBLIC.name: _CommentRemedy(
+        "name who may, or narrow it: aws:SourceArn, aws:PrincipalOrgID", REDRIVE_POLICY_ATTRIBUTE
     ),
-    SERVICE_CANNOT_USE_KEY.name: _use_sqs_keys,
-    MAX_RECEIVE_COUNT_TOO_LOW.name: _SetProperty(COUNT, MAX_RECEIVE_COUNT),
-    REDRIVE_CYCLE.name: _Comment("leave {} out of the last of them", REDRIVE),
-    DLQ_TYPE_MISMATCH.name: _Comment("name a queue of its own type in {}", REDRIVE),
-    TAG_NOT_UNDERSTOOD.name: _Comment("correct the tag, or leave it out", REDRIVE),
+    SERVICE_CANNOT_USE_KEY.name: _make_sqs_keys_lines,
+    MAX_RECEIVE_COUNT_TOO_LOW.name: _PropertyRemedy(RECEIVE_COUNT_KEY, MAX_RECEIVE_COUNT),
+    REDRIVE_CYCLE.name: _CommentRemedy(
+        "leave {} out of the last of them", REDRIVE_POLICY_ATTRIBUTE
+    ),
+    DLQ_TYPE_MISMATCH.name: _CommentRemedy(
+        "name a queue of its own type in {}", REDRIVE_POLICY_ATTRIBUTE
+    ),
+    TAG_NOT_UNDERSTOOD.name: _CommentRemedy(
+        "correct the tag, or leave it out", REDRIVE_POLICY_ATTRIBUTE
+    ),
 }

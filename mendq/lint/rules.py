@@ -24,10 +24,10 @@ from mendq.lint.values import DeployTarget
 from mendq.notifications.text import visible
 
 # IDs of the rules for what could not be checked. cfn-lint shows I9500 only with `-c I`.
-NOT_JUDGED = "I9500"
-NO_TEMPLATE = "W9500"
-_FIRST_NUMBER = 9501
-_NUMBERS = 499
+UNCHECKED_PLACE_RULE_ID = "I9500"
+UNCHECKED_TEMPLATE_RULE_ID = "W9500"
+_FIRST_RULE_NUMBER = 9501
+_RULE_NUMBERS_COUNT = 499
 _MOST_MESSAGE_CHARACTERS = 1_000
 
 
@@ -40,12 +40,13 @@ class _Message(NamedTuple):
     text: str
 
 
-def rule_id(symptom: str, severity: LintSeverity) -> str:
+def make_rule_id(symptom: str, severity: LintSeverity) -> str:
     """Return the ID of a symptom's rule: E or W, and a number that is computed from its name."""
-    return f"{severity.value[0].upper()}{_FIRST_NUMBER + crc32(symptom.encode()) % _NUMBERS}"
+    number = _FIRST_RULE_NUMBER + crc32(symptom.encode()) % _RULE_NUMBERS_COUNT
+    return f"{severity.value[0].upper()}{number}"
 
 
-class _Rule(CloudFormationLintRule):  # type: ignore[misc] # cfn-lint has no types
+class _LintRule(CloudFormationLintRule):  # type: ignore[misc] # cfn-lint has no types
     """A rule that reports what `mendq lint` reports. cfn-lint skips this class: it has no ID."""
 
     tags = ("mendq", "sqs")
@@ -60,9 +61,9 @@ class _Rule(CloudFormationLintRule):  # type: ignore[misc] # cfn-lint has no typ
 
 
 @lru_cache(maxsize=1)
-def _check_template(cfn: Any) -> tuple[_Message, ...]:
+def _check_template(cfn_template: Any) -> tuple[_Message, ...]:
     """Return the messages of all rules. The result is cached, because every rule asks for it."""
-    return tuple(_list_messages(json.dumps(cfn.template, default=str).encode()))
+    return tuple(_list_messages(json.dumps(cfn_template.template, default=str).encode()))
 
 
 def _list_messages(content: bytes) -> Iterator[_Message]:
@@ -71,29 +72,31 @@ def _list_messages(content: bytes) -> Iterator[_Message]:
         # A message is one line. `Template` renders a remedy as one line of YAML.
         result = lint(Template(read_template(content).root), "", DeployTarget())
     except NotATemplate as error:
-        yield _Message(NO_TEMPLATE, "Resources", f"not judged at all: {error}")
+        yield _Message(UNCHECKED_TEMPLATE_RULE_ID, "Resources", f"not judged at all: {error}")
         return
     for finding in result.findings:
-        remedy = f"; remedy: {'; '.join(finding.remedy)}" if finding.remedy else ""
-        text = f"{finding.symptom}: {finding.because}{remedy}; see {finding.runbook}"
-        yield _Message(rule_id(finding.symptom, finding.severity), finding.path, text)
-    for place in result.not_judged:
-        yield _Message(NOT_JUDGED, place.path, f"not judged: {place.because}")
+        remedy_text = f"; remedy: {'; '.join(finding.remedy)}" if finding.remedy else ""
+        text = f"{finding.symptom}: {finding.because}{remedy_text}; see {finding.runbook}"
+        yield _Message(make_rule_id(finding.symptom, finding.severity), finding.path, text)
+    for unchecked_place in result.not_judged:
+        yield _Message(
+            UNCHECKED_PLACE_RULE_ID, unchecked_place.path, f"not judged: {unchecked_place.because}"
+        )
 
 
-def _make_rule(symptom: Symptom, severity: LintSeverity) -> type[_Rule]:
+def _make_rule(symptom: Symptom, severity: LintSeverity) -> type[_LintRule]:
     """Make the class of one symptom's rule."""
-    name = rule_id(symptom.name, severity)
-    attributes = {
-        "id": name,
+    rule_name = make_rule_id(symptom.name, severity)
+    class_attributes = {
+        "id": rule_name,
         "shortdesc": symptom.name,
         "description": symptom.sentence,
         "source_url": symptom.aws_page,
     }
-    return type(name, (_Rule,), attributes)
+    return type(rule_name, (_LintRule,), class_attributes)
 
 
-def _make_rules() -> Iterator[type[_Rule]]:
+def _make_rules() -> Iterator[type[_LintRule]]:
     """Yield a rule for each severity that a symptom can have."""
     for symptom in CHECKED_SYMPTOMS:
         for severity in list_severities(symptom):
@@ -105,17 +108,17 @@ RULES = tuple(_make_rules())
 globals().update({rule.id: rule for rule in RULES})
 
 
-class UncheckedPlaceRule(_Rule):
+class UncheckedPlaceRule(_LintRule):
     """The rule for a place that could not be checked."""
 
-    id = NOT_JUDGED
+    id = UNCHECKED_PLACE_RULE_ID
     shortdesc = "not judged"
     description = "Mendq cannot say from the template how this is."
 
 
-class UncheckedTemplateRule(_Rule):
+class UncheckedTemplateRule(_LintRule):
     """The rule for a template that could not be checked at all."""
 
-    id = NO_TEMPLATE
+    id = UNCHECKED_TEMPLATE_RULE_ID
     shortdesc = "not judged at all"
     description = "Mendq takes no template as large or as costly as this one."

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 # CloudFormation takes a template of at most 1 MB, and 500 resources. Lint takes larger ones.
 # https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/cloudformation-limits.html
-MOST_BYTES = 4 * 1024 * 1024
-MOST_NESTED = 80
+MOST_TEMPLATE_BYTES = 4 * 1024 * 1024
+MOST_NESTED_LEVELS = 80
 MOST_RESOURCES = 2_000
 # Limit of work for one template. A step takes about a microsecond of one core; each character of a
 # value that is resolved is one step.
@@ -36,17 +36,17 @@ class WorkBudget:
     Steps are counted and not seconds, so that the limit is the same on a slow and a fast machine.
     """
 
-    left: int = MOST_STEPS
+    steps_left: int = MOST_STEPS
 
     def __post_init__(self) -> None:
-        self.most = self.left
+        self.steps_at_start = self.steps_left
 
-    def take(self, steps: int) -> None:
+    def use_steps(self, steps: int) -> None:
         """Use up `steps`. Raises NotATemplate if fewer are left."""
-        self.left -= steps
-        if self.left < 0:
-            again = "and what repeats itself counts each time"
-            raise NotATemplate(f"judging it takes more than {self.most:,} steps, {again}")
+        self.steps_left -= steps
+        if self.steps_left < 0:
+            hint = "and what repeats itself counts each time"
+            raise NotATemplate(f"judging it takes more than {self.steps_at_start:,} steps, {hint}")
 
 
 class Place(NamedTuple):
@@ -94,7 +94,7 @@ class Template:
     """
 
     root: Any
-    work: WorkBudget = field(default_factory=WorkBudget)
+    budget: WorkBudget = field(default_factory=WorkBudget)
     # Account and region of the deployment, if the template itself contains them.
     deploy_target: Mapping[str, str] = field(default_factory=dict)
 
@@ -130,13 +130,13 @@ class Template:
         """
         return attribute
 
-    def render(self, name: str, document: Any) -> tuple[str, ...]:
+    def render(self, name: str, value: Any) -> tuple[str, ...]:
         """Return the lines that declare the property or resource `name`.
 
         If `name` is empty, return the lines of a list item. This class returns one line of YAML
         that has the value as JSON.
         """
-        return (f"{name}: {json.dumps(document)}" if name else f"- {json.dumps(document)}",)
+        return (f"{name}: {json.dumps(value)}" if name else f"- {json.dumps(value)}",)
 
     def find_place(self, *keys: str | int) -> Place:
         """Return the place below these keys, from the top of the template.
@@ -144,16 +144,16 @@ class Template:
         If a key is missing, the line is that of the last key that exists.
         """
         node = self.root
-        line = _line_of(self.root)
+        line = _find_line(self.root)
         for key in keys:
             if isinstance(node, dict) and key in node:
                 # The key in the mapping knows its line; the key that was passed does not.
-                own_key = next(candidate for candidate in node if candidate == key)
-                line = _line_of(own_key) or _line_of(node)
+                marked_key = next(candidate for candidate in node if candidate == key)
+                line = _find_line(marked_key) or _find_line(node)
                 node = node[key]
             elif isinstance(node, list) and isinstance(key, int):
                 node = node[key]
-                line = _line_of(node) or line
+                line = _find_line(node) or line
             else:
                 break
         return Place(".".join(map(str, keys)), line)
@@ -173,32 +173,41 @@ def to_list(node: Any) -> list[Any]:
     return node if isinstance(node, list) else [node]
 
 
-def scalars_to_text(
-    value: Any, work: WorkBudget, known: Mapping[str, Any] = MappingProxyType({}), depth: int = 0
+def convert_scalars_to_text(
+    value: Any,
+    budget: WorkBudget,
+    replacement_by_text: Mapping[str, Any] = MappingProxyType({}),
+    depth: int = 0,
 ) -> Any:
     """Return a JSON value in the form of a decoded template: every number and boolean as text.
 
     Args:
         value: The JSON value.
-        work: Raises NotATemplate if the value is too large for what is left.
-        known: Values that replace texts equal to their keys.
-        depth: Mappings and lists around the value. Raises NotATemplate above MOST_NESTED.
+        budget: Raises NotATemplate if the value takes more steps than it has left.
+        replacement_by_text: Values that replace texts equal to their keys.
+        depth: Mappings and lists around the value. Raises NotATemplate above
+            MOST_NESTED_LEVELS.
     """
-    if depth > MOST_NESTED:
-        raise NotATemplate(f"a value nested more than {MOST_NESTED} deep")
+    if depth > MOST_NESTED_LEVELS:
+        raise NotATemplate(f"a value nested more than {MOST_NESTED_LEVELS} deep")
     if isinstance(value, dict):
-        work.take(1 + len(value))
-        return {key: scalars_to_text(item, work, known, depth + 1) for key, item in value.items()}
+        budget.use_steps(1 + len(value))
+        return {
+            key: convert_scalars_to_text(item, budget, replacement_by_text, depth + 1)
+            for key, item in value.items()
+        }
     if isinstance(value, list):
-        work.take(1 + len(value))
-        return [scalars_to_text(item, work, known, depth + 1) for item in value]
+        budget.use_steps(1 + len(value))
+        return [
+            convert_scalars_to_text(item, budget, replacement_by_text, depth + 1) for item in value
+        ]
     if isinstance(value, str):
-        work.take(1 + len(value) // BYTES_PER_STEP)
-        return known.get(value, value)
+        budget.use_steps(1 + len(value) // BYTES_PER_STEP)
+        return replacement_by_text.get(value, value)
     return value if value is None else json.dumps(value)
 
 
-def _line_of(node: Any) -> int | None:
+def _find_line(node: Any) -> int | None:
     """Return the line of a decoded node, from 1. None if the decoder did not mark it."""
     mark = getattr(node, "start_mark", None)
     return mark.line + 1 if mark is not None else None

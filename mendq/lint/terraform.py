@@ -18,7 +18,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from mendq.lint.queues import COUNT, MAPPING, POLICY, REDRIVE, TARGET
+from mendq.lint.queues import (
+    DLQ_ARN_KEY,
+    MAPPING_TYPE,
+    POLICY_ATTRIBUTE,
+    RECEIVE_COUNT_KEY,
+    REDRIVE_POLICY_ATTRIBUTE,
+)
 from mendq.lint.template import (
     BYTES_PER_STEP,
     MOST_RESOURCES,
@@ -26,22 +32,22 @@ from mendq.lint.template import (
     Place,
     Template,
     WorkBudget,
+    convert_scalars_to_text,
     get_mapping,
-    scalars_to_text,
     to_list,
 )
-from mendq.lint.values import FUNCTION, QUEUE, NotKnown
+from mendq.lint.values import FUNCTION_TYPE, QUEUE_TYPE, UnknownValue
 from mendq.model.queue import arn_of, parts_of
 from mendq.notifications.change_lines import NUMBER, terraform_name
 
 # A plan also contains the prior state and the planned values, which lint does not read.
 MOST_PLAN_BYTES = 16 * 1024 * 1024
-_REMEDY = "make one: terraform plan -out plan.bin; terraform show -json plan.bin"
-_QUEUE = "aws_sqs_queue"
-_QUEUE_POLICY = "aws_sqs_queue_policy"
-_FUNCTION = "aws_lambda_function"
-_ALLOW = "RedriveAllowPolicy"
-_KEY = "KmsMasterKeyId"
+_HOW_TO_MAKE_A_PLAN = "make one: terraform plan -out plan.bin; terraform show -json plan.bin"
+_TERRAFORM_QUEUE_TYPE = "aws_sqs_queue"
+_TERRAFORM_POLICY_TYPE = "aws_sqs_queue_policy"
+_TERRAFORM_FUNCTION_TYPE = "aws_lambda_function"
+_REDRIVE_ALLOW_ATTRIBUTE = "RedriveAllowPolicy"
+_KMS_KEY_PROPERTY = "KmsMasterKeyId"
 
 
 @dataclass(frozen=True)
@@ -53,9 +59,9 @@ class _ResourceType:
 
 
 # CloudFormation's type of each Terraform type.
-_TYPES: Mapping[str, _ResourceType] = {
-    _QUEUE: _ResourceType(
-        QUEUE,
+_RESOURCE_TYPE_BY_TERRAFORM_TYPE: Mapping[str, _ResourceType] = {
+    _TERRAFORM_QUEUE_TYPE: _ResourceType(
+        QUEUE_TYPE,
         (
             "QueueName",
             "FifoQueue",
@@ -68,40 +74,45 @@ _TYPES: Mapping[str, _ResourceType] = {
             "DelaySeconds",
             "ReceiveMessageWaitTimeSeconds",
             "SqsManagedSseEnabled",
-            _KEY,
+            _KMS_KEY_PROPERTY,
             "KmsDataKeyReusePeriodSeconds",
         ),
     ),
-    _QUEUE_POLICY: _ResourceType("AWS::SQS::QueuePolicy", ("Queues", "PolicyDocument")),
+    _TERRAFORM_POLICY_TYPE: _ResourceType("AWS::SQS::QueuePolicy", ("Queues", "PolicyDocument")),
     "aws_lambda_event_source_mapping": _ResourceType(
-        MAPPING, ("EventSourceArn", "FunctionName", "Enabled", "MaximumBatchingWindowInSeconds")
+        MAPPING_TYPE,
+        ("EventSourceArn", "FunctionName", "Enabled", "MaximumBatchingWindowInSeconds"),
     ),
-    _FUNCTION: _ResourceType(FUNCTION, ("FunctionName", "Timeout")),
+    _TERRAFORM_FUNCTION_TYPE: _ResourceType(FUNCTION_TYPE, ("FunctionName", "Timeout")),
     "aws_lambda_alias": _ResourceType("AWS::Lambda::Alias", ("FunctionName",)),
     "aws_kms_key": _ResourceType("AWS::KMS::Key", ()),
 }
 # Terraform types of resources that set one attribute of a queue. Without such a resource the
 # queue's own argument of that name counts.
-ATTRIBUTE_BY_TYPE = {
-    "aws_sqs_queue_redrive_policy": REDRIVE,
-    "aws_sqs_queue_redrive_allow_policy": _ALLOW,
+ATTRIBUTE_BY_TERRAFORM_TYPE = {
+    "aws_sqs_queue_redrive_policy": REDRIVE_POLICY_ATTRIBUTE,
+    "aws_sqs_queue_redrive_allow_policy": _REDRIVE_ALLOW_ATTRIBUTE,
 }
 # Properties whose value is a JSON document in a text.
-_DOCUMENTS = frozenset({"PolicyDocument", POLICY, *ATTRIBUTE_BY_TYPE.values()})
+_JSON_PROPERTIES = frozenset(
+    {"PolicyDocument", POLICY_ATTRIBUTE, *ATTRIBUTE_BY_TERRAFORM_TYPE.values()}
+)
 # Properties whose value is another resource's name, URL or ARN, or contains its ARN.
-_REFERRING = frozenset({"EventSourceArn", "FunctionName", "Queues", _KEY, REDRIVE})
+_REFERENCE_PROPERTIES = frozenset(
+    {"EventSourceArn", "FunctionName", "Queues", _KMS_KEY_PROPERTY, REDRIVE_POLICY_ATTRIBUTE}
+)
 # Variables and outputs that are followed from one reference.
-_MOST_REFERENCES = 20
+_MOST_FOLLOWED_REFERENCES = 20
 _INDEX_PATTERN = r'\[(?:[0-9]{1,9}|"[^"\\]{0,256}")\]'
-_INDEX = re.compile(_INDEX_PATTERN)
-_MODULES = re.compile(rf"(?:module\.[\w-]{{1,128}}(?:{_INDEX_PATTERN})?\.)*")
+_INDEX_REGEX = re.compile(_INDEX_PATTERN)
+_MODULE_PATH_REGEX = re.compile(rf"(?:module\.[\w-]{{1,128}}(?:{_INDEX_PATTERN})?\.)*")
 # An index that may be written into HCL as it is. Terraform would evaluate `${` in a key.
 _SAFE_INDEX_PATTERN = r'\[(?:[0-9]{1,9}|"(?:[ !#&-\[\]-~]|[$%](?!\{)){0,256}")\]'
-_SAFE_ADDRESS = re.compile(rf"[\w-]+(?:\.[\w-]+|{_SAFE_INDEX_PATTERN})*", re.ASCII)
+_SAFE_ADDRESS_REGEX = re.compile(rf"[\w-]+(?:\.[\w-]+|{_SAFE_INDEX_PATTERN})*", re.ASCII)
 # An index before a suffix, as in `aws_sqs_queue.x["a"]Dlq`, the name of a new resource.
-_INDEX_BEFORE_SUFFIX = re.compile(rf"{_SAFE_INDEX_PATTERN}(?=\w)", re.ASCII)
+_INDEX_BEFORE_SUFFIX_REGEX = re.compile(rf"{_SAFE_INDEX_PATTERN}(?=\w)", re.ASCII)
 # Names of the modules around a resource, from the root module down.
-Modules = tuple[str, ...]
+ModulePath = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -109,9 +120,9 @@ class TerraformPlan(Template):
     """A plan as a template. The logical ID of a resource is its address in Terraform."""
 
     # Addresses of the queues that exist already, by ARN.
-    arns: Mapping[str, str] = field(default_factory=dict)
+    address_by_arn: Mapping[str, str] = field(default_factory=dict)
     # Address of the separate resource that sets an attribute, by the queue's address and attribute.
-    set_by: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    setter_by_attribute: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     def spell_attribute(self, attribute: str) -> str:
         """Return Terraform's name of an attribute, such as `visibility_timeout_seconds`."""
@@ -124,7 +135,7 @@ class TerraformPlan(Template):
         """
         address = str(keys[1]) if len(keys) > 1 else ""
         attribute = str(keys[3]) if len(keys) > 3 else ""
-        address = self.set_by.get((address, attribute), address)
+        address = self.setter_by_attribute.get((address, attribute), address)
         # A queue's own argument `policy` is read as a separate resource (`_add_own_arguments`).
         is_own_policy = (
             attribute == "PolicyDocument" and address.removesuffix(".policy") in self.resources
@@ -133,24 +144,24 @@ class TerraformPlan(Template):
             return Place(address, None)
         return Place(f"{address}.{self.spell_attribute(attribute)}", None)
 
-    def render(self, name: str, document: Any) -> tuple[str, ...]:
+    def render(self, name: str, value: Any) -> tuple[str, ...]:
         """Return the HCL lines of an argument or of a new resource called `name`.
 
         If `name` is empty, return the line of a list item.
         """
-        if not (isinstance(document, dict) and "Properties" in document):
+        if not (isinstance(value, dict) and "Properties" in value):
             if not name:
-                return (_to_expression(document),)
-            return (f"{self.spell_attribute(name)} = {to_hcl(document)}",)
+                return (_to_hcl_expression(value),)
+            return (f"{self.spell_attribute(name)} = {to_hcl(value)}",)
         (terraform_type,) = (
             terraform_type
-            for terraform_type, resource_type in _TYPES.items()
-            if resource_type.name == document["Type"]
+            for terraform_type, resource_type in _RESOURCE_TYPE_BY_TERRAFORM_TYPE.items()
+            if resource_type.name == value["Type"]
         )
-        label = _to_reference(name).rpartition(".")[2]
+        label = _to_hcl_reference(name).rpartition(".")[2]
         arguments = (
-            f"  {self.spell_attribute(property_name)} = {to_hcl(value)}"
-            for property_name, value in document["Properties"].items()
+            f"  {self.spell_attribute(property_name)} = {to_hcl(item_value)}"
+            for property_name, item_value in value["Properties"].items()
         )
         return (f'resource "{terraform_type}" "{label}" {{', *arguments, "}")
 
@@ -165,47 +176,55 @@ def to_hcl(value: Any) -> str:
         value = value[0] if value else None
     if isinstance(value, str) and (NUMBER.fullmatch(value) or value in ("true", "false")):
         return value
-    expression = _to_expression(value)
+    expression = _to_hcl_expression(value)
     return f"jsonencode({expression})" if expression.startswith("{") else expression
 
 
-def _to_expression(node: Any) -> str:
+def _to_hcl_expression(node: Any) -> str:
     """Return the HCL expression of a value, with references in place of `Ref` and `Fn::GetAtt`."""
     match node:
         case {"Ref": str() as address}:
-            return f"{_to_reference(address)}.{'url' if _QUEUE in address else 'arn'}"
+            argument = "url" if _TERRAFORM_QUEUE_TYPE in address else "arn"
+            return f"{_to_hcl_reference(address)}.{argument}"
         case {"Fn::GetAtt": [str() as address, str() as argument]}:
-            return f"{_to_reference(address)}.{argument.lower()}"
+            return f"{_to_hcl_reference(address)}.{argument.lower()}"
         case dict():
-            items = (f"{_to_text(key)}: {_to_expression(value)}" for key, value in node.items())
-            return f"{{{', '.join(items)}}}"
+            entries = (
+                f"{_to_escaped_json(key)}: {_to_hcl_expression(value)}"
+                for key, value in node.items()
+            )
+            return f"{{{', '.join(entries)}}}"
         case list():
-            return f"[{', '.join(map(_to_expression, node))}]"
-    return _to_text(node)
+            return f"[{', '.join(map(_to_hcl_expression, node))}]"
+    return _to_escaped_json(node)
 
 
 def to_hcl_literal(document: Any) -> str:
     """Return the HCL of a value that AWS returned, so that Terraform evaluates nothing in it."""
-    return f"jsonencode({_to_text(document)})" if isinstance(document, dict) else _to_text(document)
+    return (
+        f"jsonencode({_to_escaped_json(document)})"
+        if isinstance(document, dict)
+        else _to_escaped_json(document)
+    )
 
 
-def _to_text(node: Any) -> str:
+def _to_escaped_json(node: Any) -> str:
     """Return a value as JSON, with `${` and `%{` escaped so that Terraform evaluates nothing."""
     return json.dumps(node).replace("${", "$${").replace("%{", "%%{")
 
 
-def _to_reference(address: str) -> str:
+def _to_hcl_reference(address: str) -> str:
     """Return the address by which code in a resource's own module refers to the resource.
 
-    Raises NotKnown if the address is not one that can be written into HCL safely.
+    Raises UnknownValue if the address is not one that can be written into HCL safely.
     """
-    own_address = _MODULES.sub("", _INDEX_BEFORE_SUFFIX.sub("", address), count=1)
-    if not _SAFE_ADDRESS.fullmatch(own_address):
-        raise NotKnown(f"how to write {address}")
+    own_address = _MODULE_PATH_REGEX.sub("", _INDEX_BEFORE_SUFFIX_REGEX.sub("", address), count=1)
+    if not _SAFE_ADDRESS_REGEX.fullmatch(own_address):
+        raise UnknownValue(f"how to write {address}")
     return own_address
 
 
-def _referred_address(node: Any) -> str | None:
+def _get_referred_address(node: Any) -> str | None:
     """Return the address in `{"Ref": ...}`. None if the node is anything else."""
     address = node.get("Ref") if isinstance(node, dict) else None
     return address if isinstance(address, str) else None
@@ -218,26 +237,28 @@ def is_plan(content: bytes) -> bool:
     return b'"resource_changes"' in content or b'"root_module"' in content
 
 
-def read_plan(content: bytes, work: WorkBudget) -> TerraformPlan:
+def read_plan(content: bytes, budget: WorkBudget) -> TerraformPlan:
     """Return the plan that `terraform show -json` printed.
 
     Raises NotATemplate if the bytes are no plan, or if the plan is too large.
     """
     if len(content) > MOST_PLAN_BYTES:
-        less = "jq 'del(.prior_state, .planned_values)' leaves out what is not read"
-        raise NotATemplate(f"a plan longer than {MOST_PLAN_BYTES:,} bytes: {less}")
-    work.take(len(content) // BYTES_PER_STEP)
+        hint = "jq 'del(.prior_state, .planned_values)' leaves out what is not read"
+        raise NotATemplate(f"a plan longer than {MOST_PLAN_BYTES:,} bytes: {hint}")
+    budget.use_steps(len(content) // BYTES_PER_STEP)
     try:
         document = json.loads(content)
     except (ValueError, RecursionError) as error:
-        why = "nested too deep" if isinstance(error, RecursionError) else str(error)
-        raise NotATemplate(f"no JSON: {' '.join(why.split())[:200]}") from error
-    version = document.get("format_version")
-    if not (isinstance(version, str) and version.startswith("1.")):
-        raise NotATemplate(f"format_version {str(version)[:20]!r} is not known: 1.x is")
+        reason = "nested too deep" if isinstance(error, RecursionError) else str(error)
+        raise NotATemplate(f"no JSON: {' '.join(reason.split())[:200]}") from error
+    format_version = document.get("format_version")
+    if not (isinstance(format_version, str) and format_version.startswith("1.")):
+        raise NotATemplate(f"format_version {str(format_version)[:20]!r} is not known: 1.x is")
     if not isinstance(document.get("resource_changes", []), list) or "values" in document:
-        raise NotATemplate(f"no plan of Terraform's: it has no resource_changes; {_REMEDY}")
-    return _PlanReader(document, work).make_plan()
+        raise NotATemplate(
+            f"no plan of Terraform's: it has no resource_changes; {_HOW_TO_MAKE_A_PLAN}"
+        )
+    return _PlanReader(document, budget).make_plan()
 
 
 @dataclass(frozen=True)
@@ -246,15 +267,15 @@ class _PlannedResource:
 
     address: str
     # Terraform's type.
-    kind: str
+    terraform_type: str
     # The modules around the block that declares it, and the block's type and name.
-    block: tuple[Modules, str]
+    declaring_block: tuple[ModulePath, str]
     # Address of the module instance that contains it. Empty for the root module.
     module_address: str
     # Arguments with their values.
-    after: Mapping[str, Any]
+    argument_values: Mapping[str, Any]
     # Arguments whose value is not known before the plan is applied.
-    unknown: Mapping[str, Any]
+    unknown_arguments: Mapping[str, Any]
     # The block's arguments as expressions. None if the plan does not contain the block.
     expressions: Mapping[str, Any] | None
 
@@ -262,56 +283,81 @@ class _PlannedResource:
 class _PlanReader:
     """Reads one plan and makes a template from it."""
 
-    def __init__(self, document: Mapping[str, Any], work: WorkBudget) -> None:
-        self.work = work
+    def __init__(self, document: Mapping[str, Any], budget: WorkBudget) -> None:
+        self.budget = budget
         self.root_module = get_mapping(document, "configuration", "root_module") or {}
-        self._blocks: dict[Modules, Mapping[str, Any]] = {}
+        self._blocks_by_module_path: dict[ModulePath, Mapping[str, Any]] = {}
         changes = to_list(document.get("resource_changes"))
-        work.take(len(changes))
-        self.resources = [self._read_resource(change) for change in changes if _is_relevant(change)]
-        if len(self.resources) > MOST_RESOURCES:
+        budget.use_steps(len(changes))
+        self.planned_resources = [
+            self._read_resource(change) for change in changes if _is_relevant(change)
+        ]
+        if len(self.planned_resources) > MOST_RESOURCES:
             raise NotATemplate(f"more than {MOST_RESOURCES:,} queues, functions and their like")
         # Resources that the same block declares, which are several with `count` and `for_each`.
-        self.instances = defaultdict[Any, list[_PlannedResource]](list)
-        for resource in self.resources:
-            self.instances[resource.block].append(resource)
-        queues = [resource for resource in self.resources if resource.kind == _QUEUE]
+        self.instances_by_block = defaultdict[Any, list[_PlannedResource]](list)
+        for resource in self.planned_resources:
+            self.instances_by_block[resource.declaring_block].append(resource)
+        self.queues = [
+            resource
+            for resource in self.planned_resources
+            if resource.terraform_type == _TERRAFORM_QUEUE_TYPE
+        ]
         # Addresses of the queues by ARN, if they exist already.
-        self.arns = dict[str, str]()
-        for queue in queues:
-            if arn := arn_of(queue.after.get("arn")):
-                self.arns[arn] = queue.address
+        self.address_by_arn = dict[str, str]()
+        for queue in self.queues:
+            if queue_arn := arn_of(queue.argument_values.get("arn")):
+                self.address_by_arn[queue_arn] = queue.address
         # References that replace a queue's ARN or URL, wherever it is in a value.
-        self.references = {arn: _make_getatt(address, "Arn") for arn, address in self.arns.items()}
-        for queue in queues:
-            for name in ("url", "id"):
-                url = queue.after.get(name)
+        self.reference_by_value = self._make_queue_references()
+
+    def _make_queue_references(self) -> dict[str, Any]:
+        """Return a reference to each queue that exists already, by the queue's ARN and URL."""
+        reference_by_value: dict[str, Any] = {}
+        for queue_arn, address in self.address_by_arn.items():
+            reference_by_value[queue_arn] = _make_getatt(address, "Arn")
+        for queue in self.queues:
+            for url_argument in ("url", "id"):
+                url = queue.argument_values.get(url_argument)
                 if isinstance(url, str):
-                    self.references[url] = {"Ref": queue.address}
+                    reference_by_value[url] = {"Ref": queue.address}
+        return reference_by_value
 
     def make_plan(self) -> TerraformPlan:
         """Return the plan as a template."""
-        resources: dict[str, Any] = {}
-        for resource in self.resources:
-            if resource.kind in _TYPES:
-                resources[resource.address] = self._to_cloudformation(resource)
-        set_by = self._add_separate_attributes(resources)
-        self._add_own_arguments(resources)
+        definition_by_address: dict[str, Any] = {}
+        for resource in self.planned_resources:
+            if resource.terraform_type in _RESOURCE_TYPE_BY_TERRAFORM_TYPE:
+                definition_by_address[resource.address] = self._make_cloudformation_resource(
+                    resource
+                )
+        setter_by_attribute = self._add_separate_attributes(definition_by_address)
+        self._add_own_arguments(definition_by_address)
         deploy_target = dict[str, str]()
-        if self.arns:
-            parts = parts_of(next(iter(self.arns)))
-            deploy_target = {"account": parts.account, "region": parts.region}
-        return TerraformPlan({"Resources": resources}, self.work, deploy_target, self.arns, set_by)
+        if self.address_by_arn:
+            arn_parts = parts_of(next(iter(self.address_by_arn)))
+            deploy_target = {"account": arn_parts.account, "region": arn_parts.region}
+        return TerraformPlan(
+            {"Resources": definition_by_address},
+            self.budget,
+            deploy_target,
+            self.address_by_arn,
+            setter_by_attribute,
+        )
 
-    def _to_cloudformation(self, resource: _PlannedResource) -> dict[str, Any]:
+    def _make_cloudformation_resource(self, resource: _PlannedResource) -> dict[str, Any]:
         """Return type, properties and tags of a resource."""
-        resource_type = _TYPES[resource.kind]
+        resource_type = _RESOURCE_TYPE_BY_TERRAFORM_TYPE[resource.terraform_type]
         properties = dict[str, Any]()
         for name in resource_type.properties:
-            value = self._property_value(resource, name)
+            value = self._read_property(resource, name)
             if value is not None:
                 properties[name] = value
-        tags = get_mapping(resource.after, "tags_all") or get_mapping(resource.after, "tags") or {}
+        tags = (
+            get_mapping(resource.argument_values, "tags_all")
+            or get_mapping(resource.argument_values, "tags")
+            or {}
+        )
         known_tags = [
             {"Key": key, "Value": value} for key, value in tags.items() if isinstance(value, str)
         ]
@@ -319,7 +365,9 @@ class _PlanReader:
             properties["Tags"] = known_tags
         return {"Type": resource_type.name, "Properties": properties}
 
-    def _add_separate_attributes(self, resources: dict[str, Any]) -> dict[tuple[str, str], str]:
+    def _add_separate_attributes(
+        self, definition_by_address: dict[str, Any]
+    ) -> dict[tuple[str, str], str]:
         """Copy what separate resources set into the properties of their queues.
 
         Such a resource is `aws_sqs_queue_redrive_policy`. The attribute becomes unknown in a queue
@@ -328,117 +376,128 @@ class _PlanReader:
         Returns:
             Address of the separate resource, by the queue's address and the attribute.
         """
-        set_by: dict[tuple[str, str], str] = {}
-        for resource in self.resources:
-            attribute = ATTRIBUTE_BY_TYPE.get(resource.kind)
+        setter_by_attribute: dict[tuple[str, str], str] = {}
+        for resource in self.planned_resources:
+            attribute = ATTRIBUTE_BY_TERRAFORM_TYPE.get(resource.terraform_type)
             if attribute is None:
                 continue
-            queue_url = self._property_value(resource, "Queues")
-            value = self._property_value(resource, attribute)
-            unknown = _make_getatt(resource.address, "queue_url")
-            is_queue_unknown = isinstance(queue_url, dict) and _referred_address(queue_url) is None
+            queue_url = self._read_property(resource, "Queues")
+            value = self._read_property(resource, attribute)
+            unknown_reference = _make_getatt(resource.address, "queue_url")
+            is_queue_unknown = (
+                isinstance(queue_url, dict) and _get_referred_address(queue_url) is None
+            )
             if is_queue_unknown:
-                value = unknown
-            for address in _addresses_of_queues(queue_url, resources):
-                is_set_twice = (address, attribute) in set_by
-                properties = resources[address]["Properties"]
-                properties[attribute] = unknown if is_set_twice else value
-                set_by[address, attribute] = resource.address
-        return set_by
+                value = unknown_reference
+            for address in _list_possible_queues(queue_url, definition_by_address):
+                is_set_twice = (address, attribute) in setter_by_attribute
+                properties = definition_by_address[address]["Properties"]
+                properties[attribute] = unknown_reference if is_set_twice else value
+                setter_by_attribute[address, attribute] = resource.address
+        return setter_by_attribute
 
-    def _add_own_arguments(self, resources: dict[str, Any]) -> None:
+    def _add_own_arguments(self, definition_by_address: dict[str, Any]) -> None:
         """Copy what the queues' own arguments set, except attributes that a separate resource sets.
 
         The argument `policy` becomes a policy resource of its own.
         """
-        queues_with_policy = set[str]()
-        for definition in resources.values():
-            for node in to_list(definition["Properties"].get("Queues")):
-                if (address := _referred_address(node)) is not None:
-                    queues_with_policy.add(address)
-        for queue in self.resources:
-            if queue.kind != _QUEUE:
-                continue
-            properties = resources[queue.address]["Properties"]
-            for attribute in ATTRIBUTE_BY_TYPE.values():
-                value = self._property_value(queue, attribute)
+        queues_with_policy = _list_queues_with_policy(definition_by_address)
+        for queue in self.queues:
+            properties = definition_by_address[queue.address]["Properties"]
+            for attribute in ATTRIBUTE_BY_TERRAFORM_TYPE.values():
+                value = self._read_property(queue, attribute)
                 if attribute not in properties and value is not None:
                     properties[attribute] = value
             if queue.address in queues_with_policy:
                 continue
-            policy = self._property_value(queue, POLICY)
-            if policy is not None:
-                resources[f"{queue.address}.policy"] = {
-                    "Type": _TYPES[_QUEUE_POLICY].name,
-                    "Properties": {"Queues": [{"Ref": queue.address}], "PolicyDocument": policy},
+            policy_document = self._read_property(queue, POLICY_ATTRIBUTE)
+            if policy_document is not None:
+                definition_by_address[f"{queue.address}.policy"] = {
+                    "Type": _RESOURCE_TYPE_BY_TERRAFORM_TYPE[_TERRAFORM_POLICY_TYPE].name,
+                    "Properties": {
+                        "Queues": [{"Ref": queue.address}],
+                        "PolicyDocument": policy_document,
+                    },
                 }
 
-    def _property_value(self, resource: _PlannedResource, name: str) -> Any:
+    def _read_property(self, resource: _PlannedResource, property_name: str) -> Any:
         """Return the value of a CloudFormation property, or None if nothing sets it.
 
         A value that is not known before the plan is applied is returned as a reference. If the
         argument refers to a resource of the plan, the reference is to that resource. Otherwise it
         is to the argument itself, which no check can resolve.
         """
-        argument = terraform_name(name)
-        value = resource.after.get(argument)
-        if value is None and resource.unknown.get(argument):
-            return self._unknown_value(resource, name, argument)
-        if isinstance(value, str) and name in _DOCUMENTS:
-            # SQS would refuse a text that is no JSON; the check of the attribute reports it.
+        argument = terraform_name(property_name)
+        value = resource.argument_values.get(argument)
+        if value is None and resource.unknown_arguments.get(argument):
+            return self._make_unknown_reference(resource, property_name, argument)
+        if isinstance(value, str) and property_name in _JSON_PROPERTIES:
+            # SQS would refuse a text that is not JSON; the check of the attribute reports it.
             with suppress(ValueError, RecursionError):
                 value = json.loads(value) if value else None
-        return None if value == "" else scalars_to_text(value, self.work, self.references)
+        if value == "":
+            return None
+        return convert_scalars_to_text(value, self.budget, self.reference_by_value)
 
-    def _unknown_value(self, resource: _PlannedResource, name: str, argument: str) -> Any:
-        """Return a reference for an argument whose value is not known, or None if it is not set."""
+    def _make_unknown_reference(
+        self, resource: _PlannedResource, property_name: str, argument: str
+    ) -> Any:
+        """Return a reference for an argument whose value is not known; None if it is not set."""
         if resource.expressions is not None and argument not in resource.expressions:
             return None
-        unknown = _make_getatt(resource.address, argument)
-        if name not in _REFERRING:
-            return unknown
+        own_reference = _make_getatt(resource.address, argument)
+        if property_name not in _REFERENCE_PROPERTIES:
+            return own_reference
         target = self._follow_expression(resource, get_mapping(resource.expressions, argument))
-        if name == REDRIVE and target:
-            target = {TARGET: target, COUNT: unknown} if "Fn::GetAtt" in target else None
-        return target or unknown
+        if target is None:
+            return own_reference
+        if property_name != REDRIVE_POLICY_ATTRIBUTE:
+            return target
+        if "Fn::GetAtt" not in target:
+            return own_reference
+        return {DLQ_ARN_KEY: target, RECEIVE_COUNT_KEY: own_reference}
 
     def _read_resource(self, change: Mapping[str, Any]) -> _PlannedResource:
         """Convert one entry of the plan's `resource_changes`."""
-        self.work.take(len(change["address"]))
+        self.budget.use_steps(len(change["address"]))
         module_address = change.get("module_address") or ""
-        path = ""
+        module_path = ""
         if isinstance(module_address, str) and module_address:
-            path = _INDEX.sub("", f"{module_address}.")
-        modules = tuple(path.split(".")[1::2]) if _MODULES.fullmatch(path) else ("?",)
-        block = f"{change['type']}.{change.get('name')}"
-        values = change["change"]
+            module_path = _INDEX_REGEX.sub("", f"{module_address}.")
+        module_names = (
+            tuple(module_path.split(".")[1::2])
+            if _MODULE_PATH_REGEX.fullmatch(module_path)
+            else ("?",)
+        )
+        block_name = f"{change['type']}.{change.get('name')}"
+        change_values = change["change"]
         return _PlannedResource(
             address=change["address"],
-            kind=change["type"],
-            block=(modules, block),
+            terraform_type=change["type"],
+            declaring_block=(module_names, block_name),
             module_address=str(module_address),
-            after=values["after"],
-            unknown=get_mapping(values, "after_unknown") or {},
-            expressions=get_mapping(self._blocks_in(modules).get(block), "expressions"),
+            argument_values=change_values["after"],
+            unknown_arguments=get_mapping(change_values, "after_unknown") or {},
+            expressions=get_mapping(self._get_blocks(module_names).get(block_name), "expressions"),
         )
 
-    def _blocks_in(self, modules: Modules) -> Mapping[str, Any]:
+    def _get_blocks(self, module_path: ModulePath) -> Mapping[str, Any]:
         """Return the resource blocks in a module's configuration, by `type.name`."""
-        if modules not in self._blocks:
-            blocks = to_list((self._find_module(modules) or {}).get("resources"))
-            self.work.take(1 + len(blocks))
-            self._blocks[modules] = {
+        if module_path not in self._blocks_by_module_path:
+            blocks = to_list((self._find_module(module_path) or {}).get("resources"))
+            self.budget.use_steps(1 + len(blocks))
+            self._blocks_by_module_path[module_path] = {
                 f"{block.get('type')}.{block.get('name')}": block
                 for block in blocks
                 if isinstance(block, dict)
             }
-        return self._blocks[modules]
+        return self._blocks_by_module_path[module_path]
 
-    def _find_module(self, modules: Modules) -> Mapping[str, Any] | None:
+    def _find_module(self, module_path: ModulePath) -> Mapping[str, Any] | None:
         """Return a module's configuration. Empty if the plan does not contain it."""
         module = self.root_module
-        for name in modules:
-            module = get_mapping(module, "module_calls", name, "module") or {}
+        for module_name in module_path:
+            module = get_mapping(module, "module_calls", module_name, "module") or {}
         return module
 
     def _follow_expression(
@@ -447,75 +506,103 @@ class _PlanReader:
         """Return a reference to the resource that an expression refers to.
 
         None if it refers to several things or to no resource of the plan. Variables and outputs of
-        modules are followed, up to _MOST_REFERENCES of them.
+        modules are followed, up to _MOST_FOLLOWED_REFERENCES.
         """
-        modules = resource.block[0]
-        for _ in range(_MOST_REFERENCES):
+        module_path = resource.declaring_block[0]
+        for _ in range(_MOST_FOLLOWED_REFERENCES):
             references = to_list((expression or {}).get("references"))
-            texts = [reference for reference in references if isinstance(reference, str)]
-            longest = max(texts, key=len, default="")
-            self.work.take(1 + sum(map(len, texts)))
+            reference_texts = [reference for reference in references if isinstance(reference, str)]
+            longest_reference = max(reference_texts, key=len, default="")
+            self.budget.use_steps(1 + sum(map(len, reference_texts)))
             # Terraform lists a reference with its prefixes. Any other text is a second reference.
-            is_one_reference = all(longest.startswith(text) for text in texts)
-            if not longest or not is_one_reference:
+            is_one_reference = all(
+                longest_reference.startswith(reference_text) for reference_text in reference_texts
+            )
+            if not longest_reference or not is_one_reference:
                 return None
-            match _INDEX.sub("", longest).split("."):
-                case ["var", name] if modules:
-                    *outer, call_name = modules
-                    modules = tuple(outer)
-                    call = get_mapping(self._find_module(modules), "module_calls", call_name)
-                    expression = get_mapping(call, "expressions", name)
-                case ["module", name, output]:
-                    modules = (*modules, name)
-                    module = self._find_module(modules)
-                    expression = get_mapping(module, "outputs", output, "expression")
-                case [kind, name, _]:
-                    return self._refer_to_instance(resource, (modules, f"{kind}.{name}"), longest)
+            match _INDEX_REGEX.sub("", longest_reference).split("."):
+                case ["var", name] if module_path:
+                    *outer, module_call_name = module_path
+                    module_path = tuple(outer)
+                    module_call = get_mapping(
+                        self._find_module(module_path), "module_calls", module_call_name
+                    )
+                    expression = get_mapping(module_call, "expressions", name)
+                case ["module", name, output_name]:
+                    module_path = (*module_path, name)
+                    module = self._find_module(module_path)
+                    expression = get_mapping(module, "outputs", output_name, "expression")
+                case [type_name, name, _]:
+                    return self._refer_to_instance(
+                        resource, (module_path, f"{type_name}.{name}"), longest_reference
+                    )
                 case _:
                     return None
         return None
 
     def _refer_to_instance(
-        self, resource: _PlannedResource, block: tuple[Modules, str], reference: str
+        self, resource: _PlannedResource, block: tuple[ModulePath, str], reference: str
     ) -> Any:
         """Return a reference to the resource of `block` that the text `reference` means.
 
         None if the plan has no such resource or several, or if checks do not read its type.
         """
-        instances = self.instances.get(block, [])
+        instances = self.instances_by_block.get(block, [])
         address, _, attribute = reference.rpartition(".")
-        address_here = f"{resource.module_address}.{address}".lstrip(".")
-        candidates = [instance for instance in instances if instance.address == address_here]
+        address_in_own_module = f"{resource.module_address}.{address}".lstrip(".")
+        candidates = [
+            instance for instance in instances if instance.address == address_in_own_module
+        ]
         if not candidates:
             # In the resource's own module the reference means exactly that address, and it is not
             # in the plan. Another instance of the block is a different resource.
-            own_modules = resource.block[0]
-            candidates = [instance for instance in instances if instance.block[0] != own_modules]
-        if len(candidates) != 1 or candidates[0].kind not in _TYPES:
+            own_module_path = resource.declaring_block[0]
+            candidates = [
+                instance for instance in instances if instance.declaring_block[0] != own_module_path
+            ]
+        if (
+            len(candidates) != 1
+            or candidates[0].terraform_type not in _RESOURCE_TYPE_BY_TERRAFORM_TYPE
+        ):
             return None
         (target,) = candidates
-        is_queue_arn = target.kind == _QUEUE and attribute == "arn"
-        if is_queue_arn or target.kind == _FUNCTION:
+        is_queue_arn = target.terraform_type == _TERRAFORM_QUEUE_TYPE and attribute == "arn"
+        if is_queue_arn or target.terraform_type == _TERRAFORM_FUNCTION_TYPE:
             return _make_getatt(target.address, "Arn")
         return {"Ref": target.address}
 
 
-def _addresses_of_queues(queue_url: Any, resources: Mapping[str, Any]) -> list[str]:
+def _list_queues_with_policy(definition_by_address: Mapping[str, Any]) -> set[str]:
+    """Return the addresses of the queues that a separate policy resource names."""
+    addresses = set[str]()
+    for definition in definition_by_address.values():
+        for node in to_list(definition["Properties"].get("Queues")):
+            address = _get_referred_address(node)
+            if address is not None:
+                addresses.add(address)
+    return addresses
+
+
+def _list_possible_queues(queue_url: Any, definition_by_address: Mapping[str, Any]) -> list[str]:
     """Return the addresses of the queues that a `queue_url` may mean.
 
     That is the queue that it refers to, or every queue if its value is not known. Empty if it is
     the URL of a queue outside the plan.
     """
-    address = _referred_address(queue_url)
-    if address is not None and address in resources:
+    address = _get_referred_address(queue_url)
+    if address is not None and address in definition_by_address:
         return [address]
     if not isinstance(queue_url, dict):
         return []
-    return [address for address in resources if resources[address]["Type"] == QUEUE]
+    return [
+        address
+        for address in definition_by_address
+        if definition_by_address[address]["Type"] == QUEUE_TYPE
+    ]
 
 
-def _make_getatt(address: str, name: str) -> dict[str, Any]:
-    return {"Fn::GetAtt": [address, name]}
+def _make_getatt(address: str, attribute: str) -> dict[str, Any]:
+    return {"Fn::GetAtt": [address, attribute]}
 
 
 def _is_relevant(change: Any) -> bool:
@@ -523,6 +610,6 @@ def _is_relevant(change: Any) -> bool:
     return (
         get_mapping(change, "change", "after") is not None
         and change.get("mode") == "managed"
-        and change.get("type") in (*_TYPES, *ATTRIBUTE_BY_TYPE)
+        and change.get("type") in (*_RESOURCE_TYPE_BY_TERRAFORM_TYPE, *ATTRIBUTE_BY_TERRAFORM_TYPE)
         and isinstance(change.get("address"), str)
     )

@@ -19,40 +19,48 @@ from typing import Any
 from mendq.lint.template import Template, TemplateResource, get_mapping, to_list
 from mendq.model.queue import FIFO, arn_of_name, partition_of, public_url
 
-QUEUE = "AWS::SQS::Queue"
-FUNCTION = "AWS::Lambda::Function"
+QUEUE_TYPE = "AWS::SQS::Queue"
+FUNCTION_TYPE = "AWS::Lambda::Function"
 # Account and region of an unknown deployment. No real one has these names.
-_ANY_ACCOUNT = "000000000000"
-_ANY_REGION = "any-region"
+_UNKNOWN_ACCOUNT = "000000000000"
+_UNKNOWN_REGION = "any-region"
 # A reason is repeated for everything that depends on the unknown value, so it must stay short.
 _MOST_REASON_CHARACTERS = 600
 # A name contains no brace. Without that rule a search would start again at every brace.
-_SUB_VARIABLE = re.compile(r"\$\{(?:([^{}]{1,512})\})?")
-_WORD = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_ARN = re.compile(
+_SUB_VARIABLE_REGEX = re.compile(r"\$\{(?:([^{}]{1,512})\})?")
+_PLAIN_NAME_REGEX = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_ARN_REGEX = re.compile(
     r"arn:[a-z-]+:[a-z0-9-]+:[a-z0-9-]*:[0-9]*:[A-Za-z0-9_:/-]*[A-Za-z0-9_/-](?:\.fifo)?"
 )
-_WHY_UNKNOWN = {
+_UNKNOWN_REASON_BY_FUNCTION = {
     "Fn::ImportValue": "imported from another stack",
     "Fn::If": "a condition decides it",
     "Fn::Transform": "a macro writes it",
 }
 
 
-class NotKnown(Exception):
+class UnknownValue(Exception):
     """A value that the template alone does not determine."""
 
     def __init__(self, because: str, attribute: str = "") -> None:
-        most = _MOST_REASON_CHARACTERS
+        most_characters = _MOST_REASON_CHARACTERS
         # Why the value is not known.
-        self.because = because if len(because) <= most else f"{because[: most - 3]}..."
+        self.because = (
+            because if len(because) <= most_characters else f"{because[: most_characters - 3]}..."
+        )
         # The queue attribute that was read. Empty if the value is no attribute of a queue.
         self.attribute = attribute
         super().__init__(self.because)
 
 
+def _is_intrinsic_function(node: dict[str, Any]) -> bool:
+    """Return True if a mapping is a call of `Ref` or of an `Fn::` function."""
+    name = next(iter(node), "")
+    return len(node) == 1 and (name == "Ref" or name.startswith("Fn::"))
+
+
 @dataclass
-class Values:
+class ValueResolver:
     """Resolver of the intrinsic functions of a template.
 
     Every method raises NotATemplate if it takes more work than the template's budget has left.
@@ -60,55 +68,64 @@ class Values:
 
     template: Template
     # Values of references by name, such as `Orders`, `Orders.Arn` and `AWS::Region`.
-    known: dict[str, str]
+    value_by_reference: dict[str, str]
     # Parameters whose default was used, with the default.
-    defaults: dict[str, str] = field(default_factory=dict)
+    default_by_parameter: dict[str, str] = field(default_factory=dict)
 
-    def resolve(self, node: Any, otherwise: str | None = None) -> Any:
+    def resolve(self, node: Any, placeholder: str | None = None) -> Any:
         """Return the text, list or mapping that a node of the template resolves to.
 
-        None means that nothing is set. Raises NotKnown if the template does not determine the
-        value. If `otherwise` is given, NotKnown is not raised: this text replaces each intrinsic
-        function whose value is not known.
+        None means that nothing is set. Raises UnknownValue if the template does not determine the
+        value. If `placeholder` is given, UnknownValue is not raised: this text replaces each
+        intrinsic function whose value is not known.
         """
-        self.template.work.take(1 + len(node or ""))
+        self.template.budget.use_steps(1 + len(node or ""))
         if isinstance(node, list):
-            items = [self.resolve(item, otherwise) for item in node]
+            items = [self.resolve(item, placeholder) for item in node]
             return [item for item in items if item is not None]
         if not isinstance(node, dict):
             return node
-        name = next(iter(node), "")
-        if len(node) == 1 and (name == "Ref" or name.startswith("Fn::")):
-            try:
-                return self._resolve_function(name, node[name])
-            except NotKnown:
-                if otherwise is None:
-                    raise
-                return otherwise
-        self.template.work.take(sum(map(len, node)))
-        resolved = {key: self.resolve(value, otherwise) for key, value in node.items()}
+        if _is_intrinsic_function(node):
+            return self._resolve_function_or_placeholder(node, placeholder)
+        self.template.budget.use_steps(sum(map(len, node)))
+        resolved = {key: self.resolve(value, placeholder) for key, value in node.items()}
         return {key: value for key, value in resolved.items() if value is not None}
+
+    def _resolve_function_or_placeholder(
+        self, node: dict[str, Any], placeholder: str | None
+    ) -> Any:
+        """Return the value of a mapping that is an intrinsic function.
+
+        If the value is not known, return `placeholder`, or raise UnknownValue if it is None.
+        """
+        ((function_name, argument),) = node.items()
+        try:
+            return self._resolve_function(function_name, argument)
+        except UnknownValue:
+            if placeholder is None:
+                raise
+            return placeholder
 
     def resolve_text(self, node: Any) -> str | None:
         """Return the text that a node resolves to, or None if nothing is set.
 
-        Raises NotKnown if the value is not known or is not a text.
+        Raises UnknownValue if the value is not known or is not a text.
         """
         value = self.resolve(node)
         if value is not None and not isinstance(value, str):
-            raise NotKnown("it is no text")
+            raise UnknownValue("it is no text")
         return value
 
-    def text_or_empty(self, node: Any) -> str:
+    def resolve_text_or_empty(self, node: Any) -> str:
         """Return the text that a node resolves to. Empty if nothing is set or it is not known."""
         try:
             return self.resolve_text(node) or ""
-        except NotKnown:
+        except UnknownValue:
             return ""
 
-    def _resolve_function(self, name: str, argument: Any) -> Any:
-        """Return the value of `Ref` or of an intrinsic function. Raises NotKnown."""
-        match name, argument:
+    def _resolve_function(self, function_name: str, argument: Any) -> Any:
+        """Return the value of `Ref` or of an intrinsic function. Raises UnknownValue."""
+        match function_name, argument:
             case "Ref", str():
                 return self._resolve_reference(argument)
             case "Fn::GetAtt", [str(), str()]:
@@ -121,34 +138,36 @@ class Values:
                 return self._resolve_join(delimiter, self.resolve(parts))
             case "Fn::FindInMap", [_, _, _]:
                 return self._resolve_find_in_map(argument)
-        raise NotKnown(f"{name}: {_WHY_UNKNOWN.get(name, 'known when it is deployed')}")
+        reason = _UNKNOWN_REASON_BY_FUNCTION.get(function_name, "known when it is deployed")
+        raise UnknownValue(f"{function_name}: {reason}")
 
     def _resolve_reference(self, name: str) -> Any:
         """Return the value of a resource, an attribute, a pseudo parameter or a parameter."""
-        value: Any = self.known.get(name)
+        value: Any = self.value_by_reference.get(name)
         if name == "AWS::NoValue":
             return None
         if value is None and name in self.template.get_section("Parameters"):
-            value = self._default_of_parameter(name)
+            value = self._use_parameter_default(name)
         if value is None:
-            raise NotKnown(f"{name}: known when it is deployed")
-        self.template.work.take(1 + sum(map(len, to_list(value))))
+            raise UnknownValue(f"{name}: known when it is deployed")
+        self.template.budget.use_steps(1 + sum(map(len, to_list(value))))
         return value
 
-    def _default_of_parameter(self, name: str) -> Any:
+    def _use_parameter_default(self, name: str) -> Any:
         """Return a parameter's default, a text or a list of texts, and note that it was used.
 
-        Raises NotKnown if it has none, or if the value is a secret or the name of an SSM parameter.
+        Raises UnknownValue if the parameter has no default, or if its value is a secret or the name
+        of an SSM parameter.
         """
         parameter = get_mapping(self.template.get_section("Parameters"), name) or {}
-        kind = str(parameter.get("Type") or "String")
+        type_name = str(parameter.get("Type") or "String")
         default = parameter.get("Default")
         if not isinstance(default, str):
-            raise NotKnown(f"the parameter {name} has no default")
-        if kind.startswith("AWS::SSM::Parameter::") or parameter.get("NoEcho") == "true":
-            raise NotKnown(f"the parameter {name}: its value is not in the template")
-        self.defaults[name] = default
-        is_list = kind.startswith("List<") or kind == "CommaDelimitedList"
+            raise UnknownValue(f"the parameter {name} has no default")
+        if type_name.startswith("AWS::SSM::Parameter::") or parameter.get("NoEcho") == "true":
+            raise UnknownValue(f"the parameter {name}: its value is not in the template")
+        self.default_by_parameter[name] = default
+        is_list = type_name.startswith("List<") or type_name == "CommaDelimitedList"
         return [item.strip() for item in default.split(",")] if is_list else default
 
     def _resolve_sub(self, text: str, variables: Mapping[str, Any]) -> str:
@@ -156,46 +175,46 @@ class Values:
 
         Each name is resolved once, but every use of it counts as work.
         """
-        values = dict[str, Any]()
+        value_by_name = dict[str, Any]()
 
         def replace_variable(match: re.Match[str]) -> str:
             name = match.group(1) or ""
             if name.startswith("!"):
                 return f"${{{name[1:]}}}"
-            if name not in values:
-                values[name] = (
+            if name not in value_by_name:
+                value_by_name[name] = (
                     self.resolve(variables[name])
                     if name in variables
                     else self._resolve_reference(name)
                 )
-            if not isinstance(values[name], str):
-                raise NotKnown(f"{name}: it is no text")
-            self.template.work.take(1 + len(values[name]))
-            return str(values[name])
+            if not isinstance(value_by_name[name], str):
+                raise UnknownValue(f"{name}: it is no text")
+            self.template.budget.use_steps(1 + len(value_by_name[name]))
+            return str(value_by_name[name])
 
-        self.template.work.take(1 + len(text))
-        return _SUB_VARIABLE.sub(replace_variable, text)
+        self.template.budget.use_steps(1 + len(text))
+        return _SUB_VARIABLE_REGEX.sub(replace_variable, text)
 
     def _resolve_join(self, delimiter: str, parts: Any) -> str:
         if not isinstance(parts, list) or not all(isinstance(part, str) for part in parts):
-            raise NotKnown("Fn::Join: it is no list of texts")
-        self.template.work.take(sum(len(delimiter) + len(part) for part in parts))
+            raise UnknownValue("Fn::Join: it is no list of texts")
+        self.template.budget.use_steps(sum(len(delimiter) + len(part) for part in parts))
         return delimiter.join(parts)
 
-    def _resolve_find_in_map(self, argument: list[Any]) -> Any:
+    def _resolve_find_in_map(self, arguments: list[Any]) -> Any:
         """Return the value of `Fn::FindInMap`: a text or a list of texts from section `Mappings`.
 
-        Raises NotKnown if there is no such value.
+        Raises UnknownValue if there is no such value.
 
         https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/mappings-section-structure.html
         """
         value: Any = self.template.get_section("Mappings")
-        keys = [self.resolve(key) for key in argument]
+        keys = [self.resolve(key) for key in arguments]
         for key in keys:
             value = value.get(key) if isinstance(value, dict) and isinstance(key, str) else None
         items = to_list(value)
         if not items or not all(isinstance(item, str) for item in items):
-            raise NotKnown("Fn::FindInMap: it is neither a text nor a list of texts")
+            raise UnknownValue("Fn::FindInMap: it is neither a text nor a list of texts")
         return self.resolve(value)
 
 
@@ -203,80 +222,82 @@ class Values:
 class DeployTarget:
     """Account and region in which a template would be deployed. Placeholders if not known."""
 
-    account: str = _ANY_ACCOUNT
-    region: str = _ANY_REGION
+    account: str = _UNKNOWN_ACCOUNT
+    region: str = _UNKNOWN_REGION
 
     @property
     def pseudo_parameters(self) -> dict[str, str]:
         """Values of pseudo parameters such as `AWS::Region`."""
-        suffix = "amazonaws.com.cn" if self.region.startswith("cn-") else "amazonaws.com"
+        url_suffix = "amazonaws.com.cn" if self.region.startswith("cn-") else "amazonaws.com"
         return {
             "AWS::AccountId": self.account,
             "AWS::Partition": partition_of(self.region),
             "AWS::Region": self.region,
             "AWS::StackName": "stack-name",
-            "AWS::URLSuffix": suffix,
+            "AWS::URLSuffix": url_suffix,
         }
 
     def make_arn(self, service: str, resource: str) -> str:
         return f"arn:{partition_of(self.region)}:{service}:{self.region}:{self.account}:{resource}"
 
 
-class ResourceNames(Values):
+class ResourceResolver(ValueResolver):
     """Resolver that also knows the names and ARNs of the template's own resources."""
 
     def __init__(self, template: Template, target: DeployTarget) -> None:
         super().__init__(template, target.pseudo_parameters)
         self.target = target
         # Logical IDs of the queues by ARN.
-        self.queues: dict[str, str] = {}
+        self.queue_id_by_arn: dict[str, str] = {}
         # Queues without an ARN, by logical ID: the template does not determine if they are FIFO.
-        self.untyped: dict[str, NotKnown] = {}
+        self.untyped_queue_errors: dict[str, UnknownValue] = {}
         # Logical IDs of the functions by name.
-        self._functions: dict[str, str] = {}
-        for number, resource in enumerate(template.resources.values()):
-            if resource.type == QUEUE:
-                self._name_queue(resource)
+        self._function_id_by_name: dict[str, str] = {}
+        for resource_number, resource in enumerate(template.resources.values()):
+            if resource.type == QUEUE_TYPE:
+                self._record_queue_names(resource)
             elif resource.type.startswith("AWS::"):
-                self._name_other(resource, f"resource-{number}")
+                self._record_other_names(resource, f"resource-{resource_number}")
         for resource in template.list_resources("AWS::Lambda::Version", "AWS::Lambda::Alias"):
-            self._name_as_function(resource)
+            self._give_function_arn(resource)
 
-    def _name_as_function(self, resource: TemplateResource) -> None:
+    def _give_function_arn(self, resource: TemplateResource) -> None:
         """Give a Lambda version or alias an ARN of its function.
 
         The checks then take it for the function itself.
         """
-        function = self.find_function(self.text_or_empty(resource.properties.get("FunctionName")))
-        if not function:
+        function_id = self.find_function_id(
+            self.resolve_text_or_empty(resource.properties.get("FunctionName"))
+        )
+        if not function_id:
             return
-        arn = f"{self.known[f'{function}.Arn']}:{len(self.known)}"
+        arn = f"{self.value_by_reference[f'{function_id}.Arn']}:{len(self.value_by_reference)}"
         logical_id = resource.logical_id
-        self.known[logical_id] = arn
-        self.known[f"{logical_id}.AliasArn"] = arn
-        self.known[f"{logical_id}.FunctionArn"] = arn
+        self.value_by_reference[logical_id] = arn
+        self.value_by_reference[f"{logical_id}.AliasArn"] = arn
+        self.value_by_reference[f"{logical_id}.FunctionArn"] = arn
 
-    def _name_queue(self, resource: TemplateResource) -> None:
+    def _record_queue_names(self, resource: TemplateResource) -> None:
         """Record name, URL and ARN of a queue. Its name is made up if the template has none."""
         logical_id = resource.logical_id
-        name = self.text_or_empty(resource.properties.get("QueueName"))
+        name = self.resolve_text_or_empty(resource.properties.get("QueueName"))
         try:
             is_fifo = self.resolve(resource.properties.get("FifoQueue")) == "true"
-        except NotKnown as unknown:
-            self.untyped[logical_id] = unknown
+        except UnknownValue as error:
+            self.untyped_queue_errors[logical_id] = error
             return
-        ending = FIFO if is_fifo or name.endswith(FIFO) else ""
-        name = name.removesuffix(FIFO) + ending
+        fifo_suffix = FIFO if is_fifo or name.endswith(FIFO) else ""
+        name = name.removesuffix(FIFO) + fifo_suffix
         arn = arn_of_name(name, self.target.region, self.target.account)
-        if arn is None or arn in self.queues:
-            name = f"unnamed-{len(self.queues)}{ending}"
+        if arn is None or arn in self.queue_id_by_arn:
+            name = f"unnamed-{len(self.queue_id_by_arn)}{fifo_suffix}"
             arn = self.target.make_arn("sqs", name)
-        self.queues[arn] = logical_id
-        self.known[logical_id] = public_url(arn)
-        self.known[f"{logical_id}.Arn"] = arn
-        self.known[f"{logical_id}.QueueName"] = name
+        self.queue_id_by_arn[arn] = logical_id
+        self.value_by_reference[logical_id] = public_url(arn)
+        self.value_by_reference[f"{logical_id}.Arn"] = arn
+        self.value_by_reference[f"{logical_id}.QueueName"] = name
 
-    def _name_other(self, resource: TemplateResource, name: str) -> None:
+    def _record_other_names(self, resource: TemplateResource, name: str) -> None:
         """Record a unique name and ARN of another resource.
 
         The checks of a queue do not ask for the real name, only which resource has it. A function
@@ -284,36 +305,43 @@ class ResourceNames(Values):
         """
         logical_id = resource.logical_id
         arn = self.target.make_arn("other", name)
-        if resource.type == FUNCTION:
-            function_name = self.text_or_empty(resource.properties.get("FunctionName"))
-            if _WORD.fullmatch(function_name) and function_name not in self._functions:
+        if resource.type == FUNCTION_TYPE:
+            function_name = self.resolve_text_or_empty(resource.properties.get("FunctionName"))
+            if (
+                _PLAIN_NAME_REGEX.fullmatch(function_name)
+                and function_name not in self._function_id_by_name
+            ):
                 name = function_name
-            self._functions[name] = logical_id
+            self._function_id_by_name[name] = logical_id
             arn = self.target.make_arn("lambda", f"function:{name}")
-        self.known[logical_id] = name
-        self.known[f"{logical_id}.Arn"] = arn
+        self.value_by_reference[logical_id] = name
+        self.value_by_reference[f"{logical_id}.Arn"] = arn
 
-    def find_function(self, name_or_arn: str) -> str | None:
+    def find_function_id(self, name_or_arn: str) -> str | None:
         """Return the logical ID of the function with this name or ARN. None if none is declared."""
         _, _, name = name_or_arn.rpartition(":function:")
-        return self._functions.get(name.partition(":")[0])
+        return self._function_id_by_name.get(name.partition(":")[0])
 
-    def use_logical_ids(self, sentence: str) -> str:
+    def replace_arns_by_logical_ids(self, sentence: str) -> str:
         """Return the sentence with logical IDs in place of ARNs that the template declares."""
 
         def replace_arn(match: re.Match[str]) -> str:
-            return self._logical_ids_by_value.get(match.group(), match.group())
+            return self._logical_id_by_value.get(match.group(), match.group())
 
-        text = _ARN.sub(replace_arn, sentence)
-        return text.replace(f":{_ANY_REGION}:{_ANY_ACCOUNT}:", ":${AWS::Region}:${AWS::AccountId}:")
+        sentence_with_ids = _ARN_REGEX.sub(replace_arn, sentence)
+        return sentence_with_ids.replace(
+            f":{_UNKNOWN_REGION}:{_UNKNOWN_ACCOUNT}:", ":${AWS::Region}:${AWS::AccountId}:"
+        )
 
     @cached_property
-    def _logical_ids_by_value(self) -> Mapping[str, str]:
+    def _logical_id_by_value(self) -> Mapping[str, str]:
         """Logical ID by the name, URL or ARN that the resource has."""
-        logical_ids = dict[str, str]()
-        for name, value in self.known.items():
-            is_pseudo_parameter = "::" in name
+        logical_id_by_value = dict[str, str]()
+        for reference, value in self.value_by_reference.items():
+            is_pseudo_parameter = "::" in reference
             if not is_pseudo_parameter:
-                is_resource = name in self.template.resources
-                logical_ids[value] = name if is_resource else name.rpartition(".")[0]
-        return logical_ids
+                is_resource = reference in self.template.resources
+                logical_id_by_value[value] = (
+                    reference if is_resource else reference.rpartition(".")[0]
+                )
+        return logical_id_by_value

@@ -14,40 +14,44 @@ from mendq.notifications.text import visible
 SCHEMA = 1
 # Longest line of an annotation, in characters.
 _MOST_ANNOTATION_CHARACTERS = 1_000
-_SARIF = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas"
+_SARIF_SCHEMAS_URL = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas"
 
 
-def document(templates: Sequence[LintResult]) -> dict[str, Any]:
+def make_document(lint_results: Sequence[LintResult]) -> dict[str, Any]:
     """Return the results as `mendq lint --json` prints them."""
     return {
         "schema": SCHEMA,
-        "findings": sum(len(template.findings) for template in templates),
-        "ignored": sum(len(template.ignored) for template in templates),
-        "not_judged": sum(len(template.not_judged) for template in templates),
-        "templates": [asdict(template) for template in templates],
+        "findings": sum(len(lint_result.findings) for lint_result in lint_results),
+        "ignored": sum(len(lint_result.ignored) for lint_result in lint_results),
+        "not_judged": sum(len(lint_result.not_judged) for lint_result in lint_results),
+        "templates": [asdict(lint_result) for lint_result in lint_results],
     }
 
 
-def sarif(templates: Sequence[LintResult]) -> dict[str, Any]:
+def make_sarif(lint_results: Sequence[LintResult]) -> dict[str, Any]:
     """Return the findings as SARIF 2.1.0, which GitHub's code scanning reads.
 
     https://docs.github.com/en/code-security/reference/code-scanning/sarif-files/sarif-support
     """
-    findings = _list_findings(templates)
-    names = sorted({finding.symptom for _, finding in findings})
+    findings = _list_findings(lint_results)
+    symptom_names = sorted({finding.symptom for _, finding in findings})
     rules = [
         {
-            "id": name,
-            "shortDescription": {"text": BY_NAME[name].sentence},
-            "helpUri": BY_NAME[name].aws_page,
+            "id": symptom_name,
+            "shortDescription": {"text": BY_NAME[symptom_name].sentence},
+            "helpUri": BY_NAME[symptom_name].aws_page,
         }
-        for name in names
+        for symptom_name in symptom_names
     ]
-    run = {
+    sarif_run = {
         "tool": {"driver": {"name": "mendq", "rules": rules}},
         "results": [_make_sarif_result(file, finding) for file, finding in findings],
     }
-    return {"$schema": f"{_SARIF}/sarif-schema-2.1.0.json", "version": "2.1.0", "runs": [run]}
+    return {
+        "$schema": f"{_SARIF_SCHEMAS_URL}/sarif-schema-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [sarif_run],
+    }
 
 
 def _make_sarif_result(file: str, finding: LintFinding) -> Mapping[str, Any]:
@@ -62,29 +66,31 @@ def _make_sarif_result(file: str, finding: LintFinding) -> Mapping[str, Any]:
     }
 
 
-def github_lines(templates: Sequence[LintResult]) -> Iterator[str]:
+def list_github_commands(lint_results: Sequence[LintResult]) -> Iterator[str]:
     """Yield workflow commands of GitHub Actions, which show each finding next to its line.
 
     https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands
     """
-    for file, finding in _list_findings(templates):
-        line = f",line={finding.line}" if finding.line else ""
-        place = f"file={_escape_property(file)}{line},title={_escape_property(finding.symptom)}"
+    for file, finding in _list_findings(lint_results):
+        title = _escape_property(finding.symptom)
+        line_property = f",line={finding.line}" if finding.line else ""
+        command_properties = f"file={_escape_property(file)}{line_property},title={title}"
         first_line = f"{finding.construct or finding.resource}: {finding.because}"
         lines = (first_line, *finding.remedy, finding.runbook)
-        yield f"::{finding.severity.value} {place}::{'%0A'.join(map(_escape_data, lines))}"
+        message = "%0A".join(map(_escape_message, lines))
+        yield f"::{finding.severity.value} {command_properties}::{message}"
 
 
-def _list_findings(templates: Sequence[LintResult]) -> list[tuple[str, LintFinding]]:
+def _list_findings(lint_results: Sequence[LintResult]) -> list[tuple[str, LintFinding]]:
     """Return each finding with its template's file."""
     findings = list[tuple[str, LintFinding]]()
-    for template in templates:
-        for finding in template.findings:
-            findings.append((template.file, finding))
+    for lint_result in lint_results:
+        for finding in lint_result.findings:
+            findings.append((lint_result.file, finding))
     return findings
 
 
-def _escape_data(text: str) -> str:
+def _escape_message(text: str) -> str:
     """Escape the message of a workflow command. Its indentation stays, because a remedy is YAML."""
     indentation = " " * (len(text) - len(text.lstrip(" ")))
     return indentation + visible(text, _MOST_ANNOTATION_CHARACTERS).replace("%", "%25")
@@ -92,4 +98,4 @@ def _escape_data(text: str) -> str:
 
 def _escape_property(text: str) -> str:
     """Escape a property of a workflow command, such as its file."""
-    return _escape_data(text).replace(":", "%3A").replace(",", "%2C")
+    return _escape_message(text).replace(":", "%3A").replace(",", "%2C")

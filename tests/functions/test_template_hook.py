@@ -18,7 +18,7 @@ from functions import template_hook
 from functions.template_hook import handler
 from mendq.aws.clients import Clients
 from mendq.lint import proposed
-from mendq.lint.proposed import MOST_MESSAGE, MOST_STEPS, check_proposed
+from mendq.lint.proposed import MOST_MESSAGE_CHARACTERS, MOST_STEPS, check_proposed_resource
 from mendq.lint.values import DeployTarget
 from mendq.model.settings import TemplateHookSettings
 from tests.functions.conftest import CONTEXT, forget
@@ -70,7 +70,7 @@ def ask(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ask]:
         assert answer.keys() - {"errorCode"} == {"hookStatus", "message", "clientRequestToken"}
         assert answer["hookStatus"] in ("SUCCESS", "FAILED")
         assert ("errorCode" in answer) == failed
-        assert 0 < len(message) <= MOST_MESSAGE
+        assert 0 < len(message) <= MOST_MESSAGE_CHARACTERS
         assert message.isascii()
         assert all(line.isprintable() for line in message.split("\n"))
         assert "://" not in message
@@ -192,7 +192,7 @@ def test_a_fault_of_its_own_is_told_by_its_kind_alone(
     def broken(*_: object) -> Any:
         raise KeyError("a secret of the template")
 
-    monkeypatch.setattr(template_hook, "check_proposed", broken)
+    monkeypatch.setattr(template_hook, "check_proposed_resource", broken)
     answer = ask(request(QUEUE, {}), fails=True)
     assert (answer["errorCode"], answer["message"][-8:]) == ("InternalFailure", "KeyError")
     assert ask(request(QUEUE, {}))["hookStatus"] == "SUCCESS"
@@ -221,4 +221,4 @@ def test_a_queue_with_all_that_it_may_have_takes_a_fifth_of_the_steps(
     most = a_policy(*[statement(Principal=mine)] * 7, queues=[f"{URL}{n}" for n in range(3)])
     tags = [{"Key": f"{n}" * 60, "Value": "x" * 256} for n in range(50)]
     for target, given in ((POLICY, most), (QUEUE, {**SLOW, "Tags": tags})):
-        assert check_proposed(target, "Orders", given, where).name == "Orders"
+        assert check_proposed_resource(target, "Orders", given, where).logical_id == "Orders"

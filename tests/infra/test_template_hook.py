@@ -9,7 +9,7 @@ import pytest
 
 from infra.settings.deployment import read
 from infra.settings.hook import OF_STACK_SET
-from mendq.lint.proposed import TARGETS
+from mendq.lint.proposed import CHECKED_TYPES
 from tests.infra.stackset.published import STACK
 from tests.infra.synthesized import template_of, template_with
 
@@ -31,7 +31,10 @@ def test_a_word_warns_every_stack_but_its_own_about_what_is_made_or_changed() ->
     assert hook["StackFilters"] == own
     assert fnmatchcase(STACK, OF_STACK_SET)
     assert hook["TargetOperations"] == ["RESOURCE"]
-    assert hook["TargetFilters"] == {"Actions": ["CREATE", "UPDATE"], "TargetNames": [*TARGETS]}
+    assert hook["TargetFilters"] == {
+        "Actions": ["CREATE", "UPDATE"],
+        "TargetNames": [*CHECKED_TYPES],
+    }
     assert hook["LambdaFunction"] == template.arn_of("AWS::Lambda::Function", "TemplateHook")
     assert hook["ExecutionRole"] == template.arn_of("AWS::IAM::Role", "BeforeDeployRole")
     variables = template.only("AWS::Lambda::Function", "TemplateHook")["Environment"]["Variables"]

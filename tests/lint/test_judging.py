@@ -21,10 +21,10 @@ from mendq.catalogue.visibility.visibility_timeout_too_short import (
 )
 from mendq.lint.decode import read_template
 from mendq.lint.judging import LintResult, LintSeverity, lint
-from mendq.lint.queues import MAPPING
-from mendq.lint.template import MOST_NESTED, NotATemplate
+from mendq.lint.queues import MAPPING_TYPE
+from mendq.lint.template import MOST_NESTED_LEVELS, NotATemplate
 from mendq.lint.values import DeployTarget
-from mendq.lint.view import document, github_lines
+from mendq.lint.view import list_github_commands, make_document
 from mendq.model.facts import LambdaConsumer
 from mendq.model.plan import Plan
 from tests.catalogue.asking import answer_to, step_of
@@ -83,7 +83,7 @@ def test_of_each_template_exactly_this_is_said(title: str) -> None:
         (finding,) = result.findings
         assert "\n".join(finding.remedy) == case["remedy"].strip()
         assert finding.path.startswith(case.get("path", ""))
-    shown = json.dumps(document([result]))
+    shown = json.dumps(make_document([result]))
     assert "000000000000" not in shown
     assert "any-region" not in shown
     assert all(each.line for each in result.findings)
@@ -93,7 +93,7 @@ def test_of_each_template_exactly_this_is_said(title: str) -> None:
 def test_the_remedy_is_lines_of_a_template_after_which_it_is_found_no_more(title: str) -> None:
     text = _text(title)
     result = _linted(text, DeployTarget(*CASES[title].get("environment", ())))
-    annotations = "".join(github_lines([result]))
+    annotations = "".join(list_github_commands([result]))
     for each in result.findings:
         assert "%0A".join(each.remedy) in annotations, "each line as far in as it is"
         if each.symptom in IN_WORDS:
@@ -175,7 +175,7 @@ def _consumed(
         reads = {"EventSourceArn": {"Fn::GetAtt": ["Q", "Arn"]}, "FunctionName": {"Ref": f"F{n}"}}
         reads["MaximumBatchingWindowInSeconds"] = window
         made[f"F{n}"] = {"Type": "AWS::Lambda::Function", "Properties": {"Timeout": timeout}}
-        made[f"M{n}"] = {"Type": MAPPING, "Properties": reads}
+        made[f"M{n}"] = {"Type": MAPPING_TYPE, "Properties": reads}
     return made
 
 
@@ -202,7 +202,7 @@ def test_a_template_of_more_resources_than_can_be_deployed_is_refused() -> None:
 @pytest.mark.parametrize("innermost", ["x", {"Ref": "x"}])
 def test_what_is_nested_as_deep_as_is_read_is_worked_out(innermost: Any) -> None:
     deep = innermost
-    for _ in range(MOST_NESTED // 3 - 2):
+    for _ in range(MOST_NESTED_LEVELS // 3 - 2):
         deep = {"Fn::Sub": ["${a}", {"a": deep}]}
     assert _of({"Q": {"Type": QUEUE, "Properties": {"QueueName": deep}}}).queues == 1
 

@@ -13,7 +13,15 @@ from typer.testing import CliRunner
 from mendq.cli.app import app
 from mendq.lint import hcl, patch
 from mendq.lint.decode import read_template
-from mendq.lint.patch import HOLDS, MADE, NO_LINE, NotThere, PatchResult, SeveralFit, WantedValues
+from mendq.lint.patch import (
+    ALREADY_SET_NOTE,
+    NEW_QUEUE_NOTE,
+    NO_LINE_NOTE,
+    PatchResult,
+    QueueNotFound,
+    SeveralQueuesFit,
+    WantedValues,
+)
 from mendq.lint.template import NotATemplate
 from tests.lint.plans import arn, change, plan, queue_there
 from tests.lint.test_files import assembly, stack
@@ -49,7 +57,11 @@ POLICY = '{"Statement":[{"Effect":"Deny","Principal":"*","Action":"sqs:*","Resou
 
 
 def _patched(path: Path, text: str, name: str = "orders", **over: Any) -> PatchResult:
-    owner = {each: over.pop(each) for each in ("stack", "resource", "named") if each in over}
+    owner = {
+        each: over.pop(each)
+        for each in ("tagged_stack", "tagged_logical_id", "requested_id")
+        if each in over
+    }
     values = over or {"VisibilityTimeout": "690"}
     path.write_bytes(text.encode())
     return patch.make_patch(str(path), WantedValues(arn(name), values, **owner))
@@ -72,9 +84,9 @@ def test_no_line_is_offered_that_would_make_the_template_too_long(
     """Nobody could check what such a template says, so a person writes the line."""
     value = {"VisibilityTimeout": "690"}
     assert _patched(tmp_path / "fits.yaml", YAML, "inline", **value).diff
-    monkeypatch.setattr("mendq.lint.decode.MOST_BYTES", len(YAML.encode()))
+    monkeypatch.setattr("mendq.lint.decode.MOST_TEMPLATE_BYTES", len(YAML.encode()))
     (change,), diff = _patched(tmp_path / "full.yaml", YAML, "inline", **value)
-    assert (change.note, change.is_left_to_people) == (NO_LINE, True)
+    assert (change.note, change.is_left_to_people) == (NO_LINE_NOTE, True)
     assert diff == []
 
 
@@ -131,7 +143,7 @@ def test_the_diff_is_applied_by_git_and_changes_that_alone(
 ) -> None:
     path, values = tmp_path / "template", {"VisibilityTimeout": "690"}
     values |= {"RedrivePolicy": json.dumps(REDRIVE), "KmsDataKeyReusePeriodSeconds": "300"}
-    found = _patched(path, text, named=name, **values)
+    found = _patched(path, text, requested_id=name, **values)
     assert path.read_bytes().decode() == text, "edits nothing"
     assert not any(each.note for each in found.changes)
     if "\r" in text:
@@ -162,10 +174,10 @@ def test_each_change_names_line_and_property_and_what_stands_there(tmp_path: Pat
 @pytest.mark.parametrize(
     ("over", "note"),
     [
-        ({"VisibilityTimeout": "20"}, HOLDS),
-        ({"DeadLetterQueue": arn("made")}, MADE),
-        ({"named": "Inline", "Policy": POLICY}, "no policy that is this queue's alone"),
-        ({"named": "Bare", "Policy": POLICY}, "no policy that is this queue's alone"),
+        ({"VisibilityTimeout": "20"}, ALREADY_SET_NOTE),
+        ({"DeadLetterQueue": arn("made")}, NEW_QUEUE_NOTE),
+        ({"requested_id": "Inline", "Policy": POLICY}, "no policy that is this queue's alone"),
+        ({"requested_id": "Bare", "Policy": POLICY}, "no policy that is this queue's alone"),
     ],
 )
 def test_what_has_no_line_of_its_own_is_said_and_not_guessed(
@@ -182,8 +194,8 @@ def test_what_has_no_line_of_its_own_is_said_and_not_guessed(
 )
 def test_an_odd_shape_gets_lines_that_say_it_or_none(tmp_path: Path, properties: str) -> None:
     text = f"Resources: {{'O': {{Type: AWS::SQS::Queue, Properties: {properties}}}}}\n"
-    found = _patched(tmp_path / "t.yaml", text, named="O")
-    assert bool(found.diff) is (found.changes[0].note != NO_LINE)
+    found = _patched(tmp_path / "t.yaml", text, requested_id="O")
+    assert bool(found.diff) is (found.changes[0].note != NO_LINE_NOTE)
     if found.diff:
         root = _applied(tmp_path / "t.yaml", found)
         assert root["Resources"]["O"]["Properties"]["VisibilityTimeout"] == "690"
@@ -196,13 +208,13 @@ def _queue(**properties: Any) -> dict[str, Any]:
 def test_tags_say_which_and_what_nothing_says_is_not_guessed(tmp_path: Path) -> None:
     text = json.dumps({"Resources": {"A": _queue(), "B": _queue()}})
     path, made = tmp_path / "t.json", "Shop-A-1ABCDEFGHIJKL"
-    found = _patched(path, text, made, stack="Shop", resource="A").changes
+    found = _patched(path, text, made, tagged_stack="Shop", tagged_logical_id="A").changes
     assert [(each.resource, each.found_by) for each in found] == [("A", "its tags")]
-    with pytest.raises(NotThere, match=r"say which by --resource if it is one of: A, B"):
+    with pytest.raises(QueueNotFound, match=r"say which by --resource if it is one of: A, B"):
         _patched(path, text, made)
-    with pytest.raises(NotThere, match="known to be C"):
-        _patched(path, text, made, named="C", resource="A")
-    with pytest.raises(NotThere, match="declares none"):
+    with pytest.raises(QueueNotFound, match="known to be C"):
+        _patched(path, text, made, requested_id="C", tagged_logical_id="A")
+    with pytest.raises(QueueNotFound, match="declares none"):
         _patched(path, '{"Resources": {}}')
     with pytest.raises(NotATemplate, match=f"{path}: "):
         _patched(path, "[]")
@@ -210,9 +222,11 @@ def test_tags_say_which_and_what_nothing_says_is_not_guessed(tmp_path: Path) -> 
 
 def test_two_of_a_name_are_ambiguous_and_tags_are_surer_than_a_name(tmp_path: Path) -> None:
     text = json.dumps({"Resources": {e: _queue(QueueName="orders") for e in "AB"}})
-    with pytest.raises(SeveralFit, match=r"2 queues may be orders, say which by --resource: A \("):
+    with pytest.raises(
+        SeveralQueuesFit, match=r"2 queues may be orders, say which by --resource: A \("
+    ):
         _patched(tmp_path / "t.json", text)
-    found = _patched(tmp_path / "t.json", text, stack="Shop", resource="B")
+    found = _patched(tmp_path / "t.json", text, tagged_stack="Shop", tagged_logical_id="B")
     assert found.changes[0].resource == "B"
 
 
@@ -255,7 +269,7 @@ def test_of_a_plan_the_address_is_said_and_that_it_has_no_lines(tmp_path: Path) 
     reference: Any = {"Condition": {"StringEquals": {"Ref": "aws_iam_role.admin"}}}
     (said,) = _patched(tmp_path / "plan.json", content, Policy=json.dumps(reference)).changes
     assert said.new == f"jsonencode({json.dumps(reference)})", "what AWS says is no reference"
-    with pytest.raises(NotThere, match="say which"):
+    with pytest.raises(QueueNotFound, match="say which"):
         _patched(tmp_path / "plan.json", plan(other).decode())
 
 
@@ -286,7 +300,7 @@ resource "aws_sqs_queue_redrive_policy" "orders" {
 def _in_hcl(path: Path, text: str, name: str = "orders", **over: Any) -> PatchResult:
     named, values = over.pop("named", ""), over or {"VisibilityTimeout": "690"}
     path.write_text(text)
-    found = hcl.make_patch(str(path), WantedValues(arn(name), values, named=named))
+    found = hcl.make_patch(str(path), WantedValues(arn(name), values, requested_id=named))
     assert path.read_text() == text, "edits nothing"
     return PatchResult(*found)
 
@@ -315,13 +329,13 @@ def test_a_file_of_terraforms_is_changed_in_the_block_that_sets_it(tmp_path: Pat
 
 def test_of_a_name_that_is_worked_out_a_person_says_which(tmp_path: Path) -> None:
     path = tmp_path / "a.tf"
-    with pytest.raises(NotThere, match=r"--resource if it is one of: aws_sqs_queue\.orders, "):
+    with pytest.raises(QueueNotFound, match=r"--resource if it is one of: aws_sqs_queue\.orders, "):
         _in_hcl(path, HCL, "prod-other")
     (said,) = _in_hcl(path, HCL, "prod-other", named="aws_sqs_queue.empty").changes
     assert (said.line, said.old) == (12, None)
     (said,) = _in_hcl(path, HCL, VisibilityTimeout="690").changes
     again = HCL.replace("var.seconds", "690")
-    assert [e.note for e in _in_hcl(path, again).changes] == [HOLDS]
+    assert [e.note for e in _in_hcl(path, again).changes] == [ALREADY_SET_NOTE]
 
 
 @pytest.mark.parametrize(
@@ -341,7 +355,7 @@ def test_what_is_no_hcl_is_one_line(tmp_path: Path, text: str) -> None:
 def test_what_would_be_no_terraform_or_another_queues_is_not_offered(tmp_path: Path) -> None:
     in_a_line = 'resource "aws_sqs_queue" "orders" { name = "orders" }\n'
     found = _in_hcl(tmp_path / "a.tf", in_a_line, VisibilityTimeout="690")
-    assert ([each.note for each in found.changes], found.diff) == ([NO_LINE], [])
+    assert ([each.note for each in found.changes], found.diff) == ([NO_LINE_NOTE], [])
     either = HCL.replace("aws_sqs_queue.orders.id", 'aws_sqs_queue.orders.id == "" ? "" : "x"')
     assert either != HCL
     found = _in_hcl(tmp_path / "a.tf", either, RedrivePolicy=json.dumps(REDRIVE))
@@ -354,9 +368,9 @@ def test_json_that_only_a_json_reader_takes_gets_no_line_and_says_what_to_set(
     """Two halves of a character, as JSON writes it, are no YAML."""
     path, template = tmp_path / "template.json", json.loads(JSON)
     template["Description"] = "\U0001f600"
-    found = _patched(path, json.dumps(template, indent=2), named="Orders")
-    assert [change.note for change in found.changes] == [NO_LINE]
+    found = _patched(path, json.dumps(template, indent=2), requested_id="Orders")
+    assert [change.note for change in found.changes] == [NO_LINE_NOTE]
     assert found.diff == []
     template["Description"] = "plain"
-    found = _patched(path, json.dumps(template, indent=2), named="Orders")
+    found = _patched(path, json.dumps(template, indent=2), requested_id="Orders")
     assert [change.note for change in found.changes] == [""]

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mendq.lint.decode import read_template
-from mendq.lint.template import MOST_BYTES, MOST_NESTED, NotATemplate, Template
-from mendq.lint.values import NotKnown, Values
+from mendq.lint.template import MOST_NESTED_LEVELS, MOST_TEMPLATE_BYTES, NotATemplate, Template
+from mendq.lint.values import UnknownValue, ValueResolver
 
 VALUES = yaml.safe_load(Path(__file__).with_name("values.yaml").read_text())
 PARAMETERS = VALUES["parameters"] | {"Big": {"Type": "String", "Default": "x" * 100_000}}
@@ -32,14 +32,14 @@ def _read(text: str) -> Template:
 def _comes_to(value: Any) -> Any:
     sections = {"Parameters": PARAMETERS, "Mappings": {"Visibilities": {"prod": IN_MAP}}}
     template = read_template(json.dumps({**sections, "Resources": {}, "value": value}).encode())
-    return Values(template, KNOWN).resolve(template.root["value"])
+    return ValueResolver(template, KNOWN).resolve(template.root["value"])
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
         *VALUES["refused"],
-        ("[" * (MOST_NESTED + 1), "nested more than"),
+        ("[" * (MOST_NESTED_LEVELS + 1), "nested more than"),
         ("[" * 1000000, "nested more than"),
         ('{"a":' * 800000, "nested more than"),
         ('{"\\/": ' + "[" * 5000 + "]" * 5000 + "}", "nested more than"),
@@ -57,7 +57,8 @@ def test_what_cannot_be_read_is_one_line(text: str, says: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "says"), [(b"a\xff\xfe", "no UTF-8 at byte 1"), (b"#" * (MOST_BYTES + 1), "longer")]
+    ("content", "says"),
+    [(b"a\xff\xfe", "no UTF-8 at byte 1"), (b"#" * (MOST_TEMPLATE_BYTES + 1), "longer")],
 )
 def test_what_is_no_text_or_too_long_is_one_line(content: bytes, says: str) -> None:
     with pytest.raises(NotATemplate, match=says):
@@ -93,7 +94,7 @@ def test_what_a_template_tells(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("value", [*VALUES["does_not_tell"], {"Fn::Sub": "${" * 1_000_000}])
 def test_what_it_does_not_tell_is_not_known(value: Any) -> None:
-    with pytest.raises(NotKnown) as unknown:
+    with pytest.raises(UnknownValue) as unknown:
         _comes_to(value)
     assert len(unknown.value.because) <= 600
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from mendq.cli.app import app
 from mendq.cli.command_group import find_commands
 from mendq.lint.judging import CHECKED_SYMPTOMS, LintSeverity
-from mendq.lint.rules import RULES, rule_id
+from mendq.lint.rules import RULES, make_rule_id
 from tests.lint.test_command import COSTING_TOO_MUCH, FAULTY, ROOT
 
 OURS = {each.id: each for each in RULES}
@@ -43,7 +43,7 @@ def test_cfn_lint_says_what_mendq_lint_says_and_in_the_same_line(tmp_path: Path)
     findings = json.loads(linted)["templates"][0]["findings"]
     assert len(findings) == 2
     wanted = {
-        (rule_id(each["symptom"], LintSeverity(each["severity"])), each["line"])
+        (make_rule_id(each["symptom"], LintSeverity(each["severity"])), each["line"])
         for each in findings
     }
     files = ("-t", *map(str, (sound, path, costly)))

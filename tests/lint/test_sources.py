@@ -13,7 +13,7 @@ import yaml
 from mendq.lint.decode import read_template
 from mendq.lint.files import list_sources
 from mendq.lint.judging import LintResult, lint
-from mendq.lint.template import MOST_NESTED, NotATemplate
+from mendq.lint.template import MOST_NESTED_LEVELS, NotATemplate
 from mendq.lint.terraform import MOST_PLAN_BYTES
 from mendq.lint.values import DeployTarget
 from tests.lint.plans import UNKNOWN, block, change, new_queue, of, plan, queue_there
@@ -278,7 +278,7 @@ def _deep(levels: int) -> str:
 
 
 PLAN = '{"format_version": "1.2", "resource_changes": [%s]}'
-HOSTILE = change(ORDERS, {"policy": _deep(MOST_NESTED + 5)})
+HOSTILE = change(ORDERS, {"policy": _deep(MOST_NESTED_LEVELS + 5)})
 FAR = {f"aws_sqs_queue.q{n}": change(f"aws_sqs_queue.q{n}", {}) for n in range(2_001)}
 
 

@@ -68,13 +68,13 @@ def lint(
                 line = _unreadable_line(template, FileNotFoundError())
                 break
         raise CommandError(line, Exit.USAGE) from missing
-    call.out.print_json(view.document(results))
+    call.out.print_json(view.make_document(results))
     if form is Form.TEXT or call.as_json:
         show_findings(call.out, results)
     elif form is Form.GITHUB:
-        sys.stdout.writelines(f"{line}\n" for line in view.github_lines(results))
+        sys.stdout.writelines(f"{line}\n" for line in view.list_github_commands(results))
     else:
-        document = view.sarif(results) if form is Form.SARIF else view.document(results)
+        document = view.make_sarif(results) if form is Form.SARIF else view.make_document(results)
         sys.stdout.write(f"{to_json(document, indent=2)}\n")
     severities = {finding.severity for result in results for finding in result.findings}
     return Exit.FAILED if severities & {fail_on, LintSeverity.ERROR} else Exit.DONE

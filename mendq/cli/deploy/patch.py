@@ -153,9 +153,9 @@ def _patch_template(
     )
     try:
         return make_patch(template, wanted)
-    except lint_patch.NotThere as error:
+    except lint_patch.QueueNotFound as error:
         raise CommandError(str(error), Exit.NOT_FOUND) from error
-    except lint_patch.SeveralFit as error:
+    except lint_patch.SeveralQueuesFit as error:
         raise CommandError(str(error), Exit.FAILED) from error
     except OSError as error:
         line = f"{error.filename or template} cannot be read: {error.strerror or 'it is no file'}"
