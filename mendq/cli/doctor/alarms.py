@@ -22,11 +22,11 @@ from mendq.probe.probe import SEEN_WITHIN
 
 # The page about all alarms, for an alarm whose description names no page.
 ALARMS_PAGE = "docs/alarms.md"
-# These alarms ring in a new stack, because its Lambdas have not sent their first metrics yet.
-_FIRST_SIGNS = ("HeartbeatMissing", "ProbeLost")
-# The construct with the useful log, if an alarm's name does not begin with that construct's name.
-# Keys are the beginnings of alarm names; the first that fits counts. "" means: no log helps.
-_CONSTRUCT_BY_ALARM = {
+# Alarms that ring in a new stack because its Lambdas have not sent their first metrics yet.
+_FIRST_SIGNAL_ALARMS = ("HeartbeatMissing", "ProbeLost")
+# The Lambda whose log helps with an alarm, if the alarm's name does not begin with that Lambda's.
+# Keys are beginnings of alarm names; the first key that fits counts. "" means that no log helps.
+_CONSTRUCT_BY_ALARM_BEGINNING = {
     "Heartbeat": "FollowUp",
     "Intake": "Heal",
     "NightlyFailing": "",
@@ -40,29 +40,29 @@ Alarm = Mapping[str, Any]
 
 
 class StackAlarms(Struct, frozen=True):
-    """The alarms of the stack in one account and region."""
+    """The checks of the stack's alarms in one account and region."""
 
     account: Account
     deployment: Deployment
     now: datetime
 
-    def check(self) -> Iterator[Check]:
-        """Yield a check for each alarm in ALARM that notifies people or is about Mendq itself.
+    def check_alarms(self) -> Iterator[Check]:
+        """Yield a check for each alarm in state ALARM that has actions or is about Mendq itself.
 
-        An alarm about Mendq without actions counts too, because a composite alarm may watch it. If
+        An alarm about Mendq counts even without actions, because a composite alarm may watch it. If
         there is no such alarm, yield one check with status OK.
         """
-        ringing = [
+        ringing_alarms = [
             alarm
-            for alarm in self._list_ringing()
+            for alarm in self._list_ringing_alarms()
             if alarm.get("AlarmActions") or _is_about_mendq(alarm)
         ]
-        for alarm in ringing:
-            yield self._check_alarm(alarm, self._status_of(alarm, ringing))
-        if not ringing:
+        for alarm in ringing_alarms:
+            yield self._check_alarm(alarm, self._find_status(alarm, ringing_alarms))
+        if not ringing_alarms:
             yield Check("alarms", Status.OK, "none rings")
 
-    def _list_ringing(self) -> Iterator[Alarm]:
+    def _list_ringing_alarms(self) -> Iterator[Alarm]:
         pages = self.account.clients.cloudwatch.get_paginator("describe_alarms").paginate(
             AlarmNamePrefix=commands.ALARM_PREFIX,
             StateValue="ALARM",
@@ -72,26 +72,34 @@ class StackAlarms(Struct, frozen=True):
             yield from page.get("CompositeAlarms", ())
             yield from page.get("MetricAlarms", ())
 
-    def _status_of(self, alarm: Alarm, ringing: list[Alarm]) -> Status:
+    def _find_status(self, alarm: Alarm, ringing_alarms: list[Alarm]) -> Status:
         """Return FAIL for an alarm about Mendq that pages people, otherwise WARN.
 
-        An alarm also pages people if a ringing composite alarm above it does.
+        An alarm also counts as paging people if a ringing composite alarm that contains it does. In
+        a new stack, an alarm about a missing first signal gives WARN.
         """
         urgent_topic = self.account.settings.urgent_topic_arn
-        quoted_end = f'{alarm["AlarmName"]}"'
-        composites = [other for other in ringing if quoted_end in other.get("AlarmRule", "")]
+        quoted_name_end = f'{alarm["AlarmName"]}"'
+        composite_alarms = [
+            ringing_alarm
+            for ringing_alarm in ringing_alarms
+            if quoted_name_end in ringing_alarm.get("AlarmRule", "")
+        ]
         is_urgent = any(
-            urgent_topic in related.get("AlarmActions", ()) for related in (alarm, *composites)
+            urgent_topic in related_alarm.get("AlarmActions", ())
+            for related_alarm in (alarm, *composite_alarms)
         )
         if _is_about_mendq(alarm) and is_urgent and not self._is_stack_too_new(alarm):
             return Status.FAIL
         return Status.WARN
 
     def _is_stack_too_new(self, alarm: Alarm) -> bool:
-        """Return True if the stack is so new that its first heartbeat or probe cannot be here."""
-        first_sign = timedelta(minutes=self.account.settings.timing.probe_minutes) + SEEN_WITHIN
+        """Return True if the alarm misses a signal that so new a stack cannot have sent yet."""
+        first_signal_wait = (
+            timedelta(minutes=self.account.settings.timing.probe_minutes) + SEEN_WITHIN
+        )
         stack_age = self.now - self.account.created_at
-        return stack_age < first_sign and _construct_name(alarm) in _FIRST_SIGNS
+        return stack_age < first_signal_wait and _make_construct_name(alarm) in _FIRST_SIGNAL_ALARMS
 
     def _check_alarm(self, alarm: Alarm, status: Status) -> Check:
         """Return the check of a ringing alarm: for how long it has rung, and what to do.
@@ -99,44 +107,50 @@ class StackAlarms(Struct, frozen=True):
         The remedy names a command, a log and a docs page, as far as there are any.
         """
         description = commands.parse_alarm_description(alarm.get("AlarmDescription", ""))
-        when, command, page = description or ("", "", ALARMS_PAGE)
+        condition, command, page = description or ("", "", ALARMS_PAGE)
         text = f"has rung for {format_age(alarm['StateUpdatedTimestamp'], self.now)}"
-        if when:
-            text += f": {when}"
+        if condition:
+            text += f": {condition}"
         first_step = ""
         if description and not _is_about_mendq(alarm):
             first_step = f"`{command}`"
-        steps = [step for step in (first_step, self._log_text(alarm), page) if step]
-        return Check(f"alarm {alarm['AlarmName']}", status, text, ", then ".join(steps))
+        remedy_steps = [
+            remedy_step
+            for remedy_step in (first_step, self._describe_log(alarm), page)
+            if remedy_step
+        ]
+        return Check(f"alarm {alarm['AlarmName']}", status, text, ", then ".join(remedy_steps))
 
-    def _log_text(self, alarm: Alarm) -> str:
-        """Return which Lambda's log to read, in words. Empty if no Lambda of that name is found."""
-        name = _construct_name(alarm).removeprefix("OwnDlq").removeprefix("LambdaFailing")
-        for beginning, construct_name in _CONSTRUCT_BY_ALARM.items():
-            if name.startswith(beginning):
-                name = construct_name
+    def _describe_log(self, alarm: Alarm) -> str:
+        """Return which log to read, in words. Empty if no log helps, or no such Lambda is found."""
+        alarm_construct = (
+            _make_construct_name(alarm).removeprefix("OwnDlq").removeprefix("LambdaFailing")
+        )
+        for alarm_beginning, logged_construct in _CONSTRUCT_BY_ALARM_BEGINNING.items():
+            if alarm_construct.startswith(alarm_beginning):
+                alarm_construct = logged_construct
                 break
         # If the stack's resources cannot be read, the alarm is still reported, without its log.
         with suppress(ClientError, BotoCoreError):
-            for resource_type, logical_id, physical_id in self.deployment.parts:
-                construct, separator, _ = logical_id.partition("Function")
+            for resource_type, logical_id, physical_id in self.deployment.resources:
+                function_construct, separator, _ = logical_id.partition("Function")
                 is_function = resource_type == "AWS::Lambda::Function" and separator
-                if is_function and name.startswith(construct):
+                if is_function and alarm_construct.startswith(function_construct):
                     log = self.deployment.logs.get(physical_id)
                     return f"the log {log.group if log else f'of {physical_id}'}"
         return ""
 
 
-def _construct_name(alarm: Alarm) -> str:
+def _make_construct_name(alarm: Alarm) -> str:
     """Return the alarm's name in the form of a construct id: `mendq-own-dlq-scan` is OwnDlqScan."""
     words = alarm["AlarmName"].removeprefix(commands.ALARM_PREFIX).split("-")
     return "".join(word.capitalize() for word in words)
 
 
 def _is_about_mendq(alarm: Alarm) -> bool:
-    """Return True if the alarm is about Mendq itself: its description says to run the doctor.
+    """Return True if the alarm is about Mendq itself: its description names `mendq doctor`.
 
-    Alarms about queues name another command first.
+    The descriptions of alarms about queues name another command.
     """
     description = commands.parse_alarm_description(alarm.get("AlarmDescription", ""))
     return description is not None and description[1].startswith(commands.DOCTOR)

@@ -15,9 +15,11 @@ from mendq.aws.errors import CaseStoreUnavailable, FactsUnavailable, is_denied
 from mendq.cli.exit_codes import CommandError
 from mendq.cli.invocation import describe_error, find_aws_cause
 
-# A name that a remedy may contain. A log group's name may have slashes in it.
-_WORD = re.compile(r"[\w/-]+")
-_ACTION = re.compile(r"not authorized to perform: ([A-Za-z0-9-]{1,64}:[A-Za-z0-9]{1,64})")
+# The name of a Lambda or of a log group in a remedy. A log group's name may contain slashes.
+_NAME_PATTERN = re.compile(r"[\w/-]+")
+_DENIED_ACTION_PATTERN = re.compile(
+    r"not authorized to perform: ([A-Za-z0-9-]{1,64}:[A-Za-z0-9]{1,64})"
+)
 
 
 class Status(StrEnum):
@@ -30,13 +32,13 @@ class Status(StrEnum):
 
 
 class Command(str):
-    """A remedy that is a command to copy. It is printed on one line and is never cut."""
+    """A command for people to copy. It is printed on one line and never cut."""
 
     __slots__ = ()
 
     @classmethod
     def aws(cls, region: str, service: str, operation: str, *options: str) -> Self:
-        """Return a command of the AWS CLI. Words are quoted if the shell needs it."""
+        """Return a command of the AWS CLI. Words are quoted where the shell needs it."""
         return cls(shlex.join(("aws", service, operation, "--region", region, *options)))
 
 
@@ -54,7 +56,7 @@ class Check(Struct, frozen=True):
 
     name: str
     status: Status
-    # A sentence for people about the thing that was checked.
+    # A sentence for people about what was found.
     says: str
     # A sentence or a command; empty if there is nothing to do.
     remedy: str = ""
@@ -64,7 +66,7 @@ class Check(Struct, frozen=True):
         return {"check": self.name, "status": self.status, "says": self.says, "remedy": self.remedy}
 
     def commands(self, logs: Mapping[str, Log]) -> Iterator[Command]:
-        """Yield the remedy if it is a command. Otherwise yield a command for each log it names.
+        """Yield the remedy if it is a command. Otherwise yield a command for each log in its text.
 
         Args:
             logs: the logs by the name of their Lambda. A remedy may contain the Lambda's name or
@@ -73,13 +75,13 @@ class Check(Struct, frozen=True):
         if isinstance(self.remedy, Command):
             yield self.remedy
             return
-        words = set(_WORD.findall(self.remedy))
+        names_in_remedy = set(_NAME_PATTERN.findall(self.remedy))
         for function_name, log in logs.items():
-            if function_name in words or log.group in words:
+            if function_name in names_in_remedy or log.group in names_in_remedy:
                 yield log.read
 
 
-def check_fault(name: str, fault: str, ok_text: str, remedy: str = "") -> Check:
+def make_fault_check(name: str, fault: str, ok_text: str, remedy: str = "") -> Check:
     """Return a failed check that reports `fault`. If `fault` is empty, the check is OK."""
     if fault:
         return Check(name, Status.FAIL, fault, remedy)
@@ -89,21 +91,21 @@ def check_fault(name: str, fault: str, ok_text: str, remedy: str = "") -> Check:
 def run_checks(name: str, make_checks: Callable[[], Iterable[Check] | None]) -> Iterator[Check]:
     """Yield the checks that `make_checks` returns.
 
-    If AWS, the case store or the stack's version stops it, the last check is named `name` and its
-    status is UNKNOWN. If AWS denied the call, that check says which IAM action is missing.
+    If AWS or the case store does not answer, or the stack is too old, the last check is called
+    `name` and has the status UNKNOWN. If AWS denied a call, it says which IAM action is missing.
     """
     try:
         yield from make_checks() or ()
-    except CommandError as stopped:
-        yield Check(name, Status.UNKNOWN, str(stopped), "deploy this version of Mendq")
+    except CommandError as error:
+        yield Check(name, Status.UNKNOWN, str(error), "deploy this version of Mendq")
     except (ClientError, BotoCoreError, FactsUnavailable, CaseStoreUnavailable) as error:
-        yield _unreadable_check(name, find_aws_cause(error))
+        yield _make_unreadable_check(name, find_aws_cause(error))
 
 
-def _unreadable_check(name: str, cause: Exception) -> Check:
+def _make_unreadable_check(name: str, cause: Exception) -> Check:
     if not (isinstance(cause, ClientError) and is_denied(cause)):
         return Check(name, Status.UNKNOWN, describe_error(cause), "ask again in a minute")
-    match = _ACTION.search(str(cause))
-    action = match.group(1) if match else f"the action of {cause.operation_name}"
+    action_match = _DENIED_ACTION_PATTERN.search(str(cause))
+    action = action_match.group(1) if action_match else f"the action of {cause.operation_name}"
     text = f"may not be read: {action} is missing"
     return Check(name, Status.UNKNOWN, text, f"allow {action}")

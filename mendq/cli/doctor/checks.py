@@ -1,4 +1,4 @@
-"""All checks of `mendq doctor` in their order, and the facts that later checks and output share."""
+"""All checks of `mendq doctor` in their order, and the facts that the checks and output share."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from mendq.cli.doctor.life import (
 )
 from mendq.cli.doctor.visibility import (
     ANY_QUEUE,
-    NEVER_SEEN,
+    CLOUDTRAIL_LIMITS,
     SymptomVisibility,
     Trail,
     check_trail_files,
@@ -44,21 +44,23 @@ from mendq.model.queue import parts_of
 from mendq.model.tags import DRILL_TAG
 from mendq.notifications.notification import NOTHING_COUNTED
 
-TRAIL_BUCKET = "bucket of the trail"
-# What SNS returns in place of the ARN of a subscription that is not confirmed.
-_PENDING = "PendingConfirmation"
-_CONFIRM_BY_MAIL = "follow the link in AWS's mail; it is good for 3 days"
-_CONFIRM_BY_URL = "have what listens at the URL ask for the SubscribeURL that SNS posted to it"
+TRAIL_BUCKET_CHECK_NAME = "bucket of the trail"
+# SNS returns this in place of the ARN of a subscription that is not confirmed.
+_PENDING_SUBSCRIPTION_ARN = "PendingConfirmation"
+_CONFIRM_BY_MAIL_REMEDY = "follow the link in AWS's mail; it is good for 3 days"
+_CONFIRM_BY_URL_REMEDY = (
+    "have what listens at the URL ask for the SubscribeURL that SNS posted to it"
+)
 
 
 class Doctor(Struct, dict=True):
-    """One run of `mendq doctor`: the account, the time, and what the checks have read so far."""
+    """One run of `mendq doctor`: its account and time, and what its checks have read so far."""
 
     account: Account
     now: datetime
     checks: list[Check] = field(default_factory=list)
     # ARNs of the managed queues.
-    queues: list[str] = field(default_factory=list)
+    queue_arns: list[str] = field(default_factory=list)
     trails: list[Trail] = field(default_factory=list)
     # The Lambdas' logs by function name.
     logs: dict[str, Log] = field(default_factory=dict)
@@ -69,66 +71,72 @@ class Doctor(Struct, dict=True):
         return Deployment(self.account, self.now, self.logs)
 
     @property
-    def symptoms(self) -> list[SymptomVisibility]:
+    def symptom_visibilities(self) -> list[SymptomVisibility]:
         """For each symptom, the managed queues on which it can be seen.
 
         If no queue is managed yet, ANY_QUEUE stands for any queue that the trails' selectors cover.
         """
-        return list(list_symptom_visibility(self.trails, self.queues or [ANY_QUEUE]))
+        return list(list_symptom_visibility(self.trails, self.queue_arns or [ANY_QUEUE]))
 
     def document(self) -> dict[str, Any]:
         """Return the document that `mendq doctor --json` prints."""
-        unlogged_calls = find_unlogged_calls(self.trails, self.queues)
+        unlogged_calls = find_unlogged_calls(self.trails, self.queue_arns)
         return {
             "checks": [check.document() for check in self.checks],
             "logs": {function_name: asdict(log) for function_name, log in self.logs.items()},
-            "managed_queues": self.queues,
-            "symptoms": [asdict(symptom) for symptom in self.symptoms],
-            "outside_selectors": list_unlogged_queues(self.trails, self.queues),
+            "managed_queues": self.queue_arns,
+            "symptoms": [asdict(visibility) for visibility in self.symptom_visibilities],
+            "outside_selectors": list_unlogged_queues(self.trails, self.queue_arns),
             "not_logged": {arn: sorted(calls) for arn, calls in unlogged_calls.items()},
             "trails_not_read": list_unread_trails(self.trails),
-            "never_seen": list(NEVER_SEEN),
+            "never_seen": list(CLOUDTRAIL_LIMITS),
         }
 
 
 def check_topics(doctor: Doctor) -> Iterator[Check]:
-    """Yield one check for each SNS topic: does it exist, and has it confirmed subscriptions?"""
+    """Yield one check for each SNS topic: does it exist, and are its subscriptions confirmed?"""
     settings = doctor.account.settings
     yield _check_topic(doctor.account, "urgent", settings.urgent_topic_arn)
     yield _check_topic(doctor.account, "info", settings.info_topic_arn)
 
 
-def _check_topic(account: Account, name: str, arn: str) -> Check:
+def _check_topic(account: Account, topic_kind: str, topic_arn: str) -> Check:
     sns = account.clients.sns
     subscriptions = []
     try:
-        for page in sns.get_paginator("list_subscriptions_by_topic").paginate(TopicArn=arn):
+        for page in sns.get_paginator("list_subscriptions_by_topic").paginate(TopicArn=topic_arn):
             subscriptions.extend(page["Subscriptions"])
     except sns.exceptions.NotFoundException:
-        text = f"there is no topic {arn}: nobody hears what is {name}"
+        text = f"there is no topic {topic_arn}: nobody hears what is {topic_kind}"
         remedy = "name one that is there in notifications.topics, and deploy"
-        return Check(f"topic {name}", Status.FAIL, text, remedy)
+        return Check(f"topic {topic_kind}", Status.FAIL, text, remedy)
     if not subscriptions:
-        remedy = f"set notifications.{name} and deploy"
-        return Check(f"topic {name}", Status.WARN, "nobody is subscribed", remedy)
-    pending = [
+        remedy = f"set notifications.{topic_kind} and deploy"
+        return Check(f"topic {topic_kind}", Status.WARN, "nobody is subscribed", remedy)
+    pending_subscriptions = [
         subscription
         for subscription in subscriptions
-        if subscription["SubscriptionArn"] == _PENDING
+        if subscription["SubscriptionArn"] == _PENDING_SUBSCRIPTION_ARN
     ]
-    total = len(subscriptions)
-    if not pending:
-        return Check(f"topic {name}", Status.OK, f"{total} subscription(s), all confirmed")
-    # SNS sends no mail to an HTTP endpoint, so it is confirmed in another way.
-    by_url = {subscription["Protocol"].startswith("http") for subscription in pending}
+    subscription_count = len(subscriptions)
+    if not pending_subscriptions:
+        return Check(
+            f"topic {topic_kind}", Status.OK, f"{subscription_count} subscription(s), all confirmed"
+        )
+    # SNS sends no mail to an HTTP endpoint, so such a subscription is confirmed in another way.
+    http_subscriptions = [
+        subscription
+        for subscription in pending_subscriptions
+        if subscription["Protocol"].startswith("http")
+    ]
     remedies = []
-    if False in by_url:
-        remedies.append(_CONFIRM_BY_MAIL)
-    if True in by_url:
-        remedies.append(_CONFIRM_BY_URL)
-    status = Status.FAIL if len(pending) == total else Status.WARN
-    text = f"{len(pending)} of {total} subscription(s) not confirmed"
-    return Check(f"topic {name}", status, text, "; ".join(remedies))
+    if len(http_subscriptions) < len(pending_subscriptions):
+        remedies.append(_CONFIRM_BY_MAIL_REMEDY)
+    if http_subscriptions:
+        remedies.append(_CONFIRM_BY_URL_REMEDY)
+    status = Status.FAIL if len(pending_subscriptions) == subscription_count else Status.WARN
+    text = f"{len(pending_subscriptions)} of {subscription_count} subscription(s) not confirmed"
+    return Check(f"topic {topic_kind}", status, text, "; ".join(remedies))
 
 
 def check_trail_bucket(doctor: Doctor) -> Iterator[Check]:
@@ -140,83 +148,87 @@ def check_trail_bucket(doctor: Doctor) -> Iterator[Check]:
     if account.has_no_nightly_job:
         yield Check("nightly job", Status.OK, NOTHING_COUNTED)
         return
-    bucket = account.output("TrailBucket")
-    root = account.outputs.get("TrailRoot", "").removeprefix("s3://")
-    if root and doctor.trails:
-        yield check_trail_files(root, doctor.trails, doctor.queues or [ANY_QUEUE])
+    bucket_name = account.output("TrailBucket")
+    files_root = account.outputs.get("TrailRoot", "").removeprefix("s3://")
+    if files_root and doctor.trails:
+        yield check_trail_files(files_root, doctor.trails, doctor.queue_arns or [ANY_QUEUE])
     try:
-        bucket_region = region_of_bucket(account.clients.s3, bucket)
+        bucket_region = region_of_bucket(account.clients.s3, bucket_name)
     except ClientError as error:
         if code_of(error) not in ("404", "NoSuchBucket"):
             raise
-        text = f"there is no bucket {bucket}: every night fails"
+        text = f"there is no bucket {bucket_name}: every night fails"
         remedy = "name one that is there in trail.bucket, and deploy"
-        yield Check(TRAIL_BUCKET, Status.FAIL, text, remedy)
+        yield Check(TRAIL_BUCKET_CHECK_NAME, Status.FAIL, text, remedy)
         return
     if bucket_region is None:
-        text = f"S3 does not say in which region {bucket} lies"
-        command = Command.aws(account.region, "s3api", "get-bucket-location", "--bucket", bucket)
-        yield Check(TRAIL_BUCKET, Status.UNKNOWN, text, command)
+        text = f"S3 does not say in which region {bucket_name} lies"
+        remedy = Command.aws(
+            account.region, "s3api", "get-bucket-location", "--bucket", bucket_name
+        )
+        yield Check(TRAIL_BUCKET_CHECK_NAME, Status.UNKNOWN, text, remedy)
     elif bucket_region != account.region:
-        text = f"{bucket} lies in {bucket_region}, which the nightly job does not reach"
+        text = f"{bucket_name} lies in {bucket_region}, which the nightly job does not reach"
         remedy = f"deploy to {bucket_region}, or let Mendq make its own with trail.create: true"
-        yield Check(TRAIL_BUCKET, Status.FAIL, f"{text}: every night fails", remedy)
+        yield Check(TRAIL_BUCKET_CHECK_NAME, Status.FAIL, f"{text}: every night fails", remedy)
     else:
-        yield Check(TRAIL_BUCKET, Status.OK, f"{bucket} lies in {bucket_region}")
+        yield Check(TRAIL_BUCKET_CHECK_NAME, Status.OK, f"{bucket_name} lies in {bucket_region}")
 
 
 def check_queues(doctor: Doctor) -> Iterator[Check]:
-    """Read the managed queues. Yield checks of their number, drill tags and logged calls."""
-    managed = managed_queues(doctor.account)
-    doctor.queues = [queue.queue_arn for queue in managed]
-    total = len(managed)
-    if managed:
-        yield Check("managed queues", Status.OK, f"{total} by tag or by name")
+    """Read the managed queues into `doctor`. Check their number, drill tags and logged calls."""
+    queues = managed_queues(doctor.account)
+    doctor.queue_arns = [queue.queue_arn for queue in queues]
+    queue_count = len(queues)
+    if queues:
+        yield Check("managed queues", Status.OK, f"{queue_count} by tag or by name")
     else:
         text = "none: nothing is looked after. To begin, tag one"
-        remedy = _sqs_command(doctor.account.region, "tag-queue", "--tags", "mendq=observe")
+        remedy = _make_sqs_command(doctor.account.region, "tag-queue", "--tags", "mendq=observe")
         yield Check("managed queues", Status.WARN, text, remedy)
-    yield from check_drill_tags(managed)
-    unlogged_queues = list_unlogged_queues(doctor.trails, doctor.queues)
+    yield from check_drill_tags(queues)
+    unlogged_queues = list_unlogged_queues(doctor.trails, doctor.queue_arns)
     if unlogged_queues:
-        text = f"{len(unlogged_queues)} of {total} lie outside the trails' selectors"
-        yield _selectors_check(text, "trail.queueArnPrefixes")
-    partly_logged = []
-    for arn, calls in find_unlogged_calls(doctor.trails, doctor.queues).items():
-        if arn not in unlogged_queues:
-            partly_logged.append(calls)
-    if partly_logged:
-        unlogged_calls = ", ".join(sorted(frozenset().union(*partly_logged)))
-        text = f"{len(partly_logged)} of {total} are logged in part: not {unlogged_calls}"
-        yield _selectors_check(text, "trail.eventNames")
+        text = f"{len(unlogged_queues)} of {queue_count} lie outside the trails' selectors"
+        yield _make_selectors_check(text, "trail.queueArnPrefixes")
+    partly_logged_queues = []
+    unlogged_calls = set[str]()
+    for queue_arn, calls in find_unlogged_calls(doctor.trails, doctor.queue_arns).items():
+        if queue_arn not in unlogged_queues:
+            partly_logged_queues.append(queue_arn)
+            unlogged_calls |= calls
+    if partly_logged_queues:
+        call_names = ", ".join(sorted(unlogged_calls))
+        text = f"{len(partly_logged_queues)} of {queue_count} are logged in part: not {call_names}"
+        yield _make_selectors_check(text, "trail.eventNames")
 
 
-def _selectors_check(text: str, setting: str) -> Check:
-    remedy = f"add them to {setting}, and deploy; `mendq cost` says what that costs"
+def _make_selectors_check(text: str, setting_name: str) -> Check:
+    remedy = f"add them to {setting_name}, and deploy; `mendq cost` says what that costs"
     return Check("selectors", Status.WARN, text, remedy)
 
 
 def check_drill_tags(queues: Iterable[ManagedQueue]) -> Iterator[Check]:
-    """Yield a warning if queues have the tag of a drill, because nobody is paged for them."""
-    tagged = [queue for queue in queues if DRILL_TAG in queue.tags]
-    if tagged:
-        region = parts_of(tagged[0].queue_arn).region
-        names = shorten_list([queue.name for queue in tagged])
+    """Yield a warning if queues have the tag of a drill, because Mendq pages nobody about them."""
+    tagged_queues = [queue for queue in queues if DRILL_TAG in queue.tags]
+    if tagged_queues:
+        region = parts_of(tagged_queues[0].queue_arn).region
+        names = shorten_list([queue.name for queue in tagged_queues])
         text = f"tag {DRILL_TAG}, so nobody is paged; untag it where it is no drill: {names}"
-        remedy = _sqs_command(region, "untag-queue", "--tag-keys", DRILL_TAG)
+        remedy = _make_sqs_command(region, "untag-queue", "--tag-keys", DRILL_TAG)
         yield Check("drills", Status.WARN, text, remedy)
 
 
-def _sqs_command(region: str, operation: str, *options: str) -> Command:
+def _make_sqs_command(region: str, operation: str, *options: str) -> Command:
     return Command.aws(region, "sqs", operation, "--queue-url", "URL", *options)
 
 
 def _check_stack(doctor: Doctor) -> Iterator[Check]:
-    return doctor.deployment.check()
+    return doctor.deployment.check_resources()
 
 
 def _check_alarms(doctor: Doctor) -> Iterator[Check]:
-    return StackAlarms(doctor.account, doctor.deployment, doctor.now).check()
+    return StackAlarms(doctor.account, doctor.deployment, doctor.now).check_alarms()
 
 
 def _check_heartbeat(doctor: Doctor) -> Iterator[Check]:
@@ -243,8 +255,8 @@ def _check_trails(doctor: Doctor) -> Iterator[Check]:
     return check_trails(doctor.account, doctor.trails)
 
 
-# The checks in their order. The key names the check that is reported if AWS refuses the reading.
-CHECKS: Mapping[str, Callable[[Doctor], Iterable[Check]]] = {
+# The checks in their order. The key is the name of the check that reports if AWS refuses to answer.
+CHECK_FUNCTION_BY_NAME: Mapping[str, Callable[[Doctor], Iterable[Check]]] = {
     "stack": _check_stack,
     "alarms": _check_alarms,
     "topics": check_topics,
@@ -255,5 +267,5 @@ CHECKS: Mapping[str, Callable[[Doctor], Iterable[Check]]] = {
     "scan": _check_scan,
     "trails": _check_trails,
     "queues": check_queues,
-    TRAIL_BUCKET: check_trail_bucket,
+    TRAIL_BUCKET_CHECK_NAME: check_trail_bucket,
 }

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct, field
 
 from mendq.cli.account import Account
-from mendq.cli.doctor.check import Check, Command, Log, Status, check_fault, run_checks
+from mendq.cli.doctor.check import Check, Command, Log, Status, make_fault_check, run_checks
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -18,14 +18,15 @@ if TYPE_CHECKING:
     from mypy_boto3_iam import IAMClient
     from mypy_boto3_scheduler import EventBridgeSchedulerClient
 
-# Parts of the logical ids of the queues whose messages a person must read.
-_DLQ_NAMES = ("Dlq", "Undelivered")
+# A queue is a DLQ of Mendq, whose messages a person must read, if its logical id contains one of
+# these.
+_DLQ_NAME_PARTS = ("Dlq", "Undelivered")
 # In any other state, an event source mapping delivers no messages to heal.
 _DELIVERING_STATES = ("Enabled", "Enabling", "Creating", "Updating")
-# The command for a log shows the last hour. In an hour every scheduled Lambda runs, except those of
-# the nightly job and the weekly report.
-_LOG_SINCE = timedelta(hours=1)
-_DEPTH: Literal["ApproximateNumberOfMessages"] = "ApproximateNumberOfMessages"
+# How far back the command for a log reads. Every scheduled Lambda runs once an hour or more often,
+# except those of the nightly job and the weekly report.
+_LOG_DURATION = timedelta(hours=1)
+_QUEUE_DEPTH_ATTRIBUTE: Literal["ApproximateNumberOfMessages"] = "ApproximateNumberOfMessages"
 
 
 class Deployment(Struct, frozen=True, dict=True):
@@ -33,26 +34,26 @@ class Deployment(Struct, frozen=True, dict=True):
 
     account: Account
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
-    # The Lambdas' logs by function name. `check` fills it.
+    # The Lambdas' logs by function name. `check_resources` adds them.
     logs: dict[str, Log] = field(default_factory=dict)
 
     @cached_property
-    def parts(self) -> list[tuple[str, str, str]]:
+    def resources(self) -> list[tuple[str, str, str]]:
         """The stack's resources: type, logical id and physical id of each."""
         client: CloudFormationClient = self.account.session.client("cloudformation")
         pages = client.get_paginator("list_stack_resources").paginate(StackName=self.account.stack)
-        parts = []
+        resources = []
         for page in pages:
             for resource in page["StackResourceSummaries"]:
                 physical_id = resource.get("PhysicalResourceId")
                 if physical_id:
-                    parts.append(
+                    resources.append(
                         (resource["ResourceType"], resource["LogicalResourceId"], physical_id)
                     )
-        return parts
+        return resources
 
-    def check(self) -> Iterator[Check]:
-        """Yield one check for each resource of the types listed here."""
+    def check_resources(self) -> Iterator[Check]:
+        """Yield one check for each Lambda, role, rule, schedule, queue and event source mapping."""
         check_by_type: dict[str, Callable[[str, str], Check]] = {
             "AWS::Lambda::Function": self._check_function,
             "AWS::IAM::Role": self._check_role,
@@ -61,71 +62,80 @@ class Deployment(Struct, frozen=True, dict=True):
             "AWS::SQS::Queue": self._check_queue,
             "AWS::Lambda::EventSourceMapping": self._check_mapping,
         }
-        for checked_type, check_part in check_by_type.items():
-            label = checked_type.rpartition("::")[2].lower().removeprefix("eventsource")
-            for resource_type, logical_id, physical_id in self.parts:
+        for checked_type, check_resource in check_by_type.items():
+            type_label = checked_type.rpartition("::")[2].lower().removeprefix("eventsource")
+            for resource_type, logical_id, physical_id in self.resources:
                 if resource_type == checked_type:
-                    name = f"{label} {logical_id}"
-                    yield from run_checks(name, lambda: [check_part(name, physical_id)])  # noqa: B023 - called at once
+                    check_name = f"{type_label} {logical_id}"
+                    make_checks = partial(
+                        _make_checks_of_resource, check_resource, check_name, physical_id
+                    )
+                    yield from run_checks(check_name, make_checks)
 
-    def _check_function(self, name: str, function_name: str) -> Check:
+    def _check_function(self, check_name: str, function_name: str) -> Check:
         function = self.account.clients.functions.get_function_configuration(
             FunctionName=function_name
         )
-        if group := function.get("LoggingConfig", {}).get("LogGroup"):
-            self.logs[function_name] = self._make_log(group)
+        if log_group := function.get("LoggingConfig", {}).get("LogGroup"):
+            self.logs[function_name] = self._make_log(log_group)
         state = function.get("State", "Active")
         # Inactive is no fault: the function was idle for weeks, and the next call wakes it.
         fault = ""
         if state not in ("Active", "Inactive"):
             fault = f"{function_name} is {state}"
         ok_text = f"{function_name} is there"
-        return check_fault(name, fault, ok_text, function.get("StateReason", ""))
+        return make_fault_check(check_name, fault, ok_text, function.get("StateReason", ""))
 
-    def _check_role(self, name: str, role_name: str) -> Check:
+    def _check_role(self, check_name: str, role_name: str) -> Check:
         client: IAMClient = self.account.session.client("iam")
         client.get_role(RoleName=role_name)
-        return Check(name, Status.OK, f"{role_name} is there")
+        return Check(check_name, Status.OK, f"{role_name} is there")
 
-    def _check_rule(self, name: str, bus_and_rule: str) -> Check:
+    def _check_rule(self, check_name: str, bus_and_rule: str) -> Check:
         client: EventBridgeClient = self.account.session.client("events")
-        bus, _, rule = bus_and_rule.rpartition("|")
-        where = {"EventBusName": bus} if bus else {}
+        bus_name, _, rule_name = bus_and_rule.rpartition("|")
+        bus_arguments = {"EventBusName": bus_name} if bus_name else {}
         fault = ""
-        if client.describe_rule(Name=rule, **where)["State"] == "DISABLED":
-            fault = f"{rule} is disabled: no failed call reaches Mendq"
-        options = ["--name", rule]
-        if bus:
-            options = ["--event-bus-name", bus, *options]
-        remedy = self._aws_command("events", "enable-rule", *options)
-        return check_fault(name, fault, f"{rule} is enabled", remedy)
+        if client.describe_rule(Name=rule_name, **bus_arguments)["State"] == "DISABLED":
+            fault = f"{rule_name} is disabled: no failed call reaches Mendq"
+        options = ["--name", rule_name]
+        if bus_name:
+            options = ["--event-bus-name", bus_name, *options]
+        remedy = self._make_aws_command("events", "enable-rule", *options)
+        return make_fault_check(check_name, fault, f"{rule_name} is enabled", remedy)
 
-    def _check_schedule(self, name: str, group_and_schedule: str) -> Check:
+    def _check_schedule(self, check_name: str, group_and_schedule: str) -> Check:
         client: EventBridgeSchedulerClient = self.account.session.client("scheduler")
         schedule = client.get_schedule(Name=group_and_schedule.rpartition("/")[2])
         expression = schedule["ScheduleExpression"]
         fault = ""
         if schedule["State"] == "DISABLED":
             fault = f"{expression} is disabled"
-        return check_fault(name, fault, f"{expression} is enabled", "deploy again, or enable it")
+        return make_fault_check(
+            check_name, fault, f"{expression} is enabled", "deploy again, or enable it"
+        )
 
-    def _check_queue(self, name: str, queue_url: str) -> Check:
+    def _check_queue(self, check_name: str, queue_url: str) -> Check:
         """Return the check of a queue. It fails if it is a DLQ that has messages."""
         answer = self.account.clients.sqs.get_queue_attributes(
-            QueueUrl=queue_url, AttributeNames=[_DEPTH]
+            QueueUrl=queue_url, AttributeNames=[_QUEUE_DEPTH_ATTRIBUTE]
         )
-        depth = int(answer["Attributes"][_DEPTH])
+        message_count = int(answer["Attributes"][_QUEUE_DEPTH_ATTRIBUTE])
         queue_name = queue_url.rpartition("/")[2]
-        is_dlq = any(dlq_name in name for dlq_name in _DLQ_NAMES)
+        is_dlq = any(name_part in check_name for name_part in _DLQ_NAME_PARTS)
         fault = ""
-        if depth and is_dlq:
-            fault = f"{depth} message(s) wait for a person in {queue_name}"
+        if message_count and is_dlq:
+            fault = f"{message_count} message(s) wait for a person in {queue_name}"
         # The reason is in the message's attributes. SQS returns them only if the caller asks.
         options = ("--message-attribute-names", "All", "--max-number-of-messages", "10")
-        remedy = self._aws_command("sqs", "receive-message", "--queue-url", queue_url, *options)
-        return check_fault(name, fault, f"{depth} message(s) in {queue_name}", remedy)
+        remedy = self._make_aws_command(
+            "sqs", "receive-message", "--queue-url", queue_url, *options
+        )
+        return make_fault_check(
+            check_name, fault, f"{message_count} message(s) in {queue_name}", remedy
+        )
 
-    def _check_mapping(self, name: str, mapping_id: str) -> Check:
+    def _check_mapping(self, check_name: str, mapping_id: str) -> Check:
         """Return the check of the event source mapping from the intake queue to heal."""
         functions = self.account.clients.functions
         state = functions.get_event_source_mapping(UUID=mapping_id)["State"]
@@ -134,15 +144,25 @@ class Deployment(Struct, frozen=True, dict=True):
         if state not in _DELIVERING_STATES:
             fault = f"{text}: failed calls wait in the intake queue"
         options = ("--uuid", mapping_id, "--enabled")
-        remedy = self._aws_command("lambda", "update-event-source-mapping", *options)
-        return check_fault(name, fault, text, remedy)
+        remedy = self._make_aws_command("lambda", "update-event-source-mapping", *options)
+        return make_fault_check(check_name, fault, text, remedy)
 
-    def _make_log(self, group: str) -> Log:
+    def _make_log(self, log_group: str) -> Log:
         """Return the log with a command that prints its last hour, one event on each line."""
-        since_ms = int((self.now - _LOG_SINCE).timestamp() * 1000)
-        options = ("--log-group-name", group, "--start-time", str(since_ms))
+        start_milliseconds = int((self.now - _LOG_DURATION).timestamp() * 1000)
+        options = ("--log-group-name", log_group, "--start-time", str(start_milliseconds))
         output_options = ("--query", "events[].[message]", "--output", "text")
-        return Log(group, self._aws_command("logs", "filter-log-events", *options, *output_options))
+        return Log(
+            log_group,
+            self._make_aws_command("logs", "filter-log-events", *options, *output_options),
+        )
 
-    def _aws_command(self, service: str, operation: str, *options: str) -> Command:
+    def _make_aws_command(self, service: str, operation: str, *options: str) -> Command:
         return Command.aws(self.account.region, service, operation, *options)
+
+
+def _make_checks_of_resource(
+    check_resource: Callable[[str, str], Check], check_name: str, physical_id: str
+) -> list[Check]:
+    """Return the one check of a resource, in the form that `run_checks` needs."""
+    return [check_resource(check_name, physical_id)]

@@ -1,8 +1,8 @@
 """Checks of the parts that must always run: heartbeat, probe, freeze, calendars, and the scan.
 
 The heartbeat check does not use Mendq's own heartbeat metric, because everybody who may put
-metrics could fake it. It uses the numbers that Lambda itself counts. If the metric is missing
-although follow_up runs well, the alarm `mendq-heartbeat-missing` reports it.
+metrics could fake the metric. The check uses the runs and errors that Lambda itself counts. If
+follow_up runs well but the metric is missing, the alarm `mendq-heartbeat-missing` reports it.
 """
 
 from __future__ import annotations
@@ -32,113 +32,128 @@ from mendq.probe.send import ProbeRecord
 from mendq.scan.store import findings_of
 
 # follow_up must have run well within this time. CloudWatch shows a run within a few minutes.
-HEARTBEAT_WITHIN = timedelta(minutes=10)
-LOOKED_BACK = timedelta(hours=6)
-PERIOD = timedelta(minutes=1)
-# A scan starts each hour and consists of several runs. Its findings are in the case bucket after
-# the first run.
-AN_HOUR = timedelta(hours=1)
-SCAN_WITHIN = 2 * AN_HOUR
+HEARTBEAT_LIMIT = timedelta(minutes=10)
+HEARTBEAT_HISTORY = timedelta(hours=6)
+METRIC_PERIOD = timedelta(minutes=1)
+# A scan starts each hour and may need several runs of its Lambda. The case bucket has its findings
+# after the first run.
+SCAN_INTERVAL = timedelta(hours=1)
+SCAN_LIMIT = 2 * SCAN_INTERVAL
 
 
 def check_calendars(account: Account) -> Iterator[Check]:
-    """Yield one check for each change calendar, also if another calendar cannot be read."""
+    """Yield one check for each change calendar in the settings, even if one cannot be read."""
     for arn in account.settings.freeze_calendars:
-        name = f"calendar {arn.rpartition('/')[2]}"
-        yield from run_checks(name, partial(_check_calendar, account, name, arn))
+        check_name = f"calendar {arn.rpartition('/')[2]}"
+        yield from run_checks(check_name, partial(_check_calendar, account, check_name, arn))
 
 
 def check_heartbeat(account: Account, now: datetime) -> Iterator[Check]:
-    """Yield one check: when follow_up last ran without an error, by Lambda's own metrics.
+    """Yield one check: when did follow_up last run without an error, by Lambda's own metrics?
 
     Raises ClientError if CloudWatch cannot be read, CommandError if the stack has no follow_up.
     """
     function_name = account.output("FollowUpFunction")
-    made_at = account.created_at
-    runs = _runs_by_minute(account, function_name, now, "Invocations")
-    errors = _runs_by_minute(account, function_name, now, "Errors")
-    good_minutes = [at for at, count in runs.items() if count > errors.get(at, 0)]
-    last_good = now - 2 * LOOKED_BACK
+    created_at = account.created_at
+    run_count_by_minute = _read_counts_by_minute(account, function_name, now, "Invocations")
+    error_count_by_minute = _read_counts_by_minute(account, function_name, now, "Errors")
+    good_minutes = [
+        minute
+        for minute, count in run_count_by_minute.items()
+        if count > error_count_by_minute.get(minute, 0)
+    ]
+    last_good_run = now - 2 * HEARTBEAT_HISTORY
     if good_minutes:
         # CloudWatch gives the time at which a period begins.
-        last_good = min(max(good_minutes) + PERIOD, now)
-    is_late = now - last_good >= HEARTBEAT_WITHIN
-    runs_since = sum(count for at, count in runs.items() if at >= last_good)
-    errors_since = sum(count for at, count in errors.items() if at >= last_good)
-    if not good_minutes and now - made_at < HEARTBEAT_WITHIN:
-        text = f"none yet: the stack was made {format_age(made_at, now)} ago"
+        last_good_run = min(max(good_minutes) + METRIC_PERIOD, now)
+    is_late = now - last_good_run >= HEARTBEAT_LIMIT
+    run_count = sum(
+        count for minute, count in run_count_by_minute.items() if minute >= last_good_run
+    )
+    error_count = sum(
+        count for minute, count in error_count_by_minute.items() if minute >= last_good_run
+    )
+    if not good_minutes and now - created_at < HEARTBEAT_LIMIT:
+        text = f"none yet: the stack was made {format_age(created_at, now)} ago"
         yield Check("heartbeat", Status.WARN, text, "ask again in ten minutes")
         return
-    ok_text = f"the follow-up ran well {format_age(last_good, now)} ago"
-    if not is_late and not errors_since:
+    ok_text = f"the follow-up ran well {format_age(last_good_run, now)} ago"
+    if not is_late and not error_count:
         yield Check("heartbeat", Status.OK, ok_text)
         return
-    beginning = "the follow-up did not run well in 6 hours:"
+    text_beginning = "the follow-up did not run well in 6 hours:"
     if good_minutes:
-        beginning = f"{ok_text}; since then"
+        text_beginning = f"{ok_text}; since then"
     fault = "it was not started: is its schedule enabled, and was it throttled?"
-    if errors_since:
-        fault = f"it failed in {errors_since:.0f} of {runs_since:.0f} runs"
+    if error_count:
+        fault = f"it failed in {error_count:.0f} of {run_count:.0f} runs"
     status = Status.FAIL if is_late else Status.WARN
     remedy = f"docs/runbooks/heartbeat_missing.md, and the log of {function_name}"
-    yield Check("heartbeat", status, f"{beginning} {fault}", remedy)
+    yield Check("heartbeat", status, f"{text_beginning} {fault}", remedy)
 
 
-def _runs_by_minute(
-    account: Account, function_name: str, now: datetime, metric: Literal["Invocations", "Errors"]
+def _read_counts_by_minute(
+    account: Account,
+    function_name: str,
+    now: datetime,
+    metric_name: Literal["Invocations", "Errors"],
 ) -> dict[datetime, float]:
     """Return Lambda's count of the function's runs or errors, by the start of the minute."""
     answer = account.clients.cloudwatch.get_metric_statistics(
         Namespace="AWS/Lambda",
-        MetricName=metric,
+        MetricName=metric_name,
         Dimensions=[{"Name": "FunctionName", "Value": function_name}],
         Statistics=["Sum"],
         # A whole minute, so that both metrics have the same periods.
-        StartTime=(now - LOOKED_BACK).replace(second=0, microsecond=0),
-        EndTime=now + PERIOD,
-        Period=int(PERIOD.total_seconds()),
+        StartTime=(now - HEARTBEAT_HISTORY).replace(second=0, microsecond=0),
+        EndTime=now + METRIC_PERIOD,
+        Period=int(METRIC_PERIOD.total_seconds()),
     )
     return {datapoint["Timestamp"]: datapoint["Sum"] for datapoint in answer["Datapoints"]}
 
 
 def check_probe(account: Account, now: datetime) -> Iterator[Check]:
-    """Yield one check of the newest probe: did its failed call come back to Mendq?"""
+    """Yield one check of the newest probe: did Mendq receive its failed call?"""
     probe = account.open_store(ProbeRecord).read()
     if probe is None:
         text = "none was sent yet: the first comes within the hour after a deployment"
         yield Check("probe", Status.WARN, text, "ask again in an hour")
         return
-    sent = f"sent {format_age(probe.sent_at, now)} ago"
-    page = "docs/runbooks/probe_lost.md"
+    sent_text = f"sent {format_age(probe.sent_at, now)} ago"
+    runbook = "docs/runbooks/probe_lost.md"
     if probe.was_seen and probe.seen_at is not None:
         late_seconds = int((probe.seen_at - probe.sent_at).total_seconds())
-        text = f"{sent}, seen after {late_seconds} s, spelled {probe.spelled}"
+        text = f"{sent_text}, seen after {late_seconds} s, spelled {probe.spelled}"
         if probe.without_queue:
             text += ", but it came without a queue: Mendq cannot tell of which such a call is"
-            yield Check("probe", Status.WARN, text, page)
+            yield Check("probe", Status.WARN, text, runbook)
         else:
             yield Check("probe", Status.OK, text)
         return
-    lost = probe.lost_in_a_row
+    lost_count = probe.lost_in_a_row
     if now - probe.sent_at > SEEN_WITHIN:
         status = Status.FAIL
-        fate = " and not seen"
+        outcome_text = " and not seen"
     else:
-        status = Status.WARN if lost else Status.OK
-        fate = ", still on its way"
-    yield Check("probe", status, f"{sent}{fate}; {lost} before it lost in a row", page)
+        status = Status.WARN if lost_count else Status.OK
+        outcome_text = ", still on its way"
+    yield Check(
+        "probe", status, f"{sent_text}{outcome_text}; {lost_count} before it lost in a row", runbook
+    )
 
 
 def check_freeze(account: Account) -> Iterator[Check]:
     """Yield one check: has an operator frozen all changes?"""
-    freezes = "; ".join(str(freeze) for freeze in items.read_freezes(read_freeze_item(account)))
-    if freezes:
-        yield Check("freeze", Status.WARN, freezes, "mendq thaw")
+    freezes_text = "; ".join(
+        str(freeze) for freeze in items.read_freezes(read_freeze_item(account))
+    )
+    if freezes_text:
+        yield Check("freeze", Status.WARN, freezes_text, "mendq thaw")
     else:
         yield Check("freeze", Status.OK, "not frozen by hand")
 
 
-def _check_calendar(account: Account, name: str, arn: str) -> Iterator[Check]:
+def _check_calendar(account: Account, check_name: str, arn: str) -> Iterator[Check]:
     """Yield the check of one change calendar: a warning if it is closed, a fault if unreadable.
 
     The calendar is read with the operator's rights, which differ from heal's. If AWS denies the
@@ -147,24 +162,24 @@ def _check_calendar(account: Account, name: str, arn: str) -> Iterator[Check]:
     https://docs.aws.amazon.com/systems-manager/latest/userguide/change-calendar-getstate.html
     """
     own_account = account.settings.account
-    owner = arn.split(":")[4]
+    owner_account = arn.split(":")[4]
     try:
         is_calendar_closed = is_closed(account.clients, [arn])
     except ClientError as error:
-        code = code_of(error)
-        if code in PASSING or (owner == own_account and is_denied(error)):
+        error_code = code_of(error)
+        if error_code in PASSING or (owner_account == own_account and is_denied(error)):
             raise
         remedy = "take it out of freezeCalendars and deploy"
-        if owner != own_account:
-            remedy = f"share it with account {own_account} from {owner}, or {remedy}"
-        text = f"{arn} cannot be read ({code}), so Mendq is frozen until it can"
-        yield Check(name, Status.FAIL, text, remedy)
+        if owner_account != own_account:
+            remedy = f"share it with account {own_account} from {owner_account}, or {remedy}"
+        text = f"{arn} cannot be read ({error_code}), so Mendq is frozen until it can"
+        yield Check(check_name, Status.FAIL, text, remedy)
         return
     if is_calendar_closed:
         text = f"{arn} is closed: nothing is changed"
-        yield Check(name, Status.WARN, text, "nothing, if it is meant so")
+        yield Check(check_name, Status.WARN, text, "nothing, if it is meant so")
     else:
-        yield Check(name, Status.OK, f"{arn} is open")
+        yield Check(check_name, Status.OK, f"{arn} is open")
 
 
 class HourlyScan(Struct, frozen=True, dict=True):
@@ -200,8 +215,10 @@ class HourlyScan(Struct, frozen=True, dict=True):
     @property
     def summary(self) -> str:
         """The time and the numbers of the scan, in one line."""
-        skipped = self.skipped_for_budget
-        skipped_text = f"{skipped:,} skipped for the budget" if skipped else "none skipped"
+        skipped_count = self.skipped_for_budget
+        skipped_text = (
+            f"{skipped_count:,} skipped for the budget" if skipped_count else "none skipped"
+        )
         failed_text = f", {self.failed:,} failed" if self.failed else ""
         return (
             f"{format_minute(self.at)}, {self.queues_scanned:,} queues, "
@@ -228,20 +245,20 @@ def read_last_scans(account: Account) -> Iterator[tuple[HourlyScan, str | None]]
     is complete. Raises ClientError or CaseStoreUnavailable if the case store or the case bucket
     does not answer.
     """
-    item = account.open_store(Table).get(items.key(items.ACCOUNT, "scan"))
-    if "round" not in item:
+    scan_item = account.open_store(Table).get(items.key(items.ACCOUNT, "scan"))
+    if "round" not in scan_item:
         return
     bucket = CaseBucket(account.clients.s3, account.output("CaseBucket"))
-    newest_hour = datetime.fromisoformat(item["round"]["S"])
-    for hour in (newest_hour, newest_hour - AN_HOUR):
+    newest_hour = datetime.fromisoformat(scan_item["round"]["S"])
+    for hour in (newest_hour, newest_hour - SCAN_INTERVAL):
         # The newest scan has no findings in the bucket before its first run has ended.
         with suppress(
             account.clients.s3.exceptions.NoSuchKey, ValidationError, *items.DECODE_ERRORS
         ):
-            last_queue = None
-            if hour == newest_hour and "done" not in item:
-                last_queue = items.text_in(item, "after")
-            yield convert(findings_of(hour, bucket), HourlyScan), last_queue
+            last_queue_name = None
+            if hour == newest_hour and "done" not in scan_item:
+                last_queue_name = items.text_in(scan_item, "after")
+            yield convert(findings_of(hour, bucket), HourlyScan), last_queue_name
 
 
 def check_scan(scan: HourlyScan | None, account: Account, now: datetime) -> Check:
@@ -252,14 +269,14 @@ def check_scan(scan: HourlyScan | None, account: Account, now: datetime) -> Chec
     log_remedy = f"see the log of {account.output('ScanFunction')}"
     if scan is None:
         text = "none was made yet: the first comes within the hour after a deployment"
-        if now - account.created_at < SCAN_WITHIN:
+        if now - account.created_at < SCAN_LIMIT:
             return Check("scan", Status.WARN, text, "ask again in an hour")
         return Check("scan", Status.FAIL, text, log_remedy)
     text = f"the last round was {format_age(scan.at, now)} ago: {scan.summary}"
     if ScanResult(scan.queues_scanned, scan.gone, scan.unseen).is_blind:
         text += "; nothing could be seen of any queue"
         return Check("scan", Status.FAIL, text, log_remedy)
-    if now - scan.at >= SCAN_WITHIN:
+    if now - scan.at >= SCAN_LIMIT:
         return Check("scan", Status.FAIL, text, log_remedy)
     if scan.failed:
         return Check("scan", Status.WARN, text, log_remedy)

@@ -1,4 +1,4 @@
-"""Find out which symptoms CloudTrail can show on which queues, and why it cannot show some.
+"""Find out which symptoms CloudTrail can show on which queues, and why it cannot show others.
 
 Failed SQS calls are CloudTrail data events. A trail logs only the data events that its event
 selectors select. So a symptom is visible on a queue only if a trail logs the calls that show it.
@@ -23,8 +23,8 @@ from mendq.model.names import DATA_EVENT_NAMES, PROBE, role_name
 from mendq.model.queue import partition_of
 from mendq.probe.probe import EVENT_NAME, QUEUE_NAME
 
-# The operators of a field selector. Each also exists with `Not` before its name.
-_OPERATORS: dict[str, Callable[[str, str], bool]] = {
+# The operators of a field selector. Each operator also exists with `Not` before its name.
+_TEST_BY_OPERATOR: dict[str, Callable[[str, str], bool]] = {
     "Equals": str.__eq__,
     "StartsWith": str.startswith,
     "EndsWith": str.endswith,
@@ -33,27 +33,28 @@ _OPERATORS: dict[str, Callable[[str, str], bool]] = {
 Selector = Mapping[str, Any]
 # Names of SQS calls, by queue ARN.
 CallsByQueue = Mapping[str, frozenset[str]]
-# Stands for any queue that the selectors cover. It is used while no queue is managed.
+# Stands for any queue that the selectors cover. Used if no queue is managed yet.
 ANY_QUEUE = "any queue"
-OUTSIDE = "no trail logs this queue's calls"
-LATE_DELETES_PASS = (
-    "a late delete on a standard queue answers 200, so no error shows it: the scan finds the race"  # noqa: S105 - a sentence
+UNLOGGED_QUEUE_REASON = "no trail logs this queue's calls"
+LATE_DELETES_REASON = (
+    "a late delete on a standard queue answers 200, so no error shows it: the scan finds the race"
 )
 # The catalogue accepts the error codes of a late call on any call, but SQS returns them only for
 # calls on a message that was received.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ChangeMessageVisibility.html
-VISIBILITY_CALLS = frozenset(
+RECEIVED_MESSAGE_CALLS = frozenset(
     name for name in DATA_EVENT_NAMES if name.startswith(("DeleteMessage", "ChangeMessage"))
 )
 # Limits of CloudTrail that no selector changes.
-NEVER_SEEN = (
+CLOUDTRAIL_LIMITS = (
     "batch calls answer 200 and list what failed inside: those failures are in no errorCode",
     "whether CloudTrail logs the calls of Lambda's own pollers is not documented",
     "selectors that ask who calls are taken to let your callers in",
 )
-
-
-UNCONFIRMED = "no record of such a call by AWS is known here: `mendq drill --record DIR` gets them"
+# Said about symptoms for which the form of CloudTrail's records is only assumed.
+UNCONFIRMED_RECORD_TEXT = (
+    "no record of such a call by AWS is known here: `mendq drill --record DIR` gets them"
+)
 
 
 class Trail(Struct, frozen=True):
@@ -63,8 +64,8 @@ class Trail(Struct, frozen=True):
     # Empty if the trail is switched off. None if AWS does not say, as for an organization's trail
     # in a member account.
     selectors: tuple[Selector, ...] | None
-    # Bucket and key prefix in which the trail's folder `AWSLogs` is.
-    root: str = ""
+    # Bucket and key prefix, joined by a slash, below which the trail writes its files.
+    files_root: str = ""
 
     def is_logging(
         self, queue_arn: str, event_name: str, known_fields: Mapping[str, str] | None = None
@@ -73,7 +74,7 @@ class Trail(Struct, frozen=True):
 
         Args:
             known_fields: more fields of the event that selectors may ask for, such as the caller's
-                ARN. A field that is not known is taken to match.
+                ARN. A selector on a field that is not known counts as matching.
         """
         for selector in self.selectors or ():
             if _is_selected(selector, queue_arn, event_name, known_fields or {}):
@@ -88,108 +89,122 @@ def check_trails(account: Account, trails: list[Trail]) -> Iterator[Check]:
     others are still checked. Raises ClientError if the trails cannot be listed.
     """
     answer = account.clients.cloudtrail.describe_trails(includeShadowTrails=True)
-    for description in answer["trailList"]:
-        root = f"{description.get('S3BucketName')}/{description.get('S3KeyPrefix', '')}"
-        trails.append(Trail(description["Name"], None, root.rstrip("/")))
-        owner = description["TrailARN"].split(":")[4]
-        check_trail = partial(_check_trail, account, description, trails)
-        for check in run_checks(f"trail {description['Name']}", check_trail):
-            if check.status is Status.UNKNOWN and owner != account.settings.account:
-                remedy = f"ask account {owner}, whose trail it is, what it selects"
+    for trail_description in answer["trailList"]:
+        bucket_name = trail_description.get("S3BucketName")
+        files_root = f"{bucket_name}/{trail_description.get('S3KeyPrefix', '')}"
+        trails.append(Trail(trail_description["Name"], None, files_root.rstrip("/")))
+        owner_account = trail_description["TrailARN"].split(":")[4]
+        check_trail = partial(_check_trail, account, trail_description, trails)
+        for check in run_checks(f"trail {trail_description['Name']}", check_trail):
+            if check.status is Status.UNKNOWN and owner_account != account.settings.account:
+                remedy = f"ask account {owner_account}, whose trail it is, what it selects"
                 yield structs.replace(check, remedy=remedy)
             else:
                 yield check
     yield _check_probe_is_logged(account, trails)
 
 
-def _check_trail(account: Account, description: Any, trails: list[Trail]) -> Iterator[Check]:
-    """Read the trail's selectors into the last of `trails`. Yield a check: is the trail logging?"""
+def _check_trail(account: Account, trail_description: Any, trails: list[Trail]) -> Iterator[Check]:
+    """Yield a check: is the trail logging? Replace the last of `trails` by one with selectors."""
     client = account.clients.cloudtrail
-    arn = description["TrailARN"]
+    trail_arn = trail_description["TrailARN"]
     selectors: list[Any] = []
-    is_logging = client.get_trail_status(Name=arn).get("IsLogging")
+    is_logging = client.get_trail_status(Name=trail_arn).get("IsLogging")
     if is_logging:
-        answer = client.get_event_selectors(TrailName=arn)
-        selectors.extend(answer.get("AdvancedEventSelectors", ()))
+        selectors_answer = client.get_event_selectors(TrailName=trail_arn)
+        selectors.extend(selectors_answer.get("AdvancedEventSelectors", ()))
     trails[-1] = structs.replace(trails[-1], selectors=tuple(selectors))
-    name = f"trail {description['Name']}"
+    check_name = f"trail {trail_description['Name']}"
     if not is_logging:
         # StartLogging works only in the region in which the trail was made.
-        region = description.get("HomeRegion", account.region)
-        remedy = Command.aws(region, "cloudtrail", "start-logging", "--name", arn)
-        yield Check(name, Status.WARN, "it is switched off", remedy)
+        region = trail_description.get("HomeRegion", account.region)
+        remedy = Command.aws(region, "cloudtrail", "start-logging", "--name", trail_arn)
+        yield Check(check_name, Status.WARN, "it is switched off", remedy)
         return
     sqs_selectors = [selector for selector in selectors if "AWS::SQS::Queue" in str(selector)]
     text = f"is logging, {len(sqs_selectors)} selector(s) of SQS data events"
-    yield Check(name, Status.OK, text)
+    yield Check(check_name, Status.OK, text)
 
 
 def _check_probe_is_logged(account: Account, trails: Sequence[Trail]) -> Check:
     """Return the check: does a trail log the failing call that the probe makes?
 
-    The selectors are evaluated for the probe's call as CloudTrail evaluates them.
+    The selectors are evaluated as CloudTrail does it, with the caller and type of the probe's call.
     """
     region = account.region
     partition = partition_of(region)
     account_id = account.settings.account
     queue_arn = f"arn:{partition}:sqs:{region}:{account_id}:{QUEUE_NAME}"
-    role = role_name(PROBE, region)
-    session = account.outputs.get("ProbeFunction", "")
+    probe_role = role_name(PROBE, region)
+    probe_session = account.outputs.get("ProbeFunction", "")
+    role_arn_start = f"arn:{partition}:sts::{account_id}:assumed-role"
     known_fields = {
-        "userIdentity.arn": f"arn:{partition}:sts::{account_id}:assumed-role/{role}/{session}",
+        "userIdentity.arn": f"{role_arn_start}/{probe_role}/{probe_session}",
         "readOnly": "false",
         "eventType": "AwsApiCall",
     }
-    name = "probe's trail"
+    check_name = "probe's trail"
     logging_trails = [
         trail.name for trail in trails if trail.is_logging(queue_arn, EVENT_NAME, known_fields)
     ]
     if logging_trails:
-        return Check(name, Status.OK, f"{shorten_list(logging_trails)} logs the probe's queue")
+        return Check(
+            check_name, Status.OK, f"{shorten_list(logging_trails)} logs the probe's queue"
+        )
     unread_trails = list_unread_trails(trails)
     if unread_trails:
         text = f"{shorten_list(unread_trails)} cannot be read"
-        return Check(name, Status.UNKNOWN, text, "the check `probe` says what comes")
+        return Check(check_name, Status.UNKNOWN, text, "the check `probe` says what comes")
     text = f"no trail that is logging selects {EVENT_NAME} of {QUEUE_NAME}: no probe is seen"
     remedy = f"have a trail log SQS data events of {queue_arn}, or deploy"
-    return Check(name, Status.FAIL, text, remedy)
+    return Check(check_name, Status.FAIL, text, remedy)
 
 
-def check_trail_files(root: str, trails: Sequence[Trail], queue_arns: Sequence[str]) -> Check:
+def check_trail_files(read_root: str, trails: Sequence[Trail], queue_arns: Sequence[str]) -> Check:
     """Return the check: does the nightly job read all that trails log of these queues?
 
-    The job reads the files below `root` only. A trail that writes elsewhere matters only if it logs
-    calls that no trail writes to `root`. If no trail writes to `root`, AWS or a person may still
-    copy files there from another bucket, so that is only a warning.
+    The job reads only the files below `read_root`, a bucket and key prefix. A trail that writes
+    elsewhere matters only if it logs calls that no trail writes there. If no trail writes to this
+    bucket, AWS or a person may still copy files there, so that is only a warning.
     """
-    read_trails = [trail for trail in trails if trail.root == root]
-    logged_calls = {arn: select_logged_calls(trails, arn, DATA_EVENT_NAMES) for arn in queue_arns}
-    missed_calls = _find_missing_calls(read_trails, logged_calls)
+    check_name = "files of the trail"
+    read_trails = [trail for trail in trails if trail.files_root == read_root]
+    missed_calls_by_queue = _find_missing_calls(
+        read_trails, {arn: select_logged_calls(trails, arn, DATA_EVENT_NAMES) for arn in queue_arns}
+    )
+    if read_trails and not missed_calls_by_queue:
+        trail_names = shorten_list([trail.name for trail in read_trails])
+        text = f"the nightly job reads {read_root}, where the files of {trail_names} lie"
+        return Check(check_name, Status.OK, text)
+    subject = "the trails write to"
+    if missed_calls_by_queue:
+        queue_names = shorten_list([arn.rpartition(":")[2] for arn in missed_calls_by_queue])
+        subject = f"calls of {queue_names} are logged to"
+    other_roots = shorten_list(_list_other_roots(trails, read_trails, missed_calls_by_queue))
+    fault = f"the nightly job reads {read_root}, and {subject} {other_roots} alone"
+    remedy = "say in trail.bucket and trail.prefix where all of it lies, and deploy"
+    if missed_calls_by_queue and list_unread_trails(read_trails):
+        return Check(check_name, Status.UNKNOWN, f"{fault}, as far as trails can be read")
+    bucket_name = read_root.partition("/")[0]
+    if any(trail.files_root.partition("/")[0] == bucket_name for trail in trails):
+        return Check(check_name, Status.FAIL, fault, remedy)
+    text = f"{fault}: it counts what is copied, if anything"
+    return Check(check_name, Status.WARN, text, remedy)
+
+
+def _list_other_roots(
+    trails: Sequence[Trail], read_trails: Sequence[Trail], missed_calls_by_queue: CallsByQueue
+) -> list[str]:
+    """Return where trails write the missed calls. Without `read_trails`, where any trail writes."""
     other_roots = set()
     for trail in trails:
         logs_missed_call = any(
-            select_logged_calls([trail], arn, calls) for arn, calls in missed_calls.items()
+            select_logged_calls([trail], queue_arn, missed_calls)
+            for queue_arn, missed_calls in missed_calls_by_queue.items()
         )
         if not read_trails or logs_missed_call:
-            other_roots.add(trail.root)
-    bucket = root.partition("/")[0]
-    has_trail_in_bucket = any(trail.root.partition("/")[0] == bucket for trail in trails)
-    subject = "the trails write to"
-    if missed_calls:
-        queue_names = shorten_list([arn.rpartition(":")[2] for arn in missed_calls])
-        subject = f"calls of {queue_names} are logged to"
-    fault = f"the nightly job reads {root}, and {subject} {shorten_list(sorted(other_roots))} alone"
-    remedy = "say in trail.bucket and trail.prefix where all of it lies, and deploy"
-    name = "files of the trail"
-    if missed_calls and list_unread_trails(read_trails):
-        return Check(name, Status.UNKNOWN, f"{fault}, as far as trails can be read")
-    if (missed_calls or not read_trails) and has_trail_in_bucket:
-        return Check(name, Status.FAIL, fault, remedy)
-    if not read_trails:
-        return Check(name, Status.WARN, f"{fault}: it counts what is copied, if anything", remedy)
-    trail_names = shorten_list([trail.name for trail in read_trails])
-    text = f"the nightly job reads {root}, where the files of {trail_names} lie"
-    return Check(name, Status.OK, text)
+            other_roots.add(trail.files_root)
+    return sorted(other_roots)
 
 
 def list_unread_trails(trails: Sequence[Trail]) -> list[str]:
@@ -213,7 +228,7 @@ def _is_selected(
 ) -> bool:
     """Return True if the selector selects that SQS call.
 
-    A field that is not known, such as the caller or read-only, is taken to match.
+    A field that is not known, such as the caller or `readOnly`, counts as matching.
     """
     event = {
         "eventCategory": "Data",
@@ -225,17 +240,17 @@ def _is_selected(
     if queue_arn != ANY_QUEUE:
         event["resources.ARN"] = queue_arn
     field_selectors = selector.get("FieldSelectors", [])
-    selected_fields = {field["Field"] for field in field_selectors}
+    selected_fields = {field_selector["Field"] for field_selector in field_selectors}
     if not {"eventCategory", "resources.type"} <= selected_fields:
         return False
-    for field in field_selectors:
-        name = field["Field"]
-        if name in event and not is_field_match(field, event[name]):
+    for field_selector in field_selectors:
+        field_name = field_selector["Field"]
+        if field_name in event and not is_field_match(field_selector, event[field_name]):
             return False
     return True
 
 
-def is_field_match(field: Mapping[str, Any], value: str) -> bool:
+def is_field_match(field_selector: Mapping[str, Any], value: str) -> bool:
     """Return True if a field selector matches the value, as CloudTrail evaluates it.
 
     If there are positive operators, at least one must match. No negative operator (`Not...`) may
@@ -243,25 +258,25 @@ def is_field_match(field: Mapping[str, Any], value: str) -> bool:
     """
     has_positive = False
     is_match = False
-    for name, test in _OPERATORS.items():
-        for expected in field.get(f"Not{name}") or ():
-            if test(value, expected):
+    for operator, is_operator_match in _TEST_BY_OPERATOR.items():
+        for selector_value in field_selector.get(f"Not{operator}") or ():
+            if is_operator_match(value, selector_value):
                 return False
-        for expected in field.get(name) or ():
+        for selector_value in field_selector.get(operator) or ():
             has_positive = True
-            if test(value, expected):
+            if is_operator_match(value, selector_value):
                 is_match = True
     return is_match or not has_positive
 
 
 class SymptomVisibility(Struct, frozen=True):
-    """The queues, as ARNs, on which one symptom can be seen, partly seen, or not seen."""
+    """The queues, as ARNs, on which failed calls show one symptom fully, partly, or not at all."""
 
     symptom: str
     visible: tuple[str, ...]
-    # The reason by queue: some of the calls are not logged, or it is not known.
+    # The reason by queue: some of the needed calls are not logged, or a trail cannot be read.
     partly: dict[str, str]
-    # The reason by queue: no call is logged that shows the symptom.
+    # The reason by queue: no logged call can show the symptom.
     blind: dict[str, str]
     # True if failed calls can show the symptom.
     by_calls: bool
@@ -274,26 +289,26 @@ class SymptomVisibility(Struct, frozen=True):
 def list_symptom_visibility(
     trails: Sequence[Trail], queue_arns: Sequence[str]
 ) -> Iterator[SymptomVisibility]:
-    """Yield, for each symptom of the catalogue, on which of the queues it can be seen."""
+    """Yield, for each symptom of the catalogue, on which of the queues failed calls show it."""
     for symptom in CATALOGUE:
-        visible = []
-        partly = {}
-        blind = {}
-        for arn in queue_arns:
-            if not _ways_to_see(symptom, arn):
+        visible_queues = []
+        reason_by_partly_visible_queue = {}
+        reason_by_blind_queue = {}
+        for queue_arn in queue_arns:
+            if not _list_failed_call_kinds(symptom, queue_arn):
                 continue
-            reason, is_blind = find_gap(symptom, trails, arn)
+            reason, is_blind = find_gap(symptom, trails, queue_arn)
             if reason is None:
-                visible.append(arn)
+                visible_queues.append(queue_arn)
             elif is_blind:
-                blind[arn] = reason
+                reason_by_blind_queue[queue_arn] = reason
             else:
-                partly[arn] = reason
+                reason_by_partly_visible_queue[queue_arn] = reason
         yield SymptomVisibility(
             symptom.name,
-            tuple(visible),
-            partly,
-            blind,
+            tuple(visible_queues),
+            reason_by_partly_visible_queue,
+            reason_by_blind_queue,
             by_calls=bool(symptom.seen_as),
             by_the_scan=symptom.detection is not None,
             unconfirmed_on_aws=symptom.is_unconfirmed,
@@ -313,29 +328,33 @@ def find_gap(symptom: Symptom, trails: Sequence[Trail], queue_arn: str) -> tuple
     if missing_calls and unread_trails:
         return f"not known: {', '.join(unread_trails)} cannot be read", False
     if not logged_calls:
-        return OUTSIDE, True
+        return UNLOGGED_QUEUE_REASON, True
     if missing_calls:
         is_blind = not needed_calls & logged_calls
         return f"not logged: {', '.join(missing_calls)}", is_blind
     if symptom is VISIBILITY_TIMEOUT_TOO_SHORT and not queue_arn.endswith(".fifo"):
-        return LATE_DELETES_PASS, False
+        return LATE_DELETES_REASON, False
     return None, False
 
 
 def list_needed_calls(symptom: Symptom, queue_arn: str) -> frozenset[str]:
     """Return the SQS calls whose failures show the symptom on that queue."""
-    all_calls = frozenset(DATA_EVENT_NAMES)
+    candidate_calls = frozenset(DATA_EVENT_NAMES)
     if symptom is VISIBILITY_TIMEOUT_TOO_SHORT:
-        all_calls = VISIBILITY_CALLS
+        candidate_calls = RECEIVED_MESSAGE_CALLS
     needed_calls = set[str]()
-    for way in _ways_to_see(symptom, queue_arn):
-        needed_calls |= all_calls & (way.event_names or all_calls)
+    for failed_call_kind in _list_failed_call_kinds(symptom, queue_arn):
+        needed_calls |= candidate_calls & (failed_call_kind.event_names or candidate_calls)
     return frozenset(needed_calls)
 
 
-def _ways_to_see(symptom: Symptom, queue_arn: str) -> list[SeenAs]:
+def _list_failed_call_kinds(symptom: Symptom, queue_arn: str) -> list[SeenAs]:
     """Return the kinds of failed call that show the symptom on that queue."""
-    return [way for way in symptom.seen_as if queue_arn == ANY_QUEUE or way.fits_queue(queue_arn)]
+    return [
+        failed_call_kind
+        for failed_call_kind in symptom.seen_as
+        if queue_arn == ANY_QUEUE or failed_call_kind.fits_queue(queue_arn)
+    ]
 
 
 def find_unlogged_calls(
@@ -343,36 +362,41 @@ def find_unlogged_calls(
 ) -> dict[str, frozenset[str]]:
     """Return, by queue ARN, the calls that would show a symptom and that no trail logs.
 
-    Queues without such calls are left out. Empty if a trail cannot be read: it may log them.
+    Queues without such calls are left out. The result is empty if a trail cannot be read, because
+    it may log them.
     """
     if list_unread_trails(trails):
         return {}
-    needed_calls = {}
-    for arn in queue_arns:
-        calls = set[str]()
+    needed_calls_by_queue = {}
+    for queue_arn in queue_arns:
+        needed_calls = set[str]()
         for symptom in CATALOGUE:
-            calls |= list_needed_calls(symptom, arn)
-        needed_calls[arn] = frozenset(calls)
-    return _find_missing_calls(trails, needed_calls)
+            needed_calls |= list_needed_calls(symptom, queue_arn)
+        needed_calls_by_queue[queue_arn] = frozenset(needed_calls)
+    return _find_missing_calls(trails, needed_calls_by_queue)
 
 
 def _find_missing_calls(
-    trails: Sequence[Trail], needed_calls: CallsByQueue
+    trails: Sequence[Trail], needed_calls_by_queue: CallsByQueue
 ) -> dict[str, frozenset[str]]:
     """Return the needed calls that no trail logs. Queues without such calls are left out."""
-    missing_calls = {}
-    for arn, calls in needed_calls.items():
-        missing = calls - select_logged_calls(trails, arn, calls)
-        if missing:
-            missing_calls[arn] = missing
-    return missing_calls
+    missing_calls_by_queue = {}
+    for queue_arn, needed_calls in needed_calls_by_queue.items():
+        missing_calls = needed_calls - select_logged_calls(trails, queue_arn, needed_calls)
+        if missing_calls:
+            missing_calls_by_queue[queue_arn] = missing_calls
+    return missing_calls_by_queue
 
 
 def list_unlogged_queues(trails: Sequence[Trail], queue_arns: Sequence[str]) -> list[str]:
     """Return the ARNs of the queues of which no trail logs any call.
 
-    Empty if a trail cannot be read: it may log them.
+    The result is empty if a trail cannot be read, because it may log them.
     """
     if list_unread_trails(trails):
         return []
-    return [arn for arn in queue_arns if not select_logged_calls(trails, arn, DATA_EVENT_NAMES)]
+    return [
+        queue_arn
+        for queue_arn in queue_arns
+        if not select_logged_calls(trails, queue_arn, DATA_EVENT_NAMES)
+    ]

@@ -22,8 +22,12 @@ from mendq.cli.commands import (
     command,
 )
 from mendq.cli.doctor.check import Check, Command, Status, run_checks
-from mendq.cli.doctor.checks import CHECKS, Doctor
-from mendq.cli.doctor.visibility import NEVER_SEEN, UNCONFIRMED, SymptomVisibility
+from mendq.cli.doctor.checks import CHECK_FUNCTION_BY_NAME, Doctor
+from mendq.cli.doctor.visibility import (
+    CLOUDTRAIL_LIMITS,
+    UNCONFIRMED_RECORD_TEXT,
+    SymptomVisibility,
+)
 from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import LabelledLine, Output, make_table, shorten_list
@@ -76,7 +80,7 @@ def doctor(call: Invocation, verbose: VerboseOption = False) -> Exit:
     doctor = Doctor(call.account, datetime.now(UTC))
     # Stop here if there is no stack.
     call.account.output("CaseTable")
-    for name, make_checks in CHECKS.items():
+    for name, make_checks in CHECK_FUNCTION_BY_NAME.items():
         with call.out.show_waiting(f"looking at {name}"):
             doctor.checks.extend(run_checks(name, partial(make_checks, doctor)))
     call.out.print_json(doctor.document())
@@ -145,14 +149,14 @@ def _list_check_lines(check: Check) -> Iterator[LabelledLine]:
 
 def _print_visibility(out: Output, doctor: Doctor) -> None:
     """Print which symptoms the trails can show, which the scan finds, and what nothing shows."""
-    symptoms = doctor.symptoms
+    symptoms = doctor.symptom_visibilities
     out.say_heading(
-        f"What the trails can show{'' if doctor.queues else ', once a queue is managed'}"
+        f"What the trails can show{'' if doctor.queue_arns else ', once a queue is managed'}"
     )
     _print_symptom_table(out, [symptom for symptom in symptoms if symptom.by_calls])
     unconfirmed_symptoms = [symptom.symptom for symptom in symptoms if symptom.unconfirmed_on_aws]
     if unconfirmed_symptoms:
-        text = f"{', '.join(unconfirmed_symptoms)}: {UNCONFIRMED}"
+        text = f"{', '.join(unconfirmed_symptoms)}: {UNCONFIRMED_RECORD_TEXT}"
         out.say_labelled([("unconfirmed on AWS", "yellow", text)], indent=0)
     out.say_heading("What the scan finds, whatever a trail logs")
     symptoms_by_scan_only: list[str] = []
@@ -169,7 +173,7 @@ def _print_visibility(out: Output, doctor: Doctor) -> None:
     ]
     out.say_labelled(lines, indent=0)
     out.say_heading("What no selector can show")
-    out.say_labelled([("-", "", line) for line in NEVER_SEEN], indent=0)
+    out.say_labelled([("-", "", line) for line in CLOUDTRAIL_LIMITS], indent=0)
 
 
 def _print_symptom_table(out: Output, symptoms: Sequence[SymptomVisibility]) -> None:

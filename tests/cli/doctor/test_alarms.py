@@ -58,7 +58,7 @@ Looked = Callable[..., dict[str, Check]]
 def looked(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> Looked:
     """The checks where these alarms ring, by their names without `alarm mendq-`."""
     parts = [(FUNCTION, each, each) for each in template_of("named").all(FUNCTION)]
-    monkeypatch.setattr(Deployment, "parts", parts)
+    monkeypatch.setattr(Deployment, "resources", parts)
     actions = (action for each in _described().values() for action in each.get("AlarmActions", ()))
     urgent = next(str(each) for each in actions if "Urgent" in each)
     known = structs.replace(operator.account.known, urgent_topic_arn=urgent)
@@ -77,7 +77,7 @@ def looked(operator: Operator, monkeypatch: pytest.MonkeyPatch) -> Looked:
                 stub.add_response("describe_alarms", page, asked)
                 asked = {**asked, "NextToken": each["AlarmName"]}
             stub.add_response("describe_alarms", {}, asked)
-            found = StackAlarms(account, Deployment(account, logs=logs), NOW).check()
+            found = StackAlarms(account, Deployment(account, logs=logs), NOW).check_alarms()
             return {each.name.removeprefix("alarm mendq-"): each for each in found}
 
     return look

@@ -141,10 +141,10 @@ def test_a_part_of_the_stack_is_well_or_what_mends_it_can_be_typed(
     service: Any = kind.split("::")[1].lower()
     client: Any = boto3.client(service, region_name=HERE)
     monkeypatch.setattr(operator.account.session, "client", lambda *_, **__: client)
-    monkeypatch.setattr(Deployment, "parts", [(kind, logical, physical)])
+    monkeypatch.setattr(Deployment, "resources", [(kind, logical, physical)])
     with Stubber(client) as stub:
         stub.add_response(operation, answer, asked)
-        (check,) = Deployment(operator.account, NOW).check()
+        (check,) = Deployment(operator.account, NOW).check_resources()
     assert (check.status, check.says[: len(says)]) == (FAIL if typed else OK, says)
     assert _command(check) == typed
 
@@ -219,7 +219,7 @@ def test_a_trail_that_cannot_be_read_costs_only_itself(operator: Operator) -> No
 def _doctored(operator: Operator, monkeypatch: pytest.MonkeyPatch, *trails: Trail) -> Any:
     """What the doctor says where these are the trails, and nothing is looked at of the stack."""
     monkeypatch.setattr(checks, "check_trails", lambda _, found: found.extend(trails) or ())
-    monkeypatch.setattr(Deployment, "check", lambda _: ())
+    monkeypatch.setattr(Deployment, "check_resources", lambda _: ())
     return operator.json("doctor", code=1)
 
 
@@ -232,7 +232,7 @@ def test_the_verdict_comes_first_and_what_is_well_only_where_it_is_asked_for(
         Check("scan", WARN, "the last one is old", "wait an hour"),
         Check("heartbeat", FAIL, "it is silent", "look into the log"),
     ]
-    monkeypatch.setattr("mendq.cli.look.doctor.CHECKS", {"all": lambda _: said})
+    monkeypatch.setattr("mendq.cli.look.doctor.CHECK_FUNCTION_BY_NAME", {"all": lambda _: said})
     brief = operator.mendq("doctor")
     first, *others = brief.stdout.splitlines()
     assert (brief.exit_code, first) == (1, "1 FAIL, 1 WARN in 4 checks: stack Mendq, us-east-1")

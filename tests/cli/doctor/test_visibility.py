@@ -16,8 +16,8 @@ from mendq.cli.account import Account
 from mendq.cli.doctor.check import Check, Command, Log, Status
 from mendq.cli.doctor.checks import Doctor
 from mendq.cli.doctor.visibility import (
-    LATE_DELETES_PASS,
-    OUTSIDE,
+    LATE_DELETES_REASON,
+    UNLOGGED_QUEUE_REASON,
     SymptomVisibility,
     Trail,
     find_unlogged_calls,
@@ -73,7 +73,7 @@ def test_a_queue_outside_is_blind_to_everything() -> None:
     for each in list_symptom_visibility([trail], [ORDERS, OTHERS]):
         on_standard_queues_alone = each.symptom == "empty_receives"
         assert ORDERS in each.visible or on_standard_queues_alone or not each.by_calls, each
-        assert set(each.blind.items()) <= {(OTHERS, OUTSIDE)}
+        assert set(each.blind.items()) <= {(OTHERS, UNLOGGED_QUEUE_REASON)}
 
 
 def test_what_only_fifo_queues_show_is_not_asked_of_others() -> None:
@@ -91,7 +91,7 @@ def test_calls_that_are_not_logged_are_named_and_where_none_is_the_symptom_is_bl
 
 def test_a_late_delete_on_a_standard_queue_answers_200_and_the_scan_finds_the_race() -> None:
     found = _sight("visibility_timeout_too_short", [_trail()], OTHERS)
-    assert (found.partly, found.by_the_scan) == ({OTHERS: LATE_DELETES_PASS}, True)
+    assert (found.partly, found.by_the_scan) == ({OTHERS: LATE_DELETES_REASON}, True)
     assert not [
         each for each in list_symptom_visibility([_trail()], [ORDERS]) if each.partly or each.blind
     ]
