@@ -11,7 +11,12 @@ from collections.abc import Sequence
 from docs.stack_outline import template
 from docs.tables import code, table
 from mendq.cli.cost import bill
-from mendq.cli.cost.bill import MONTH_HOURS, POLLERS, BilledStack, with_and_without_dashboard
+from mendq.cli.cost.bill import (
+    HOURS_PER_MONTH,
+    PARALLEL_POLLING_CALLS,
+    BilledStack,
+    sum_with_and_without_dashboard,
+)
 from mendq.cli.cost.view import format_dollars
 from mendq.model.prices import (
     ALL_PRICES,
@@ -26,7 +31,7 @@ from tests.prove.scale import Month
 
 # The logged calls of a quiet queue in a month: each of Lambda's pollers receives three times a
 # minute, and the scan makes up to three calls an hour.
-QUIET_CALLS = (POLLERS * 3 * 60 + 3) * MONTH_HOURS
+QUIET_CALLS = (PARALLEL_POLLING_CALLS * 3 * 60 + 3) * HOURS_PER_MONTH
 _MILLION = 1e6
 
 
@@ -47,11 +52,11 @@ def number(name: str, stacks: Sequence[BilledStack] = ()) -> str:
         default = BilledStack(template())
         cheapest = BilledStack(template(alarms="essential", dashboard=False))
     costs = bill.list_costs(default)
-    with_dashboard, without_dashboard = with_and_without_dashboard(costs)
+    with_dashboard, without_dashboard = sum_with_and_without_dashboard(costs)
     least = sum(cost.dollars for cost in bill.list_costs(cheapest))
     beyond_free_units = 0.0
     for cost in costs:
-        for price, units in cost.billed.items():
+        for price, units in cost.units_by_price.items():
             beyond_free_units += price.cost_beyond_free(units)
     figures: dict[str, float] = {
         "with_dashboard": with_dashboard,
@@ -98,9 +103,7 @@ def stack_bill(stack: BilledStack | None = None) -> str:
     unpriced_types = bill.list_unpriced_types(stack)
     if unpriced_types:
         raise ValueError(f"mendq/cli/cost/bill.py has no cost for {', '.join(unpriced_types)}")
-    rows = [
-        (cost.what, cost.quantity, format_dollars(cost.dollars), cost.because) for cost in costs
-    ]
+    rows = [(cost.item, cost.quantity, format_dollars(cost.dollars), cost.reason) for cost in costs]
     total = format_dollars(sum(cost.dollars for cost in costs))
     rows.append(("**together**", "", f"**{total}**", ""))
     return table("of what|how much|#dollars|because", rows)

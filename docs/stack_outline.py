@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from infra.node import require_node
 from infra.settings.deployment import read
-from mendq.cli.cost.bill import CRON, RATE
+from mendq.cli.cost.bill import CRON_PATTERN, RATE_PATTERN
 
 REGION = "us-east-1"
 FUNCTION = "AWS::Lambda::Function"
@@ -231,10 +231,10 @@ def describe_schedule(expression: str, zone: str) -> str:
 
     An expression of another form is returned unchanged.
     """
-    rate = RATE.fullmatch(expression)
+    rate = RATE_PATTERN.fullmatch(expression)
     if rate:
         return f"every {rate[1]} {rate[2]}s" if rate[1] != "1" else f"every {rate[2]}"
-    cron = CRON.fullmatch(expression)
+    cron = CRON_PATTERN.fullmatch(expression)
     if cron is None:
         return expression
     day = f"each {cron[3].title()}" if cron[3].isalpha() else "each day"

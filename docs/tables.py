@@ -24,7 +24,7 @@ from mendq.cli import permissions
 from mendq.cli.app import app
 from mendq.cli.command_group import list_examples
 from mendq.cli.commands import list_commands
-from mendq.cli.cost.calls import CHOICES, sort_symptoms_by_visibility
+from mendq.cli.cost.calls import TRAIL_CHOICES, sort_symptoms_by_visibility
 from mendq.cli.permissions import LOOKING, MESSAGES, OFFLINE, STEERING
 from mendq.lint.rules import RULES
 from mendq.model import lifecycle
@@ -231,7 +231,7 @@ def blind_spots() -> str:
     The rows are the choices that `mendq cost` compares.
     """
     rows: list[tuple[str, str, str]] = []
-    for choice in CHOICES:
+    for choice in TRAIL_CHOICES:
         sorted_symptoms = sort_symptoms_by_visibility(choice, QUEUES)
         not_shown = _link_symptoms(sorted_symptoms.blind)
         rows.append((choice.name, not_shown, _link_symptoms(sorted_symptoms.in_part)))

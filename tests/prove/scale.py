@@ -18,7 +18,7 @@ from docs.tables import ROOT, table
 from infra.intake import MAX_CONCURRENCY
 from infra.settings.deployment import DeploymentSettings
 from infra.settings.reading import fields_by_name, type_and_bounds
-from mendq.cli.cost.bill import MONTH_DAYS, MONTH_HOURS, BilledStack, CostLine, list_costs
+from mendq.cli.cost.bill import DAYS_PER_MONTH, HOURS_PER_MONTH, BilledStack, CostLine, list_costs
 from mendq.cli.cost.view import format_dollars
 from mendq.model import prices
 from mendq.model.limits import Limits
@@ -129,24 +129,24 @@ class Month(Struct, frozen=True):
 
     def looking(self) -> float:
         """What SQS is asked by the scan, and how long its Lambda waits for that."""
-        asked = min(self.queues * units().calls, _most_calls()) * MONTH_HOURS
+        asked = min(self.queues * units().calls, _most_calls()) * HOURS_PER_MONTH
         lambda_ = prices.LAMBDA_GB_SECOND.cost(asked / SQS_CALLS_PER_SECOND)
         return prices.SQS_REQUEST.cost(asked) + lambda_
 
     def measuring(self) -> float:
         a_day = min(24 * self.queues * units().metrics, Limits().scan_metrics_per_day)
-        return prices.METRIC_ASKED.cost(a_day * MONTH_DAYS)
+        return prices.METRIC_ASKED.cost(a_day * DAYS_PER_MONTH)
 
     def logging(self) -> float:
         """CloudTrail's copy, and its files for three months."""
-        gigabytes = self.events * MONTH_DAYS * RECORD_BYTES / COMPRESSED / 1e9
-        return prices.DATA_EVENT.cost(self.events * MONTH_DAYS) + prices.S3_GB_MONTH.cost(
+        gigabytes = self.events * DAYS_PER_MONTH * RECORD_BYTES / COMPRESSED / 1e9
+        return prices.DATA_EVENT.cost(self.events * DAYS_PER_MONTH) + prices.S3_GB_MONTH.cost(
             3 * gigabytes
         )
 
     def failing(self) -> float:
         """One in a hundred calls fails: intake, heal and case store."""
-        failed = FAILED_SHARE * self.events * MONTH_DAYS
+        failed = FAILED_SHARE * self.events * DAYS_PER_MONTH
         batch = measured("1,000 events of one queue") / 1_000 * failed
         writes = prices.WRITE_UNIT.cost(measured("fixed queue", -1) * failed / 1_000)
         spent = prices.SQS_REQUEST.cost(CALLS_OF_A_FAILURE * failed) + writes
@@ -155,7 +155,7 @@ class Month(Struct, frozen=True):
     def reading(self) -> float:
         """The nightly job, beyond what it takes of an idle account."""
         number = executors(self.events)
-        hours = (1 + number) * nightly_seconds(self.events, number) / 3_600 * MONTH_DAYS
+        hours = (1 + number) * nightly_seconds(self.events, number) / 3_600 * DAYS_PER_MONTH
         worker = prices.EMR_VCPU_HOUR.cost(WORKER.vcpu) + prices.EMR_GB_HOUR.cost(WORKER.memory_gb)
         return hours * worker if self.events else 0.0
 
@@ -246,7 +246,7 @@ def _arithmetic() -> Iterator[str]:
     wanted, most = 24 * OF_A_STACK * it.metrics, Limits().scan_metrics_per_day
     yield (
         f"the scan asks SQS {OF_A_STACK:,} x {it.calls:.2f} = {asked:,.0f} times a round, in "
-        f"{MONTH_HOURS} rounds, at {prices.SQS_REQUEST.words}; its Lambda waits "
+        f"{HOURS_PER_MONTH} rounds, at {prices.SQS_REQUEST.words}; its Lambda waits "
         f"{asked / SQS_CALLS_PER_SECOND:,.0f} s for it, at {SQS_CALLS_PER_SECOND} a second and "
         f"{prices.LAMBDA_GB_SECOND.words} GB-seconds: {format_dollars(every.looking())}"
     )
@@ -255,7 +255,8 @@ def _arithmetic() -> Iterator[str]:
         f"{prices.METRIC_ASKED.words}: {format_dollars(every.measuring())}"
     )
     yield (
-        f"{every.events:,.0f} logged calls a day are {every.events * MONTH_DAYS:,.0f} a month, at "
+        f"{every.events:,.0f} logged calls a day are {every.events * DAYS_PER_MONTH:,.0f} a month, "
+        "at "
         f"{prices.DATA_EVENT.words}, and their files: {format_dollars(every.logging())}"
     )
     yield f"one in {1 / FAILED_SHARE:.0f} of them fails: {format_dollars(every.failing())}"

@@ -1,7 +1,8 @@
 """Cost of the stack in a month in which nothing fails, by one function per resource type.
 
-A resource type that has neither a price nor a reason to be free here does not count as zero: it is
-reported as not priced. All assumptions are on the high side. None was measured in an account.
+Resource types that have neither a price nor a reason to be free in this file do not count as zero:
+they are reported as not priced. All assumptions are too high rather than too low. None was measured
+in an account.
 """
 
 from __future__ import annotations
@@ -20,27 +21,27 @@ from mendq.model.settings import WORKER
 from mendq.nightly.outcome import NightlyMetric
 from mendq.notifications.text import format_count
 
-MONTH_DAYS = 30
-MONTH_HOURS = 24 * MONTH_DAYS
-DASHBOARD = "dashboard"
+DAYS_PER_MONTH = 30
+HOURS_PER_MONTH = 24 * DAYS_PER_MONTH
+DASHBOARD_ITEM = "dashboard"
 # Assumptions about one run of a Lambda.
-SECONDS_OF_A_RUN = 1
-LOG_BYTES_OF_A_RUN = 2_000
-READS_OF_A_RUN = 10
-WRITES_OF_A_RUN = 2
-# Assumptions about what is stored, and about the nightly job.
+SECONDS_PER_RUN = 1
+LOG_BYTES_PER_RUN = 2_000
+READS_PER_RUN = 10
+WRITES_PER_RUN = 2
+# Assumptions about what is stored, in GB, and about the nightly job.
 TABLE_GB = 0.1
 BUCKETS_GB = 1
-SECONDS_OF_A_NIGHTLY_RUN = 120
+SECONDS_PER_NIGHTLY_RUN = 120
 # A trail writes at most one file every five minutes and one digest every hour.
-TRAIL_FILES = MONTH_HOURS * (12 + 1)
+TRAIL_FILES_PER_MONTH = HOURS_PER_MONTH * (12 + 1)
 # Lambda polls an idle queue with this many calls at once, and each call waits 20 s.
-POLLERS = 5
-_MINUTES = {"minute": 1, "hour": 60, "day": 1_440}
+PARALLEL_POLLING_CALLS = 5
+_MINUTES_BY_UNIT = {"minute": 1, "hour": 60, "day": 1_440}
 # A schedule by interval, such as `rate(5 minutes)`.
-RATE = re.compile(r"rate\(([1-9]\d*) (minute|hour|day)s?\)")
+RATE_PATTERN = re.compile(r"rate\(([1-9]\d*) (minute|hour|day)s?\)")
 # A schedule by time, such as `cron(30 2 * * ? *)` or `cron(0 6 ? * MON *)`: daily or weekly.
-CRON = re.compile(r"cron\((\d+) (\d+) [*?] \* ([*?]|[A-Z]{3}) \*\)")
+CRON_PATTERN = re.compile(r"cron\((\d+) (\d+) [*?] \* ([*?]|[A-Z]{3}) \*\)")
 
 
 class NotPriced(Exception):
@@ -51,24 +52,24 @@ class CostLine(Struct, frozen=True):
     """One line of the monthly bill."""
 
     # The billed thing, such as `alarms`.
-    what: str
+    item: str
     # The billed quantity, in words.
     quantity: str
     # The reason for the quantity: it is counted or assumed. In words.
-    because: str
+    reason: str
     # Billed units by price.
-    billed: Mapping[Price, float] = field(default_factory=dict)
+    units_by_price: Mapping[Price, float] = field(default_factory=dict)
 
     @property
     def dollars(self) -> float:
         """Dollars a month at list price."""
-        return sum(price.cost(units) for price, units in self.billed.items())
+        return sum(price.cost(units) for price, units in self.units_by_price.items())
 
     def document(self) -> dict[str, Any]:
         return {
-            "what": self.what,
+            "what": self.item,
             "quantity": self.quantity,
-            "because": self.because,
+            "because": self.reason,
             "dollars": round(self.dollars, 4),
         }
 
@@ -77,16 +78,16 @@ class ScheduledLambda(Struct, frozen=True):
     """A Lambda that a schedule starts."""
 
     # Name of the handler's module, such as `follow_up`.
-    handler: str
+    handler_module: str
     memory_gb: float
     runs_a_month: float
 
 
 class BilledStack(Struct, frozen=True, dict=True):
-    """The parts of a CloudFormation template that are billed.
+    """A stack's CloudFormation template, read for what is billed.
 
-    The template is synthesized or comes from a deployed stack. Properties raise NotPriced if it is
-    not one of Mendq's.
+    The template is synthesized or comes from a deployed stack. Properties raise NotPriced if the
+    template is not one of Mendq's.
     """
 
     template: Mapping[str, Any]
@@ -100,16 +101,16 @@ class BilledStack(Struct, frozen=True, dict=True):
         ]
 
     @property
-    def types(self) -> set[str]:
+    def resource_types(self) -> set[str]:
         """Resource types in the template."""
         return {resource["Type"] for resource in self._resources.values()}
 
-    def count_runs(self, handler: str = "") -> float:
-        """Return how many times a month schedules start `handler`, or any Lambda if it is empty."""
+    def count_runs(self, handler_module: str = "") -> float:
+        """Return how often a month schedules start the Lambda of this module, or any if empty."""
         return sum(
-            scheduled.runs_a_month
-            for scheduled in self.scheduled_lambdas
-            if handler in ("", scheduled.handler)
+            scheduled_lambda.runs_a_month
+            for scheduled_lambda in self.scheduled_lambdas
+            if handler_module in ("", scheduled_lambda.handler_module)
         )
 
     @property
@@ -127,14 +128,20 @@ class BilledStack(Struct, frozen=True, dict=True):
         """
         scheduled_lambdas = []
         for schedule in self.list_properties("AWS::Scheduler::Schedule"):
-            target = schedule["Target"]["Arn"]
-            function = self._resources.get(target["Fn::GetAtt"][0], {}).get("Properties", {})
-            name = str(function.get("Handler", "")).removesuffix(".handler").rpartition(".")[2]
-            if not name:
+            target_arn = schedule["Target"]["Arn"]
+            function_properties = self._resources.get(target_arn["Fn::GetAtt"][0], {}).get(
+                "Properties", {}
+            )
+            handler_module = (
+                str(function_properties.get("Handler", ""))
+                .removesuffix(".handler")
+                .rpartition(".")[2]
+            )
+            if not handler_module:
                 raise NotPriced("a schedule starts something that is no Lambda of the stack")
             runs_a_month = count_runs_a_month(schedule["ScheduleExpression"])
-            memory_gb = function.get("MemorySize", 128) / 1_024
-            scheduled_lambdas.append(ScheduledLambda(name, memory_gb, runs_a_month))
+            memory_gb = function_properties.get("MemorySize", 128) / 1_024
+            scheduled_lambdas.append(ScheduledLambda(handler_module, memory_gb, runs_a_month))
         return tuple(scheduled_lambdas)
 
 
@@ -145,52 +152,58 @@ def count_runs_a_month(expression: str) -> float:
 
     https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html
     """
-    if rate := RATE.fullmatch(expression):
-        return MONTH_DAYS * 1_440 / (int(rate[1]) * _MINUTES[rate[2]])
-    if cron := CRON.fullmatch(expression):
-        return MONTH_DAYS / (7 if cron[3].isalpha() else 1)
+    if rate := RATE_PATTERN.fullmatch(expression):
+        return DAYS_PER_MONTH * 1_440 / (int(rate[1]) * _MINUTES_BY_UNIT[rate[2]])
+    if cron := CRON_PATTERN.fullmatch(expression):
+        return DAYS_PER_MONTH / (7 if cron[3].isalpha() else 1)
     raise NotPriced(f"the schedule {expression} cannot be counted")
 
 
 def list_costs(stack: BilledStack) -> list[CostLine]:
     """Return the lines of the bill, the most expensive first.
 
-    Resource types that this version has no price for are left out: see `list_unpriced_types`.
+    Resource types without a price are left out: see `list_unpriced_types`.
     Raises NotPriced if the template or a schedule in it has a form that Mendq does not use. A
     damaged template may also raise LookupError or TypeError.
     """
-    costs = [PRICED[resource_type](stack) for resource_type in sorted(stack.types & PRICED.keys())]
-    costs.append(_price_metrics(stack))
-    return sorted(costs, key=lambda cost: -cost.dollars)
+    lines = [
+        PRICING_FUNCTION_BY_TYPE[resource_type](stack)
+        for resource_type in sorted(stack.resource_types & PRICING_FUNCTION_BY_TYPE.keys())
+    ]
+    lines.append(_price_metrics(stack))
+    return sorted(lines, key=lambda line: -line.dollars)
 
 
 def list_free_types(stack: BilledStack) -> dict[str, str]:
     """Return the resource types that cost nothing while nothing fails, each with the reason."""
     return {
-        resource_type: FREE[resource_type] for resource_type in sorted(stack.types & FREE.keys())
+        resource_type: FREE_REASON_BY_TYPE[resource_type]
+        for resource_type in sorted(stack.resource_types & FREE_REASON_BY_TYPE.keys())
     }
 
 
 def list_unpriced_types(stack: BilledStack) -> list[str]:
-    """Return the stack's resource types that are neither in PRICED nor in FREE, sorted.
+    """Return the stack's resource types that have neither a price nor a reason to be free, sorted.
 
     The bill leaves them out.
     """
-    return sorted(stack.types - PRICED.keys() - FREE.keys())
+    return sorted(
+        stack.resource_types - PRICING_FUNCTION_BY_TYPE.keys() - FREE_REASON_BY_TYPE.keys()
+    )
 
 
-def with_and_without_dashboard(costs: Iterable[CostLine]) -> tuple[float, float]:
-    """Return dollars a month at list price with a dashboard and without one.
+def sum_with_and_without_dashboard(lines: Iterable[CostLine]) -> tuple[float, float]:
+    """Return dollars a month at list price: first with a dashboard, then without one.
 
-    `costs` may contain the dashboard or not.
+    It does not matter if `lines` contain the dashboard.
     """
-    without = sum(cost.dollars for cost in costs if cost.what != DASHBOARD)
-    return without + prices.DASHBOARD_MONTH.cost(1), without
+    dollars_without = sum(line.dollars for line in lines if line.item != DASHBOARD_ITEM)
+    return dollars_without + prices.DASHBOARD_MONTH.cost(1), dollars_without
 
 
 # Metrics that are sent for one hour: at the end of a nightly run, and with a weekly report.
-_METRICS_OF_A_NIGHT = (*NightlyMetric, OwnMetric.WEEKS_FAILED)
-_METRICS_OF_A_WEEK = (OwnMetric.REPORTS_DELIVERED, OwnMetric.REPORTS_NOT_DELIVERED)
+_NIGHTLY_METRICS = (*NightlyMetric, OwnMetric.WEEKS_FAILED)
+_WEEKLY_METRICS = (OwnMetric.REPORTS_DELIVERED, OwnMetric.REPORTS_NOT_DELIVERED)
 
 
 def _price_metrics(stack: BilledStack) -> CostLine:
@@ -198,48 +211,54 @@ def _price_metrics(stack: BilledStack) -> CostLine:
 
     CloudWatch bills a metric for the hours in which it is sent.
     """
-    sometimes_sent = {*_METRICS_OF_A_NIGHT, *_METRICS_OF_A_WEEK}
+    sometimes_sent = {*_NIGHTLY_METRICS, *_WEEKLY_METRICS}
     always_sent = {*OwnMetric} - WHEN_SOMETHING_HAPPENS - sometimes_sent
     # A gauge is sent only if an alarm of the stack watches it.
-    watched = {alarm.get("MetricName") for alarm in stack.list_properties("AWS::CloudWatch::Alarm")}
-    always_sent -= GAUGES - watched
+    watched_metrics = {
+        alarm.get("MetricName") for alarm in stack.list_properties("AWS::CloudWatch::Alarm")
+    }
+    always_sent -= GAUGES - watched_metrics
     nightly_runs = stack.count_runs("start_nightly")
-    sometimes = len(_METRICS_OF_A_WEEK)
+    sometimes_sent_count = len(_WEEKLY_METRICS)
     if nightly_runs:
-        sometimes += len(_METRICS_OF_A_NIGHT)
-    nightly_hours = len(_METRICS_OF_A_NIGHT) * nightly_runs
-    weekly_hours = len(_METRICS_OF_A_WEEK) * MONTH_DAYS / 7
-    hours = len(always_sent) * MONTH_HOURS + nightly_hours + weekly_hours
-    quantity = f"{len(always_sent)} all month, {sometimes} some hours of it"
-    because = "what the Lambdas send when nothing happens; a symptom's own series come with it"
-    billed = {prices.METRIC_MONTH: hours / MONTH_HOURS}
-    return CostLine("custom metrics", quantity, because, billed)
+        sometimes_sent_count += len(_NIGHTLY_METRICS)
+    nightly_hours = len(_NIGHTLY_METRICS) * nightly_runs
+    weekly_hours = len(_WEEKLY_METRICS) * DAYS_PER_MONTH / 7
+    metric_hours = len(always_sent) * HOURS_PER_MONTH + nightly_hours + weekly_hours
+    quantity = f"{len(always_sent)} all month, {sometimes_sent_count} some hours of it"
+    reason = "what the Lambdas send when nothing happens; a symptom's own series come with it"
+    units_by_price = {prices.METRIC_MONTH: metric_hours / HOURS_PER_MONTH}
+    return CostLine("custom metrics", quantity, reason, units_by_price)
 
 
 def _price_alarms(stack: BilledStack) -> CostLine:
     alarms = stack.list_properties("AWS::CloudWatch::Alarm")
-    metrics = sum(map(_count_billed_metrics, alarms))
-    quantity = f"{len(alarms)} over {format_count(metrics, 'metric')}"
-    because = "a metric each, but of those that compare several; an anomaly band is two more"
-    return CostLine("alarms", quantity, because, {prices.ALARM_METRIC_MONTH: metrics})
+    metric_count = sum(map(_count_billed_metrics, alarms))
+    quantity = f"{len(alarms)} over {format_count(metric_count, 'metric')}"
+    reason = "a metric each, but of those that compare several; an anomaly band is two more"
+    return CostLine("alarms", quantity, reason, {prices.ALARM_METRIC_MONTH: metric_count})
 
 
 def _count_billed_metrics(alarm: Mapping[str, Any]) -> int:
-    """Return how many metrics an alarm is billed for. An anomaly band counts as two more."""
-    metrics = alarm.get("Metrics", ())
-    bands = sum("ANOMALY_DETECTION_BAND" in str(metric.get("Expression")) for metric in metrics)
-    return max(1, sum("MetricStat" in metric for metric in metrics)) + 2 * bands
+    """Return for how many metrics an alarm is billed. An anomaly band counts as two more."""
+    metric_queries = alarm.get("Metrics", ())
+    band_count = sum(
+        "ANOMALY_DETECTION_BAND" in str(metric_query.get("Expression"))
+        for metric_query in metric_queries
+    )
+    metric_count = sum("MetricStat" in metric_query for metric_query in metric_queries)
+    return max(1, metric_count) + 2 * band_count
 
 
 # Resource types with one price for each resource: the name in the bill, the reason and the price.
-_PRICED_BY_NUMBER: Mapping[str, tuple[str, str, Price]] = {
+_FLAT_PRICE_BY_TYPE: Mapping[str, tuple[str, str, Price]] = {
     "AWS::CloudWatch::CompositeAlarm": (
         "composite alarms",
         "they page people for several alarms at once, or are what such a page stands on",
         prices.COMPOSITE_MONTH,
     ),
     "AWS::CloudWatch::Dashboard": (
-        DASHBOARD,
+        DASHBOARD_ITEM,
         "nothing while the payer has no three others",
         prices.DASHBOARD_MONTH,
     ),
@@ -251,98 +270,106 @@ _PRICED_BY_NUMBER: Mapping[str, tuple[str, str, Price]] = {
 }
 
 
-def _price_by_number(resource_type: str, stack: BilledStack) -> CostLine:
-    number = len(stack.list_properties(resource_type))
-    what, because, price = _PRICED_BY_NUMBER[resource_type]
-    return CostLine(what, f"{number}", because, {price: number})
+def _price_per_resource(resource_type: str, stack: BilledStack) -> CostLine:
+    resource_count = len(stack.list_properties(resource_type))
+    item, reason, price = _FLAT_PRICE_BY_TYPE[resource_type]
+    return CostLine(item, f"{resource_count}", reason, {price: resource_count})
 
 
 def _price_buckets(stack: BilledStack) -> CostLine:
-    number = len(stack.list_properties("AWS::S3::Bucket"))
-    quantity = f"{BUCKETS_GB} GB in {number} buckets, {TRAIL_FILES:,} files written"
-    because = "at most a trail's file every five minutes, and its digest every hour"
-    billed = {prices.S3_GB_MONTH: BUCKETS_GB, prices.S3_PUT: TRAIL_FILES}
-    return CostLine("S3", quantity, because, billed)
+    bucket_count = len(stack.list_properties("AWS::S3::Bucket"))
+    quantity = f"{BUCKETS_GB} GB in {bucket_count} buckets, {TRAIL_FILES_PER_MONTH:,} files written"
+    reason = "at most a trail's file every five minutes, and its digest every hour"
+    units_by_price = {prices.S3_GB_MONTH: BUCKETS_GB, prices.S3_PUT: TRAIL_FILES_PER_MONTH}
+    return CostLine("S3", quantity, reason, units_by_price)
 
 
 def _price_trail(stack: BilledStack) -> CostLine:
-    probes = stack.count_runs("probe")
-    because = "the probe's own calls alone; your queues' calls come on top"
+    probe_count = stack.count_runs("probe")
+    reason = "the probe's own calls alone; your queues' calls come on top"
     if "Management" in str(stack.list_properties("AWS::CloudTrail::Trail")):
-        again = prices.MANAGEMENT_EVENT_AGAIN.words
-        because += f"; management events cost {again} where another trail logs them too"
-    quantity = f"{probes:,.0f} data events"
-    return CostLine("the trail", quantity, because, {prices.DATA_EVENT: probes})
+        repeated_event_price = prices.MANAGEMENT_EVENT_AGAIN.words
+        reason += (
+            f"; management events cost {repeated_event_price} where another trail logs them too"
+        )
+    quantity = f"{probe_count:,.0f} data events"
+    return CostLine("the trail", quantity, reason, {prices.DATA_EVENT: probe_count})
 
 
 def _price_table(stack: BilledStack) -> CostLine:
-    reads = stack.count_runs() * READS_OF_A_RUN
-    writes = stack.count_runs() * WRITES_OF_A_RUN
-    quantity = f"{reads:,.0f} reads, {writes:,.0f} writes, {TABLE_GB} GB"
-    because = f"at most {READS_OF_A_RUN} reads and {WRITES_OF_A_RUN} writes in a run of a Lambda"
-    billed = {
-        prices.READ_UNIT: reads,
-        prices.WRITE_UNIT: writes,
+    read_count = stack.count_runs() * READS_PER_RUN
+    write_count = stack.count_runs() * WRITES_PER_RUN
+    quantity = f"{read_count:,.0f} reads, {write_count:,.0f} writes, {TABLE_GB} GB"
+    reason = f"at most {READS_PER_RUN} reads and {WRITES_PER_RUN} writes in a run of a Lambda"
+    units_by_price = {
+        prices.READ_UNIT: read_count,
+        prices.WRITE_UNIT: write_count,
         prices.TABLE_GB_MONTH: TABLE_GB,
         prices.RECOVERY_GB_MONTH: TABLE_GB,
     }
-    return CostLine("the case store", quantity, because, billed)
+    return CostLine("the case store", quantity, reason, units_by_price)
 
 
 def _price_nightly_job(stack: BilledStack) -> CostLine:
-    runs = stack.count_runs("start_nightly")
+    run_count = stack.count_runs("start_nightly")
     # A driver and an executor run at the same time.
-    hours = runs * 2 * SECONDS_OF_A_NIGHTLY_RUN / 3_600
-    quantity = f"{runs:.0f} runs of a driver and an executor, {SECONDS_OF_A_NIGHTLY_RUN} s each"
-    because = "of an idle account; the application stops between them and costs nothing"
-    billed = {
-        prices.EMR_VCPU_HOUR: hours * WORKER.vcpu,
-        prices.EMR_GB_HOUR: hours * WORKER.memory_gb,
+    worker_hours = run_count * 2 * SECONDS_PER_NIGHTLY_RUN / 3_600
+    quantity = f"{run_count:.0f} runs of a driver and an executor, {SECONDS_PER_NIGHTLY_RUN} s each"
+    reason = "of an idle account; the application stops between them and costs nothing"
+    units_by_price = {
+        prices.EMR_VCPU_HOUR: worker_hours * WORKER.vcpu,
+        prices.EMR_GB_HOUR: worker_hours * WORKER.memory_gb,
     }
-    return CostLine("EMR Serverless", quantity, because, billed)
+    return CostLine("EMR Serverless", quantity, reason, units_by_price)
 
 
 def _price_polling(stack: BilledStack) -> CostLine:
     polled_queues = len(stack.list_properties("AWS::Lambda::EventSourceMapping"))
     # A call of 20 s is three calls a minute.
-    calls = polled_queues * POLLERS * 3 * 60 * MONTH_HOURS
-    because = f"Lambda waits with {POLLERS} calls of 20 s at once"
-    billed = {prices.SQS_REQUEST: calls}
-    return CostLine("polling the intake queue", f"{calls:,} calls", because, billed)
+    call_count = polled_queues * PARALLEL_POLLING_CALLS * 3 * 60 * HOURS_PER_MONTH
+    reason = f"Lambda waits with {PARALLEL_POLLING_CALLS} calls of 20 s at once"
+    units_by_price = {prices.SQS_REQUEST: call_count}
+    return CostLine("polling the intake queue", f"{call_count:,} calls", reason, units_by_price)
 
 
 def _price_invocations(stack: BilledStack) -> CostLine:
-    gb_seconds = (
-        sum(scheduled.runs_a_month * scheduled.memory_gb for scheduled in stack.scheduled_lambdas)
-        * SECONDS_OF_A_RUN
-    )
+    gb_seconds = 0.0
+    for scheduled_lambda in stack.scheduled_lambdas:
+        run_seconds = scheduled_lambda.runs_a_month * SECONDS_PER_RUN
+        gb_seconds += run_seconds * scheduled_lambda.memory_gb
     quantity = f"{stack.count_runs():,.0f} runs, {gb_seconds:,.0f} GB-seconds"
-    because = f"what the schedules start, {SECONDS_OF_A_RUN} s each"
-    billed = {prices.LAMBDA_REQUEST: stack.count_runs(), prices.LAMBDA_GB_SECOND: gb_seconds}
-    return CostLine("Lambda", quantity, because, billed)
+    reason = f"what the schedules start, {SECONDS_PER_RUN} s each"
+    units_by_price = {
+        prices.LAMBDA_REQUEST: stack.count_runs(),
+        prices.LAMBDA_GB_SECOND: gb_seconds,
+    }
+    return CostLine("Lambda", quantity, reason, units_by_price)
 
 
 def _price_logs(stack: BilledStack) -> CostLine:
-    written_gb = stack.count_runs() * LOG_BYTES_OF_A_RUN / 1e9
+    written_gb = stack.count_runs() * LOG_BYTES_PER_RUN / 1e9
     log_groups = stack.list_properties("AWS::Logs::LogGroup")
-    days = max(log_group.get("RetentionInDays", 365) for log_group in log_groups)
-    quantity = f"{written_gb:.2f} GB, kept {days} days"
-    because = f"{LOG_BYTES_OF_A_RUN:,} bytes a run"
-    billed = {prices.LOG_GB: written_gb, prices.LOG_GB_MONTH: written_gb * days / MONTH_DAYS}
-    return CostLine("logs, and metrics on their way", quantity, because, billed)
+    retention_days = max(log_group.get("RetentionInDays", 365) for log_group in log_groups)
+    quantity = f"{written_gb:.2f} GB, kept {retention_days} days"
+    reason = f"{LOG_BYTES_PER_RUN:,} bytes a run"
+    units_by_price = {
+        prices.LOG_GB: written_gb,
+        prices.LOG_GB_MONTH: written_gb * retention_days / DAYS_PER_MONTH,
+    }
+    return CostLine("logs, and metrics on their way", quantity, reason, units_by_price)
 
 
 def _price_schedules(stack: BilledStack) -> CostLine:
-    billed = {prices.SCHEDULED: stack.count_runs()}
+    units_by_price = {prices.SCHEDULED: stack.count_runs()}
     quantity = f"{stack.count_runs():,.0f} invocations"
-    return CostLine("Scheduler", quantity, "follow_up's each minute above all", billed)
+    return CostLine("Scheduler", quantity, "follow_up's each minute above all", units_by_price)
 
 
 # The function that prices all resources of a type.
-PRICED: Mapping[str, Callable[[BilledStack], CostLine]] = {
+PRICING_FUNCTION_BY_TYPE: Mapping[str, Callable[[BilledStack], CostLine]] = {
     **{
-        resource_type: partial(_price_by_number, resource_type)
-        for resource_type in _PRICED_BY_NUMBER
+        resource_type: partial(_price_per_resource, resource_type)
+        for resource_type in _FLAT_PRICE_BY_TYPE
     },
     "AWS::CloudTrail::Trail": _price_trail,
     "AWS::CloudWatch::Alarm": _price_alarms,
@@ -354,24 +381,24 @@ PRICED: Mapping[str, Callable[[BilledStack], CostLine]] = {
     "AWS::S3::Bucket": _price_buckets,
     "AWS::Scheduler::Schedule": _price_schedules,
 }
-_NO_CHARGE = "AWS does not charge for it"
+_NO_CHARGE_REASON = "AWS does not charge for it"
 # Resource types that cost nothing while nothing fails, each with the reason.
-FREE: Mapping[str, str] = {
-    "AWS::CDK::Metadata": _NO_CHARGE,
+FREE_REASON_BY_TYPE: Mapping[str, str] = {
+    "AWS::CDK::Metadata": _NO_CHARGE_REASON,
     "AWS::CloudWatch::AnomalyDetector": "billed with the alarm that watches its band",
     "AWS::Events::ApiDestination": "billed by the call: nobody is paged while nothing fails",
-    "AWS::Events::Connection": _NO_CHARGE,
+    "AWS::Events::Connection": _NO_CHARGE_REASON,
     "AWS::Events::Rule": "rules cost nothing, nor does what AWS's services send by themselves",
-    "AWS::IAM::ManagedPolicy": _NO_CHARGE,
-    "AWS::IAM::Policy": _NO_CHARGE,
-    "AWS::IAM::Role": _NO_CHARGE,
-    "AWS::KMS::Alias": _NO_CHARGE,
-    "AWS::Lambda::EventInvokeConfig": _NO_CHARGE,
-    "AWS::Lambda::Permission": _NO_CHARGE,
-    "AWS::S3::BucketPolicy": _NO_CHARGE,
+    "AWS::IAM::ManagedPolicy": _NO_CHARGE_REASON,
+    "AWS::IAM::Policy": _NO_CHARGE_REASON,
+    "AWS::IAM::Role": _NO_CHARGE_REASON,
+    "AWS::KMS::Alias": _NO_CHARGE_REASON,
+    "AWS::Lambda::EventInvokeConfig": _NO_CHARGE_REASON,
+    "AWS::Lambda::Permission": _NO_CHARGE_REASON,
+    "AWS::S3::BucketPolicy": _NO_CHARGE_REASON,
     "AWS::SNS::Subscription": "billed by the message: 100,000 mails are two dollars",
     "AWS::SNS::Topic": "billed by the message: nothing is sent while nothing fails",
-    "AWS::SNS::TopicPolicy": _NO_CHARGE,
+    "AWS::SNS::TopicPolicy": _NO_CHARGE_REASON,
     "AWS::SQS::Queue": "billed by the call: idle ones are called by nobody but Lambda's pollers",
-    "AWS::SQS::QueuePolicy": _NO_CHARGE,
+    "AWS::SQS::QueuePolicy": _NO_CHARGE_REASON,
 }

@@ -7,83 +7,96 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct, field
 
 from mendq.aws.clients import Clients
 from mendq.aws.cloudwatch import build_query, queue_dimension, read_series
-from mendq.cli.doctor.visibility import VISIBILITY_CALLS, Selector, Trail, list_symptom_visibility
+from mendq.cli.doctor.visibility import (
+    RECEIVED_MESSAGE_CALLS,
+    Selector,
+    Trail,
+    list_symptom_visibility,
+)
 from mendq.model.names import DATA_EVENT_NAMES
 from mendq.model.prices import DATA_EVENT
 
-WEEK = timedelta(days=7)
+ONE_WEEK = timedelta(days=7)
 _DAY_SECONDS = 86_400
 _QUERIES_PER_CALL = 500
-EMPTY_RECEIVES = "NumberOfEmptyReceives"
-# Calls behind each metric. The first three count messages, so that a batch of ten counts as ten.
-METRICS: Mapping[str, frozenset[str]] = {
+EMPTY_RECEIVES_METRIC = "NumberOfEmptyReceives"
+# The calls that each metric counts. The first three count messages: a batch of ten counts as ten.
+CALLS_BY_METRIC: Mapping[str, frozenset[str]] = {
     "NumberOfMessagesSent": frozenset({"SendMessage", "SendMessageBatch"}),
     "NumberOfMessagesReceived": frozenset({"ReceiveMessage"}),
     "NumberOfMessagesDeleted": frozenset({"DeleteMessage", "DeleteMessageBatch"}),
-    EMPTY_RECEIVES: frozenset({"ReceiveMessage"}),
+    EMPTY_RECEIVES_METRIC: frozenset({"ReceiveMessage"}),
 }
-# Calls that some metric counts.
-COUNTED = frozenset().union(*METRICS.values())
-EVERY_CALL = frozenset(DATA_EVENT_NAMES)
-RECEIVES = frozenset({"ReceiveMessage"})
+# Calls that at least one metric counts.
+COUNTED_CALLS = frozenset().union(*CALLS_BY_METRIC.values())
+ALL_CALL_NAMES = frozenset(DATA_EVENT_NAMES)
+RECEIVE_CALLS = frozenset({"ReceiveMessage"})
 
 
-class Calls(Struct, frozen=True):
-    """Number of calls to one queue in a week."""
+class QueueCalls(Struct, frozen=True):
+    """Number of calls to one queue in a week, from SQS's metrics."""
 
     queue_arn: str
-    # Sum of the week by metric. A metric without any data is left out: that is not the same as 0.
-    week_by_metric: Mapping[str, int] = field(default_factory=dict)
+    # Sum of the week by metric. A metric without data is left out, because it is not known to be 0.
+    week_sum_by_metric: Mapping[str, int] = field(default_factory=dict)
 
-    def count_week(self, event_names: Iterable[str]) -> int | None:
-        """Return how often these calls were made in the week. None if no metric of theirs has data.
+    def estimate_weekly_calls(self, event_names: Iterable[str]) -> int | None:
+        """Estimate how often these calls were made in the week. None if no metric of them has data.
 
-        A batch counts once for each of its messages, and SendMessage and SendMessageBatch have one
-        metric (deletes too). So the number is an upper bound for calls in COUNTED. Other calls are
-        left out, because no metric counts them.
+        The number is an upper bound for calls in COUNTED_CALLS: a batch counts once for each of its
+        messages, and a metric of sends or deletes counts single calls and batches together. Other
+        calls are left out, because no metric counts them.
         """
-        names = frozenset(event_names)
-        counts = [count for metric, count in self.week_by_metric.items() if METRICS[metric] & names]
-        return sum(counts) if counts else None
+        wanted_calls = frozenset(event_names)
+        week_sums = [
+            week_sum
+            for metric, week_sum in self.week_sum_by_metric.items()
+            if CALLS_BY_METRIC[metric] & wanted_calls
+        ]
+        return sum(week_sums) if week_sums else None
 
-    def dollars_a_month(self, event_names: Iterable[str]) -> float | None:
-        """Return what a trail that logs these calls costs a month. None if not counted."""
-        calls = self.count_week(event_names)
-        return None if calls is None else DATA_EVENT.cost(_to_month(calls))
+    def estimate_monthly_dollars(self, event_names: Iterable[str]) -> float | None:
+        """Estimate the dollars a month of a trail that logs these calls. None if not counted."""
+        weekly_calls = self.estimate_weekly_calls(event_names)
+        return None if weekly_calls is None else DATA_EVENT.cost(_to_monthly_calls(weekly_calls))
 
     @property
     def empty_share_of_receives(self) -> float | None:
         """Share of the receive calls that returned no message. None if no receive was counted."""
-        received = self.count_week(RECEIVES)
-        return self.week_by_metric.get(EMPTY_RECEIVES, 0) / received if received else None
+        receive_count = self.estimate_weekly_calls(RECEIVE_CALLS)
+        if not receive_count:
+            return None
+        return self.week_sum_by_metric.get(EMPTY_RECEIVES_METRIC, 0) / receive_count
 
     def document(self) -> dict[str, Any]:
         """Return the calls and the dollars a month of logging them, for `mendq cost --json`.
 
         A batch is counted as its messages.
         """
-        names = ("SendMessage", "ReceiveMessage", "DeleteMessage")
+        call_names = ("SendMessage", "ReceiveMessage", "DeleteMessage")
         return {
             "queue_arn": self.queue_arn,
             "a_month": {
-                metric: round(_to_month(count)) for metric, count in self.week_by_metric.items()
+                metric: round(_to_monthly_calls(week_sum))
+                for metric, week_sum in self.week_sum_by_metric.items()
             },
             "dollars_per_month": {
-                name: round_dollars(self.dollars_a_month({name}), 4) for name in names
+                call_name: round_dollars(self.estimate_monthly_dollars({call_name}), 4)
+                for call_name in call_names
             },
             "empty_share_of_receives": round_dollars(self.empty_share_of_receives, 4),
         }
 
 
-def _to_month(calls_per_week: float) -> float:
+def _to_monthly_calls(weekly_calls: float) -> float:
     """Return the calls of a month of 30 days."""
-    return calls_per_week * 30 / 7
+    return weekly_calls * 30 / 7
 
 
 def round_dollars(dollars: float | None, digits: int = 2) -> float | None:
@@ -91,31 +104,59 @@ def round_dollars(dollars: float | None, digits: int = 2) -> float | None:
     return None if dollars is None else round(dollars, digits)
 
 
-def count_calls(clients: Clients, queue_arns: Iterable[str], now: datetime) -> dict[str, Calls]:
+def count_calls(
+    clients: Clients, queue_arns: Iterable[str], now: datetime
+) -> dict[str, QueueCalls]:
     """Return the calls to each queue in the week before `now`, by queue ARN.
 
-    GetMetricData is billed: four metrics for each queue. Raises FactsUnavailable.
+    GetMetricData is billed: four metrics for each queue. Raises FactsUnavailable if CloudWatch
+    cannot be read.
     """
-    series = [(queue_arn, metric) for queue_arn in queue_arns for metric in METRICS]
-    weeks: dict[str, dict[str, int]] = {queue_arn: {} for queue_arn, _ in series}
-    for start in range(0, len(series), _QUERIES_PER_CALL):
-        batch = dict(_number_queries(series[start : start + _QUERIES_PER_CALL]))
-        queries = [
-            build_query(query_id, queue_dimension(queue_arn), metric, "Sum", _DAY_SECONDS)
-            for query_id, (queue_arn, metric) in batch.items()
-        ]
-        answers = read_series(clients, queries, now - WEEK, now, of="queues")
-        for query_id, points in answers.items():
-            if points:
-                queue_arn, metric = batch[query_id]
-                weeks[queue_arn][metric] = round(sum(value for _, value in points))
-    return {queue_arn: Calls(queue_arn, week) for queue_arn, week in weeks.items()}
+    queue_metrics = [
+        QueueMetric(queue_arn, metric) for queue_arn in queue_arns for metric in CALLS_BY_METRIC
+    ]
+    week_sums_by_queue: dict[str, dict[str, int]] = {
+        queue_metric.queue_arn: {} for queue_metric in queue_metrics
+    }
+    for start in range(0, len(queue_metrics), _QUERIES_PER_CALL):
+        asked_metrics = queue_metrics[start : start + _QUERIES_PER_CALL]
+        for queue_metric, week_sum in _read_week_sums(clients, asked_metrics, now):
+            week_sums_by_queue[queue_metric.queue_arn][queue_metric.metric] = week_sum
+    return {
+        queue_arn: QueueCalls(queue_arn, week_sum_by_metric)
+        for queue_arn, week_sum_by_metric in week_sums_by_queue.items()
+    }
 
 
-def _number_queries(series: Iterable[tuple[str, str]]) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Yield an id for CloudWatch with each pair of queue ARN and metric."""
-    for number, arn_and_metric in enumerate(series):
-        yield f"m{number}", arn_and_metric
+class QueueMetric(NamedTuple):
+    """A metric of one queue."""
+
+    queue_arn: str
+    metric: str
+
+
+def _read_week_sums(
+    clients: Clients, queue_metrics: Sequence[QueueMetric], now: datetime
+) -> Iterator[tuple[QueueMetric, int]]:
+    """Yield the sum of the last week of each metric that has data."""
+    queue_metric_by_query_id = {
+        f"m{number}": queue_metric for number, queue_metric in enumerate(queue_metrics)
+    }
+    queries = [
+        build_query(
+            query_id,
+            queue_dimension(queue_metric.queue_arn),
+            queue_metric.metric,
+            "Sum",
+            _DAY_SECONDS,
+        )
+        for query_id, queue_metric in queue_metric_by_query_id.items()
+    ]
+    points_by_query_id = read_series(clients, queries, now - ONE_WEEK, now, of="queues")
+    for query_id, points in points_by_query_id.items():
+        if points:
+            week_sum = round(sum(value for _, value in points))
+            yield queue_metric_by_query_id[query_id], week_sum
 
 
 class TrailChoice(Struct, frozen=True):
@@ -126,31 +167,38 @@ class TrailChoice(Struct, frozen=True):
     event_names: frozenset[str]
 
     @property
-    def setting(self) -> list[str]:
+    def event_names_setting(self) -> list[str]:
         """Value of `trail.eventNames`. An empty list means every call."""
-        return [] if self.event_names == EVERY_CALL else sorted(self.event_names)
+        return [] if self.event_names == ALL_CALL_NAMES else sorted(self.event_names)
 
     @property
     def uncounted_calls(self) -> list[str]:
         """Calls that the trail logs and that no metric of SQS counts."""
-        return sorted(self.event_names - COUNTED)
+        return sorted(self.event_names - COUNTED_CALLS)
 
-    def dollars(self, calls: Iterable[Calls]) -> float:
-        """Return the dollars a month for all queues that were counted."""
-        return sum(queue_calls.dollars_a_month(self.event_names) or 0 for queue_calls in calls)
+    def estimate_monthly_dollars(self, counted_queues: Iterable[QueueCalls]) -> float:
+        """Estimate the dollars a month of this choice for all counted queues together."""
+        return sum(
+            queue_calls.estimate_monthly_dollars(self.event_names) or 0
+            for queue_calls in counted_queues
+        )
 
 
-ALL_CALLS = TrailChoice("every call", EVERY_CALL)
-NO_RECEIVES = TrailChoice("all but receives", EVERY_CALL - RECEIVES)
-VISIBILITY = TrailChoice("deletes and visibility timeouts", VISIBILITY_CALLS)
-SENDS = TrailChoice(
-    "sends", frozenset(name for name in EVERY_CALL if name.startswith("SendMessage"))
+ALL_CALLS_CHOICE = TrailChoice("every call", ALL_CALL_NAMES)
+NO_RECEIVES_CHOICE = TrailChoice("all but receives", ALL_CALL_NAMES - RECEIVE_CALLS)
+DELETES_AND_TIMEOUTS_CHOICE = TrailChoice("deletes and visibility timeouts", RECEIVED_MESSAGE_CALLS)
+SENDS_CHOICE = TrailChoice(
+    "sends", frozenset(name for name in ALL_CALL_NAMES if name.startswith("SendMessage"))
 )
-CHOICES = (ALL_CALLS, NO_RECEIVES, VISIBILITY, SENDS)
+TRAIL_CHOICES = (ALL_CALLS_CHOICE, NO_RECEIVES_CHOICE, DELETES_AND_TIMEOUTS_CHOICE, SENDS_CHOICE)
 
 
 class VisibleSymptoms(Struct, frozen=True):
-    """Names of the symptoms that failed calls show, by how much of them a trail would show."""
+    """Names of symptoms, sorted by how well a trail would show them.
+
+    wholly: On all queues. in_part: On at least one queue only in part. blind: On at least one queue
+    not at all.
+    """
 
     wholly: list[str] = field(default_factory=list)
     in_part: list[str] = field(default_factory=list)
@@ -158,9 +206,10 @@ class VisibleSymptoms(Struct, frozen=True):
 
 
 def sort_symptoms_by_visibility(choice: TrailChoice, queue_arns: Sequence[str]) -> VisibleSymptoms:
-    """Sort the symptoms by how much a trail with this choice would show of them on these queues.
+    """Sort the symptoms by how well a trail with this choice would show them on these queues.
 
-    A symptom counts by the queue on which the trail shows least of it.
+    The queue on which the trail shows a symptom worst decides. Symptoms that failed calls cannot
+    show on any of the queues are left out.
     """
     selector: Selector = {
         "FieldSelectors": [
@@ -169,13 +218,13 @@ def sort_symptoms_by_visibility(choice: TrailChoice, queue_arns: Sequence[str]) 
             {"Field": "eventName", "Equals": sorted(choice.event_names)},
         ]
     }
-    symptoms = VisibleSymptoms()
+    sorted_symptoms = VisibleSymptoms()
     trail = Trail(choice.name, (selector,))
     for visibility in list_symptom_visibility([trail], queue_arns):
         if visibility.blind:
-            symptoms.blind.append(visibility.symptom)
+            sorted_symptoms.blind.append(visibility.symptom)
         elif visibility.partly:
-            symptoms.in_part.append(visibility.symptom)
+            sorted_symptoms.in_part.append(visibility.symptom)
         elif visibility.visible:
-            symptoms.wholly.append(visibility.symptom)
-    return symptoms
+            sorted_symptoms.wholly.append(visibility.symptom)
+    return sorted_symptoms

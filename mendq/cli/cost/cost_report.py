@@ -16,7 +16,7 @@ from mendq.aws.queue import list_queue_names
 from mendq.cli.account import Account
 from mendq.cli.cost import bill
 from mendq.cli.cost.bill import BilledStack, CostLine, NotPriced
-from mendq.cli.cost.calls import METRICS, Calls, count_calls
+from mendq.cli.cost.calls import CALLS_BY_METRIC, QueueCalls, count_calls
 from mendq.cli.doctor.check import Check, Status, run_checks
 from mendq.cli.queues import managed_queues
 from mendq.model.prices import METRIC_ASKED
@@ -32,39 +32,39 @@ class CostReport(Struct):
 
     account: Account
     now: datetime
-    most_queues: int
+    maximum_queues: int
     # True if all queues of the region are counted, managed or not. Then no stack is needed.
-    every_queue: bool
+    is_every_queue_counted: bool
     # Lines of the bill. Empty if the stack could not be priced.
-    stack: list[CostLine] = field(default_factory=list)
+    stack_lines: list[CostLine] = field(default_factory=list)
     # Resource types that cost nothing, each with the reason.
-    free: dict[str, str] = field(default_factory=dict)
-    not_priced: list[str] = field(default_factory=list)
+    free_reason_by_type: dict[str, str] = field(default_factory=dict)
+    unpriced_types: list[str] = field(default_factory=list)
     queue_arns: list[str] = field(default_factory=list)
     # True if there are more queues than `most_queues`.
     has_more_queues: bool = False
     # Calls by queue ARN.
-    calls: dict[str, Calls] = field(default_factory=dict)
-    not_looked_at: list[Check] = field(default_factory=list)
+    calls_by_queue: dict[str, QueueCalls] = field(default_factory=dict)
+    unreadable_checks: list[Check] = field(default_factory=list)
 
     def read(self) -> None:
         """Read everything. Raises CommandError if managed queues are asked for without a stack."""
-        if not self.every_queue:
+        if not self.is_every_queue_counted:
             self.account.output("CaseTable")
         checks = list(run_checks("the stack", self._price_stack))
         checks += run_checks("the queues", self._list_queues)
         checks += run_checks("the calls of the queues", self._count_calls)
-        self.not_looked_at += [check for check in checks if check.status is Status.UNKNOWN]
+        self.unreadable_checks += [check for check in checks if check.status is Status.UNKNOWN]
 
     @property
     def stack_dollars(self) -> float | None:
         """Dollars a month of the whole stack. None if it could not be priced."""
-        return sum(cost.dollars for cost in self.stack) if self.stack else None
+        return sum(line.dollars for line in self.stack_lines) if self.stack_lines else None
 
     @property
-    def asking_dollars(self) -> float:
+    def counting_dollars(self) -> float:
         """Dollars that one run of `mendq cost` spends on counting the calls."""
-        return METRIC_ASKED.cost(len(self.queue_arns) * len(METRICS))
+        return METRIC_ASKED.cost(len(self.queue_arns) * len(CALLS_BY_METRIC))
 
     def _price_stack(self) -> Iterator[Check]:
         """Price the deployed template. Yield a check if that is not possible."""
@@ -72,9 +72,9 @@ class CostReport(Struct):
         template: Any = client.get_template(StackName=self.account.stack)["TemplateBody"]
         try:
             stack = BilledStack(template)
-            self.stack = bill.list_costs(stack)
-            self.free = bill.list_free_types(stack)
-            self.not_priced = bill.list_unpriced_types(stack)
+            self.stack_lines = bill.list_costs(stack)
+            self.free_reason_by_type = bill.list_free_types(stack)
+            self.unpriced_types = bill.list_unpriced_types(stack)
         except (NotPriced, LookupError, TypeError) as error:
             yield Check("the stack", Status.UNKNOWN, f"its template cannot be priced: {error}")
 
@@ -84,13 +84,13 @@ class CostReport(Struct):
         The queues to count are the managed ones, or with `every_queue` all of the region except
         Mendq's own. `most_queues` is the limit. If it leaves out queues, `has_more_queues` is True.
         """
-        if self.every_queue:
+        if self.is_every_queue_counted:
             queue_arns = self._list_every_queue()
         else:
             queue_arns = (queue.queue_arn for queue in managed_queues(self.account))
-        first_arns = list(islice(queue_arns, self.most_queues + 1))
-        self.has_more_queues = len(first_arns) > self.most_queues
-        self.queue_arns = first_arns[: self.most_queues]
+        first_arns = list(islice(queue_arns, self.maximum_queues + 1))
+        self.has_more_queues = len(first_arns) > self.maximum_queues
+        self.queue_arns = first_arns[: self.maximum_queues]
 
     def _list_every_queue(self) -> Iterator[str]:
         """Yield the ARNs of all queues of the region except Mendq's own: its trail omits those."""
@@ -101,4 +101,4 @@ class CostReport(Struct):
                 yield arn
 
     def _count_calls(self) -> None:
-        self.calls = count_calls(self.account.clients, self.queue_arns, self.now)
+        self.calls_by_queue = count_calls(self.account.clients, self.queue_arns, self.now)

@@ -4,114 +4,127 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from mendq.cli.cost.bill import with_and_without_dashboard
-from mendq.cli.cost.calls import ALL_CALLS, CHOICES, NO_RECEIVES, sort_symptoms_by_visibility
-from mendq.cli.cost.gathered import CostReport
+from mendq.cli.cost.bill import sum_with_and_without_dashboard
+from mendq.cli.cost.calls import (
+    ALL_CALLS_CHOICE,
+    NO_RECEIVES_CHOICE,
+    TRAIL_CHOICES,
+    sort_symptoms_by_visibility,
+)
+from mendq.cli.cost.cost_report import CostReport
 from mendq.cli.output import LabelledLine, Output, make_table
 from mendq.model.prices import DATA_EVENT, REGION
 from mendq.model.queue import parts_of
 from mendq.notifications.text import format_count, plain
 
-_MOST_QUEUES = 20
-_MOST_NAMED = 5
+_MAXIMUM_QUEUE_ROWS = 20
+_MAXIMUM_NAMED_SYMPTOMS = 5
 
 
-def show_costs(out: Output, report: CostReport) -> None:
+def print_costs(out: Output, report: CostReport) -> None:
     """Print the bill of the stack, what each choice of logged calls costs, and the queues."""
-    if report.stack:
-        _show_stack(out, report)
+    if report.stack_lines:
+        _print_stack(out, report)
     if report.queue_arns:
-        _show_choices(out, report)
-    elif not any(check.name == "the queues" for check in report.not_looked_at):
+        _print_choices(out, report)
+    elif not any(check.name == "the queues" for check in report.unreadable_checks):
         out.say("no queue is managed: mendq cost --all counts every queue of the region", "yellow")
-    if report.calls:
-        _show_queues(out, report)
-    _show_notes(out, report)
+    if report.calls_by_queue:
+        _print_queues(out, report)
+    _print_notes(out, report)
 
 
-def _show_stack(out: Output, report: CostReport) -> None:
+def _print_stack(out: Output, report: CostReport) -> None:
     out.say_heading("The stack, in a month in which nothing fails")
     table = make_table("A MONTH", "WHAT", "HOW MUCH OF IT")
-    for cost in report.stack:
-        table.add_row(format_dollars(cost.dollars), cost.what, cost.quantity)
+    for line in report.stack_lines:
+        table.add_row(format_dollars(line.dollars), line.item, line.quantity)
     table.add_row(format_dollars(report.stack_dollars), "all of it", "", style="bold")
     out.show(table)
-    if report.not_priced:
-        out.say(f"not priced, which is not zero: {', '.join(report.not_priced)}", "yellow")
-    with_dashboard, without = with_and_without_dashboard(report.stack)
-    with_text = format_dollars(with_dashboard)
-    without_text = format_dollars(without)
-    line = f"{with_text} with a dashboard, {without_text} without: the setting `dashboard`"
-    out.say(line, "dim")
+    if report.unpriced_types:
+        out.say(f"not priced, which is not zero: {', '.join(report.unpriced_types)}", "yellow")
+    dollars_with, dollars_without = sum_with_and_without_dashboard(report.stack_lines)
+    with_text = format_dollars(dollars_with)
+    without_text = format_dollars(dollars_without)
+    dashboard_text = (
+        f"{with_text} with a dashboard, {without_text} without: the setting `dashboard`"
+    )
+    out.say(dashboard_text, "dim")
     out.say("what is assumed, and what AWS gives each payer for nothing: docs/cost.md", "dim")
 
 
-def _show_choices(out: Output, report: CostReport) -> None:
+def _print_choices(out: Output, report: CostReport) -> None:
     """Print the price of each choice of logged calls, and which symptoms it would not show."""
-    calls = list(report.calls.values())
+    counted_queues = list(report.calls_by_queue.values())
     queue_arns = report.queue_arns
     out.say_heading(f"What seeing the calls of {format_count(len(queue_arns), 'queue')} costs")
     table = make_table("A MONTH", "A TRAIL THAT LOGS", "SYMPTOMS WHOLLY", "IN PART", "BLIND")
-    short_blind_lists = list[LabelledLine]()
-    for choice in CHOICES:
-        symptoms = sort_symptoms_by_visibility(choice, queue_arns)
+    blind_symptom_lines = list[LabelledLine]()
+    for choice in TRAIL_CHOICES:
+        visible_symptoms = sort_symptoms_by_visibility(choice, queue_arns)
         table.add_row(
-            format_dollars(choice.dollars(calls) if calls else None),
+            format_dollars(
+                choice.estimate_monthly_dollars(counted_queues) if counted_queues else None
+            ),
             choice.name,
-            str(len(symptoms.wholly)),
-            str(len(symptoms.in_part)),
-            str(len(symptoms.blind)),
+            str(len(visible_symptoms.wholly)),
+            str(len(visible_symptoms.in_part)),
+            str(len(visible_symptoms.blind)),
         )
-        if 0 < len(symptoms.blind) <= _MOST_NAMED:
-            names = ", ".join(symptoms.blind)
-            short_blind_lists.append((choice.name, "dim", f"blind: {names}"))
+        if 0 < len(visible_symptoms.blind) <= _MAXIMUM_NAMED_SYMPTOMS:
+            names = ", ".join(visible_symptoms.blind)
+            blind_symptom_lines.append((choice.name, "dim", f"blind: {names}"))
     out.show(table)
-    out.say_labelled(short_blind_lists, indent=0)
+    out.say_labelled(blind_symptom_lines, indent=0)
 
 
-def _show_queues(out: Output, report: CostReport) -> None:
+def _print_queues(out: Output, report: CostReport) -> None:
     """Print the queues whose calls cost most to log, and how these numbers were counted."""
     out.say_heading("By queue: dollars a month at most")
     table = make_table("EVERY CALL", "NO RECEIVES", "RECEIVES IN VAIN", "QUEUE")
-    by_price = sorted(
-        report.calls.values(), key=lambda queue_calls: -ALL_CALLS.dollars([queue_calls])
+    dearest_queues = sorted(
+        report.calls_by_queue.values(),
+        key=lambda queue_calls: -ALL_CALLS_CHOICE.estimate_monthly_dollars([queue_calls]),
     )
-    for queue_calls in by_price[:_MOST_QUEUES]:
-        share = queue_calls.empty_share_of_receives
+    for queue_calls in dearest_queues[:_MAXIMUM_QUEUE_ROWS]:
+        empty_share = queue_calls.empty_share_of_receives
         table.add_row(
-            format_dollars(queue_calls.dollars_a_month(ALL_CALLS.event_names)),
-            format_dollars(queue_calls.dollars_a_month(NO_RECEIVES.event_names)),
-            "-" if share is None else f"{share:.0%}",
+            format_dollars(queue_calls.estimate_monthly_dollars(ALL_CALLS_CHOICE.event_names)),
+            format_dollars(queue_calls.estimate_monthly_dollars(NO_RECEIVES_CHOICE.event_names)),
+            "-" if empty_share is None else f"{empty_share:.0%}",
             Text(plain(parts_of(queue_calls.queue_arn).name)),
         )
     out.show(table)
-    if len(by_price) > _MOST_QUEUES:
-        out.say(f"the dearest {_MOST_QUEUES} of {len(by_price):,}; --json has all", "dim")
-    if silent := sum(not queue_calls.week_by_metric for queue_calls in by_price):
-        unused = f"SQS counted nothing on {format_count(silent, 'queue')} in a week"
-        out.say(f"{unused}: they seem unused", "dim")
+    if len(dearest_queues) > _MAXIMUM_QUEUE_ROWS:
+        out.say(
+            f"the dearest {_MAXIMUM_QUEUE_ROWS} of {len(dearest_queues):,}; --json has all", "dim"
+        )
+    if unused_count := sum(not queue_calls.week_sum_by_metric for queue_calls in dearest_queues):
+        unused_text = f"SQS counted nothing on {format_count(unused_count, 'queue')} in a week"
+        out.say(f"{unused_text}: they seem unused", "dim")
+    uncounted_calls = ", ".join(ALL_CALLS_CHOICE.uncounted_calls)
     for line in (
         "at most: a batch of ten is one call, and counts as ten here",
         "whether CloudTrail logs the calls of Lambda's own pollers is not documented: they count",
-        f"on top come calls of which there is no metric: {', '.join(ALL_CALLS.uncounted_calls)}",
+        f"on top come calls of which there is no metric: {uncounted_calls}",
     ):
         out.say(line, "dim")
 
 
-def _show_notes(out: Output, report: CostReport) -> None:
+def _print_notes(out: Output, report: CostReport) -> None:
     """Print what could not be read, and the limits of the prices."""
     out.say("")
-    for check in report.not_looked_at:
+    for check in report.unreadable_checks:
         out.say(f"not looked at: {check.name}: {plain(check.says, 300)}", "red")
         if check.remedy:
             out.say_indented(f"-> {plain(check.remedy, 300)}")
     if report.has_more_queues:
-        first = f"the first {report.most_queues:,} were counted, see --most"
-        out.say(f"there are more queues: {first}", "yellow")
+        limit_text = f"the first {report.maximum_queues:,} were counted, see --most"
+        out.say(f"there are more queues: {limit_text}", "yellow")
     out.say(DATA_EVENT.note, "dim")
     if report.account.region != REGION:
         out.say(f"prices of {report.account.region} are not known here", "yellow")
-    out.say(f"to count them this time cost ${report.asking_dollars:.4f}", "dim")
+    out.say(f"to count them this time cost ${report.counting_dollars:.4f}", "dim")
 
 
 def format_dollars(amount: float | None) -> str:

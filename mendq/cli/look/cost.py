@@ -10,9 +10,9 @@ from msgspec.structs import asdict
 
 from mendq.cli.commands import MANAGED_QUEUES_ACTIONS, CommandKind, command
 from mendq.cli.cost import bill
-from mendq.cli.cost.calls import CHOICES, round_dollars, sort_symptoms_by_visibility
-from mendq.cli.cost.gathered import CostReport
-from mendq.cli.cost.view import show_costs
+from mendq.cli.cost.calls import TRAIL_CHOICES, round_dollars, sort_symptoms_by_visibility
+from mendq.cli.cost.cost_report import CostReport
+from mendq.cli.cost.view import print_costs
 from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import Invocation
 from mendq.model.prices import NOTED_ON, REGION
@@ -42,26 +42,28 @@ def cost(
         report.read()
     call.out.print_json(_make_document(report))
     if not call.as_json:
-        show_costs(call.out, report)
-    return Exit.FAILED if report.not_looked_at else Exit.DONE
+        print_costs(call.out, report)
+    return Exit.FAILED if report.unreadable_checks else Exit.DONE
 
 
 def _make_document(report: CostReport) -> dict[str, Any]:
     """Return the document that `mendq cost --json` prints."""
-    calls_by_queue = list(report.calls.values())
+    counted_queues = list(report.calls_by_queue.values())
     dollars_with_dashboard = None
     dollars_without_dashboard = None
-    if report.stack:
-        dollars_with_dashboard, dollars_without_dashboard = bill.with_and_without_dashboard(
-            report.stack
+    if report.stack_lines:
+        dollars_with_dashboard, dollars_without_dashboard = bill.sum_with_and_without_dashboard(
+            report.stack_lines
         )
     choice_documents = []
-    for choice in CHOICES:
-        dollars = round(choice.dollars(calls_by_queue), 2) if calls_by_queue else None
+    for choice in TRAIL_CHOICES:
+        dollars = (
+            round(choice.estimate_monthly_dollars(counted_queues), 2) if counted_queues else None
+        )
         choice_documents.append(
             {
                 "name": choice.name,
-                "event_names": choice.setting,
+                "event_names": choice.event_names_setting,
                 "dollars_per_month": dollars,
                 "uncounted": choice.uncounted_calls,
                 "symptoms": asdict(sort_symptoms_by_visibility(choice, report.queue_arns)),
@@ -73,13 +75,13 @@ def _make_document(report: CostReport) -> dict[str, Any]:
             "dollars_per_month": round_dollars(report.stack_dollars),
             "dollars_per_month_with_dashboard": round_dollars(dollars_with_dashboard),
             "dollars_per_month_without_dashboard": round_dollars(dollars_without_dashboard),
-            "lines": [line.document() for line in report.stack],
-            "free": report.free,
-            "not_priced": report.not_priced,
+            "lines": [line.document() for line in report.stack_lines],
+            "free": report.free_reason_by_type,
+            "not_priced": report.unpriced_types,
         },
         "choices": choice_documents,
-        "queues": [queue_calls.document() for queue_calls in calls_by_queue],
+        "queues": [queue_calls.document() for queue_calls in counted_queues],
         "are_more_queues": report.has_more_queues,
-        "not_looked_at": [check.document() for check in report.not_looked_at],
-        "asking_cost_dollars": round(report.asking_dollars, 5),
+        "not_looked_at": [check.document() for check in report.unreadable_checks],
+        "asking_cost_dollars": round(report.counting_dollars, 5),
     }

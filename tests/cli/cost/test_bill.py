@@ -45,11 +45,11 @@ HOOK = "AWS::CloudFormation::LambdaHook"
 def test_the_idle_stack_stays_under_what_is_said_with_its_dashboard_and_without(name: str) -> None:
     """At list price."""
     deployed = BilledStack(template_of(name).raw)
-    assert bill.list_unpriced_types(deployed) == sorted(deployed.types & {HOOK}), (
+    assert bill.list_unpriced_types(deployed) == sorted(deployed.resource_types & {HOOK}), (
         "said, and not zero"
     )
     lines = bill.list_costs(deployed)
-    with_one, without = bill.with_and_without_dashboard(lines)
+    with_one, without = bill.sum_with_and_without_dashboard(lines)
     if SETTINGS[name].get("alarms") == "essential":
         assert 3 < without < MOST_WITH_ESSENTIAL_ALARMS
     else:
@@ -61,9 +61,9 @@ def test_the_idle_stack_stays_under_what_is_said_with_its_dashboard_and_without(
 
 @pytest.mark.parametrize(("properties", "expected"), KNOWN["alarms"])
 def test_an_alarm_costs_what_its_metrics_do(properties: dict[str, Any], expected: float) -> None:
-    assert bill.PRICED[f"{CLOUDWATCH}Alarm"](stack(alarm(**properties))).dollars == pytest.approx(
-        expected
-    )
+    assert bill.PRICING_FUNCTION_BY_TYPE[f"{CLOUDWATCH}Alarm"](
+        stack(alarm(**properties))
+    ).dollars == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(("expression", "times"), KNOWN["schedules"].items())
@@ -80,7 +80,7 @@ def test_a_schedule_of_another_kind_is_refused(expression: str) -> None:
 @pytest.mark.parametrize("template", ["Resources:\n", {}, {"Outputs": {}}])
 def test_what_is_no_template_of_ours_is_refused(template: Any) -> None:
     with pytest.raises(NotPriced):
-        _ = BilledStack(template).types
+        _ = BilledStack(template).resource_types
 
 
 def _names_sent(emit: Callable[[Call[Any]], None], alarms: str = FULL) -> frozenset[str]:
@@ -111,8 +111,8 @@ def test_what_is_billed_all_month_is_what_the_lambdas_send_of_a_run_that_found_n
     runs = 6 * (30 + 30 / 7)
     on, off = template_of("default"), template_with(NIGHTLY_OFF)
     for template, sometimes, hours in ((on, 8, runs + of_weeks), (off, 2, of_weeks)):
-        lines = {each.what: each for each in bill.list_costs(BilledStack(template.raw))}
+        lines = {each.item: each for each in bill.list_costs(BilledStack(template.raw))}
         metrics = lines["custom metrics"]
         assert metrics.quantity == f"{always} all month, {sometimes} some hours of it"
-        assert metrics.billed[prices.METRIC_MONTH] == pytest.approx(always + hours / 720)
+        assert metrics.units_by_price[prices.METRIC_MONTH] == pytest.approx(always + hours / 720)
         assert ("EMR Serverless" in lines) is (template is on)

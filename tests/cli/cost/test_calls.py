@@ -7,13 +7,13 @@ import pytest
 from infra.settings.deployment import read
 from mendq.catalogue import CATALOGUE
 from mendq.cli.cost.calls import (
-    ALL_CALLS,
-    CHOICES,
-    EMPTY_RECEIVES,
-    NO_RECEIVES,
-    SENDS,
-    VISIBILITY,
-    Calls,
+    ALL_CALLS_CHOICE,
+    DELETES_AND_TIMEOUTS_CHOICE,
+    EMPTY_RECEIVES_METRIC,
+    NO_RECEIVES_CHOICE,
+    SENDS_CHOICE,
+    TRAIL_CHOICES,
+    QueueCalls,
     TrailChoice,
     sort_symptoms_by_visibility,
 )
@@ -26,45 +26,55 @@ DOLLAR = 7_000_000 // 30
 COLUMNS = (
     "NumberOfMessagesSent",
     "NumberOfMessagesReceived",
-    EMPTY_RECEIVES,
+    EMPTY_RECEIVES_METRIC,
     "NumberOfMessagesDeleted",
 )
 
 
-def _queue(sent: float, received: float, empty: float, deleted: float = 0) -> Calls:
+def _queue(sent: float, received: float, empty: float, deleted: float = 0) -> QueueCalls:
     """By dollars a month."""
     dollars = (sent, received, empty, deleted)
-    return Calls(ARN, {name: round(of * DOLLAR) for name, of in zip(COLUMNS, dollars, strict=True)})
+    return QueueCalls(
+        ARN, {name: round(of * DOLLAR) for name, of in zip(COLUMNS, dollars, strict=True)}
+    )
 
 
 BUSY = _queue(1, 2, 6, 3)
 
 
 @pytest.mark.parametrize(
-    ("choice", "dollars"), [(ALL_CALLS, 12), (NO_RECEIVES, 4), (VISIBILITY, 3), (SENDS, 1)]
+    ("choice", "dollars"),
+    [
+        (ALL_CALLS_CHOICE, 12),
+        (NO_RECEIVES_CHOICE, 4),
+        (DELETES_AND_TIMEOUTS_CHOICE, 3),
+        (SENDS_CHOICE, 1),
+    ],
 )
 def test_each_choice_pays_for_its_calls_and_is_a_setting(
     choice: TrailChoice, dollars: float
 ) -> None:
-    assert choice in CHOICES
-    assert choice.dollars([BUSY]) == pytest.approx(dollars, rel=1e-3)
-    trail = read({"trail": {"eventNames": choice.setting}}).trail
+    assert choice in TRAIL_CHOICES
+    assert choice.estimate_monthly_dollars([BUSY]) == pytest.approx(dollars, rel=1e-3)
+    trail = read({"trail": {"eventNames": choice.event_names_setting}}).trail
     assert set(trail.event_names or DATA_EVENT_NAMES) == choice.event_names
 
 
 def test_what_was_not_counted_is_not_known() -> None:
-    assert Calls(ARN).dollars_a_month(DATA_EVENT_NAMES) is None
-    assert {"ChangeMessageVisibility", "GetQueueAttributes"} <= set(NO_RECEIVES.uncounted_calls)
-    assert SENDS.uncounted_calls == []
+    assert QueueCalls(ARN).estimate_monthly_dollars(DATA_EVENT_NAMES) is None
+    assert {"ChangeMessageVisibility", "GetQueueAttributes"} <= set(
+        NO_RECEIVES_CHOICE.uncounted_calls
+    )
+    assert SENDS_CHOICE.uncounted_calls == []
 
 
 def test_every_symptom_that_calls_show_stands_somewhere_as_the_worst_of_all_queues() -> None:
-    for choice in CHOICES:
+    for choice in TRAIL_CHOICES:
         shown = sort_symptoms_by_visibility(choice, [ARN, FIFO])
         seen = {*shown.wholly, *shown.in_part, *shown.blind}
         assert seen == {each.name for each in CATALOGUE if each.seen_as}
-    without = sort_symptoms_by_visibility(NO_RECEIVES, [FIFO])
-    assert (sort_symptoms_by_visibility(ALL_CALLS, [FIFO]).blind, without.blind) == (
+    without = sort_symptoms_by_visibility(NO_RECEIVES_CHOICE, [FIFO])
+    assert (sort_symptoms_by_visibility(ALL_CALLS_CHOICE, [FIFO]).blind, without.blind) == (
         [],
         ["in_flight_limit"],
     )
@@ -72,8 +82,11 @@ def test_every_symptom_that_calls_show_stands_somewhere_as_the_worst_of_all_queu
     assert refused <= {*without.in_part}, "but neither late deletes nor sends"
     assert {"visibility_timeout_too_short", "message_too_long"} <= {*without.wholly}
     # A late delete passes on a standard queue.
-    assert "visibility_timeout_too_short" in sort_symptoms_by_visibility(ALL_CALLS, [FIFO]).wholly
     assert (
         "visibility_timeout_too_short"
-        in sort_symptoms_by_visibility(ALL_CALLS, [FIFO, ARN]).in_part
+        in sort_symptoms_by_visibility(ALL_CALLS_CHOICE, [FIFO]).wholly
+    )
+    assert (
+        "visibility_timeout_too_short"
+        in sort_symptoms_by_visibility(ALL_CALLS_CHOICE, [FIFO, ARN]).in_part
     )
