@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 from analytics.days import Days, to_microseconds
 from analytics.storage import Storage
-from mendq.model.case import FINAL, Case, State
-from mendq.model.lifecycle import GONE, UNMANAGED
+from mendq.model.case import FINAL_STATES, Case, State
+from mendq.model.lifecycle import QUEUE_GONE_REASON, QUEUE_UNMANAGED_REASON
 
 # A case that began more than this number of days before an incident cannot explain it.
 MEMORY_DAYS = 7
@@ -43,7 +43,7 @@ FIXED = frozenset({HEALED, APPROVED})
 # In these states the symptom stayed away, unless the case ended for a reason in _UNWATCHED_ENDS.
 _GOOD_STATES = frozenset({State.CLOSED, State.WATCHING, State.VERIFIED})
 # Reasons of cases that were closed because Mendq could not watch the queue any more.
-_UNWATCHED_ENDS = frozenset({GONE, UNMANAGED})
+_UNWATCHED_ENDS = frozenset({QUEUE_GONE_REASON, QUEUE_UNMANAGED_REASON})
 _CHANGED_STATES = frozenset({State.APPLIED, State.UNVERIFIED})
 # The states whose name is also the outcome.
 _SAME_WORD_STATES = frozenset(State) - _GOOD_STATES - _CHANGED_STATES - {State.APPROVED}
@@ -219,7 +219,7 @@ class CaseTimeline:
         """
         ended: datetime | None = None
         for transition in self.transitions:
-            if transition.state not in FINAL:
+            if transition.state not in FINAL_STATES:
                 ended = None
             elif ended is None:
                 ended = transition.at

@@ -26,7 +26,12 @@ from pyspark.sql import functions as sf
 from analytics.cases import NOT_SEEN, WEEK_MICROSECONDS, CaseTimeline
 from analytics.days import time_of, to_microseconds
 from mendq.model.account_and_region import AccountAndRegion
-from mendq.model.evidence import DISTINCT_EVENTS, MAXIMUM_PRINCIPALS, WITHIN_SECONDS, Sighting
+from mendq.model.evidence import (
+    MAXIMUM_PRINCIPALS,
+    SUFFICIENT_EVENTS,
+    SUFFICIENT_WITHIN_SECONDS,
+    Sighting,
+)
 from mendq.model.queue import arn_of, parts_of
 
 # The number of unreadable records of a file, by reason.
@@ -85,7 +90,7 @@ def schema_of(columns: Mapping[str, str]) -> str:
 
 
 # Calls of one burst are at most this far apart. It must be longer than the time within which heal
-# asks for enough evidence (WITHIN_SECONDS).
+# asks for enough evidence (SUFFICIENT_WITHIN_SECONDS).
 GAP_SECONDS = 900
 # The columns that all calls of a burst have in common.
 _KEY = ("account", "region", "queue_arn", "symptom")
@@ -206,14 +211,14 @@ def _number_bursts(calls: DataFrame) -> DataFrame:
 def _completes_evidence() -> Column:
     """Return a column that is true for a failed call with which heal has enough evidence to act.
 
-    Heal needs DISTINCT_EVENTS calls within WITHIN_SECONDS, not counting calls that it ignores. All
-    of them are in one burst, because calls of different bursts are further apart.
+    Heal needs SUFFICIENT_EVENTS calls within SUFFICIENT_WITHIN_SECONDS, not counting calls that it
+    ignores. All of them are in one burst, because calls of different bursts are further apart.
     """
     moment = sf.unix_micros("event_time")
     is_handled = sf.isnull("ignored")
     in_time = Window.partitionBy(*_KEY, is_handled).orderBy("event_time", "event_id")
-    earlier = sf.lag(moment, DISTINCT_EVENTS - 1).over(in_time)
-    is_close = sf.coalesce(moment - earlier <= WITHIN_SECONDS * 1_000_000, sf.lit(False))
+    earlier = sf.lag(moment, SUFFICIENT_EVENTS - 1).over(in_time)
+    is_close = sf.coalesce(moment - earlier <= SUFFICIENT_WITHIN_SECONDS * 1_000_000, sf.lit(False))
     return is_handled & is_close
 
 
@@ -224,7 +229,7 @@ def collect_first_evidence(calls: DataFrame) -> dict[str, list[str]]:
     """
     in_time = Window.partitionBy(*_KEY, sf.isnull("ignored")).orderBy("event_time", "event_id")
     sighting = sf.struct(*_SIGHTING_COLUMNS)
-    distances = reversed(range(DISTINCT_EVENTS))
+    distances = reversed(range(SUFFICIENT_EVENTS))
     latest = sf.array(*(sf.lag(sighting, distance).over(in_time) for distance in distances))
     moment = sf.unix_micros("event_time")
     completed_at = sf.when(sf.col("completes_evidence"), moment)

@@ -22,8 +22,8 @@ from analytics.week_parts import Row, Weight, rank_by_weight, time_text, weigh_b
 from mendq.catalogue.access.queue_missing import QUEUE_MISSING
 from mendq.catalogue.configuration.alarm_missing import ALARM_MISSING
 from mendq.catalogue.configuration.tag_not_understood import TAG_NOT_UNDERSTOOD
-from mendq.model.case import WROTE, Case, State
-from mendq.model.lifecycle import GONE, UNMANAGED
+from mendq.model.case import STATES_WITH_FIX_IN_PLACE, Case, State
+from mendq.model.lifecycle import QUEUE_GONE_REASON, QUEUE_UNMANAGED_REASON
 from mendq.model.steps import CreateDlq, has_value_in_queue
 
 # The kinds of recommendations from cases.
@@ -197,7 +197,7 @@ def _find_write_times(timelines: Iterable[CaseTimeline]) -> dict[str, str]:
     set_at: dict[str, str] = {}
     for timeline in timelines:
         for transition in timeline.transitions:
-            if transition.state in WROTE:
+            if transition.state in STATES_WITH_FIX_IN_PLACE:
                 set_at[timeline.newest.case_id] = time_text(transition.at)
                 break
     return set_at
@@ -309,7 +309,7 @@ def _find_missing_queues(timelines: Sequence[CaseTimeline]) -> dict[str, datetim
         case = timeline.newest
         if case.symptom == QUEUE_MISSING.name:
             at = timeline.opened_at
-        elif case.state is State.CLOSED and case.reason == GONE:
+        elif case.state is State.CLOSED and case.reason == QUEUE_GONE_REASON:
             at = case.at
         else:
             continue
@@ -363,7 +363,7 @@ def _has_fixed(case: Case) -> bool:
     if case.state in _VERIFIED:
         return True
     was_watched = case.state is State.CLOSED and case.came_from is State.WATCHING
-    return was_watched and case.reason not in {GONE, UNMANAGED}
+    return was_watched and case.reason not in {QUEUE_GONE_REASON, QUEUE_UNMANAGED_REASON}
 
 
 def _is_attribute_change(step: Step) -> bool:

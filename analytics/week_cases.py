@@ -35,7 +35,7 @@ from analytics.week_parts import (
     time_text,
 )
 from mendq.catalogue.visibility.needed_timeout import list_need_spans
-from mendq.model.case import WROTE, State
+from mendq.model.case import STATES_WITH_FIX_IN_PLACE, State
 from mendq.model.timeline import build_timeline
 
 MAXIMUM_NOTIFIED = 50
@@ -49,9 +49,9 @@ MINIMUM_APPROVALS = 5
 MAXIMUM_HEAL_CANDIDATES = 10
 _ANSWERS = (State.APPROVED, State.DECLINED)
 # The states of a case whose fix has not failed and was not undone. The fix may still be unwritten.
-_SUCCESSFUL_STATES = frozenset({State.PROPOSED, State.APPROVED, State.CLOSED, *WROTE}) - {
-    State.INEFFECTIVE
-}
+_SUCCESSFUL_STATES = frozenset(
+    {State.PROPOSED, State.APPROVED, State.CLOSED, *STATES_WITH_FIX_IN_PLACE}
+) - {State.INEFFECTIVE}
 # Outcomes of incidents in which Mendq changed nothing.
 _UNTOUCHED = frozenset({"observed", "proposed", "expired", "refused", "declined"})
 # Out of hours is before the hour MORNING, from the hour EVENING on, and at the weekend.

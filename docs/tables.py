@@ -28,11 +28,11 @@ from mendq.cli.cost.calls import TRAIL_CHOICES, sort_symptoms_by_visibility
 from mendq.cli.permissions import LOOKING, MESSAGES, OFFLINE, STEERING
 from mendq.lint.rules import RULES
 from mendq.model import lifecycle
-from mendq.model.case import FINAL, PROVING, State, longest_stay_in
+from mendq.model.case import FINAL_STATES, STATES_UNDER_VERIFICATION, State, longest_stay_in
 from mendq.model.facts import Need, scan_read_actions
 from mendq.model.lifecycle import MANUAL_TRANSITIONS, TransitionActor
 from mendq.model.limits import Bounds, Timing
-from mendq.model.metrics import series_of
+from mendq.model.metrics import select_series
 from mendq.notifications.next_steps import BY_CODE, BY_STATE, Command
 from mendq.notifications.text import format_count
 from mendq.redrive import machine
@@ -151,7 +151,7 @@ def _describe_scan_costs(detection: Detection) -> str:
     is_measured = Need.MEASUREMENTS in detection.needs
     needs = detection.needs | (OF_A_SUSPECT if is_measured else {Need.QUEUE})
     calls = format_count(len(scan_read_actions(needs)), "kind of call", "kinds of call")
-    series = series_of(detection.reads or ["every queue"])
+    series = select_series(detection.reads or ["every queue"])
     metrics = len(series) * is_measured + (Need.SOLE_SOURCE in needs)
     if not metrics:
         return f"{calls}, no metric"
@@ -258,12 +258,12 @@ def states() -> str:
     """
     arrows: list[tuple[object, object, object]] = []
     for manual in MANUAL_TRANSITIONS:
-        if not set(PROVING) <= set(manual.out_of):
+        if not set(STATES_UNDER_VERIFICATION) <= set(manual.out_of):
             beginnings = manual.out_of or ("[*]",)
             arrows.extend((state, manual.into, manual.who) for state in beginnings)
-    for row in lifecycle.TABLE:
+    for row in lifecycle.FOLLOW_UP_TRANSITIONS:
         arrows.extend((state, row.into, TransitionActor.FOLLOW_UP) for state in row.out_of)
-    arrows.extend((state, "[*]", "") for state in State if state in FINAL)
+    arrows.extend((state, "[*]", "") for state in State if state in FINAL_STATES)
     return _make_diagram(arrows)
 
 
@@ -273,7 +273,7 @@ def transitions() -> str:
     for manual in MANUAL_TRANSITIONS:
         out_of = code(manual.out_of) or "opens"
         rows.append((out_of, f"`{manual.into}`", manual.who, "", manual.because))
-    for row in lifecycle.TABLE:
+    for row in lifecycle.FOLLOW_UP_TRANSITIONS:
         actor = TransitionActor.FOLLOW_UP
         rows.append((code(row.out_of), f"`{row.into}`", actor, row.condition, row.because))
     return table("out of|into|who|when|because", rows)
@@ -288,10 +288,12 @@ def state_limits() -> str:
     for state in State:
         longest = longest_stay_in(state, Timing())
         if longest:
-            next_states = [row.into for row in lifecycle.TABLE if state in row.out_of]
+            next_states = [
+                row.into for row in lifecycle.FOLLOW_UP_TRANSITIONS if state in row.out_of
+            ]
             hours = f"{longest.total_seconds() / 3600:g} h"
             rows.append((f"`{state}`", hours, f"`{next_states[-1]}`"))
-    final_states = code(state for state in State if state in FINAL)
+    final_states = code(state for state in State if state in FINAL_STATES)
     return f"{table('state|longest|then', rows)}\n\nFinal: {final_states}."
 
 

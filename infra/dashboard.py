@@ -18,7 +18,7 @@ from infra.alarms.health import ESCALATED, PROPOSED, WatchedResources, waiting_m
 from infra.settings.deployment import DeploymentSettings
 from mendq.model import names
 from mendq.model.limits import Limits
-from mendq.model.names import HEARTBEAT, NAMESPACE, WHEN_SOMETHING_HAPPENS, OwnMetric
+from mendq.model.names import HEARTBEAT_METRIC, METRICS_SENT_ON_EVENTS, NAMESPACE, OwnMetric
 from mendq.nightly.outcome import NightlyMetric
 from mendq.notifications.commands import DOCTOR
 
@@ -160,7 +160,7 @@ def _intake_widgets(watched: WatchedResources, probe_minutes: int) -> list[cloud
 
     Five follow-ups in a period of five minutes mean that follow_up ran each minute.
     """
-    beats = own_metric(HEARTBEAT, "SampleCount", FIVE_MINUTES).with_(
+    beats = own_metric(HEARTBEAT_METRIC, "SampleCount", FIVE_MINUTES).with_(
         label="follow-ups in 5 minutes"
     )
     lost = _own_metrics([OwnMetric.PROBES_LOST], "Maximum", Duration.minutes(probe_minutes))
@@ -213,7 +213,7 @@ def _count_metric(metric: OwnMetric) -> cloudwatch.IMetric:
     CloudWatch shows `--` for a metric that was not sent, which looks as if the count were unknown.
     """
     (total,) = _own_metrics([metric], "Sum", A_DAY)
-    if metric not in WHEN_SOMETHING_HAPPENS:
+    if metric not in METRICS_SENT_ON_EVENTS:
         return total
     name = f"{metric[0].lower()}{metric[1:]}"
     return _math_metric(f"FILL({name}, 0)", str(total.label), A_DAY, {name: total})
@@ -224,7 +224,7 @@ def _fixes_graph(limits: Limits) -> cloudwatch.IWidget:
     (fixes,) = _own_metrics([OwnMetric.AUTO_FIXES], "Sum", PERIOD)
     band = f"ANOMALY_DETECTION_BAND(fixes, {BAND_WIDTH})"
     usual = _math_metric(band, "usual", PERIOD, {"fixes": fixes})
-    ceiling = cloudwatch.HorizontalAnnotation(value=names.most_fixes(limits), label="ceiling")
+    ceiling = cloudwatch.HorizontalAnnotation(value=names.fix_ceiling(limits), label="ceiling")
     title = f"Fixes in {PERIOD.to_minutes():.0f} minutes"
     return _graph(title, [fixes, usual], annotations=[ceiling])
 

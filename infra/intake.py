@@ -14,7 +14,12 @@ from constructs import Construct
 from infra.lambdas.lambda_function import MOST_TRIES
 from infra.lambdas.rows import HEAL
 from infra.own_queues import DLQ, make_dlq, make_queue
-from mendq.model.names import HEALTH_SERVICES, HEALTH_SOURCE, LEFT_OUT, role_name
+from mendq.model.names import (
+    HEALTH_SERVICES,
+    HEALTH_SOURCE,
+    PURPOSES_EXCLUDED_FROM_EVENTS,
+    role_name,
+)
 
 # Heal retries a call up to five times. By then a claim has ended and throttling is over.
 MAX_RECEIVE_COUNT = 5
@@ -118,7 +123,9 @@ def _failed_call_pattern(stack: Stack) -> events.EventPattern:
     IAM users have no sessionIssuer.
     https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-create-pattern-operators.html
     """
-    own_roles = [f"role/{role_name(purpose, stack.region)}" for purpose in LEFT_OUT]
+    own_roles = [
+        f"role/{role_name(purpose, stack.region)}" for purpose in PURPOSES_EXCLUDED_FROM_EVENTS
+    ]
     other_caller = [{"anything-but": {"suffix": own_roles}}, {"exists": False}]
     return events.EventPattern(
         source=["aws.sqs"],

@@ -15,7 +15,7 @@ from infra.packaging.emr import EmrPackage
 from infra.roles import allow, make_role
 from infra.settings.deployment import DeploymentSettings, NightlySettings
 from infra.storage import LOGS, TABLES, Buckets
-from mendq.model.names import NIGHTLY, case_bucket_name
+from mendq.model.names import NIGHTLY_PURPOSE, case_bucket_name
 from mendq.model.settings import ORGANIZATION, WORKER, executors_within, workers_within
 
 # This release has Spark 3.5.8; pyspark is pinned to the same version.
@@ -72,7 +72,7 @@ class Nightly(Construct):
         self.role = make_role(
             self,
             "Role",
-            purpose=NIGHTLY,
+            purpose=NIGHTLY_PURPOSE,
             service="emr-serverless",
             description="Mendq: reads the trail and the cases, writes incidents and summaries",
         )

@@ -18,8 +18,14 @@ from infra.lambdas.lambda_function import MOST_TRIES
 from infra.own_queues import DLQ, make_dlq
 from infra.roles import make_role
 from infra.settings.deployment import PagerDutySettings
-from mendq.model.case import EVENT_SOURCE, FINAL, NOTIFICATION_EVENT, TRANSITION_EVENT, Severity
-from mendq.model.names import PAGING
+from mendq.model.case import (
+    EVENT_SOURCE,
+    FINAL_STATES,
+    NOTIFICATION_EVENT,
+    TRANSITION_EVENT,
+    Severity,
+)
+from mendq.model.names import PAGING_PURPOSE
 
 _ENDPOINTS = {
     "US": "https://events.pagerduty.com/v2/enqueue",
@@ -63,7 +69,11 @@ class PagerDuty(Construct):
         super().__init__(scope, name)
         self.dlq = make_dlq(self, DLQ)
         self._role = make_role(
-            self, "Role", purpose=PAGING, service="events", description="Mendq: calls PagerDuty"
+            self,
+            "Role",
+            purpose=PAGING_PURPOSE,
+            service="events",
+            description="Mendq: calls PagerDuty",
         )
         key = events.HttpParameter.from_secret(SecretValue.secrets_manager(settings.secret_arn))
         # PagerDuty reads the key from the body. A connection must have a header as well.
@@ -82,7 +92,7 @@ class PagerDuty(Construct):
         urgent = {"severity": [Severity.URGENT]}
         self._add_rule("Trigger", NOTIFICATION_EVENT, urgent, _TRIGGER, _TRIGGERED_WITHIN)
         # A case whose first transition is final never opened an incident.
-        ended = {"to": sorted(FINAL), "n": [{"numeric": [">", 1]}]}
+        ended = {"to": sorted(FINAL_STATES), "n": [{"numeric": [">", 1]}]}
         self._add_rule("Resolve", TRANSITION_EVENT, ended, _RESOLVE, _RESOLVED_WITHIN)
 
     def _add_rule(

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from infra.settings.deployment import DeploymentSettings, OrganizationSettings
 from mendq.cases import open_case_index
-from mendq.model.names import NIGHTLY, case_bucket_name, role_name
+from mendq.model.names import NIGHTLY_PURPOSE, case_bucket_name, role_name
 from mendq.model.settings import ORGANIZATION
 from mendq.nightly.verdict import NIGHTLY_RUNS
 
@@ -94,7 +94,8 @@ def make_case_bucket(scope: Construct, settings: DeploymentSettings) -> s3.Bucke
     if not settings.is_hub:
         organization = settings.organization
         hub = organization.hub
-        role = f"arn:{stack.partition}:iam::{hub.account}:role/{role_name(NIGHTLY, hub.region)}"
+        name = role_name(NIGHTLY_PURPOSE, hub.region)
+        role = f"arn:{stack.partition}:iam::{hub.account}:role/{name}"
         keys = [bucket.arn_for_objects("cases/*"), bucket.arn_for_objects("findings/*")]
         for action, resources in (("s3:GetObject", keys), ("s3:ListBucket", [bucket.bucket_arn])):
             statement = _allow_roles(organization.id, role, action, resources)

@@ -12,7 +12,7 @@ from constructs import Construct
 from infra.roles import allow, make_role
 from infra.settings.hook import OWN_STACKS, HookSettings
 from mendq.lint.proposed import CHECKED_TYPES
-from mendq.model.names import ASKING
+from mendq.model.names import HOOK_CALLER_PURPOSE
 
 # A hook's alias is unique in an account and region. So is Mendq's stack.
 ALIAS = "Mendq::Queues::BeforeDeploy"
@@ -36,7 +36,7 @@ def add_template_hook(stack: Stack, function: lambda_.Function, settings: HookSe
     role = make_role(
         scope,
         "Role",
-        purpose=ASKING,
+        purpose=HOOK_CALLER_PURPOSE,
         service="hooks.cloudformation",
         description="Mendq: asks the template hook",
     )

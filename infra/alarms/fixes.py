@@ -21,8 +21,8 @@ from mendq.model.case import Severity
 from mendq.model.limits import Limits
 from mendq.model.names import OwnMetric
 
-PERIOD = Duration.seconds(int(names.PERIOD.total_seconds()))
-STILL_COMING = Duration.seconds(int(names.STILL_COMING.total_seconds()))
+PERIOD = Duration.seconds(int(names.FIXES_ALARM_PERIOD.total_seconds()))
+STILL_COMING = Duration.seconds(int(names.END_OF_FIXES_AFTER.total_seconds()))
 # How many of the last three periods must have many fixes. One period alone makes no alarm: that may
 # be one fault that was fixed.
 MANY_FIXES_PERIODS = 2
@@ -46,7 +46,7 @@ _IMPACT = (
 )
 PART = "Spike"
 _MINUTES = f"{PERIOD.to_minutes():.0f} minutes"
-_OFTEN = f"in {MANY_FIXES_PERIODS} of {names.PERIODS} periods of {_MINUTES}"
+_OFTEN = f"in {MANY_FIXES_PERIODS} of {names.FIXES_ALARM_PERIODS} periods of {_MINUTES}"
 # How long the page is suppressed, in words. No other text says it.
 HELD_BACK_WHILE = (
     f"held back while a fix of the last {_MINUTES} is being verified: for {_MINUTES} at most where "
@@ -72,7 +72,7 @@ UNUSUAL = AlarmDescription(
 )
 MANY = AlarmDescription(
     name="fixes_many",
-    when=f"{names.LEAST_FIXES} fixes or more, {_OFTEN}",
+    when=f"{names.FEWEST_FIXES_TO_ALARM} fixes or more, {_OFTEN}",
     impact=_IMPACT,
     command=OPEN_CASES,
     runbook="fixes_spike",
@@ -88,7 +88,7 @@ STILL = AlarmDescription(
 )
 OVER_CEILING = AlarmDescription(
     name="fixes_over_ceiling",
-    when=f"{names.CEILING_MINUTES} times as many fixes within {_MINUTES} as the setting "
+    when=f"{names.FIX_CEILING_MINUTES} times as many fixes within {_MINUTES} as the setting "
     "limits.writesPerMinute",
     impact=_IMPACT,
     command="mendq freeze",
@@ -144,7 +144,7 @@ def over_ceiling(limits: Limits) -> Watch:
     The ceiling depends on the limits.
     """
     fixes = own_metric(OwnMetric.AUTO_FIXES, "Sum", PERIOD)
-    return Watch(OVER_CEILING, fixes, Firing(names.most_fixes(limits), FINE))
+    return Watch(OVER_CEILING, fixes, Firing(names.fix_ceiling(limits), FINE))
 
 
 class Spike:
@@ -161,8 +161,12 @@ class Spike:
         fixes = own_metric(OwnMetric.AUTO_FIXES, "Sum", PERIOD)
         recent_fixes = own_metric(OwnMetric.AUTO_FIXES, "Sum", STILL_COMING)
         verified = own_metric(OwnMetric.FIXES_BEING_VERIFIED, "Maximum", A_MINUTE)
-        above_band = Firing(BAND_WIDTH, FINE, MANY_FIXES_PERIODS, names.PERIODS, ABOVE_BAND)
-        not_few = Firing(names.LEAST_FIXES, FINE, MANY_FIXES_PERIODS, names.PERIODS)
+        above_band = Firing(
+            BAND_WIDTH, FINE, MANY_FIXES_PERIODS, names.FIXES_ALARM_PERIODS, ABOVE_BAND
+        )
+        not_few = Firing(
+            names.FEWEST_FIXES_TO_ALARM, FINE, MANY_FIXES_PERIODS, names.FIXES_ALARM_PERIODS
+        )
         any_fix = Firing(1, FINE)
         in_a_row = Firing(1, FINE, VERIFIED_IN, VERIFIED_IN)
         for_too_long = Firing(1, FINE, HELD_AT_MOST, OF_MINUTES)

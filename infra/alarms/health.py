@@ -32,7 +32,7 @@ from infra.lambdas.lambda_function import OwnLambda, ParkingLambda
 from infra.pagerduty import PagerDuty
 from infra.settings.deployment import DeploymentSettings
 from mendq.model.case import Severity
-from mendq.model.names import HEARTBEAT, OwnMetric
+from mendq.model.names import HEARTBEAT_METRIC, OwnMetric
 from mendq.model.steps import Owner
 from mendq.nightly.outcome import REPORT_WITHIN, NightlyMetric
 from mendq.notifications.announcements import LOST_PROBES_IN_A_ROW
@@ -387,7 +387,7 @@ def _heartbeat_metric(follow_up: lambda_.Function) -> cloudwatch.MathExpression:
         using_metrics={
             "runs": follow_up.metric_invocations(period=A_MINUTE),
             "errors": follow_up.metric_errors(period=A_MINUTE),
-            "beats": own_metric(HEARTBEAT, "SampleCount", A_MINUTE),
+            "beats": own_metric(HEARTBEAT_METRIC, "SampleCount", A_MINUTE),
         },
         period=A_MINUTE,
     )

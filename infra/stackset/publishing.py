@@ -32,7 +32,7 @@ from infra.stackset.waves import SCRIPT as ROLLOUT
 from infra.stackset.waves import Waves, fill_rollout_script, load_waves
 from infra.synthesis import load_raw_settings, new_app, stage_code
 from infra.trail import TRAIL_NAME
-from mendq.model.names import NIGHTLY, PROBE_QUEUE, role_name
+from mendq.model.names import NIGHTLY_PURPOSE, PROBE_QUEUE, role_name
 from mendq.notifications.commands import ALARM_PREFIX
 
 FOLDER = ROOT / "build" / "stackset"
@@ -51,7 +51,7 @@ _NAMES: Mapping[str, str] = {
     "PROBE": PROBE_QUEUE,
     "ROLES": role_name("*", "*"),
     "STARTS": role_name("start-nightly", "*"),
-    "DELETES": role_name(NIGHTLY, "*"),
+    "DELETES": role_name(NIGHTLY_PURPOSE, "*"),
 }
 
 

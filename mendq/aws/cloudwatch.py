@@ -17,14 +17,14 @@ from mendq.aws.clients import Clients
 from mendq.aws.errors import translate_aws_errors
 from mendq.model.facts import Facts, QueueFacts
 from mendq.model.metrics import (
+    DATAPOINT_PERIOD,
     LISTED_KINDS,
-    LONGEST,
+    LONGEST_WINDOW,
     METRICS_BY_KIND,
-    PERIOD,
+    Datapoints,
     Measurement,
-    Points,
     Window,
-    series_of,
+    select_series,
     summarize_series,
 )
 from mendq.model.queue import parts_of
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 # CloudWatch returns at most 100,800 datapoints per call. Mendq asks for a third of that, so that
 # the answer arrives before the client's timeout.
 MOST_DATAPOINTS = 33_600
-_MOST_SERIES = len(series_of(("every queue", "FIFO", "receives")))
-QUEUES_A_CALL = MOST_DATAPOINTS // (LONGEST // PERIOD * _MOST_SERIES)
+_MOST_SERIES = len(select_series(("every queue", "FIFO", "receives")))
+QUEUES_A_CALL = MOST_DATAPOINTS // (LONGEST_WINDOW // DATAPOINT_PERIOD * _MOST_SERIES)
 _WHOLE = "Complete"
 _MORE_FOLLOWS = "PartialData"
 
@@ -95,7 +95,7 @@ FORTNIGHT = timedelta(days=14)
 
 def read_two_weeks(
     clients: Clients, queue_arn: str, metrics: Sequence[str], now: datetime
-) -> Mapping[str, Points]:
+) -> Mapping[str, Datapoints]:
     """Return the datapoints of the last two weeks by metric, in order of time.
 
     Each datapoint is the largest value in an ALARM_PERIOD. Raise FactsUnavailable.
@@ -113,7 +113,7 @@ def read_two_weeks(
     }
 
 
-def finite_points(points: Points) -> Points:
+def finite_points(points: Datapoints) -> Datapoints:
     """Return the points without NaN and Infinity; AWS's own metrics have neither."""
     return [point for point in points if isfinite(point[1])]
 
@@ -149,7 +149,7 @@ def read_series(
     until: datetime,
     *,
     of: str,
-) -> dict[str, Points]:
+) -> dict[str, Datapoints]:
     """Return the datapoints by query id, oldest first. Incomplete series are left out.
 
     Args:
@@ -169,7 +169,7 @@ def read_series(
         return _whole_series(series for page in pages for series in page["MetricDataResults"])
 
 
-def _whole_series(answers: Iterable[MetricDataResultTypeDef]) -> dict[str, Points]:
+def _whole_series(answers: Iterable[MetricDataResultTypeDef]) -> dict[str, Datapoints]:
     """Return the datapoints by query id, of complete series only.
 
     A series may be spread over several pages. Its status is PartialData on the first pages and

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from mendq.aws.clients import Clients
 from mendq.aws.cloudwatch import build_query, finite_points, read_series
 from mendq.aws.errors import translate_aws_errors
-from mendq.model.facts import BATCH_SIZE, LambdaConsumer
+from mendq.model.facts import DEFAULT_BATCH_SIZE, LambdaConsumer
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda.type_defs import EventSourceMappingConfigurationTypeDef as Mapping_
@@ -116,7 +116,7 @@ def _consumer(mapping: Mapping_, timeout_seconds: int) -> LambdaConsumer:
         timeout_seconds,
         mapping.get("MaximumBatchingWindowInSeconds", 0),
         mapping_id=mapping.get("UUID", ""),
-        batch_size=mapping.get("BatchSize", BATCH_SIZE),
+        batch_size=mapping.get("BatchSize", DEFAULT_BATCH_SIZE),
         reports_item_failures="ReportBatchItemFailures" in mapping.get("FunctionResponseTypes", ()),
         maximum_concurrency=mapping.get("ScalingConfig", {}).get("MaximumConcurrency"),
         modified_at=mapping.get("LastModified"),

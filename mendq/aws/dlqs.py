@@ -17,7 +17,7 @@ from mendq.model.consent import Consent
 from mendq.model.dlq import select_confirmed_sources
 from mendq.model.facts import Facts
 from mendq.model.failed_call import canonical_code
-from mendq.model.metrics import REACHES_BACK
+from mendq.model.metrics import OLDEST_WINDOW_START_AGE
 from mendq.model.plan import Refusal, Refuse
 from mendq.model.queue import (
     arn_of,
@@ -114,12 +114,12 @@ def recent_move_destinations(clients: Clients, dlq_arn: str, now: datetime) -> f
     """Return the ARNs of the queues to which SQS moves messages of a DLQ, or moved them recently.
 
     SOURCES stands for the queues from which the messages came. A move is recent if it may have
-    ended in the time that a measurement can cover (REACHES_BACK). SQS does not report when a task
-    ended, so each task counts as if it had run for LONGEST_MOVE. Raises FactsUnavailable or
-    QueueRefusesUs.
+    ended in the time that a measurement can cover (OLDEST_WINDOW_START_AGE). SQS does not report
+    when a task ended, so each task counts as if it had run for LONGEST_MOVE. Raises
+    FactsUnavailable or QueueRefusesUs.
     """
     # In milliseconds, as SQS spells a task's start.
-    long_ago = (now - REACHES_BACK - LONGEST_MOVE).timestamp() * 1_000
+    long_ago = (now - OLDEST_WINDOW_START_AGE - LONGEST_MOVE).timestamp() * 1_000
     destinations: set[str] = set()
     for task in list_move_tasks(clients, dlq_arn):
         is_running = task.get("Status") not in OVER

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, ValidationError, convert, json
 
-from mendq.model.evidence import to_text
+from mendq.model.evidence import format_time
 from mendq.model.queue import ARN
 
 SCHEMA = 1
@@ -156,7 +156,7 @@ class ScanResult:
         reasons = {name: str(error)[:_MOST_WHY] for name, error in self.failed.items()}
         return {
             "schema": SCHEMA,
-            "at": to_text(at),
+            "at": format_time(at),
             **numbers,
             "skipped_for_budget": len(self.skipped),
             "failed": len(self.failed),
@@ -217,7 +217,7 @@ def scan_order_key(queue_arn: str, hour: datetime) -> str:
 
     So the queues that are skipped when the budget is spent are not the same in each hour.
     """
-    return sha256(f"{to_text(hour)} {queue_arn}".encode()).hexdigest()
+    return sha256(f"{format_time(hour)} {queue_arn}".encode()).hexdigest()
 
 
 def metrics_allowed_until(metrics_per_day: int, now: datetime) -> int:

@@ -18,7 +18,7 @@ from mendq.aws.errors import CaseStoreUnreadable
 from mendq.cases.attribute_record import AttributeRecord, AttributeWrite
 from mendq.cases.view import CaseStoreView, HoldUp
 from mendq.model.case import Case, Severity
-from mendq.model.evidence import Evidence, Sighting, to_text
+from mendq.model.evidence import Evidence, Sighting, format_time
 from mendq.notifications.sent import NotificationRecord
 
 # The partition of the items that are about the account.
@@ -138,7 +138,7 @@ def fields(**values: Any) -> dict[str, Any]:
 def as_json(value: Any) -> str:
     """Return a value as JSON text for one attribute. `json_in` reads it back."""
     plain = msgspec.to_builtins(value, builtin_types=(datetime,))
-    return json.dumps(plain, default=to_text, sort_keys=True)
+    return json.dumps(plain, default=format_time, sort_keys=True)
 
 
 def read_moment(number: Mapping[str, str]) -> datetime:

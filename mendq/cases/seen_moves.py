@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from mendq.cases import items
 from mendq.cases.finding import start_of_hour
 from mendq.cases.transactions import Table
-from mendq.model.evidence import to_text
+from mendq.model.evidence import format_time
 
 BETWEEN_SCANS = timedelta(hours=1)
 # An item expires this long after its last change.
@@ -44,4 +44,4 @@ class SeenMoves(Table, frozen=True):
 
 
 def _moves_key(now: datetime) -> items.Key:
-    return items.key(items.ACCOUNT, f"moves#{to_text(start_of_hour(now))}")
+    return items.key(items.ACCOUNT, f"moves#{format_time(start_of_hour(now))}")

@@ -142,8 +142,8 @@ from mendq.cases.transactions import (
     retry_conflicts,
 )
 from mendq.cases.view import CHANGES_REMEMBERED, CaseStoreView, HoldUp
-from mendq.model.case import FINAL, Case, State
-from mendq.model.evidence import Evidence, Sighting, to_text
+from mendq.model.case import FINAL_STATES, Case, State
+from mendq.model.evidence import Evidence, Sighting, format_time
 from mendq.model.plan import Refusal, Retry
 
 # Stored failed calls, and notes that a queue shows a symptom, count for one hour. The second hour
@@ -248,11 +248,11 @@ class CaseStore(Table, frozen=True):
         """
         key = items.key(queue_arn, f"changes#{symptom}")
         until = now + CHANGES_REMEMBERED
-        retained = self.change_set(key, "changes", until, (), [to_text(changed_at)])
+        retained = self.change_set(key, "changes", until, (), [format_time(changed_at)])
         with items.reading(f"the changes of {queue_arn}"):
             changes = [datetime.fromisoformat(text) for text in retained["changes"]["SS"]]
             expired = [change for change in changes if now - change >= CHANGES_REMEMBERED]
-        self.change_set(key, "changes", until, [to_text(change) for change in expired], ())
+        self.change_set(key, "changes", until, [format_time(change) for change in expired], ())
         return [change for change in changes if change not in expired]
 
     def claim(
@@ -324,7 +324,7 @@ class OpenCases(Table, frozen=True):
 
     def list_open(self) -> list[OpenCase]:
         """Return every open case, sorted by due time, the earliest first."""
-        return [case for case in self.list_unsettled() if case.state not in FINAL]
+        return [case for case in self.list_unsettled() if case.state not in FINAL_STATES]
 
     def list_unsettled(self) -> list[OpenCase]:
         """Return every open case, and every ended case that people may not have been notified of.

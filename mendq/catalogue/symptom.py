@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from mendq.model.evidence import MESSAGE_TRAFFIC
+from mendq.model.evidence import MESSAGE_CALLS
 from mendq.model.facts import Facts, Need
 from mendq.model.failed_call import CODES, FailedCall
 from mendq.model.limits import Limits
@@ -79,7 +79,7 @@ def carries_messages(call: FailedCall) -> bool:
     Other calls only read or change a queue's configuration. Many symptoms do not count them as
     evidence, because they say nothing about the queue's messages.
     """
-    return call.event_name in MESSAGE_TRAFFIC
+    return call.event_name in MESSAGE_CALLS
 
 
 @dataclass(frozen=True)

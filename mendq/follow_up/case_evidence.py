@@ -18,12 +18,18 @@ from mendq.cases.view import CaseStoreView
 from mendq.catalogue.symptom import Symptom
 from mendq.follow_up.harm import signs_since
 from mendq.heal.recover import read_written
-from mendq.model.case import MADE_FOR, PROVING, Case, State
+from mendq.model.case import MADE_FOR_KEY, STATES_UNDER_VERIFICATION, Case, State
 from mendq.model.facts import Facts
-from mendq.model.harms import Sign, own_change, sign_in, sign_of, step_to_watch
+from mendq.model.harms import (
+    Sign,
+    describe_harm_shown,
+    find_sign,
+    find_step_to_watch,
+    make_own_change,
+)
 from mendq.model.lifecycle import (
-    HARM_WATCHED,
-    WAITED_OUT,
+    STATES_WATCHED_FOR_HARM,
+    WAITING_STATES,
     QueueStatus,
     VerificationEvidence,
     quiet_since,
@@ -43,16 +49,16 @@ class DueCase(Struct, frozen=True):
     @property
     def is_proving(self) -> bool:
         """True if follow_up must verify the fix. A running redrive is verified by its owner."""
-        return self.case.state in PROVING and not self.case.is_redriving
+        return self.case.state in STATES_UNDER_VERIFICATION and not self.case.is_redriving
 
 
 def gather_evidence(due: DueCase) -> VerificationEvidence:
     """Read the evidence that the case's state needs, and nothing else."""
     case = due.case
     evidence = VerificationEvidence(due.context.settings.timing, due.view.failures)
-    if case.state in (*PROVING, *WAITED_OUT):
+    if case.state in (*STATES_UNDER_VERIFICATION, *WAITING_STATES):
         evidence = replace(evidence, queue_status=_compare_queue(due))
-    if case.state in HARM_WATCHED and not case.is_redriving:
+    if case.state in STATES_WATCHED_FOR_HARM and not case.is_redriving:
         evidence = replace(evidence, harm=_measure_harm(due))
     if not due.is_proving:
         return evidence
@@ -113,7 +119,7 @@ def _has_managed_source(due: DueCase, tags: Mapping[str, str]) -> bool:
     Return True also if the source's tags or the case store cannot be read, so that the case is not
     ended by mistake.
     """
-    source_arn = arn_of(str(due.case.evidence.get(MADE_FOR, "")))
+    source_arn = arn_of(str(due.case.evidence.get(MADE_FOR_KEY, "")))
     if source_arn is None:
         return False
     context = due.context
@@ -152,7 +158,7 @@ def _measure_harm(due: DueCase) -> str | None:
     """
     case = due.case
     context = due.context
-    step = step_to_watch(case)
+    step = find_step_to_watch(case)
     if step is None:
         return ""
     written_at = _find_last_write(due)
@@ -164,11 +170,11 @@ def _measure_harm(due: DueCase) -> str | None:
         return ""
     except (FactsUnavailable, QueueRefusesUs):
         return None
-    shown = sign_in(case, signs)
+    shown = describe_harm_shown(case, signs)
     if not shown:
         return ""
-    change = own_change(replace(case, at=written_at), step, case)
-    moves_messages = sign_of(case) is Sign.DLQ_ARRIVALS
+    change = make_own_change(replace(case, at=written_at), step, case)
+    moves_messages = find_sign(case) is Sign.DLQ_ARRIVALS
     say = say_what_arrived if moves_messages else say_what_shows
     return say(change, shown, context.now)
 

@@ -34,13 +34,13 @@ from mendq.follow_up.case_evidence import DueCase, gather_evidence
 from mendq.heal.outcome import Outcome
 from mendq.heal.owners import Functions, call_owner
 from mendq.heal.recover import settle_any_claim
-from mendq.model.case import FINAL, Case, Severity, State
+from mendq.model.case import FINAL_STATES, Case, Severity, State
 from mendq.model.facts import Facts
-from mendq.model.harms import OWN_CHANGE, dlq_named
-from mendq.model.lifecycle import CALLING, advance, due_at
+from mendq.model.harms import OWN_CHANGE_CODE, find_dlq_arn
+from mendq.model.lifecycle import STATES_THAT_CALL_OWNER, advance, due_at
 from mendq.model.limits import Limits
 from mendq.model.mode import Mode
-from mendq.model.names import HEARTBEAT, OwnMetric, count_fixes_being_verified
+from mendq.model.names import HEARTBEAT_METRIC, OwnMetric, count_fixes_being_verified
 from mendq.notifications.announcements import Announcement, must_report_wait, severity_of
 
 # A case that could not be followed up is due again after this. Earlier due cases come first.
@@ -100,7 +100,7 @@ class FollowUpResult(Struct):
     def seconds(self, now: datetime) -> Iterator[tuple[str, float]]:
         """Yield the metrics in seconds: the oldest open case's age, and each fix's time to heal."""
         ages = [(now - case.opened_at).total_seconds() for case in self.open_cases]
-        yield HEARTBEAT, max([0, *ages])
+        yield HEARTBEAT_METRIC, max([0, *ages])
         for case in self.moved_cases:
             if case.state is State.VERIFIED:
                 first_failure = datetime.fromisoformat(case.evidence["first_at"])
@@ -124,7 +124,7 @@ def follow_up(
         CaseStoreUnavailable: The open cases could not be listed.
     """
     unsettled_cases = context.open_cases.list_unsettled()
-    result = FollowUpResult([case for case in unsettled_cases if case.state not in FINAL])
+    result = FollowUpResult([case for case in unsettled_cases if case.state not in FINAL_STATES])
     # Half of the time, and at least the time for one case, is kept for filing.
     seconds_for_filing = max(SECONDS_FOR_A_CASE, (remaining_seconds() + SECONDS_FOR_A_CASE) / 2)
     for case in unsettled_cases:
@@ -202,7 +202,7 @@ def _continue_case(due: DueCase, functions: Functions, result: FollowUpResult) -
     if moved is not None:
         result.moved_cases.append(_record_move(moved, due))
     newest = moved or due.case
-    if newest.state in CALLING or newest.is_redriving:
+    if newest.state in STATES_THAT_CALL_OWNER or newest.is_redriving:
         call_owner(context.clients, functions, newest)
         result.called_cases.append(newest)
     if moved is None:
@@ -216,7 +216,7 @@ def _record_move(moved: Case, due: DueCase) -> Case:
     if moved.state is State.EXPIRED and hold_up is not None:
         moved = replace(moved, reason=f"{moved.reason}: {hold_up.reason}")
     severity = severity_of(moved, Mode.HEAL, of_the_plan=True)
-    if moved.code == OWN_CHANGE and _is_reported_at_dlq(due):
+    if moved.code == OWN_CHANGE_CODE and _is_reported_at_dlq(due):
         severity = None
     is_overridden = moved.state is State.OVERRIDDEN
     notification = Notification(
@@ -230,14 +230,14 @@ def _record_move(moved: Case, due: DueCase) -> Case:
 
 def _is_reported_at_dlq(due: DueCase) -> bool:
     """Return True if an open `dlq_messages_arriving` case of the DLQ names this change already."""
-    dlq_arn = dlq_named(due.case.steps)
+    dlq_arn = find_dlq_arn(due.case.steps)
     if not dlq_arn:
         return False
     context = due.context
     dlq_case = context.case_store.look(dlq_arn, DLQ_MESSAGES_ARRIVING.name, ()).case
     if dlq_case is None or not dlq_case.is_open(context.now, context.settings.timing):
         return False
-    return dlq_case.code == OWN_CHANGE and due.case.case_id in dlq_case.reason
+    return dlq_case.code == OWN_CHANGE_CODE and due.case.case_id in dlq_case.reason
 
 
 def _read_facts(due: DueCase) -> Facts:
@@ -260,7 +260,7 @@ def _postpone(due: DueCase, until: datetime) -> None:
 def _report_long_wait(due: DueCase) -> None:
     """Notify people, at most daily, if the case has waited long for the owner of its next write."""
     hold_up = due.view.hold_up
-    if hold_up is None or due.case.state not in CALLING:
+    if hold_up is None or due.case.state not in STATES_THAT_CALL_OWNER:
         return
     if must_report_wait(hold_up.since, due.context.now):
         notification = Notification(due.symptom, _read_facts(due), Severity.INFO)

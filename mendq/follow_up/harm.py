@@ -10,7 +10,7 @@ from mendq.aws.errors import QueueGone
 from mendq.aws.queue import attributes_of
 from mendq.model.case import Case
 from mendq.model.facts import QueueFacts
-from mendq.model.harms import Sign, Signs, dlq_named, sign_of
+from mendq.model.harms import Sign, Signs, find_dlq_arn, find_sign
 from mendq.model.metrics import Measurement, Window
 from mendq.model.steps import CreateDlq
 
@@ -28,10 +28,10 @@ def signs_since(clients: Clients, case: Case, written_at: datetime, now: datetim
         FactsUnavailable: SQS or CloudWatch gives no answer.
         QueueRefusesUs: The DLQ's policy refuses Mendq's read.
     """
-    sign = sign_of(case)
+    sign = find_sign(case)
     if sign is Sign.DLQ_ARRIVALS:
         was_made = any(step["attribute"] == CreateDlq.attribute for step in case.steps)
-        dlq_arn = dlq_named(case.steps) or case.queue_arn
+        dlq_arn = find_dlq_arn(case.steps) or case.queue_arn
         since = _since(clients, dlq_arn, written_at, now, begins_empty=was_made)
         return Signs(dlq=since, dlq_waiting=_waiting(clients, dlq_arn))
     kinds = ("every queue", "repeated sends") if sign is Sign.SENDS_DROPPED else ("every queue",)

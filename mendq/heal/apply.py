@@ -46,9 +46,9 @@ from mendq.heal.outcome import Outcome
 from mendq.heal.situation import RefusedWrite, Situation
 from mendq.model.case import Case, State
 from mendq.model.dlq import attributes_of_dlq
-from mendq.model.evidence import DISTINCT_EVENTS, Evidence, Sighting
+from mendq.model.evidence import SUFFICIENT_EVENTS, Evidence, Sighting
 from mendq.model.facts import Facts
-from mendq.model.lifecycle import WATCHED, counts_from
+from mendq.model.lifecycle import STATES_ENDED_BY_FAILED_CALLS, failures_count_from
 from mendq.model.limits import Timing
 from mendq.model.plan import AWS_REFUSED, Escalate, Ignore, Refusal, Retry
 from mendq.model.steps import AttributeStep
@@ -302,7 +302,11 @@ def _store_failures(case: Case, situation: Situation, run: FixContext) -> bool:
         failures = merge_failures(case, stored_failures, failed_calls, run.settings.timing)
         if failures is None:
             return True
-        due_at = run.now if case.state in WATCHED and failures.is_sufficient else None
+        due_at = (
+            run.now
+            if case.state in STATES_ENDED_BY_FAILED_CALLS and failures.is_sufficient
+            else None
+        )
         if run.open_cases.note_failures(case, stored_failures, failures, due_at):
             return True
         view = run.case_store.look(case.queue_arn, symptom.name, symptom.attributes)
@@ -330,7 +334,7 @@ def merge_failures(
             effect are not stored.
         timing: The settings about time.
     """
-    countable = failed_calls.since(counts_from(case, timing)).sightings
+    countable = failed_calls.since(failures_count_from(case, timing)).sightings
     newest = _select_newest(case, Evidence.of([*stored_failures.sightings, *countable]))
     if newest == stored_failures:
         return None
@@ -341,15 +345,15 @@ def merge_failures(
 
 
 def _select_newest(case: Case, failures: Evidence) -> Evidence:
-    """Return the failed calls to keep: the newest DISTINCT_EVENTS.
+    """Return the failed calls to keep: the newest SUFFICIENT_EVENTS.
 
-    If new callers fail while the case is escalated, return the newest DISTINCT_EVENTS calls of
+    If new callers fail while the case is escalated, return the newest SUFFICIENT_EVENTS calls of
     callers that the case does not name, and the newest call of all.
     """
     new_callers: tuple[Sighting, ...] = ()
     if case.state is State.ESCALATED:
         principals = case.evidence["principals"]
         calls = [call for call in failures.calls if call.principal_arn not in principals]
-        new_callers = tuple(calls[-DISTINCT_EVENTS:])
-    most = 1 if new_callers else DISTINCT_EVENTS
+        new_callers = tuple(calls[-SUFFICIENT_EVENTS:])
+    most = 1 if new_callers else SUFFICIENT_EVENTS
     return Evidence.of([*new_callers, *failures.sightings[-most:]])

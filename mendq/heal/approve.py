@@ -42,7 +42,11 @@ LONGEST_CASE_ID = 200
 NOBODY = "an operator who gave no name"
 # The decisions of an operator about a case, each with the transition that it causes.
 DECISIONS: Mapping[str, ManualTransition] = MappingProxyType(
-    {"approve": lifecycle.APPROVE, "decline": lifecycle.DECLINE, "close": lifecycle.CLOSE}
+    {
+        "approve": lifecycle.APPROVAL_TRANSITION,
+        "decline": lifecycle.DECLINE_TRANSITION,
+        "close": lifecycle.CLOSE_TRANSITION,
+    }
 )
 
 
@@ -206,7 +210,7 @@ def _act_once(
         return requested.refuse_unknown_symptom()
     if requested.symptom is None and decision == "close":
         # A case can be closed even if this version of Mendq does not know its symptom.
-        move = lifecycle.CLOSE_UNKNOWN
+        move = lifecycle.CLOSE_UNKNOWN_TRANSITION
     refusal = _check_move(case, decision, move, context)
     if refusal is None and case.state is not move.into:
         refusal = _check_claim(requested, context)

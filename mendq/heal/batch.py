@@ -64,7 +64,7 @@ from mendq.model.account_and_region import AccountAndRegion
 from mendq.model.case import State
 from mendq.model.failed_call import KNOWN_CODES, FailedCall, Unreadable, read
 from mendq.model.ignored_calls import why_ignored
-from mendq.model.names import PROBE, OwnMetric
+from mendq.model.names import PROBE_PURPOSE, OwnMetric
 from mendq.model.own_change import OwnChange
 from mendq.model.queue import arn_of, arn_of_name, parts_of
 from mendq.model.tags import DRILL_TAG
@@ -259,7 +259,7 @@ def is_probe(call: FailedCall, here: AccountAndRegion) -> bool:
 
     CloudTrail's record may not name the queue. Then only the role and the operation are compared.
     """
-    if here.purpose_of(call.principal_arn) != PROBE or call.event_name != EVENT_NAME:
+    if here.purpose_of(call.principal_arn) != PROBE_PURPOSE or call.event_name != EVENT_NAME:
         return False
     return call.queue_arn in (None, arn_of_name(QUEUE_NAME, here.region, here.account))
 

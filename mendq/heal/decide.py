@@ -48,10 +48,10 @@ The rules, each with its reason and what would be lost without it:
     `propose`, and no symptom that notifies anyway.
 
  3. A failed call is only a hint. It takes several distinct calls close together to believe it
-    (`Evidence.is_sufficient`; DISTINCT_EVENTS and WITHIN_SECONDS in `mendq/model/evidence.py`), or
-    one measurement, because a metric counts for hours. Calls that do not suffice yet are kept,
-    because the next batch may complete them. Otherwise, one caller's mistake, or one record
-    delivered twice, would change a production queue.
+    (`Evidence.is_sufficient`; SUFFICIENT_EVENTS and SUFFICIENT_WITHIN_SECONDS in
+    `mendq/model/evidence.py`), or one measurement, because a metric counts for hours. Calls that do
+    not suffice yet are kept, because the next batch may complete them. Otherwise, one caller's
+    mistake, or one record delivered twice, would change a production queue.
 
  4. Only calls from after the queue's last change count. What failed before says nothing about the
     queue as it is now. If the queue was changed MOST_CHANGES times (`situation.py`) within a day,
@@ -135,9 +135,9 @@ from mendq.heal.guardrails import first_refusal
 from mendq.heal.repeats import is_repeat
 from mendq.heal.situation import RefusedWrite, Situation
 from mendq.model.case import (
-    LOWERED,
-    MADE_FOR,
-    QUEUE_DELETED,
+    LOWERED_KEY,
+    MADE_FOR_KEY,
+    QUEUE_DELETED_CODE,
     Case,
     Severity,
     State,
@@ -523,7 +523,7 @@ def _decide_waiting_case_before_reading(
         return NeedsFacts()
     unread = structs.replace(situation, facts=Facts(situation.facts.queue_arn, {}, {}))
     if situation.is_gone:
-        return _end(unread, case, Refuse(QUEUE_DELETED, "the queue is gone"))
+        return _end(unread, case, Refuse(QUEUE_DELETED_CODE, "the queue is gone"))
     return _end(unread, case, Refuse("not_any_more", "Mendq may no longer change this queue"))
 
 
@@ -624,8 +624,8 @@ def _open_case(
     details = {
         "messages": count_affected_messages(symptom, facts),
         "needs": needs_document(symptom, facts),
-        LOWERED: situation.lowering_case_id,
-        MADE_FOR: situation.made_for,
+        LOWERED_KEY: situation.lowering_case_id,
+        MADE_FOR_KEY: situation.made_for,
     }
     evidence |= {name: detail for name, detail in details.items() if detail}
     return replace(case, evidence=evidence)

@@ -64,10 +64,15 @@ from mendq.heal.outcome import Outcome, declined_outcome
 from mendq.heal.recover import recover
 from mendq.heal.repeats import was_noted_lately, would_repeat_unread
 from mendq.heal.situation import Situation
-from mendq.model.evidence import STALE_AFTER, Evidence, Sighting
+from mendq.model.evidence import EVIDENCE_MAXIMUM_AGE, Evidence, Sighting
 from mendq.model.facts import Facts, Need
 from mendq.model.failed_call import FailedCall
-from mendq.model.harms import CAUSED, attributes_behind, change_behind, may_be_behind
+from mendq.model.harms import (
+    CAUSABLE_SYMPTOMS,
+    find_change_behind,
+    list_attributes_behind,
+    may_be_behind,
+)
 from mendq.model.mode import Mode
 from mendq.model.own_change import OwnChange
 from mendq.model.plan import Ignore, Refusal
@@ -194,8 +199,10 @@ def _gather_history(group: Group, run: FixContext, *, is_only_group: bool) -> Si
 
 
 def is_fresh(call: FailedCall, now: datetime) -> bool:
-    """Return True if a call is at most STALE_AFTER old, and at most FUTURE_AFTER in the future."""
-    return -FUTURE_AFTER <= now - call.event_time <= STALE_AFTER
+    """Return True if a call is at most EVIDENCE_MAXIMUM_AGE old, and at most FUTURE_AFTER in the
+    future.
+    """
+    return -FUTURE_AFTER <= now - call.event_time <= EVIDENCE_MAXIMUM_AGE
 
 
 def _read_tags(group: Group, run: FixContext) -> Mapping[str, str] | None:
@@ -475,9 +482,9 @@ def add_own_change(situation: Situation, run: FixContext) -> Situation:
 def _may_have_own_change(situation: Situation) -> bool:
     """Return False if no kind of step causes the symptom, or if Mendq has made no such write."""
     symptom = situation.symptom.name
-    if symptom not in CAUSED:
+    if symptom not in CAUSABLE_SYMPTOMS:
         return False
-    attributes = attributes_behind(symptom)
+    attributes = list_attributes_behind(symptom)
     records = situation.records
     if attributes is None or not attributes <= records.attributes.keys():
         return True
@@ -488,7 +495,7 @@ def _find_own_change(symptom: str, facts: Facts, run: FixContext) -> OwnChange |
     newest = run.open_cases.list_newest_cases(_list_queues_around(facts))
     suspected = [case for case in newest if may_be_behind(case, symptom, facts)]
     histories = [run.open_cases.transitions(case.case_id) for case in suspected]
-    return change_behind(symptom, facts, histories, run.now, run.settings.timing)
+    return find_change_behind(symptom, facts, histories, run.now, run.settings.timing)
 
 
 def _list_queues_around(facts: Facts) -> list[str]:

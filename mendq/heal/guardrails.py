@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from mendq.cases.spread import Reach
 from mendq.heal.situation import Situation, recent_changes
-from mendq.model.evidence import DISTINCT_EVENTS, WITHIN_SECONDS
+from mendq.model.evidence import SUFFICIENT_EVENTS, SUFFICIENT_WITHIN_SECONDS
 from mendq.model.limits import Limits
 from mendq.model.plan import Escalate, Ignore, Override, Plan, Refusal, Refuse, Retry
 from mendq.model.steps import AttributeStep
@@ -42,7 +42,9 @@ def refuse_if_stale_or_future(situation: Situation) -> Refusal | None:
 def refuse_if_too_little_evidence(situation: Situation) -> Refusal | None:
     """Return `Ignore` unless enough distinct calls failed close together."""
     if not situation.evidence.is_sufficient:
-        reason = f"fewer than {DISTINCT_EVENTS} distinct failed calls in {WITHIN_SECONDS} s"
+        reason = (
+            f"fewer than {SUFFICIENT_EVENTS} distinct failed calls in {SUFFICIENT_WITHIN_SECONDS} s"
+        )
         return Ignore("too_little_evidence", reason)
     return None
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from mendq.heal.guardrails import A_DAY
 from mendq.heal.situation import Situation
 from mendq.model.case import SILENT_DAYS, Case, State
-from mendq.model.lifecycle import WATCHED
+from mendq.model.lifecycle import STATES_ENDED_BY_FAILED_CALLS
 from mendq.model.mode import Mode
 
 # How often a scan's finding is noted next to its open case: once a day. An hour less than a day,
@@ -73,7 +73,7 @@ def was_noted_lately(open_case: Case, noted_at: datetime | None, now: datetime) 
         noted_at: The time of the newest finding that was noted, or None if there is none.
         now: The time of the run.
     """
-    is_watched = open_case.state in WATCHED
+    is_watched = open_case.state in STATES_ENDED_BY_FAILED_CALLS
     return not is_watched and now - max(open_case.at, noted_at or open_case.at) < NOTED_EVERY
 
 

@@ -35,7 +35,7 @@ from mendq.heal.recover import recover
 from mendq.heal.situation import Situation
 from mendq.model.case import Case, State
 from mendq.model.facts import Facts
-from mendq.model.lifecycle import CALLING
+from mendq.model.lifecycle import STATES_THAT_CALL_OWNER
 from mendq.model.mode import Mode
 from mendq.model.plan import owner_of_case
 from mendq.model.queue import arn_of
@@ -79,7 +79,7 @@ def continue_case(request: Mapping[str, Any], run: FixContext) -> Outcome:
     if isinstance(recovered, Outcome):
         return recovered
     case = recovered.case
-    if case is None or case.case_id != case_id or case.state not in CALLING:
+    if case is None or case.case_id != case_id or case.state not in STATES_THAT_CALL_OWNER:
         return declined_outcome("moved_on", f"case {case_id} is not waiting for anybody")
     if owner_of_case(case.steps) is not run.writer:
         return declined_outcome("another_owner", f"case {case_id} is not {run.writer}'s to write")

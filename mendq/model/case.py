@@ -14,7 +14,7 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import Any, NotRequired, Self, TypedDict, Unpack
 
-from mendq.model.evidence import Evidence, to_text
+from mendq.model.evidence import Evidence, format_time
 from mendq.model.limits import Timing
 from mendq.model.queue import parts_of
 from mendq.model.steps import AttributeStep, RedriveMessages
@@ -42,7 +42,7 @@ class State(StrEnum):
     ROLLED_BACK = "rolled_back"
 
 
-FINAL = frozenset(
+FINAL_STATES = frozenset(
     {
         State.OBSERVED,
         State.REFUSED,
@@ -53,11 +53,16 @@ FINAL = frozenset(
     }
 )
 # A fix is in the queue and must show that it helps.
-PROVING = (State.APPLIED, State.UNVERIFIED)
+STATES_UNDER_VERIFICATION = (State.APPLIED, State.UNVERIFIED)
 # A fix is in the queue, and no person has to look at it yet.
-WROTE = (*PROVING, State.VERIFIED, State.WATCHING, State.INEFFECTIVE)
+STATES_WITH_FIX_IN_PLACE = (
+    *STATES_UNDER_VERIFICATION,
+    State.VERIFIED,
+    State.WATCHING,
+    State.INEFFECTIVE,
+)
 
-SCHEMA = 1
+SCHEMA_NUMBER = 1
 # The events on the account's default bus. docs/integrations.md describes them.
 EVENT_SOURCE = "mendq"
 TRANSITION_EVENT = "Mendq case transition"
@@ -66,17 +71,17 @@ NOTIFICATION_EVENT = "Mendq notification"
 # for a person is closed if its symptom is absent for this number of days.
 SILENT_DAYS = 7
 # A case counts as open until this long after its time limit, if follow_up has not ended it before.
-GRACE = timedelta(hours=1)
+TIME_LIMIT_GRACE = timedelta(hours=1)
 
 
 # The refusal code of a case that ended because its queue was deleted.
-QUEUE_DELETED = "queue_deleted"
+QUEUE_DELETED_CODE = "queue_deleted"
 # A key of a case's evidence. The value is the case whose change did not help or was rolled back.
 # From then on Mendq only proposes plans for the queue and symptom, until a person approves one.
-LOWERED = "lowered_by"
+LOWERED_KEY = "lowered_by"
 # A key of the evidence of a case about a DLQ that Mendq made and that is not managed itself. The
 # value is the managed source for which Mendq made the DLQ.
-MADE_FOR = "made_for"
+MADE_FOR_KEY = "made_for"
 
 # The keys that a document of a transition must have, in the order in which it has them.
 _DOCUMENT_KEYS = (
@@ -96,7 +101,7 @@ _DOCUMENT_KEYS = (
     "actor",
 )
 # Documents of older versions do not have these keys.
-_DEFAULTS: Mapping[str, Any] = {"urgent": False, "next_step": {}}
+_DEFAULT_VALUES: Mapping[str, Any] = {"urgent": False, "next_step": {}}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,7 +166,7 @@ class Case(NotificationState):
             "next_step": dict(self.next_step),
             "case_id": self.case_id,
             "n": self.n,
-            "at": to_text(self.at),
+            "at": format_time(self.at),
             "from": self.came_from,
             "to": self.state,
             "queue_arn": self.queue_arn,
@@ -170,7 +175,7 @@ class Case(NotificationState):
             "evidence": dict(self.evidence),
             "steps": [dict(step) for step in self.steps],
             "actor": self.actor,
-            "schema": SCHEMA,
+            "schema": SCHEMA_NUMBER,
             "code": self.code,
             "account": queue.account,
             "region": queue.region,
@@ -183,13 +188,13 @@ class Case(NotificationState):
         """Read a stored document. Raise KeyError, TypeError or ValueError if Mendq did not write
         it.
         """
-        document = {**_DEFAULTS, **document}
+        document = {**_DEFAULT_VALUES, **document}
         for key in _DOCUMENT_KEYS:
             if key not in document:
                 raise KeyError(key)
-        own_code = document.get("code")
-        if not code and isinstance(own_code, str):
-            code = own_code
+        stored_code = document.get("code")
+        if not code and isinstance(stored_code, str):
+            code = stored_code
         number = int(document["n"])
         at = datetime.fromisoformat(document["at"])
         came_from = State(document["from"]) if document["from"] else None
@@ -241,7 +246,7 @@ class Case(NotificationState):
     @property
     def is_final(self) -> bool:
         """True if the case has ended."""
-        return self.state in FINAL
+        return self.state in FINAL_STATES
 
     @property
     def is_redriving(self) -> bool:
@@ -257,16 +262,16 @@ class Case(NotificationState):
     def is_open(self, now: datetime, timing: Timing) -> bool:
         """Return True if the case is open. No second case of its queue and symptom may open then.
 
-        A state with a time limit counts as ended GRACE after its limit, even if follow_up has not
-        ended it. Otherwise a follow_up that is down would keep Mendq from fixing the queue for
-        ever.
+        A state with a time limit counts as ended TIME_LIMIT_GRACE after its limit, even if
+        follow_up has not ended it. Otherwise a follow_up that is down would keep Mendq from fixing
+        the queue for ever.
         """
         if self.is_final:
             return False
-        patience = None if self.is_redriving else longest_stay_in(self.state, timing)
-        return patience is None or now < self.at + patience + GRACE
+        time_limit = None if self.is_redriving else longest_stay_in(self.state, timing)
+        return time_limit is None or now < self.at + time_limit + TIME_LIMIT_GRACE
 
-    def move_to(self, to: State, reason: str, now: datetime, **over: Any) -> Case:
+    def move_to(self, state: State, reason: str, now: datetime, **changes: Any) -> Case:
         """Return the case with a further transition.
 
         Args:
@@ -276,14 +281,14 @@ class Case(NotificationState):
             over: Further fields that change. The default of `actor` is follow_up, that of `code`
                 an empty text.
         """
-        evidence = self._evidence_in(to, over.pop("evidence", self.evidence))
-        code_and_actor = {"code": "", "actor": "follow_up", **over}
+        evidence = self._evidence_in(state, changes.pop("evidence", self.evidence))
+        code_and_actor = {"code": "", "actor": "follow_up", **changes}
         return replace(
             self,
             n=self.n + 1,
             at=now,
             came_from=self.state,
-            state=to,
+            state=state,
             reason=reason,
             notified=False,
             urgent=False,
@@ -292,18 +297,20 @@ class Case(NotificationState):
             **code_and_actor,
         )
 
-    def _evidence_in(self, to: State, evidence: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the evidence for the next state, with LOWERED added or removed.
+    def _evidence_in(self, state: State, evidence: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the evidence for the next state, with LOWERED_KEY added or removed.
 
-        LOWERED is added if the case's change did not help or was rolled back. It means that Mendq
-        only proposes further changes. A person's approval removes it.
+        LOWERED_KEY is added if the case's change did not help or was rolled back. It means that
+        Mendq only proposes further changes. A person's approval removes it.
         """
-        has_not_helped = to is State.ESCALATED and self.state in WROTE
-        if to is State.ROLLED_BACK or has_not_helped:
-            return {**evidence, LOWERED: self.case_id}
-        is_approved = to is State.APPROVED
+        has_not_helped = state is State.ESCALATED and self.state in STATES_WITH_FIX_IN_PLACE
+        if state is State.ROLLED_BACK or has_not_helped:
+            return {**evidence, LOWERED_KEY: self.case_id}
+        is_approved = state is State.APPROVED
         return {
-            name: value for name, value in evidence.items() if not (is_approved and name == LOWERED)
+            name: value
+            for name, value in evidence.items()
+            if not (is_approved and name == LOWERED_KEY)
         }
 
     def place_after(self, newest: Case | None) -> Case:
@@ -358,14 +365,14 @@ def _check_evidence(evidence: Any, at: datetime) -> None:
     """
     if not isinstance(evidence, Mapping):
         raise TypeError("its evidence is no mapping")
-    failed_at = [evidence[name] for name in ("first_at", "last_at") if evidence.get(name)]
-    for moment in (at, *map(datetime.fromisoformat, failed_at)):
+    stored_times = [evidence[name] for name in ("first_at", "last_at") if evidence.get(name)]
+    for moment in (at, *map(datetime.fromisoformat, stored_times)):
         # Times are added to these, and the last year has no room for them.
         if moment.tzinfo is None or moment.year == MAXYEAR:
             raise ValueError(f"{moment} is no time of a case")
-    for name, kind in (("failed_calls", int), ("principals", list), ("requests", list)):
-        if not isinstance(evidence.get(name, kind()), kind):
-            raise TypeError(f"its evidence's {name} is no {kind.__name__}")
+    for name, expected_type in (("failed_calls", int), ("principals", list), ("requests", list)):
+        if not isinstance(evidence.get(name, expected_type()), expected_type):
+            raise TypeError(f"its evidence's {name} is no {expected_type.__name__}")
     for request in evidence.get("requests", ()):
         is_mapping = isinstance(request, Mapping)
         if not is_mapping or not all(isinstance(text, str) for text in request.values()):
@@ -391,7 +398,7 @@ def start_case(  # noqa: PLR0913 - each is one column of the transition
     steps: tuple[AttributeStep, ...],
     now: datetime,
     previous: Case | None = None,
-    **said: Unpack[OpeningDetails],
+    **details: Unpack[OpeningDetails],
 ) -> Case:
     """Return the first transition of a new case.
 
@@ -412,7 +419,7 @@ def start_case(  # noqa: PLR0913 - each is one column of the transition
         evidence=evidence.document(),
         steps=tuple(step.document() for step in steps),
         opened_at=now,
-        **said,
+        **details,
     )
 
 
@@ -423,7 +430,7 @@ def longest_stay_in(state: State, timing: Timing) -> timedelta | None:
     last two end when a person closes the case, when the queue is deleted or is not managed any
     more, or when no call has failed for SILENT_DAYS.
     """
-    hours = {
+    hours_by_state = {
         State.PROPOSED: timing.proposal_hours,
         State.APPROVED: timing.proposal_hours,
         State.INEFFECTIVE: 24,
@@ -432,7 +439,7 @@ def longest_stay_in(state: State, timing: Timing) -> timedelta | None:
         State.VERIFIED: timing.watch_hours,
         State.WATCHING: timing.watch_hours,
     }
-    return timedelta(hours=hours[state]) if state in hours else None
+    return timedelta(hours=hours_by_state[state]) if state in hours_by_state else None
 
 
 # A notification about a case is repeated after this time. `mendq.notifications.announcements` gives

@@ -24,7 +24,7 @@ from mendq.model.steps import SetMaximumMessageSize
 
 
 def select_confirmed_sources(
-    named_by: Iterable[str],
+    naming_arns: Iterable[str],
     dlq: Facts,
     consent: Consent,
     tags_of: Callable[[str], Mapping[str, str]],
@@ -43,18 +43,24 @@ def select_confirmed_sources(
         consent: The settings that say which queues Mendq manages.
         tags_of: Reads a queue's tags. It is not called if tags cannot confirm the queue.
     """
-    allowed = parse_redrive_allow_policy(dlq.attributes.get("RedriveAllowPolicy", ""))
+    redrive_allow_policy = parse_redrive_allow_policy(dlq.attributes.get("RedriveAllowPolicy", ""))
     mode = consent.mode_of(dlq.name, dlq.tags) or Mode.OBSERVE
-    is_open = allowed is None or allowed.permission == "allowAll"
-    tags_say = is_open and consent.tag_may_raise_to >= mode
+    allows_any_source = (
+        redrive_allow_policy is None or redrive_allow_policy.permission == "allowAll"
+    )
+    can_tag_confirm = allows_any_source and consent.tag_may_raise_to >= mode
 
     def is_managed(arn: str) -> bool:
         name = parts_of(arn).name
-        is_vouched_for = tags_say or consent.mode_of(name, {}) is not None
-        return is_vouched_for and consent.mode_of(name, tags_of(arn)) is not None
+        can_be_confirmed = can_tag_confirm or consent.mode_of(name, {}) is not None
+        return can_be_confirmed and consent.mode_of(name, tags_of(arn)) is not None
 
-    by_queue = allowed.sources if allowed and allowed.permission == "byQueue" else ()
-    return tuple(arn for arn in named_by if arn in by_queue or is_managed(arn))
+    named_sources = (
+        redrive_allow_policy.sources
+        if redrive_allow_policy and redrive_allow_policy.permission == "byQueue"
+        else ()
+    )
+    return tuple(arn for arn in naming_arns if arn in named_sources or is_managed(arn))
 
 
 def retention_and_encryption(source: Facts) -> dict[str, str]:
@@ -76,15 +82,15 @@ def attributes_of_dlq(source: Facts, dlq_arn: str) -> dict[str, str]:
     """
     attributes = retention_and_encryption(source)
     if source.is_fifo:
-        by_content = source.attributes.get("ContentBasedDeduplication", "false")
-        attributes |= {"FifoQueue": "true", "ContentBasedDeduplication": by_content}
+        deduplicates_by_content = source.attributes.get("ContentBasedDeduplication", "false")
+        attributes |= {"FifoQueue": "true", "ContentBasedDeduplication": deduplicates_by_content}
     if source.dlq_arn != dlq_arn:
-        allowed = RedriveAllow("byQueue", (source.queue_arn,))
-        attributes["RedriveAllowPolicy"] = allowed.text
+        redrive_allow_policy = RedriveAllow("byQueue", (source.queue_arn,))
+        attributes["RedriveAllowPolicy"] = redrive_allow_policy.text
     return attributes
 
 
-LONGEST_BYTES = SetMaximumMessageSize.maximum
+MAXIMUM_MESSAGE_BYTES = SetMaximumMessageSize.maximum
 
 
 def arn_of_quarantine(source_arn: str) -> str:
@@ -102,7 +108,7 @@ def attributes_of_quarantine(source: Facts) -> dict[str, str]:
 
 
 def why_unfit_as_quarantine(
-    source: Facts, attributes: Mapping[str, str], readers: Sequence[str] = ()
+    source: Facts, attributes: Mapping[str, str], consumer_arns: Sequence[str] = ()
 ) -> str | None:
     """Return why an existing queue does not keep messages safe as a quarantine; None if it does.
 
@@ -111,30 +117,34 @@ def why_unfit_as_quarantine(
         attributes: The attributes of the existing queue.
         readers: The ARNs of Lambda functions that consume it.
     """
-    return next(_faults_of_quarantine(source, attributes, readers), None)
+    return next(_list_quarantine_faults(source, attributes, consumer_arns), None)
 
 
-def _faults_of_quarantine(
-    source: Facts, attributes: Mapping[str, str], readers: Sequence[str]
+def _list_quarantine_faults(
+    source: Facts, attributes: Mapping[str, str], consumer_arns: Sequence[str]
 ) -> Iterator[str]:
     """Yield every reason why the queue does not keep messages safe."""
     if attributes.get("RedrivePolicy"):
         yield "it has a RedrivePolicy: its messages would leave it by being read"
-    if readers:
-        yield f"{function_name(readers[0])} consumes it: its messages would be handled unasked"
-    yield from _outsiders_let_in(parts_of(source.queue_arn).account, attributes.get("Policy", ""))
-    encryption_fault = _encryption_fault(source, attributes)
+    if consumer_arns:
+        name = function_name(consumer_arns[0])
+        yield f"{name} consumes it: its messages would be handled unasked"
+    yield from _list_outsider_faults(
+        parts_of(source.queue_arn).account, attributes.get("Policy", "")
+    )
+    encryption_fault = _find_encryption_fault(source, attributes)
     if encryption_fault:
         yield encryption_fault
     if int(attributes.get("MessageRetentionPeriod", "0")) < LONGEST_RETENTION_SECONDS:
         yield f"it keeps messages for less than {LONGEST_RETENTION_SECONDS} seconds"
-    if int(attributes.get("MaximumMessageSize", LONGEST_BYTES)) < LONGEST_BYTES:
-        yield f"it takes no messages of {LONGEST_BYTES} bytes, as there may be with their mark"
+    if int(attributes.get("MaximumMessageSize", MAXIMUM_MESSAGE_BYTES)) < MAXIMUM_MESSAGE_BYTES:
+        size = f"{MAXIMUM_MESSAGE_BYTES} bytes"
+        yield f"it takes no messages of {size}, as there may be with their mark"
     if int(attributes.get("DelaySeconds", "0")):
         yield "it has a DelaySeconds: whoever looks after messages would not see them"
 
 
-def _outsiders_let_in(account: str, policy: str) -> Iterator[str]:
+def _list_outsider_faults(account: str, policy: str) -> Iterator[str]:
     """Yield a reason for each statement or principal that lets outsiders use the queue.
 
     Outsiders are all principals other than those of the account. Conditions of a statement are not
@@ -161,19 +171,19 @@ def _belongs_to(principal: str, account: str) -> bool:
     return principal == account or (len(parts) == 6 and parts[4] == account)
 
 
-def _encryption_fault(source: Facts, attributes: Mapping[str, str]) -> str | None:
+def _find_encryption_fault(source: Facts, attributes: Mapping[str, str]) -> str | None:
     """Return why the encryption is weaker than the source's; None if it is not.
 
     Any KMS key of the account is good enough, with one exception: the key that AWS manages is not
     enough if the source uses a key that the account made itself.
     """
-    key = attributes.get("KmsMasterKeyId", "")
-    source_key = source.kms_key or ""
-    if is_of_another_account(source, key) and key != source_key:
-        return f"its messages are encrypted with another account's key, {key}"
-    has_owners_key = bool(source_key) and not is_aws_managed(source_key)
-    if key and is_aws_managed(key) and has_owners_key:
+    kms_key = attributes.get("KmsMasterKeyId", "")
+    source_kms_key = source.kms_key or ""
+    if is_of_another_account(source, kms_key) and kms_key != source_kms_key:
+        return f"its messages are encrypted with another account's key, {kms_key}"
+    source_has_customer_key = bool(source_kms_key) and not is_aws_managed(source_kms_key)
+    if kms_key and is_aws_managed(kms_key) and source_has_customer_key:
         return "its messages are encrypted with the key that AWS manages, the source's with its own"
-    if key or (not source_key and attributes.get("SqsManagedSseEnabled") == "true"):
+    if kms_key or (not source_kms_key and attributes.get("SqsManagedSseEnabled") == "true"):
         return None
     return "its messages are not encrypted as the source's are"

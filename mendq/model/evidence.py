@@ -16,7 +16,7 @@ from mendq.model.failed_call import FailedCall, RefusedBy
 
 # The calls that send, receive, delete or hide messages, and the IAM action that allows each. A
 # batch needs the permission of the single call.
-_GRANTED_BY = {
+_ACTION_BY_EVENT_NAME = {
     "ReceiveMessage": "ReceiveMessage",
     "ChangeMessageVisibility": "ChangeMessageVisibility",
     "DeleteMessage": "DeleteMessage",
@@ -26,11 +26,11 @@ _GRANTED_BY = {
     "SendMessageBatch": "SendMessage",
 }
 
-MESSAGE_TRAFFIC = frozenset(_GRANTED_BY)
-_NAMED_AT_MOST = 3
-_NAME_AT_MOST = 96
+MESSAGE_CALLS = frozenset(_ACTION_BY_EVENT_NAME)
+_MAXIMUM_NAMES = 3
+_MAXIMUM_NAME_LENGTH = 96
 
-IDENTITY = re.compile(
+IDENTITY_ARN = re.compile(
     r"arn:aws[a-z-]{0,16}:iam::[0-9]{12}:(?:role|user)/[A-Za-z0-9+=,.@_/-]{1,180}"
 )
 
@@ -39,15 +39,15 @@ RECEIVE_MESSAGE = "sqs:ReceiveMessage"
 
 
 def actions_allowing(event_names: Iterable[str]) -> tuple[str, ...]:
-    """Return the IAM actions that allow these calls. Calls other than MESSAGE_TRAFFIC are left
+    """Return the IAM actions that allow these calls. Calls other than MESSAGE_CALLS are left
     out.
     """
-    actions = {_GRANTED_BY[name] for name in event_names if name in _GRANTED_BY}
+    actions = {_ACTION_BY_EVENT_NAME[name] for name in event_names if name in _ACTION_BY_EVENT_NAME}
     return tuple(sorted(f"sqs:{action}" for action in actions))
 
 
 # The IAM actions that moving messages needs, on the DLQ and on its source.
-MESSAGE_ACTIONS = actions_allowing(MESSAGE_TRAFFIC)
+MESSAGE_ACTIONS = actions_allowing(MESSAGE_CALLS)
 
 
 def name_first_few(principals: Collection[str]) -> str:
@@ -57,23 +57,23 @@ def name_first_few(principals: Collection[str]) -> str:
         principals: ARNs or other names. If there is none, the sentence says that CloudTrail names
             no caller.
     """
-    more = len(principals) - _NAMED_AT_MOST
-    first = [_shorten(principal) for principal in list(principals)[:_NAMED_AT_MOST]]
-    names = ", ".join(first) or "a caller that CloudTrail does not name"
-    return f"{names} and {more} more" if more > 0 else names
+    number_left = len(principals) - _MAXIMUM_NAMES
+    first_names = [_shorten(principal) for principal in list(principals)[:_MAXIMUM_NAMES]]
+    text = ", ".join(first_names) or "a caller that CloudTrail does not name"
+    return f"{text} and {number_left} more" if number_left > 0 else text
 
 
 def _shorten(principal: str) -> str:
     """Return a name of at most 96 characters. A longer name loses its middle."""
-    if len(principal) <= _NAME_AT_MOST:
+    if len(principal) <= _MAXIMUM_NAME_LENGTH:
         return principal
-    end = _NAME_AT_MOST // 2
-    return f"{principal[: _NAME_AT_MOST - end - 3]}...{principal[-end:]}"
+    end_length = _MAXIMUM_NAME_LENGTH // 2
+    return f"{principal[: _MAXIMUM_NAME_LENGTH - end_length - 3]}...{principal[-end_length:]}"
 
 
 def is_role(principal: str) -> bool:
     """Return True if `principal` is the ARN of an IAM role. The ARN of a role's session is not."""
-    return IDENTITY.fullmatch(principal) is not None and ":role/" in principal
+    return IDENTITY_ARN.fullmatch(principal) is not None and ":role/" in principal
 
 
 def first_identity(principals: Iterable[str]) -> str | None:
@@ -81,20 +81,20 @@ def first_identity(principals: Iterable[str]) -> str | None:
     do not count.
     """
     for principal in principals:
-        if IDENTITY.fullmatch(principal):
+        if IDENTITY_ARN.fullmatch(principal):
             return principal
     return None
 
 
 def has_identity_outside(account: str, principals: Iterable[str]) -> bool:
     """Return True if one of the principals is an IAM role or user of another account."""
-    identities = [principal for principal in principals if IDENTITY.fullmatch(principal)]
+    identities = [principal for principal in principals if IDENTITY_ARN.fullmatch(principal)]
     return any(identity.split(":")[4] != account for identity in identities)
 
 
 MAXIMUM_PRINCIPALS = 10
-MAXIMUM_RETAINED = 10
-MAXIMUM_MESSAGE = 300
+MAXIMUM_STORED_SIGHTINGS = 10
+MAXIMUM_MESSAGE_LENGTH = 300
 # A case keeps this number of its first requests, and this number of its last requests.
 REQUESTS_AT_EACH_END = 5
 # The fields of a request that a case keeps, besides its time and operation.
@@ -106,10 +106,10 @@ _REQUEST_FIELDS = (
     "source_ip",
     "user_agent",
 )
-STALE_AFTER = timedelta(minutes=60)
+EVIDENCE_MAXIMUM_AGE = timedelta(minutes=60)
 # This many distinct events within this time are enough evidence.
-DISTINCT_EVENTS = 3
-WITHIN_SECONDS = 600
+SUFFICIENT_EVENTS = 3
+SUFFICIENT_WITHIN_SECONDS = 600
 
 
 @dataclass(frozen=True, order=True)
@@ -153,16 +153,16 @@ class Sighting:
 
         Findings of the same second have the same event id, so they count as one sighting.
         """
-        to_the_second = at.replace(microsecond=0)
-        event_id = f"scan:{to_text(to_the_second)}"
-        return cls(to_the_second, event_id, request_id="", principal_arn="", is_measured=True)
+        whole_second = at.replace(microsecond=0)
+        event_id = f"scan:{format_time(whole_second)}"
+        return cls(whole_second, event_id, request_id="", principal_arn="", is_measured=True)
 
     @classmethod
     def of(cls, call: FailedCall) -> Self:
         """Make the sighting of a failed call, with its time to the millisecond."""
-        to_the_millisecond = call.event_time.microsecond // 1_000 * 1_000
+        whole_milliseconds = call.event_time.microsecond // 1_000 * 1_000
         return cls(
-            call.event_time.replace(microsecond=to_the_millisecond),
+            call.event_time.replace(microsecond=whole_milliseconds),
             call.event_id,
             call.request_id,
             call.principal_arn,
@@ -170,7 +170,7 @@ class Sighting:
             call.requested_visibility_seconds,
             call.refused_by,
             error_code=call.raw_error_code,
-            error_message=call.error_message[:MAXIMUM_MESSAGE],
+            error_message=call.error_message[:MAXIMUM_MESSAGE_LENGTH],
             source_ip=call.source_ip,
             user_agent=call.user_agent,
         )
@@ -202,23 +202,32 @@ class Sighting:
 
         Older versions left out some of the last fields. These get their defaults.
         """
-        at, event_id, request_id, principal, name, visibility, refused, *later = json.loads(text)
-        return cls(
-            datetime.fromtimestamp(at / 1000, UTC),
+        (
+            milliseconds,
             event_id,
             request_id,
             principal,
-            name,
-            visibility,
-            None if refused is None else RefusedBy(refused),
-            *later,
+            event_name,
+            requested_seconds,
+            policy,
+            *later_fields,
+        ) = json.loads(text)
+        return cls(
+            datetime.fromtimestamp(milliseconds / 1000, UTC),
+            event_id,
+            request_id,
+            principal,
+            event_name,
+            requested_seconds,
+            None if policy is None else RefusedBy(policy),
+            *later_fields,
         )
 
     def request(self) -> dict[str, str]:
         """Return the details that AWS Support asks for, and where the call came from. Empty fields
         are left out.
         """
-        request = {"at": to_text(self.event_time), "operation": self.event_name}
+        request = {"at": format_time(self.event_time), "operation": self.event_name}
         for name in _REQUEST_FIELDS:
             request[name] = getattr(self, name)
         return {name: text for name, text in request.items() if text}
@@ -235,45 +244,47 @@ class Evidence:
         """Make the evidence from sightings. If several have the same event id, the earliest is
         kept.
         """
-        by_event: dict[str, Sighting] = {}
+        sighting_by_event_id: dict[str, Sighting] = {}
         for sighting in sorted(sightings):
-            by_event.setdefault(sighting.event_id, sighting)
-        return cls(tuple(by_event.values()))
+            sighting_by_event_id.setdefault(sighting.event_id, sighting)
+        return cls(tuple(sighting_by_event_id.values()))
 
     @property
     def is_sufficient(self) -> bool:
         """True if the evidence is enough to open a case.
 
-        This is so if DISTINCT_EVENTS events lie within WITHIN_SECONDS, or if a scan found the
-        symptom.
+        This is so if SUFFICIENT_EVENTS events lie within SUFFICIENT_WITHIN_SECONDS, or if a scan
+        found the symptom.
         """
         if any(sighting.is_measured for sighting in self.sightings):
             return True
         times = [sighting.event_time for sighting in self.sightings]
-        window = timedelta(seconds=WITHIN_SECONDS)
-        last = DISTINCT_EVENTS - 1
+        window = timedelta(seconds=SUFFICIENT_WITHIN_SECONDS)
+        offset = SUFFICIENT_EVENTS - 1
         return any(
-            later - first <= window for first, later in zip(times, times[last:], strict=False)
+            later - first <= window for first, later in zip(times, times[offset:], strict=False)
         )
 
     def since(self, moment: datetime | None) -> Evidence:
         """Return the evidence from `moment` on, or all of it if `moment` is None."""
         if moment is None:
             return self
-        return Evidence(tuple(seen for seen in self.sightings if seen.event_time >= moment))
+        return Evidence(
+            tuple(sighting for sighting in self.sightings if sighting.event_time >= moment)
+        )
 
     def fresh(self, now: datetime) -> Evidence:
-        """Return the evidence without sightings older than STALE_AFTER.
+        """Return the evidence without sightings older than EVIDENCE_MAXIMUM_AGE.
 
         The case store may still contain older ones.
         """
-        return self.since(now - STALE_AFTER)
+        return self.since(now - EVIDENCE_MAXIMUM_AGE)
 
     def worth_keeping(self) -> tuple[Sighting, ...]:
-        """Return the newest sightings, at most MAXIMUM_RETAINED. The case store keeps these, so
-        that later ones can complete the evidence.
+        """Return the newest sightings, at most MAXIMUM_STORED_SIGHTINGS. The case store keeps
+        these, so that later ones can complete the evidence.
         """
-        return self.sightings[-MAXIMUM_RETAINED:]
+        return self.sightings[-MAXIMUM_STORED_SIGHTINGS:]
 
     def reader_visibility_seconds(self) -> int | None:
         """Return the smallest visibility timeout in seconds that the failed calls asked for.
@@ -314,16 +325,16 @@ class Evidence:
             "failed_calls": len(calls),
             "first_request_id": calls[0].request_id if calls else "",
             "last_request_id": calls[-1].request_id if calls else "",
-            "first_at": to_text(self.sightings[0].event_time),
-            "last_at": to_text(self.sightings[-1].event_time),
+            "first_at": format_time(self.sightings[0].event_time),
+            "last_at": format_time(self.sightings[-1].event_time),
             "principals": list(self.principals()),
-            "requests": first_and_last([call.request() for call in calls]),
+            "requests": select_first_and_last([call.request() for call in calls]),
         }
-        refused = sorted(self.refusing_policies())
-        if refused:
+        policies = sorted(self.refusing_policies())
+        if policies:
             # After an approval, a case about callers is planned again from these.
             document["event_names"] = list(self.event_names())
-            document["refused_by"] = refused
+            document["refused_by"] = policies
         return document
 
     def merge_into(self, document: Mapping[str, Any]) -> dict[str, Any]:
@@ -335,33 +346,33 @@ class Evidence:
         """
         if not self.sightings:
             return dict(document)
-        newer = self.document()
-        newer_requests: Any = newer.pop("requests")
-        joined = {
+        newer_document = self.document()
+        newer_requests: Any = newer_document.pop("requests")
+        joined_lists = {
             name: sorted({*document.get(name, ()), *values})
-            for name, values in newer.items()
+            for name, values in newer_document.items()
             if isinstance(values, list)
         }
         return {
             **document,
-            **joined,
+            **joined_lists,
             "failed_calls": document["failed_calls"] + len(self.calls),
-            "first_request_id": document["first_request_id"] or newer["first_request_id"],
-            "last_request_id": newer["last_request_id"] or document["last_request_id"],
-            "last_at": newer["last_at"],
-            "principals": joined["principals"][:MAXIMUM_PRINCIPALS],
-            "requests": first_and_last([*document.get("requests", ()), *newer_requests]),
+            "first_request_id": document["first_request_id"] or newer_document["first_request_id"],
+            "last_request_id": newer_document["last_request_id"] or document["last_request_id"],
+            "last_at": newer_document["last_at"],
+            "principals": joined_lists["principals"][:MAXIMUM_PRINCIPALS],
+            "requests": select_first_and_last([*document.get("requests", ()), *newer_requests]),
         }
 
 
-def first_and_last(requests: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
+def select_first_and_last(requests: Sequence[Mapping[str, str]]) -> list[Mapping[str, str]]:
     """Return the first and the last REQUESTS_AT_EACH_END requests, in their order."""
     first = requests[:REQUESTS_AT_EACH_END]
     later = requests[REQUESTS_AT_EACH_END:]
     return [*first, *later[-REQUESTS_AT_EACH_END:]]
 
 
-def to_text(moment: datetime) -> str:
+def format_time(moment: datetime) -> str:
     """Return a time as text in UTC with milliseconds, such as `2026-11-28T21:30:00.000Z`.
 
     All of Mendq's documents spell times in this way.

@@ -66,13 +66,13 @@ def parse_epoch_seconds(epoch_seconds: str | None) -> datetime | None:
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/using-messagededuplicationid-property.html
 DEDUPLICATION_INTERVAL_SECONDS = 300
 # A Lambda consumer is failing if at least this share of its runs end with an error. It is not
-# failing but slow if its slowest runs take at least RUNS_LONG_SHARE of its timeout: then the
+# failing but slow if its slowest runs take at least LONG_RUN_SHARE of its timeout: then the
 # timeout is the error.
-FAILING_SHARE = 0.5
-RUNS_LONG_SHARE = 0.9
+FAILING_ERROR_SHARE = 0.5
+LONG_RUN_SHARE = 0.9
 # The batch size of a mapping that does not set one.
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-parameters.html
-BATCH_SIZE = 10
+DEFAULT_BATCH_SIZE = 10
 
 
 def function_name(function_arn: str) -> str:
@@ -91,19 +91,19 @@ class ReadAction:
     resource: Literal["queue", "function", "any"]
 
 
-_TAGS = ReadAction("sqs:ListQueueTags", "queue")
-QUEUE_READS = (ReadAction("sqs:GetQueueAttributes", "queue"), _TAGS)
-_METRICS = ReadAction("cloudwatch:GetMetricData", "any")
-_ALARMS = ReadAction("cloudwatch:DescribeAlarms", "any")
+_TAGS_READ = ReadAction("sqs:ListQueueTags", "queue")
+QUEUE_READS = (ReadAction("sqs:GetQueueAttributes", "queue"), _TAGS_READ)
+_METRICS_READ = ReadAction("cloudwatch:GetMetricData", "any")
+_ALARMS_READ = ReadAction("cloudwatch:DescribeAlarms", "any")
 # Finds the queues that have optional metrics.
-_LISTED_METRICS = ReadAction("cloudwatch:ListMetrics", "any")
-_LAST_CHANGE = ReadAction("cloudtrail:LookupEvents", "any")
+_METRIC_LIST_READ = ReadAction("cloudwatch:ListMetrics", "any")
+_LAST_CHANGE_READ = ReadAction("cloudtrail:LookupEvents", "any")
 
-_MAPPINGS = ReadAction("lambda:ListEventSourceMappings", "any")
-_FUNCTION = ReadAction("lambda:GetFunctionConfiguration", "function")
-_CONCURRENCY = ReadAction("lambda:GetFunctionConcurrency", "function")
-_MOVE_TASKS = ReadAction("sqs:ListMessageMoveTasks", "queue")
-_SOURCES = ReadAction("sqs:ListDeadLetterSourceQueues", "queue")
+_MAPPINGS_READ = ReadAction("lambda:ListEventSourceMappings", "any")
+_FUNCTION_READ = ReadAction("lambda:GetFunctionConfiguration", "function")
+_CONCURRENCY_READ = ReadAction("lambda:GetFunctionConcurrency", "function")
+_MOVE_TASKS_READ = ReadAction("sqs:ListMessageMoveTasks", "queue")
+_DLQ_SOURCES_READ = ReadAction("sqs:ListDeadLetterSourceQueues", "queue")
 
 
 class Need(Enum):
@@ -116,19 +116,22 @@ class Need(Enum):
 
     QUEUE = ("attributes",), QUEUE_READS
     DLQ = ("dlq",), QUEUE_READS
-    LAMBDA_CONSUMERS = (("lambda_consumers", "stopped_consumers"), (_MAPPINGS, _FUNCTION, _METRICS))
-    RESERVED_CONCURRENCY = ("lambda_consumers",), (_CONCURRENCY,)
-    MEASUREMENTS = ("measurement",), (_METRICS, _LISTED_METRICS)
-    ALARMS = ("alarmed",), (_ALARMS,)
-    MOVE_TASKS = ("move_task_running",), (_MOVE_TASKS,)
-    DLQ_SOURCES = ("dlq_sources", "unconfirmed_sources"), (_SOURCES, *QUEUE_READS)
+    LAMBDA_CONSUMERS = (
+        ("lambda_consumers", "stopped_consumers"),
+        (_MAPPINGS_READ, _FUNCTION_READ, _METRICS_READ),
+    )
+    RESERVED_CONCURRENCY = ("lambda_consumers",), (_CONCURRENCY_READ,)
+    MEASUREMENTS = ("measurement",), (_METRICS_READ, _METRIC_LIST_READ)
+    ALARMS = ("alarmed",), (_ALARMS_READ,)
+    MOVE_TASKS = ("move_task_running",), (_MOVE_TASKS_READ,)
+    DLQ_SOURCES = ("dlq_sources", "unconfirmed_sources"), (_DLQ_SOURCES_READ, *QUEUE_READS)
     DLQ_NAMESAKE = ("dlq_namesake",), QUEUE_READS
     # Read from the case store, which needs no further IAM action.
     OPEN_CASES = ("open_symptoms",), ()
     SOURCE_CASES = ("source_cases",), ()
     APPROVED_SOURCES = ("approved_sources",), ()
-    SOLE_SOURCE = ("sole_source",), (_SOURCES, _TAGS, _METRICS)
-    PIN = ("pin",), (_LAST_CHANGE,)
+    SOLE_SOURCE = ("sole_source",), (_DLQ_SOURCES_READ, _TAGS_READ, _METRICS_READ)
+    PIN = ("pin",), (_LAST_CHANGE_READ,)
 
     def __init__(self, answers: tuple[str, ...], reads: tuple[ReadAction, ...]) -> None:
         self.answers = answers
@@ -169,7 +172,7 @@ class LambdaConsumer:
     duration_p50_seconds: float | None = None
     invocations: int = 0
     mapping_id: str = ""
-    batch_size: int = BATCH_SIZE
+    batch_size: int = DEFAULT_BATCH_SIZE
     reports_item_failures: bool = False
     maximum_concurrency: int | None = None
     reserved_concurrency: int | None = None
@@ -183,7 +186,7 @@ class LambdaConsumer:
     @property
     def is_near_timeout(self) -> bool:
         """True if the slowest runs take nearly as long as the function's timeout."""
-        return (self.duration_p99_seconds or 0) >= RUNS_LONG_SHARE * self.timeout_seconds
+        return (self.duration_p99_seconds or 0) >= LONG_RUN_SHARE * self.timeout_seconds
 
     @property
     def is_failing_fast(self) -> bool:
@@ -191,7 +194,7 @@ class LambdaConsumer:
 
         A longer visibility timeout would then only delay its retries.
         """
-        return (self.error_share or 0) >= FAILING_SHARE and not self.is_near_timeout
+        return (self.error_share or 0) >= FAILING_ERROR_SHARE and not self.is_near_timeout
 
 
 @dataclass(frozen=True)
@@ -399,10 +402,10 @@ class Facts(QueueFacts):
         return self.dlq_sources is None or bool(self.dlq_sources and not self.is_sent_to)
 
 
-_DELAYING = frozenset(
+_SYMPTOMS_THAT_DELAY = frozenset(
     {"consumer_failing", "consumer_stopped", "consumer_throttled", "fifo_group_blocked"}
 )
-_OF_A_DLQ = frozenset({"dlq_messages_arriving", "dlq_messages_waiting"})
+_SYMPTOMS_OF_DLQS = frozenset({"dlq_messages_arriving", "dlq_messages_waiting"})
 
 
 def count_affected_messages(symptom: str, facts: Facts) -> dict[str, int]:
@@ -411,15 +414,17 @@ def count_affected_messages(symptom: str, facts: Facts) -> dict[str, int]:
     Only effects that the facts can show are counted: `delayed`, `dead` (moved to a DLQ) and
     `handled_twice`. The last one is an estimate from surplus deletes.
     """
-    numbers = {
-        "delayed": facts.visible if symptom in _DELAYING else 0,
-        "dead": facts.visible if symptom in _OF_A_DLQ else 0,
+    messages_by_effect = {
+        "delayed": facts.visible if symptom in _SYMPTOMS_THAT_DELAY else 0,
+        "dead": facts.visible if symptom in _SYMPTOMS_OF_DLQS else 0,
     }
     measurement = facts.measurement
     if symptom == "visibility_timeout_too_short" and measurement is not None:
-        numbers["handled_twice"] = measurement.surplus_deletes if measurement.has_race else 0
-        numbers["dead"] = measurement.count_dead_messages(facts.max_receive_count or 0)
-    return {effect: messages for effect, messages in numbers.items() if messages > 0}
+        messages_by_effect["handled_twice"] = (
+            measurement.surplus_deletes if measurement.has_race else 0
+        )
+        messages_by_effect["dead"] = measurement.count_dead_messages(facts.max_receive_count or 0)
+    return {effect: messages for effect, messages in messages_by_effect.items() if messages > 0}
 
 
 # To count the managed queues, which decides if a symptom is a mass symptom, and to tell people in a
@@ -427,17 +432,17 @@ def count_affected_messages(symptom: str, facts: Facts) -> dict[str, int]:
 ACCOUNT_READS = (
     ReadAction("tag:GetResources", "any"),
     ReadAction("sqs:ListQueues", "any"),
-    _LAST_CHANGE,
+    _LAST_CHANGE_READ,
 )
 
 # To see if messages were deleted since a fix, and to tell people who changed the queue last.
-FOLLOW_UP_READS = (*QUEUE_READS, _METRICS, _LAST_CHANGE)
+FOLLOW_UP_READS = (*QUEUE_READS, _METRICS_READ, _LAST_CHANGE_READ)
 
 # To let AWS check a policy before Mendq writes it. The action cannot be limited to one resource.
 POLICY_CHECKS = (ReadAction("access-analyzer:CheckNoPublicAccess", "any"),)
 
 # To read the present value, and to tell people about a write in between.
-ROLLBACK_READS = (*QUEUE_READS, _LAST_CHANGE)
+ROLLBACK_READS = (*QUEUE_READS, _LAST_CHANGE_READ)
 
 
 def read_actions(needs: Iterable[Need]) -> frozenset[ReadAction]:
@@ -450,4 +455,4 @@ def scan_read_actions(needs: Iterable[Need]) -> frozenset[ReadAction]:
 
     A scan sends no notifications, so it does not read who changed a queue.
     """
-    return read_actions(needs) - {_LAST_CHANGE}
+    return read_actions(needs) - {_LAST_CHANGE_READ}

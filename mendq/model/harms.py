@@ -3,9 +3,10 @@
 A fix is a change, and a change can be the cause of the next fault. Three places ask this table:
 
 1. Mendq finds a fault. If Mendq made a change that can cause this fault a short time ago, the
-   notification names that change's case first and offers its rollback (`change_behind`).
+   notification names that change's case first and offers its rollback (`find_change_behind`).
 2. A fix is being verified or watched. A sign is the measurement that shows harm by this kind of
-   step. If it shows, the case is not verified: people are notified, and they decide (`sign_in`).
+   step. If it shows, the case is not verified: people are notified, and they decide
+   (`describe_harm_shown`).
 3. A test checks that every step has a row, and that a row without a symptom or without a sign gives
    the reason.
 
@@ -26,7 +27,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum
 
-from mendq.model.case import WROTE, Case, State
+from mendq.model.case import STATES_WITH_FIX_IN_PLACE, Case, State
 from mendq.model.facts import Facts
 from mendq.model.limits import Timing
 from mendq.model.metrics import Measurement
@@ -53,17 +54,17 @@ from mendq.model.steps import (
 
 # SQS stops handing out messages at about 120,000 in flight. Half of that is reported as harm.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
-MANY_IN_FLIGHT = 60_000
+HARMFUL_IN_FLIGHT = 60_000
 # If the number of messages in flight doubles, a rise by up to this number counts as chance.
-CHANCE_IN_FLIGHT = 10
+TOLERATED_RISE_IN_FLIGHT = 10
 # If the age of the oldest message grew by this, it may be harm, even if the visibility timeout is
 # longer.
-MUCH_OLDER_SECONDS = 3_600
+HARMFUL_AGE_GROWTH_SECONDS = 3_600
 # This number of receives without a delete is a sign, even on a queue with little traffic.
-RECEIVES_IN_VAIN = 5
+HARMFUL_FRUITLESS_RECEIVES = 5
 
 # The code of a refusal, or of an escalated case, that names Mendq's own change as possible cause.
-OWN_CHANGE = "own_change"
+OWN_CHANGE_CODE = "own_change"
 
 
 class Sign(Enum):
@@ -76,9 +77,9 @@ class Sign(Enum):
     SENDS_DROPPED = "SQS drops sends as duplicates"
 
 
-TAKE_BACK = "To take the change back"
-PRINTS_HOW = "Mendq does not take this back automatically; to see how to do it by hand"
-STOP = "To stop it (messages that were sent back stay there)"
+TAKE_BACK_TEXT = "To take the change back"
+MANUAL_UNDO_TEXT = "Mendq does not take this back automatically; to see how to do it by hand"
+STOP_REDRIVE_TEXT = "To stop it (messages that were sent back stay there)"
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ class Harm:
     sign: Sign | None = None
     why_no_symptom: str = ""
     why_no_sign: str = ""
-    take_back: str = TAKE_BACK
+    take_back: str = TAKE_BACK_TEXT
 
     @property
     def symptoms(self) -> frozenset[str]:
@@ -113,7 +114,7 @@ class Harm:
         return self.here | self.at_dlq | self.at_target
 
 
-_ARRIVING = frozenset({"dlq_messages_arriving"})
+_DLQ_MESSAGES_ARRIVING = frozenset({"dlq_messages_arriving"})
 
 HARMS: Mapping[type[AttributeStep], Harm] = {
     SetVisibilityTimeout: Harm(
@@ -134,7 +135,7 @@ HARMS: Mapping[type[AttributeStep], Harm] = {
         did="lowered VisibilityTimeout of {queue} from {before} s to {after} s",
         effect="SQS delivers a message a second time if its work takes longer than that",
         here=frozenset({"visibility_timeout_too_short", "batch_outlasts_timeout"}),
-        at_dlq=_ARRIVING,
+        at_dlq=_DLQ_MESSAGES_ARRIVING,
         sign=Sign.HANDLED_TWICE,
     ),
     SetKmsDataKeyReusePeriod: Harm(
@@ -147,7 +148,7 @@ HARMS: Mapping[type[AttributeStep], Harm] = {
         did="raised MaximumMessageSize of {queue} from {before} to {after} bytes",
         effect="consumers receive longer messages than before",
         here=frozenset({"consumer_failing"}),
-        at_dlq=_ARRIVING,
+        at_dlq=_DLQ_MESSAGES_ARRIVING,
         sign=Sign.NOTHING_FINISHED,
     ),
     SetMessageRetention: Harm(
@@ -155,13 +156,13 @@ HARMS: Mapping[type[AttributeStep], Harm] = {
         effect="a message can be older than its DLQ's retention when it moves there, and expire",
         at_dlq=frozenset({"dlq_retention_too_short"}),
         why_no_sign="messages are only kept longer, and the hourly scan compares queue and DLQ",
-        take_back=PRINTS_HOW,
+        take_back=MANUAL_UNDO_TEXT,
     ),
     SetReceiveWaitTime: Harm(
         did="raised ReceiveMessageWaitTimeSeconds of {queue} from {before} s to {after} s",
         effect="a consumer that stops waiting earlier loses the messages that SQS returns to it",
         here=frozenset({"consumer_failing"}),
-        at_dlq=_ARRIVING,
+        at_dlq=_DLQ_MESSAGES_ARRIVING,
         sign=Sign.NOTHING_FINISHED,
     ),
     DeduplicateByContent: Harm(
@@ -185,21 +186,21 @@ HARMS: Mapping[type[AttributeStep], Harm] = {
     CreateDlq: Harm(
         did="made {dlq}, the DLQ that {queue} names,",
         effect="messages that consumers received too often move there",
-        at_dlq=_ARRIVING,
+        at_dlq=_DLQ_MESSAGES_ARRIVING,
         sign=Sign.DLQ_ARRIVALS,
-        take_back=PRINTS_HOW,
+        take_back=MANUAL_UNDO_TEXT,
     ),
     AttachDlq: Harm(
         did="attached the DLQ {dlq} to {queue}",
         effect="messages that had been received {receives} times move there",
         here=frozenset({"max_receive_count_too_low"}),
-        at_dlq=_ARRIVING,
+        at_dlq=_DLQ_MESSAGES_ARRIVING,
         sign=Sign.DLQ_ARRIVALS,
     ),
     AllowRedriveFrom: Harm(
         did="let more source queues into {queue}",
         effect="messages of these sources that consumers received too often move there",
-        here=_ARRIVING,
+        here=_DLQ_MESSAGES_ARRIVING,
         sign=Sign.DLQ_ARRIVALS,
     ),
     RestorePolicy: Harm(
@@ -207,12 +208,12 @@ HARMS: Mapping[type[AttributeStep], Harm] = {
         effect="callers that only the old policy allowed are refused, and others may call again",
         here=frozenset({"policy_is_public", "tls_not_enforced"}),
         why_no_sign="failed calls verify it, and AWS's access check runs after the write",
-        take_back=PRINTS_HOW,
+        take_back=MANUAL_UNDO_TEXT,
     ),
     RedriveMessages: Harm(
         did="is sending messages of the DLQ {queue} back",
         effect="they can fail a second time",
-        here=_ARRIVING,
+        here=_DLQ_MESSAGES_ARRIVING,
         at_target=frozenset(
             {
                 "consumer_failing",
@@ -224,29 +225,29 @@ HARMS: Mapping[type[AttributeStep], Harm] = {
             }
         ),
         why_no_sign="the redrive itself counts what comes back, and halts",
-        take_back=STOP,
+        take_back=STOP_REDRIVE_TEXT,
     ),
 }
 
-CAUSED: frozenset[str] = frozenset().union(*(harm.symptoms for harm in HARMS.values()))
+CAUSABLE_SYMPTOMS: frozenset[str] = frozenset().union(*(harm.symptoms for harm in HARMS.values()))
 
 
-def attributes_behind(symptom: str) -> frozenset[str] | None:
+def list_attributes_behind(symptom: str) -> frozenset[str] | None:
     """Return the attributes whose change can cause the symptom on the changed queue.
 
     Return None if a change of another queue, such as its source, can cause the symptom too: then it
     is not enough to look at changes of this queue.
     """
-    causing = {kind: harm for kind, harm in HARMS.items() if symptom in harm.symptoms}
-    if any(symptom in harm.at_dlq | harm.at_target for harm in causing.values()):
+    causing_harms = {kind: harm for kind, harm in HARMS.items() if symptom in harm.symptoms}
+    if any(symptom in harm.at_dlq | harm.at_target for harm in causing_harms.values()):
         return None
-    return frozenset(kind.attribute for kind in causing)
+    return frozenset(kind.attribute for kind in causing_harms)
 
 
-Step = Mapping[str, str]
+StepDocument = Mapping[str, str]
 
 
-def harm_of(step: Step) -> Harm | None:
+def find_harm(step: StepDocument) -> Harm | None:
     """Return the row of HARMS for a step of a transition; None if this version has no such step."""
     kind = kind_of(step["attribute"])
     if kind is SetVisibilityTimeout and _is_lowered(step):
@@ -254,28 +255,28 @@ def harm_of(step: Step) -> Harm | None:
     return HARMS.get(kind) if kind is not None else None
 
 
-def _is_lowered(step: Step) -> bool:
+def _is_lowered(step: StepDocument) -> bool:
     before, after = step["before"], step["after"]
     return before.isdigit() and after.isdigit() and int(after) < int(before)
 
 
-def step_to_watch(case: Case) -> Step | None:
+def find_step_to_watch(case: Case) -> StepDocument | None:
     """Return the case's last step whose harm a measurement can show; None if there is none."""
     for step in reversed(case.steps):
-        harm = harm_of(step)
+        harm = find_harm(step)
         if harm is not None and harm.sign is not None:
             return step
     return None
 
 
-def sign_of(case: Case) -> Sign | None:
+def find_sign(case: Case) -> Sign | None:
     """Return the measurement that shows harm by the case's steps; None if there is none."""
-    step = step_to_watch(case)
-    harm = harm_of(step) if step is not None else None
+    step = find_step_to_watch(case)
+    harm = find_harm(step) if step is not None else None
     return harm.sign if harm is not None else None
 
 
-def dlq_named(steps: Iterable[Step]) -> str:
+def find_dlq_arn(steps: Iterable[StepDocument]) -> str:
     """Return the ARN of the DLQ that the steps created or attached; empty if they did neither."""
     for step in steps:
         if step["attribute"] == CreateDlq.attribute:
@@ -291,8 +292,8 @@ def dlq_named(steps: Iterable[Step]) -> str:
 
 
 # In these states the queue may still have the value that Mendq wrote.
-_STANDS = frozenset({*WROTE, State.ESCALATED, State.CLOSED})
-_UNDONE = frozenset({State.ROLLED_BACK, State.OVERRIDDEN})
+_STATES_WITH_VALUE_IN_PLACE = frozenset({*STATES_WITH_FIX_IN_PLACE, State.ESCALATED, State.CLOSED})
+_STATES_OF_UNDONE_CASES = frozenset({State.ROLLED_BACK, State.OVERRIDDEN})
 
 
 def may_be_behind(case: Case, symptom: str, facts: Facts) -> bool:
@@ -303,14 +304,14 @@ def may_be_behind(case: Case, symptom: str, facts: Facts) -> bool:
         symptom: The fault's name.
         facts: The faulty queue, with its DLQ sources if they were read.
     """
-    is_its_own = case.symptom == symptom and case.queue_arn == facts.queue_arn
-    if is_its_own or case.state not in _STANDS:
+    is_case_of_symptom = case.symptom == symptom and case.queue_arn == facts.queue_arn
+    if is_case_of_symptom or case.state not in _STATES_WITH_VALUE_IN_PLACE:
         return False
-    return any(_causes(case, step, symptom, facts) for step in case.steps)
+    return any(_can_cause(case, step, symptom, facts) for step in case.steps)
 
 
-def _causes(case: Case, step: Step, symptom: str, facts: Facts) -> bool:
-    harm = harm_of(step)
+def _can_cause(case: Case, step: StepDocument, symptom: str, facts: Facts) -> bool:
+    harm = find_harm(step)
     if harm is None:
         return False
     if case.queue_arn == facts.queue_arn:
@@ -319,10 +320,10 @@ def _causes(case: Case, step: Step, symptom: str, facts: Facts) -> bool:
         return symptom in harm.at_target and step["after"] == facts.queue_arn
     if case.queue_arn not in facts.source_arns:
         return False
-    return symptom in harm.at_dlq and dlq_named([step]) in ("", facts.queue_arn)
+    return symptom in harm.at_dlq and find_dlq_arn([step]) in ("", facts.queue_arn)
 
 
-def change_behind(
+def find_change_behind(
     symptom: str,
     facts: Facts,
     histories: Iterable[Sequence[Case]],
@@ -340,40 +341,42 @@ def change_behind(
     """
     changes: list[OwnChange] = []
     for history in histories:
-        written = _last_write(history)
-        if written is None or not _is_recent(written, now, timing):
+        last_write = _find_last_write(history)
+        if last_write is None or not _is_recent(last_write, now, timing):
             continue
         if not may_be_behind(history[-1], symptom, facts):
             continue
-        if not all(_stands(written, step, facts) for step in written.steps):
+        if not all(_may_be_in_place(last_write, step, facts) for step in last_write.steps):
             continue
-        causes = [step for step in written.steps if _causes(written, step, symptom, facts)]
-        if causes:
+        causing_steps = [
+            step for step in last_write.steps if _can_cause(last_write, step, symptom, facts)
+        ]
+        if causing_steps:
             # Mendq makes a DLQ first and then attaches it: the last step says more.
-            changes.append(own_change(written, causes[-1], history[-1]))
-    return max(changes, key=_when, default=None)
+            changes.append(make_own_change(last_write, causing_steps[-1], history[-1]))
+    return max(changes, key=_get_written_at, default=None)
 
 
-def _when(change: OwnChange) -> datetime:
+def _get_written_at(change: OwnChange) -> datetime:
     return change.written_at
 
 
-def _last_write(history: Sequence[Case]) -> Case | None:
+def _find_last_write(history: Sequence[Case]) -> Case | None:
     """Return the transition of the case's last write; None if there is none or it was undone."""
-    written: Case | None = None
+    last_write: Case | None = None
     for case in history:
         if case.state is State.APPLIED:
-            written = case
-        elif case.state in _UNDONE:
-            written = None
-    return written
+            last_write = case
+        elif case.state in _STATES_OF_UNDONE_CASES:
+            last_write = None
+    return last_write
 
 
-def _is_recent(written: Case, now: datetime, timing: Timing) -> bool:
-    return timedelta(0) <= now - written.at <= timedelta(hours=timing.watch_hours)
+def _is_recent(write: Case, now: datetime, timing: Timing) -> bool:
+    return timedelta(0) <= now - write.at <= timedelta(hours=timing.watch_hours)
 
 
-def _stands(written: Case, step: Step, facts: Facts) -> bool:
+def _may_be_in_place(write: Case, step: StepDocument, facts: Facts) -> bool:
     """Return True if the queue may still have the value that the step wrote.
 
     Return False if the facts show another value or a newer queue, or if this version has no such
@@ -383,17 +386,17 @@ def _stands(written: Case, step: Step, facts: Facts) -> bool:
     if kind is None:
         return False
     if kind is CreateDlq:
-        return facts.queue_arn != step["after"] or not facts.is_created_after(written.at)
+        return facts.queue_arn != step["after"] or not facts.is_created_after(write.at)
     if not kind.has_value_in_queue:
         return True
     for queue in (facts, *(facts.dlq_sources or ())):
-        if queue.queue_arn == written.queue_arn and queue.exists:
-            is_same = not queue.is_created_after(written.at)
-            return is_same and kind.value_in(queue.attributes) == step["after"]
+        if queue.queue_arn == write.queue_arn and queue.exists:
+            is_same_queue = not queue.is_created_after(write.at)
+            return is_same_queue and kind.value_in(queue.attributes) == step["after"]
     return True
 
 
-def own_change(written: Case, step: Step, newest: Case) -> OwnChange:
+def make_own_change(write: Case, step: StepDocument, newest_transition: Case) -> OwnChange:
     """Return one written step of a case as the possible cause of a fault.
 
     Args:
@@ -404,32 +407,33 @@ def own_change(written: Case, step: Step, newest: Case) -> OwnChange:
     Raises:
         KeyError: The table has no row for the step.
     """
-    harm = harm_of(step)
+    harm = find_harm(step)
     if harm is None:
         raise KeyError(step["attribute"])
     redrive = (
         parse_redrive_policy(step["after"]) if step["attribute"] == AttachDlq.attribute else None
     )
-    dlq_arn = dlq_named([step])
-    words = {
-        "queue": parts_of(written.queue_arn).name,
+    dlq_arn = find_dlq_arn([step])
+    values_by_placeholder = {
+        "queue": parts_of(write.queue_arn).name,
         "dlq": parts_of(dlq_arn).name if dlq_arn else "",
         "receives": redrive.max_receive_count if redrive else 0,
-        "before": step["before"][:_MOST_OF_A_VALUE],
-        "after": step["after"][:_MOST_OF_A_VALUE],
+        "before": step["before"][:_MAXIMUM_VALUE_LENGTH],
+        "after": step["after"][:_MAXIMUM_VALUE_LENGTH],
     }
     return OwnChange(
-        case_id=written.case_id,
-        queue_arn=written.queue_arn,
-        written_at=written.at,
-        did=harm.did.format(**words),
-        effect=harm.effect.format(**words),
+        case_id=write.case_id,
+        queue_arn=write.queue_arn,
+        written_at=write.at,
+        did=harm.did.format(**values_by_placeholder),
+        effect=harm.effect.format(**values_by_placeholder),
         take_back=harm.take_back,
-        is_reported=newest.state is State.ESCALATED and newest.code == OWN_CHANGE,
+        is_reported=newest_transition.state is State.ESCALATED
+        and newest_transition.code == OWN_CHANGE_CODE,
     )
 
 
-_MOST_OF_A_VALUE = 60
+_MAXIMUM_VALUE_LENGTH = 60
 
 
 @dataclass(frozen=True)
@@ -448,33 +452,33 @@ class Signs:
     dlq_waiting: int = 0
 
 
-def sign_in(case: Case, signs: Signs) -> str:
+def describe_harm_shown(case: Case, signs: Signs) -> str:
     """Return a text that says what harm the case's own change may do; empty if none is measured.
 
     The text continues a sentence that begins with "Since then".
     """
-    step, sign = step_to_watch(case), sign_of(case)
+    step, sign = find_step_to_watch(case), find_sign(case)
     return _describe_sign(sign, case, step, signs) if step is not None and sign is not None else ""
 
 
-def _describe_sign(sign: Sign, case: Case, step: Step, signs: Signs) -> str:
+def _describe_sign(sign: Sign, case: Case, step: StepDocument, signs: Signs) -> str:
     if sign is Sign.DLQ_ARRIVALS:
         return _describe_arrivals(case, signs)
     return "" if signs.queue is None else _describe_queue_sign(sign, step, signs.queue)
 
 
-def _describe_queue_sign(sign: Sign, step: Step, measured: Measurement) -> str:
+def _describe_queue_sign(sign: Sign, step: StepDocument, measurement: Measurement) -> str:
     """Return what the sign shows on the changed queue itself; empty if it shows no harm."""
     text = ""
     if sign is Sign.HELD_LONGER:
-        text = _describe_longer_holds(measured, step)
-    elif sign is Sign.HANDLED_TWICE and measured.has_race:
-        text = f"there were about {measured.surplus_deletes:,} more deletes than messages"
-    elif sign is Sign.NOTHING_FINISHED and _finishes_nothing(measured):
-        text = f"there were {measured.received:,} receives, and no message was deleted"
-    elif sign is Sign.SENDS_DROPPED and measured.recent.deduplicated:
-        dropped = measured.recent.deduplicated
-        text = f"SQS dropped {dropped:,} sends of the last hour as duplicates"
+        text = _describe_longer_holds(measurement, step)
+    elif sign is Sign.HANDLED_TWICE and measurement.has_race:
+        text = f"there were about {measurement.surplus_deletes:,} more deletes than messages"
+    elif sign is Sign.NOTHING_FINISHED and _is_nothing_finished(measurement):
+        text = f"there were {measurement.received:,} receives, and no message was deleted"
+    elif sign is Sign.SENDS_DROPPED and measurement.recent.deduplicated:
+        dropped_sends = measurement.recent.deduplicated
+        text = f"SQS dropped {dropped_sends:,} sends of the last hour as duplicates"
     return text
 
 
@@ -486,36 +490,35 @@ def _describe_arrivals(case: Case, signs: Signs) -> str:
 
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
     """
-    measured = signs.dlq
-    dlq_arn = dlq_named(case.steps) or case.queue_arn
-    is_sent_to = measured is not None and measured.sent > 0
-    was_made = any(step["attribute"] == CreateDlq.attribute for step in case.steps)
-    arrived = 0
-    if measured is not None and measured.messages_arrived > (
-        measured.counter_tolerance if is_sent_to else 0
+    measurement = signs.dlq
+    dlq_arn = find_dlq_arn(case.steps) or case.queue_arn
+    is_sent_to = measurement is not None and measurement.sent > 0
+    was_dlq_created = any(step["attribute"] == CreateDlq.attribute for step in case.steps)
+    arrived_messages = 0
+    if measurement is not None and measurement.messages_arrived > (
+        measurement.counter_tolerance if is_sent_to else 0
     ):
-        arrived = measured.messages_arrived
-    if was_made and not is_sent_to:
-        arrived = max(arrived, signs.dlq_waiting)
-    if arrived < 1:
+        arrived_messages = measurement.messages_arrived
+    if was_dlq_created and not is_sent_to:
+        arrived_messages = max(arrived_messages, signs.dlq_waiting)
+    if arrived_messages < 1:
         return ""
-    messages = "1 message" if arrived == 1 else f"{arrived:,} messages"
-    return f"{messages} moved to the DLQ {parts_of(dlq_arn).name}"
+    messages_text = "1 message" if arrived_messages == 1 else f"{arrived_messages:,} messages"
+    return f"{messages_text} moved to the DLQ {parts_of(dlq_arn).name}"
 
 
-def _describe_longer_holds(measured: Measurement, step: Step) -> str:
-    now, before = measured.now, measured.before
-    grew_older = now.oldest_age_seconds - before.oldest_age_seconds
+def _describe_longer_holds(measurement: Measurement, step: StepDocument) -> str:
+    gauges_now, gauges_before = measurement.now, measurement.before
+    age_growth_seconds = gauges_now.oldest_age_seconds - gauges_before.oldest_age_seconds
     timeout_seconds = int(step["after"]) if step["after"].isdigit() else 0
-    is_older = grew_older > min(timeout_seconds, MUCH_OLDER_SECONDS)
-    holds_more = now.in_flight > 2 * before.in_flight + CHANCE_IN_FLIGHT
-    if now.in_flight >= MANY_IN_FLIGHT or (holds_more and is_older):
-        return (
-            f"messages in flight went from {before.in_flight:,} to {now.in_flight:,}, and the age "
-            f"of the oldest from {before.oldest_age_seconds:,} s to {now.oldest_age_seconds:,} s"
-        )
+    is_older = age_growth_seconds > min(timeout_seconds, HARMFUL_AGE_GROWTH_SECONDS)
+    holds_more = gauges_now.in_flight > 2 * gauges_before.in_flight + TOLERATED_RISE_IN_FLIGHT
+    if gauges_now.in_flight >= HARMFUL_IN_FLIGHT or (holds_more and is_older):
+        in_flight = f"{gauges_before.in_flight:,} to {gauges_now.in_flight:,}"
+        age = f"{gauges_before.oldest_age_seconds:,} s to {gauges_now.oldest_age_seconds:,} s"
+        return f"messages in flight went from {in_flight}, and the age of the oldest from {age}"
     return ""
 
 
-def _finishes_nothing(measured: Measurement) -> bool:
-    return measured.received >= RECEIVES_IN_VAIN and not measured.deleted
+def _is_nothing_finished(measurement: Measurement) -> bool:
+    return measurement.received >= HARMFUL_FRUITLESS_RECEIVES and not measurement.deleted

@@ -30,17 +30,17 @@ from datetime import datetime, timedelta
 from enum import Enum, StrEnum
 
 from mendq.model.case import (
-    FINAL,
+    FINAL_STATES,
     NOTIFIED_AGAIN_AFTER,
-    PROVING,
     SILENT_DAYS,
-    WROTE,
+    STATES_UNDER_VERIFICATION,
+    STATES_WITH_FIX_IN_PLACE,
     Case,
     State,
     longest_stay_in,
 )
 from mendq.model.evidence import Evidence
-from mendq.model.harms import OWN_CHANGE, sign_of
+from mendq.model.harms import OWN_CHANGE_CODE, find_sign
 from mendq.model.limits import Timing
 from mendq.model.steps import SetVisibilityTimeout
 
@@ -49,33 +49,33 @@ from mendq.model.steps import SetVisibilityTimeout
 CLOUDTRAIL_LAG = timedelta(minutes=15)
 # A scan runs every hour and measures six hours. A symptom that no scan finds for the sum of both is
 # absent.
-A_SCAN_AND_ITS_WINDOW = timedelta(hours=7)
-A_QUIET_DAY = timedelta(days=1)
+SCAN_INTERVAL_AND_WINDOW = timedelta(hours=7)
+QUIET_TIME_AFTER_FAILURES = timedelta(days=1)
 # How often follow_up checks a case that waits for evidence.
-ASK_AGAIN = timedelta(hours=1)
+EVIDENCE_CHECK_INTERVAL = timedelta(hours=1)
 # How often follow_up calls the owner of a write that a case waits for.
-CALL_AGAIN = timedelta(minutes=5)
+OWNER_CALL_INTERVAL = timedelta(minutes=5)
 # Less than the minute between two runs of follow_up, so that no run is left out.
-TICK_AGAIN = timedelta(seconds=30)
+REDRIVE_TICK_INTERVAL = timedelta(seconds=30)
 
 # A failed call may end these states, so a case in one of them is checked when a call arrives.
-WATCHED = (*PROVING, State.WATCHING)
+STATES_ENDED_BY_FAILED_CALLS = (*STATES_UNDER_VERIFICATION, State.WATCHING)
 # In these states Mendq only waits. Meanwhile the queue may be deleted, or may not be managed any
 # more.
-WAITED_OUT = (State.WATCHING, State.OVERRIDDEN, State.ESCALATED)
+WAITING_STATES = (State.WATCHING, State.OVERRIDDEN, State.ESCALATED)
 # In these states a Lambda that applies fixes (the owner of the steps) must act next.
-CALLING = (State.APPROVED, State.INEFFECTIVE)
+STATES_THAT_CALL_OWNER = (State.APPROVED, State.INEFFECTIVE)
 # In these states a change is watched for the harm that its kind of step can do.
-HARM_WATCHED = (*PROVING, State.WATCHING)
+STATES_WATCHED_FOR_HARM = (*STATES_UNDER_VERIFICATION, State.WATCHING)
 # A person must look at cases in these states. follow_up closes them if the symptom stays away.
-LEFT_TO_A_PERSON = (State.ESCALATED, State.OVERRIDDEN)
+STATES_FOR_A_PERSON = (State.ESCALATED, State.OVERRIDDEN)
 # In these states the case has written its change, and no other value has replaced it.
-HAS_WRITTEN = (*WROTE, State.ESCALATED, State.CLOSED)
+STATES_WITH_OWN_VALUE = (*STATES_WITH_FIX_IN_PLACE, State.ESCALATED, State.CLOSED)
 
-MAY_DO_HARM = "the change itself may do harm"
+MAY_DO_HARM_REASON = "the change itself may do harm"
 # Why a case is closed although nothing showed that the symptom stayed away.
-GONE = "the queue is gone, or another one of its name"
-UNMANAGED = "the queue is not managed any more"
+QUEUE_GONE_REASON = "the queue is gone, or another one of its name"
+QUEUE_UNMANAGED_REASON = "the queue is not managed any more"
 
 
 class QueueStatus(Enum):
@@ -97,8 +97,8 @@ class VerificationEvidence:
 
     Args:
         timing: The account's waiting times.
-        failures: The newest failed calls. Only those after the time `counts_from` are evidence
-            against a fix.
+        failures: The newest failed calls. Only those after the time `failures_count_from` are
+            evidence against a fix.
         deletes: The number of messages deleted since the symptom was last seen. None if it was not
             read, or if CloudWatch did not answer.
         queue_status: The state of the queue; None if the queue was not read.
@@ -116,14 +116,14 @@ class VerificationEvidence:
     harm: str | None = ""
 
 
-def counts_from(case: Case, timing: Timing) -> datetime:
+def failures_count_from(case: Case, timing: Timing) -> datetime:
     """Return the time from which failed calls show that the case's change did not help.
 
     A change takes `propagation_seconds` to reach all of SQS. Messages that were in flight before
     keep the old visibility timeout, so their calls may still fail. The longer of the old and the
     new visibility timeout is added for them.
     """
-    if case.state not in PROVING:
+    if case.state not in STATES_UNDER_VERIFICATION:
         return case.at
     visibility_timeouts = [0]
     for step in case.steps:
@@ -134,9 +134,12 @@ def counts_from(case: Case, timing: Timing) -> datetime:
 
 
 def quiet_since(case: Case, evidence: VerificationEvidence) -> datetime:
-    """Return the time since which no call has failed: the last failed call, or `counts_from`."""
-    failed_at = [sighting.event_time for sighting in evidence.failures.sightings]
-    return max([counts_from(case, evidence.timing), *failed_at])
+    """Return the time since which no call has failed.
+
+    This is the last failed call, or `failures_count_from` if no call has failed since.
+    """
+    failure_times = [sighting.event_time for sighting in evidence.failures.sightings]
+    return max([failures_count_from(case, evidence.timing), *failure_times])
 
 
 def quiet_at(case: Case, evidence: VerificationEvidence) -> datetime:
@@ -146,12 +149,12 @@ def quiet_at(case: Case, evidence: VerificationEvidence) -> datetime:
     now and then. If a scan found the symptom and no call failed, the time leaves room for another
     scan.
     """
-    quiet = quiet_since(case, evidence)
+    last_failure_at = quiet_since(case, evidence)
     if evidence.failures.sightings:
-        return quiet + A_QUIET_DAY
+        return last_failure_at + QUIET_TIME_AFTER_FAILURES
     if case.evidence["failed_calls"]:
-        return quiet + CLOUDTRAIL_LAG
-    return quiet + A_SCAN_AND_ITS_WINDOW
+        return last_failure_at + CLOUDTRAIL_LAG
+    return last_failure_at + SCAN_INTERVAL_AND_WINDOW
 
 
 class CaseCondition(StrEnum):
@@ -203,18 +206,18 @@ class FollowUpTransition:
 
 
 # The first row that fits is taken.
-TABLE = (
+FOLLOW_UP_TRANSITIONS = (
     FollowUpTransition(
-        out_of=(State.APPLIED, State.UNVERIFIED, *WAITED_OUT),
+        out_of=(State.APPLIED, State.UNVERIFIED, *WAITING_STATES),
         condition=CaseCondition.QUEUE_GONE,
         into=State.CLOSED,
-        because=GONE,
+        because=QUEUE_GONE_REASON,
     ),
     FollowUpTransition(
-        out_of=(State.APPLIED, State.UNVERIFIED, *WAITED_OUT),
+        out_of=(State.APPLIED, State.UNVERIFIED, *WAITING_STATES),
         condition=CaseCondition.QUEUE_UNMANAGED,
         into=State.CLOSED,
-        because=UNMANAGED,
+        because=QUEUE_UNMANAGED_REASON,
     ),
     FollowUpTransition(
         out_of=(State.APPLIED, State.UNVERIFIED),
@@ -223,11 +226,11 @@ TABLE = (
         because="somebody has set another value since",
     ),
     FollowUpTransition(
-        out_of=HARM_WATCHED,
+        out_of=STATES_WATCHED_FOR_HARM,
         condition=CaseCondition.CHANGE_MAY_DO_HARM,
         into=State.ESCALATED,
-        because=MAY_DO_HARM,
-        code=OWN_CHANGE,
+        because=MAY_DO_HARM_REASON,
+        code=OWN_CHANGE_CODE,
     ),
     FollowUpTransition(
         out_of=(State.APPLIED, State.UNVERIFIED),
@@ -314,7 +317,7 @@ TABLE = (
         because="no further step was possible in a day",
     ),
     FollowUpTransition(
-        out_of=LEFT_TO_A_PERSON,
+        out_of=STATES_FOR_A_PERSON,
         condition=CaseCondition.NO_FAILURE_FOR_A_WEEK,
         into=State.CLOSED,
         because=f"it stayed away for {SILENT_DAYS} days",
@@ -325,24 +328,24 @@ TABLE = (
 # How each condition is checked.
 
 
-def _is_gone(_case: Case, evidence: VerificationEvidence, _now: datetime) -> bool:
+def _is_queue_gone(_case: Case, evidence: VerificationEvidence, _now: datetime) -> bool:
     return evidence.queue_status is QueueStatus.GONE
 
 
-def _is_unmanaged(_case: Case, evidence: VerificationEvidence, _now: datetime) -> bool:
+def _is_queue_unmanaged(_case: Case, evidence: VerificationEvidence, _now: datetime) -> bool:
     return evidence.queue_status is QueueStatus.UNMANAGED
 
 
-def _is_overruled(_case: Case, evidence: VerificationEvidence, _now: datetime) -> bool:
+def _is_value_replaced(_case: Case, evidence: VerificationEvidence, _now: datetime) -> bool:
     return evidence.queue_status is QueueStatus.OVERRULED
 
 
-def _may_do_harm(_case: Case, evidence: VerificationEvidence, _now: datetime) -> bool:
+def _may_change_do_harm(_case: Case, evidence: VerificationEvidence, _now: datetime) -> bool:
     return bool(evidence.harm)
 
 
 def _has_failed_again(case: Case, evidence: VerificationEvidence, _now: datetime) -> bool:
-    return evidence.failures.since(counts_from(case, evidence.timing)).is_sufficient
+    return evidence.failures.since(failures_count_from(case, evidence.timing)).is_sufficient
 
 
 def _is_proven_by_deletes(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
@@ -355,9 +358,9 @@ def _is_proven_by_scan(case: Case, evidence: VerificationEvidence, now: datetime
 
 def _is_fixed_and_harmless(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
     """Return True if the value is kept, the symptom is absent, and harm was measured."""
-    is_kept = evidence.queue_status is QueueStatus.OURS
-    is_measured = evidence.harm is not None
-    return is_kept and is_measured and _was_quiet(case, evidence, now)
+    is_value_kept = evidence.queue_status is QueueStatus.OURS
+    was_harm_measured = evidence.harm is not None
+    return is_value_kept and was_harm_measured and _was_quiet(case, evidence, now)
 
 
 def _was_quiet(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
@@ -366,16 +369,16 @@ def _was_quiet(case: Case, evidence: VerificationEvidence, now: datetime) -> boo
 
 def _has_waited(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
     """Return True if the case has been in its state for as long as the settings allow."""
-    longest = longest_stay_in(case.state, evidence.timing)
-    return longest is not None and now >= case.at + longest
+    time_limit = longest_stay_in(case.state, evidence.timing)
+    return time_limit is not None and now >= case.at + time_limit
 
 
-def _has_failed_to_the_end(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
-    failed_lately = evidence.failures.since(now - A_QUIET_DAY).sightings
-    return _has_waited(case, evidence, now) and bool(failed_lately)
+def _has_failed_on_last_day(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
+    recent_failures = evidence.failures.since(now - QUIET_TIME_AFTER_FAILURES).sightings
+    return _has_waited(case, evidence, now) and bool(recent_failures)
 
 
-def _has_stayed_away(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
+def _was_quiet_for_a_week(case: Case, evidence: VerificationEvidence, now: datetime) -> bool:
     return now >= quiet_since(case, evidence) + timedelta(days=SILENT_DAYS)
 
 
@@ -383,23 +386,25 @@ def _is_always_true(_case: Case, _evidence: VerificationEvidence, _now: datetime
     return True
 
 
-CHECKS: Mapping[CaseCondition, Callable[[Case, VerificationEvidence, datetime], bool]] = {
-    CaseCondition.QUEUE_GONE: _is_gone,
-    CaseCondition.QUEUE_UNMANAGED: _is_unmanaged,
-    CaseCondition.VALUE_REPLACED: _is_overruled,
-    CaseCondition.CHANGE_MAY_DO_HARM: _may_do_harm,
+CHECK_BY_CONDITION: Mapping[
+    CaseCondition, Callable[[Case, VerificationEvidence, datetime], bool]
+] = {
+    CaseCondition.QUEUE_GONE: _is_queue_gone,
+    CaseCondition.QUEUE_UNMANAGED: _is_queue_unmanaged,
+    CaseCondition.VALUE_REPLACED: _is_value_replaced,
+    CaseCondition.CHANGE_MAY_DO_HARM: _may_change_do_harm,
     CaseCondition.FAILED_AGAIN: _has_failed_again,
     CaseCondition.PROVEN_BY_DELETES: _is_proven_by_deletes,
     CaseCondition.PROVEN_BY_SCAN: _is_proven_by_scan,
     CaseCondition.SYMPTOM_ABSENT: _was_quiet,
     CaseCondition.NOT_QUIET_IN_TIME: _has_waited,
-    CaseCondition.FAILED_ON_LAST_DAY: _has_failed_to_the_end,
+    CaseCondition.FAILED_ON_LAST_DAY: _has_failed_on_last_day,
     CaseCondition.UNPROVEN_FOR_A_WEEK: _has_waited,
     CaseCondition.NOT_APPROVED_IN_TIME: _has_waited,
     CaseCondition.NOT_WRITTEN_IN_TIME: _has_waited,
     CaseCondition.WATCHED_TO_THE_END: _has_waited,
     CaseCondition.NO_NEXT_STEP_IN_A_DAY: _has_waited,
-    CaseCondition.NO_FAILURE_FOR_A_WEEK: _has_stayed_away,
+    CaseCondition.NO_FAILURE_FOR_A_WEEK: _was_quiet_for_a_week,
     CaseCondition.ALWAYS: _is_always_true,
 }
 
@@ -412,8 +417,8 @@ def advance(case: Case, evidence: VerificationEvidence, now: datetime) -> Case |
     """
     if case.is_redriving and evidence.queue_status is not QueueStatus.GONE:
         return None
-    for row in TABLE:
-        if case.state in row.out_of and CHECKS[row.condition](case, evidence, now):
+    for row in FOLLOW_UP_TRANSITIONS:
+        if case.state in row.out_of and CHECK_BY_CONDITION[row.condition](case, evidence, now):
             return _move_by_row(row, case, evidence, now)
     return None
 
@@ -437,26 +442,26 @@ def _move_by_row(
 def due_at(case: Case, evidence: VerificationEvidence, now: datetime) -> datetime:
     """Return when follow_up must check the case next, if no failed call arrives before that."""
     if case.is_redriving:
-        return now if now <= case.at else now + TICK_AGAIN
-    if case.state in CALLING:
-        return now if now <= case.at else now + CALL_AGAIN
+        return now if now <= case.at else now + REDRIVE_TICK_INTERVAL
+    if case.state in STATES_THAT_CALL_OWNER:
+        return now if now <= case.at else now + OWNER_CALL_INTERVAL
     if case.state is State.VERIFIED:
         return case.at
-    longest = longest_stay_in(case.state, evidence.timing)
-    is_measured = case.state in HARM_WATCHED and sign_of(case) is not None
-    if case.state in PROVING:
+    time_limit = longest_stay_in(case.state, evidence.timing)
+    is_harm_measured = case.state in STATES_WATCHED_FOR_HARM and find_sign(case) is not None
+    if case.state in STATES_UNDER_VERIFICATION:
         proven_at = quiet_at(case, evidence)
-        due = proven_at if proven_at > now else now + ASK_AGAIN
-    elif longest is not None:
-        due = case.at + longest
+        due_time = proven_at if proven_at > now else now + EVIDENCE_CHECK_INTERVAL
+    elif time_limit is not None:
+        due_time = case.at + time_limit
     else:
-        due = quiet_since(case, evidence) + timedelta(days=SILENT_DAYS)
+        due_time = quiet_since(case, evidence) + timedelta(days=SILENT_DAYS)
         # An alarm counts the case, so it must not stay open long after its queue is gone.
-        if due > now:
-            due = min(due, now + ASK_AGAIN)
-    if is_measured:
-        due = min(due, now + ASK_AGAIN)
-    return due if longest is None else min(due, case.at + longest)
+        if due_time > now:
+            due_time = min(due_time, now + EVIDENCE_CHECK_INTERVAL)
+    if is_harm_measured:
+        due_time = min(due_time, now + EVIDENCE_CHECK_INTERVAL)
+    return due_time if time_limit is None else min(due_time, case.at + time_limit)
 
 
 class TransitionActor(StrEnum):
@@ -487,29 +492,29 @@ class ManualTransition:
     who: TransitionActor
 
 
-APPROVE = ManualTransition(
+APPROVAL_TRANSITION = ManualTransition(
     out_of=(State.PROPOSED,),
     into=State.APPROVED,
     who=TransitionActor.PERSON,
     because="a person approved the plan",
 )
-DECLINE = ManualTransition(
+DECLINE_TRANSITION = ManualTransition(
     out_of=(State.PROPOSED, State.APPROVED),
     into=State.DECLINED,
     who=TransitionActor.PERSON,
     because="a person declined the plan; where it is still wanted it is proposed again, and pages "
     f"no sooner than {NOTIFIED_AGAIN_AFTER // timedelta(hours=1)} hours after its last page",
 )
-CLOSE = ManualTransition(
-    out_of=LEFT_TO_A_PERSON,
+CLOSE_TRANSITION = ManualTransition(
+    out_of=STATES_FOR_A_PERSON,
     into=State.CLOSED,
     who=TransitionActor.PERSON,
     because="a person closed it",
 )
 # The transition for a case whose symptom this version does not know. No other transition ends such
 # a case, because follow_up does not know which evidence the symptom needs.
-CLOSE_UNKNOWN = ManualTransition(
-    out_of=tuple(state for state in State if state not in FINAL),
+CLOSE_UNKNOWN_TRANSITION = ManualTransition(
+    out_of=tuple(state for state in State if state not in FINAL_STATES),
     into=State.CLOSED,
     who=TransitionActor.PERSON,
     because="a person closed it: this Mendq knows its symptom no more",
@@ -558,18 +563,18 @@ MANUAL_TRANSITIONS = (
         who=TransitionActor.HEAL,
         because="somebody else overruled what Mendq had written",
     ),
-    APPROVE,
-    DECLINE,
-    CLOSE,
-    CLOSE_UNKNOWN,
+    APPROVAL_TRANSITION,
+    DECLINE_TRANSITION,
+    CLOSE_TRANSITION,
+    CLOSE_UNKNOWN_TRANSITION,
     ManualTransition(
-        out_of=CALLING,
+        out_of=STATES_THAT_CALL_OWNER,
         into=State.APPLIED,
         who=TransitionActor.OWNER,
         because="facts and guardrails, asked anew, agree",
     ),
     ManualTransition(
-        out_of=CALLING,
+        out_of=STATES_THAT_CALL_OWNER,
         into=State.OVERRIDDEN,
         who=TransitionActor.OWNER,
         because="somebody else overruled what Mendq had written",
@@ -605,13 +610,13 @@ MANUAL_TRANSITIONS = (
         because="by now others' calls fail",
     ),
     ManualTransition(
-        out_of=HAS_WRITTEN,
+        out_of=STATES_WITH_OWN_VALUE,
         into=State.ROLLED_BACK,
         who=TransitionActor.ROLLBACK,
         because="what it wrote was taken back",
     ),
     ManualTransition(
-        out_of=(*HAS_WRITTEN, State.APPROVED),
+        out_of=(*STATES_WITH_OWN_VALUE, State.APPROVED),
         into=State.OVERRIDDEN,
         who=TransitionActor.NEXT_RUN,
         because="a run died at its write, and what stands there may be a person's",

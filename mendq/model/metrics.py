@@ -13,15 +13,15 @@ from math import isfinite
 from statistics import median
 from typing import NamedTuple
 
-Points = Sequence[tuple[datetime, float]]
+Datapoints = Sequence[tuple[datetime, float]]
 
-LONGEST = timedelta(hours=6)
+LONGEST_WINDOW = timedelta(hours=6)
 # CloudWatch has the datapoint of a minute one or two minutes after the minute has ended.
 CLOUDWATCH_LAG = timedelta(minutes=3)
 # SQS sends one datapoint per minute. A longer period would blur both ends of a backlog.
-PERIOD = timedelta(minutes=1)
+DATAPOINT_PERIOD = timedelta(minutes=1)
 # No window begins longer ago than this.
-REACHES_BACK = LONGEST + CLOUDWATCH_LAG + PERIOD
+OLDEST_WINDOW_START_AGE = LONGEST_WINDOW + CLOUDWATCH_LAG + DATAPOINT_PERIOD
 
 
 class QueueMetric(NamedTuple):
@@ -63,7 +63,7 @@ METRICS_BY_KIND: Mapping[str, Mapping[str, QueueMetric]] = {
 LISTED_KINDS = ("message groups", "processing")
 
 
-def series_of(kinds: Iterable[str]) -> Mapping[str, QueueMetric]:
+def select_series(kinds: Iterable[str]) -> Mapping[str, QueueMetric]:
     """Return the metrics of these kinds, by the series name that Mendq uses."""
     metrics: dict[str, QueueMetric] = {}
     for kind in kinds:
@@ -96,11 +96,12 @@ class Window:
         cls,
         now: datetime,
         settled_at: datetime | None,
-        shortest: timedelta,
+        shortest_time: timedelta,
         *,
         is_new: bool = False,
     ) -> Window | None:
-        """Return the window to measure: the time since the queue last changed, at most LONGEST.
+        """Return the window to measure: the time since the queue last changed, at most
+        LONGEST_WINDOW.
 
         Args:
             now: The present time.
@@ -112,51 +113,55 @@ class Window:
         Returns:
             None if the time is too short to judge.
         """
-        at_once = shortest < CLOUDWATCH_LAG
+        at_once = shortest_time < CLOUDWATCH_LAG
         # The end is in the future, so that the window contains the running minute with its last
         # backlog and all deletes before that.
-        until = _to_the_minute(now + (2 * PERIOD if at_once else -CLOUDWATCH_LAG))
-        since = until - LONGEST
+        until = _round_down_to_minute(now + (2 * DATAPOINT_PERIOD if at_once else -CLOUDWATCH_LAG))
+        since = until - LONGEST_WINDOW
         begins_empty = is_new and settled_at is not None and settled_at > since
         if settled_at is not None and settled_at > since:
-            rest = timedelta(0) if begins_empty else PERIOD - timedelta(microseconds=1)
-            since = _to_the_minute(settled_at + rest)
-        lasted = now - settled_at if at_once and settled_at else until - since
-        is_long = min(lasted, until - since) >= max(shortest, PERIOD)
-        return cls(since, until, begins_empty, at_once) if is_long else None
+            until_full_minute = (
+                timedelta(0) if begins_empty else DATAPOINT_PERIOD - timedelta(microseconds=1)
+            )
+            since = _round_down_to_minute(settled_at + until_full_minute)
+        measured_time = now - settled_at if at_once and settled_at else until - since
+        is_long_enough = min(measured_time, until - since) >= max(shortest_time, DATAPOINT_PERIOD)
+        return cls(since, until, begins_empty, at_once) if is_long_enough else None
 
     @property
     def series(self) -> Mapping[str, QueueMetric]:
         """The metrics to ask for, by series name."""
-        return series_of(self.kinds)
+        return select_series(self.kinds)
 
 
-def _to_the_minute(moment: datetime) -> datetime:
+def _round_down_to_minute(moment: datetime) -> datetime:
     return moment.replace(second=0, microsecond=0)
 
 
 # SQS's counters are not exact. They may differ by this number of messages, or by this share of the
 # sends.
-SURPLUS_MESSAGES = 20
-SURPLUS_SHARE = 0.05
+TOLERATED_MESSAGES = 20
+TOLERATED_SHARE = 0.05
 # If the age of the oldest message grew by at least this share of the elapsed time, it is still the
 # same message.
-STANDS_STILL_SHARE = 0.9
+UNCHANGED_AGE_SHARE = 0.9
 # SQS moves a message to the DLQ after a number of receives. Messages that left count as moved only
 # if at least this share of those receives was counted.
-TRIED_SHARE = 0.9
-# If there are at least TRIED_TWICE receives and DELETED_OFTEN deletes per send, consumers may have
-# failed at first, received the messages again, and deleted them twice in the end.
-TRIED_TWICE = 2
-DELETED_OFTEN = 1.5
+COUNTED_RECEIVES_SHARE = 0.9
+# If there are at least RETRY_RECEIVES_PER_SEND receives and RETRY_DELETES_PER_SEND deletes per
+# send, consumers may have failed at first, received the messages again, and deleted them twice in
+# the end.
+RETRY_RECEIVES_PER_SEND = 2
+RETRY_DELETES_PER_SEND = 1.5
 # If messages were deleted within this time, consumers may still be working.
-LATELY = timedelta(minutes=15)
-# Even if the last delete is less than LATELY ago, deletes have stopped if the pause since then is
-# longer than SHORTEST_PAUSE and longer than TIMES_LONGEST_PAUSE times any pause before.
-SHORTEST_PAUSE = timedelta(minutes=3)
-TIMES_LONGEST_PAUSE = 2
+RECENT_DELETES_TIME = timedelta(minutes=15)
+# Even if the last delete is less than RECENT_DELETES_TIME ago, deletes have stopped if the pause
+# since then is longer than SHORTEST_STOPPED_PAUSE and longer than STOPPED_PAUSE_FACTOR times any
+# pause before.
+SHORTEST_STOPPED_PAUSE = timedelta(minutes=3)
+STOPPED_PAUSE_FACTOR = 2
 # The window is divided into parts of this length, to tell steady receives from short peaks.
-STRETCH = timedelta(minutes=30)
+STRETCH_DURATION = timedelta(minutes=30)
 
 
 @dataclass(frozen=True)
@@ -305,7 +310,7 @@ class Measurement:
     @property
     def counter_tolerance(self) -> float:
         """The number of messages by which SQS's inexact counters may differ."""
-        return max(SURPLUS_MESSAGES, SURPLUS_SHARE * self.sent)
+        return max(TOLERATED_MESSAGES, TOLERATED_SHARE * self.sent)
 
     @property
     def has_surplus(self) -> bool:
@@ -325,8 +330,12 @@ class Measurement:
         - Messages that expire, are purged or move to a DLQ leave without a delete. They lower the
           surplus, so they may hide a race, but they never look like one.
         """
-        twice_by_one = self.deleted > self.received + self.counter_tolerance
-        return self.has_surplus and self.surplus_deletes <= self.deleted and not twice_by_one
+        deleted_by_one_handle_twice = self.deleted > self.received + self.counter_tolerance
+        return (
+            self.has_surplus
+            and self.surplus_deletes <= self.deleted
+            and not deleted_by_one_handle_twice
+        )
 
     @property
     def may_be_retries(self) -> bool:
@@ -334,7 +343,8 @@ class Measurement:
         receive messages again, and delete them twice in the end.
         """
         return (
-            self.received >= TRIED_TWICE * self.sent and self.deleted >= DELETED_OFTEN * self.sent
+            self.received >= RETRY_RECEIVES_PER_SEND * self.sent
+            and self.deleted >= RETRY_DELETES_PER_SEND * self.sent
         )
 
     @property
@@ -370,8 +380,8 @@ class Measurement:
         if self.deleted == 0:
             return None
         deleted_twice = 0 if is_fifo else max(0, self.surplus_deletes)
-        finished = max(1, self.deleted - deleted_twice)
-        return max(1.0, (self.received - self.received_since_delete) / finished)
+        finished_messages = max(1, self.deleted - deleted_twice)
+        return max(1.0, (self.received - self.received_since_delete) / finished_messages)
 
     @property
     def has_stopped_finishing(self) -> bool:
@@ -379,15 +389,15 @@ class Measurement:
         last delete, and none was deleted.
 
         If the last delete is less than 15 minutes ago, the pause since then must be much longer
-        than every pause before (TIMES_LONGEST_PAUSE). At least two messages must have been sent: a
+        than every pause before (STOPPED_PAUSE_FACTOR). At least two messages must have been sent: a
         single one may be a message that always fails.
         """
         if self.deleted == 0:
             return self.sent > 1 and self.received > self.now.in_flight
-        in_vain = self.received_since_delete - self.now.in_flight
-        usual = max(SHORTEST_PAUSE, TIMES_LONGEST_PAUSE * self.longest_pause)
-        has_paused = self.deleted_lately == 0 or self.pause > usual
-        return has_paused and self.sent_since_delete > 1 and in_vain > 0
+        fruitless_receives = self.received_since_delete - self.now.in_flight
+        longest_usual_pause = max(SHORTEST_STOPPED_PAUSE, STOPPED_PAUSE_FACTOR * self.longest_pause)
+        has_paused = self.deleted_lately == 0 or self.pause > longest_usual_pause
+        return has_paused and self.sent_since_delete > 1 and fruitless_receives > 0
 
     def count_dead_messages(self, receives: int) -> int:
         """Return how many messages SQS moved to the DLQ, by the counts of this source queue.
@@ -399,32 +409,43 @@ class Measurement:
         Args:
             receives: The queue's maxReceiveCount; 0 if it has none.
         """
-        left = -self.messages_arrived - self.deleted_unsure
-        tried = self.fruitless_receives >= TRIED_SHARE * receives * left
-        return left if receives and tried and left > self.counter_tolerance else 0
+        messages_left = -self.messages_arrived - self.deleted_unsure
+        were_received_enough = (
+            self.fruitless_receives >= COUNTED_RECEIVES_SHARE * receives * messages_left
+        )
+        return (
+            messages_left
+            if receives and were_received_enough and messages_left > self.counter_tolerance
+            else 0
+        )
 
     @property
     def is_oldest_unchanged(self) -> bool:
         """True if the same message was the oldest for the whole measured time."""
-        grew_older_seconds = self.now.oldest_age_seconds - self.before.oldest_age_seconds
-        return grew_older_seconds >= STANDS_STILL_SHARE * 3600 * self.hours
+        age_growth_seconds = self.now.oldest_age_seconds - self.before.oldest_age_seconds
+        return age_growth_seconds >= UNCHANGED_AGE_SHARE * 3600 * self.hours
 
 
-BACKLOG = ("visible", "in_flight", "delayed")
+BACKLOG_SERIES = ("visible", "in_flight", "delayed")
 # Series of values at one moment, not of counts.
-_GAUGES = (*BACKLOG, "age", *METRICS_BY_KIND["FIFO"], *METRICS_BY_KIND["message groups"])
+_GAUGE_SERIES = (
+    *BACKLOG_SERIES,
+    "age",
+    *METRICS_BY_KIND["FIFO"],
+    *METRICS_BY_KIND["message groups"],
+)
 # If many messages are sent in a minute, it is not known if that minute's backlog contains them. So
 # the first backlog is that of the minute with the fewest sends among the first minutes.
-FIRST_MINUTES = timedelta(minutes=5)
+FIRST_BACKLOG_WITHIN = timedelta(minutes=5)
 # SQS may take this long to report a queue again after hours without use.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
-SLOW_TO_BEGIN = timedelta(minutes=15)
+LONGEST_SILENT_START = timedelta(minutes=15)
 # The longest visibility timeout: SQS keeps no message in flight for longer.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-visibility-timeout.html
 LONGEST_PROCESSING_SECONDS = 43_200
-_AN_HOUR = timedelta(hours=1)
+_ONE_HOUR = timedelta(hours=1)
 # Datapoints by the series names of METRICS_BY_KIND.
-Series = Mapping[str, Points]
+Series = Mapping[str, Datapoints]
 
 
 def summarize_series(
@@ -446,53 +467,61 @@ def summarize_series(
         a negative one: then the other values cannot be trusted either. Processing times are an
         exception, because anyone may publish that metric: an impossible one is only left out.
     """
-    points = _points_within(series, window)
+    points = _select_points_in_window(series, window)
     if not _are_plausible(points):
         return None
-    first, last, began_silent = _ends_of_backlog(points, window)
-    has_one_backlog = first == last
-    is_empty = window.begins_empty and first == window.since
+    first_backlog_at, last_backlog_at, began_silent = _find_first_and_last_backlog(points, window)
+    has_one_backlog = first_backlog_at == last_backlog_at
+    is_empty = window.begins_empty and first_backlog_at == window.since
     # The count of the first minute may be in the first backlog already.
-    counted_since = first + datetime.resolution
+    counted_since = first_backlog_at + datetime.resolution
     if has_one_backlog or is_empty:
         counted_since = window.since
-    began = {key: _points_from(points[key], first) for key in _GAUGES}
-    ended = {key: points[key][-1:] for key in _GAUGES}
-    deleted_at = [minute for minute, number in points["deleted"] if number]
-    after_delete = deleted_at[-1] + datetime.resolution if deleted_at else window.until
-    backlogs = _backlogs(points)
+    points_at_start = {
+        key: _select_points_since(points[key], first_backlog_at) for key in _GAUGE_SERIES
+    }
+    points_at_end = {key: points[key][-1:] for key in _GAUGE_SERIES}
+    minutes_with_deletes = [minute for minute, number in points["deleted"] if number]
+    last_delete_end = (
+        minutes_with_deletes[-1] + datetime.resolution if minutes_with_deletes else window.until
+    )
+    backlogs = _list_backlogs(points)
     return Measurement(
         since=window.since,
         until=window.until,
         # If SQS was silent at first, the queue was empty: every send counts.
-        sent=_total(points["sent"], window.since if began_silent else first),
-        received=_total(points["received"], counted_since),
-        deleted=_total(points["deleted"], counted_since),
-        deleted_unsure=_total(points["deleted"], window.since if has_one_backlog else last),
-        deleted_lately=_total(points["deleted"], window.until - LATELY),
-        hours_with_deletes=len({(window.until - minute) // _AN_HOUR for minute in deleted_at}),
-        empty_receives=_total(points["empty"], counted_since),
-        before=Gauges() if is_empty else _gauges(began),
-        now=_gauges(ended),
+        sent=_sum_points(points["sent"], window.since if began_silent else first_backlog_at),
+        received=_sum_points(points["received"], counted_since),
+        deleted=_sum_points(points["deleted"], counted_since),
+        deleted_unsure=_sum_points(
+            points["deleted"], window.since if has_one_backlog else last_backlog_at
+        ),
+        deleted_lately=_sum_points(points["deleted"], window.until - RECENT_DELETES_TIME),
+        hours_with_deletes=len(
+            {(window.until - minute) // _ONE_HOUR for minute in minutes_with_deletes}
+        ),
+        empty_receives=_sum_points(points["empty"], counted_since),
+        before=Gauges() if is_empty else _make_gauges(points_at_start),
+        now=_make_gauges(points_at_end),
         least_visible=min((round(number) for _, number in points["visible"]), default=0),
         began_silent=began_silent,
-        recent=Recent() if is_part else _recent(points, window),
-        processing_p99_seconds=_slowest_processing(series),
+        recent=Recent() if is_part else _summarize_recent(points, window),
+        processing_p99_seconds=_find_slowest_processing(series),
         fewest_messages=min(backlogs, default=None),
         usual_messages=round(median(backlogs)) if backlogs else None,
-        sent_since_delete=_total(points["sent"], after_delete),
-        received_since_delete=_total(points["received"], max(after_delete, counted_since)),
-        pause=_pause_before(window.until, deleted_at),
-        longest_pause=max(_pauses(deleted_at), default=timedelta(0)),
+        sent_since_delete=_sum_points(points["sent"], last_delete_end),
+        received_since_delete=_sum_points(points["received"], max(last_delete_end, counted_since)),
+        pause=_measure_pause_before(window.until, minutes_with_deletes),
+        longest_pause=max(_list_pauses(minutes_with_deletes), default=timedelta(0)),
     )
 
 
-def _points_within(series: Series, window: Window) -> Series:
+def _select_points_in_window(series: Series, window: Window) -> Series:
     """Return the datapoints of the window in order, without processing times.
 
     A series without datapoints is empty.
     """
-    points = defaultdict[str, Points](tuple)
+    points = defaultdict[str, Datapoints](tuple)
     for key, unordered in series.items():
         if key != "processing":
             points[key] = [
@@ -509,7 +538,7 @@ def _are_plausible(points: Series) -> bool:
     return bool(numbers) and all(isfinite(number) and number >= 0 for number in numbers)
 
 
-def _slowest_processing(series: Series) -> float | None:
+def _find_slowest_processing(series: Series) -> float | None:
     """Return the longest published processing time in seconds; None if consumers publish none.
 
     Impossible values are left out.
@@ -521,12 +550,12 @@ def _slowest_processing(series: Series) -> float | None:
     return max(possible_seconds, default=None)
 
 
-def _points_from(points: Points, since: datetime) -> Points:
+def _select_points_since(points: Datapoints, since: datetime) -> Datapoints:
     """Return the datapoints from `since` on."""
     return [point for point in points if point[0] >= since]
 
 
-def _total(points: Points, since: datetime, until: datetime | None = None) -> int:
+def _sum_points(points: Datapoints, since: datetime, until: datetime | None = None) -> int:
     """Return the sum of the values from `since` up to, but not including, `until`.
 
     If `until` is None, the sum goes to the end.
@@ -538,28 +567,28 @@ def _total(points: Points, since: datetime, until: datetime | None = None) -> in
     return int(total)
 
 
-def _pauses(minutes: Sequence[datetime]) -> list[timedelta]:
+def _list_pauses(minutes: Sequence[datetime]) -> list[timedelta]:
     """Return the time from the end of each minute to the beginning of the next one."""
-    return [later - minute - PERIOD for minute, later in pairwise(minutes)]
+    return [later - minute - DATAPOINT_PERIOD for minute, later in pairwise(minutes)]
 
 
-def _pause_before(until: datetime, deleted_at: Sequence[datetime]) -> timedelta:
+def _measure_pause_before(until: datetime, minutes_with_deletes: Sequence[datetime]) -> timedelta:
     """Return the time from the minute of the last delete to `until`; 0 without a delete."""
-    if not deleted_at:
+    if not minutes_with_deletes:
         return timedelta(0)
-    return until - deleted_at[-1] - PERIOD
+    return until - minutes_with_deletes[-1] - DATAPOINT_PERIOD
 
 
-def _backlogs(points: Series) -> list[int]:
+def _list_backlogs(points: Series) -> list[int]:
     """Return the backlog of each minute that SQS reported. A missing gauge counts as 0."""
     backlogs = defaultdict[datetime, float](float)
-    for key in BACKLOG:
+    for key in BACKLOG_SERIES:
         for minute, number in points[key]:
             backlogs[minute] += number
     return [round(backlogs[minute]) for minute in sorted(backlogs)]
 
 
-def _stretches(points: Series, window: Window) -> tuple[Measurement, ...]:
+def _measure_stretches(points: Series, window: Window) -> tuple[Measurement, ...]:
     """Return a measurement of each half hour of the window, oldest first.
 
     It goes back from the end of the window and stops at the first half hour without data.
@@ -567,7 +596,7 @@ def _stretches(points: Series, window: Window) -> tuple[Measurement, ...]:
     stretches = list[Measurement]()
     until = window.until
     while until > window.since:
-        since = max(window.since, until - STRETCH)
+        since = max(window.since, until - STRETCH_DURATION)
         stretch = summarize_series(points, Window(since, until), is_part=True)
         if stretch is None:
             break
@@ -575,43 +604,47 @@ def _stretches(points: Series, window: Window) -> tuple[Measurement, ...]:
         stretches.append(
             replace(
                 stretch,
-                sent=_total(points["sent"], since, until),
-                received=_total(points["received"], since, until),
-                deleted=_total(points["deleted"], since, until),
+                sent=_sum_points(points["sent"], since, until),
+                received=_sum_points(points["received"], since, until),
+                deleted=_sum_points(points["deleted"], since, until),
             )
         )
         until = since
     return tuple(reversed(stretches))
 
 
-def _recent(points: Series, window: Window) -> Recent:
+def _summarize_recent(points: Series, window: Window) -> Recent:
     """Return the `Recent` counts of the window, from its datapoints in order."""
     # In the running minute, the age of the oldest message has not grown by a minute yet.
-    ages_until = window.until - 2 * PERIOD if window.at_once else window.until
-    began = _oldest_since([point for point in points["age"] if point[0] < ages_until])
-    hour_ago = window.until - _AN_HOUR
-    recent = Recent(
-        received=_total(points["received"], hour_ago),
-        deduplicated=_total(points["deduplicated"], hour_ago),
-        stretches=_stretches(points, window),
+    ages_until = window.until - 2 * DATAPOINT_PERIOD if window.at_once else window.until
+    standstill_start = _find_start_of_standstill(
+        [point for point in points["age"] if point[0] < ages_until]
     )
-    if began is None:
+    hour_ago = window.until - _ONE_HOUR
+    recent = Recent(
+        received=_sum_points(points["received"], hour_ago),
+        deduplicated=_sum_points(points["deduplicated"], hour_ago),
+        stretches=_measure_stretches(points, window),
+    )
+    if standstill_start is None:
         return recent
-    received = dict(points["received"])
-    deleted = dict(points["deleted"])
-    fruitless: list[int] = []
+    received_by_minute = dict(points["received"])
+    deleted_by_minute = dict(points["deleted"])
+    fruitless_receives: list[int] = []
     for minute, _ in points["age"]:
-        if minute > began:
-            fruitless.append(int(received.get(minute, 0) - deleted.get(minute, 0)))
+        if minute > standstill_start:
+            fruitless_receives.append(
+                int(received_by_minute.get(minute, 0) - deleted_by_minute.get(minute, 0))
+            )
     return replace(
         recent,
-        standstill=summarize_series(points, Window(began, window.until), is_part=True),
-        before=summarize_series(points, Window(window.since, began), is_part=True),
-        fruitless_by_minute=tuple(fruitless),
+        standstill=summarize_series(points, Window(standstill_start, window.until), is_part=True),
+        before=summarize_series(points, Window(window.since, standstill_start), is_part=True),
+        fruitless_by_minute=tuple(fruitless_receives),
     )
 
 
-def _oldest_since(ages: Points) -> datetime | None:
+def _find_start_of_standstill(ages: Datapoints) -> datetime | None:
     """Return the first minute in which the message that is now the oldest was the oldest.
 
     As long as it is the same message, the reported age grows by about a minute per minute. None if
@@ -619,61 +652,63 @@ def _oldest_since(ages: Points) -> datetime | None:
     """
     if not ages or not ages[-1][1]:
         return None
-    last, last_age = ages[-1]
+    last_minute, last_age = ages[-1]
     for minute, age in ages[:-1]:
-        passed_seconds = (last - minute).total_seconds()
-        tolerance_seconds = min(60, (1 - STANDS_STILL_SHARE) * passed_seconds)
+        passed_seconds = (last_minute - minute).total_seconds()
+        tolerance_seconds = min(60, (1 - UNCHANGED_AGE_SHARE) * passed_seconds)
         if abs(passed_seconds - (last_age - age)) <= tolerance_seconds:
             return minute
     return None
 
 
-def _ends_of_backlog(series: Series, window: Window) -> tuple[datetime, datetime, bool]:
+def _find_first_and_last_backlog(series: Series, window: Window) -> tuple[datetime, datetime, bool]:
     """Return the minutes of the first and the last backlog to measure with, and a boolean.
 
-    The boolean is True if SQS reported no backlog for longer than SLOW_TO_BEGIN at first.
+    The boolean is True if SQS reported no backlog for longer than LONGEST_SILENT_START at first.
 
     - If SQS reported no backlog at all, both minutes are `window.since`.
-    - If the queue was created at `window.since` and SQS reported it within one PERIOD, the first
-      minute is `window.since`, so that everything is counted. The last minute is `window.until` if
-      `window.at_once`, otherwise the last reported one.
+    - If the queue was created at `window.since` and SQS reported it within one DATAPOINT_PERIOD,
+      the first minute is `window.since`, so that everything is counted. The last minute is
+      `window.until` if `window.at_once`, otherwise the last reported one.
     - If the boolean is True, the minutes are the first and the last reported one.
     - Otherwise the first minute is the one with the fewest sends among the minutes reported in the
-      first FIRST_MINUTES. The last minute is the last reported one.
+      first FIRST_BACKLOG_WITHIN. The last minute is the last reported one.
     """
     since = window.since
-    reported: set[datetime] = set()
-    for key in BACKLOG:
-        reported.update(minute for minute, _ in series[key])
-    if not reported:
+    reported_minutes: set[datetime] = set()
+    for key in BACKLOG_SERIES:
+        reported_minutes.update(minute for minute, _ in series[key])
+    if not reported_minutes:
         return since, since, False
-    minutes = sorted(reported)
-    earliest = minutes[0]
-    last = minutes[-1]
-    if window.begins_empty and earliest - since <= PERIOD:
-        return since, window.until if window.at_once else last, False
-    if earliest - since > SLOW_TO_BEGIN:
-        return earliest, last, True
-    sent = dict(series["sent"])
-    first_minutes_end = min(earliest + FIRST_MINUTES, last)
-    early = [minute for minute in minutes if minute < first_minutes_end] or [earliest]
-    first = min(early, key=lambda minute: (sent.get(minute, 0.0), minute))
-    return first, last, False
+    minutes = sorted(reported_minutes)
+    first_reported = minutes[0]
+    last_reported = minutes[-1]
+    if window.begins_empty and first_reported - since <= DATAPOINT_PERIOD:
+        return since, window.until if window.at_once else last_reported, False
+    if first_reported - since > LONGEST_SILENT_START:
+        return first_reported, last_reported, True
+    sent_by_minute = dict(series["sent"])
+    first_minutes_end = min(first_reported + FIRST_BACKLOG_WITHIN, last_reported)
+    early_minutes = [minute for minute in minutes if minute < first_minutes_end] or [first_reported]
+    quietest_minute = min(
+        early_minutes, key=lambda minute: (sent_by_minute.get(minute, 0.0), minute)
+    )
+    return quietest_minute, last_reported, False
 
 
-def _gauges(series: Series) -> Gauges:
+def _make_gauges(series: Series) -> Gauges:
     """Return the gauges, each from the first datapoint of its series.
 
     A series without a datapoint gives 0, and None for `groups_in_flight`.
     """
-    values = {key: round(points[0][1]) for key, points in series.items() if points}
+    value_by_series = {key: round(points[0][1]) for key, points in series.items() if points}
     return Gauges(
-        backlog=sum(values.get(key, 0) for key in BACKLOG),
-        visible=values.get("visible", 0),
-        in_flight=values.get("in_flight", 0),
-        oldest_age_seconds=values.get("age", 0),
-        groups_in_flight=values.get("groups"),
-        noisy_groups=values.get("noisy", 0),
-        quiet_visible=values.get("quiet", 0),
-        quiet_oldest_age_seconds=values.get("quiet_age", 0),
+        backlog=sum(value_by_series.get(key, 0) for key in BACKLOG_SERIES),
+        visible=value_by_series.get("visible", 0),
+        in_flight=value_by_series.get("in_flight", 0),
+        oldest_age_seconds=value_by_series.get("age", 0),
+        groups_in_flight=value_by_series.get("groups"),
+        noisy_groups=value_by_series.get("noisy", 0),
+        quiet_visible=value_by_series.get("quiet", 0),
+        quiet_oldest_age_seconds=value_by_series.get("quiet_age", 0),
     )

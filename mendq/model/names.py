@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from mendq.model.case import WROTE, State
+from mendq.model.case import STATES_WITH_FIX_IN_PLACE, State
 from mendq.model.limits import Limits
 
 NAMESPACE = "Mendq"
@@ -38,10 +38,10 @@ class OwnMetric(StrEnum):
 
 
 # follow_up sends this metric each minute, even if it is 0.
-HEARTBEAT = OwnMetric.OLDEST_OPEN_CASE_AGE
+HEARTBEAT_METRIC = OwnMetric.OLDEST_OPEN_CASE_AGE
 
 # follow_up sends these too. It sends zeros if alarms need them.
-GAUGES = frozenset(
+GAUGE_METRICS = frozenset(
     {
         OwnMetric.ESCALATED_CASES_OPEN,
         OwnMetric.PROPOSED_CASES_OPEN,
@@ -51,43 +51,43 @@ GAUGES = frozenset(
 # All other metrics are sent only with a failed call, an error, a redrive, a scan of managed queues
 # or a finding. AWS bills them only for the hours in which they are sent. In all other hours they
 # are missing, not zero.
-_SENT_ANYWAY = frozenset(
+_METRICS_SENT_REGULARLY = frozenset(
     {
         OwnMetric.AUTO_FIXES,
         OwnMetric.PROBES_LOST,
-        HEARTBEAT,
-        *GAUGES,
+        HEARTBEAT_METRIC,
+        *GAUGE_METRICS,
         OwnMetric.REPORTS_DELIVERED,
         OwnMetric.REPORTS_NOT_DELIVERED,
         OwnMetric.WEEKS_FAILED,
     }
 )
-WHEN_SOMETHING_HAPPENS = frozenset(OwnMetric) - _SENT_ANYWAY
+METRICS_SENT_ON_EVENTS = frozenset(OwnMetric) - _METRICS_SENT_REGULARLY
 
 # Mendq records AWS Health events about these services.
 HEALTH_SOURCE = "aws.health"
 HEALTH_SERVICES = ("KMS", "LAMBDA", "SQS")
 
-REDRIVE = "redrive"
-SCHEDULE = "schedule"
-NIGHTLY = "nightly"
-PROBE = "probe"
+REDRIVE_PURPOSE = "redrive"
+SCHEDULE_PURPOSE = "schedule"
+NIGHTLY_PURPOSE = "nightly"
+PROBE_PURPOSE = "probe"
 # The role with which EventBridge calls a paging tool. It has no SQS rights.
-PAGING = "paging"
+PAGING_PURPOSE = "paging"
 # The role with which CloudFormation calls the template hook. It has no SQS rights.
-ASKING = "template-hook-caller"
+HOOK_CALLER_PURPOSE = "template-hook-caller"
 
 # The EventBridge rule excludes calls by these roles, so that a failing call by Mendq never starts a
 # fix. The probe's role is not among them, because its call must be seen.
-LEFT_OUT = (
+PURPOSES_EXCLUDED_FROM_EVENTS = (
     "heal",
     "attach-dlq",
     "restore-policy",
-    REDRIVE,
+    REDRIVE_PURPOSE,
     "start-nightly",
     "watch-nightly",
-    SCHEDULE,
-    NIGHTLY,
+    SCHEDULE_PURPOSE,
+    NIGHTLY_PURPOSE,
     "deliver-report",
     "follow-up",
     "approve",
@@ -95,7 +95,7 @@ LEFT_OUT = (
     "scan",
 )
 
-ROLE_PURPOSES = (*LEFT_OUT, PROBE)
+ROLE_PURPOSES = (*PURPOSES_EXCLUDED_FROM_EVENTS, PROBE_PURPOSE)
 
 
 # The name of a role by purpose and region: `mendq-heal-eu-west-1`.
@@ -103,26 +103,28 @@ role_name = "mendq-{}-{}".format
 # The name of the case bucket by account and region. An organization's hub reads it by this name.
 case_bucket_name = "mendq-cases-{}-{}".format
 
-PERIOD = timedelta(minutes=15)
-LEAST_FIXES = 3
+FIXES_ALARM_PERIOD = timedelta(minutes=15)
+FEWEST_FIXES_TO_ALARM = 3
 # The alarm on fixes reads its metrics for this number of periods.
-PERIODS = 3
-CEILING_MINUTES = 3
+FIXES_ALARM_PERIODS = 3
+FIX_CEILING_MINUTES = 3
 # The time that an alarm needs to notice a change of its metric.
-_NOTICING = timedelta(minutes=3)
-# If no fix came for this time, the series of fixes is over. It is shorter than PERIOD, so that the
-# alarm still waits at the time when it notices the end.
-STILL_COMING = PERIOD - _NOTICING
-# If fixes come at longer intervals than this, fewer than LEAST_FIXES come in a PERIOD.
-_APART = PERIOD / LEAST_FIXES
+_ALARM_DELAY = timedelta(minutes=3)
+# If no fix came for this time, the series of fixes is over. It is shorter than FIXES_ALARM_PERIOD,
+# so that the alarm still waits at the time when it notices the end.
+END_OF_FIXES_AFTER = FIXES_ALARM_PERIOD - _ALARM_DELAY
+# If fixes come at longer intervals than this, fewer than FEWEST_FIXES_TO_ALARM come in a
+# FIXES_ALARM_PERIOD.
+_LONGEST_GAP_BETWEEN_FIXES = FIXES_ALARM_PERIOD / FEWEST_FIXES_TO_ALARM
 
 
-def most_fixes(limits: Limits) -> int:
-    """Return the ceiling of fixes: the number of fixes in one PERIOD at which an alarm rings.
+def fix_ceiling(limits: Limits) -> int:
+    """Return the ceiling of fixes: the number of fixes in one FIXES_ALARM_PERIOD at which an alarm
+    rings.
 
     The alarm rings at this number or more, even if so many fixes are usual in this account.
     """
-    return CEILING_MINUTES * limits.writes_per_minute
+    return FIX_CEILING_MINUTES * limits.writes_per_minute
 
 
 def count_fixes_being_verified(
@@ -130,9 +132,9 @@ def count_fixes_being_verified(
 ) -> int:
     """Return the number of new fixes that are not verified yet, for the alarm on many fixes.
 
-    The alarm does not ring while this number is above 0: Mendq needs at least one PERIOD after a
-    fix to see if calls still fail. Fixes of cases that were opened before the last PERIOD, for
-    example after a person's approval, do not count.
+    The alarm does not ring while this number is above 0: Mendq needs at least one
+    FIXES_ALARM_PERIOD after a fix to see if calls still fail. Fixes of cases that were opened
+    before the last FIXES_ALARM_PERIOD, for example after a person's approval, do not count.
 
     Args:
         cases: State and opening time of every open case.
@@ -141,37 +143,52 @@ def count_fixes_being_verified(
 
     Returns:
         0 if there are too few fixes for the alarm to ring, if fixes have come for so long that it
-        must ring now, or if `most_fixes` is reached.
+        must ring now, or if `fix_ceiling` is reached.
     """
     ages: list[timedelta] = []
-    young: list[State] = []
+    recent_states: list[State] = []
     for state, opened_at in cases:
-        if state in WROTE:
+        if state in STATES_WITH_FIX_IN_PLACE:
             age = now - opened_at
             ages.append(age)
-            if age < PERIOD:
-                young.append(state)
-    if not _may_ring(ages) or _go_on(ages) or len(young) >= most_fixes(limits):
+            if age < FIXES_ALARM_PERIOD:
+                recent_states.append(state)
+    if (
+        not _can_alarm_ring(ages)
+        or _do_fixes_continue(ages)
+        or len(recent_states) >= fix_ceiling(limits)
+    ):
         return 0
-    return young.count(State.APPLIED)
+    return recent_states.count(State.APPLIED)
 
 
-def _may_ring(ages: Sequence[timedelta]) -> bool:
-    """Return True if enough fixes for the alarm came in the last PERIODS periods.
+def _can_alarm_ring(ages: Sequence[timedelta]) -> bool:
+    """Return True if enough fixes for the alarm came in the last FIXES_ALARM_PERIODS periods.
 
-    Fixes that are younger than STILL_COMING do not count, because more may follow them.
+    Fixes that are younger than END_OF_FIXES_AFTER do not count, because more may follow them.
     """
-    return sum(STILL_COMING <= age < PERIODS * PERIOD for age in ages) >= LEAST_FIXES
+    return (
+        sum(END_OF_FIXES_AFTER <= age < FIXES_ALARM_PERIODS * FIXES_ALARM_PERIOD for age in ages)
+        >= FEWEST_FIXES_TO_ALARM
+    )
 
 
-def _go_on(ages: Sequence[timedelta]) -> bool:
-    """Return True if fixes still come, and the alarm would have rung almost a PERIOD ago.
+def _do_fixes_continue(ages: Sequence[timedelta]) -> bool:
+    """Return True if fixes still come, and the alarm would have rung almost a FIXES_ALARM_PERIOD
+    ago.
 
-    The alarm needs the time `_NOTICING` to see that waiting begins, and again to see that it ends.
-    So this time counts twice.
+    The alarm needs the time `_ALARM_DELAY` to see that waiting begins, and again to see that it
+    ends. So this time counts twice.
     """
-    old = sum(2 * PERIOD - 2 * _NOTICING < age < (PERIODS + 1) * PERIOD for age in ages)
-    return old >= LEAST_FIXES and any(age < _APART for age in ages)
+    earlier_fixes = sum(
+        2 * FIXES_ALARM_PERIOD - 2 * _ALARM_DELAY
+        < age
+        < (FIXES_ALARM_PERIODS + 1) * FIXES_ALARM_PERIOD
+        for age in ages
+    )
+    return earlier_fixes >= FEWEST_FIXES_TO_ALARM and any(
+        age < _LONGEST_GAP_BETWEEN_FIXES for age in ages
+    )
 
 
 PROBE_QUEUE = "mendq-probe.fifo"

@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from ipaddress import ip_network
 from typing import Any
 
-from mendq.model.evidence import to_text
+from mendq.model.evidence import format_time
 from mendq.model.json_text import finite_float, refuse_constant
 from mendq.model.queue import refuse_repeated_keys
 
@@ -353,7 +353,9 @@ class Pin:
         """Return the pin as the case store keeps it and `mendq policy pin --json` prints it."""
         values = {**vars(self), "expires_at": self.expires_at, "automation": list(self.automation)}
         times = {
-            name: to_text(value) for name, value in values.items() if isinstance(value, datetime)
+            name: format_time(value)
+            for name, value in values.items()
+            if isinstance(value, datetime)
         }
         return values | times
 

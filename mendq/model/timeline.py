@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from mendq.model.case import Case, State
-from mendq.model.lifecycle import counts_from
+from mendq.model.lifecycle import failures_count_from
 from mendq.model.limits import Timing
 
 # A timeline of more points keeps the first FIRST_POINTS, and the last ones.
@@ -46,7 +46,7 @@ def build_timeline(
     before: Case | None = None
     for transition in transitions:
         if before is not None and before.state is State.APPLIED and timing is not None:
-            arrived_at = counts_from(before, timing)
+            arrived_at = failures_count_from(before, timing)
             if arrived_at <= transition.at:
                 points.append(TimelinePoint("propagated", arrived_at))
         if is_whole or before is None or before.state is not transition.state:

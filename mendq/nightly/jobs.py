@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from mendq.model.evidence import to_text
+from mendq.model.evidence import format_time
 from mendq.model.plan import Ignore, Refusal
 from mendq.model.settings import ACCOUNT, WORKER, StartNightlySettings
 from mendq.nightly.verdict import week_named
@@ -92,7 +92,7 @@ def week_job(scheduled_at: datetime, roots: Roots) -> Job:
     It gets the time of the schedule as an argument, because it may start later.
     """
     week = week_named((scheduled_at - timedelta(days=7)).date())
-    arguments = ["weekly", "--week", week, "--scheduled-at", to_text(scheduled_at)]
+    arguments = ["weekly", "--week", week, "--scheduled-at", format_time(scheduled_at)]
     arguments += ["--time-zone", roots.time_zone, *_root_arguments(roots)]
     if roots.organization:
         arguments += ["--organization", roots.organization]

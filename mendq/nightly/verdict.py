@@ -33,7 +33,7 @@ from enum import StrEnum
 from statistics import median
 from typing import Any
 
-from mendq.model.evidence import to_text
+from mendq.model.evidence import format_time
 
 SCHEMA = 1
 NIGHTLY_RUNS = "nightly"
@@ -114,7 +114,7 @@ class NightlyRead:
 
     def document(self) -> dict[str, Any]:
         """Return the content of `nightly.json`."""
-        texts = {"day": str(self.day), "made_at": to_text(self.made_at)}
+        texts = {"day": str(self.day), "made_at": format_time(self.made_at)}
         return {"schema": SCHEMA, **asdict(self), **texts}
 
     @property

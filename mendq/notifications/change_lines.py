@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from mendq.model.case import QUEUE_DELETED, SILENT_DAYS, Case, State
+from mendq.model.case import QUEUE_DELETED_CODE, SILENT_DAYS, Case, State
 from mendq.model.dlq import attributes_of_dlq
 from mendq.model.facts import Facts
 from mendq.model.queue import arn_of, parse_json_object
@@ -72,7 +72,7 @@ def change(case: Case, attributes: Mapping[str, str]) -> tuple[str, ...]:
         return ("made by Mendq:", *steps)
     if case.state is State.PROPOSED:
         return ("proposed, not made:", *steps, "by hand:", *manual)
-    if case.state is State.OVERRIDDEN or case.code == QUEUE_DELETED:
+    if case.state is State.OVERRIDDEN or case.code == QUEUE_DELETED_CODE:
         return ("not made, so there is nothing to undo:", *steps)
     would = "not made, so there is nothing to undo; it would have been:"
     return (would, *steps, "by hand, if you decide so:", *manual)

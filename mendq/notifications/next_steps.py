@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import partial
 
-from mendq.model.case import NOTIFIED_AGAIN_AFTER, PROVING, Case, State
+from mendq.model.case import NOTIFIED_AGAIN_AFTER, STATES_UNDER_VERIFICATION, Case, State
 from mendq.model.plan import Refusal
 from mendq.model.queue import parts_of
 from mendq.model.tags import MAX_PROCESSING, MAX_VISIBILITY
@@ -133,7 +133,9 @@ BY_STATE: Mapping[State, tuple[str, Command]] = {
     State.INEFFECTIVE: ("See why the fix did not help: Mendq tries its next step.", _SHOW),
     State.OVERRIDDEN: BY_CODE["overridden"],
     State.ESCALATED: ("Find what is wrong: Mendq has no further step.", _SHOW),
-    **dict.fromkeys((State.APPROVED, *PROVING, State.VERIFIED, State.WATCHING), (_WAIT, _SHOW)),
+    **dict.fromkeys(
+        (State.APPROVED, *STATES_UNDER_VERIFICATION, State.VERIFIED, State.WATCHING), (_WAIT, _SHOW)
+    ),
     **dict.fromkeys((State.DECLINED, State.CLOSED, State.ROLLED_BACK), ("", "")),
 }  # fmt: skip
 

@@ -46,8 +46,8 @@ Rules, each with its reason:
 2. Store first, then act. A run may die between any two calls. If it acted first, the next run would
    not know about the messages in flight, and would send the whole stage once more.
 3. Messages that were in flight when a run died may have gone or not. They count against the size of
-   the stage and prove nothing (`correct_after_crash`). Otherwise stages would grow although no result is
-   known.
+   the stage and prove nothing (`correct_after_crash`). Otherwise stages would grow although no
+   result is known.
 4. Each tick takes a sample before it sends: messages that came back are counted and go to
    quarantine first. Otherwise it would halt a tick late, and send the same poison message again.
 5. The next stage is a multiple of the messages that the last stage moved for certain, not of its

@@ -30,7 +30,7 @@ from jmespath.parser import Parser
 from jmespath.visitor import TreeInterpreter
 from msgspec import Struct, field
 
-from mendq.model.evidence import to_text
+from mendq.model.evidence import format_time
 from mendq.redrive.messages import (
     REDRIVE_MARK_NAME,
     Message,
@@ -545,7 +545,7 @@ def make_document(message: Message, now: datetime) -> dict[str, Any]:
         "receive_count": message.receive_count,
         "redrive_count": message.redrive_count,
         "quarantine_reason": quarantine_mark.why if quarantine_mark else None,
-        "sent_at": to_text(message.sent_at),
+        "sent_at": format_time(message.sent_at),
         "age_seconds": max(0.0, (now - message.sent_at).total_seconds()),
         "size_bytes": message.size_bytes,
         "message_id": message.message_id,

@@ -91,9 +91,9 @@ from mendq.catalogue import CATALOGUE
 from mendq.catalogue.dlq.time_left import sort_by_urgency
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.guardrails import why_many
-from mendq.model.case import FINAL, State
+from mendq.model.case import FINAL_STATES, State
 from mendq.model.facts import Need
-from mendq.model.lifecycle import A_QUIET_DAY, WATCHED
+from mendq.model.lifecycle import QUIET_TIME_AFTER_FAILURES, STATES_ENDED_BY_FAILED_CALLS
 from mendq.model.mode import Mode
 from mendq.model.queue import parts_of
 from mendq.model.settings import ScanSettings
@@ -294,7 +294,7 @@ def _keep_pace(
     """
     hour_of_case: dict[tuple[str, str], int] = {}
     for case in open_cases:
-        if case.state not in WATCHED and case.symptom in slow:
+        if case.state not in STATES_ENDED_BY_FAILED_CALLS and case.symptom in slow:
             hour_of_case[case.queue_arn, case.symptom] = case.opened_at.hour
     hour = context.now.hour
     due = [
@@ -423,12 +423,12 @@ def _find_recent_symptoms(queue_arn: str, context: ScanContext) -> set[str]:
 
     Return the word `unreadable` in place of symptoms if a case cannot be read.
     """
-    since = context.now - A_QUIET_DAY
+    since = context.now - QUIET_TIME_AFTER_FAILURES
     with suppress(CaseStoreUnreadable):
         symptoms: set[str] = set()
         for case in context.open_cases.list_newest_cases([queue_arn]):
             ended_lately = case.at > since and case.state is not State.CLOSED
-            if case.state not in FINAL or ended_lately:
+            if case.state not in FINAL_STATES or ended_lately:
                 symptoms.add(case.symptom)
         return symptoms
     return {"unreadable"}

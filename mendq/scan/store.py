@@ -29,7 +29,7 @@ from mendq.cases.case_bucket import CaseBucket
 from mendq.cases.finding import findings_key, start_of_hour
 from mendq.cases.transactions import Table
 from mendq.heal.repeats import REMEMBERED
-from mendq.model.evidence import to_text
+from mendq.model.evidence import format_time
 from mendq.model.facts import QueueFacts
 from mendq.scan.reader import AnswerCache, Recalled
 from mendq.scan.selection import admit_topics
@@ -71,7 +71,7 @@ class ScanStore(Table, frozen=True):
         """
         hour = start_of_hour(now)
         item = self.get(_SCAN)
-        is_same_round = items.text_in(item, "round") == to_text(hour)
+        is_same_round = items.text_in(item, "round") == format_time(hour)
         is_done = "done" in item
         if is_same_round and is_done:
             return None
@@ -91,7 +91,7 @@ class ScanStore(Table, frozen=True):
         Return False too if another run has begun a new hour's scan since `item` was read.
         """
         values: dict[str, Any] = {
-            "round": to_text(hour),
+            "round": format_time(hour),
             "me": self.owner,
             "now": now,
             "until": now + CLAIM,
@@ -118,7 +118,7 @@ class ScanStore(Table, frozen=True):
         values: dict[str, Any] = {
             "after": after,
             "me": self.owner,
-            "round": to_text(stretch.hour),
+            "round": format_time(stretch.hour),
         }
         change = "SET #after = :after"
         if done:
@@ -276,7 +276,7 @@ def note_answers(
         if arn not in managed and not QueueFacts(arn, attributes).visible:
             noted.attributes[arn] = {**attributes}
     noted.sources.update(asked.answers_of(list_source_arns))
-    now = Answers(to_text(stretch.hour), noted.attributes, noted.sources)
+    now = Answers(format_time(stretch.hour), noted.attributes, noted.sources)
     body = zlib.compress(msgspec.json.encode(now))
     with suppress(ClientError, BotoCoreError):
         bucket.client.put_object(Bucket=bucket.name, Key=_answers_key(stretch.hour), Body=body)
@@ -292,7 +292,7 @@ def _answers(hour: datetime, bucket: CaseBucket) -> Answers:
         body = answer["Body"].read(MOST_ANSWER_BYTES)
         text = zlib.decompressobj().decompress(body, MOST_ANSWER_BYTES)
         answers = msgspec.json.decode(text, type=Answers)
-        if answers.round == to_text(hour):
+        if answers.round == format_time(hour):
             return answers
     return Answers("", {}, {})
 

@@ -35,7 +35,7 @@ from analytics.week_cases import (
 )
 from mendq.cases.finding import ScanResult, add_managed_queues, findings_key
 from mendq.model.case import State
-from mendq.model.lifecycle import GONE, UNMANAGED
+from mendq.model.lifecycle import QUEUE_GONE_REASON, QUEUE_UNMANAGED_REASON
 from tests.analytics.authored import Account, at, transition
 from tests.analytics.week_authored import WEEK, life
 
@@ -189,7 +189,7 @@ def test_the_latest_transition_decides(states: str, word: str) -> None:
     assert CaseTimeline(tuple(went(states))).outcome == word
 
 
-@pytest.mark.parametrize("because", [GONE, UNMANAGED])
+@pytest.mark.parametrize("because", [QUEUE_GONE_REASON, QUEUE_UNMANAGED_REASON])
 @pytest.mark.parametrize(("states", "word"), WENT["left_behind"].items())
 def test_what_nobody_listens_for_any_more_is_not_called_healed(
     states: str, word: str, because: str

@@ -23,7 +23,7 @@ from analytics.recommendations import (
     recommend_for_findings,
 )
 from mendq.model.case import State
-from mendq.model.lifecycle import GONE, UNMANAGED
+from mendq.model.lifecycle import QUEUE_GONE_REASON, QUEUE_UNMANAGED_REASON
 from mendq.model.steps import CreateDlq, RedriveMessages
 from tests.analytics.week_authored import WEEK, arn, incident, life
 
@@ -131,7 +131,7 @@ def case(day: int, states: str, **fields: Any) -> CaseTimeline:
     words = states.split()
     at = fields.pop("at", [f"11-{day:02} {hour:02}:00" for hour in range(9, 9 + len(words))])
     reason = fields.pop("reason", "")
-    reason = {"gone": GONE, "unmanaged": UNMANAGED}.get(reason, reason)
+    reason = {"gone": QUEUE_GONE_REASON, "unmanaged": QUEUE_UNMANAGED_REASON}.get(reason, reason)
     steps = STEPS[fields.pop("steps")] if "steps" in fields else None
     own: dict[str, Any] = {"case_id": fields.pop("id", "a" if day == 10 else "b")}
     own |= {"steps": steps} if steps is not None else {} if day == 10 else {"steps": RAISED}

@@ -11,8 +11,8 @@ from pathlib import Path
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.access.restore_policy import FINDINGS
 from mendq.catalogue.symptom import CallExample, QueueExample
-from mendq.model.case import QUEUE_DELETED, State
-from mendq.model.harms import OWN_CHANGE
+from mendq.model.case import QUEUE_DELETED_CODE, State
+from mendq.model.harms import OWN_CHANGE_CODE
 from mendq.model.plan import AWS_REFUSED
 from mendq.notifications.next_steps import BY_CODE, BY_STATE, next_step
 from mendq.report.words import WHY
@@ -27,7 +27,7 @@ from tests.notifications.pages import CASE
 ROOT = Path(__file__).resolve().parents[2]
 RUNBOOKS = ROOT / "docs" / "runbooks"
 OVERVIEW = RUNBOOKS / "README.md"
-NAMED = (AWS_REFUSED, OWN_CHANGE, QUEUE_DELETED, "redrive_halted")
+NAMED = (AWS_REFUSED, OWN_CHANGE_CODE, QUEUE_DELETED_CODE, "redrive_halted")
 # The codes of failed calls that Mendq ignores.
 IGNORED = codes_returned((ROOT / "mendq" / "model" / "ignored_calls.py").read_text(), "why_ignored")
 _TABLE_ROW = re.compile(r"^\| ((?:`[a-z_]+`(?:, )?)+)", re.MULTILINE)
@@ -69,7 +69,7 @@ def test_the_overview_explains_no_code_that_is_never_given_and_none_twice() -> N
 
 
 # By the names that stand in the place of a code; what they stand for is known elsewhere.
-NAMES = {"AWS_REFUSED", "OWN_CHANGE", "QUEUE_DELETED", "code", "finding.code"}
+NAMES = {"AWS_REFUSED", "OWN_CHANGE_CODE", "QUEUE_DELETED_CODE", "code", "finding.code"}
 
 
 def test_every_code_that_a_case_can_open_with_has_a_next_step_and_no_other_has() -> None:
@@ -88,7 +88,7 @@ def test_a_next_step_is_a_sentence_and_a_command_that_is_one() -> None:
         assert step["sentence"].endswith("."), code
         assert step["runbook"] == "docs/runbooks/visibility_timeout_too_short.md"
         tool = step["command"].partition(" ")[0]
-        assert tool in {"aws", "mendq"} or code == QUEUE_DELETED, code
+        assert tool in {"aws", "mendq"} or code == QUEUE_DELETED_CODE, code
         assert tool != "aws" or mistake_in(step["command"].replace("=SECONDS", "=1")) == ""
         assert sentence in OVERVIEW.read_text(), code
 

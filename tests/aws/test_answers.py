@@ -18,7 +18,7 @@ from mendq.aws.facts_reader import FactsReader
 from mendq.model.consent import Consent
 from mendq.model.facts import Facts, LambdaConsumer
 from mendq.model.limits import Timing
-from mendq.model.metrics import LISTED_KINDS, Window, series_of
+from mendq.model.metrics import LISTED_KINDS, Window, select_series
 from mendq.model.mode import Mode
 
 NOW = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
@@ -142,7 +142,9 @@ Answers = list[dict[str, Any]]
 def answers(**over: Any) -> Answers:
     """Ten minutes of one each, of every metric of both queues."""
     whole = {"StatusCode": "Complete", "Timestamps": MINUTES, "Values": [1.0] * 10, **over}
-    return [{"Id": f"{key}{n}", **whole} for n in range(2) for key in series_of(["every queue"])]
+    return [
+        {"Id": f"{key}{n}", **whole} for n in range(2) for key in select_series(["every queue"])
+    ]
 
 
 def one_wrong(answers: Answers, over: Mapping[str, Any]) -> Answers:

@@ -19,7 +19,7 @@ from mendq.catalogue.examples import AT, QUEUE_ARN, STANDARD_ARN, failed_call, r
 from mendq.catalogue.fifo.fifo_throttled import FIFO_THROTTLED
 from mendq.catalogue.symptom import Symptom
 from mendq.model.account_and_region import AccountAndRegion
-from mendq.model.evidence import MESSAGE_TRAFFIC
+from mendq.model.evidence import MESSAGE_CALLS
 from mendq.model.failed_call import DELETED_MESSAGE
 from mendq.model.ignored_calls import why_ignored
 from mendq.model.names import ROLE_PURPOSES, role_name
@@ -46,7 +46,7 @@ def test_what_the_message_the_call_or_the_queue_decides(
 )
 def test_only_calls_that_carry_messages_are_evidence(entry: Symptom) -> None:
     others = ("GetQueueAttributes", "SetQueueAttributes", "ListQueues", "GetQueueUrl", "")
-    assert all(entry.is_evidence(failed_call(event, "x")) for event in MESSAGE_TRAFFIC)
+    assert all(entry.is_evidence(failed_call(event, "x")) for event in MESSAGE_CALLS)
     assert not any(entry.is_evidence(failed_call(event, "x")) for event in others)
 
 

@@ -16,7 +16,7 @@ from mendq.catalogue.access.access_denied import ACCESS_DENIED
 from mendq.catalogue.access.restore_policy import FINDINGS, grants, is_open_to_everybody
 from mendq.catalogue.dlq.redrive_causes import ARRIVING, LEAVING, find_network_deny
 from mendq.catalogue.examples import AT, QUEUE_ARN, ROLE, STANDARD_ARN, queue
-from mendq.model.evidence import MESSAGE_TRAFFIC
+from mendq.model.evidence import MESSAGE_CALLS
 from mendq.model.facts import Facts
 from mendq.model.failed_call import RefusedBy
 from mendq.model.mode import Mode
@@ -203,7 +203,7 @@ def test_only_a_role_or_user_of_iam_is_put_into_a_command(principal: str) -> Non
 @given(
     st.frozensets(st.sampled_from(RefusedBy)),
     st.lists(st.text(max_size=60) | st.just(ROLE), max_size=10).map(tuple),
-    st.lists(st.text(max_size=40) | st.sampled_from(sorted(MESSAGE_TRAFFIC))).map(tuple),
+    st.lists(st.text(max_size=40) | st.sampled_from(sorted(MESSAGE_CALLS))).map(tuple),
     st.dictionaries(st.text(max_size=20), st.text(max_size=60), max_size=4),
 )
 def test_whatever_was_called_by_whomever_it_pages_and_offers_no_statement(
@@ -319,7 +319,7 @@ def test_while_cloudtrail_may_still_tell_the_events_come_again() -> None:
 @given(
     st.frozensets(st.sampled_from(RefusedBy)) | st.just(frozenset({LACKING})),
     st.lists(st.sampled_from((ROLE, STRANGER, "", "x")), max_size=3).map(tuple),
-    st.lists(st.sampled_from(sorted(MESSAGE_TRAFFIC)), max_size=3).map(tuple),
+    st.lists(st.sampled_from(sorted(MESSAGE_CALLS)), max_size=3).map(tuple),
     st.none() | st.builds(CheckedPin, st.sampled_from((BOTH, EMPTIED, "x")).map(pin_of), st.text()),
     st.sampled_from((BOTH, EMPTIED, "")),
 )

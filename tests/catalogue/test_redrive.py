@@ -45,10 +45,10 @@ from mendq.catalogue.examples import (
     sources,
     vary,
 )
-from mendq.model.case import FINAL, Case, State
+from mendq.model.case import FINAL_STATES, Case, State
 from mendq.model.consent import Consent
 from mendq.model.facts import Facts, QueueFacts
-from mendq.model.metrics import LATELY, Window
+from mendq.model.metrics import RECENT_DELETES_TIME, Window
 from mendq.model.metrics import summarize_series as measured_in
 from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Plan, Refuse
@@ -72,7 +72,7 @@ def kind(*states: State, **over: Any) -> str:
 def test_what_has_become_of_a_cause(named: list[str], over: dict[str, Any], became: str) -> None:
     states = [State(each) for each in named]
     assert kind(*states, **over) == became
-    open_states = set(State) - FINAL - {State.VERIFIED, State.WATCHING}
+    open_states = set(State) - FINAL_STATES - {State.VERIFIED, State.WATCHING}
     assert is_unresolved(case(TOO_SHORT, *states)) == (states[-1] in open_states)
 
 
@@ -212,7 +212,7 @@ def taken(*minutes_ago: int) -> str | None:
 
 
 def test_who_deletes_lately_or_hour_after_hour_is_at_work_on_them() -> None:
-    quiet = int(LATELY.total_seconds()) // 60 + 1
+    quiet = int(RECENT_DELETES_TIME.total_seconds()) // 60 + 1
     assert [taken(), taken(quiet), taken(200, quiet), taken(30, 45, 55)] == [None] * 4
     assert "5 messages were deleted in the last 15 minutes" in str(taken(quiet - 2))
     assert "15 messages were deleted in 3 different hours" in str(taken(30, 90, 150))
@@ -303,7 +303,7 @@ def test_what_is_planned_has_nothing_against_it(facts: Facts) -> None:
         assert isinstance(answer, Ignore | Refuse)
         return
     proven, causes = (State.VERIFIED, State.WATCHING), facts.source_cases
-    assert all(each.state in FINAL or each.state in proven for each in causes)
+    assert all(each.state in FINAL_STATES or each.state in proven for each in causes)
     of_messages = [each for each in causes if each.symptom in CAUSES]
     assert any(each.state in (*proven, State.CLOSED) for each in of_messages)
     sole = facts.sole_source

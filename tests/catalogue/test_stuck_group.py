@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from mendq.catalogue.fifo.stuck_group import head_is_stuck
-from mendq.model.metrics import Window, series_of, summarize_series
+from mendq.model.metrics import Window, select_series, summarize_series
 from tests.prove.look_alikes import Played, Scene, between, burst, sends
 from tests.prove.simulated_queues import FAILS, HOUR, MINUTE, NOW, Message
 
 Then = Callable[[Played], object]
 NEVER = 1e9
-ASKED = series_of(["every queue", "FIFO"])
+ASKED = select_series(["every queue", "FIFO"])
 
 
 def is_found(seed: int = 1, timeout: int = 30, every: float = 10, **scene: Any) -> bool:

@@ -7,11 +7,11 @@ from pathlib import Path
 from mendq.aws.consumers import FIGURES
 from mendq.cli.scan.dry_run import SCANS_PER_MONTH, estimate_monthly_dollars
 from mendq.model.limits import Limits
-from mendq.model.metrics import series_of
+from mendq.model.metrics import select_series
 from mendq.model.prices import METRIC_ASKED
 
 PAGE = (Path(__file__).parents[2] / "docs" / "scan.md").read_text("utf-8")
-STANDARD, FIFO = (len(series_of(["every queue", *more])) for more in ([], ["FIFO"]))
+STANDARD, FIFO = (len(select_series(["every queue", *more])) for more in ([], ["FIFO"]))
 
 
 def test_what_a_suspect_costs() -> None:

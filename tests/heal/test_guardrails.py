@@ -17,7 +17,7 @@ from mendq.heal import guardrails
 from mendq.heal.decide import ABOUT_THE_PLAN, BEFORE_READING, KeepWaiting, decide
 from mendq.heal.gather import is_fresh
 from mendq.heal.situation import MOST_CHANGES, Situation
-from mendq.model.case import FINAL, State
+from mendq.model.case import FINAL_STATES, State
 from mendq.model.mode import Mode
 from mendq.model.plan import Plan, Refusal
 from mendq.model.steps import (
@@ -95,7 +95,7 @@ def test_a_case_that_waits_asks_for_a_claim_before_a_freeze_too() -> None:
     assert decision.refusal.code == "claimed"
 
 
-@pytest.mark.parametrize("state", sorted(FINAL))
+@pytest.mark.parametrize("state", sorted(FINAL_STATES))
 def test_a_case_that_ended_stops_nothing(state: State) -> None:
     view = CaseStoreView(case=case(state))
     assert guardrails.first_refusal(BEFORE_READING, situation(view=view)) is None

@@ -22,7 +22,7 @@ from mendq.heal.resume import continue_case
 from mendq.model.case import Case, State
 from mendq.model.consent import Consent
 from mendq.model.facts import Facts
-from mendq.model.metrics import series_of
+from mendq.model.metrics import select_series
 from mendq.model.mode import Mode
 from mendq.model.plan import Refusal
 from mendq.model.queue import Redrive
@@ -83,7 +83,7 @@ def scanning() -> Recorded:
     at = datetime.now(UTC) + timedelta(hours=23)
     series = [
         {"Id": f"{key}{n}", "Timestamps": came * [at], "Values": came * [1.0]}
-        for key in series_of(["every queue", "receives"])
+        for key in select_series(["every queue", "receives"])
         for n, came in enumerate(2 * [key == "visible"])
     ]
     answers = {**ANSWERS, "GetMetricData": {"MetricDataResults": series}}

@@ -18,14 +18,16 @@ from infra.settings.deployment import read
 from infra.stack import Code
 from infra.synthesis import default_place, make_empty_code, new_app, synthesize
 from local_account.deployment import digest_of
-from mendq.model.names import LEFT_OUT, PROBE
+from mendq.model.names import PROBE_PURPOSE, PURPOSES_EXCLUDED_FROM_EVENTS
 
 ACCOUNT = "111122223333"
 REGION = "us-east-1"
 QUEUE_ARNS = f"arn:aws:sqs:{REGION}:{ACCOUNT}:"
-OWN_ROLES = tuple(f"arn:aws:iam::{ACCOUNT}:role/mendq-{each}-{REGION}" for each in LEFT_OUT)
+OWN_ROLES = tuple(
+    f"arn:aws:iam::{ACCOUNT}:role/mendq-{each}-{REGION}" for each in PURPOSES_EXCLUDED_FROM_EVENTS
+)
 HEAL_ROLE = OWN_ROLES[0]
-PROBE_ROLE = f"arn:aws:iam::{ACCOUNT}:role/mendq-{PROBE}-{REGION}"
+PROBE_ROLE = f"arn:aws:iam::{ACCOUNT}:role/mendq-{PROBE_PURPOSE}-{REGION}"
 CALENDAR = f"arn:aws:ssm:{REGION}:{ACCOUNT}:document/quiet-days"
 SETTINGS: Mapping[str, Mapping[str, Any]] = json.loads(
     Path(__file__).with_name("settings.json").read_text()

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from ministack.services import eventbridge
 
-from mendq.model.case import EVENT_SOURCE, FINAL, NOTIFICATION_EVENT, TRANSITION_EVENT, State
+from mendq.model.case import EVENT_SOURCE, FINAL_STATES, NOTIFICATION_EVENT, TRANSITION_EVENT, State
 from mendq.notifications.sent import NotificationText
 from tests.cases.test_integrations import schema
 from tests.heal.conftest import Account, account
@@ -83,7 +83,7 @@ def test_what_is_not_over_or_never_paged_resolves_nothing(state: State) -> None:
         return {"Source": EVENT_SOURCE, "DetailType": TRANSITION_EVENT, "Detail": detail}
 
     assert delivered([event(1)], Receiver()) == 0
-    assert delivered([event(2)], Receiver()) == (state in FINAL)
+    assert delivered([event(2)], Receiver()) == (state in FINAL_STATES)
 
 
 @pytest.mark.parametrize(

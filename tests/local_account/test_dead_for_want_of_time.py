@@ -11,7 +11,7 @@ import pytest
 
 from local_account.process import LocalAccount
 from mendq.cases import items
-from mendq.model.lifecycle import A_SCAN_AND_ITS_WINDOW
+from mendq.model.lifecycle import SCAN_INTERVAL_AND_WINDOW
 from tests.local_account.callers import invoked
 from tests.local_account.mendq_here import case_in, mendq_here, newest_case
 from tests.local_account.queues import Queue, eventually
@@ -61,7 +61,7 @@ def test_what_died_is_found_on_its_empty_source_approved_and_then_sent_back(
     assert mendq_here(account, "approve", case_id, "--yes").exit_code == 0
     assert source.attributes()["VisibilityTimeout"] == "5"
     _finishes_in_time(source, newest_case(account, source))
-    later = datetime.now(UTC) + A_SCAN_AND_ITS_WINDOW + timedelta(minutes=5)
+    later = datetime.now(UTC) + SCAN_INTERVAL_AND_WINDOW + timedelta(minutes=5)
     for minutes in range(2):
         invoked(account, "FollowUp", {"time": (later + timedelta(minutes=minutes)).isoformat()})
     case_in(account, source, "watching")

@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mendq.model.case import FINAL, Case, State
+from mendq.model.case import FINAL_STATES, Case, State
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.lifecycle import (
-    A_SCAN_AND_ITS_WINDOW,
-    CALL_AGAIN,
-    CALLING,
     CLOUDTRAIL_LAG,
-    TABLE,
+    FOLLOW_UP_TRANSITIONS,
+    OWNER_CALL_INTERVAL,
+    SCAN_INTERVAL_AND_WINDOW,
+    STATES_THAT_CALL_OWNER,
     QueueStatus,
     VerificationEvidence,
     advance,
-    counts_from,
     due_at,
+    failures_count_from,
 )
 from mendq.model.limits import Timing
 from mendq.model.steps import HELD, RedriveMessages, SetKmsDataKeyReusePeriod
@@ -60,7 +60,7 @@ EITHER = pytest.mark.parametrize("opened", [case, measured_case])
 Opened = Callable[[State], Case]
 
 
-@pytest.mark.parametrize("state", sorted(FINAL))
+@pytest.mark.parametrize("state", sorted(FINAL_STATES))
 def test_what_has_ended_stays_ended(state: State) -> None:
     assert became(case(state), NOW + 999 * HOUR, failures=thrice(NOW), deletes=9) is None
 
@@ -71,7 +71,9 @@ def test_failures_of_messages_received_before_the_change_count_for_nothing() -> 
     assert became(case(State.APPLIED), BEGINS, failures=thrice(BEGINS)) is State.INEFFECTIVE
     step = SetKmsDataKeyReusePeriod(60, 300).document()
     throttled = replace(case(State.APPLIED), steps=(step,))
-    assert counts_from(throttled, TIMING) == NOW + timedelta(seconds=60), "no visibility timeout"
+    assert failures_count_from(throttled, TIMING) == NOW + timedelta(seconds=60), (
+        "no visibility timeout"
+    )
 
 
 @pytest.mark.parametrize(
@@ -83,7 +85,7 @@ def test_calls_that_fail_now_and_then_to_the_end_are_a_persons(state: State, hou
 
 
 @pytest.mark.parametrize(
-    ("opened", "quiet"), [(case, CLOUDTRAIL_LAG), (measured_case, A_SCAN_AND_ITS_WINDOW)]
+    ("opened", "quiet"), [(case, CLOUDTRAIL_LAG), (measured_case, SCAN_INTERVAL_AND_WINDOW)]
 )
 @pytest.mark.parametrize(
     ("deletes", "expected"), [(5, State.VERIFIED), (0, State.UNVERIFIED), (None, State.UNVERIFIED)]
@@ -105,7 +107,7 @@ def test_silence_proves_something_only_where_messages_were_deleted(
 def test_one_measurement_from_after_the_change_shows_that_it_did_not_help(
     state: State, opened: Opened
 ) -> None:
-    begins, one = counts_from(case(state), TIMING), opened(state)
+    begins, one = failures_count_from(case(state), TIMING), opened(state)
     later, early = begins + 2 * HOUR, measured(begins - MOMENT)
     assert became(one, later, failures=measured(later), deletes=5) is State.INEFFECTIVE
     assert became(one, begins, failures=early, deletes=5) is not State.INEFFECTIVE
@@ -166,12 +168,14 @@ def test_what_comes_back_while_it_is_watched_was_not_fixed() -> None:
 
 
 def test_every_row_leaves_an_open_state_and_every_open_state_has_a_row() -> None:
-    assert {state for row in TABLE for state in row.out_of} == set(State) - FINAL
-    assert all(row.because and row.into not in row.out_of for row in TABLE)
+    assert {state for row in FOLLOW_UP_TRANSITIONS for state in row.out_of} == set(
+        State
+    ) - FINAL_STATES
+    assert all(row.because and row.into not in row.out_of for row in FOLLOW_UP_TRANSITIONS)
 
 
 @EITHER
-@pytest.mark.parametrize("state", sorted(set(State) - FINAL))
+@pytest.mark.parametrize("state", sorted(set(State) - FINAL_STATES))
 def test_what_is_due_is_moved_or_is_due_later(state: State, opened: Opened) -> None:
     """A case that is due and stays would be looked at every minute for ever."""
     evidence_since, one = VerificationEvidence(TIMING), opened(state)
@@ -192,7 +196,7 @@ SEEN: dict[str, Callable[[datetime], Evidence]] = {
 
 
 @given(
-    st.sampled_from(sorted(set(State) - FINAL)),
+    st.sampled_from(sorted(set(State) - FINAL_STATES)),
     st.lists(
         st.tuples(
             st.integers(1, 60 * 24), st.sampled_from(sorted(SEEN)), st.none() | st.integers(0, 3)
@@ -212,7 +216,7 @@ def test_every_life_ends(
         moved = advance(life, VerificationEvidence(TIMING, failures=failures, deletes=deletes), now)
         assert moved is None or moved.n == life.n + 1
         life = moved or life
-    assert life.state in FINAL
+    assert life.state in FINAL_STATES
 
 
 @pytest.mark.parametrize(
@@ -226,7 +230,7 @@ def test_every_life_ends(
 def test_a_configuration_is_proven_by_standing_unfound(
     stands: QueueStatus | None, of_configuration: bool, expected: State
 ) -> None:
-    found, now = measured_case(State.APPLIED), BEGINS + A_SCAN_AND_ITS_WINDOW
+    found, now = measured_case(State.APPLIED), BEGINS + SCAN_INTERVAL_AND_WINDOW
     evidence_since = {"queue_status": stands, "of_configuration": of_configuration}
     assert became(found, now - MOMENT, **evidence_since) is None
     assert became(found, now, **evidence_since) is expected
@@ -259,7 +263,7 @@ def test_what_is_verified_is_watched_at_once_as_any_other(verified: Case) -> Non
     assert became(verified, NOW) is State.WATCHING
 
 
-@pytest.mark.parametrize("state", CALLING)
+@pytest.mark.parametrize("state", STATES_THAT_CALL_OWNER)
 def test_due_at_of_a_case_that_waits_for_its_owner_is_at_once_then_every_five_minutes(
     state: State,
 ) -> None:
@@ -267,4 +271,4 @@ def test_due_at_of_a_case_that_waits_for_its_owner_is_at_once_then_every_five_mi
     evidence = VerificationEvidence(TIMING)
     assert due_at(waiting, evidence, waiting.at) == waiting.at
     later = waiting.at + MOMENT
-    assert due_at(waiting, evidence, later) == later + CALL_AGAIN
+    assert due_at(waiting, evidence, later) == later + OWNER_CALL_INTERVAL

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from mendq.catalogue.examples import QUEUE_ARN
-from mendq.model.case import GRACE, Case, State, longest_stay_in, start_case
+from mendq.model.case import TIME_LIMIT_GRACE, Case, State, longest_stay_in, start_case
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.limits import Timing
 from mendq.model.steps import SetVisibilityTimeout
@@ -58,4 +58,4 @@ def test_a_follow_up_that_is_down_keeps_no_case_open_for_ever(state: State) -> N
     longest, one = longest_stay_in(state, Timing()), case(state)
     assert longest is not None
     assert one.is_open(one.at + longest, Timing())
-    assert not one.is_open(one.at + longest + GRACE, Timing())
+    assert not one.is_open(one.at + longest + TIME_LIMIT_GRACE, Timing())

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from mendq.catalogue.examples import failed_call
 from mendq.model.evidence import (
-    MAXIMUM_MESSAGE,
-    MAXIMUM_RETAINED,
+    MAXIMUM_MESSAGE_LENGTH,
+    MAXIMUM_STORED_SIGHTINGS,
     Evidence,
     Sighting,
     actions_allowing,
     first_identity,
+    format_time,
     has_identity_outside,
     name_first_few,
-    to_text,
 )
 
 AT = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
@@ -60,14 +60,14 @@ def test_one_event_seen_three_times_is_one_and_so_is_a_scan_s_finding() -> None:
 
 def test_what_is_retained_is_fresh_and_bounded() -> None:
     retained = seen(**{f"e{n}": -n * 60 for n in range(70)}).fresh(AT).worth_keeping()
-    assert len(retained) == MAXIMUM_RETAINED
+    assert len(retained) == MAXIMUM_STORED_SIGHTINGS
     assert retained[-1].event_id == "e0"
     assert seen(stale=-3601).fresh(AT).worth_keeping() == ()
 
 
 def test_the_document_names_first_and_last_and_requests_are_those_of_failed_calls() -> None:
     document = Evidence.of([MEASURED, *seen(b=5, a=0).sightings]).document()
-    assert document["first_at"] == to_text(AT) == "2026-11-16T09:30:00.000Z"
+    assert document["first_at"] == format_time(AT) == "2026-11-16T09:30:00.000Z"
     assert (document["first_request_id"], document["last_request_id"]) == ("r-a", "r-b")
     assert (document["failed_calls"], document["last_at"]) == (2, "2026-11-16T10:30:00.000Z")
 
@@ -150,7 +150,7 @@ def test_the_requests_of_either_end_are_kept_however_a_case_grows() -> None:
         "at": "2026-11-16T09:30:00.000Z",
         "operation": "SendMessage",
         "error_code": "KmsThrottled",
-        "error_message": "x" * MAXIMUM_MESSAGE,
+        "error_message": "x" * MAXIMUM_MESSAGE_LENGTH,
         "principal_arn": _called(0).principal_arn,
         "source_ip": "10.0.0.7",
         "user_agent": "sdk",

@@ -16,15 +16,15 @@ from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts, QueueFacts
 from mendq.model.harms import (
     HARMS,
-    PRINTS_HOW,
-    STOP,
-    TAKE_BACK,
+    MANUAL_UNDO_TEXT,
+    STOP_REDRIVE_TEXT,
+    TAKE_BACK_TEXT,
     Sign,
     Signs,
-    change_behind,
-    harm_of,
-    sign_in,
-    sign_of,
+    describe_harm_shown,
+    find_change_behind,
+    find_harm,
+    find_sign,
 )
 from mendq.model.limits import Timing
 from mendq.model.metrics import Recent
@@ -152,7 +152,7 @@ def test_a_long_timeout_hides_no_message_that_grows_older(
     """The oldest message need not be older than twelve hours before a person hears of it."""
     case = case_with(SetVisibilityTimeout(30, 43_200))
     seen = measurement(in_flight_now=40, oldest_age_seconds_now=age_seconds)
-    assert bool(sign_in(case, Signs(queue=seen))) is is_shown
+    assert bool(describe_harm_shown(case, Signs(queue=seen))) is is_shown
 
 
 def document_of(kind: type[AttributeStep]) -> dict[str, str]:
@@ -162,7 +162,7 @@ def document_of(kind: type[AttributeStep]) -> dict[str, str]:
 @pytest.mark.parametrize("kind", [*STEPS, LowerVisibilityTimeout], ids=lambda kind: kind.__name__)
 def test_every_step_has_a_row_of_its_own(kind: type[AttributeStep]) -> None:
     assert kind in HARMS, f"say in mendq/model/harms.py what harm {kind.__name__} can do"
-    assert harm_of(document_of(kind)) is HARMS[kind]
+    assert find_harm(document_of(kind)) is HARMS[kind]
 
 
 @pytest.mark.parametrize("kind", HARMS, ids=lambda kind: kind.__name__)
@@ -175,9 +175,9 @@ def test_a_row_without_symptom_or_sign_says_why(kind: type[AttributeStep]) -> No
 
 @pytest.mark.parametrize("kind", HARMS, ids=lambda kind: kind.__name__)
 def test_a_row_offers_what_rollback_does(kind: type[AttributeStep]) -> None:
-    expected = TAKE_BACK
+    expected = TAKE_BACK_TEXT
     if kind.is_permanent or kind.attribute in NEVER_PUT_BACK:
-        expected = PRINTS_HOW if kind is not RedriveMessages else STOP
+        expected = MANUAL_UNDO_TEXT if kind is not RedriveMessages else STOP_REDRIVE_TEXT
     assert HARMS[kind].take_back == expected
 
 
@@ -225,7 +225,7 @@ def faulty(kind: type[AttributeStep], place: str) -> tuple[Case, Facts]:
 def named(
     symptom: str, facts: Facts, *history: Case, after: timedelta = FIVE_MINUTES
 ) -> OwnChange | None:
-    return change_behind(symptom, facts, [history], AT + after, TIMING)
+    return find_change_behind(symptom, facts, [history], AT + after, TIMING)
 
 
 @pytest.mark.parametrize(
@@ -322,7 +322,7 @@ def test_the_newest_of_several_changes_is_named() -> None:
     lower = LowerVisibilityTimeout(14_400, 180)
     lowered = replace(case_with(lower, symptom="visibility_timeout_too_long"), at=later)
     facts = taking(source(VisibilityTimeout="180"))
-    change = change_behind(ARRIVING, facts, [[lowered], [ATTACHED]], AT + FIVE_MINUTES, TIMING)
+    change = find_change_behind(ARRIVING, facts, [[lowered], [ATTACHED]], AT + FIVE_MINUTES, TIMING)
     assert change is not None
     assert change.case_id == lowered.case_id
 
@@ -351,15 +351,20 @@ def test_verification_sees_the_sign_of_a_step(
     case, since = case_with(EXAMPLES[kind]), measurement(**counts)
     is_at_dlq = HARMS[kind].sign is Sign.DLQ_ARRIVALS
     signs = Signs(dlq=since) if is_at_dlq else Signs(queue=since)
-    assert sign_of(case) is HARMS[kind].sign
-    assert bool(sign_in(case, signs)) is shows, title
+    assert find_sign(case) is HARMS[kind].sign
+    assert bool(describe_harm_shown(case, signs)) is shows, title
 
 
 @pytest.mark.parametrize("kind", HARMS, ids=lambda kind: kind.__name__)
 def test_what_was_not_measured_shows_nothing(kind: type[AttributeStep]) -> None:
-    assert sign_in(case_with(EXAMPLES[kind]), Signs()) == ""
+    assert describe_harm_shown(case_with(EXAMPLES[kind]), Signs()) == ""
 
 
 def test_messages_in_a_dlq_that_was_made_are_arrivals_before_cloudwatch_counts_them() -> None:
-    assert sign_in(ATTACHED, Signs(dlq_waiting=60)) == "60 messages moved to the DLQ orders-dlq"
-    assert sign_in(case_with(ATTACH), Signs(dlq_waiting=60)) == "", "they may be from before"
+    assert (
+        describe_harm_shown(ATTACHED, Signs(dlq_waiting=60))
+        == "60 messages moved to the DLQ orders-dlq"
+    )
+    assert describe_harm_shown(case_with(ATTACH), Signs(dlq_waiting=60)) == "", (
+        "they may be from before"
+    )

@@ -17,12 +17,12 @@ from mendq.catalogue.visibility.visibility_timeout_too_short import VISIBILITY_T
 from mendq.model.facts import LambdaConsumer
 from mendq.model.metrics import (
     CLOUDWATCH_LAG,
-    LONGEST,
-    SURPLUS_MESSAGES,
+    LONGEST_WINDOW,
+    TOLERATED_MESSAGES,
     Gauges,
     Measurement,
     Window,
-    series_of,
+    select_series,
     summarize_series,
 )
 
@@ -186,8 +186,8 @@ LATE = examples.measurement(received=60, deleted=60, backlog_before=4, backlog_n
         # Deletes that may have come after the last backlog, or beyond inexact receives.
         (replace(RACE, deleted_unsure=79), True),
         (replace(RACE, deleted_unsure=80), False),
-        (examples.measurement(sent=100, received=180, deleted=180 + SURPLUS_MESSAGES), True),
-        (examples.measurement(sent=100, received=180, deleted=181 + SURPLUS_MESSAGES), False),
+        (examples.measurement(sent=100, received=180, deleted=180 + TOLERATED_MESSAGES), True),
+        (examples.measurement(sent=100, received=180, deleted=181 + TOLERATED_MESSAGES), False),
         # Nobody sent them: DLQ messages arrive so, and some may be handled meanwhile.
         (examples.measurement(received=300, deleted=300, backlog_now=700), False),
         # Every delete came too late: no message is gone yet; but one came without being sent.
@@ -223,19 +223,22 @@ def test_a_race_is_never_a_consumer_that_fails(
 def test_a_queue_is_measured_for_six_hours_and_never_over_a_change() -> None:
     window, later = (Window.choose(NOW, at, HOUR) for at in (None, NOW - 2 * HOUR))
     assert window is not None
-    assert (window.until - window.since, NOW - window.until >= CLOUDWATCH_LAG) == (LONGEST, True)
+    assert (window.until - window.since, NOW - window.until >= CLOUDWATCH_LAG) == (
+        LONGEST_WINDOW,
+        True,
+    )
     assert later is not None
     assert later.since == (NOW - 2 * HOUR).replace(second=0) + MINUTE
     new = Window.choose(NOW, NOW - 2 * HOUR, HOUR, is_new=True)
     assert new == Window((NOW - 2 * HOUR).replace(second=0), later.until, begins_empty=True)
-    assert Window.choose(NOW, NOW - LONGEST - HOUR, HOUR, is_new=True) == window
+    assert Window.choose(NOW, NOW - LONGEST_WINDOW - HOUR, HOUR, is_new=True) == window
     for minutes in (-30, 0, 62):
         assert Window.choose(NOW, NOW - minutes * MINUTE, HOUR) is None, "it says nothing yet"
 
 
 @given(
     st.none() | st.timedeltas(timedelta(days=-9), timedelta(days=1)),
-    st.timedeltas(CLOUDWATCH_LAG, LONGEST),
+    st.timedeltas(CLOUDWATCH_LAG, LONGEST_WINDOW),
 )
 def test_a_window_lies_between_the_change_and_what_cloudwatch_has(
     changed: timedelta | None, shortest: timedelta
@@ -245,7 +248,7 @@ def test_a_window_lies_between_the_change_and_what_cloudwatch_has(
     if window is not None:
         assert window.until <= NOW - CLOUDWATCH_LAG
         assert settled_at is None or window.since >= settled_at
-        assert shortest <= window.until - window.since <= LONGEST
+        assert shortest <= window.until - window.since <= LONGEST_WINDOW
         assert (window.since.second, window.until.second) == (0, 0)
 
 
@@ -361,7 +364,7 @@ def test_the_oldest_is_followed_back(ages: list[tuple[int, float]], minutes: int
 POINTS = st.lists(st.tuples(st.integers(-10, 130), st.integers(0, 10**6).map(float)), max_size=8)
 
 
-@given(st.dictionaries(st.sampled_from(sorted(series_of(["every queue", "FIFO"]))), POINTS))
+@given(st.dictionaries(st.sampled_from(sorted(select_series(["every queue", "FIFO"]))), POINTS))
 def test_whatever_cloudwatch_says_the_order_of_its_points_says_nothing(
     points: dict[str, list[tuple[int, float]]],
 ) -> None:

@@ -9,14 +9,14 @@ import pytest
 from mendq.model.case import State
 from mendq.model.lifecycle import CLOUDTRAIL_LAG
 from mendq.model.limits import Limits
-from mendq.model.names import LEAST_FIXES, PERIOD, count_fixes_being_verified
+from mendq.model.names import FEWEST_FIXES_TO_ALARM, FIXES_ALARM_PERIOD, count_fixes_being_verified
 from tests.model.tables import table
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 LIMITS = Limits()
 MINUTE = timedelta(minutes=1)
 # With these an alarm may ring, and they are too young to have made it ring for long.
-EARLIER = [(State.WATCHING, 20.0)] * LEAST_FIXES
+EARLIER = [(State.WATCHING, 20.0)] * FEWEST_FIXES_TO_ALARM
 
 
 def waited_for(*cases: tuple[State, float]) -> int:
@@ -27,7 +27,7 @@ def waited_for(*cases: tuple[State, float]) -> int:
 
 def test_no_fix_proves_good_before_the_wait_is_over() -> None:
     """Or what is healed would page as soon as that is proven."""
-    assert PERIOD <= CLOUDTRAIL_LAG
+    assert FIXES_ALARM_PERIOD <= CLOUDTRAIL_LAG
 
 
 @pytest.mark.parametrize("state", sorted(set(State) - {State.APPLIED}))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from mendq.model.case import Case, State
-from mendq.model.evidence import to_text
+from mendq.model.evidence import format_time
 from mendq.model.limits import Timing
 from mendq.model.timeline import MOST_POINTS, build_timeline
 from tests.model.test_case import NOW, case
@@ -55,7 +55,7 @@ def test_each_thing_that_happened_is_a_point_with_its_numbers() -> None:
 
 
 def test_what_a_scan_found_failed_no_call() -> None:
-    at = to_text(datetime(2026, 11, 16, 9, tzinfo=NOW.tzinfo))
+    at = format_time(datetime(2026, 11, 16, 9, tzinfo=NOW.tzinfo))
     found = replace(case(State.PROPOSED), evidence={"failed_calls": 0, "first_at": at})
     assert what([found]) == ["found_by_scan", "proposed"]
 

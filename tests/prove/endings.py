@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mendq.model.case import Severity, State
-from mendq.model.lifecycle import MANUAL_TRANSITIONS, TABLE
+from mendq.model.lifecycle import FOLLOW_UP_TRANSITIONS, MANUAL_TRANSITIONS
 from tests.heal.conftest import Account
 
 # What differs between two runs that end the same: times, and which invocation it was.
@@ -26,7 +26,10 @@ _INVOCATIONS = re.compile(r"invocation-\d+")
 
 def may_transition(out_of: State | None, into: State) -> bool:
     """Whether anybody ever moves a case so; None: it opens."""
-    moves = ((each.out_of or (None,), each.into) for each in (*TABLE, *MANUAL_TRANSITIONS))
+    moves = (
+        (each.out_of or (None,), each.into)
+        for each in (*FOLLOW_UP_TRANSITIONS, *MANUAL_TRANSITIONS)
+    )
     return any(into is to and out_of in states for states, to in moves)
 
 

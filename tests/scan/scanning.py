@@ -16,7 +16,7 @@ from mendq.cases.finding import ScanResult
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.batch import BatchResult, heal_findings
-from mendq.model.metrics import series_of
+from mendq.model.metrics import select_series
 from mendq.model.queue import Redrive
 from mendq.model.settings import ScanSettings
 from mendq.scan.hourly import ScanContext, scan_hourly
@@ -88,7 +88,7 @@ class Scanning:
 
     def count(self, queue_arn: str, at: datetime, **values: float) -> None:
         """What SQS would have sent CloudWatch of one minute, by what its series are called."""
-        names = {key: name for key, (name, *_) in series_of(["every queue", "FIFO"]).items()}
+        names = {key: name for key, (name, *_) in select_series(["every queue", "FIFO"]).items()}
         self.account.clients.cloudwatch.put_metric_data(
             Namespace="AWS/SQS",
             MetricData=[

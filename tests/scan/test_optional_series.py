@@ -9,11 +9,11 @@ import pytest
 
 from mendq.catalogue.fifo.noisy_message_groups import NOISY_MESSAGE_GROUPS
 from mendq.catalogue.visibility.visibility_timeout_too_short import VISIBILITY_TIMEOUT_TOO_SHORT
-from mendq.model.metrics import LISTED_KINDS, METRICS_BY_KIND, SURPLUS_MESSAGES, series_of
+from mendq.model.metrics import LISTED_KINDS, METRICS_BY_KIND, TOLERATED_MESSAGES, select_series
 from tests.scan.scanning import Scanning, an_hour_on
 
-STANDARD = len(series_of(["every queue", "receives"]))
-SERIES = series_of(LISTED_KINDS)
+STANDARD = len(select_series(["every queue", "receives"]))
+SERIES = select_series(LISTED_KINDS)
 
 
 def waiting(scanned: Scanning, name: str, **over: float) -> str:
@@ -22,7 +22,7 @@ def waiting(scanned: Scanning, name: str, **over: float) -> str:
     scanned.account.later(hours=2)
     an_hour_on(scanned.account)
     url = scanned.account.url(arn)
-    for _ in range(SURPLUS_MESSAGES + 1):
+    for _ in range(TOLERATED_MESSAGES + 1):
         scanned.account.clients.sqs.send_message(QueueUrl=url, MessageBody="waits")
     for minutes in range(30, 3, -1):
         at = scanned.account.now - timedelta(minutes=minutes)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from shlex import quote
 from typing import Any
 
-from mendq.model.evidence import IDENTITY, SEND_MESSAGE, actions_allowing, name_first_few
+from mendq.model.evidence import IDENTITY_ARN, SEND_MESSAGE, actions_allowing, name_first_few
 from mendq.model.facts import Facts, is_aws_managed
 from mendq.model.failed_call import RefusedBy
 from mendq.model.policy import EVERYBODY, statements_of
@@ -45,7 +45,7 @@ def grant_sections(facts: Facts) -> tuple[Section, ...]:
     The section with the policy is empty if no caller is a role or user, or if no called action can
     be granted.
     """
-    callers = [principal for principal in facts.principals if IDENTITY.fullmatch(principal)]
+    callers = [principal for principal in facts.principals if IDENTITY_ARN.fullmatch(principal)]
     actions = actions_allowing(facts.event_names)
     policy_lines: tuple[str, ...] = ()
     if callers and actions:

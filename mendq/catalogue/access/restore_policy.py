@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from mendq.model.evidence import (
-    IDENTITY,
+    IDENTITY_ARN,
     actions_allowing,
     first_identity,
     has_identity_outside,
@@ -64,7 +64,7 @@ def grants(policy: str, principal_arn: str, action: str, queue_arn: str) -> bool
         queue_arn: The queue.
     """
     statements = statements_of(policy)
-    if not statements or not IDENTITY.fullmatch(principal_arn):
+    if not statements or not IDENTITY_ARN.fullmatch(principal_arn):
         return False
     is_denied = any(
         _may_deny(statement, principal_arn, action, queue_arn) for statement in statements
@@ -117,7 +117,7 @@ def _may_name(statement: Statement, principal_arn: str) -> bool:
     """
     for principals in statement.principals.values():
         for principal in principals:
-            if not IDENTITY.fullmatch(principal) or principal == principal_arn:
+            if not IDENTITY_ARN.fullmatch(principal) or principal == principal_arn:
                 return True
     return False
 

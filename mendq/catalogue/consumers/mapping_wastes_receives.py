@@ -35,7 +35,7 @@ from mendq.catalogue.symptom import (
     ReportedSymptom,
 )
 from mendq.model.facts import Facts, LambdaConsumer, Need
-from mendq.model.metrics import SURPLUS_SHARE
+from mendq.model.metrics import TOLERATED_SHARE
 from mendq.notifications.commands import aws_command
 
 # The lowest MaximumConcurrency that a mapping takes.
@@ -96,8 +96,8 @@ def _returns_whole_batches(consumer: LambdaConsumer, facts: Facts) -> bool:
     measured = facts.measurement
     if measured is None or facts.move_task_running or not _may_return_batches(consumer):
         return False
-    few = max(SURPLUS_SHARE * measured.received, measured.counter_tolerance)
-    has_failures = (consumer.error_share or 0) >= SURPLUS_SHARE
+    few = max(TOLERATED_SHARE * measured.received, measured.counter_tolerance)
+    has_failures = (consumer.error_share or 0) >= TOLERATED_SHARE
     return measured.fruitless_receives > few and has_failures and not consumer.is_near_timeout
 
 

@@ -32,7 +32,7 @@ from mendq.catalogue.symptom import (
 from mendq.catalogue.visibility.needed_timeout import MAX_PROCESSING_TAG
 from mendq.model.evidence import name_first_few
 from mendq.model.facts import Facts, Need
-from mendq.model.harms import OWN_CHANGE
+from mendq.model.harms import OWN_CHANGE_CODE
 from mendq.model.limits import Limits
 from mendq.model.own_change import OwnChange
 from mendq.model.plan import Escalate, Ignore, Refusal
@@ -85,7 +85,7 @@ def plan(facts: Facts, _limits: Limits) -> Refusal:
         f"send them back when it is fixed{_describe_receives(facts)}"
     )
     if change is not None:
-        return Escalate(OWN_CHANGE, f"{found}. {look}", rollback_command(change))
+        return Escalate(OWN_CHANGE_CODE, f"{found}. {look}", rollback_command(change))
     command = messages_of(facts.source_arns[0]) if facts.source_arns else ""
     return Escalate("no_known_cause", f"{found}; no open case says why. {look}", command)
 
@@ -137,7 +137,7 @@ DLQ_MESSAGES_ARRIVING = NotifiedSymptom(
     examples=lambda: (
         QueueExample("one more than there were", _queue(), "no_known_cause"),
         QueueExample("the first one after hours of silence", _FIRST, "no_known_cause"),
-        QueueExample("Mendq attached it", _queue(own_change=_ATTACHED), OWN_CHANGE),
+        QueueExample("Mendq attached it", _queue(own_change=_ATTACHED), OWN_CHANGE_CODE),
         RefusalExample("that case reports it", _queue(own_change=_REPORTED), "said_of_another"),
         QueueNearMiss("the only message is there all the while", _queue(1, 1)),
         QueueNearMiss("the cause is known", _queue(open_symptoms=frozenset({"consumer_failing"}))),

@@ -54,7 +54,7 @@ from mendq.catalogue.symptom import (
 from mendq.model.dlq import arn_of_quarantine
 from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.limits import Limits
-from mendq.model.metrics import PERIOD, STRETCH, Measurement
+from mendq.model.metrics import DATAPOINT_PERIOD, STRETCH_DURATION, Measurement
 from mendq.model.plan import Plan, Refusal
 from mendq.model.queue import DLQ_SUFFIX, FIFO, MAX_RECEIVE_COUNT, Redrive
 from mendq.model.steps import AttachDlq, CreateDlq
@@ -213,7 +213,7 @@ def _few_stay_lately(facts: Facts, measured: Measurement) -> bool:
     This looks at the last hour, or at the whole measured time if visibility timeouts are long.
     """
     stretches = measured.recent.stretches
-    if _tries(facts, LATELY_STRETCHES * STRETCH) >= ENOUGH_TRIES:
+    if _tries(facts, LATELY_STRETCHES * STRETCH_DURATION) >= ENOUGH_TRIES:
         stretches = stretches[-LATELY_STRETCHES:]
     stays = _StayingMessages.of(facts, stretches)
     return (
@@ -313,7 +313,7 @@ class _StayingMessages:
             bad=total / tries,
             fewest=fewest,
             usual=median(backlogs),
-            deleted_a_minute=deleted / (lasted / PERIOD),
+            deleted_a_minute=deleted / (lasted / DATAPOINT_PERIOD),
             is_steady=min(in_vain) >= STEADY_SHARE * max(in_vain),
             grows=backlogs[-1] > 1.5 * backlogs[0] + 10,
         )

@@ -15,9 +15,9 @@ from mendq.model.case import Case, State
 from mendq.model.consent import Consent
 from mendq.model.evidence import actions_allowing
 from mendq.model.facts import Facts, QueueFacts, is_aws_managed
-from mendq.model.lifecycle import GONE, UNMANAGED
+from mendq.model.lifecycle import QUEUE_GONE_REASON, QUEUE_UNMANAGED_REASON
 from mendq.model.mode import Mode
-from mendq.model.names import REDRIVE, role_name
+from mendq.model.names import REDRIVE_PURPOSE, role_name
 from mendq.model.policy import Statement, concerns, conditions_of, fits, statements_of
 from mendq.model.queue import partition_of, parts_of, why_unfit_as_dlq
 from mendq.model.tags import ON, REDRIVE_PERMISSION
@@ -103,7 +103,10 @@ def _is_unfixed(case: Case) -> bool:
     """
     if case.state in PROVEN:
         return False
-    return case.state is not State.CLOSED or case.reason in (GONE, UNMANAGED)
+    return case.state is not State.CLOSED or case.reason in (
+        QUEUE_GONE_REASON,
+        QUEUE_UNMANAGED_REASON,
+    )
 
 
 def _is_proven(case: Case) -> bool:
@@ -266,7 +269,7 @@ def _holds_outside_network(operator: str, values: frozenset[str]) -> bool:
 def _excepts_redrive_role(operator: str, key: str, values: frozenset[str], queue_arn: str) -> bool:
     """Return True if the condition does not hold for Mendq's redrive role, so it is not denied."""
     queue = parts_of(queue_arn)
-    role = f":iam::{queue.account}:role/{role_name(REDRIVE, queue.region)}"
+    role = f":iam::{queue.account}:role/{role_name(REDRIVE_PURPOSE, queue.region)}"
     role_arn = f"arn:{partition_of(queue.region)}{role}".lower()
     is_about_roles = (
         operator.removesuffix(_IF_EXISTS) in _NOT_OPERATORS and key == "aws:principalarn"

@@ -44,7 +44,7 @@ from mendq.catalogue.dlq.time_left import (
 from mendq.model.case import Case
 from mendq.model.facts import Facts, QueueFacts, SoleSource
 from mendq.model.limits import Bounds
-from mendq.model.metrics import LATELY, PERIOD
+from mendq.model.metrics import DATAPOINT_PERIOD, RECENT_DELETES_TIME
 from mendq.model.mode import Mode
 from mendq.model.plan import Ignore, Plan, Refusal, Refuse
 from mendq.model.queue import number_in, parts_of
@@ -71,7 +71,9 @@ def find_causes(facts: Facts) -> CauseCases:
         longest = timedelta(seconds=facts.retention_seconds)
         return find_cause_cases(facts.source_cases, measured.until - longest)
     # CloudWatch measured the age at some moment of the last minute.
-    began_at = measured.until - PERIOD - timedelta(seconds=measured.now.oldest_age_seconds)
+    began_at = (
+        measured.until - DATAPOINT_PERIOD - timedelta(seconds=measured.now.oldest_age_seconds)
+    )
     if measured.least_visible and not measured.deleted:
         # Messages were there all the time and none was deleted, so the first one came before. The
         # age metric may leave it out.
@@ -352,7 +354,7 @@ def describe_deletes(facts: Facts) -> str | None:
     if measured is None:
         return None
     if measured.deleted_lately:
-        minutes = LATELY.total_seconds() / 60
+        minutes = RECENT_DELETES_TIME.total_seconds() / 60
         return f"{_count_deleted(measured.deleted_lately)} in the last {minutes:.0f} minutes"
     if measured.hours_with_deletes >= VISITS:
         return (

@@ -38,7 +38,7 @@ from mendq.catalogue.symptom import (
 )
 from mendq.model.facts import Facts, Need, QueueFacts
 from mendq.model.limits import Limits
-from mendq.model.metrics import PERIOD, Recent
+from mendq.model.metrics import DATAPOINT_PERIOD, Recent
 from mendq.model.plan import Escalate, Ignore, Plan, Refusal
 from mendq.model.queue import MAX_RECEIVE_COUNT, Redrive, arn_of_dlq
 from mendq.model.steps import AttachDlq, CreateDlq
@@ -140,7 +140,7 @@ def _queue_with_blocked_group(in_vain: int = 2, share: float | None = None, **ov
         share: Share of the receives without a delete before these minutes; None if not measured.
         over: Other values for the 65 minutes.
     """
-    counts = {"since": AT - 65 * PERIOD, "received": 2_130, "deleted": 2_000, **over}
+    counts = {"since": AT - 65 * DATAPOINT_PERIOD, "received": 2_130, "deleted": 2_000, **over}
     before = None
     if share is not None:
         before = measurement(received=1_000, deleted=round(1_000 * (1 - share)))
@@ -188,7 +188,9 @@ FIFO_GROUP_BLOCKED = FixedSymptom(
         ),
         QueueNearMiss("as many come to nothing by chance", _queue_with_blocked_group(0)),
         QueueNearMiss("as many came to nothing before", _queue_with_blocked_group(0, 0.06)),
-        QueueNearMiss("the oldest is new", _queue_with_blocked_group(since=AT - 29 * PERIOD)),
+        QueueNearMiss(
+            "the oldest is new", _queue_with_blocked_group(since=AT - 29 * DATAPOINT_PERIOD)
+        ),
         QueueNearMiss(
             "twenty timeouts are not over", vary(_queue_with_blocked_group(), VisibilityTimeout=200)
         ),

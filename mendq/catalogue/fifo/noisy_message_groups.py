@@ -26,7 +26,7 @@ from mendq.catalogue.symptom import (
 )
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits
-from mendq.model.metrics import LATELY, METRICS_BY_KIND, SURPLUS_MESSAGES
+from mendq.model.metrics import METRICS_BY_KIND, RECENT_DELETES_TIME, TOLERATED_MESSAGES
 from mendq.model.plan import Escalate, Refusal
 from mendq.notifications.commands import metric_command
 from mendq.notifications.text import format_count
@@ -44,21 +44,21 @@ def detect(facts: Facts) -> DetectedFault | None:
     if measured is None:
         return None
     now = measured.now
-    most = measured.deleted_lately + SURPLUS_MESSAGES
-    is_old = now.quiet_oldest_age_seconds >= LATELY.total_seconds()
+    most = measured.deleted_lately + TOLERATED_MESSAGES
+    is_old = now.quiet_oldest_age_seconds >= RECENT_DELETES_TIME.total_seconds()
     if not now.noisy_groups or not is_old or now.quiet_visible <= most:
         return None
     return DetectedFault(
         f"SQS counts {format_count(now.noisy_groups, 'noisy message group')}; of the others "
         f"{now.quiet_visible:,} messages wait, the oldest for {now.quiet_oldest_age_seconds:,} s, "
         f"and {format_count(measured.deleted_lately, 'message')} in all left the queue in the last "
-        f"{LATELY.total_seconds() / 60:.0f} minutes"
+        f"{RECENT_DELETES_TIME.total_seconds() / 60:.0f} minutes"
     )
 
 
 def is_suspect(facts: Facts) -> bool:
     """Return True for a standard queue with enough waiting messages for `detect` to report it."""
-    return not facts.is_fifo and facts.visible > SURPLUS_MESSAGES
+    return not facts.is_fifo and facts.visible > TOLERATED_MESSAGES
 
 
 def plan(facts: Facts, _limits: Limits) -> Refusal:

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from math import ceil, sqrt
 from statistics import fmean, pvariance
 
-from mendq.model.metrics import PERIOD, SURPLUS_SHARE, Measurement
+from mendq.model.metrics import DATAPOINT_PERIOD, TOLERATED_SHARE, Measurement
 
 # AWS advises at least five receives before a message goes to a DLQ:
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
@@ -54,7 +54,7 @@ def one_group_blocks(measured: Measurement) -> bool:
         measured.now.groups_in_flight == 1
         and measured.is_oldest_unchanged
         and measured.received >= TRIED_OFTEN * max(measured.now.in_flight, 1)
-        and measured.deleted <= SURPLUS_SHARE * measured.received
+        and measured.deleted <= TOLERATED_SHARE * measured.received
     )
 
 
@@ -74,11 +74,11 @@ def head_is_stuck(measured: Measurement, visibility_seconds: int) -> bool:
     still = measured.recent.standstill
     if still is None or still.hours < min(STANDS_STILL_HOURS, measured.hours / 2):
         return False
-    others_are_finished = still.deleted > SURPLUS_SHARE * still.received
+    others_are_finished = still.deleted > TOLERATED_SHARE * still.received
     if not others_are_finished and measured.now.groups_in_flight != 1:
         return False
     # The counts begin one minute after the message became the oldest.
-    seconds = (still.duration - PERIOD).total_seconds()
+    seconds = (still.duration - DATAPOINT_PERIOD).total_seconds()
     tries = seconds / max(visibility_seconds, 1)
     in_vain = still.fruitless_receives
     if measured.hours < LEAST_HOURS_FOR_CHANCE:

@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from mendq.model import prices
-from mendq.model.names import GAUGES, WHEN_SOMETHING_HAPPENS, OwnMetric
+from mendq.model.names import GAUGE_METRICS, METRICS_SENT_ON_EVENTS, OwnMetric
 from mendq.model.prices import Price
 from mendq.model.settings import WORKER
 from mendq.nightly.outcome import NightlyMetric
@@ -212,12 +212,12 @@ def _price_metrics(stack: BilledStack) -> CostLine:
     CloudWatch bills a metric for the hours in which it is sent.
     """
     sometimes_sent = {*_NIGHTLY_METRICS, *_WEEKLY_METRICS}
-    always_sent = {*OwnMetric} - WHEN_SOMETHING_HAPPENS - sometimes_sent
+    always_sent = {*OwnMetric} - METRICS_SENT_ON_EVENTS - sometimes_sent
     # A gauge is sent only if an alarm of the stack watches it.
     watched_metrics = {
         alarm.get("MetricName") for alarm in stack.list_properties("AWS::CloudWatch::Alarm")
     }
-    always_sent -= GAUGES - watched_metrics
+    always_sent -= GAUGE_METRICS - watched_metrics
     nightly_runs = stack.count_runs("start_nightly")
     sometimes_sent_count = len(_WEEKLY_METRICS)
     if nightly_runs:

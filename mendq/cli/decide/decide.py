@@ -16,7 +16,7 @@ from mendq.cli.look.show import CaseId, print_case_head, print_plan, read_case_d
 from mendq.cli.output import Yes, confirm
 from mendq.heal.approve import DECISIONS, find_earlier_answer
 from mendq.model.case import Case, State
-from mendq.model.lifecycle import HAS_WRITTEN
+from mendq.model.lifecycle import STATES_WITH_OWN_VALUE
 
 _QUESTION_BY_DECISION = {
     "approve": "Make this change?",
@@ -28,7 +28,10 @@ _QUESTION_BY_DECISION = {
 _SUCCESS_STATES_BY_DECISION = {
     decision: frozenset({move.into}) for decision, move in DECISIONS.items()
 }
-_SUCCESS_STATES_BY_DECISION["approve"] |= {*HAS_WRITTEN} - {State.INEFFECTIVE, State.ESCALATED}
+_SUCCESS_STATES_BY_DECISION["approve"] |= {*STATES_WITH_OWN_VALUE} - {
+    State.INEFFECTIVE,
+    State.ESCALATED,
+}
 # Printed as `waits` if the Lambda that writes did not answer. follow_up invokes it again.
 _NO_ANSWER_CODE = "owner_unavailable"
 _UNKNOWN_STATE_TEXT = "that is no state that this version knows: use the mendq that is deployed"

@@ -18,7 +18,7 @@ from mendq.cli.commands import CASE_LOOKUP_ACTIONS, STACK_ACTIONS, CommandKind, 
 from mendq.cli.exit_codes import CommandError
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import Yes, confirm
-from mendq.model.evidence import to_text
+from mendq.model.evidence import format_time
 from mendq.notifications.text import plain
 
 
@@ -76,7 +76,7 @@ def freeze(
     case_table = call.account.open_store(Table)
     reason = plain(reason, MOST_REASON_CHARACTERS) or NO_REASON
     identity = call.account.identity
-    now_text = to_text(datetime.now(UTC))
+    now_text = format_time(datetime.now(UTC))
     call.out.say(f"every change by Mendq in {call.account.account_id} {call.account.region} stops")
     confirm(f"Freeze ({reason})?", yes=yes)
     freeze_item = (

@@ -19,7 +19,7 @@ from mendq.catalogue.visibility.visibility_timeout_too_short import VISIBILITY_T
 from mendq.cli.account import Account
 from mendq.cli.doctor.check import Check, Command, Status, run_checks
 from mendq.cli.output import shorten_list
-from mendq.model.names import DATA_EVENT_NAMES, PROBE, role_name
+from mendq.model.names import DATA_EVENT_NAMES, PROBE_PURPOSE, role_name
 from mendq.model.queue import partition_of
 from mendq.probe.probe import EVENT_NAME, QUEUE_NAME
 
@@ -135,7 +135,7 @@ def _check_probe_is_logged(account: Account, trails: Sequence[Trail]) -> Check:
     partition = partition_of(region)
     account_id = account.settings.account
     queue_arn = f"arn:{partition}:sqs:{region}:{account_id}:{QUEUE_NAME}"
-    probe_role = role_name(PROBE, region)
+    probe_role = role_name(PROBE_PURPOSE, region)
     probe_session = account.outputs.get("ProbeFunction", "")
     role_arn_start = f"arn:{partition}:sts::{account_id}:assumed-role"
     known_fields = {

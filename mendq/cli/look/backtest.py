@@ -34,7 +34,8 @@ from mendq.model.mode import Mode
 from mendq.notifications.announcements import NOTIFICATIONS_PER_HOUR
 from mendq.notifications.text import format_count
 
-# IAM actions for the facts that decisions about failed calls need, except metrics and the case store.
+# IAM actions for the facts that decisions about failed calls need, except metrics and the case
+# store.
 _IAM_ACTIONS = QUEUE_ATTRIBUTES_ACTIONS | {
     "sqs:ListQueueTags",
     "sqs:ListQueues",

@@ -17,9 +17,9 @@ from mendq.cli.output import format_minute, shorten_list
 from mendq.heal.approve import DECISIONS
 from mendq.heal.decide import UNTIL
 from mendq.model import lifecycle
-from mendq.model.case import PROVING, Case, State, longest_stay_in
-from mendq.model.evidence import to_text
-from mendq.model.lifecycle import CALLING
+from mendq.model.case import STATES_UNDER_VERIFICATION, Case, State, longest_stay_in
+from mendq.model.evidence import format_time
+from mendq.model.lifecycle import STATES_THAT_CALL_OWNER
 from mendq.model.limits import Timing
 from mendq.model.queue import parts_of
 from mendq.notifications import change_lines
@@ -87,7 +87,7 @@ def summarize_case(case: Case) -> dict[str, Any]:
         "queue_arn": case.queue_arn,
         "symptom": case.symptom,
         "state": str(case.state),
-        "opened_at": to_text(opened_at(case)),
+        "opened_at": format_time(opened_at(case)),
         "steps": [dict(step) for step in case.steps],
         "reason": case.reason,
         "code": case.code,
@@ -99,7 +99,7 @@ def read_hold_up(account: Account, case: Case) -> HoldUp | None:
 
     None if nothing holds it up, or if the case does not wait for a Lambda.
     """
-    if case.state not in CALLING:
+    if case.state not in STATES_THAT_CALL_OWNER:
         return None
     return select_hold_up(
         account.open_store(CaseStore).look(case.queue_arn, case.symptom, ()), case
@@ -152,7 +152,7 @@ def read_timing(account: Account, cases: Iterable[Case]) -> Timing | None:
 
     None if no case does, or if the settings cannot be read.
     """
-    if not any(case.state in {*WAITING_STATES, *PROVING} for case in cases):
+    if not any(case.state in {*WAITING_STATES, *STATES_UNDER_VERIFICATION} for case in cases):
         return None
     try:
         return account.settings.timing
@@ -191,8 +191,8 @@ def list_states_for(decision: str, case: Case) -> tuple[State, ...]:
     if case.symptom in BY_NAME:
         return move.out_of
     states_if_symptom_unknown = {
-        lifecycle.CLOSE: lifecycle.CLOSE_UNKNOWN.out_of,
-        lifecycle.APPROVE: (),
+        lifecycle.CLOSE_TRANSITION: lifecycle.CLOSE_UNKNOWN_TRANSITION.out_of,
+        lifecycle.APPROVAL_TRANSITION: (),
     }
     return states_if_symptom_unknown.get(move, move.out_of)
 

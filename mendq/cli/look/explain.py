@@ -21,13 +21,16 @@ from mendq.cli.commands import CommandKind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import Output
-from mendq.model.evidence import DISTINCT_EVENTS, WITHIN_SECONDS
+from mendq.model.evidence import SUFFICIENT_EVENTS, SUFFICIENT_WITHIN_SECONDS
 from mendq.model.failed_call import FailedCall, Unreadable, read
 from mendq.model.json_text import finite_float, refuse_constant
 
 # A trail file holds at most 50 MB before it is compressed.
 MOST_BYTES = 50 * 1024 * 1024
-_EVIDENCE_NEEDED = {"distinct_events": DISTINCT_EVENTS, "within_seconds": WITHIN_SECONDS}
+_EVIDENCE_NEEDED = {
+    "distinct_events": SUFFICIENT_EVENTS,
+    "within_seconds": SUFFICIENT_WITHIN_SECONDS,
+}
 _GZIP_SIGNATURE = b"\x1f\x8b"
 
 
@@ -120,7 +123,7 @@ def _print_explanation(out: Output, explanation: dict[str, Any]) -> None:
     }
     if symptom_match:
         note = "" if symptom_match["counts_as_evidence"] else "; this one does not count"
-        needed_events = f"{DISTINCT_EVENTS} distinct events within {WITHIN_SECONDS} s"
+        needed_events = f"{SUFFICIENT_EVENTS} distinct events within {SUFFICIENT_WITHIN_SECONDS} s"
         text_by_label |= {
             "match": f"{symptom_match['sentence']} ({symptom_match['ships_as']})",
             "evidence": f"{needed_events}{note}",

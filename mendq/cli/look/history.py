@@ -28,7 +28,7 @@ from mendq.cli.invocation import Invocation
 from mendq.cli.look.case_view import opened_at, summarize_case
 from mendq.cli.queues import QueueName, find_queue, resolve_queue_arn
 from mendq.cli.undo.answers import group_by_case
-from mendq.model.evidence import to_text
+from mendq.model.evidence import format_time
 from mendq.model.facts import Facts
 from mendq.model.policy import QueueChange
 from mendq.notifications.configuration import Baseline, differences
@@ -137,7 +137,7 @@ def _make_baseline_events(baselines: Sequence[Baseline]) -> Iterator[Event]:
     for baseline in reversed(baselines):
         changes = differences(attributes_before, baseline.attributes)
         lines = ["a scan found it well with:", *changes]
-        yield {"at": to_text(baseline.at), "kind": "baseline", "says": lines}
+        yield {"at": format_time(baseline.at), "kind": "baseline", "says": lines}
         attributes_before = baseline.attributes
 
 
@@ -148,7 +148,7 @@ def _make_case_events(account: Account, queue_arn: str) -> Iterator[Event]:
         case = case_transitions[-1]
         if case.queue_arn == queue_arn:
             lines = [f"{case.case_id}: {case.state}", case.reason]
-            event = {"at": to_text(opened_at(case)), "kind": "case", "says": lines}
+            event = {"at": format_time(opened_at(case)), "kind": "case", "says": lines}
             yield event | summarize_case(case)
 
 
@@ -161,7 +161,7 @@ def _make_change_events(changes: Sequence[QueueChange] | str) -> Iterator[Event]
         return
     for change in changes:
         yield {
-            "at": to_text(change.at),
+            "at": format_time(change.at),
             "kind": "change",
             "says": [change_line(change), f"by {change.who}"],
             "principal_arn": change.principal_arn,

@@ -14,7 +14,7 @@ from mendq.cli.account import Account
 from mendq.cli.commands import CommandKind, command
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
-from mendq.model.evidence import to_text
+from mendq.model.evidence import format_time
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -98,7 +98,7 @@ def _list_resources_of_destroyed_stacks(
     for page in pages:
         for summary in page["StackSummaries"]:
             if summary["StackName"] == stack_name:
-                destroyed_at = to_text(summary.get("DeletionTime", summary["CreationTime"]))
+                destroyed_at = format_time(summary.get("DeletionTime", summary["CreationTime"]))
                 yield from _list_retained_resources(client, summary["StackId"], destroyed_at)
 
 

@@ -37,8 +37,8 @@ from mendq.cli.undo.answers import Answer, format_attribute, list_printed_comman
 from mendq.heal.recover import read_written
 from mendq.heal.restore_policy import new_access
 from mendq.heal.undo import UndoOutcome, list_writes, plan_undos
-from mendq.model.case import LOWERED, Case, State
-from mendq.model.evidence import to_text
+from mendq.model.case import LOWERED_KEY, Case, State
+from mendq.model.evidence import format_time
 from mendq.model.facts import Facts
 from mendq.model.limits import Timing
 from mendq.model.plan import owner_of_case
@@ -120,7 +120,7 @@ class ShownCase(Struct, frozen=True):
         hold_up_document = None
         if self.hold_up:
             hold_up_document = {
-                "since": to_text(self.hold_up.since),
+                "since": format_time(self.hold_up.since),
                 "code": self.hold_up.code,
                 "reason": self.hold_up.reason,
             }
@@ -136,7 +136,7 @@ class ShownCase(Struct, frozen=True):
             "taken_back": rolled_back_steps,
             "next_step": self.next_step,
             "plan_reason": find_plan_reason(self.transitions),
-            "until": deadline and to_text(deadline),
+            "until": deadline and format_time(deadline),
             "held_up": hold_up_document,
             "evidence": dict(self.case.evidence),
             "transitions": [transition.document() for transition in self.transitions],
@@ -296,7 +296,7 @@ def print_case_head(out: Output, details: ShownCase) -> None:
     out.say(state_line, STYLE_BY_STATE.get(case.state, "dim"))
     if case.reason != find_plan_reason(details.transitions):
         out.say(with_code(case) if case.code else f"because {case.reason}", "dim")
-    lowering_case_id = case.evidence.get(LOWERED)
+    lowering_case_id = case.evidence.get(LOWERED_KEY)
     if lowering_case_id:
         out.say(f"its plans wait for a person since case {lowering_case_id}", "yellow")
     if details.hold_up is not None:

@@ -22,9 +22,9 @@ from mendq.cli.look.export import replace_if_changed
 from mendq.cli.look.show import CaseId, ShownCase, read_case_details
 from mendq.cli.output import Yes
 from mendq.model.case import Case
-from mendq.model.evidence import to_text
+from mendq.model.evidence import format_time
 from mendq.model.json_text import to_json
-from mendq.model.metrics import series_of
+from mendq.model.metrics import select_series
 from mendq.model.queue import on_fifo, parts_of
 from mendq.notifications.text import format_count
 
@@ -78,7 +78,7 @@ def _make_bundle(call: Invocation, details: ShownCase, now: datetime) -> dict[st
     requests = case.evidence.get("requests", [])
     return {
         "schema": SCHEMA_VERSION,
-        "made_at": to_text(now),
+        "made_at": format_time(now),
         "account": queue.account,
         "region": queue.region,
         "queue_arn": case.queue_arn,
@@ -125,7 +125,9 @@ def _read_metrics(clients: Clients, case: Case, now: datetime) -> dict[str, Any]
     if on_fifo(case.queue_arn):
         metric_kinds.append("FIFO")
     # Name of the metric and statistic, by the key of its query.
-    metric_by_key = {key: metric_parts[:2] for key, metric_parts in series_of(metric_kinds).items()}
+    metric_by_key = {
+        key: metric_parts[:2] for key, metric_parts in select_series(metric_kinds).items()
+    }
     queries = [
         build_query(key, queue_dimension(case.queue_arn), name, statistic, period_seconds)
         for key, (name, statistic) in metric_by_key.items()
@@ -133,10 +135,10 @@ def _read_metrics(clients: Clients, case: Case, now: datetime) -> dict[str, Any]
     points_by_key = read_series(clients, queries, since, until, of=case.queue_arn)
     series = {}
     for key, points in points_by_key.items():
-        series[" ".join(metric_by_key[key])] = [(to_text(at), value) for at, value in points]
+        series[" ".join(metric_by_key[key])] = [(format_time(at), value) for at, value in points]
     return {
-        "since": to_text(since),
-        "until": to_text(until),
+        "since": format_time(since),
+        "until": format_time(until),
         "period_seconds": period_seconds,
         "series": series,
     }

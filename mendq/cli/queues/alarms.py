@@ -45,7 +45,7 @@ from mendq.cli.commands import DLQ_SOURCES_ACTIONS, QUEUE_ATTRIBUTES_ACTIONS, Co
 from mendq.cli.invocation import Invocation
 from mendq.cli.queues import QueueName, require_queue, resolve_queue_arn
 from mendq.model.facts import Facts, QueueFacts
-from mendq.model.metrics import Points
+from mendq.model.metrics import Datapoints
 from mendq.notifications.text import format_count
 
 # An alarm may have rung at most this often in the two weeks that it is sized by: once a week.
@@ -94,7 +94,7 @@ FIRST_MESSAGE_ALARM = SizedAlarm(
 )
 
 
-def size_alarm(points: Points, normal_value: float) -> SizedAlarm:
+def size_alarm(points: Datapoints, normal_value: float) -> SizedAlarm:
     """Choose the limits of an alarm from two weeks of the metric's values.
 
     Values up to `normal_value` are normal, however rare they are.
@@ -115,7 +115,7 @@ def size_alarm(points: Points, normal_value: float) -> SizedAlarm:
     return SizedAlarm(reason, PERIOD_COUNTS[0], threshold=threshold)
 
 
-def _count_rings(points: Points, period_count: int, band_width: float) -> int:
+def _count_rings(points: Datapoints, period_count: int, band_width: float) -> int:
     """Return how often an alarm would have rung with this number of periods and this band.
 
     The band is `band_width` standard deviations above the mean of the same hour of the day.

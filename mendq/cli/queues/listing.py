@@ -17,7 +17,7 @@ from mendq.cli.doctor.life import HourlyScan, read_last_scans
 from mendq.cli.exit_codes import Exit
 from mendq.cli.invocation import Invocation
 from mendq.cli.output import Output, format_minute, shorten_list
-from mendq.model.evidence import to_text
+from mendq.model.evidence import format_time
 from mendq.model.queue import parts_of
 from mendq.notifications.text import format_count, plain
 
@@ -82,7 +82,7 @@ def describe_last_scan(
     for scan, last_checked in last_scans:
         if queue_arn in scan.managed and (last_checked is None or name <= last_checked):
             return {
-                "at": to_text(scan.at),
+                "at": format_time(scan.at),
                 "found": scan.symptoms_by_queue.get(queue_arn, []),
                 "not_looked_at": scan.not_looked_at.get(queue_arn, ""),
                 "skipped_for_budget": queue_arn in scan.skipped,

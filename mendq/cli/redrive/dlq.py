@@ -21,7 +21,7 @@ from mendq.cli.output import Output, Yes, confirm, format_minute, shorten_list
 from mendq.cli.queues import find_queue, queue_argument, require_queue, resolve_queue_arn
 from mendq.cli.redrive.route import Route, require_no_redrive_policy
 from mendq.cli.redrive.work import look_at_messages
-from mendq.model.evidence import to_text
+from mendq.model.evidence import format_time
 from mendq.model.facts import Facts
 from mendq.model.queue import is_quarantine, parse_redrive_policy, parts_of
 from mendq.notifications.text import format_count, plain
@@ -90,16 +90,16 @@ class _Sample(Struct, frozen=True):
         retention = timedelta(seconds=self.dlq.retention_seconds)
         expire_first = {}
         for message in self.messages[:_MOST_EXPIRING]:
-            expire_first[message.message_id] = to_text(message.sent_at + retention)
+            expire_first[message.message_id] = format_time(message.sent_at + retention)
         groups = group_messages(self.messages, self.now, should_group_by_text=bodies)
         return {
             "queue_arn": self.dlq.queue_arn,
             "source_arns": list(self.source_arns),
             "messages": self.dlq.visible + self.dlq.in_flight,
             "sampled": len(sent_times),
-            "oldest_sent_at": to_text(sent_times[0]) if sent_times else None,
-            "newest_sent_at": to_text(sent_times[-1]) if sent_times else None,
-            "first_received_at": to_text(min(first_receives)) if first_receives else None,
+            "oldest_sent_at": format_time(sent_times[0]) if sent_times else None,
+            "newest_sent_at": format_time(sent_times[-1]) if sent_times else None,
+            "first_received_at": format_time(min(first_receives)) if first_receives else None,
             "expire_first": expire_first,
             "hints": list(self._list_hints()),
             "groups": [self._group_document(group, bodies=bodies) for group in groups],

@@ -12,7 +12,7 @@ from typing import Any
 
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.redrive.work import Act, DlqWork, MayGo
-from mendq.model.evidence import to_text
+from mendq.model.evidence import format_time
 from mendq.model.json_text import to_json
 from mendq.notifications.text import format_count
 from mendq.redrive.messages import Message, MoveResult, UnmovedMessage, read_quarantine_mark
@@ -105,7 +105,7 @@ def document_of(message: Message, *, with_body: bool) -> dict[str, Any]:
             attribute["BinaryValue"] = b64encode(attribute["BinaryValue"]).decode()
     document = {
         "message_id": message.message_id,
-        "sent_at": to_text(message.sent_at),
+        "sent_at": format_time(message.sent_at),
         "receives": message.receive_count,
         "redrive_count": message.redrive_count,
         "source_arn": quarantined.source if quarantined else message.source_arn,

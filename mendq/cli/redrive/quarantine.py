@@ -40,7 +40,7 @@ from mendq.cli.redrive.redrive import send_back
 from mendq.cli.redrive.route import Route, find_quarantine, route_out_of
 from mendq.cli.redrive.work import look_at_messages
 from mendq.model.dlq import arn_of_quarantine
-from mendq.model.evidence import to_text
+from mendq.model.evidence import format_time
 from mendq.model.facts import Facts
 from mendq.model.queue import parts_of
 from mendq.notifications.text import plain, span, value
@@ -84,8 +84,8 @@ class Quarantine(Struct, frozen=True):
             "source_arn": self.source_arn,
             "messages": self.messages,
             "in_flight": self.queue.in_flight,
-            "oldest_at": self.oldest_at and to_text(self.oldest_at),
-            "expires_by": self.expires_by and to_text(self.expires_by),
+            "oldest_at": self.oldest_at and format_time(self.oldest_at),
+            "expires_by": self.expires_by and format_time(self.expires_by),
         }
 
 

@@ -32,7 +32,7 @@ from mendq.cli.scan.dry_run import (
     make_readonly_clients,
 )
 from mendq.model.consent import Consent
-from mendq.model.evidence import to_text
+from mendq.model.evidence import format_time
 from mendq.model.facts import Facts, Need
 from mendq.model.limits import Limits, Timing
 from mendq.model.mode import Mode
@@ -268,7 +268,7 @@ class RegionScan(DryRun, frozen=True, dict=True):
     ) -> dict[str, Any]:
         """Return the findings, the scanned queues and what could not be checked, for scripts."""
         return {
-            "at": to_text(self.now),
+            "at": format_time(self.now),
             "account": self.account.account_id,
             "region": self.account.region,
             "findings": [

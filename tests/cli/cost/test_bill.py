@@ -18,7 +18,7 @@ from mendq.cli.cost.bill import BilledStack, NotPriced, count_runs_a_month
 from mendq.follow_up.follow_up import FollowUpResult
 from mendq.heal.batch import BatchResult
 from mendq.model import prices
-from mendq.model.names import GAUGES, NAMESPACE, WHEN_SOMETHING_HAPPENS, OwnMetric
+from mendq.model.names import GAUGE_METRICS, METRICS_SENT_ON_EVENTS, NAMESPACE, OwnMetric
 from mendq.model.settings import FULL
 from tests.functions.conftest import call_with
 from tests.infra.synthesized import NIGHTLY_OFF, SETTINGS, template_of, template_with
@@ -99,14 +99,14 @@ def test_what_is_billed_all_month_is_what_the_lambdas_send_of_a_run_that_found_n
         OwnMetric.PROBES_LOST
     }
     by_others = {deliver_report.DELIVERED, deliver_report.NOT_DELIVERED, OwnMetric.WEEKS_FAILED}
-    sent, billed = by_follow_up | by_probe | by_others, {*OwnMetric} - WHEN_SOMETHING_HAPPENS
+    sent, billed = by_follow_up | by_probe | by_others, {*OwnMetric} - METRICS_SENT_ON_EVENTS
     assert sent == billed, (
         f"Sent while nothing happens, and not in _SENT_ANYWAY of mendq/model/names.py: "
         f"{sorted(sent - billed)}. In it, and not sent then: {sorted(billed - sent)}. "
         "docs/cost.md is derived from it."
     )
     few = _names_sent(lambda call: follow_up.emit(call, followed, now), "essential")
-    assert few == by_follow_up - GAUGES < by_follow_up
+    assert few == by_follow_up - GAUGE_METRICS < by_follow_up
     always, of_weeks = len(by_follow_up | by_probe), 2 * 30 / 7
     runs = 6 * (30 + 30 / 7)
     on, off = template_of("default"), template_with(NIGHTLY_OFF)

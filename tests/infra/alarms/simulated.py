@@ -20,7 +20,7 @@ from functions.follow_up import emit
 from mendq.cases import items
 from mendq.cases.table import OpenCase
 from mendq.follow_up.follow_up import FollowUpResult
-from mendq.model.case import FINAL, State
+from mendq.model.case import FINAL_STATES, State
 from mendq.model.names import NAMESPACE, OwnMetric
 from mendq.nightly.outcome import NightlyJobRun, describe_run
 from mendq.nightly.verdict import NATIVE, NightlyRead
@@ -67,7 +67,7 @@ class Life:
         states, began = sorted(self.states.items()), at(min(self.states))
         until = [*(minute for minute, _ in states[1:]), end]
         for (minute, state), over in zip(states, until, strict=True):
-            if state not in FINAL:
+            if state not in FINAL_STATES:
                 case = OpenCase(CASE_KEY, "case-1", QUEUE, "any_symptom", state, began, began)
                 yield case, range(minute, min(over, end))
 

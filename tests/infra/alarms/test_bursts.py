@@ -23,7 +23,7 @@ from tests.infra.alarms.evaluator import Data, Evaluator, State
 from tests.infra.alarms.simulated import HOUR, at, healed, listed, own
 from tests.infra.synthesized import template_of
 
-PERIOD = names.PERIOD.seconds // 60
+PERIOD = names.FIXES_ALARM_PERIOD.seconds // 60
 # Fixes that come for no longer than that are one fault, which is healed.
 A_FAULT = 22
 SETTLES = int(SETTLING.to_minutes())
@@ -102,7 +102,7 @@ def test_a_healed_fault_pages_nobody_and_what_goes_on_pages_once_and_soon(
         elif lasts >= 2 * PERIOD + 2 * spacing + NOTICED:
             (began,) = found.began
             assert 0 <= began - found.rings_at <= PERIOD
-            soon = PERIOD // names.LEAST_FIXES + NOTICED
+            soon = PERIOD // names.FEWEST_FIXES_TO_ALARM + NOTICED
             assert any(0 <= began - each < soon for each in fixes), "while fixes come"
 
 
@@ -124,7 +124,7 @@ def test_however_fixes_go_on_they_are_paged_a_period_after_they_ring_at_most(
 ) -> None:
     fixes = [sum(gaps[:n]) for n in range(len(gaps) + 1)]
     found = paged(fixes)
-    if fixes[-1] >= 2 * PERIOD + fixes[names.LEAST_FIXES - 1] + NOTICED:
+    if fixes[-1] >= 2 * PERIOD + fixes[names.FEWEST_FIXES_TO_ALARM - 1] + NOTICED:
         assert len(found.began) == len(found.ended) == 1
         assert 0 <= found.began[0] - found.rings_at <= PERIOD
 
