@@ -403,25 +403,47 @@ def _heal_symptom(
     read_situations = _read_queues(situations, batch, run)
     spread = frozenset[str]()
     if not (symptom.is_of_configuration and all(group.is_found for group in situations)):
-        changed_groups = {
-            group for group, situation in read_situations.items() if situation.was_changed_since
-        }
-        queue_arns = [group.queue_arn for group in situations if group not in changed_groups]
-        # If the symptom has only one group, its history was read together with the spread.
-        stored_spread = next(iter(situations.values())).view.spread
-        spread = run.case_store.note_spread(queue_arns, symptom_key, run.now, stored_spread)
+        spread = _note_spread(symptom_key, situations, read_situations, run)
     for group, situation in read_situations.items():
         heal = partial(_heal_one, situation, spread, run)
         outcome = _attempt(heal, group, batch, run)
         if outcome is not None:
             batch.set_outcome(group, outcome)
-    if any(
+    must_report_mass_symptom = any(
         _is_one_of_many(situation, batch.outcomes.get(group))
         for group, situation in situations.items()
-    ):
-        changes = [situation.facts.own_change for situation in read_situations.values()]
-        own_changes = [change for change in changes if change is not None]
+    )
+    if must_report_mass_symptom:
+        own_changes = _list_own_changes(read_situations.values())
         _notify_mass_symptom(symptom, spread, situations, own_changes, run)
+
+
+def _note_spread(
+    symptom_key: str, situations: Situations, read_situations: Situations, run: FixContext
+) -> frozenset[str]:
+    """Note the queues that show the symptom. Return all queues that showed it in the last hour.
+
+    A queue that was changed after its calls failed is not noted.
+
+    Args:
+        symptom_key: The key under which the case store counts the symptom's queues.
+        situations: All situations of the symptom.
+        read_situations: Those whose queues could be read.
+        run: This invocation.
+    """
+    changed_groups = {
+        group for group, situation in read_situations.items() if situation.was_changed_since
+    }
+    queue_arns = [group.queue_arn for group in situations if group not in changed_groups]
+    # If the symptom has only one group, its history was read together with the spread.
+    stored_spread = next(iter(situations.values())).view.spread
+    return run.case_store.note_spread(queue_arns, symptom_key, run.now, stored_spread)
+
+
+def _list_own_changes(situations: Iterable[Situation]) -> list[OwnChange]:
+    """Return the changes by Mendq that may have caused the symptom on these queues."""
+    own_changes = [situation.facts.own_change for situation in situations]
+    return [own_change for own_change in own_changes if own_change is not None]
 
 
 def _read_queues(situations: Situations, batch: BatchResult, run: FixContext) -> Situations:

@@ -168,6 +168,7 @@ def gather_history(group: Group, run: FixContext, *, is_only_group: bool) -> Sit
 
 
 def _gather_history(group: Group, run: FixContext, *, is_only_group: bool) -> Situation | Outcome:
+    """Do what `gather_history` does, but raise QueueRefusesUs and CaseStoreUnreadable."""
     queue_arn = group.queue_arn
     symptom = group.symptom
     tags = _read_tags(group, run)
@@ -176,9 +177,7 @@ def _gather_history(group: Group, run: FixContext, *, is_only_group: bool) -> Si
     symptom_key = mass_symptom_key(symptom.name, tags or {}) if is_only_group else ""
     view: CaseStoreView | Outcome
     view = run.case_store.look(queue_arn, symptom.name, symptom.attributes, symptom_key)
-    if view.notification is not None:
-        with suppress(NotificationNotSent):  # a queue is fixed even if people cannot be notified
-            run.notifier.send_left_unsent(queue_arn, symptom.name, view.notification, view.case)
+    _send_unsent_notification(group, view, run)
     view = recover(view, symptom, run)
     if isinstance(view, Outcome):
         return view
@@ -190,11 +189,34 @@ def _gather_history(group: Group, run: FixContext, *, is_only_group: bool) -> Si
         return situation
     if group.is_found and (not group.calls or _take_measuring_turn(queue_arn, run)):
         return _look_for_finding(group, situation, run)
+    return _add_evidence_of_calls(group, situation, run)
+
+
+def _send_unsent_notification(group: Group, view: CaseStoreView, run: FixContext) -> None:
+    """Send the notification that an earlier run stored and did not send, if there is one.
+
+    An error of SNS or EventBridge is not raised: a queue is fixed even if people cannot be
+    notified.
+    """
+    if view.notification is None:
+        return
+    with suppress(NotificationNotSent):
+        run.notifier.send_left_unsent(
+            group.queue_arn, group.symptom.name, view.notification, view.case
+        )
+
+
+def _add_evidence_of_calls(group: Group, situation: Situation, run: FixContext) -> Situation:
+    """Return the situation with the group's failed calls as evidence, and the stored ones.
+
+    Calls that are too old, too far in the future, or possibly races are left out.
+    """
     evident_calls = [
         call for call in group.calls if is_fresh(call, run.now) and not call.may_be_a_race
     ]
     fresh_sightings = tuple(Sighting.of(call) for call in evident_calls)
-    evidence = Evidence.of([*view.evidence.sightings, *fresh_sightings]).fresh(run.now)
+    stored_sightings = situation.view.evidence.sightings
+    evidence = Evidence.of([*stored_sightings, *fresh_sightings]).fresh(run.now)
     return structs.replace(situation, evidence=evidence, fresh_sightings=fresh_sightings)
 
 

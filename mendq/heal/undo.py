@@ -66,10 +66,6 @@ class CaseWrite(Struct, frozen=True):
         return replace(later, before=self.before, first=self.first)
 
 
-# The fields that the answer of a rollback contains.
-_ANSWERED = ("attribute", "outcome", "before", "after", "now", "command")
-
-
 class Undo(Struct, frozen=True):
     """Plan to undo one attribute of a case.
 
@@ -96,7 +92,14 @@ class Undo(Struct, frozen=True):
 
     def document(self) -> dict[str, str | None]:
         """Return the attribute as JSON for the answer of a rollback."""
-        return {name: getattr(self, name) for name in _ANSWERED}
+        return {
+            "attribute": self.attribute,
+            "outcome": self.outcome,
+            "before": self.before,
+            "after": self.after,
+            "now": self.now,
+            "command": self.command,
+        }
 
     def mark_done(self) -> Undo:
         """Return the plan with the outcome UNDONE and the value from before as the present one."""
@@ -126,10 +129,11 @@ def list_writes(history: Sequence[Case]) -> tuple[CaseWrite, ...]:
                 write = earlier_write.merge_later(write)
             writes[name] = write
     override_numbers = [case.n for case in history if case.state is State.OVERRIDDEN]
+    last_override_number = max(override_numbers, default=0)
     return tuple(
         replace(
             write,
-            was_overridden=any(number > write.last.n for number in override_numbers),
+            was_overridden=last_override_number > write.last.n,
             goes_on=history[-1].is_redriving and not has_value_in_queue(write.attribute),
         )
         for write in writes.values()
