@@ -11,22 +11,22 @@ from typing import NoReturn
 
 def run() -> NoReturn:
     """Serve the account; a signal ends it without a word, however early it comes."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _end)
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signal_number, _exit_silently)
     from local_account.command_line import main  # noqa: PLC0415  takes long to import
 
     try:
-        code = main()
+        exit_code = main()
     except Exception:  # noqa: BLE001  a fault of ours, to be seen whole
         traceback.print_exc()
-        code = 1
+        exit_code = 1
     sys.stdout.flush()
     sys.stderr.flush()
     # MiniStack's worker threads would be waited for, and they may wait for anything.
-    os._exit(code)
+    os._exit(exit_code)
 
 
-def _end(*_: object) -> NoReturn:
+def _exit_silently(*_: object) -> NoReturn:
     raise SystemExit(0)
 
 

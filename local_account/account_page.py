@@ -16,14 +16,14 @@ from typing import Any, TypeVar
 
 import msgspec
 
-T = TypeVar("T")
+Value = TypeVar("Value")
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Message, Receive, Send], Awaitable[None]]
 # The argument of a page is the request's JSON body, or None for GET.
 Page = Callable[[Any], Mapping[str, Any]]
-PREFIX = "/_mendq/"
+PAGE_PREFIX = "/_mendq/"
 
 
 class SwitchRefused(Exception):
@@ -34,15 +34,15 @@ class NotFired(Exception):
     """Raised if the target of a schedule was not invoked. The text gives the reason."""
 
 
-def parse_request(body: object, kind: type[T], example: str) -> T:
-    """Convert a request's JSON body to a value of type `kind`.
+def parse_request(body: object, value_type: type[Value], example: str) -> Value:
+    """Convert a request's JSON body to a value of type `value_type`.
 
     Raises SwitchRefused, with `example` as the remedy, if the body does not fit.
     """
     try:
-        return msgspec.convert(body, kind)
-    except msgspec.ValidationError as mistake:
-        raise SwitchRefused(f"{mistake}; send {example}") from None
+        return msgspec.convert(body, value_type)
+    except msgspec.ValidationError as error:
+        raise SwitchRefused(f"{error}; send {example}") from None
 
 
 @dataclass(frozen=True)
@@ -56,30 +56,30 @@ class AccountPage:
     pages: Mapping[str, Page]
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
-        name = scope["path"].removeprefix(PREFIX) if scope["type"] == "http" else ""
-        page = self.pages.get(name)
+        page_name = scope["path"].removeprefix(PAGE_PREFIX) if scope["type"] == "http" else ""
+        page = self.pages.get(page_name)
         if page is None:
             await self.inner(scope, receive, send)
             return
-        content = await read_body(receive)
-        body: Mapping[str, Any]
+        request_body = await read_body(receive)
+        answer: Mapping[str, Any]
         try:
-            body = page(None if scope["method"] == "GET" else json.loads(content))
+            answer = page(None if scope["method"] == "GET" else json.loads(request_body))
             status = HTTPStatus.OK
         except (SwitchRefused, ValueError) as error:
-            body = {"message": f"{error}"}
+            answer = {"message": f"{error}"}
             status = HTTPStatus.BAD_REQUEST
         except NotFired as error:
-            body = {"message": f"{error}"}
+            answer = {"message": f"{error}"}
             status = HTTPStatus.CONFLICT
         headers = {"content-type": "application/json"}
-        await respond(send, status, headers, f"{json.dumps(body)}\n".encode())
+        await send_response(send, status, headers, f"{json.dumps(answer)}\n".encode())
 
 
-async def respond(send: Send, status: int, headers: Mapping[str, str], body: bytes) -> None:
+async def send_response(send: Send, status: int, headers: Mapping[str, str], body: bytes) -> None:
     """Send the whole response to an ASGI request."""
-    encoded = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": status, "headers": encoded})
+    encoded_headers = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": status, "headers": encoded_headers})
     await send({"type": "http.response.body", "body": body})
 
 
@@ -88,27 +88,32 @@ def join_headers(headers: list[tuple[bytes, bytes]]) -> dict[str, str]:
 
     Several headers of one name are joined with commas, as Signature Version 4 signs them.
     """
-    texts: dict[str, str] = {}
+    value_by_name: dict[str, str] = {}
     for name, value in headers:
-        key, text = name.decode("latin-1").lower(), value.decode("utf-8", "replace")
-        texts[key] = f"{texts[key]},{text}" if key in texts else text
-    return texts
+        lower_name = name.decode("latin-1").lower()
+        value_text = value.decode("utf-8", "replace")
+        value_by_name[lower_name] = (
+            f"{value_by_name[lower_name]},{value_text}"
+            if lower_name in value_by_name
+            else value_text
+        )
+    return value_by_name
 
 
-async def read_body(receive: Receive, most: float = math.inf) -> bytes:
+async def read_body(receive: Receive, maximum_bytes: float = math.inf) -> bytes:
     """Return the body of a request, joined from all its parts.
 
-    Reading stops after the part with which the body is longer than `most` bytes.
+    Reading stops after the part with which the body is longer than `maximum_bytes` bytes.
     """
     parts: list[bytes] = []
-    size = 0
+    byte_count = 0
     while True:
         message = await receive()
         part = message.get("body", b"")
         parts.append(part)
-        size += len(part)
+        byte_count += len(part)
         is_last = message["type"] != "http.request" or not message.get("more_body")
-        if is_last or size > most:
+        if is_last or byte_count > maximum_bytes:
             return b"".join(parts)
 
 
@@ -118,9 +123,9 @@ def replay_body(body: bytes, receive: Receive) -> Receive:
     Its first call returns the body, further calls return the messages that follow. One of them can
     be that the client has disconnected, which ends a long poll.
     """
-    unread: list[Any] = [{"type": "http.request", "body": body, "more_body": False}]
+    unread_messages: list[Any] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def receive_again() -> Message:
-        return unread.pop() if unread else await receive()
+    async def receive_replayed() -> Message:
+        return unread_messages.pop() if unread_messages else await receive()
 
-    return receive_again
+    return receive_replayed

@@ -13,83 +13,94 @@ from ministack.services.cloudformation import changesets, handlers, provisioners
 from local_account.hooks import around
 
 Properties = Mapping[str, Any]
-ListAccepted = Callable[[str], None]
-ALARM = "AWS::CloudWatch::Alarm"
-TABLE = "AWS::DynamoDB::Table"
-TRAIL = "AWS::CloudTrail::Trail"
+ReportAccepted = Callable[[str], None]
+ALARM_TYPE = "AWS::CloudWatch::Alarm"
+TABLE_TYPE = "AWS::DynamoDB::Table"
+TRAIL_TYPE = "AWS::CloudTrail::Trail"
 
 
-def install(list_accepted: ListAccepted) -> None:
+def install(report_accepted: ReportAccepted) -> None:
     """Make MiniStack's CloudFormation deploy trails, and accept types that MiniStack lacks.
 
-    Call this once per process. `list_accepted` is called with each resource type that is accepted
+    Call this once per process. `report_accepted` is called with each resource type that is accepted
     and does nothing.
     """
-    provisioners._RESOURCE_HANDLERS[TRAIL] = {
+    provisioners._RESOURCE_HANDLERS[TRAIL_TYPE] = {
         "create": _create_trail,
         "update": _update_trail,
         "delete": _delete_trail,
     }
-    _accept_other_types(list_accepted)
+    _accept_unknown_types(report_accepted)
+    _accept_metric_math_alarms(report_accepted)
 
-    @around(provisioners._RESOURCE_HANDLERS[TABLE], "create")
-    def create_table(inner: Any, logical_id: str, properties: Properties, stack: str) -> Any:
+    @around(provisioners._RESOURCE_HANDLERS[TABLE_TYPE], "create")
+    def create_table(inner: Any, logical_id: str, properties: Properties, stack_name: str) -> Any:
         """Give each new table a new name, as AWS does, so that a retained table is not reused."""
         if not properties.get("TableName") and not provisioners._NAME_SEED.get():
             provisioners._NAME_SEED.set(new_uuid()[:8])
-        return inner(logical_id, properties, stack)
+        return inner(logical_id, properties, stack_name)
 
 
-def _accept_other_types(list_accepted: ListAccepted) -> None:
-    """Accept the resource types that MiniStack does not know, and alarms on metric math."""
+def _accept_unknown_types(report_accepted: ReportAccepted) -> None:
+    """Accept the resource types that MiniStack does not know."""
 
     @around(handlers, "validate_template_support")
     @around(changesets, "validate_template_support")
-    def validate(inner: Any, template: Mapping[str, Any], *rest: Any, **keywords: Any) -> Any:
+    def validate_template(
+        inner: Any, template: Mapping[str, Any], *other_arguments: Any, **keyword_arguments: Any
+    ) -> Any:
         for resource in (template.get("Resources") or {}).values():
-            kind = str(resource.get("Type", "")) if isinstance(resource, dict) else ""
-            if kind.startswith("AWS::") and kind not in provisioners._RESOURCE_HANDLERS:
-                provisioners._RESOURCE_HANDLERS[kind] = _idle_handlers(kind)
-                list_accepted(kind)
-        return inner(template, *rest, **keywords)
+            resource_type = str(resource.get("Type", "")) if isinstance(resource, dict) else ""
+            if (
+                resource_type.startswith("AWS::")
+                and resource_type not in provisioners._RESOURCE_HANDLERS
+            ):
+                provisioners._RESOURCE_HANDLERS[resource_type] = _make_idle_handlers(resource_type)
+                report_accepted(resource_type)
+        return inner(template, *other_arguments, **keyword_arguments)
 
-    idle_alarm = _idle_handlers(ALARM)
 
-    @around(provisioners._RESOURCE_HANDLERS[ALARM], "create", "update")
-    def put_alarm(inner: Any, name: str, *arguments: Any) -> Any:
+def _accept_metric_math_alarms(report_accepted: ReportAccepted) -> None:
+    """Accept alarms on metric math, which MiniStack cannot create."""
+    idle_alarm = _make_idle_handlers(ALARM_TYPE)
+
+    @around(provisioners._RESOURCE_HANDLERS[ALARM_TYPE], "create", "update")
+    def put_alarm(inner: Any, identifier: str, *arguments: Any) -> Any:
         """Accept an alarm on metric math, and let MiniStack create every other one.
 
         A create has one mapping, the properties. An update has the old and the new properties.
         """
-        mappings = [argument for argument in arguments if isinstance(argument, Mapping)]
-        if not mappings[-1].get("Metrics"):
-            return inner(name, *arguments)
-        list_accepted(f"{ALARM} with metric math")
-        action = "create" if len(mappings) == 1 else "update"
-        return idle_alarm[action](name, *arguments)
+        property_mappings = [argument for argument in arguments if isinstance(argument, Mapping)]
+        if not property_mappings[-1].get("Metrics"):
+            return inner(identifier, *arguments)
+        report_accepted(f"{ALARM_TYPE} with metric math")
+        action = "create" if len(property_mappings) == 1 else "update"
+        return idle_alarm[action](identifier, *arguments)
 
 
-def _idle_handlers(kind: str) -> dict[str, Callable[..., Any]]:
+def _make_idle_handlers(resource_type: str) -> dict[str, Callable[..., Any]]:
     """Return CloudFormation handlers for a resource type that is accepted and does nothing."""
 
-    def create(logical_id: str, properties: Properties, stack: str) -> Any:
+    def create(logical_id: str, properties: Properties, stack_name: str) -> Any:
         name = properties.get("Name") or properties.get("AlarmName")
-        return update(str(name or f"{stack}-{logical_id}-{new_uuid()[:8]}"))
+        return update(str(name or f"{stack_name}-{logical_id}-{new_uuid()[:8]}"))
 
     def update(identifier: str, *_: object) -> Any:
-        service = kind.split("::")[1].lower()
+        service = resource_type.split("::")[1].lower()
         arn = f"arn:aws:{service}:{get_region()}:{get_account_id()}:{identifier}"
         return identifier, {"Arn": arn}
 
     return {"create": create, "update": update, "delete": lambda *_: None}
 
 
-def _create_trail(logical_id: str, properties: Properties, stack: str) -> Any:
-    name = properties.get("TrailName") or f"{stack}-{logical_id}"
+def _create_trail(logical_id: str, properties: Properties, stack_name: str) -> Any:
+    name = properties.get("TrailName") or f"{stack_name}-{logical_id}"
     return _put_trail("CreateTrail", name, properties)
 
 
-def _update_trail(name: str, _old: Properties, properties: Properties, _stack: str) -> Any:
+def _update_trail(
+    name: str, _old_properties: Properties, properties: Properties, _stack_name: str
+) -> Any:
     return _put_trail("UpdateTrail", name, properties)
 
 
@@ -103,17 +114,19 @@ def _put_trail(action: str, name: str, properties: Properties) -> tuple[str, dic
 
     The API ignores properties that it does not know. It names the KMS key differently.
     """
-    key = properties.get("KMSKeyId", "")
-    _call(action, **{**properties, "Name": name, "KmsKeyId": key})
+    kms_key_id = properties.get("KMSKeyId", "")
+    _call_cloudtrail(action, **{**properties, "Name": name, "KmsKeyId": kms_key_id})
     for selectors in ("AdvancedEventSelectors", "EventSelectors"):
         if properties.get(selectors):
-            _call("PutEventSelectors", TrailName=name, **{selectors: properties[selectors]})
+            _call_cloudtrail(
+                "PutEventSelectors", TrailName=name, **{selectors: properties[selectors]}
+            )
     is_logging = str(properties.get("IsLogging", "true")).lower() == "true"
-    _call("StartLogging" if is_logging else "StopLogging", Name=name)
+    _call_cloudtrail("StartLogging" if is_logging else "StopLogging", Name=name)
     return name, {"Arn": cloudtrail._trail_arn(name), "SnsTopicArn": ""}
 
 
-def _call(action: str, **body: Any) -> None:
-    status, _, answer = cloudtrail._DISPATCH[action](body)
+def _call_cloudtrail(action: str, **parameters: Any) -> None:
+    status, _, answer_body = cloudtrail._DISPATCH[action](parameters)
     if status >= 400:
-        raise ValueError(f"{TRAIL}: {json.loads(answer)['message']}")
+        raise ValueError(f"{TRAIL_TYPE}: {json.loads(answer_body)['message']}")

@@ -21,9 +21,9 @@ from ministack.core.responses import get_account_id, get_region, request_scope
 from ministack.services import cloudwatch, lambda_svc
 
 from local_account.hooks import around
-from local_account.sqs.counting import MINUTE_SECONDS, NAMESPACE, Counting
+from local_account.sqs.counting import MINUTE_SECONDS, NAMESPACE, QueueCounter
 
-OF_LAMBDA = "AWS/Lambda"
+LAMBDA_NAMESPACE = "AWS/Lambda"
 Parameters = Mapping[str, Any]
 logger = logging.getLogger("mendq.metrics")
 
@@ -39,7 +39,7 @@ class _Dimensions(dict[str, str]):
         return True
 
 
-def install(counting: Counting) -> None:
+def install(queue_counter: QueueCounter) -> None:
     """Add the metrics to MiniStack's CloudWatch, and start the thread that samples the queues.
 
     Call this once per process.
@@ -51,33 +51,37 @@ def install(counting: Counting) -> None:
         return _Dimensions(inner(dimensions))
 
     @around(cloudwatch, "_get_metric_statistics", "_get_metric_data", "_list_metrics")
-    def query(inner: Any, params: Parameters, request: Parameters, *protocol: bool) -> Any:
-        counting.measure()
-        for (name, metric), points in counting.series(get_account_id(), get_region()).items():
-            key = (NAMESPACE, metric, cloudwatch._dims_key({"QueueName": name}))
-            cloudwatch._metrics[key] = points
-        start = cloudwatch._parse_ts(request.get("StartTime"))
-        if start is not None:
-            request = {**request, "StartTime": start // MINUTE_SECONDS * MINUTE_SECONDS}
-        return inner(params, request, *protocol)
+    def query_metrics(
+        inner: Any, query_parameters: Parameters, request: Parameters, *protocol_flags: bool
+    ) -> Any:
+        queue_counter.measure()
+        for (name, metric), metric_points in queue_counter.collect_points(
+            get_account_id(), get_region()
+        ).items():
+            metric_key = (NAMESPACE, metric, cloudwatch._dims_key({"QueueName": name}))
+            cloudwatch._metrics[metric_key] = metric_points
+        start_seconds = cloudwatch._parse_ts(request.get("StartTime"))
+        if start_seconds is not None:
+            request = {**request, "StartTime": start_seconds // MINUTE_SECONDS * MINUTE_SECONDS}
+        return inner(query_parameters, request, *protocol_flags)
 
     @around(cloudwatch, "_evaluate_alarm")
-    def evaluate(inner: Any, alarm: Parameters) -> None:
-        if alarm.get("Namespace") not in (NAMESPACE, OF_LAMBDA):
+    def evaluate_alarm(inner: Any, alarm: Parameters) -> None:
+        if alarm.get("Namespace") not in (NAMESPACE, LAMBDA_NAMESPACE):
             inner(alarm)
 
     threading.Thread(
-        target=_measure_each_minute, args=(counting,), name="queue-metrics", daemon=True
+        target=_measure_each_minute, args=(queue_counter,), name="queue-metrics", daemon=True
     ).start()
 
 
-def _measure_each_minute(counting: Counting) -> None:
+def _measure_each_minute(queue_counter: QueueCounter) -> None:
     """Sample all queues at the end of each minute, including empty ones that get no calls."""
     while True:
-        minute = time.time() // MINUTE_SECONDS * MINUTE_SECONDS
-        time.sleep(max(0.0, minute + MINUTE_SECONDS - time.time()))
+        minute_start = time.time() // MINUTE_SECONDS * MINUTE_SECONDS
+        time.sleep(max(0.0, minute_start + MINUTE_SECONDS - time.time()))
         try:
-            counting.measure(minute)
+            queue_counter.measure(minute_start)
         except Exception:
             logger.exception("the metrics of the queues are lost for this minute")
 
@@ -86,13 +90,15 @@ def _store_metrics_of_lambdas() -> None:
     """Store the metrics of every Lambda run, and those in its log lines."""
 
     @around(lambda_svc, "_emit_lambda_logs")
-    def emit(inner: Any, *arguments: Any, **keywords: Any) -> None:
-        inner(*arguments, **keywords)
-        function, _request_id, text, has_failed, milliseconds, *_ = arguments
-        config = function.get("config") or function
+    def emit_logs(inner: Any, *log_arguments: Any, **keyword_arguments: Any) -> None:
+        inner(*log_arguments, **keyword_arguments)
+        function, _request_id, log_text, has_failed, milliseconds, *_ = log_arguments
+        configuration = function.get("config") or function
         try:
-            with request_scope(*lambda_runtime._account_region_from_function_config(config)):
-                _store(config["FunctionName"], has_failed, text, milliseconds)
+            with request_scope(*lambda_runtime._account_region_from_function_config(configuration)):
+                _store_run_metrics(
+                    configuration["FunctionName"], has_failed, log_text, milliseconds
+                )
         except Exception:
             logger.exception("the metrics of a Lambda's log lines are lost")
 
@@ -101,19 +107,21 @@ def _store_metrics_of_lambdas() -> None:
         """Store nothing: a run that a client invokes would be counted twice."""
 
 
-def _store(name: str, has_failed: bool, text: str, milliseconds: float) -> None:
-    """Store the metrics of one run, and those in `text`, which has the run's log lines."""
-    function = {"FunctionName": name}
-    cloudwatch.record_metric(OF_LAMBDA, "Invocations", 1, "Count", function)
-    cloudwatch.record_metric(OF_LAMBDA, "Errors", int(has_failed), "Count", function)
-    cloudwatch.record_metric(OF_LAMBDA, "Duration", milliseconds, "Milliseconds", function)
-    for line in text.splitlines():
-        for datum in metrics_in(line):
+def _store_run_metrics(
+    function_name: str, has_failed: bool, log_text: str, milliseconds: float
+) -> None:
+    """Store the metrics of one run, and those in `log_text`, which has the run's log lines."""
+    dimensions = {"FunctionName": function_name}
+    cloudwatch.record_metric(LAMBDA_NAMESPACE, "Invocations", 1, "Count", dimensions)
+    cloudwatch.record_metric(LAMBDA_NAMESPACE, "Errors", int(has_failed), "Count", dimensions)
+    cloudwatch.record_metric(LAMBDA_NAMESPACE, "Duration", milliseconds, "Milliseconds", dimensions)
+    for line in log_text.splitlines():
+        for datum in parse_embedded_metrics(line):
             cloudwatch._store_datum(*datum)
     cloudwatch._evaluate_all_alarms()
 
 
-def metrics_in(line: str) -> tuple[tuple[Any, ...], ...]:
+def parse_embedded_metrics(line: str) -> tuple[tuple[Any, ...], ...]:
     """Return the metric data in a log line, as MiniStack stores them.
 
     Empty if the line is not in CloudWatch's embedded metric format.
@@ -121,27 +129,27 @@ def metrics_in(line: str) -> tuple[tuple[Any, ...], ...]:
     if '"_aws"' not in line:
         return ()
     try:
-        return tuple(_data(json.loads(line)))
+        return tuple(_list_metric_data(json.loads(line)))
     except (ValueError, KeyError, TypeError, AttributeError):
         return ()
 
 
-def _data(root: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
-    at_seconds = root["_aws"]["Timestamp"] / 1000
-    for directive in root["_aws"]["CloudWatchMetrics"]:
+def _list_metric_data(embedded_document: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
+    timestamp_seconds = embedded_document["_aws"]["Timestamp"] / 1000
+    for directive in embedded_document["_aws"]["CloudWatchMetrics"]:
         for names in directive.get("Dimensions") or [[]]:
-            dimensions = {name: str(root[name]) for name in names}
+            dimensions = {name: str(embedded_document[name]) for name in names}
             for metric in directive["Metrics"]:
-                value = root[metric["Name"]]
-                numbers = value if isinstance(value, list) else [value]
+                value = embedded_document[metric["Name"]]
+                values = value if isinstance(value, list) else [value]
                 yield (
                     directive["Namespace"],
                     metric["Name"],
                     dimensions,
-                    at_seconds,
+                    timestamp_seconds,
                     metric.get("Unit", "None"),
                     None,
-                    [float(number) for number in numbers],
+                    [float(value) for value in values],
                     None,
                     None,
                 )

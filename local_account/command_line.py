@@ -16,19 +16,19 @@ from typing import Any, NoReturn
 from infra.settings.reading import SettingsRefused, load_object, parse_json
 from local_account.deployment import read_assembly
 from local_account.emulator_environment import (
+    create_folders,
     emulator_environment,
-    enter,
-    folders,
+    enter_environment,
     listen,
-    port_of,
+    parse_port,
 )
 from local_account.launcher import Launcher, read_settings
 from local_account.where import ACCOUNT, REGION, CannotStart
 
-ABOUT = "An AWS account on this machine with the stack deployed, until SIGINT or SIGTERM."
+DESCRIPTION = "An AWS account on this machine with the stack deployed, until SIGINT or SIGTERM."
 # docs/local-account.md promises: no queue is healed until its tag allows it, and every call on a
 # queue is recorded.
-DEFAULTS: Mapping[str, Any] = {
+DEFAULT_SETTINGS: Mapping[str, Any] = {
     "mode": "observe",
     "tagMayRaiseTo": "heal",
     "trail": {"queueArnPrefixes": [f"arn:aws:sqs:{REGION}:{ACCOUNT}:"], "managementEvents": True},
@@ -43,15 +43,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     If the account cannot start, one line on standard error says why.
     """
     try:
-        _start(_parser().parse_args(arguments))
-    except CannotStart as refused:
-        print(f"make account: {refused}", file=sys.stderr, flush=True)
-        return refused.exit_code
+        _start(_make_parser().parse_args(arguments))
+    except CannotStart as error:
+        print(f"make account: {error}", file=sys.stderr, flush=True)
+        return error.exit_code
     return 0
 
 
-def raw_settings(option: str) -> dict[str, Any]:
-    """Return the settings to deploy: the option's settings merged over the defaults.
+def merge_default_settings(option: str) -> dict[str, Any]:
+    """Return the settings to deploy: those of the option, merged over DEFAULT_SETTINGS.
 
     Args:
         option: JSON object of the CDK context key `mendq`, or the path of a file with it. Empty for
@@ -64,37 +64,42 @@ def raw_settings(option: str) -> dict[str, Any]:
         settings = (
             parse_json(option or "{}") if option[:1] in {"", "{"} else load_object(Path(option))
         )
-    except SettingsRefused as refused:
-        raise CannotStart(str(refused)) from refused
+    except SettingsRefused as error:
+        raise CannotStart(str(error)) from error
     except ValueError as error:
         raise CannotStart(f"SETTINGS is not JSON: {error}") from error
-    defaults = dict(DEFAULTS)
-    trail = settings.get("trail")
-    if isinstance(trail, Mapping) and trail.get("create") is False:
+    defaults = dict(DEFAULT_SETTINGS)
+    trail_settings = settings.get("trail")
+    if isinstance(trail_settings, Mapping) and trail_settings.get("create") is False:
         del defaults["trail"]  # Mendq sets no selectors on a trail that it does not create
-    raw = merge(defaults, settings)
-    read_settings(raw)
-    return raw
+    merged_settings = merge_objects(defaults, settings)
+    read_settings(merged_settings)
+    return merged_settings
 
 
-def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge two JSON objects, and the objects in them. Other values of `over` replace `base`'s."""
-    both = {
-        key: merge(base[key], over[key])
-        for key in base.keys() & over.keys()
-        if isinstance(base[key], Mapping) and isinstance(over[key], Mapping)
+def merge_objects(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge two JSON objects, and the objects in them.
+
+    If both have a value that is not an object in both, the value of `overrides` is used.
+    """
+    merged_objects = {
+        key: merge_objects(base[key], overrides[key])
+        for key in base.keys() & overrides.keys()
+        if isinstance(base[key], Mapping) and isinstance(overrides[key], Mapping)
     }
-    return {**base, **over, **both}
+    return {**base, **overrides, **merged_objects}
 
 
 def _start(options: argparse.Namespace) -> None:
-    settings = raw_settings(options.settings)
-    stack = read_assembly(options.assembly.resolve()) if options.assembly else None
-    with listen(options.port) as listening:
-        port = listening.getsockname()[1]
-        with folders(port) as scratch:
-            enter(emulator_environment(dict(os.environ), scratch, port))
-            launcher = Launcher(settings, stack, listening, scratch, options.stop_with_parent)
+    settings = merge_default_settings(options.settings)
+    stack_artifact = read_assembly(options.assembly.resolve()) if options.assembly else None
+    with listen(options.port) as server_socket:
+        port = server_socket.getsockname()[1]
+        with create_folders(port) as temporary_folder:
+            enter_environment(emulator_environment(dict(os.environ), temporary_folder, port))
+            launcher = Launcher(
+                settings, stack_artifact, server_socket, temporary_folder, options.stop_with_parent
+            )
             asyncio.new_event_loop().run_until_complete(launcher.run())
 
 
@@ -104,9 +109,9 @@ class _Parser(argparse.ArgumentParser):
         raise CannotStart(message)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="python -m local_account", description=ABOUT)
-    parser.add_argument("--port", type=port_of, default=0, help="0 (the default): a free one")
+def _make_parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="python -m local_account", description=DESCRIPTION)
+    parser.add_argument("--port", type=parse_port, default=0, help="0 (the default): a free one")
     parser.add_argument("--settings", default="", help="JSON or its file: context mendq")
     parser.add_argument("--assembly", type=Path, help="a cloud assembly to deploy instead")
     parser.add_argument("--stop-with-parent", action="store_true", help="end with standard input")

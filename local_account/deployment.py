@@ -25,19 +25,39 @@ from botocore.exceptions import WaiterError
 
 from infra.node import NodeMissing, require_node
 from infra.packaging.zips import zip_bytes
-from local_account.emulator_environment import end_group
-from local_account.where import ACCOUNT, CACHE, FAILED, REGION, REPOSITORY, WRONG_USE, CannotStart
+from local_account.emulator_environment import end_process_group
+from local_account.where import (
+    ACCOUNT,
+    ASSEMBLIES_FOLDER,
+    FAILURE_EXIT_CODE,
+    REGION,
+    REPOSITORY,
+    WRONG_USE_EXIT_CODE,
+    CannotStart,
+)
 
-Client = Callable[[str], Any]
-WAITING = {"Delay": 0.05, "MaxAttempts": 12_000}
+MakeClient = Callable[[str], Any]
+WAITER_CONFIGURATION = {"Delay": 0.05, "MaxAttempts": 12_000}
 BOOTSTRAP_VERSION = "30"  # new enough for any template
-TEMPLATES = "local-account-templates"  # a bucket
-RETAINED = 4  # number of synthesized stacks that are stored for later starts
+TEMPLATE_BUCKET = "local-account-templates"
+MAXIMUM_STORED_ASSEMBLIES = 4  # number of synthesized stacks that are stored for later starts
 # Files and folders that the stack and its zips are made of. If one changes, the stack is
 # synthesized again.
-SOURCES = ("analytics", "functions", "infra", "mendq", "app.py", "cdk.json", "requirements.txt")
-SYNTHESIZE = "local_account.deployment"
-_PLACEHOLDERS = {"${AWS::AccountId}": ACCOUNT, "${AWS::Region}": REGION, "${AWS::Partition}": "aws"}
+SOURCE_PATHS = (
+    "analytics",
+    "functions",
+    "infra",
+    "mendq",
+    "app.py",
+    "cdk.json",
+    "requirements.txt",
+)
+SYNTHESIS_MODULE = "local_account.deployment"
+_VALUE_BY_PLACEHOLDER = {
+    "${AWS::AccountId}": ACCOUNT,
+    "${AWS::Region}": REGION,
+    "${AWS::Partition}": "aws",
+}
 
 
 class Synthesis:
@@ -48,57 +68,64 @@ class Synthesis:
         self._process: subprocess.Popen[str] | None = None
         self._was_interrupted = False
 
-    def assembly_for(self, raw: Mapping[str, Any], say: Callable[[str], None]) -> Path:
+    def assembly_for(
+        self, raw_settings: Mapping[str, Any], print_progress: Callable[[str], None]
+    ) -> Path:
         """Return the folder of the cloud assembly for these settings.
 
         Args:
-            raw: The settings.
-            say: Prints a line about the progress.
+            raw_settings: The settings.
+            print_progress: Prints a line about the progress.
 
         Raises:
             CannotStart: The stack cannot be synthesized, or build/ cannot be written.
         """
-        settings = json.dumps(raw, sort_keys=True)
-        retained = CACHE / digest_of(settings)
-        if (retained / "manifest.json").is_file():
-            say(f"the stack as synthesized before: build/{CACHE.name}/{retained.name}")
+        settings_text = json.dumps(raw_settings, sort_keys=True)
+        stored_assembly = ASSEMBLIES_FOLDER / digest_of(settings_text)
+        if (stored_assembly / "manifest.json").is_file():
+            shown_path = f"build/{ASSEMBLIES_FOLDER.name}/{stored_assembly.name}"
+            print_progress(f"the stack as synthesized before: {shown_path}")
             # Mark it as recently used. A folder that cannot be written is used all the same.
             with contextlib.suppress(OSError):
-                retained.touch()
-            return retained
-        say("synthesizing the stack (kept for the next start)")
+                stored_assembly.touch()
+            return stored_assembly
+        print_progress("synthesizing the stack (kept for the next start)")
         try:
-            CACHE.mkdir(parents=True, exist_ok=True)
+            ASSEMBLIES_FOLDER.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise CannotStart(f"the folder {CACHE} cannot be written ({error.strerror})") from error
-        self._synthesize(settings)
+            raise CannotStart(
+                f"the folder {ASSEMBLIES_FOLDER} cannot be written ({error.strerror})"
+            ) from error
+        self._synthesize(settings_text)
         # If another start has synthesized the same stack meanwhile, its assembly is used.
         with contextlib.suppress(OSError):
-            self._folder.replace(retained)
+            self._folder.replace(stored_assembly)
         # Each assembly has the content of all Lambda zips, so only the newest are stored.
-        newest = sorted(CACHE.iterdir(), key=lambda folder: folder.stat().st_mtime, reverse=True)
-        for old in newest[RETAINED:]:
-            shutil.rmtree(old, ignore_errors=True)
-        return retained
+        newest_first = sorted(
+            ASSEMBLIES_FOLDER.iterdir(), key=lambda folder: folder.stat().st_mtime, reverse=True
+        )
+        for old_assembly in newest_first[MAXIMUM_STORED_ASSEMBLIES:]:
+            shutil.rmtree(old_assembly, ignore_errors=True)
+        return stored_assembly
 
     def end(self) -> None:
         """Interrupt the synthesis, including the Node.js process that jsii starts."""
         self._was_interrupted = True
-        end_group(self._process)
+        end_process_group(self._process)
 
-    def _synthesize(self, settings: str) -> None:
+    def _synthesize(self, settings_text: str) -> None:
         try:
             node = require_node()
-        except NodeMissing as missing:
-            raise CannotStart(str(missing)) from missing
+        except NodeMissing as error:
+            raise CannotStart(str(error)) from error
         environment = {
             "JSII_NODE": str(node),
             # HOME is a temporary folder here, so the cache must be elsewhere.
-            "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(CACHE.parent / "jsii"),
+            "JSII_RUNTIME_PACKAGE_CACHE_ROOT": str(ASSEMBLIES_FOLDER.parent / "jsii"),
             "CDK_DEFAULT_REGION": REGION,
         }
         process = subprocess.Popen(
-            [sys.executable, "-m", SYNTHESIZE, str(self._folder)],
+            [sys.executable, "-m", SYNTHESIS_MODULE, str(self._folder)],
             cwd=REPOSITORY,
             env=dict(os.environ) | environment,
             stdin=subprocess.PIPE,
@@ -108,21 +135,21 @@ class Synthesis:
             start_new_session=True,  # a process group, so that all its processes can be ended
         )
         self._process = process
-        _, errors = process.communicate(settings)
+        _, errors = process.communicate(settings_text)
         if self._was_interrupted:
-            raise CannotStart("stopped while synthesizing", FAILED)
+            raise CannotStart("stopped while synthesizing", FAILURE_EXIT_CODE)
         if process.returncode:
-            lines = [line for line in errors.splitlines() if line.strip()]
-            reason = lines[-1] if lines else f"exit code {process.returncode}"
+            error_lines = [line for line in errors.splitlines() if line.strip()]
+            reason = error_lines[-1] if error_lines else f"exit code {process.returncode}"
             raise CannotStart(f"the stack cannot be synthesized: {reason}")
 
 
-def digest_of(settings: str) -> str:
+def digest_of(settings_text: str) -> str:
     """Return the name of an assembly: a digest of its settings and of all its source files."""
-    digest = hashlib.sha256(settings.encode())
-    for source in SOURCES:
-        root = REPOSITORY / source
-        paths = sorted(root.rglob("*")) if root.is_dir() else [root]
+    digest = hashlib.sha256(settings_text.encode())
+    for source in SOURCE_PATHS:
+        source_root = REPOSITORY / source
+        paths = sorted(source_root.rglob("*")) if source_root.is_dir() else [source_root]
         for path in paths:
             if path.is_file() and "__pycache__" not in path.parts:
                 digest.update(path.relative_to(REPOSITORY).as_posix().encode())
@@ -155,29 +182,31 @@ def read_assembly(folder: Path) -> StackArtifact:
     """
     try:
         artifacts = json.loads((folder / "manifest.json").read_text("utf-8"))["artifacts"]
-        stacks = {
+        stack_by_id = {
             identifier: artifact
             for identifier, artifact in artifacts.items()
             if artifact["type"] == "aws:cloudformation:stack"
         }
-        ((identifier, stack),) = stacks.items()
-        template = json.loads((folder / stack["properties"]["templateFile"]).read_text("utf-8"))
+        ((identifier, stack_manifest),) = stack_by_id.items()
+        template = json.loads(
+            (folder / stack_manifest["properties"]["templateFile"]).read_text("utf-8")
+        )
     except (OSError, KeyError, ValueError) as error:
         raise CannotStart(f"{folder} holds no cloud assembly with one stack: {error}") from error
-    name = stack["properties"].get("stackName", identifier)
-    return StackArtifact(name, template, tuple(_assets(folder, artifacts)))
+    stack_name = stack_manifest["properties"].get("stackName", identifier)
+    return StackArtifact(stack_name, template, tuple(_list_assets(folder, artifacts)))
 
 
-def _assets(folder: Path, artifacts: Mapping[str, Any]) -> Iterator[Asset]:
+def _list_assets(folder: Path, artifacts: Mapping[str, Any]) -> Iterator[Asset]:
     """Yield the file assets of an assembly, once for each destination."""
     for artifact in artifacts.values():
         if artifact["type"] != "cdk:asset-manifest":
             continue
         manifest = json.loads((folder / artifact["properties"]["file"]).read_text("utf-8"))
-        for file in manifest.get("files", {}).values():
-            for destination in file["destinations"].values():
+        for asset_file in manifest.get("files", {}).values():
+            for destination in asset_file["destinations"].values():
                 yield Asset(
-                    path=folder / file["source"]["path"],
+                    path=folder / asset_file["source"]["path"],
                     bucket=_replace_placeholders(destination["bucketName"]),
                     key=_replace_placeholders(destination["objectKey"]),
                 )
@@ -185,59 +214,69 @@ def _assets(folder: Path, artifacts: Mapping[str, Any]) -> Iterator[Asset]:
 
 def _replace_placeholders(text: str) -> str:
     """Replace pseudo parameters such as ${AWS::Region} by the local account's values."""
-    return re.sub(r"\$\{AWS::\w+\}", lambda match: _PLACEHOLDERS[match[0]], text)
+    return re.sub(r"\$\{AWS::\w+\}", lambda match: _VALUE_BY_PLACEHOLDER[match[0]], text)
 
 
-def publish(assets: tuple[Asset, ...], client: Client) -> None:
+def publish_assets(assets: tuple[Asset, ...], make_client: MakeClient) -> None:
     """Upload every asset to where the template expects it, as the CDK CLI does."""
-    s3 = client("s3")
+    s3 = make_client("s3")
     for asset in assets:
         content = zip_bytes(asset.path, zipfile.ZIP_STORED)
         s3.put_object(Bucket=asset.bucket, Key=asset.key, Body=content)
 
 
-def bootstrap(stack: StackArtifact, client: Client) -> None:
+def create_bootstrap_stack(stack: StackArtifact, make_client: MakeClient) -> None:
     """Create those resources of `cdk bootstrap` that the stack needs, with the same names.
 
     `cdk bootstrap` can be run afterwards and adds the others.
     """
     resources: dict[str, Any] = {}
     buckets = sorted({asset.bucket for asset in stack.assets})
-    for number, bucket in enumerate(buckets):
-        name = "StagingBucket" if number == 0 else f"StagingBucket{number}"
-        resources[name] = {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": bucket}}
-    parameter = stack.template.get("Parameters", {}).get("BootstrapVersion")
-    if parameter:
-        version = {"Type": "String", "Name": parameter["Default"], "Value": BOOTSTRAP_VERSION}
-        resources["CdkBootstrapVersion"] = {"Type": "AWS::SSM::Parameter", "Properties": version}
-    client("s3").create_bucket(Bucket=TEMPLATES)
+    for position, bucket in enumerate(buckets):
+        logical_id = "StagingBucket" if position == 0 else f"StagingBucket{position}"
+        resources[logical_id] = {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": bucket}}
+    version_parameter = stack.template.get("Parameters", {}).get("BootstrapVersion")
+    if version_parameter:
+        parameter_properties = {
+            "Type": "String",
+            "Name": version_parameter["Default"],
+            "Value": BOOTSTRAP_VERSION,
+        }
+        resources["CdkBootstrapVersion"] = {
+            "Type": "AWS::SSM::Parameter",
+            "Properties": parameter_properties,
+        }
+    make_client("s3").create_bucket(Bucket=TEMPLATE_BUCKET)
     if resources:
-        create("CDKToolkit", {"Resources": resources}, client)
+        create_stack("CDKToolkit", {"Resources": resources}, make_client)
 
 
-def create(name: str, template: Mapping[str, Any], client: Client) -> None:
+def create_stack(stack_name: str, template: Mapping[str, Any], make_client: MakeClient) -> None:
     """Create a stack and wait for it. Raises CannotStart, with the first failure, if that fails.
 
     The template is passed in a bucket, because a call to CloudFormation takes at most 51,200 bytes.
     """
-    s3 = client("s3")
-    cloudformation = client("cloudformation")
-    s3.put_object(Bucket=TEMPLATES, Key=name, Body=json.dumps(template).encode())
+    s3 = make_client("s3")
+    cloudformation = make_client("cloudformation")
+    s3.put_object(Bucket=TEMPLATE_BUCKET, Key=stack_name, Body=json.dumps(template).encode())
     cloudformation.create_stack(
-        StackName=name,
-        TemplateURL=f"{s3.meta.endpoint_url}/{TEMPLATES}/{name}",
+        StackName=stack_name,
+        TemplateURL=f"{s3.meta.endpoint_url}/{TEMPLATE_BUCKET}/{stack_name}",
         Capabilities=["CAPABILITY_IAM", "CAPABILITY_NAMED_IAM"],
     )
     try:
         waiter = cloudformation.get_waiter("stack_create_complete")
-        waiter.wait(StackName=name, WaiterConfig=WAITING)
+        waiter.wait(StackName=stack_name, WaiterConfig=WAITER_CONFIGURATION)
     except WaiterError as error:
-        events = cloudformation.describe_stack_events(StackName=name)["StackEvents"]
+        events = cloudformation.describe_stack_events(StackName=stack_name)["StackEvents"]
         # The newest event comes first.
         failures = [event for event in events if event["ResourceStatus"].endswith("_FAILED")]
-        first = failures[-1] if failures else {"LogicalResourceId": "no resource says why"}
-        reason = f"{first['LogicalResourceId']}: {first.get('ResourceStatusReason', 'no reason')}"
-        raise CannotStart(f"stack {name} was not created: {reason}", FAILED) from error
+        first_failure = failures[-1] if failures else {"LogicalResourceId": "no resource says why"}
+        reason = first_failure.get("ResourceStatusReason", "no reason")
+        raise CannotStart(
+            f"stack {stack_name} was not created: {first_failure['LogicalResourceId']}: {reason}",
+            FAILURE_EXIT_CODE,
+        ) from error
 
 
 def main() -> int:
@@ -255,9 +294,9 @@ def main() -> int:
         settings = read(json.load(sys.stdin), floors=False)
         # The Lambdas run on this machine, so their zips have libraries that are built for it.
         synthesize(settings, new_app(Path(sys.argv[1])), THIS_MACHINE)
-    except WheelsUnavailable as missing:
-        print(missing, file=sys.stderr)
-        return WRONG_USE
+    except WheelsUnavailable as error:
+        print(error, file=sys.stderr)
+        return WRONG_USE_EXIT_CODE
     return 0
 
 

@@ -1,6 +1,7 @@
 """The whole emulator as one ASGI application: MiniStack, and what it lacks.
 
-Import this only after `emulator_environment.enter`: MiniStack reads its settings when imported.
+Import this only after a call of `emulator_environment.enter_environment`: MiniStack reads its
+settings when it is imported.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from local_account.account_page import AccountPage, SwitchRefused, parse_request
 from local_account.cloudtrail import events
 from local_account.cloudtrail.delivery import Delivery
 from local_account.cloudtrail.event_history import EventHistory
-from local_account.cloudtrail.middleware import CloudTrail
+from local_account.cloudtrail.middleware import CloudTrailRecorder
 from local_account.emr_serverless.api import EmrServerless
 from local_account.emr_serverless.job_process import JobProcesses
 from local_account.lambdas import mappings, processes
-from local_account.mail import Mails
+from local_account.mail import AcceptedMails
 from local_account.permissions import (
     AccessAnalyzer,
     SignedCalls,
@@ -34,13 +35,13 @@ from local_account.permissions import (
     issue_root_credentials,
 )
 from local_account.sqs import errors, messages, queues
-from local_account.sqs.counting import MINUTE_SECONDS, Counting
+from local_account.sqs.counting import MINUTE_SECONDS, QueueCounter
 
-AUTH_IS_ENFORCED: bool = ministack.app.AUTH
-CREATED, MODIFIED = "CreatedTimestamp", "LastModifiedTimestamp"
+IS_AUTH_ENFORCED: bool = ministack.app.AUTH
+CREATED_ATTRIBUTE, MODIFIED_ATTRIBUTE = "CreatedTimestamp", "LastModifiedTimestamp"
 
 
-class Earlier(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PutBackRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Request to make a queue's past older: everything in it then happened `minutes` earlier.
 
     These are whole minutes, because metrics have one value per minute. If `of` is `last_change`,
@@ -59,39 +60,45 @@ class Emulator:
     """
 
     def __init__(
-        self, put_object: Callable[[str, str, bytes], None], scratch: Path, endpoint_url: str
+        self,
+        put_object: Callable[[str, str, bytes], None],
+        temporary_folder: Path,
+        endpoint_url: str,
     ) -> None:
-        self._scratch = scratch
-        self._url = endpoint_url
-        self.jobs = JobProcesses(scratch / "emr-serverless", endpoint_url)
+        self._temporary_folder = temporary_folder
+        self._endpoint_url = endpoint_url
+        self.jobs = JobProcesses(temporary_folder / "emr-serverless", endpoint_url)
         self.delivery = Delivery(events.put_event, put_object)
-        self._counting = Counting()
-        self._errors = errors.ErrorSwitch()
-        self._history = EventHistory()
-        self._analyzer = AccessAnalyzer()
-        self._mails = Mails()
+        self._counting = QueueCounter()
+        self._error_switch = errors.ErrorSwitch()
+        self._event_history = EventHistory()
+        self._access_analyzer = AccessAnalyzer()
+        self._mails = AcceptedMails()
 
-    def install(self, accepted: list[str]) -> None:
-        """Hook MiniStack. Resource types that it accepts and ignores are added to `accepted`."""
-        issue_root_credentials(self._url)
+    def install(self, accepted_types: list[str]) -> None:
+        """Replace MiniStack's functions by this account's, and add the services that it lacks.
+
+        Resource types that CloudFormation accepts and ignores are added to `accepted_types`.
+        """
+        issue_root_credentials(self._endpoint_url)
         install_organization()
         install_resource_arns()
-        processes.install(self._scratch / "runtime")
+        processes.install(self._temporary_folder / "runtime")
         mappings.install()
-        errors.install_words()
+        errors.install_error_texts()
         messages.install()
         queues.install()
         self._counting.install()
-        self._errors.install()  # after all other hooks on SQS
+        self._error_switch.install()  # after all other hooks on SQS
         cloudwatch.install(self._counting)
         events.install()
         kms.install()
-        cloudformation.install(accepted.append)
+        cloudformation.install(accepted_types.append)
         scheduler.install()
-        self._history.install()
-        self._analyzer.install()
+        self._event_history.install()
+        self._access_analyzer.install()
         self._mails.install()
-        EmrServerless(self.jobs.begin).install()
+        EmrServerless(self.jobs.begin_run).install()
 
     def application(self, describe: Callable[[], Mapping[str, Any]]) -> SignedCalls:
         """Return the ASGI application that answers all HTTP calls to the account.
@@ -100,18 +107,18 @@ class Emulator:
         (`/_mendq/...`) itself. MiniStack answers all other calls; those to SQS are recorded on the
         way. `describe` returns the content of the page `account`.
         """
-        pages = AccountPage(
-            CloudTrail(ministack.app.app, self.delivery, self._history),
+        account_page = AccountPage(
+            CloudTrailRecorder(ministack.app.app, self.delivery, self._event_history),
             {
                 "account": lambda _: describe(),
-                "fire": scheduler.fire_named,
+                "fire": scheduler.fire_on_request,
                 "earlier": self.put_back,
-                "sqs-errors": self._errors.page,
-                "access-analyzer": self._analyzer.page,
+                "sqs-errors": self._error_switch.page,
+                "access-analyzer": self._access_analyzer.page,
                 "mails": self._mails.page,
             },
         )
-        return SignedCalls(pages, urlsplit(self._url).netloc)
+        return SignedCalls(account_page, urlsplit(self._endpoint_url).netloc)
 
     def put_back(self, body: object) -> Mapping[str, Any]:
         """Make a queue's past older, for a request {"queue_arn": .., "minutes": ..}.
@@ -122,27 +129,29 @@ class Emulator:
         trail's bucket already keep their times. Returns the new times of creation and last change.
         Raises SwitchRefused if the request is not understood or not possible.
         """
-        request = parse_request(body, Earlier, '{"queue_arn": "arn:aws:sqs:..", "minutes": 90}')
+        request = parse_request(
+            body, PutBackRequest, '{"queue_arn": "arn:aws:sqs:..", "minutes": 90}'
+        )
         queue = sqs._queue_by_arn(request.queue_arn)
         seconds = request.minutes * MINUTE_SECONDS
         if queue is None:
             raise SwitchRefused(f"queue_arn: there is no queue {request.queue_arn}")
         attributes = queue["attributes"]
-        since = 0
+        since_seconds = 0
         with sqs._queues_lock:
             if request.of == "last_change":
-                since = int(attributes[MODIFIED])
-                if since - seconds <= int(attributes[CREATED]):
+                since_seconds = int(attributes[MODIFIED_ATTRIBUTE])
+                if since_seconds - seconds <= int(attributes[CREATED_ATTRIBUTE]):
                     raise SwitchRefused('minutes: put the whole queue back first, without "of"')
             else:
                 self._counting.put_back(queue, seconds)
-                attributes[CREATED] = str(int(attributes[CREATED]) - seconds)
-            attributes[MODIFIED] = str(int(attributes[MODIFIED]) - seconds)
-        self._history.put_back(request.queue_arn, seconds, since)
-        return {name: attributes[name] for name in (CREATED, MODIFIED)}
+                attributes[CREATED_ATTRIBUTE] = str(int(attributes[CREATED_ATTRIBUTE]) - seconds)
+            attributes[MODIFIED_ATTRIBUTE] = str(int(attributes[MODIFIED_ATTRIBUTE]) - seconds)
+        self._event_history.put_back(request.queue_arn, seconds, since_seconds)
+        return {name: attributes[name] for name in (CREATED_ATTRIBUTE, MODIFIED_ATTRIBUTE)}
 
 
-def stop_starting() -> None:
+def stop_starting_runs() -> None:
     """Stop event source mappings and schedules from starting runs, which would be cut off now."""
     sqs._receive_messages_for_esm = lambda _url, _most: []
     ministack_scheduler._tick_schedules = lambda: None

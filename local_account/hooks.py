@@ -11,7 +11,7 @@ from ministack.core import iam_actions, router
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def around(owner: Any, *names: str) -> Callable[[Function], Function]:
+def around(owner: Any, *function_names: str) -> Callable[[Function], Function]:
     """Replace functions of `owner` by the decorated function.
 
     The decorated function gets the replaced function as its first argument, and then the caller's
@@ -19,44 +19,44 @@ def around(owner: Any, *names: str) -> Callable[[Function], Function]:
 
     Args:
         owner: A module, a class, or a mapping of names to functions.
-        names: The functions to replace.
+        function_names: The functions to replace.
     """
 
-    def replace(function: Function) -> Function:
-        for name in names:
+    def replace_functions(function: Function) -> Function:
+        for name in function_names:
             if isinstance(owner, MutableMapping):
-                owner[name] = _with_inner(owner[name], function)
+                owner[name] = _bind_inner(owner[name], function)
             else:
-                setattr(owner, name, _with_inner(getattr(owner, name), function))
+                setattr(owner, name, _bind_inner(getattr(owner, name), function))
         return function
 
-    return replace
+    return replace_functions
 
 
-def _with_inner(inner: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+def _bind_inner(inner: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that calls `function` with `inner` as its first argument.
 
     It is a function and not a `functools.partial`, because a class binds only functions to its
     instances.
     """
 
-    def hooked(*arguments: Any, **keywords: Any) -> Any:
-        return function(inner, *arguments, **keywords)
+    def call_replacement(*arguments: Any, **keyword_arguments: Any) -> Any:
+        return function(inner, *arguments, **keyword_arguments)
 
-    return hooked
+    return call_replacement
 
 
-def serve(service: str, model: str, handle: Callable[..., Any]) -> None:
-    """Let `handle` answer the calls of a service that MiniStack does not know.
+def serve(service: str, model_name: str, handle_call: Callable[..., Any]) -> None:
+    """Let `handle_call` answer the calls of a service that MiniStack does not know.
 
     Args:
         service: The service's name in signatures and IAM actions.
-        model: botocore's name of the service.
-        handle: The function that answers a call.
+        model_name: botocore's name of the service.
+        handle_call: The function that answers a call.
     """
-    ministack.app.SERVICE_HANDLERS[service] = handle
+    ministack.app.SERVICE_HANDLERS[service] = handle_call
     # MiniStack searches all of botocore's models for a service that is not listed here. That takes
     # seconds, in which it answers no other call and Lambdas give up their own calls.
     router.SERVICE_PATTERNS[service] = {"credential_scope": service}
     iam_actions.SERVICE_TO_IAM_NAMESPACE[service] = service
-    iam_actions._BOTOCORE_SERVICE_MAP[service] = [model]
+    iam_actions._BOTOCORE_SERVICE_MAP[service] = [model_name]

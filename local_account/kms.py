@@ -19,16 +19,15 @@ from ministack.services import iam, kms
 from ministack.services.cloudformation import provisioners
 
 from local_account.hooks import around
-from local_account.permissions import context_of
+from local_account.permissions import make_call_context
 
-MALFORMED = "MalformedPolicyDocumentException"
-LOCKED_OUT = "The new key policy will not allow you to update the key policy in the future."
-NO_SUCH_PRINCIPAL = "Policy contains a statement with one or more invalid principals."
-Answer = tuple[int, dict[str, str], bytes]
+MALFORMED_POLICY_ERROR = "MalformedPolicyDocumentException"
+LOCKOUT_MESSAGE = "The new key policy will not allow you to update the key policy in the future."
+INVALID_PRINCIPAL_MESSAGE = "Policy contains a statement with one or more invalid principals."
 # True while CloudFormation creates a key. It uses its execution role, which `cdk bootstrap` gives
 # every permission, and not the permissions of the caller who deploys.
 # https://docs.aws.amazon.com/cdk/v2/guide/bootstrapping-env.html
-_BY_CLOUDFORMATION = ContextVar("_BY_CLOUDFORMATION", default=False)
+_IS_CLOUDFORMATION_CALL = ContextVar("_IS_CLOUDFORMATION_CALL", default=False)
 
 
 def install() -> None:
@@ -36,22 +35,22 @@ def install() -> None:
 
     @around(kms, "_create_key")
     def create_key(inner: Any, data: Mapping[str, Any]) -> Any:
-        return _refusal_of_tags(data) or _refusal_of_policy(data) or inner(data)
+        return _find_tag_refusal(data) or _find_policy_refusal(data) or inner(data)
 
     @around(provisioners._RESOURCE_HANDLERS["AWS::KMS::Key"], "create", "update")
-    def provision(inner: Any, *arguments: Any) -> Any:
-        token = _BY_CLOUDFORMATION.set(True)
+    def provision_key(inner: Any, *arguments: Any) -> Any:
+        context_token = _IS_CLOUDFORMATION_CALL.set(True)
         try:
             return inner(*arguments)
         finally:
-            _BY_CLOUDFORMATION.reset(token)
+            _IS_CLOUDFORMATION_CALL.reset(context_token)
 
     @around(kms, "_put_key_policy")
     def put_key_policy(inner: Any, data: Mapping[str, Any]) -> Any:
-        return _refusal_of_policy(data) or inner(data)
+        return _find_policy_refusal(data) or inner(data)
 
 
-def _refusal_of_policy(data: Mapping[str, Any]) -> Any:
+def _find_policy_refusal(data: Mapping[str, Any]) -> Any:
     """Return KMS's error answer if it refuses the key policy, else None."""
     if "Policy" not in data:
         return None  # CreateKey then uses a default policy, which allows the account everything
@@ -59,62 +58,64 @@ def _refusal_of_policy(data: Mapping[str, Any]) -> Any:
         document = json.loads(data["Policy"])
         statements = document["Statement"]
     except (ValueError, LookupError, TypeError):
-        return error_response_json(MALFORMED, "The policy is no JSON policy document.")
+        return error_response_json(MALFORMED_POLICY_ERROR, "The policy is no JSON policy document.")
     if not ministack.app.AUTH:
         return None
     if isinstance(statements, dict):
         statements = [statements]
-    if not all(_exists(arn) for arn in _principals(statements)):
-        return error_response_json(MALFORMED, NO_SUCH_PRINCIPAL)
+    if not all(_principal_exists(arn) for arn in _list_principals(statements)):
+        return error_response_json(MALFORMED_POLICY_ERROR, INVALID_PRINCIPAL_MESSAGE)
     has_lockout_check = not data.get("BypassPolicyLockoutSafetyCheck")
     if has_lockout_check and not _lets_caller_change_it(document):
-        return error_response_json(MALFORMED, LOCKED_OUT)
+        return error_response_json(MALFORMED_POLICY_ERROR, LOCKOUT_MESSAGE)
     return None
 
 
 def _lets_caller_change_it(key_policy: Mapping[str, Any]) -> bool:
-    context = context_of(iam_evaluator.caller_arn(), "User", "kms:PutKeyPolicy", "*")
-    result = iam_evaluator.evaluate_resource_policy(dict(key_policy), context)
-    return bool(result.decision == "Allow")
+    context = make_call_context(iam_evaluator.caller_arn(), "User", "kms:PutKeyPolicy", "*")
+    evaluation = iam_evaluator.evaluate_resource_policy(dict(key_policy), context)
+    return bool(evaluation.decision == "Allow")
 
 
-def _principals(statements: list[Mapping[str, Any]]) -> Iterator[str]:
+def _list_principals(statements: list[Mapping[str, Any]]) -> Iterator[str]:
     """Yield the ARNs of all AWS principals that a policy's statements name."""
     for statement in statements:
         principal = statement.get("Principal")
-        arns = principal.get("AWS", []) if isinstance(principal, dict) else []
-        yield from [arns] if isinstance(arns, str) else arns
+        principal_arns = principal.get("AWS", []) if isinstance(principal, dict) else []
+        yield from [principal_arns] if isinstance(principal_arns, str) else principal_arns
 
 
-def _exists(arn: str) -> bool:
+def _principal_exists(principal_arn: str) -> bool:
     """Return False if a principal is a role or user of this account that IAM does not have."""
-    for kind, stored in (("role", iam._roles), ("user", iam._users)):
-        if arn.startswith(f"arn:aws:iam::{get_account_id()}:{kind}/"):
-            return any(principal["Arn"] == arn for principal in stored.values())
+    for principal_type, stored_principals in (("role", iam._roles), ("user", iam._users)):
+        if principal_arn.startswith(f"arn:aws:iam::{get_account_id()}:{principal_type}/"):
+            return any(
+                principal["Arn"] == principal_arn for principal in stored_principals.values()
+            )
     return True
 
 
-def _refusal_of_tags(data: Mapping[str, Any]) -> Any:
+def _find_tag_refusal(data: Mapping[str, Any]) -> Any:
     """Return KMS's error answer if the caller may not tag the new key, else None."""
-    if not data.get("Tags") or not ministack.app.AUTH or _BY_CLOUDFORMATION.get():
+    if not data.get("Tags") or not ministack.app.AUTH or _IS_CLOUDFORMATION_CALL.get():
         return None
-    caller = iam_evaluator.caller_arn()
-    policies = _policies_of(caller)
+    caller_arn = iam_evaluator.caller_arn()
+    policies = _gather_policies(caller_arn)
     if policies is None:
         return None
-    context = context_of(caller, "User", "kms:TagResource", "*")
+    context = make_call_context(caller_arn, "User", "kms:TagResource", "*")
     if iam_evaluator.evaluate(context, policies).decision == "Allow":
         return None
-    message = f"User: {caller} is not authorized to perform: kms:TagResource"
+    message = f"User: {caller_arn} is not authorized to perform: kms:TagResource"
     return error_response_json("AccessDeniedException", message)
 
 
-def _policies_of(caller: str) -> Any:
+def _gather_policies(caller_arn: str) -> Any:
     """Return the IAM policies of a user or role; None for the root user, who may do everything."""
-    name = caller.rpartition("/")[2]
-    if ":assumed-role/" in caller:
-        name = caller.split("/")[1]
-        return iam_evaluator._gather_role_policies(name, get_account_id())
-    if ":user/" in caller:
-        return iam_evaluator._gather_user_policies(name, get_account_id())
+    principal_name = caller_arn.rpartition("/")[2]
+    if ":assumed-role/" in caller_arn:
+        principal_name = caller_arn.split("/")[1]
+        return iam_evaluator._gather_role_policies(principal_name, get_account_id())
+    if ":user/" in caller_arn:
+        return iam_evaluator._gather_user_policies(principal_name, get_account_id())
     return None

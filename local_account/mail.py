@@ -21,10 +21,10 @@ from ministack.services import ses_v2
 
 from local_account.hooks import around
 
-SEND = ("POST", "/v2/email/outbound-emails")
+SEND_CALL = ("POST", "/v2/email/outbound-emails")
 
 
-class Mails:
+class AcceptedMails:
     """All mails that were accepted since the start. They are delivered to nobody."""
 
     def __init__(self) -> None:
@@ -37,39 +37,43 @@ class Mails:
         """
 
         @around(ministack.app, "_handle_ses_v2_request")
-        async def handle(inner: Any, method: str, path: str, *rest: Any) -> Any:
-            headers, body, query_params, request_id = rest
-            if (method, path.rstrip("/")) != SEND:
-                return await inner(method, path, *rest)
-            call = json.loads(body)
-            address = parseaddr(call.get("FromEmailAddress", ""))[1]
+        async def handle_ses_call(inner: Any, method: str, path: str, *other_arguments: Any) -> Any:
+            headers, body, query_params, request_id = other_arguments
+            if (method, path.rstrip("/")) != SEND_CALL:
+                return await inner(method, path, *other_arguments)
+            request = json.loads(body)
+            sender_address = parseaddr(request.get("FromEmailAddress", ""))[1]
             actions = ["ses:SendEmail"]
-            if "Raw" in call.get("Content", {}):
+            if "Raw" in request.get("Content", {}):
                 actions.append("ses:SendRawEmail")
-            identity_arn = f"arn:aws:ses:{get_region()}:{get_account_id()}:identity/{address}"
+            identity_arn = (
+                f"arn:aws:ses:{get_region()}:{get_account_id()}:identity/{sender_address}"
+            )
             for action in actions:
-                denial = ministack.app._enforce_data_plane(
+                denial_answer = ministack.app._enforce_data_plane(
                     "sesv2",
                     action,
                     headers,
                     query_params,
                     request_id,
                     resource_arn=identity_arn,
-                    service_context={"ses:FromAddress": address},
+                    service_context={"ses:FromAddress": sender_address},
                     named_resource=identity_arn,
                 )
-                if denial:
-                    return denial
+                if denial_answer:
+                    return denial_answer
             answer = await ses_v2.handle_request(method, path, headers, body, query_params)
             if answer[0] == 200:
-                self._store(call)
+                self._store_mail(request)
             return answer
 
-    def _store(self, call: Mapping[str, Any]) -> None:
+    def _store_mail(self, request: Mapping[str, Any]) -> None:
         """Store the recipients of an accepted mail, and its text if it was sent raw."""
-        raw = b64decode(call["Content"].get("Raw", {}).get("Data", "")).decode("utf-8", "replace")
-        to = list(call.get("Destination", {}).get("ToAddresses", []))
-        self._mails.append({"to": to, "raw": raw})
+        raw_text = b64decode(request["Content"].get("Raw", {}).get("Data", "")).decode(
+            "utf-8", "replace"
+        )
+        recipients = list(request.get("Destination", {}).get("ToAddresses", []))
+        self._mails.append({"to": recipients, "raw": raw_text})
 
     def page(self, _body: Any) -> dict[str, Any]:
         """Return all mails. The body of a request changes nothing."""

@@ -35,32 +35,32 @@ from local_account.account_page import (
     join_headers,
     read_body,
     replay_body,
-    respond,
+    send_response,
 )
 from local_account.hooks import around, serve
-from local_account.where import ACCOUNT, ORGANIZATION, PROFILES, credentials
+from local_account.where import ACCOUNT, ACCOUNT_BY_PROFILE, ORGANIZATION_ID, read_credentials
 
-ANALYZER = "access-analyzer"
-CHECKS = ("/policy/check-no-public-access", "/policy/check-no-new-access")
-RESULTS = ("PASS", "FAIL", None)
-REMEDY = "/_mendq/access-analyzer has both checks answer as it is told"
+ANALYZER_SERVICE = "access-analyzer"
+CHECK_PATHS = ("/policy/check-no-public-access", "/policy/check-no-new-access")
+ACCEPTED_RESULTS = ("PASS", "FAIL", None)
+ANSWER_REMEDY = "/_mendq/access-analyzer has both checks answer as it is told"
 # Limits of a request's body. DynamoDB takes 16 MB in one call and SQS 1 MiB.
-MOST_BYTES = 32 * 1024**2
-MOST_FILE_BYTES = 512 * 1024**2  # for S3 objects and Lambda zips
+MAXIMUM_BODY_BYTES = 32 * 1024**2
+MAXIMUM_FILE_BYTES = 512 * 1024**2  # for S3 objects and Lambda zips
 
 # ARN of a role session, which is the principal of a call. Policies name the role instead.
-_SESSION = re.compile(r"arn:(aws[a-z-]*):sts::(\d{12}):assumed-role/([^/]+)/.*")
-_CALLER_ACCOUNT = "${aws:PrincipalAccount}"
+_ROLE_SESSION_ARN = re.compile(r"arn:(aws[a-z-]*):sts::(\d{12}):assumed-role/([^/]+)/.*")
+_CALLER_ACCOUNT_VARIABLE = "${aws:PrincipalAccount}"
 Failure = tuple[str, str]  # code and message
-TOO_LONG: Failure = ("RequestEntityTooLarge", "No call of this service is as long here")
+BODY_TOO_LONG: Failure = ("RequestEntityTooLarge", "No call of this service is as long here")
 
 
 def issue_root_credentials(url: str) -> None:
     """Register the root users of the credentials file with MiniStack."""
-    for profile, account in PROFILES.items():
-        access_key, secret = credentials(url, profile).values()
-        root = {"Arn": f"arn:aws:iam::{account}:root", "UserId": account}
-        sts.register_session(access_key, {**root, "SecretAccessKey": secret})
+    for profile, account in ACCOUNT_BY_PROFILE.items():
+        access_key, secret_key = read_credentials(url, profile).values()
+        root_session = {"Arn": f"arn:aws:iam::{account}:root", "UserId": account}
+        sts.register_session(access_key, {**root_session, "SecretAccessKey": secret_key})
 
 
 def install_organization() -> None:
@@ -71,52 +71,61 @@ def install_organization() -> None:
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html
     """
 
-    iam_evaluator._principal_org_id = lambda _: ORGANIZATION
+    iam_evaluator._principal_org_id = lambda _: ORGANIZATION_ID
 
     @around(iam_evaluator, "evaluate_resource_policy")
-    def evaluate(inner: Any, document: Any, context: Any, *rest: Any, **keywords: Any) -> Any:
-        caller = iam_evaluator.caller_arn()
-        if context.principal_arn.endswith(":root") and context.principal_account in caller:
-            context = replace(context, principal_arn=caller)
-        return inner(document, context, *rest, **keywords)
+    def evaluate_policy(
+        inner: Any,
+        document: Any,
+        call_context: Any,
+        *other_arguments: Any,
+        **keyword_arguments: Any,
+    ) -> Any:
+        caller_arn = iam_evaluator.caller_arn()
+        if (
+            call_context.principal_arn.endswith(":root")
+            and call_context.principal_account in caller_arn
+        ):
+            call_context = replace(call_context, principal_arn=caller_arn)
+        return inner(document, call_context, *other_arguments, **keyword_arguments)
 
     @around(iam_evaluator, "_resolve_condition_key")
-    def resolve(inner: Any, key: str, context: Any) -> Any:
+    def resolve_condition_key(inner: Any, key: str, call_context: Any) -> Any:
         """Give the ARN of the role instead of the ARN of its session."""
-        value = inner(key, context)
+        value = inner(key, call_context)
         if key.lower() == "aws:principalarn":
-            return _SESSION.sub(r"arn:\1:iam::\2:role/\3", value)
+            return _ROLE_SESSION_ARN.sub(r"arn:\1:iam::\2:role/\3", value)
         return value
 
     @around(iam_evaluator, "_first_match")
-    def match(inner: Any, context: Any, statements: Any, effect: str) -> Any:
+    def find_first_match(inner: Any, call_context: Any, statements: Any, effect: str) -> Any:
         """Replace the policy variable of the caller's account in the statements' resources."""
-        resolved = []
+        resolved_statements = []
         for statement in statements:
             resources = [
-                resource.replace(_CALLER_ACCOUNT, context.principal_account)
+                resource.replace(_CALLER_ACCOUNT_VARIABLE, call_context.principal_account)
                 for resource in statement.resources
             ]
-            resolved.append(replace(statement, resources=resources))
-        return inner(context, resolved, effect)
+            resolved_statements.append(replace(statement, resources=resources))
+        return inner(call_context, resolved_statements, effect)
 
     @around(s3, "_copy_object")
-    def copy(inner: Any, bucket: str, key: str, headers: dict[str, str]) -> Any:
+    def copy_object(inner: Any, bucket: str, key: str, headers: dict[str, str]) -> Any:
         """Copy from another account's bucket: make the bucket known in this account meanwhile.
 
         The caller's permissions to read the source and to write the copy were checked before.
         """
-        source = headers["x-amz-copy-source"].lstrip("/").partition("/")[0]
-        owner = s3._bucket_owner_account(source)
-        if owner in (None, get_account_id()):
+        source_bucket = headers["x-amz-copy-source"].lstrip("/").partition("/")[0]
+        owner_account = s3._bucket_owner_account(source_bucket)
+        if owner_account in (None, get_account_id()):
             return inner(bucket, key, headers)
         buckets = s3._buckets._data
-        alias = get_account_id(), source
-        buckets[alias] = buckets[owner, source]
+        alias_key = get_account_id(), source_bucket
+        buckets[alias_key] = buckets[owner_account, source_bucket]
         try:
             return inner(bucket, key, headers)
         finally:
-            del buckets[alias]
+            del buckets[alias_key]
 
 
 def install_resource_arns() -> None:
@@ -129,22 +138,24 @@ def install_resource_arns() -> None:
     """
 
     @around(iam_actions, "extract_resource_arn")
-    def extract(inner: Any, service: str, *rest: Any) -> Any:
-        arn = inner(service, *rest)
-        if service == "iam" and ":role/" in arn:
-            role = iam._roles.get(arn.rpartition("/")[2])
-            return role["Arn"] if role else arn
+    def extract_arn(inner: Any, service: str, *other_arguments: Any) -> Any:
+        resource_arn = inner(service, *other_arguments)
+        if service == "iam" and ":role/" in resource_arn:
+            role_record = iam._roles.get(resource_arn.rpartition("/")[2])
+            return role_record["Arn"] if role_record else resource_arn
         if service == "events":
-            _method, _path, _headers, body, *_ = rest
-            rule = iam_actions._safe_json_field(body, "Rule")
-            bus = iam_actions._safe_json_field(body, "EventBusName") or "default"
-            if rule and arn == "*":
-                arn = f"arn:aws:events:{get_region()}:{get_account_id()}:rule/{bus}/{rule}"
-            return arn.replace(":rule/default/", ":rule/")
-        return arn
+            _method, _path, _headers, body, *_ = other_arguments
+            rule_name = iam_actions._safe_json_field(body, "Rule")
+            bus_name = iam_actions._safe_json_field(body, "EventBusName") or "default"
+            if rule_name and resource_arn == "*":
+                resource_arn = (
+                    f"arn:aws:events:{get_region()}:{get_account_id()}:rule/{bus_name}/{rule_name}"
+                )
+            return resource_arn.replace(":rule/default/", ":rule/")
+        return resource_arn
 
 
-def account_of(access_key: str) -> str:
+def account_of_key(access_key: str) -> str:
     """Return the account that an access key belongs to, or this account if the key is unknown."""
     session_account = _account_from_sts_session(access_key)
     user_account = iam_evaluator.find_iam_access_key_account(access_key)
@@ -169,34 +180,41 @@ class SignedCalls:
         if scope["type"] == "websocket":
             await send({"type": "websocket.close"})
             return
-        if scope["type"] == "http":
-            headers = join_headers(scope["headers"])
-            service = getattr(parse_header_signature(headers), "service", "")
-            failure: Failure | None
-            if "origin" in headers or headers.get("host") != self.host:
-                failure = ("AccessDenied", f"Call {self.host}, from no web page")
+        if scope["type"] != "http":
+            await self.inner(scope, receive, send)
+            return
+        headers = join_headers(scope["headers"])
+        service = getattr(parse_header_signature(headers), "service", "")
+        failure = self._find_sender_fault(headers) or _find_signature_fault(scope, headers, None)
+        if failure is None:
+            is_file_service = service in ("s3", "lambda")
+            maximum_bytes = MAXIMUM_FILE_BYTES if is_file_service else MAXIMUM_BODY_BYTES
+            body = await read_body(receive, maximum_bytes)
+            receive = replay_body(body, receive)
+            if len(body) > maximum_bytes:
+                failure = BODY_TOO_LONG
             else:
-                failure = _signature_fault(scope, headers, None)
-            if failure is None:
-                most = MOST_FILE_BYTES if service in ("s3", "lambda") else MOST_BYTES
-                body = await read_body(receive, most)
-                if len(body) > most:
-                    failure = TOO_LONG
-                else:
-                    failure = _signature_fault(scope, headers, body)
-                receive = replay_body(body, receive)
-            if failure is not None:
-                # The answer is in the protocol of the service that was called.
-                code, message = failure
-                answer = access_denied_response(
-                    service, "", "", new_uuid(), error_code=code, message=message, headers=headers
-                )
-                await respond(send, *answer)
-                return
-        await self.inner(scope, receive, send)
+                failure = _find_signature_fault(scope, headers, body)
+        if failure is None:
+            await self.inner(scope, receive, send)
+            return
+        # The answer is in the protocol of the service that was called.
+        code, message = failure
+        answer = access_denied_response(
+            service, "", "", new_uuid(), error_code=code, message=message, headers=headers
+        )
+        await send_response(send, *answer)
+
+    def _find_sender_fault(self, headers: Mapping[str, str]) -> Failure | None:
+        """Return the error of a call from a web page or with another header Host; else None."""
+        if "origin" in headers or headers.get("host") != self.host:
+            return "AccessDenied", f"Call {self.host}, from no web page"
+        return None
 
 
-def _signature_fault(scope: Message, headers: dict[str, str], body: bytes | None) -> Failure | None:
+def _find_signature_fault(
+    scope: Message, headers: dict[str, str], body: bytes | None
+) -> Failure | None:
     """Return the error of a call whose signature is missing, old or wrong; None if it is valid.
 
     If `body` is None, only the access key and the time of the signature are checked.
@@ -204,68 +222,71 @@ def _signature_fault(scope: Message, headers: dict[str, str], body: bytes | None
     signature = parse_header_signature(headers)
     if isinstance(signature, tuple):
         return signature
-    key = router.extract_access_key_id(headers)  # the key that MiniStack takes as the caller's
-    if key != signature.access_key_id or iam_evaluator.is_root_access_key(key):
+    # The key that MiniStack takes as the caller's.
+    access_key = router.extract_access_key_id(headers)
+    if access_key != signature.access_key_id or iam_evaluator.is_root_access_key(access_key):
         return "UnrecognizedClientException", "This account did not issue that access key."
-    credential = resolve_credential(key, account_of(key), headers.get("x-amz-security-token"))
+    credential = resolve_credential(
+        access_key, account_of_key(access_key), headers.get("x-amz-security-token")
+    )
     if isinstance(credential, CredentialResolutionError):
         return credential.code, credential.message
     failure: Failure | None = request_time_failure(signature)
     if failure is None and body is not None:
-        query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        query_parameters = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
         failure = header_signature_failure(
             signature,
             credential.secret_access_key,
             scope["method"],
             scope["raw_path"].decode("latin-1"),
-            query,
+            query_parameters,
             headers,
             body,
         )
     return failure
 
 
-def refusal_to_assume(role_arn: str, service: str) -> str | None:
+def find_assume_refusal(role_arn: str, service: str) -> str | None:
     """Return why `service`, such as scheduler.amazonaws.com, cannot assume the role, or None."""
-    role = iam._roles.get(role_arn.rpartition("/")[2])
-    if role is None:
+    role_record = iam._roles.get(role_arn.rpartition("/")[2])
+    if role_record is None:
         return f"The role {role_arn} does not exist"
     if not ministack.app.AUTH:
         return None
-    context = context_of(service, "Service", "sts:AssumeRole", role_arn)
-    context.service_context = {"aws:sourceaccount": get_account_id()}
-    trust = _with_resources(role["AssumeRolePolicyDocument"])
-    result = iam_evaluator.evaluate_resource_policy(trust, context, service=service)
-    if result.decision == "Allow":
+    call_context = make_call_context(service, "Service", "sts:AssumeRole", role_arn)
+    call_context.service_context = {"aws:sourceaccount": get_account_id()}
+    trust_policy = _add_resources(role_record["AssumeRolePolicyDocument"])
+    evaluation = iam_evaluator.evaluate_resource_policy(trust_policy, call_context, service=service)
+    if evaluation.decision == "Allow":
         return None
     return f"The role {role_arn} does not let {service} assume it"
 
 
-def refusal_to_act(role_arn: str, action: str, resource_arn: str) -> str | None:
+def find_action_refusal(role_arn: str, action: str, resource_arn: str) -> str | None:
     """Return why the role's own policies do not allow `action` on the resource, or None."""
     if not ministack.app.AUTH:
         return None
-    name = role_arn.rpartition("/")[2]
-    session = f"arn:aws:sts::{get_account_id()}:assumed-role/{name}/service"
-    policies = iam_evaluator._gather_role_policies(name, get_account_id())
-    context = context_of(session, "AssumedRole", action, resource_arn)
-    if iam_evaluator.evaluate(context, policies).decision == "Allow":
+    role_name = role_arn.rpartition("/")[2]
+    session_arn = f"arn:aws:sts::{get_account_id()}:assumed-role/{role_name}/service"
+    policies = iam_evaluator._gather_role_policies(role_name, get_account_id())
+    call_context = make_call_context(session_arn, "AssumedRole", action, resource_arn)
+    if iam_evaluator.evaluate(call_context, policies).decision == "Allow":
         return None
-    return f"{session} is not authorized to perform: {action} on resource: {resource_arn}"
+    return f"{session_arn} is not authorized to perform: {action} on resource: {resource_arn}"
 
 
-def context_of(principal: str, kind: str, action: str, resource_arn: str) -> Any:
+def make_call_context(principal: str, principal_type: str, action: str, resource_arn: str) -> Any:
     """Return a call in the form in which MiniStack's policy evaluator takes it.
 
     Args:
         principal: ARN of the caller, or the name of an AWS service.
-        kind: MiniStack's type of principal, such as `AssumedRole`.
+        principal_type: MiniStack's type of principal, such as `AssumedRole`.
         action: IAM action.
         resource_arn: ARN of the resource.
     """
     return iam_evaluator.EvalContext(
         principal_arn=principal,
-        principal_type=kind,
+        principal_type=principal_type,
         principal_account=get_account_id(),
         action=action,
         resource_arn=resource_arn,
@@ -274,12 +295,12 @@ def context_of(principal: str, kind: str, action: str, resource_arn: str) -> Any
     )
 
 
-def _with_resources(trust: str | Mapping[str, Any]) -> dict[str, Any]:
+def _add_resources(trust_policy: str | Mapping[str, Any]) -> dict[str, Any]:
     """Add a resource to each statement of a trust policy.
 
     A trust policy names no resource, because its resource is the role. The evaluator needs one.
     """
-    document = json.loads(trust) if isinstance(trust, str) else trust
+    document = json.loads(trust_policy) if isinstance(trust_policy, str) else trust_policy
     statements = document["Statement"]
     if isinstance(statements, dict):
         statements = [statements]
@@ -304,25 +325,27 @@ class AccessAnalyzer:
 
     def install(self) -> None:
         """Add the two checks to MiniStack. Call this once per process."""
-        serve(ANALYZER, "accessanalyzer", self._handle)
+        serve(ANALYZER_SERVICE, "accessanalyzer", self._handle_check)
 
-    def page(self, body: Any) -> dict[str, Any]:
+    def page(self, request_body: Any) -> dict[str, Any]:
         """Set the answer of both checks; with null they are refused. Return the answer.
 
-        If `body` is None, nothing changes. Raises SwitchRefused for any other value.
+        If `request_body` is None, nothing changes. Raises SwitchRefused for any other value.
         """
-        if body is not None:
-            if body not in [{"result": result} for result in RESULTS]:
+        if request_body is not None:
+            if request_body not in [{"result": result} for result in ACCEPTED_RESULTS]:
                 raise SwitchRefused('send {"result": "PASS"}, "FAIL" or null')
-            self.result = body["result"]
+            self.result = request_body["result"]
         return {"result": self.result}
 
-    async def _handle(self, _method: str, path: str, *_: Any) -> tuple[int, dict[str, str], bytes]:
-        if path.rstrip("/") not in CHECKS or self.result is None:
+    async def _handle_check(
+        self, _method: str, path: str, *_: Any
+    ) -> tuple[int, dict[str, str], bytes]:
+        if path.rstrip("/") not in CHECK_PATHS or self.result is None:
             status = HTTPStatus.BAD_REQUEST
             answer: dict[str, Any] = {
                 "__type": "NotEmulated",
-                "message": f"{path} is not emulated here; {REMEDY}",
+                "message": f"{path} is not emulated here; {ANSWER_REMEDY}",
             }
         else:
             status = HTTPStatus.OK

@@ -19,14 +19,14 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from botocore.httpsession import URLLib3Session
 
-from local_account.account_page import PREFIX, NotFired, SwitchRefused
-from local_account.emulator_environment import end_group
-from local_account.where import REGION, REPOSITORY, client, credentials
+from local_account.account_page import PAGE_PREFIX, NotFired, SwitchRefused
+from local_account.emulator_environment import end_process_group
+from local_account.where import REGION, REPOSITORY, make_client, read_credentials
 
 START_SECONDS = 180
 STOP_SECONDS = 15
-READY = "ready "
-REFUSED = "make account: "
+READY_PREFIX = "ready "
+REFUSAL_PREFIX = "make account: "
 STACK_NAME = "Mendq"
 
 
@@ -56,19 +56,19 @@ class LocalAccount:
     endpoint_url: str = ""
     log_lines: list[str] = field(default_factory=list)
     _process: subprocess.Popen[str] | None = None
-    _answered: threading.Event = field(default_factory=threading.Event)
+    _has_answered: threading.Event = field(default_factory=threading.Event)
 
     def __enter__(self) -> Self:
         try:
             self._start()
-            if not self._answered.wait(START_SECONDS):
+            if not self._has_answered.wait(START_SECONDS):
                 self.log_lines.append(f"it was not ready within {START_SECONDS} s")
         except BaseException:  # also KeyboardInterrupt: the child would run on otherwise
             self._stop()
             raise
         if not self.endpoint_url:
             self._stop()
-            errors = [line for line in self.log_lines if line.startswith(REFUSED)]
+            errors = [line for line in self.log_lines if line.startswith(REFUSAL_PREFIX)]
             raise AccountFailed("\n".join(errors or self.log_lines[-10:]))
         return self
 
@@ -80,7 +80,7 @@ class LocalAccount:
 
         `identity` has boto3's arguments for another access key.
         """
-        return client(service_name, self.endpoint_url, **identity)
+        return make_client(service_name, self.endpoint_url, **identity)
 
     @property
     def outputs(self) -> dict[str, str]:
@@ -92,24 +92,24 @@ class LocalAccount:
     @property
     def not_emulated(self) -> list[str]:
         """One line for each thing that the account accepts and does not do."""
-        return list(self._page("account")["not_emulated"])
+        return list(self._call_page("account")["not_emulated"])
 
     @property
     def floors_lowered(self) -> list[str]:
         """One line for each setting that is below the lower limit of a deployment to AWS."""
-        return list(self._page("account")["floors_lowered"])
+        return list(self._call_page("account")["floors_lowered"])
 
     @property
     def mails(self) -> list[dict[str, Any]]:
         """Mails that SES accepted, oldest first: recipients `to`, and the whole mail `raw`."""
-        return list(self._page("mails")["mails"])
+        return list(self._call_page("mails")["mails"])
 
     def fire(self, schedule_name: str, scheduled_at: datetime) -> None:
         """Fire a schedule now, with the scheduled time `scheduled_at`.
 
         Raises NotFired if AWS would not invoke the schedule's target.
         """
-        self._page("fire", {"schedule": schedule_name, "time": scheduled_at.isoformat()})
+        self._call_page("fire", {"schedule": schedule_name, "time": scheduled_at.isoformat()})
 
     def switch_sqs_errors(self, errors: Sequence[Mapping[str, Any]]) -> None:
         """Switch on these errors of SQS, and switch off all others.
@@ -118,7 +118,7 @@ class LocalAccount:
         `local_account/sqs/errors.py` lists them. Raises SwitchRefused, and changes nothing, if one
         is not understood.
         """
-        self._page("sqs-errors", {"errors": list(errors)})
+        self._call_page("sqs-errors", {"errors": list(errors)})
 
     def put_back(self, queue_arn: str, minutes: int, of: str = "all") -> None:
         """Make a queue's past older by whole minutes: everything in it then happened earlier.
@@ -126,29 +126,31 @@ class LocalAccount:
         With `of="last_change"`, only the queue's last change is moved. Raises SwitchRefused if the
         account cannot do it. `Emulator.put_back` has the details.
         """
-        self._page("earlier", {"queue_arn": queue_arn, "minutes": minutes, "of": of})
+        self._call_page("earlier", {"queue_arn": queue_arn, "minutes": minutes, "of": of})
 
     def have_access_analyzer_answer(self, result: str | None) -> None:
         """Set the answer of Access Analyzer's checks: PASS or FAIL, or None to refuse them."""
-        self._page("access-analyzer", {"result": result})
+        self._call_page("access-analyzer", {"result": result})
 
-    def _page(self, name: str, content: object = None) -> dict[str, Any]:
+    def _call_page(self, page_name: str, request_body: object = None) -> dict[str, Any]:
         """Call a page of the account, and return its answer.
 
         Raises SwitchRefused or NotFired if the account refuses the request.
         """
-        method = "GET" if content is None else "POST"
-        body = None if content is None else json.dumps(content)
-        request = AWSRequest(method, f"{self.endpoint_url}{PREFIX}{name}", data=body)
-        key, secret = credentials(self.endpoint_url).values()
-        SigV4Auth(Credentials(key, secret), "mendq", REGION).add_auth(request)
+        method = "GET" if request_body is None else "POST"
+        encoded_body = None if request_body is None else json.dumps(request_body)
+        request = AWSRequest(
+            method, f"{self.endpoint_url}{PAGE_PREFIX}{page_name}", data=encoded_body
+        )
+        access_key, secret = read_credentials(self.endpoint_url).values()
+        SigV4Auth(Credentials(access_key, secret), "mendq", REGION).add_auth(request)
         answer = URLLib3Session(timeout=START_SECONDS).send(request.prepare())
-        result = dict(json.loads(answer.content))
+        response_body = dict(json.loads(answer.content))
         if answer.status_code == HTTPStatus.CONFLICT:
-            raise NotFired(result["message"])
+            raise NotFired(response_body["message"])
         if answer.status_code != HTTPStatus.OK:
-            raise SwitchRefused(result["message"])
-        return result
+            raise SwitchRefused(response_body["message"])
+        return response_body
 
     def _start(self) -> None:
         arguments = ["--port", f"{self.port}", "--stop-with-parent", *self.options]
@@ -164,18 +166,20 @@ class LocalAccount:
             text=True,
             start_new_session=True,  # Ctrl-C reaches only the caller, which then stops the account
         )
-        self._listener = threading.Thread(target=self._listen, args=(self._process,), daemon=True)
-        self._listener.start()
+        self._listener_thread = threading.Thread(
+            target=self._read_output, args=(self._process,), daemon=True
+        )
+        self._listener_thread.start()
 
-    def _listen(self, process: subprocess.Popen[str]) -> None:
+    def _read_output(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None  # noqa: S101  it is a pipe
         for line in map(str.rstrip, process.stdout):
             self.log_lines.append(line)
             self.on_line(line)
-            if line.startswith(READY):
+            if line.startswith(READY_PREFIX):
                 self.endpoint_url = line.split()[1]
-                self._answered.set()
-        self._answered.set()
+                self._has_answered.set()
+        self._has_answered.set()
 
     def _stop(self) -> None:
         """End the process, by force if necessary, and read its output to the end."""
@@ -186,7 +190,7 @@ class LocalAccount:
         try:
             process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
-            end_group(process)
-        self._listener.join(STOP_SECONDS)
+            end_process_group(process)
+        self._listener_thread.join(STOP_SECONDS)
         for pipe in filter(None, (process.stdin, process.stdout)):
             pipe.close()

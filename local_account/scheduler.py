@@ -20,114 +20,123 @@ from ministack.services import eventbridge, scheduler
 from msgspec import Meta, Struct
 
 from local_account.account_page import NotFired, parse_request
-from local_account.permissions import refusal_to_act, refusal_to_assume
+from local_account.permissions import find_action_refusal, find_assume_refusal
 from local_account.where import ACCOUNT, REGION
 
 PRINCIPAL = "scheduler.amazonaws.com"
 TICK_SECONDS = 1
-SCHEDULED_TIME = "<aws.scheduler.scheduled-time>"
+SCHEDULED_TIME_PLACEHOLDER = "<aws.scheduler.scheduled-time>"
 # Service of the target -> the action that the schedule's role must allow.
-ACTIONS = {"lambda": "lambda:InvokeFunction", "sqs": "sqs:SendMessage"}
+ACTION_BY_SERVICE = {"lambda": "lambda:InvokeFunction", "sqs": "sqs:SendMessage"}
 Schedule = Mapping[str, Any]
-_AT = re.compile(r"\s*at\((.+)\)\s*")
+_ONE_TIME_EXPRESSION = re.compile(r"\s*at\((.+)\)\s*")
 logger = logging.getLogger("mendq.scheduler")
 
 
 def install() -> None:
     """Let MiniStack's scheduler thread fire due schedules, once a second; once per process."""
-    fired: dict[tuple[str, str, str], datetime] = {}
+    last_fired_at: dict[tuple[str, str, str], datetime] = {}
 
-    def tick() -> None:
+    def fire_due_schedules() -> None:
         now = datetime.now(UTC)
-        for where, schedule in list(scheduler._schedules.all_items()):
+        for schedule_key, schedule in list(scheduler._schedules.all_items()):
             # Times that were due before the schedule's last change are not made up for.
-            changes = (schedule["CreationDate"], schedule.get("LastModificationDate") or 0)
-            since = datetime.fromtimestamp(float(max(changes)), UTC)
-            due = next_after(schedule, max(fired.get(where, since), since))
-            if due is None or due > now:
+            change_times = (schedule["CreationDate"], schedule.get("LastModificationDate") or 0)
+            changed_at = datetime.fromtimestamp(float(max(change_times)), UTC)
+            due_at = find_next_time(
+                schedule, max(last_fired_at.get(schedule_key, changed_at), changed_at)
+            )
+            if due_at is None or due_at > now:
                 continue
-            fired[where] = due
-            with request_scope(*where[:2]):
+            last_fired_at[schedule_key] = due_at
+            with request_scope(*schedule_key[:2]):
                 try:
-                    if _is_on(schedule, now):
-                        fire(schedule, due)
+                    if _is_active(schedule, now):
+                        invoke_target(schedule, due_at)
                 except NotFired as reason:
                     # The reason is a sentence; a traceback would add nothing.
                     logger.error("schedule %s did not fire: %s", schedule["Name"], reason)  # noqa: TRY400
 
     scheduler._SCHEDULE_TICK_INTERVAL = TICK_SECONDS
-    scheduler._tick_schedules = tick
+    scheduler._tick_schedules = fire_due_schedules
 
 
-def next_after(schedule: Schedule, moment: datetime) -> datetime | None:
+def find_next_time(schedule: Schedule, moment: datetime) -> datetime | None:
     """Return when the schedule fires next after `moment`, or None if it never fires again."""
     expression = str(schedule.get("ScheduleExpression", ""))
-    zone = ZoneInfo(schedule.get("ScheduleExpressionTimezone") or "UTC")
-    if once := _AT.fullmatch(expression):
-        due = datetime.fromisoformat(once[1]).replace(tzinfo=zone)
-        return due.astimezone(UTC) if due > moment else None
+    time_zone = ZoneInfo(schedule.get("ScheduleExpressionTimezone") or "UTC")
+    if one_time_match := _ONE_TIME_EXPRESSION.fullmatch(expression):
+        due_at = datetime.fromisoformat(one_time_match[1]).replace(tzinfo=time_zone)
+        return due_at.astimezone(UTC) if due_at > moment else None
     if seconds := eventbridge._parse_rate_seconds(expression):
-        step = timedelta(seconds=seconds)
-        start = _moment(schedule.get("StartDate"))
-        if start is None or moment < start:
-            return start or moment + step
-        return start + ((moment - start) // step + 1) * step
-    fields = eventbridge._parse_cron_fields(expression)
-    if fields is None:
+        interval = timedelta(seconds=seconds)
+        starts_at = _parse_timestamp(schedule.get("StartDate"))
+        if starts_at is None or moment < starts_at:
+            return starts_at or moment + interval
+        return starts_at + ((moment - starts_at) // interval + 1) * interval
+    cron_fields = eventbridge._parse_cron_fields(expression)
+    if cron_fields is None:
         return None
-    local: datetime | None = eventbridge._cron_next_fire(fields, moment.astimezone(zone))
-    return local and local.astimezone(UTC)
+    local_time: datetime | None = eventbridge._cron_next_fire(
+        cron_fields, moment.astimezone(time_zone)
+    )
+    return local_time and local_time.astimezone(UTC)
 
 
-def _is_on(schedule: Schedule, moment: datetime) -> bool:
-    start = _moment(schedule.get("StartDate"))
-    end = _moment(schedule.get("EndDate"))
-    has_begun = start is None or start <= moment
-    has_ended = end is not None and end < moment
+def _is_active(schedule: Schedule, moment: datetime) -> bool:
+    starts_at = _parse_timestamp(schedule.get("StartDate"))
+    ends_at = _parse_timestamp(schedule.get("EndDate"))
+    has_begun = starts_at is None or starts_at <= moment
+    has_ended = ends_at is not None and ends_at < moment
     return has_begun and not has_ended and schedule.get("State") == "ENABLED"
 
 
-def _moment(value: Any) -> datetime | None:
+def _parse_timestamp(value: Any) -> datetime | None:
     """Convert a timestamp of the REST-JSON protocol, which is a number of seconds."""
     return None if value is None else datetime.fromtimestamp(float(value), UTC)
 
 
-class Firing(Struct, frozen=True, forbid_unknown_fields=True):
+class FireRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """Request to fire a schedule: its name, and the scheduled time that its target gets."""
 
     schedule: str
     time: Annotated[datetime, Meta(tz=True)]
 
 
-def fire_named(body: Any) -> Mapping[str, Any]:
+def fire_on_request(body: Any) -> Mapping[str, Any]:
     """Fire a schedule of any group now, with the requested scheduled time.
 
     Raises SwitchRefused if the request is not understood, and NotFired if the schedule does not
     exist or its target was not invoked.
     """
-    request = parse_request(body, Firing, '{"schedule": .., "time": "2026-11-10T02:00:00Z"}')
+    request = parse_request(body, FireRequest, '{"schedule": .., "time": "2026-11-10T02:00:00Z"}')
     with request_scope(ACCOUNT, REGION):
         for schedule in scheduler._schedules.values():
             if schedule["Name"] == request.schedule:
-                fire(schedule, request.time)
+                invoke_target(schedule, request.time)
                 return {"fired": request.schedule}
     raise NotFired(f"there is no schedule {request.schedule}")
 
 
-def fire(schedule: Schedule, scheduled_at: datetime) -> None:
+def invoke_target(schedule: Schedule, scheduled_at: datetime) -> None:
     """Invoke the schedule's target with the permissions of the schedule's role.
 
     Raises NotFired if AWS could not invoke it, or if this kind of target is not emulated.
     """
     target = schedule["Target"]
-    time = f"{scheduled_at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
-    arn = target["Arn"]
-    role = target["RoleArn"]
-    action = ACTIONS.get(parse_arn(arn).service)
+    time_text = f"{scheduled_at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    target_arn = target["Arn"]
+    role_arn = target["RoleArn"]
+    action = ACTION_BY_SERVICE.get(parse_arn(target_arn).service)
     if action is None or "Input" not in target:
-        raise NotFired(f"targets such as {arn}, or without an input, are not emulated")
-    refusal = refusal_to_assume(role, PRINCIPAL) or refusal_to_act(role, action, arn)
+        raise NotFired(f"targets such as {target_arn}, or without an input, are not emulated")
+    refusal = find_assume_refusal(role_arn, PRINCIPAL) or find_action_refusal(
+        role_arn, action, target_arn
+    )
     if refusal:
         raise NotFired(refusal)
-    target_with_time = {**target, "Input": target["Input"].replace(SCHEDULED_TIME, time)}
+    target_with_time = {
+        **target,
+        "Input": target["Input"].replace(SCHEDULED_TIME_PLACEHOLDER, time_text),
+    }
     eventbridge._invoke_target(target_with_time, {"Detail": "{}"}, schedule)

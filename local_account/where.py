@@ -15,29 +15,30 @@ HOST = "127.0.0.1"
 ACCOUNT = "000000000000"
 REGION = "us-east-1"
 REPOSITORY = Path(__file__).resolve().parent.parent
-PORTS = REPOSITORY / "build" / "account"  # has one folder per running account, named by its port
-CACHE = REPOSITORY / "build" / "assemblies"  # synthesized stacks
-CREDENTIALS = "credentials"
+# Has one folder per running account, named by its port.
+ACCOUNTS_FOLDER = REPOSITORY / "build" / "account"
+ASSEMBLIES_FOLDER = REPOSITORY / "build" / "assemblies"  # synthesized stacks
+CREDENTIALS_FILE_NAME = "credentials"
 # Profile of the credentials file -> the account whose root user it is.
-PROFILES: Mapping[str, str] = {
+ACCOUNT_BY_PROFILE: Mapping[str, str] = {
     "default": "000000000000",
     "other-account": "111111111111",
     "third-account": "222222222222",
     "fourth-account": "333333333333",
 }
 # All these accounts are members of this organization.
-ORGANIZATION = "o-localaccount"
+ORGANIZATION_ID = "o-localaccount"
 # Exit codes.
-WRONG_USE = 2
-FAILED = 1
+WRONG_USE_EXIT_CODE = 2
+FAILURE_EXIT_CODE = 1
 # For clients inside the account's own process: a failed call would fail again, so no retries.
-ONCE = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"})
+NO_RETRIES = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"})
 
 
 class CannotStart(Exception):
     """Raised if the account cannot start. The text is one line with the cause and the remedy."""
 
-    def __init__(self, line: str, exit_code: int = WRONG_USE) -> None:
+    def __init__(self, line: str, exit_code: int = WRONG_USE_EXIT_CODE) -> None:
         super().__init__(" ".join(line.split()))
         self.exit_code = exit_code
 
@@ -47,35 +48,37 @@ def endpoint_url(port: int) -> str:
     return f"http://{HOST}:{port}"
 
 
-def operator(url: str) -> dict[str, str]:
+def operator_variables(url: str) -> dict[str, str]:
     """Return the environment variables with which a shell works with the account at `url`."""
-    path = PORTS / url.rpartition(":")[2] / CREDENTIALS
+    path = ACCOUNTS_FOLDER / url.rpartition(":")[2] / CREDENTIALS_FILE_NAME
     return {"AWS_SHARED_CREDENTIALS_FILE": str(path), "AWS_ENDPOINT_URL": url}
 
 
-def shell(url: str) -> dict[str, str]:
+def shell_environment(url: str) -> dict[str, str]:
     """Return the environment of a shell that can work with the account at `url` and no other."""
-    others = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    return others | operator(url)
+    other_variables = {
+        name: value for name, value in os.environ.items() if not name.startswith("AWS_")
+    }
+    return other_variables | operator_variables(url)
 
 
-def credentials(url: str, profile: str = "default") -> dict[str, str]:
+def read_credentials(url: str, profile: str = "default") -> dict[str, str]:
     """Return the access key of a profile, as keyword arguments of a boto3 client.
 
     Args:
         url: Endpoint URL of the account.
-        profile: One of `PROFILES`.
+        profile: One of `ACCOUNT_BY_PROFILE`.
     """
-    file = ConfigParser()
-    file.read(operator(url)["AWS_SHARED_CREDENTIALS_FILE"])
-    return {name: value for name, value in file[profile].items() if name != "region"}
+    parser = ConfigParser()
+    parser.read(operator_variables(url)["AWS_SHARED_CREDENTIALS_FILE"])
+    return {name: value for name, value in parser[profile].items() if name != "region"}
 
 
-def client(service_name: str, url: str, **arguments: Any) -> Any:
+def make_client(service_name: str, url: str, **arguments: Any) -> Any:
     """Return a boto3 client for the account at `url`.
 
     It calls as the root user, unless `arguments` has an access key.
     """
-    keys = {} if "aws_access_key_id" in arguments else credentials(url)
-    defaults = {"region_name": REGION, **keys}
-    return boto3.client(service_name, endpoint_url=url, **{**defaults, **arguments})
+    access_keys = {} if "aws_access_key_id" in arguments else read_credentials(url)
+    default_arguments = {"region_name": REGION, **access_keys}
+    return boto3.client(service_name, endpoint_url=url, **{**default_arguments, **arguments})

@@ -23,9 +23,10 @@ from typing import Any
 from local_account.cloudtrail.trails import Destination
 
 Record = Mapping[str, Any]
-Logged = tuple[Record, tuple[Destination, ...]]  # a record, and the trails that log it
+# A record, and the trails that log it.
+RecordWithDestinations = tuple[Record, tuple[Destination, ...]]
 # docs/local-account.md promises log files within 5 seconds.
-FLUSH_SECONDS = 2.0
+FLUSH_INTERVAL_SECONDS = 2.0
 logger = logging.getLogger("mendq.cloudtrail")
 
 
@@ -42,63 +43,70 @@ class Delivery:
     put_object: Callable[[str, str, bytes], None]
 
     def __post_init__(self) -> None:
-        self._undelivered: queue.SimpleQueue[Logged | None] = queue.SimpleQueue()
-        self._files: dict[Destination, list[Record]] = defaultdict(list)
-        self._thread = threading.Thread(target=self._run, name="cloudtrail", daemon=True)
+        self._undelivered_records: queue.SimpleQueue[RecordWithDestinations | None] = (
+            queue.SimpleQueue()
+        )
+        self._records_by_destination: dict[Destination, list[Record]] = defaultdict(list)
+        self._thread = threading.Thread(
+            target=self._deliver_until_stopped, name="cloudtrail", daemon=True
+        )
         self._thread.start()
 
     def stop(self) -> None:
         """Write the log files of all records so far, then end the thread."""
-        self._undelivered.put(None)
+        self._undelivered_records.put(None)
         self._thread.join()
 
-    def take(self, record: Record, destinations: tuple[Destination, ...]) -> None:
+    def deliver_later(self, record: Record, destinations: tuple[Destination, ...]) -> None:
         """Deliver a record that at least one trail logs."""
-        self._undelivered.put((record, destinations))
+        self._undelivered_records.put((record, destinations))
 
-    def _run(self) -> None:
-        flush_at = time.monotonic() + FLUSH_SECONDS
+    def _deliver_until_stopped(self) -> None:
+        flush_at = time.monotonic() + FLUSH_INTERVAL_SECONDS
         is_stopping = False
         while not is_stopping:
             try:
-                logged = self._undelivered.get(timeout=max(0.0, flush_at - time.monotonic()))
-                is_stopping = logged is None
-                if logged:
-                    self._deliver(*logged)
+                next_record = self._undelivered_records.get(
+                    timeout=max(0.0, flush_at - time.monotonic())
+                )
+                is_stopping = next_record is None
+                if next_record:
+                    self._deliver_record(*next_record)
             except queue.Empty:
                 pass
             if is_stopping or time.monotonic() >= flush_at:
-                self._flush()
-                flush_at = time.monotonic() + FLUSH_SECONDS
+                self._write_log_files()
+                flush_at = time.monotonic() + FLUSH_INTERVAL_SECONDS
 
-    def _deliver(self, record: Record, destinations: tuple[Destination, ...]) -> None:
+    def _deliver_record(self, record: Record, destinations: tuple[Destination, ...]) -> None:
         for destination in destinations:
-            self._files[destination].append(record)
+            self._records_by_destination[destination].append(record)
         try:
             self.put_event(record)
         except Exception:
             logger.exception("an event did not reach the bus")
 
-    def _flush(self) -> None:
+    def _write_log_files(self) -> None:
         """Write one log file for each trail that has new records."""
-        files = self._files
-        self._files = defaultdict(list)
-        for destination, records in files.items():
+        records_by_destination = self._records_by_destination
+        self._records_by_destination = defaultdict(list)
+        for destination, records in records_by_destination.items():
             content = json.dumps({"Records": records}, separators=(",", ":")).encode()
-            key = file_key(destination, datetime.now(UTC))
+            key = make_file_key(destination, datetime.now(UTC))
             try:
                 self.put_object(destination.bucket, key, gzip.compress(content))
             except Exception:
                 logger.exception("a trail file could not be written to %s", destination.bucket)
 
 
-def file_key(destination: Destination, published: datetime) -> str:
+def make_file_key(destination: Destination, published_at: datetime) -> str:
     """Return the S3 key of a log file. The date in it is the date of publishing.
 
     https://docs.aws.amazon.com/awscloudtrail/latest/userguide/cloudtrail-log-file-examples.html
     """
     _, _, _, region, account, _ = destination.trail_arn.split(":", 5)
-    root = f"{destination.prefix}/AWSLogs" if destination.prefix else "AWSLogs"
-    folder = f"{root}/{account}/CloudTrail/{region}/{published:%Y/%m/%d}"
-    unique = secrets.token_hex(8)  # so that files of one minute have different keys
-    return f"{folder}/{account}_CloudTrail_{region}_{published:%Y%m%dT%H%MZ}_{unique}.json.gz"
+    root_folder = f"{destination.prefix}/AWSLogs" if destination.prefix else "AWSLogs"
+    folder = f"{root_folder}/{account}/CloudTrail/{region}/{published_at:%Y/%m/%d}"
+    minute = f"{published_at:%Y%m%dT%H%MZ}"
+    unique_suffix = secrets.token_hex(8)  # so that files of one minute have different keys
+    return f"{folder}/{account}_CloudTrail_{region}_{minute}_{unique_suffix}.json.gz"

@@ -21,7 +21,7 @@ from ministack.services import eventbridge, sqs
 from local_account.hooks import around
 from local_account.where import HOST
 
-DETAIL_TYPE = "AWS API Call via CloudTrail"
+CLOUDTRAIL_DETAIL_TYPE = "AWS API Call via CloudTrail"
 Event = Mapping[str, Any]
 logger = logging.getLogger("mendq.eventbridge")
 
@@ -33,40 +33,44 @@ def install() -> None:
     """
 
     @around(eventbridge, "_invoke_target")
-    def send(inner: Any, target: Event, event: Event, rule: Event, view: Any = None) -> None:
-        arn = str(target.get("Arn", ""))
-        if not rule.get("EventPattern") or not arn.startswith("arn:aws:sqs:"):
-            if not _is_reading_management(event):
-                inner(target, event, rule, view)
-        elif refusal := _refusal(arn, rule):
-            logger.error("the event for %s is undeliverable: %s", arn, refusal)
-        elif not _is_reading_management(event):
+    def send_to_target(
+        inner: Any, target: Event, event: Event, rule: Event, event_view: Any = None
+    ) -> None:
+        target_arn = str(target.get("Arn", ""))
+        if not rule.get("EventPattern") or not target_arn.startswith("arn:aws:sqs:"):
+            if not _is_read_only_management_event(event):
+                inner(target, event, rule, event_view)
+        elif refusal := _find_queue_refusal(target_arn, rule):
+            logger.error("the event for %s is undeliverable: %s", target_arn, refusal)
+        elif not _is_read_only_management_event(event):
             # An event source mapping that polls replaces the queue's list of messages.
             with sqs._queues_lock:
-                inner(target, event, rule, view)
+                inner(target, event, rule, event_view)
 
     @around(iam_actions, "request_tag_context")
-    def condition_keys(inner: Any, service: str, action: str, body: bytes, params: Event) -> Any:
+    def add_condition_keys(
+        inner: Any, service: str, action: str, body: bytes, query_parameters: Event
+    ) -> Any:
         """Return the IAM condition keys of a call: those that MiniStack knows, and two more.
 
         The two are `events:source` and `events:detail-type` of PutEvents. If the call has several
         entries, they have the values of the last entry. Mendq sends one entry in each call.
         """
-        keys = inner(service, action, body, params)
+        value_by_condition_key = inner(service, action, body, query_parameters)
         if action == "events:PutEvents":
             for entry in json.loads(body)["Entries"]:
-                keys["events:source"] = entry["Source"]
-                keys["events:detail-type"] = entry["DetailType"]
-        return keys
+                value_by_condition_key["events:source"] = entry["Source"]
+                value_by_condition_key["events:detail-type"] = entry["DetailType"]
+        return value_by_condition_key
 
 
-def _is_reading_management(event: Event) -> bool:
+def _is_read_only_management_event(event: Event) -> bool:
     """Return True for a management event of a call that only reads.
 
     On AWS, only rules in state ENABLED_WITH_ALL_CLOUDTRAIL_MANAGEMENT_EVENTS match it. No rule here
     is in that state.
     """
-    if event.get("DetailType") != DETAIL_TYPE:
+    if event.get("DetailType") != CLOUDTRAIL_DETAIL_TYPE:
         return False
     record = json.loads(event.get("Detail") or "{}")
     return bool(record.get("managementEvent") and record.get("readOnly"))
@@ -74,8 +78,12 @@ def _is_reading_management(event: Event) -> bool:
 
 def put_event(record: Mapping[str, Any]) -> None:
     """Put a record on the default bus of its account and Region; the source is `aws.<service>`."""
-    source = f"aws.{record['eventSource'].partition('.')[0]}"
-    entry = {"Source": source, "DetailType": DETAIL_TYPE, "Detail": json.dumps(record)}
+    event_source = f"aws.{record['eventSource'].partition('.')[0]}"
+    entry = {
+        "Source": event_source,
+        "DetailType": CLOUDTRAIL_DETAIL_TYPE,
+        "Detail": json.dumps(record),
+    }
     put_entry({**entry, "Resources": []}, record["recipientAccountId"], record["awsRegion"])
 
 
@@ -85,12 +93,12 @@ def put_entry(entry: Event, account: str, region: str) -> None:
         eventbridge._put_events({"Entries": [entry]}, allow_aws_source=True)
 
 
-def _refusal(queue_arn: str, rule: Event) -> str | None:
+def _find_queue_refusal(queue_arn: str, rule: Event) -> str | None:
     """Return why SQS refuses the event, or None. AWS does not retry a refused delivery."""
     if sqs._queue_by_arn(queue_arn) is None:
         return "NO_RESOURCE"
-    context = contextvars.copy_context()
-    is_allowed = context.run(_queue_allows_rule, queue_arn, str(rule.get("Arn", "")))
+    call_context = contextvars.copy_context()
+    is_allowed = call_context.run(_queue_allows_rule, queue_arn, str(rule.get("Arn", "")))
     return None if is_allowed else "NO_PERMISSIONS"
 
 

@@ -20,60 +20,61 @@ from local_account.account_page import (
 )
 from local_account.cloudtrail.delivery import Delivery
 from local_account.cloudtrail.event_history import EventHistory
-from local_account.cloudtrail.record import JSON_TARGET, Exchange, record_of
-from local_account.cloudtrail.trails import destinations_of
+from local_account.cloudtrail.record import JSON_TARGET_PREFIX, Exchange, make_record
+from local_account.cloudtrail.trails import find_destinations
 from local_account.where import HOST
 
 # Calls come over the loopback interface without TLS. Policies can demand TLS by the condition key
 # aws:SecureTransport, so each call is marked as one that came over TLS.
-_ENDED_TLS = (b"x-forwarded-proto", b"https")
-_REQUEST_ID = "x-amzn-requestid"
+_TLS_HEADER = (b"x-forwarded-proto", b"https")
+_REQUEST_ID_HEADER = "x-amzn-requestid"
 
 
 @dataclass(frozen=True)
-class CloudTrail:
+class CloudTrailRecorder:
     """ASGI application that passes calls to `emulator` and records those to SQS."""
 
     emulator: Application
     delivery: Delivery
-    history: EventHistory
+    event_history: EventHistory
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            scope = {**scope, "headers": [*scope["headers"], _ENDED_TLS]}
+            scope = {**scope, "headers": [*scope["headers"], _TLS_HEADER]}
         headers = join_headers(scope.get("headers", []))
-        if not headers.get("x-amz-target", "").startswith(JSON_TARGET):
+        if not headers.get("x-amz-target", "").startswith(JSON_TARGET_PREFIX):
             await self.emulator(scope, receive, send)
             return
         body = await read_body(receive)
-        answer: list[Message] = []
+        answer_messages: list[Message] = []
 
-        async def hold_back(message: Message) -> None:
-            answer.append(message)
+        async def collect_answer(message: Message) -> None:
+            answer_messages.append(message)
 
-        await self.emulator(scope, replay_body(body, receive), hold_back)
-        if answer:
-            start, *rest = answer
-            if _REQUEST_ID not in join_headers(start["headers"]):  # as in MiniStack's denials
-                new_id = (_REQUEST_ID.encode(), str(uuid.uuid4()).encode())
-                start["headers"] = [*start["headers"], new_id]
+        await self.emulator(scope, replay_body(body, receive), collect_answer)
+        if answer_messages:
+            start_message, *body_messages = answer_messages
+            # MiniStack's denials have no request id.
+            if _REQUEST_ID_HEADER not in join_headers(start_message["headers"]):
+                request_id_header = (_REQUEST_ID_HEADER.encode(), str(uuid.uuid4()).encode())
+                start_message["headers"] = [*start_message["headers"], request_id_header]
             # Record the call before the answer is sent: a client can look for the record at once.
-            self._take(
+            self._record_exchange(
                 Exchange(
                     headers=headers,
                     body=body,
                     source_ip=(scope.get("client") or (HOST,))[0],
-                    status=int(start["status"]),
-                    answer_headers=join_headers(start["headers"]),
-                    answer_body=b"".join(message.get("body", b"") for message in rest),
+                    status=int(start_message["status"]),
+                    answer_headers=join_headers(start_message["headers"]),
+                    answer_body=b"".join(message.get("body", b"") for message in body_messages),
                 )
             )
-        for message in answer:
+        for message in answer_messages:
             await send(message)
 
-    def _take(self, exchange: Exchange) -> None:
+    def _record_exchange(self, exchange: Exchange) -> None:
         """Add a call to the event history, and deliver its record if a trail logs it."""
-        if record := record_of(exchange):
-            self.history.take(record)
-            if destinations := tuple(destinations_of(record)):
-                self.delivery.take(record, destinations)
+        if record := make_record(exchange):
+            self.event_history.add(record)
+            if destinations := tuple(find_destinations(record)):
+                self.delivery.deliver_later(record, destinations)

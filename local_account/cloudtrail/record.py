@@ -22,20 +22,20 @@ from typing import Any
 from ministack.core import iam_evaluator
 from ministack.services import iam, sts
 
-from local_account.permissions import account_of
+from local_account.permissions import account_of_key
 from mendq.model.names import DATA_EVENT_NAMES
 
 EVENT_VERSION = "1.11"
-HIDDEN = "HIDDEN_DUE_TO_SECURITY_REASONS"
-JSON_TARGET = "AmazonSQS."
-LONGEST_MESSAGE = 1024
+HIDDEN_BODY = "HIDDEN_DUE_TO_SECURITY_REASONS"
+JSON_TARGET_PREFIX = "AmazonSQS."
+MAXIMUM_MESSAGE_CHARACTERS = 1024
 # Parameters that no record has: they are in none of AWS's samples, and they are sensitive.
-_LEFT_OUT = frozenset({"ReceiptHandle", "MessageAttributes", "MessageSystemAttributes"})
+_OMITTED_PARAMETERS = frozenset({"ReceiptHandle", "MessageAttributes", "MessageSystemAttributes"})
 # Their keys are chosen by the caller and not by the API, so they keep their upper case.
-_MAPS = frozenset({"Attributes", "Tags"})
-_READING = ("Get", "List", "Receive")
-_ACCOUNT = re.compile(r"\d{12}")
-_CREDENTIAL = re.compile(r"Credential=([^/,\s]+)/\d{8}/([^/]+)/")
+_PARAMETERS_WITH_CALLER_KEYS = frozenset({"Attributes", "Tags"})
+_READ_ACTION_PREFIXES = ("Get", "List", "Receive")
+_ACCOUNT_PATTERN = re.compile(r"\d{12}")
+_CREDENTIAL_PATTERN = re.compile(r"Credential=([^/,\s]+)/\d{8}/([^/]+)/")
 Record = dict[str, Any]
 
 
@@ -51,60 +51,64 @@ class Exchange:
     answer_body: bytes
 
 
-def record_of(exchange: Exchange) -> Record | None:
+def make_record(exchange: Exchange) -> Record | None:
     """Return the CloudTrail record of an SQS call, as the account of the queue gets it.
 
     None if the request has no credential, or if its body is not a JSON object.
     """
-    parameters = _object(exchange.body or b"{}")
-    answer = _object(exchange.answer_body) or {}
-    credential = _CREDENTIAL.search(exchange.headers.get("authorization", ""))
-    if parameters is None or credential is None:
+    parameters = _parse_object(exchange.body or b"{}")
+    answer_content = _parse_object(exchange.answer_body) or {}
+    credential_match = _CREDENTIAL_PATTERN.search(exchange.headers.get("authorization", ""))
+    if parameters is None or credential_match is None:
         return None
-    access_key, region = credential.groups()
-    action = exchange.headers["x-amz-target"].removeprefix(JSON_TARGET)
-    caller = identity_of(access_key, account_of(access_key))
-    account, queue = _queue_of(action, parameters, str(caller["accountId"]))
+    access_key, region = credential_match.groups()
+    action = exchange.headers["x-amz-target"].removeprefix(JSON_TARGET_PREFIX)
+    caller_identity = make_user_identity(access_key, account_of_key(access_key))
+    account, queue_name = _find_account_and_queue(
+        action, parameters, str(caller_identity["accountId"])
+    )
     has_failed = exchange.status >= 400
-    failure = _failure(exchange.answer_headers, answer) if has_failed else {}
-    is_denied = failure.get("errorCode") in ("AccessDenied", "AccessDeniedException")
-    is_data = action in DATA_EVENT_NAMES
-    is_reading = action.startswith(_READING)
+    failure_fields = (
+        _make_failure_fields(exchange.answer_headers, answer_content) if has_failed else {}
+    )
+    is_denied = failure_fields.get("errorCode") in ("AccessDenied", "AccessDeniedException")
+    is_data_event = action in DATA_EVENT_NAMES
+    is_read_only = action.startswith(_READ_ACTION_PREFIXES)
     request_parameters = _to_camel_case(parameters)
     if "queueUrl" in request_parameters:
-        queue_url = f"https://sqs.{region}.amazonaws.com/{account}/{queue}"
+        queue_url = f"https://sqs.{region}.amazonaws.com/{account}/{queue_name}"
         request_parameters["queueUrl"] = queue_url
-    has_response = bool(answer) and not has_failed and not is_reading
+    has_response = bool(answer_content) and not has_failed and not is_read_only
     record: Record = {
         "eventVersion": EVENT_VERSION,
-        "userIdentity": _as_seen_by(caller, account),
-        "eventTime": _time(datetime.now(UTC)),
+        "userIdentity": _identity_for_account(caller_identity, account),
+        "eventTime": _format_time(datetime.now(UTC)),
         "eventSource": "sqs.amazonaws.com",
         "eventName": action,
         "awsRegion": region,
         "sourceIPAddress": exchange.source_ip,
         "userAgent": exchange.headers.get("user-agent", ""),
-        **failure,
+        **failure_fields,
         # Records of denied calls to other services have no parameters either.
         "requestParameters": None if is_denied else request_parameters,
-        "responseElements": _to_camel_case(answer) if has_response else None,
+        "responseElements": _to_camel_case(answer_content) if has_response else None,
         "requestID": exchange.answer_headers.get("x-amzn-requestid", ""),
         "eventID": str(uuid.uuid4()),
-        "readOnly": is_reading,
+        "readOnly": is_read_only,
         "eventType": "AwsApiCall",
-        "managementEvent": not is_data,
+        "managementEvent": not is_data_event,
         "recipientAccountId": account,
-        "eventCategory": "Data" if is_data else "Management",
+        "eventCategory": "Data" if is_data_event else "Management",
     }
-    if account != caller["accountId"]:
+    if account != caller_identity["accountId"]:
         record["sharedEventID"] = str(uuid.uuid4())
-    if queue:
-        arn = f"arn:aws:sqs:{region}:{account}:{queue}"
-        record["resources"] = [{"accountId": account, "type": "AWS::SQS::Queue", "ARN": arn}]
+    if queue_name:
+        queue_arn = f"arn:aws:sqs:{region}:{account}:{queue_name}"
+        record["resources"] = [{"accountId": account, "type": "AWS::SQS::Queue", "ARN": queue_arn}]
     return record
 
 
-def _object(body: bytes) -> Mapping[str, Any] | None:
+def _parse_object(body: bytes) -> Mapping[str, Any] | None:
     try:
         content = json.loads(body)
     except ValueError:
@@ -112,28 +116,30 @@ def _object(body: bytes) -> Mapping[str, Any] | None:
     return content if isinstance(content, dict) else None
 
 
-def _queue_of(action: str, parameters: Mapping[str, Any], caller: str) -> tuple[str, str]:
+def _find_account_and_queue(
+    action: str, parameters: Mapping[str, Any], caller_account: str
+) -> tuple[str, str]:
     """Return the account and the name of the queue that a call names.
 
     The account is the one in `QueueUrl`, otherwise the caller's. The name is `*` for
     ListQueues, as in AWS's records.
     """
-    path = str(parameters.get("QueueUrl") or "").rstrip("/").split("/")
-    name = path[-1]
-    owner = path[-2] if len(path) > 1 else ""
-    if not name:
+    url_segments = str(parameters.get("QueueUrl") or "").rstrip("/").split("/")
+    queue_name = url_segments[-1]
+    url_account = url_segments[-2] if len(url_segments) > 1 else ""
+    if not queue_name:
         move_task_source = str(parameters.get("SourceArn") or "")
-        name = str(parameters.get("QueueName") or move_task_source.rpartition(":")[2])
-    account = owner if _ACCOUNT.fullmatch(owner) else caller
-    return account, "*" if action == "ListQueues" else name
+        queue_name = str(parameters.get("QueueName") or move_task_source.rpartition(":")[2])
+    account = url_account if _ACCOUNT_PATTERN.fullmatch(url_account) else caller_account
+    return account, "*" if action == "ListQueues" else queue_name
 
 
-def _failure(headers: Mapping[str, str], answer: Mapping[str, Any]) -> dict[str, str]:
+def _make_failure_fields(headers: Mapping[str, str], answer: Mapping[str, Any]) -> dict[str, str]:
     """Return the error's code, as SDKs show it, and its message."""
     error_name = str(answer.get("__type", "")).rpartition("#")[2] or "InternalFailure"
-    code = headers.get("x-amzn-query-error", "").partition(";")[0] or error_name
+    error_code = headers.get("x-amzn-query-error", "").partition(";")[0] or error_name
     message = str(answer.get("message") or answer.get("Message") or "")
-    return {"errorCode": code, "errorMessage": message[:LONGEST_MESSAGE]}
+    return {"errorCode": error_code, "errorMessage": message[:MAXIMUM_MESSAGE_CHARACTERS]}
 
 
 def _to_camel_case(value: Any) -> Any:
@@ -147,24 +153,24 @@ def _to_camel_case(value: Any) -> Any:
         return value
     parameters: dict[str, Any] = {}
     for name, parameter in value.items():
-        if name in _LEFT_OUT:
+        if name in _OMITTED_PARAMETERS:
             continue
         camel_name = name[:1].lower() + name[1:]
         if name == "MessageBody":
-            parameters[camel_name] = HIDDEN
-        elif name in _MAPS:
+            parameters[camel_name] = HIDDEN_BODY
+        elif name in _PARAMETERS_WITH_CALLER_KEYS:
             parameters[camel_name] = parameter
         else:
             parameters[camel_name] = _to_camel_case(parameter)
     return parameters
 
 
-def _as_seen_by(identity: Mapping[str, Any], owner: str) -> Mapping[str, Any]:
-    """Return the caller as the records of the account `owner` show it.
+def _identity_for_account(identity: Mapping[str, Any], record_account: str) -> Mapping[str, Any]:
+    """Return the caller as the records of the account `record_account` show it.
 
     If the caller is from another account, these records do not show the caller's ARN.
     """
-    if identity["accountId"] == owner:
+    if identity["accountId"] == record_account:
         return identity
     return {
         "type": "AWSAccount",
@@ -173,7 +179,7 @@ def _as_seen_by(identity: Mapping[str, Any], owner: str) -> Mapping[str, Any]:
     }
 
 
-def identity_of(access_key: str, account: str) -> dict[str, Any]:
+def make_user_identity(access_key: str, account: str) -> dict[str, Any]:
     """Return `userIdentity` of the caller with this access key, which `account` issued."""
     credential: Any = iam_evaluator.resolve_credential(access_key, account)
     identity: dict[str, Any] = {
@@ -187,8 +193,8 @@ def identity_of(access_key: str, account: str) -> dict[str, Any]:
         identity |= {"type": "IAMUser", "userName": credential.principal_name}
     if credential.principal_type == "AssumedRole":
         _, role_name, session_name = credential.principal_arn.split("/", 2)
-        role = iam._roles.get_scoped(credential.account_id, None, role_name) or {}
-        role_id = role.get("RoleId", role_name)
+        role_record = iam._roles.get_scoped(credential.account_id, None, role_name) or {}
+        role_id = role_record.get("RoleId", role_name)
         session = sts._sessions.get(access_key) or {}
         issued_at = datetime.fromtimestamp(session.get("IssuedAt", 0), UTC)
         identity["principalId"] = f"{role_id}:{session_name}"
@@ -196,14 +202,14 @@ def identity_of(access_key: str, account: str) -> dict[str, Any]:
             "sessionIssuer": {
                 "type": "Role",
                 "principalId": role_id,
-                "arn": role.get("Arn", f"arn:aws:iam::{account}:role/{role_name}"),
+                "arn": role_record.get("Arn", f"arn:aws:iam::{account}:role/{role_name}"),
                 "accountId": credential.account_id,
                 "userName": role_name,
             },
-            "attributes": {"creationDate": _time(issued_at), "mfaAuthenticated": "false"},
+            "attributes": {"creationDate": _format_time(issued_at), "mfaAuthenticated": "false"},
         }
     return identity
 
 
-def _time(moment: datetime) -> str:
+def _format_time(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -23,20 +23,22 @@ class Destination:
     prefix: str
 
 
-def destinations_of(record: Mapping[str, Any]) -> Iterator[Destination]:
+def find_destinations(record: Mapping[str, Any]) -> Iterator[Destination]:
     """Yield the destination of each trail that logs the record.
 
     A trail logs a record if it is switched on, is of the record's account, covers the Region, and
     its selectors match.
     """
-    for (owner, region, name), trail in list(cloudtrail._trails.all_items()):
+    for (trail_account, region, trail_name), trail in list(cloudtrail._trails.all_items()):
         covers_region = region == record["awsRegion"] or trail.get("IsMultiRegionTrail")
-        if owner != record["recipientAccountId"] or not covers_region:
+        if trail_account != record["recipientAccountId"] or not covers_region:
             continue
         if not trail.get("IsLogging"):
             continue
-        default = cloudtrail._DEFAULT_EVENT_SELECTORS
-        selectors = cloudtrail._event_selectors.get_scoped(owner, region, name, default)
+        default_selectors = cloudtrail._DEFAULT_EVENT_SELECTORS
+        selectors = cloudtrail._event_selectors.get_scoped(
+            trail_account, region, trail_name, default_selectors
+        )
         if is_logged(record, selectors):
             prefix = trail.get("S3KeyPrefix") or ""
             yield Destination(trail["TrailARN"], trail["S3BucketName"], prefix)
@@ -48,22 +50,22 @@ def is_logged(record: Mapping[str, Any], selectors: Sequence[Mapping[str, Any]])
     A basic event selector matches management events. An advanced one matches if all its field
     selectors do.
     """
-    resource = (record.get("resources") or [{}])[0]
-    fields = {
+    first_resource = (record.get("resources") or [{}])[0]
+    value_by_field = {
         "eventCategory": record["eventCategory"],
         "eventName": record["eventName"],
         "eventSource": record["eventSource"],
         "eventType": record["eventType"],
         "readOnly": str(record["readOnly"]).lower(),
-        "resources.type": resource.get("type", ""),
-        "resources.ARN": resource.get("ARN", ""),
+        "resources.type": first_resource.get("type", ""),
+        "resources.ARN": first_resource.get("ARN", ""),
         "userIdentity.arn": record["userIdentity"].get("arn", ""),
     }
     for selector in selectors:
         if "FieldSelectors" in selector:
             field_selectors = selector["FieldSelectors"]
             if all(
-                is_field_match(field_selector, fields.get(field_selector["Field"], ""))
+                is_field_match(field_selector, value_by_field.get(field_selector["Field"], ""))
                 for field_selector in field_selectors
             ):
                 return True

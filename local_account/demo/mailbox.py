@@ -15,12 +15,12 @@ from mendq.model.case import Severity
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
-NAME = "demo-reader"
-FILE = "notifications.txt"
-BETWEEN = f"\n{'-' * 72}\n\n"
+READER_QUEUE_NAME = "demo-reader"
+NOTIFICATIONS_FILE_NAME = "notifications.txt"
+SEPARATOR = f"\n{'-' * 72}\n\n"
 # The stack's outputs that name its topics.
-TOPICS = {"UrgentTopic": Severity.URGENT, "InfoTopic": Severity.INFO}
-_CASE = re.compile(r"^\s*case: (\S+) in ", re.MULTILINE)
+SEVERITY_BY_OUTPUT = {"UrgentTopic": Severity.URGENT, "InfoTopic": Severity.INFO}
+_CASE_LINE = re.compile(r"^\s*case: (\S+) in ", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Message:
     @property
     def case_id(self) -> str | None:
         """The id of the case that it is about; None if it is not about a single queue."""
-        match = _CASE.search(self.text)
+        match = _CASE_LINE.search(self.text)
         return match.group(1) if match else None
 
 
@@ -42,12 +42,12 @@ class Message:
 class Mailbox:
     """The notifications since the mailbox was opened, without those of CloudWatch alarms.
 
-    `messages` has those that `look` has received so far.
+    `messages` has those that `receive_new` has received so far.
     """
 
     sqs: SQSClient
     queue_url: str
-    severities: Mapping[str, Severity]
+    severity_by_topic_arn: Mapping[str, Severity]
     messages: list[Message] = field(default_factory=list)
 
     @classmethod
@@ -55,44 +55,46 @@ class Mailbox:
         """Create the queue and subscribe it to every topic of the stack."""
         sqs = account.client("sqs")
         outputs = account.outputs
-        topics = {outputs[name]: severity for name, severity in TOPICS.items()}
-        url = sqs.create_queue(QueueName=NAME)["QueueUrl"]
-        answer = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])
-        arn = answer["Attributes"]["QueueArn"]
+        severity_by_topic_arn = {
+            outputs[name]: severity for name, severity in SEVERITY_BY_OUTPUT.items()
+        }
+        queue_url = sqs.create_queue(QueueName=READER_QUEUE_NAME)["QueueUrl"]
+        answer = sqs.get_queue_attributes(QueueUrl=queue_url, AttributeNames=["QueueArn"])
+        queue_arn = answer["Attributes"]["QueueArn"]
         statement = {
             "Effect": "Allow",
             "Principal": {"Service": "sns.amazonaws.com"},
             "Action": "sqs:SendMessage",
-            "Resource": arn,
+            "Resource": queue_arn,
         }
         policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
-        sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": policy})
-        for topic in topics:
-            account.client("sns").subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn)
-        return cls(sqs, url, topics)
+        sqs.set_queue_attributes(QueueUrl=queue_url, Attributes={"Policy": policy})
+        for topic_arn in severity_by_topic_arn:
+            account.client("sns").subscribe(TopicArn=topic_arn, Protocol="sqs", Endpoint=queue_arn)
+        return cls(sqs, queue_url, severity_by_topic_arn)
 
-    def look(self) -> list[Message]:
+    def receive_new(self) -> list[Message]:
         """Receive and return the new notifications."""
-        new: list[Message] = []
+        new_messages: list[Message] = []
         while True:
             answer = self.sqs.receive_message(QueueUrl=self.queue_url, MaxNumberOfMessages=10)
-            messages = answer.get("Messages")
-            if not messages:
+            received = answer.get("Messages")
+            if not received:
                 break
-            for message in messages:
-                handle = message["ReceiptHandle"]
-                self.sqs.delete_message(QueueUrl=self.queue_url, ReceiptHandle=handle)
-                envelope = json.loads(message["Body"])
+            for sqs_message in received:
+                receipt_handle = sqs_message["ReceiptHandle"]
+                self.sqs.delete_message(QueueUrl=self.queue_url, ReceiptHandle=receipt_handle)
+                envelope = json.loads(sqs_message["Body"])
                 text = envelope["Message"]
                 is_alarm = text.startswith('{"AlarmName"')
                 if not is_alarm:
-                    severity = self.severities[envelope["TopicArn"]]
-                    new.append(Message(severity, envelope.get("Subject") or "", text))
-        self.messages += new
-        return new
+                    severity = self.severity_by_topic_arn[envelope["TopicArn"]]
+                    new_messages.append(Message(severity, envelope.get("Subject") or "", text))
+        self.messages += new_messages
+        return new_messages
 
 
-def write(messages: Sequence[Message], path: Path) -> None:
+def append_to_file(messages: Sequence[Message], path: Path) -> None:
     """Append all messages in full to a file, in the order in which they came."""
     texts = [
         f"To: {message.severity}\nSubject: {message.subject}\n\n{message.text}\n"
@@ -100,4 +102,4 @@ def write(messages: Sequence[Message], path: Path) -> None:
     ]
     if path.exists() and path.stat().st_size:
         texts.insert(0, path.read_text())
-    path.write_text(BETWEEN.join(texts))
+    path.write_text(SEPARATOR.join(texts))

@@ -27,79 +27,81 @@ from mendq.notifications.commands import set_command
 if TYPE_CHECKING:
     from local_account.demo.mailbox import Mailbox, Message
 
-FIRST_LINES = 12
-RULE_WIDTH = 80
-PIPE_WIDTH = 10_000  # a pipe has no width; lines in it are not broken
-UNDO_WORKS = "(as it would be typed: this account and its port end with the demo)"
-INDENT = (0, 0, 0, 2)
-NEXT = (
+MAXIMUM_SHOWN_LINES = 12
+RULE_COLUMNS = 80
+PIPE_COLUMNS = 10_000  # a pipe has no width; lines in it are not broken
+UNDO_NOTE = "(as it would be typed: this account and its port end with the demo)"
+INDENT_PADDING = (0, 0, 0, 2)
+NEXT_STEPS = (
     ("make account", "keeps such an account standing, for tries of your own"),
     ("docs/deploy.md", "puts Mendq on your own account, to observe at first"),
 )
 
 
-def console() -> Console:
+def make_console() -> Console:
     """Return the demo's console. In a pipe it breaks no line, so that logs can be searched."""
     if sys.stdout.isatty():
         return Console(highlight=False)
-    return Console(highlight=False, width=get_terminal_size((PIPE_WIDTH, 0)).columns)
+    return Console(highlight=False, width=get_terminal_size((PIPE_COLUMNS, 0)).columns)
 
 
-def show(console: Console, *renderables: RenderableType) -> None:
+def print_all(console: Console, *renderables: RenderableType) -> None:
     """Print the given objects one after the other. A text with `no_wrap` stays on its line."""
     for renderable in renderables:
         is_unbroken = isinstance(renderable, Text) and renderable.no_wrap is True
         console.print(renderable, soft_wrap=is_unbroken)
 
 
-def rule(title: str, style: str, *, ends: bool = False) -> RenderableType:
+def make_rule(title: str, style: str, *, is_end: bool = False) -> RenderableType:
     """Return a horizontal line with a title at its left, or at its right if it ends a block."""
-    text = Text(title, style="dim" if ends else "bold")
-    return Constrain(Rule(text, align="right" if ends else "left", style=style), RULE_WIDTH)
+    text = Text(title, style="dim" if is_end else "bold")
+    return Constrain(Rule(text, align="right" if is_end else "left", style=style), RULE_COLUMNS)
 
 
 def _indent(text: str | Text, style: str = "") -> RenderableType:
     if isinstance(text, str):
         text = Text(text, style=style)
-    return Padding(text, INDENT, expand=False)
+    return Padding(text, INDENT_PADDING, expand=False)
 
 
-def event(watch: Watch, name: str, what: str, style: str = "") -> RenderableType:
+def make_event_line(watch: Watch, name: str, what_happened: str, style: str = "") -> RenderableType:
     """Return a line about an event: the second of the story, a name, and what happened."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(width=7, justify="right", style="dim")
     grid.add_column(min_width=13, style="bold")
     grid.add_column(overflow="fold", style=style)
-    grid.add_row(f"{watch.seconds():.1f} s", Text(name), Text(what))
+    grid.add_row(f"{watch.elapsed_seconds():.1f} s", Text(name), Text(what_happened))
     return grid
 
 
-def command(line: str, code: int, text: str) -> Iterator[RenderableType]:
+def draw_command(line: str, exit_code: int, output: str) -> Iterator[RenderableType]:
     """Yield the lines of a command that has ended: its text, its output and its exit code."""
-    yield rule(f"$ {line}", "cyan")
-    yield Text(text.strip("\n"), no_wrap=True)
-    yield rule(f"exit {code}", "cyan", ends=True)
+    yield make_rule(f"$ {line}", "cyan")
+    yield Text(output.strip("\n"), no_wrap=True)
+    yield make_rule(f"exit {exit_code}", "cyan", is_end=True)
 
 
-def calls_ended(traffic: Traffic, fault: str | None, times: int) -> tuple[str, str]:
+def describe_calls(traffic: Traffic, fault: str | None, call_count: int) -> tuple[str, str]:
     """Return words and style for several calls that ended in the same way."""
-    calls = f"{times} {traffic.noun}{'' if times == 1 else 's'}"
+    calls_text = f"{call_count} {traffic.call_noun}{'' if call_count == 1 else 's'}"
     if fault is None:
-        return f"{calls} {traffic.well}", "green"
-    return f"{calls} failed: {fault}", "red"
+        return f"{calls_text} {traffic.success_words}", "green"
+    return f"{calls_text} failed: {fault}", "red"
 
 
-def decision(case: Mapping[str, Any]) -> tuple[str, str]:
+def describe_transition(transition: Mapping[str, Any]) -> tuple[str, str]:
     """Return words and style for a transition of a case."""
-    return f"{case['to']}: {case['reason']}", STYLE_BY_STATE.get(case["to"], "bold")
+    return f"{transition['to']}: {transition['reason']}", STYLE_BY_STATE.get(transition["to"], "bold")
 
 
-def queue_of(record: Mapping[str, Any]) -> str:
+def queue_name_of(record: Mapping[str, Any]) -> str:
     """Return the name of the queue of a case or an incident."""
     return str(record["queue_arn"]).rpartition(":")[2]
 
 
-def pairs(rows: Iterable[tuple[str, str]], style: str = "bold", indent: int = 2) -> RenderableType:
+def make_pairs_grid(
+    rows: Iterable[tuple[str, str]], style: str = "bold", indent: int = 2
+) -> RenderableType:
     """Return a grid of names, each with a sentence beside it."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style=style, no_wrap=True)
@@ -109,121 +111,141 @@ def pairs(rows: Iterable[tuple[str, str]], style: str = "bold", indent: int = 2)
     return Padding(grid, (0, 0, 0, indent), expand=False)
 
 
-def cast(story: Story) -> RenderableType:
+def draw_queues_of_story(story: Story) -> RenderableType:
     """Return the queues of a story, with a sentence about the fault of each."""
-    return Group(Text(""), pairs((bad.name, bad.why) for bad in story.queues), Text(""))
+    return Group(
+        Text(""),
+        make_pairs_grid((bad_queue.name, bad_queue.why) for bad_queue in story.queues),
+        Text(""),
+    )
 
 
-def table(heads: str, rows: Iterable[Sequence[Text]]) -> Table:
-    """Return a table. `heads` separates column heads by `|`; a head with `#` is right-aligned."""
-    result = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=0)
-    for head in heads.split("|"):
-        result.add_column(head.lstrip("#"), justify="right" if head[0] == "#" else "left")
+def make_table(headings: str, rows: Iterable[Sequence[Text]]) -> Table:
+    """Return a table with these headings, separated by `|`.
+
+    A column whose heading begins with `#` is right-aligned.
+    """
+    result_table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=0)
+    for heading in headings.split("|"):
+        result_table.add_column(
+            heading.lstrip("#"), justify="right" if heading[0] == "#" else "left"
+        )
     for row in rows:
-        result.add_row(*row)
-    return result
+        result_table.add_row(*row)
+    return result_table
 
 
-def queue_table(story: Story, watch: Watch) -> RenderableType:
+def make_queue_table(story: Story, watch: Watch) -> RenderableType:
     """Return the table of the queues, one line each, which fits into 80 columns.
 
     The calls of a consumer that crashes count as "no error", because its receives succeed.
     """
 
-    def row(bad: BadQueue) -> Iterator[Text]:
-        queue = watch.queues[bad.name]
-        yield Text(bad.name, style="bold")
+    def make_row(bad_queue: BadQueue) -> Iterator[Text]:
+        queue = watch.queues[bad_queue.name]
+        yield Text(bad_queue.name, style="bold")
         yield Text(str(queue.failed_calls), style="red" if queue.failed_calls else "dim")
-        yield Text(str(queue.calls_well), style="green" if queue.calls_well else "dim")
-        yield _state(queue)
+        yield Text(str(queue.successful_calls), style="green" if queue.successful_calls else "dim")
+        yield _make_state_text(queue)
         changes = [f"{name} {old} -> {new}" for name, (old, new) in queue.changes().items()]
-        words = f"{len(changes)} attributes" if len(changes) > 1 else "".join(changes)
-        yield Text(words or "-", style="bold green" if changes else "dim")
+        changes_text = f"{len(changes)} attributes" if len(changes) > 1 else "".join(changes)
+        yield Text(changes_text or "-", style="bold green" if changes else "dim")
 
-    rows = [tuple(row(bad)) for bad in story.queues]
-    return Group(Text(""), table("queue|#failed calls|#no error|case|changed", rows))
+    rows = [tuple(make_row(bad_queue)) for bad_queue in story.queues]
+    return Group(Text(""), make_table("queue|#failed calls|#no error|case|changed", rows))
 
 
-def _state(queue: Observation) -> Text:
-    state: Any = queue.case["to"] if queue.case else "-"
+def _make_state_text(queue: Observation) -> Text:
+    state: Any = queue.newest_transition["to"] if queue.newest_transition else "-"
     return Text(state, style=STYLE_BY_STATE.get(state, "dim"))
 
 
-def decisions(story: Story, watch: Watch) -> Iterator[RenderableType]:
+def draw_decisions(story: Story, watch: Watch) -> Iterator[RenderableType]:
     """Yield the lines about each queue's case: its reason and evidence, the change and its undo."""
     yield Text("")
-    for bad in story.queues:
-        queue = watch.queues[bad.name]
-        cases = watch.transitions(bad.name)
-        if cases:
-            yield from _decision_about(bad, queue, cases)
+    for bad_queue in story.queues:
+        queue = watch.queues[bad_queue.name]
+        transitions = watch.transitions(bad_queue.name)
+        if transitions:
+            yield from _draw_decision(bad_queue, queue, transitions)
             yield Text("")
 
 
-def _decision_about(
-    bad: BadQueue, queue: Observation, cases: Sequence[Mapping[str, Any]]
+def _draw_decision(
+    bad_queue: BadQueue, queue: Observation, transitions: Sequence[Mapping[str, Any]]
 ) -> Iterator[RenderableType]:
-    first = cases[0]
-    last = cases[-1]
-    yield Text.assemble((bad.name, "bold"), "  ", _state(queue))
-    if len(cases) > 1:
-        yield _field("life", " -> ".join(case["to"] for case in cases))
-    yield _field("why", first["reason"])
-    if len(cases) > 1 and not first["reason"].startswith(last["reason"]):
-        yield _field("in the end", last["reason"])
-    yield _field("seen", _evidence(first["evidence"], queue))
-    yield from _change(bad, queue)
+    first_transition = transitions[0]
+    last_transition = transitions[-1]
+    yield Text.assemble((bad_queue.name, "bold"), "  ", _make_state_text(queue))
+    if len(transitions) > 1:
+        yield _make_field("life", " -> ".join(transition["to"] for transition in transitions))
+    yield _make_field("why", first_transition["reason"])
+    if len(transitions) > 1 and not first_transition["reason"].startswith(
+        last_transition["reason"]
+    ):
+        yield _make_field("in the end", last_transition["reason"])
+    yield _make_field("seen", _describe_evidence(first_transition["evidence"], queue))
+    yield from _draw_change(bad_queue, queue)
 
 
-def _evidence(evidence: Mapping[str, Any], queue: Observation) -> str:
+def _describe_evidence(evidence: Mapping[str, Any], queue: Observation) -> str:
     """Return the words for the evidence that a case was opened with."""
-    count = evidence["failed_calls"]
-    if not count:
+    failed_calls = evidence["failed_calls"]
+    if not failed_calls:
         return "by a scan; no call failed"
-    words = f"{count} failed calls"
-    if count < queue.failed_calls:
-        words += f" by then, {queue.failed_calls} in all"
-    return f"{words}, the first request {evidence['first_request_id']}"
+    evidence_text = f"{failed_calls} failed calls"
+    if failed_calls < queue.failed_calls:
+        evidence_text += f" by then, {queue.failed_calls} in all"
+    return f"{evidence_text}, the first request {evidence['first_request_id']}"
 
 
-def _change(bad: BadQueue, queue: Observation) -> Iterator[RenderableType]:
+def _draw_change(bad_queue: BadQueue, queue: Observation) -> Iterator[RenderableType]:
     """Yield the lines that show a queue's change: undone, made, proposed, or only planned."""
-    steps = queue.case["steps"] if queue.case else []
-    state = queue.case["to"] if queue.case else None
-    texts = ", ".join(f"{step['attribute']} {step['before']} -> {step['after']}" for step in steps)
+    steps = queue.newest_transition["steps"] if queue.newest_transition else []
+    state = queue.newest_transition["to"] if queue.newest_transition else None
+    steps_text = ", ".join(
+        f"{step['attribute']} {step['before']} -> {step['after']}" for step in steps
+    )
     if state == State.ROLLED_BACK:
-        yield _field("undone", texts)
-    elif bad.a_person_sets:
-        yield _field("change", texts)
-        values = ", ".join(f"{name} {value}" for name, value in bad.a_person_sets.items())
-        yield _field("kept", f"{values}, a person's value")
-    elif bad.is_written and not bad.leaves_a_value:
-        yield _field("change", f"{texts}: what went back is not taken back")
+        yield _make_field("undone", steps_text)
+    elif bad_queue.a_person_sets:
+        yield _make_field("change", steps_text)
+        values_text = ", ".join(
+            f"{name} {value}" for name, value in bad_queue.a_person_sets.items()
+        )
+        yield _make_field("kept", f"{values_text}, a person's value")
+    elif bad_queue.is_written and not bad_queue.leaves_a_value:
+        yield _make_field("change", f"{steps_text}: what went back is not taken back")
     elif queue.changes():
         seconds = queue.seconds_to_heal()
         duration = "" if seconds is None else f", {seconds:.1f} s after the first failing call"
-        yield _field("change", texts + duration)
-        yield from _undo(queue)
+        yield _make_field("change", steps_text + duration)
+        yield from _draw_undo(queue)
     elif state == State.PROPOSED:
-        yield _field("change", f"none yet; proposed: {texts}")
-    elif texts:
-        yield _field("change", f"none (it would have been {texts})")
+        yield _make_field("change", f"none yet; proposed: {steps_text}")
+    elif steps_text:
+        yield _make_field("change", f"none (it would have been {steps_text})")
     else:
-        yield _field("change", "none")
+        yield _make_field("change", "none")
 
 
-def _undo(queue: Observation) -> Iterator[RenderableType]:
+def _draw_undo(queue: Observation) -> Iterator[RenderableType]:
     """Yield the lines with the command that undoes the change; no line without a change."""
-    endpoint = f" --endpoint-url {'/'.join(queue.queue_url.split('/')[:3])}"
-    steps = (queue.case or {}).get("steps", ())
-    before = {step["attribute"]: step["before"] for step in steps}
-    if before:
-        line = set_command(queue.queue_arn, before, queue.queue_url) + endpoint
-        yield Text.assemble(("      undo ", "dim"), line, no_wrap=True)
-        yield _field("", f"{DELETES} {UNDO_WORKS}" if RETENTION in before else UNDO_WORKS)
+    endpoint_option = f" --endpoint-url {'/'.join(queue.queue_url.split('/')[:3])}"
+    steps = (queue.newest_transition or {}).get("steps", ())
+    value_before_by_attribute = {step["attribute"]: step["before"] for step in steps}
+    if value_before_by_attribute:
+        command_text = (
+            set_command(queue.queue_arn, value_before_by_attribute, queue.queue_url)
+            + endpoint_option
+        )
+        yield Text.assemble(("      undo ", "dim"), command_text, no_wrap=True)
+        yield _make_field(
+            "", f"{DELETES} {UNDO_NOTE}" if RETENTION in value_before_by_attribute else UNDO_NOTE
+        )
 
 
-def _field(name: str, text: str) -> RenderableType:
+def _make_field(name: str, text: str) -> RenderableType:
     grid = Table.grid(padding=(0, 1))
     grid.add_column(width=10, justify="right", style="dim")
     grid.add_column(overflow="fold")
@@ -231,49 +253,51 @@ def _field(name: str, text: str) -> RenderableType:
     return grid
 
 
-def notified(mailbox: Mailbox, path: Path) -> Iterator[RenderableType]:
+def draw_notifications(mailbox: Mailbox, path: Path) -> Iterator[RenderableType]:
     """Yield the first lines of urgent notifications, and the subjects of the others."""
     yield Text.assemble(
         ("the notifications, as people get them", "bold"), (f"  all: {path}", "dim")
     )
     for message in mailbox.messages:
         if message.severity is Severity.URGENT:
-            yield from _first_lines(message)
+            yield from _draw_first_lines(message)
     for message in mailbox.messages:
         if message.severity is not Severity.URGENT:
             yield _indent(Text.assemble((f"{message.severity}  ", "dim"), message.subject))
     yield Text("")
 
 
-def _first_lines(message: Message) -> Iterator[RenderableType]:
+def _draw_first_lines(message: Message) -> Iterator[RenderableType]:
     lines = message.text.splitlines()
-    yield rule(str(message.severity), "magenta")
+    yield make_rule(str(message.severity), "magenta")
     yield Text(f"{message.subject}\n", style="bold")
-    for line in lines[:FIRST_LINES]:
+    for line in lines[:MAXIMUM_SHOWN_LINES]:
         yield Text(line, no_wrap=line.startswith("  "))
-    yield rule(f"{max(0, len(lines) - FIRST_LINES)} more lines", "magenta", ends=True)
+    yield make_rule(
+        f"{max(0, len(lines) - MAXIMUM_SHOWN_LINES)} more lines", "magenta", is_end=True
+    )
 
 
-def job_ended(name: str, seconds: float, lines: Sequence[str]) -> RenderableType:
+def draw_job(name: str, seconds: float, lines: Sequence[str]) -> RenderableType:
     """Return a job run that has ended: its name, its seconds and the lines that it printed."""
-    head = Text.assemble((name, "bold"), (f"  {seconds:.1f} s", "dim"))
-    return Group(head, *(_indent(line, "dim") for line in lines))
+    heading = Text.assemble((name, "bold"), (f"  {seconds:.1f} s", "dim"))
+    return Group(heading, *(_indent(line, "dim") for line in lines))
 
 
-def incident_table(incidents: Sequence[Mapping[str, Any]]) -> RenderableType:
+def make_incident_table(incidents: Sequence[Mapping[str, Any]]) -> RenderableType:
     """Return the incidents that the nightly job wrote, as a table."""
 
-    def row(incident: Mapping[str, Any]) -> Iterator[Text]:
-        yield Text(queue_of(incident), style="bold")
+    def make_row(incident: Mapping[str, Any]) -> Iterator[Text]:
+        yield Text(queue_name_of(incident), style="bold")
         yield Text(incident["symptom"])
         yield Text(str(incident["failed_calls"]))
         yield Text(incident["outcome"], style=STYLE_BY_STATE.get(incident["outcome"], "bold"))
 
-    rows = [tuple(row(incident)) for incident in incidents]
-    return Group(Text(""), table("incident on|symptom|#failed calls|outcome", rows), Text(""))
+    rows = [tuple(make_row(incident)) for incident in incidents]
+    return Group(Text(""), make_table("incident on|symptom|#failed calls|outcome", rows), Text(""))
 
 
-def week(text: str) -> Iterator[RenderableType]:
+def draw_week_notification(text: str) -> Iterator[RenderableType]:
     """Yield the lines of the notification about the week's report. `text` is its text."""
     yield Text("the week's verdict, as its readers get it", style="bold")
     for line in text.splitlines():
@@ -284,34 +308,44 @@ def week(text: str) -> Iterator[RenderableType]:
     yield Text("")
 
 
-def not_emulated(result: Mapping[str, Any], path: Path) -> Iterator[RenderableType]:
+def draw_differences(result: Mapping[str, Any], path: Path) -> Iterator[RenderableType]:
     """Yield the lines on how the demo differs from AWS: what is not emulated or was shortened."""
-    accepted = f"{len(result['not_emulated'])} things are accepted here and not emulated"
-    yield Text.assemble((accepted, "bold"), (f"  all: {path}", "dim"))
-    floors = ", ".join(result["floors_lowered"]) or "none"
-    yield Text.assemble(("bounds that are other than shipped: ", "bold"), (floors, "dim"))
+    accepted_sentence = f"{len(result['not_emulated'])} things are accepted here and not emulated"
+    yield Text.assemble((accepted_sentence, "bold"), (f"  all: {path}", "dim"))
+    floors_text = ", ".join(result["floors_lowered"]) or "none"
+    yield Text.assemble(("bounds that are other than shipped: ", "bold"), (floors_text, "dim"))
     for sentence in result["clock_put_forward"]:
         yield Text(sentence, style="dim")
 
 
-def claim_lines(claims: Iterable[tuple[str, bool]]) -> Iterator[RenderableType]:
+def draw_claims(claims: Iterable[tuple[str, bool]]) -> Iterator[RenderableType]:
     """Yield a heading, and a line for each claim that says if the claim holds."""
     yield Text("\nthe claims", style="bold")
-    for words, holds in claims:
+    for claim_text, holds in claims:
         if holds:
-            yield Text.assemble(("  holds  ", "green"), Text(words, style="dim"), overflow="fold")
+            yield Text.assemble(
+                ("  holds  ", "green"), Text(claim_text, style="dim"), overflow="fold"
+            )
         else:
             yield Text.assemble(
-                ("not as claimed: ", "bold red"), Text(words, style="bold red"), overflow="fold"
+                ("not as claimed: ", "bold red"),
+                Text(claim_text, style="bold red"),
+                overflow="fold",
             )
 
 
-def farewell(files: Iterable[tuple[Path, str]], *, is_as_claimed: bool) -> RenderableType:
+def draw_farewell(files: Iterable[tuple[Path, str]], *, is_as_claimed: bool) -> RenderableType:
     """Return the last lines: if the claims hold, the files that exist, and what to do next."""
     existing = [(str(path), description) for path, description in files if path.is_file()]
     if is_as_claimed:
-        claim = Text("It ended as claimed.", style="bold green")
+        result_text = Text("It ended as claimed.", style="bold green")
     else:
-        claim = Text("It did not end as claimed: the lines in red say why.", style="bold red")
-    next_steps = pairs(NEXT, "")
-    return Group(Text(""), claim, pairs(existing, ""), Text("What next", style="bold"), next_steps)
+        result_text = Text("It did not end as claimed: the lines in red say why.", style="bold red")
+    next_steps = make_pairs_grid(NEXT_STEPS, "")
+    return Group(
+        Text(""),
+        result_text,
+        make_pairs_grid(existing, ""),
+        Text("What next", style="bold"),
+        next_steps,
+    )

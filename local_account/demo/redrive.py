@@ -14,10 +14,10 @@ from typing import Any
 
 from msgspec import structs
 
-from local_account.demo.consumers.careless import Careless
-from local_account.demo.consumers.hasty import Hasty, NoAddress, Order
-from local_account.demo.stage import LOOK_EVERY_SECONDS, ONCE, ScriptFailed, Stage
-from local_account.demo.traffic import MOST_ENTRIES, Caller, consuming, send
+from local_account.demo.consumers.careless import CarelessConsumer
+from local_account.demo.consumers.hasty import HastyConsumer, MissingAddress, Order
+from local_account.demo.stage import LOOK_INTERVAL_SECONDS, NO_RETRIES, ScriptFailed, Stage
+from local_account.demo.traffic import MAXIMUM_BATCH_ENTRIES, Caller, run_consumers, send_bodies
 from mendq.consumer import idempotent
 from mendq.consumer.idempotent import Careful, Once
 from mendq.model.case import State
@@ -27,75 +27,75 @@ from mendq.redrive.progress import RedriveProgress
 from mendq.redrive.progress import Stage as At
 from mendq.redrive.store import RedriveStore
 
-SOURCE = "orders"
-DEAD = "orders-dlq"
+SOURCE_QUEUE = "orders"
+DLQ = "orders-dlq"
 # A second pair of queues, which Mendq does not manage.
-BESIDE = "receipts"
-BESIDE_DEAD = "receipts-dlq"
-TABLE = "demo-orders-done"
-NEW_ORDERS = 30
-UPDATES = 2_400
+RECEIPTS_QUEUE = "receipts"
+RECEIPTS_DLQ = "receipts-dlq"
+HANDLED_ORDERS_TABLE = "demo-orders-done"
+NEW_ORDER_COUNT = 30
+UPDATE_COUNT = 2_400
 # Twice as many as the first batches need, so that some are idle when a visibility timeout ends.
 HASTY_WORKERS = 40
 CARELESS_WORKERS = 4
 CAREFUL_WORKERS = 4
-RECEIPT_SECONDS = 0.15
-HELD_SECONDS = 2
+RECEIPT_WORK_SECONDS = 0.15
+CAREFUL_TIMEOUT_SECONDS = 2
 # The queue's maxReceiveCount is 2, so a claim must end before the second receive does.
 CLAIM_SECONDS = 1
 REDRIVE_SECONDS = 240.0
 TICK_SECONDS = 8.0
-TICK_AGAIN_SECONDS = 1.0
-SHIPPED = Bounds()
+PAUSE_BETWEEN_TICKS_SECONDS = 1.0
+DEFAULT_BOUNDS = Bounds()
 # Every tenth message is a poison message here. With the shipped limits the redrive would halt.
-LOWERED = Bounds(
+LOWERED_BOUNDS = Bounds(
     halt_returned=50, halt_share=0.25, rate_share=1.0, least_soak_seconds=8, measuring_seconds=240
 )
 
 
-def orders(count: int, kind: str, *, with_poison: bool = False) -> tuple[Order, ...]:
+def make_orders(count: int, kind: str, *, with_poison: bool = False) -> tuple[Order, ...]:
     """Return that many orders. With poison, every tenth has no address and cannot be handled."""
-    poison = range(7, count, 10) if with_poison else range(0)
+    poison_numbers = range(7, count, 10) if with_poison else range(0)
     return tuple(
         {
             "order_id": f"{kind}-{number:03}",
-            "address": None if number in poison else f"{number + 1} Elm Street",
+            "address": None if number in poison_numbers else f"{number + 1} Elm Street",
         }
         for number in range(count)
     )
 
 
-ORDERS = orders(200, "order", with_poison=True)
-RECEIPTS = orders(20, "receipt")
+ORDERS = make_orders(200, "order", with_poison=True)
+RECEIPTS = make_orders(20, "receipt")
 
 
 @dataclass
 class Payments:
     """The payment service that the consumers call. Thread-safe.
 
-    `charged` counts the charges of each order.
+    `charge_count_by_order` counts the charges of each order.
     """
 
-    charged: Counter[str] = field(default_factory=Counter)
+    charge_count_by_order: Counter[str] = field(default_factory=Counter)
     _lock: Lock = field(default_factory=Lock)
 
     def charge(self, order: Order) -> None:
-        """Charge for an order. Raises NoAddress, and charges nothing, if it has no address."""
+        """Charge for an order. Raises MissingAddress, and charges nothing, if it has no address."""
         if order["address"] is None:
-            raise NoAddress(order["order_id"])
+            raise MissingAddress(order["order_id"])
         with self._lock:
-            self.charged[order["order_id"]] += 1
+            self.charge_count_by_order[order["order_id"]] += 1
 
     def count_charged_again(self, orders: Iterable[Order]) -> int:
         """Return how many of these orders were charged more than once."""
-        return sum(self.charged[order["order_id"]] > 1 for order in orders)
+        return sum(self.charge_count_by_order[order["order_id"]] > 1 for order in orders)
 
 
 @dataclass(frozen=True)
 class RecordingOnce(Once):
     """Does work at most once per key, as `Once`, and records all keys whose work is done."""
 
-    noted: set[str] = field(default_factory=set)
+    handled_keys: set[str] = field(default_factory=set)
 
     def run(self, key: str, work: Callable[[], object]) -> bool:
         """Do the work unless it was done before. Return True if it was done now.
@@ -103,36 +103,40 @@ class RecordingOnce(Once):
         Raises Busy if another consumer does it at this moment, and whatever `work` raises.
         """
         is_new = super().run(key, work)
-        self.noted.add(key)
+        self.handled_keys.add(key)
         return is_new
 
 
-def order_ids_in(sqs: Any, queue_url: str) -> set[str]:
+def list_order_ids(sqs: Any, queue_url: str) -> set[str]:
     """Return the ids of all orders in a queue. All its messages are visible afterwards.
 
     A message that is not an order counts as None: on a loaded machine some of the updates can
     reach the DLQ too.
     """
-    order_ids: dict[str, str] = {}  # by receipt handle
+    order_id_by_handle: dict[str, str] = {}
     while True:
         answer = sqs.receive_message(
-            QueueUrl=queue_url, MaxNumberOfMessages=MOST_ENTRIES, VisibilityTimeout=20
+            QueueUrl=queue_url, MaxNumberOfMessages=MAXIMUM_BATCH_ENTRIES, VisibilityTimeout=20
         )
         messages = answer.get("Messages", [])
         if not messages:
             break
         for message in messages:
-            order_ids[message["ReceiptHandle"]] = json.loads(message["Body"]).get("order_id")
-    for handle in order_ids:
-        sqs.change_message_visibility(QueueUrl=queue_url, ReceiptHandle=handle, VisibilityTimeout=0)
-    return set(order_ids.values())
+            order_id_by_handle[message["ReceiptHandle"]] = json.loads(message["Body"]).get(
+                "order_id"
+            )
+    for receipt_handle in order_id_by_handle:
+        sqs.change_message_visibility(
+            QueueUrl=queue_url, ReceiptHandle=receipt_handle, VisibilityTimeout=0
+        )
+    return set(order_id_by_handle.values())
 
 
-def whereabouts(
+def locate_orders(
     handled_ids: Iterable[str],
     quarantined_ids: Iterable[str],
     dead_ids: Iterable[str],
-    charged: Mapping[str, int],
+    charge_count_by_order: Mapping[str, int],
 ) -> tuple[dict[str, int], list[str]]:
     """Count where the orders are in the end, and find what is not as the story claims.
 
@@ -140,62 +144,64 @@ def whereabouts(
         handled_ids: Orders that a consumer handled.
         quarantined_ids: Orders in the quarantine queue.
         dead_ids: Orders in the DLQ.
-        charged: Number of charges of each order.
+        charge_count_by_order: Number of charges of each order.
 
     Returns:
         The counts by place, and a sentence for each fault.
     """
-    good = {order["order_id"] for order in ORDERS if order["address"]}
-    ids = {order["order_id"] for order in ORDERS}
-    handled = ids & set(handled_ids)
-    quarantined = ids & set(quarantined_ids)
-    dead = ids & set(dead_ids)
-    lost = ids - handled - quarantined - dead
+    good_ids = {order["order_id"] for order in ORDERS if order["address"]}
+    all_ids = {order["order_id"] for order in ORDERS}
+    handled_ids_of_orders = all_ids & set(handled_ids)
+    quarantined_ids_of_orders = all_ids & set(quarantined_ids)
+    dead_ids_of_orders = all_ids & set(dead_ids)
+    lost_ids = all_ids - handled_ids_of_orders - quarantined_ids_of_orders - dead_ids_of_orders
     # A good order must be charged once, a poison order never.
-    wrongly_charged = {
-        order_id for order_id in ids if charged.get(order_id, 0) != (1 if order_id in good else 0)
+    wrongly_charged_ids = {
+        order_id
+        for order_id in all_ids
+        if charge_count_by_order.get(order_id, 0) != (1 if order_id in good_ids else 0)
     }
-    wrong = {
-        "lost": lost,
-        "left in the DLQ": dead,
-        "good and not handled": good - handled,
-        "poison and not in quarantine": ids - good - quarantined,
-        "handled and in quarantine": handled & quarantined,
-        "not charged exactly once": wrongly_charged,
+    order_ids_by_fault = {
+        "lost": lost_ids,
+        "left in the DLQ": dead_ids_of_orders,
+        "good and not handled": good_ids - handled_ids_of_orders,
+        "poison and not in quarantine": all_ids - good_ids - quarantined_ids_of_orders,
+        "handled and in quarantine": handled_ids_of_orders & quarantined_ids_of_orders,
+        "not charged exactly once": wrongly_charged_ids,
     }
-    counts = {
-        "messages": len(ids),
-        "processed": len(handled),
-        "quarantined": len(quarantined),
-        "left": len(dead),
-        "lost": len(lost),
+    count_by_place = {
+        "messages": len(all_ids),
+        "processed": len(handled_ids_of_orders),
+        "quarantined": len(quarantined_ids_of_orders),
+        "left": len(dead_ids_of_orders),
+        "lost": len(lost_ids),
     }
     faults = [
-        f"{len(order_ids)} messages {what}: {', '.join(sorted(order_ids)[:3])}"
-        for what, order_ids in wrong.items()
+        f"{len(order_ids)} messages {fault_name}: {', '.join(sorted(order_ids)[:3])}"
+        for fault_name, order_ids in order_ids_by_fault.items()
         if order_ids
     ]
-    return counts, faults
+    return count_by_place, faults
 
 
 def list_lowered_bounds() -> list[str]:
     """Return a line for each limit of the redrive that the story changes."""
-    shipped = asdict(SHIPPED)
-    lowered = asdict(LOWERED)
+    default_values = asdict(DEFAULT_BOUNDS)
+    lowered_values = asdict(LOWERED_BOUNDS)
     return [
-        f"redrive.{name}: {lowered[name]:g} instead of {shipped[name]:g}"
-        for name in shipped
-        if lowered[name] != shipped[name]
+        f"redrive.{name}: {lowered_values[name]:g} instead of {default_values[name]:g}"
+        for name in default_values
+        if lowered_values[name] != default_values[name]
     ]
 
 
-def sentence(progress: RedriveProgress) -> str:
+def describe_progress(progress: RedriveProgress) -> str:
     """Return a sentence about the redrive's stage and about how many messages moved in all."""
-    sends = progress.because or f"{progress.current.size} messages at most"
-    return f"{sends}; {progress.moved} went back in all, {progress.returned} came back"
+    stage_text = progress.because or f"{progress.current.size} messages at most"
+    return f"{stage_text}; {progress.moved} went back in all, {progress.returned} came back"
 
 
-def seconds_left(progress: RedriveProgress | None) -> float:
+def soak_seconds_left(progress: RedriveProgress | None) -> float:
     """Return how long the current soak still lasts, in seconds; 0 outside a soak.
 
     In a soak, Mendq watches the messages that it moved before it moves more.
@@ -212,73 +218,80 @@ class RedriveStage(Stage):
 
     def open_shop(self) -> None:
         """Create the table of handled orders, and the queues that Mendq does not manage."""
-        self.sqs = self.account.client("sqs", config=ONCE)
-        dynamodb = self.account.client("dynamodb", config=ONCE)
+        self.sqs = self.account.client("sqs", config=NO_RETRIES)
+        dynamodb = self.account.client("dynamodb", config=NO_RETRIES)
         dynamodb.create_table(
-            TableName=TABLE,
+            TableName=HANDLED_ORDERS_TABLE,
             KeySchema=[{"AttributeName": "key", "KeyType": "HASH"}],
             AttributeDefinitions=[{"AttributeName": "key", "AttributeType": "S"}],
             BillingMode="PAY_PER_REQUEST",
         )
         self.payments = Payments()
-        self.memory = RecordingOnce(dynamodb, TABLE, CLAIM_SECONDS)
-        self.hasty = Hasty(
-            replace(self.running[SOURCE].caller, sqs=self.sqs),
-            Once(dynamodb, TABLE, CLAIM_SECONDS),
+        self.once_per_order = RecordingOnce(dynamodb, HANDLED_ORDERS_TABLE, CLAIM_SECONDS)
+        self.hasty_consumer = HastyConsumer(
+            replace(self.running[SOURCE_QUEUE].caller, sqs=self.sqs),
+            Once(dynamodb, HANDLED_ORDERS_TABLE, CLAIM_SECONDS),
             self.payments.charge,
         )
-        self.source = self.seen(SOURCE).queue_url
-        self.dead = self.seen(DEAD).queue_url
-        self.case_store = RedriveStore(dynamodb, self.account.outputs["CaseTable"])
-        self.sqs.create_queue(QueueName=BESIDE_DEAD)
-        arn = f"{self.seen(DEAD).queue_arn.rpartition(':')[0]}:{BESIDE_DEAD}"
-        policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 1})
+        self.source_url = self.observation_of(SOURCE_QUEUE).queue_url
+        self.dlq_url = self.observation_of(DLQ).queue_url
+        self.redrive_store = RedriveStore(dynamodb, self.account.outputs["CaseTable"])
+        self.sqs.create_queue(QueueName=RECEIPTS_DLQ)
+        receipts_dlq_arn = f"{self.observation_of(DLQ).queue_arn.rpartition(':')[0]}:{RECEIPTS_DLQ}"
+        policy = json.dumps({"deadLetterTargetArn": receipts_dlq_arn, "maxReceiveCount": 1})
         attributes = {"VisibilityTimeout": "1", "RedrivePolicy": policy}
-        self.beside = self.sqs.create_queue(QueueName=BESIDE, Attributes=attributes)["QueueUrl"]
+        self.receipts_url = self.sqs.create_queue(QueueName=RECEIPTS_QUEUE, Attributes=attributes)[
+            "QueueUrl"
+        ]
 
-    def _send(self, url: str, orders: Iterable[Order]) -> None:
+    def _send(self, queue_url: str, orders: Iterable[Order]) -> None:
         bodies = [json.dumps(order) for order in orders]
-        send(Caller(self.sqs, url, lambda _: None), bodies)
+        send_bodies(Caller(self.sqs, queue_url, lambda _: None), bodies)
 
     def _consume_carelessly(self) -> None:
         def work(order: Order) -> None:
-            time.sleep(RECEIPT_SECONDS)
+            time.sleep(RECEIPT_WORK_SECONDS)
             self.payments.charge(order)
 
-        Careless(self.sqs, self.beside, work).consume()
+        CarelessConsumer(self.sqs, self.receipts_url, work).consume()
 
     def let_all_die(self) -> None:
         """Send all orders and receipts to the DLQs, by a visibility timeout that is too short."""
-        self._send(self.source, ORDERS)
-        self._send(self.beside, RECEIPTS)
-        poison = sum(order["address"] is None for order in ORDERS)
-        self.say(SOURCE, f"{len(ORDERS)} orders come, {poison} of them without an address")
-        careless = consuming(self._consume_carelessly, CARELESS_WORKERS)
-        with consuming(self.hasty.consume, HASTY_WORKERS), careless:
-            self.until_holding(len(ORDERS), DEAD)
-            self.until_holding(len(RECEIPTS), BESIDE_DEAD)
-        self.say(DEAD, f"all {len(ORDERS)} are DLQ messages now", "red")
+        self._send(self.source_url, ORDERS)
+        self._send(self.receipts_url, RECEIPTS)
+        poison_count = sum(order["address"] is None for order in ORDERS)
+        self.say(
+            SOURCE_QUEUE, f"{len(ORDERS)} orders come, {poison_count} of them without an address"
+        )
+        careless_consumers = run_consumers(self._consume_carelessly, CARELESS_WORKERS)
+        with run_consumers(self.hasty_consumer.consume, HASTY_WORKERS), careless_consumers:
+            self.until_holding(len(ORDERS), DLQ)
+            self.until_holding(len(RECEIPTS), RECEIPTS_DLQ)
+        self.say(DLQ, f"all {len(ORDERS)} are DLQ messages now", "red")
 
     def let_new_orders_through(self) -> None:
         """Send new orders and many updates, and wait until all of them are handled."""
-        new = f"{NEW_ORDERS} new orders, {UPDATES:,} updates"
-        self.say(SOURCE, f"{new}: do they get through?")
-        with consuming(self.hasty.consume, HASTY_WORKERS):
-            self._send(self.source, orders(NEW_ORDERS, "new"))
-            self.until_working(SOURCE)
-            self._send(self.source, [{"update": number} for number in range(UPDATES)])
-            self.until_holding(0, SOURCE)
-        self.look()
+        new_messages = f"{NEW_ORDER_COUNT} new orders, {UPDATE_COUNT:,} updates"
+        self.say(SOURCE_QUEUE, f"{new_messages}: do they get through?")
+        with run_consumers(self.hasty_consumer.consume, HASTY_WORKERS):
+            self._send(self.source_url, make_orders(NEW_ORDER_COUNT, "new"))
+            self.until_working(SOURCE_QUEUE)
+            self._send(self.source_url, [{"update": number} for number in range(UPDATE_COUNT)])
+            self.until_holding(0, SOURCE_QUEUE)
+        self.print_news()
 
     def lower_bounds(self) -> None:
         """Lower the redrive's limits in the environment of the deployed Lambda, and print them."""
-        client = self.account.client("lambda")
-        name = self.account.outputs["RedriveFunction"]
-        configuration = client.get_function_configuration(FunctionName=name)
+        lambda_client = self.account.client("lambda")
+        function_name = self.account.outputs["RedriveFunction"]
+        configuration = lambda_client.get_function_configuration(FunctionName=function_name)
         variables = configuration["Environment"]["Variables"]
-        settings = structs.replace(RedriveSettings.from_environment(variables), bounds=LOWERED)
-        client.update_function_configuration(
-            FunctionName=name, Environment={"Variables": {**variables, **settings.to_environment()}}
+        settings = structs.replace(
+            RedriveSettings.from_environment(variables), bounds=LOWERED_BOUNDS
+        )
+        lambda_client.update_function_configuration(
+            FunctionName=function_name,
+            Environment={"Variables": {**variables, **settings.to_environment()}},
         )
         lines = list_lowered_bounds()
         self.floors_lowered += lines
@@ -293,50 +306,56 @@ class RedriveStage(Stage):
         self._say_of_the_clock("the follow-up is fired when there is something to do")
         # A poison order fails on purpose, and each failure would log a traceback.
         logging.getLogger(idempotent.__name__).setLevel(logging.CRITICAL + 1)
-        consumer = Careful(self.sqs, self.source, self.memory, self.payments.charge, HELD_SECONDS)
+        consumer = Careful(
+            self.sqs,
+            self.source_url,
+            self.once_per_order,
+            self.payments.charge,
+            CAREFUL_TIMEOUT_SECONDS,
+        )
         self._printed_stages: set[str] = set()
         deadline = time.monotonic() + REDRIVE_SECONDS
-        with consuming(consumer.consume, CAREFUL_WORKERS):
+        with run_consumers(consumer.consume, CAREFUL_WORKERS):
             while not self._has_ended():
                 if time.monotonic() > deadline:
                     raise ScriptFailed(f"the redrive did not end in {REDRIVE_SECONDS:.0f} s")
-                self._tick()
-        self._look_at_progress()
+                self._fire_and_wait()
+        self._read_and_print_progress()
 
     def _has_ended(self) -> bool:
-        states = self.states(DEAD)
+        states = self.states(DLQ)
         return State.VERIFIED in states or State.ESCALATED in states
 
-    def _tick(self) -> None:
+    def _fire_and_wait(self) -> None:
         """Fire the follow-up, and wait until the next one can continue the redrive."""
-        before = self.progress
-        began = time.monotonic()
+        progress_before = self.progress
+        started_at = time.monotonic()
         self.next_minute()
-        while self.progress == before and time.monotonic() < began + TICK_SECONDS:
-            self._look_at_progress()
-        until = time.monotonic() + TICK_AGAIN_SECONDS + seconds_left(self.progress)
-        while time.monotonic() < until and not self._has_ended():
-            self._look_at_progress()
+        while self.progress == progress_before and time.monotonic() < started_at + TICK_SECONDS:
+            self._read_and_print_progress()
+        deadline = time.monotonic() + PAUSE_BETWEEN_TICKS_SECONDS + soak_seconds_left(self.progress)
+        while time.monotonic() < deadline and not self._has_ended():
+            self._read_and_print_progress()
 
-    def _look_at_progress(self) -> None:
+    def _read_and_print_progress(self) -> None:
         """Read the progress, and print each stage of the redrive once."""
-        time.sleep(LOOK_EVERY_SECONDS)
-        progress = self.case_store.read_newest_progress(self.seen(DEAD).queue_arn)
+        time.sleep(LOOK_INTERVAL_SECONDS)
+        progress = self.redrive_store.read_newest_progress(self.observation_of(DLQ).queue_arn)
         self.progress = progress
-        self.look()
+        self.print_news()
         if progress is None:
             return
         stage = f"{progress.stage} {progress.current.number}"
         if stage not in self._printed_stages:
             self._printed_stages.add(stage)
-            self.say(stage, sentence(progress), "yellow")
+            self.say(stage, describe_progress(progress), "yellow")
 
     def _quarantine_url(self) -> str | None:
         """Return the URL of the quarantine queue, or None if it does not exist.
 
         It lists queues, because a call that fails would become an incident.
         """
-        name = f"{SOURCE}-quarantine"
+        name = f"{SOURCE_QUEUE}-quarantine"
         urls = self.sqs.list_queues(QueueNamePrefix=name).get("QueueUrls", [])
         return next((url for url in urls if url.endswith(f"/{name}")), None)
 
@@ -346,39 +365,58 @@ class RedriveStage(Stage):
         progress = self.progress
         if progress is None or quarantine_url is None:
             raise ScriptFailed("nothing went back, or nothing was put apart")
-        quarantined_ids = order_ids_in(self.sqs, quarantine_url)
-        dead_ids = order_ids_in(self.sqs, self.dead)
-        counts, faults = whereabouts(
-            self.memory.noted, quarantined_ids, dead_ids, self.payments.charged
+        quarantined_ids = list_order_ids(self.sqs, quarantine_url)
+        dead_ids = list_order_ids(self.sqs, self.dlq_url)
+        count_by_place, faults = locate_orders(
+            self.once_per_order.handled_keys,
+            quarantined_ids,
+            dead_ids,
+            self.payments.charge_count_by_order,
         )
-        self.messages |= counts | {"went_back": progress.moved, "came_back": progress.returned}
+        self.messages |= count_by_place | {
+            "went_back": progress.moved,
+            "came_back": progress.returned,
+        }
         if faults:
             raise ScriptFailed("; ".join(faults))
-        places = f"{counts['processed']} handled, {counts['quarantined']} in quarantine, 0 lost"
-        text = f"of the first {len(ORDERS)} orders {places}; each customer is charged once"
+        handled = count_by_place["processed"]
+        quarantined = count_by_place["quarantined"]
+        places_text = f"{handled} handled, {quarantined} in quarantine, 0 lost"
+        result_text = (
+            f"of the first {len(ORDERS)} orders {places_text}; each customer is charged once"
+        )
         sent_later = progress.moved - len(ORDERS)
         if sent_later > 0:
-            text += f"; the other {sent_later} that went back were sent later"
-        self.say("messages", text, "bold green")
+            result_text += f"; the other {sent_later} that went back were sent later"
+        self.say("messages", result_text, "bold green")
 
     def give_receipts_more_time(self) -> None:
         """Raise the visibility timeout of the receipts by hand, as Mendq did for the orders."""
-        self.sqs.set_queue_attributes(QueueUrl=self.beside, Attributes={"VisibilityTimeout": "30"})
+        self.sqs.set_queue_attributes(
+            QueueUrl=self.receipts_url, Attributes={"VisibilityTimeout": "30"}
+        )
 
     def consume_receipts_carelessly(self) -> None:
         """Let a consumer that is not idempotent handle the receipts that were redriven."""
-        with consuming(self._consume_carelessly, 2):
-            self.until_holding(0, BESIDE_DEAD, BESIDE)
+        with run_consumers(self._consume_carelessly, 2):
+            self.until_holding(0, RECEIPTS_DLQ, RECEIPTS_QUEUE)
 
     def compare_charges(self) -> None:
         """Print how many customers each consumer charged twice after the redrive.
 
         Raises ScriptFailed unless no order and every receipt was charged twice.
         """
-        careful = self.payments.count_charged_again(ORDERS)
-        careless = self.payments.count_charged_again(RECEIPTS)
-        self.messages["charged_again"] = {"careful": careful, "careless": careless}
-        self.say(SOURCE, f"its careful consumer charged {careful} customers a second time")
-        self.say(BESIDE, f"its careless consumer charged {careless} customers a second time")
-        if (careful, careless) != (0, len(RECEIPTS)):
-            raise ScriptFailed(f"expected none of {SOURCE} and {len(RECEIPTS)} of {BESIDE}")
+        careful_repeats = self.payments.count_charged_again(ORDERS)
+        careless_repeats = self.payments.count_charged_again(RECEIPTS)
+        self.messages["charged_again"] = {"careful": careful_repeats, "careless": careless_repeats}
+        self.say(
+            SOURCE_QUEUE, f"its careful consumer charged {careful_repeats} customers a second time"
+        )
+        self.say(
+            RECEIPTS_QUEUE,
+            f"its careless consumer charged {careless_repeats} customers a second time",
+        )
+        if (careful_repeats, careless_repeats) != (0, len(RECEIPTS)):
+            raise ScriptFailed(
+                f"expected none of {SOURCE_QUEUE} and {len(RECEIPTS)} of {RECEIPTS_QUEUE}"
+            )

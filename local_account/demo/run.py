@@ -15,20 +15,20 @@ from rich.console import Console
 from local_account.demo import mailbox, nightly, picture, verdict
 from local_account.demo.redrive import RedriveStage
 from local_account.demo.stage import ScriptFailed, Stage
-from local_account.demo.story import Story, stories_of
-from local_account.emulator_environment import port_of
-from local_account.process import REFUSED, AccountFailed, LocalAccount
-from local_account.where import WRONG_USE, CannotStart
+from local_account.demo.story import Story, read_stories
+from local_account.emulator_environment import parse_port
+from local_account.process import REFUSAL_PREFIX, AccountFailed, LocalAccount
+from local_account.where import WRONG_USE_EXIT_CODE, CannotStart
 
-RESULT = Path("build/demo/result.json")
+RESULT_PATH = Path("build/demo/result.json")
 # Files that the demo leaves, with what they are.
-FILES = (
-    (nightly.REPORT, "that page, copied out of the account: open it in a browser"),
-    (nightly.MAIL, "the same as a mail, for any mail program"),
-    (mailbox.FILE, "what people were notified of"),
-    (RESULT.name, "all of it, for machines"),
+DESCRIBED_FILES = (
+    (nightly.REPORT_FILE_NAME, "that page, copied out of the account: open it in a browser"),
+    (nightly.MAIL_FILE_NAME, "the same as a mail, for any mail program"),
+    (mailbox.NOTIFICATIONS_FILE_NAME, "what people were notified of"),
+    (RESULT_PATH.name, "all of it, for machines"),
 )
-STAGES: Mapping[str, type[Stage]] = {"redrive": RedriveStage}
+STAGE_BY_STORY: Mapping[str, type[Stage]] = {"redrive": RedriveStage}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,23 +36,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     The code is 0 if every claim holds, 1 if not, 2 if the demo did not start, 130 after Ctrl-C.
     """
-    console = picture.console()
+    console = picture.make_console()
     try:
         parser = argparse.ArgumentParser(prog="make demo")
-        parser.add_argument("--story", type=stories_of, default="visibility")
-        parser.add_argument("--port", type=port_of, default=0)
+        parser.add_argument("--story", type=read_stories, default="visibility")
+        parser.add_argument("--port", type=parse_port, default=0)
         options = parser.parse_args(arguments)
-        _lock(RESULT.parent)
-        return _run(options.story, options.port, console)
-    except (CannotStart, AccountFailed) as failed:
-        console.print(f"make demo: {failed}", style="red", markup=False, soft_wrap=True)
-        return getattr(failed, "exit_code", WRONG_USE)
+        _lock_folder(RESULT_PATH.parent)
+        return _run_stories(options.story, options.port, console)
+    except (CannotStart, AccountFailed) as error:
+        console.print(f"make demo: {error}", style="red", markup=False, soft_wrap=True)
+        return getattr(error, "exit_code", WRONG_USE_EXIT_CODE)
     except KeyboardInterrupt:
         console.print("interrupted: the account and its queues are gone", style="red")
         return 128 + signal.SIGINT
 
 
-def _lock(folder: Path) -> None:
+def _lock_folder(folder: Path) -> None:
     """Lock the folder of the results until this process ends.
 
     Raises CannotStart if another demo has locked it, or if it cannot be written.
@@ -67,32 +67,34 @@ def _lock(folder: Path) -> None:
         raise CannotStart(f"the folder {folder} cannot be written ({error.strerror})") from error
 
 
-def _run(stories: Mapping[str, Story], port: int, console: Console) -> int:
+def _run_stories(stories: Mapping[str, Story], port: int, console: Console) -> int:
     """Run the stories and return the exit code.
 
     Each story has its own account, because the failed calls of one would look like a mass symptom
     in the next. The files of the last story's report are left, and the notifications of all.
     """
-    folder = RESULT.parent
+    folder = RESULT_PATH.parent
     results: list[verdict.Result] = []
     is_as_claimed = True
-    for name, _ in FILES:
+    for name, _ in DESCRIBED_FILES:
         (folder / name).unlink(missing_ok=True)
     for name, story in stories.items():
         if len(stories) > 1:
-            console.print(picture.rule(f"story: {name}", "green"))
+            console.print(picture.make_rule(f"story: {name}", "green"))
         result, holds = _run_in_account(name, story, port, console)
         results.append(result)
         is_as_claimed = is_as_claimed and holds
-    RESULT.write_text(json.dumps(verdict.join_results(results), indent=2, sort_keys=True) + "\n")
-    files = [(folder / name, description) for name, description in FILES]
-    console.print(picture.farewell(files, is_as_claimed=is_as_claimed))
+    RESULT_PATH.write_text(
+        json.dumps(verdict.join_results(results), indent=2, sort_keys=True) + "\n"
+    )
+    files = [(folder / name, description) for name, description in DESCRIBED_FILES]
+    console.print(picture.draw_farewell(files, is_as_claimed=is_as_claimed))
     return 0 if is_as_claimed else 1
 
 
 # Lines of the account that the demo does not show at once: differences from AWS come at the end,
 # errors come with the exception, and the rest is for an account that stays.
-_NOT_SHOWN = ("not emulated", "floor lowered", REFUSED, "ready ", "export ")
+_HIDDEN_LINE_PREFIXES = ("not emulated", "floor lowered", REFUSAL_PREFIX, "ready ", "export ")
 
 
 def _run_in_account(
@@ -104,15 +106,15 @@ def _run_in_account(
     """
     console.print("[bold]Mendq demo[/]: an AWS account on this machine, the stack deployed to it")
 
-    def echo(line: str) -> None:
+    def print_line(line: str) -> None:
         """Print a line about the account's progress."""
-        if not line.startswith(_NOT_SHOWN):
+        if not line.startswith(_HIDDEN_LINE_PREFIXES):
             console.print(f"  {line}", style="dim", markup=False, soft_wrap=True)
 
-    with LocalAccount(nightly.SETTINGS, port, on_line=echo) as account:
-        stage = STAGES.get(name, Stage)(story, account, console)
+    with LocalAccount(nightly.SETTINGS, port, on_line=print_line) as account:
+        stage = STAGE_BY_STORY.get(name, Stage)(story, account, console)
         stage.run()
-        return _finish(name, stage, RESULT.parent)
+        return _finish(name, stage, RESULT_PATH.parent)
 
 
 def _finish(name: str, stage: Stage, folder: Path) -> tuple[verdict.Result, bool]:
@@ -122,34 +124,37 @@ def _finish(name: str, stage: Stage, folder: Path) -> tuple[verdict.Result, bool
     """
     console = stage.console
     watch = stage.watch
-    picture.show(console, *picture.decisions(stage.story, watch))
-    picture.show(console, *picture.notified(stage.mailbox, folder / mailbox.FILE))
+    picture.print_all(console, *picture.draw_decisions(stage.story, watch))
+    picture.print_all(
+        console,
+        *picture.draw_notifications(stage.mailbox, folder / mailbox.NOTIFICATIONS_FILE_NAME),
+    )
     ending = None
     try:
-        ending = nightly.end(stage, folder)
+        ending = nightly.run_jobs(stage, folder)
     except ScriptFailed as error:
         stage.faults.append(f"{error}")
-    stage.mailbox.look()
+    stage.mailbox.receive_new()
     messages = stage.mailbox.messages
     if ending:
-        messages = [message for message in messages if message is not ending.verdict]
-    mailbox.write(messages, folder / mailbox.FILE)
+        messages = [message for message in messages if message is not ending.report_notification]
+    mailbox.append_to_file(messages, folder / mailbox.NOTIFICATIONS_FILE_NAME)
     incidents = ending.incidents if ending else []
     claims = [(fault, False) for fault in stage.faults]
-    claims += verdict.claims(stage.story, watch, messages, incidents)
+    claims += verdict.list_claims(stage.story, watch, messages, incidents)
     if ending:
-        claims += verdict.claims_about_week(stage.story, ending.verdict.subject)
+        claims += verdict.list_week_claims(stage.story, ending.report_notification.subject)
     other_fields = {
         "stories": [name],
-        "claims": [{"claim": words, "holds": holds} for words, holds in claims],
+        "claims": [{"claim": claim_text, "holds": holds} for claim_text, holds in claims],
         "notifications": len(messages),
         "incidents": len(incidents) if ending else None,
-        "report": str(folder / nightly.REPORT) if ending else None,
+        "report": str(folder / nightly.REPORT_FILE_NAME) if ending else None,
         "not_emulated": stage.account.not_emulated,
         "floors_lowered": [*stage.account.floors_lowered, *stage.floors_lowered],
         "clock_put_forward": stage.clock_put_forward,
         "messages": stage.messages or None,
     }
-    picture.show(console, *picture.not_emulated(other_fields, RESULT))
-    picture.show(console, *picture.claim_lines(claims))
-    return verdict.result_of(watch, other_fields), all(holds for _, holds in claims)
+    picture.print_all(console, *picture.draw_differences(other_fields, RESULT_PATH))
+    picture.print_all(console, *picture.draw_claims(claims))
+    return verdict.make_result(watch, other_fields), all(holds for _, holds in claims)

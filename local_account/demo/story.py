@@ -15,15 +15,15 @@ from typing import Any
 
 import msgspec
 
-from local_account.demo.traffic import Crashes, Extensions, LateDeletes, Nobody, Races, Sends
+from local_account.demo.traffic import Crashes, Extensions, LateDeletes, NoCalls, Races, Sends
 from local_account.where import CannotStart
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.symptom import Symptom
 from mendq.model.case import Severity, State
 
-FOLDER = Path(__file__).parent / "stories"
-NAMES = ("visibility", "catalogue", "life", "scan", "redrive")
-ALL = "all"
+STORIES_FOLDER = Path(__file__).parent / "stories"
+STORY_NAMES = ("visibility", "catalogue", "life", "scan", "redrive")
+ALL_STORIES = "all"
 
 
 class Calls(StrEnum):
@@ -62,7 +62,7 @@ class BadQueue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     name: str
     why: str
-    traffic: LateDeletes | Sends | Races | Crashes | Nobody | Extensions
+    traffic: LateDeletes | Sends | Races | Crashes | NoCalls | Extensions
     symptom: str
     states: tuple[State, ...]
     calls: Calls = Calls.UNTIL_SHOWN
@@ -89,18 +89,18 @@ class BadQueue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     @property
     def leaves_a_value(self) -> bool:
         """True if the steps set attributes of the queue. A redrive sets none."""
-        kinds = {step.attribute: step for step in symptom_of(self).steps}
-        return any(kinds[name].has_value_in_queue for name in self.steps)
+        step_by_attribute = {step.attribute: step for step in find_symptom(self).steps}
+        return any(step_by_attribute[name].has_value_in_queue for name in self.steps)
 
     @property
     def changes(self) -> dict[str, tuple[str, str]]:
         """The attributes that are different at the end, as (before, after)."""
         was_rolled_back = State.ROLLED_BACK in self.states
-        values: dict[str, str] = {}
+        value_by_attribute: dict[str, str] = {}
         if self.is_written and self.leaves_a_value and not was_rolled_back:
-            values = {name: after for name, (_, after) in self.steps.items()}
-        values |= self.a_person_sets
-        return {name: (self.steps[name][0], value) for name, value in values.items()}
+            value_by_attribute = {name: after for name, (_, after) in self.steps.items()}
+        value_by_attribute |= self.a_person_sets
+        return {name: (self.steps[name][0], value) for name, value in value_by_attribute.items()}
 
     @property
     def created_with(self) -> dict[str, str]:
@@ -131,24 +131,24 @@ class Story(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return sum(bad.notifies is not None for bad in self.queues)
 
 
-def symptom_of(bad: BadQueue) -> Symptom:
+def find_symptom(bad_queue: BadQueue) -> Symptom:
     """Return the catalogue's entry of the queue's symptom."""
-    return next(symptom for symptom in CATALOGUE if symptom.name == bad.symptom)
+    return next(symptom for symptom in CATALOGUE if symptom.name == bad_queue.symptom)
 
 
-def read(name: str) -> Story:
+def read_story(name: str) -> Story:
     """Read a story by its name. Raises msgspec.ValidationError if the file is not a story."""
-    return msgspec.convert(tomllib.loads((FOLDER / f"{name}.toml").read_text()), Story)
+    return msgspec.convert(tomllib.loads((STORIES_FOLDER / f"{name}.toml").read_text()), Story)
 
 
-def stories_of(name: str) -> Mapping[str, Story]:
+def read_stories(name: str) -> Mapping[str, Story]:
     """Return the story of that name, or all stories for `all`, by their names.
 
     Raises CannotStart if there is no such story.
     """
-    if name == ALL:
-        return {story: read(story) for story in NAMES}
-    if name not in NAMES:
-        names = ", ".join([*NAMES, ALL])
-        raise CannotStart(f"STORY {name!r} is not known: give one of {names}")
-    return {name: read(name)}
+    if name == ALL_STORIES:
+        return {story: read_story(story) for story in STORY_NAMES}
+    if name not in STORY_NAMES:
+        known_names = ", ".join([*STORY_NAMES, ALL_STORIES])
+        raise CannotStart(f"STORY {name!r} is not known: give one of {known_names}")
+    return {name: read_story(name)}

@@ -16,9 +16,9 @@ from msgspec import Struct
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
-SEND_EVERY_SECONDS = 1.0
+SEND_INTERVAL_SECONDS = 1.0
 STOP_SECONDS = 15
-MOST_ENTRIES = 10
+MAXIMUM_BATCH_ENTRIES = 10
 
 
 @dataclass(frozen=True)
@@ -28,23 +28,23 @@ class Caller:
     Attributes:
         sqs: The client with which it calls.
         queue_url: URL of the queue.
-        report: Is called after each call, with the error message or with None if it succeeded.
-        enough: Is set when the caller must stop.
+        report_call: Is called after each call, with the error message or with None if it succeeded.
+        stop_requested: Is set when the caller must stop.
     """
 
     sqs: SQSClient
     queue_url: str
-    report: Callable[[str | None], None]
-    enough: Event = field(default_factory=Event)
+    report_call: Callable[[str | None], None]
+    stop_requested: Event = field(default_factory=Event)
 
     def attempt(self, call: Callable[[], object]) -> bool:
         """Make a call and report its result. Return True if it succeeded."""
         try:
             call()
         except ClientError as error:
-            self.report(error.response["Error"]["Message"])
+            self.report_call(error.response["Error"]["Message"])
             return False
-        self.report(None)
+        self.report_call(None)
         return True
 
     def receive(self, **parameters: Any) -> list[dict[str, Any]]:
@@ -56,24 +56,26 @@ class Caller:
 
     def delete(self, message: Mapping[str, Any]) -> bool:
         """Delete a received message. Return True if SQS answered without an error."""
-        handle = message["ReceiptHandle"]
-        delete = self.sqs.delete_message
-        return self.attempt(partial(delete, QueueUrl=self.queue_url, ReceiptHandle=handle))
+        receipt_handle = message["ReceiptHandle"]
+        delete_message = self.sqs.delete_message
+        return self.attempt(
+            partial(delete_message, QueueUrl=self.queue_url, ReceiptHandle=receipt_handle)
+        )
 
 
-def send(caller: Caller, bodies: list[str]) -> None:
+def send_bodies(caller: Caller, bodies: list[str]) -> None:
     """Send one message for each body, in batches of ten."""
-    for first in range(0, len(bodies), MOST_ENTRIES):
-        batch = bodies[first : first + MOST_ENTRIES]
+    for batch_start in range(0, len(bodies), MAXIMUM_BATCH_ENTRIES):
+        batch = bodies[batch_start : batch_start + MAXIMUM_BATCH_ENTRIES]
         caller.sqs.send_message_batch(
             QueueUrl=caller.queue_url,
             Entries=[{"Id": f"{number}", "MessageBody": body} for number, body in enumerate(batch)],
         )
 
 
-def numbered(messages: int) -> list[str]:
+def make_bodies(message_count: int) -> list[str]:
     """Return that many different message bodies."""
-    return [f"work {number}" for number in range(messages)]
+    return [f"work {number}" for number in range(message_count)]
 
 
 class Traffic(Struct, frozen=True, kw_only=True, tag_field="kind"):
@@ -81,16 +83,16 @@ class Traffic(Struct, frozen=True, kw_only=True, tag_field="kind"):
 
     Attributes:
         workers: Number of threads.
-        convincing: Number of successful calls after which the story continues: the queue works
-            again, or a scan has enough to measure.
-        noun: The word for a call in what the demo prints.
-        well: The words for a call that succeeded.
+        convincing_calls: Number of successful calls after which the story continues: the queue
+            works again, or a scan has enough to measure.
+        call_noun: The word for a call in what the demo prints.
+        success_words: The words for a call that succeeded.
     """
 
     workers: int
-    convincing: int
-    noun: ClassVar[str] = "call"
-    well: ClassVar[str] = "made"
+    convincing_calls: int
+    call_noun: ClassVar[str] = "call"
+    success_words: ClassVar[str] = "made"
 
     def prepare(self, caller: Caller) -> None:
         """Do what is needed once, before the first call."""
@@ -99,19 +101,19 @@ class Traffic(Struct, frozen=True, kw_only=True, tag_field="kind"):
         """Do one worker's next calls. Return soon after `caller.enough` is set."""
 
 
-class Nobody(Traffic, frozen=True, kw_only=True, tag="nobody"):
+class NoCalls(Traffic, frozen=True, kw_only=True, tag="nobody"):
     """No calls: the queue's configuration alone shows the fault."""
 
     workers: int = 0
-    convincing: int = 0
+    convincing_calls: int = 0
 
 
-class Extensions(Nobody, frozen=True, kw_only=True, tag="extensions"):
+class Extensions(NoCalls, frozen=True, kw_only=True, tag="extensions"):
     """Requests for a longer visibility timeout, which the consumers of the redrive story make."""
 
-    convincing: int = 2
-    noun: ClassVar[str] = "extension"
-    well: ClassVar[str] = "given"
+    convincing_calls: int = 2
+    call_noun: ClassVar[str] = "extension"
+    success_words: ClassVar[str] = "given"
 
 
 class LateDeletes(Traffic, frozen=True, kw_only=True, tag="late deletes"):
@@ -124,28 +126,28 @@ class LateDeletes(Traffic, frozen=True, kw_only=True, tag="late deletes"):
     works_seconds: float
     workers: int = 3
     goes_on: bool = False
-    convincing: int = 1
-    noun: ClassVar[str] = "delete"
-    well: ClassVar[str] = "in time"
+    convincing_calls: int = 1
+    call_noun: ClassVar[str] = "delete"
+    success_words: ClassVar[str] = "in time"
 
     def prepare(self, caller: Caller) -> None:
         """Send the first message of each group."""
-        for group in range(self.workers):
-            self._send(caller, f"group-{group}")
+        for group_number in range(self.workers):
+            self._send(caller, f"group-{group_number}")
 
     @staticmethod
-    def _send(caller: Caller, group: str) -> None:
+    def _send(caller: Caller, group_id: str) -> None:
         caller.sqs.send_message(
             QueueUrl=caller.queue_url,
-            MessageBody=f"work of {group}",
-            MessageGroupId=group,
+            MessageBody=f"work of {group_id}",
+            MessageGroupId=group_id,
             MessageDeduplicationId=uuid.uuid4().hex,
         )
 
     def work(self, caller: Caller) -> None:
         """Receive a message, work, and delete it, perhaps after the visibility timeout."""
         for message in caller.receive(MessageSystemAttributeNames=["MessageGroupId"]):
-            if caller.enough.wait(self.works_seconds):
+            if caller.stop_requested.wait(self.works_seconds):
                 return
             if caller.delete(message) and self.goes_on:
                 self._send(caller, message["Attributes"]["MessageGroupId"])
@@ -166,21 +168,21 @@ class Sends(Traffic, frozen=True, kw_only=True, tag="sends"):
     with_own_id: bool = False
     is_read: bool = False
     workers: int = 1
-    convincing: int = 3
-    noun: ClassVar[str] = "send"
-    well: ClassVar[str] = "accepted"
+    convincing_calls: int = 3
+    call_noun: ClassVar[str] = "send"
+    success_words: ClassVar[str] = "accepted"
 
     def work(self, caller: Caller) -> None:
         """Send one message, and pause."""
         parameters: Any = {"MessageBody": "x" * self.body_bytes, **self.more}
         if self.with_own_id:
             parameters["MessageDeduplicationId"] = uuid.uuid4().hex
-        send = partial(caller.sqs.send_message, QueueUrl=caller.queue_url, **parameters)
-        if caller.attempt(send) and self.is_read:
+        send_message = partial(caller.sqs.send_message, QueueUrl=caller.queue_url, **parameters)
+        if caller.attempt(send_message) and self.is_read:
             for message in caller.receive():
-                handle = message["ReceiptHandle"]
-                caller.sqs.delete_message(QueueUrl=caller.queue_url, ReceiptHandle=handle)
-        caller.enough.wait(SEND_EVERY_SECONDS)
+                receipt_handle = message["ReceiptHandle"]
+                caller.sqs.delete_message(QueueUrl=caller.queue_url, ReceiptHandle=receipt_handle)
+        caller.stop_requested.wait(SEND_INTERVAL_SECONDS)
 
 
 class Races(Traffic, frozen=True, kw_only=True, tag="races"):
@@ -194,24 +196,24 @@ class Races(Traffic, frozen=True, kw_only=True, tag="races"):
 
     works_seconds: float
     messages: int = 4
-    quick: int = 400
+    quick_messages: int = 400
     workers: int = 16
-    convincing: int = 460
-    noun: ClassVar[str] = "delete"
-    well: ClassVar[str] = "answered 200"
+    convincing_calls: int = 460
+    call_noun: ClassVar[str] = "delete"
+    success_words: ClassVar[str] = "answered 200"
 
     def prepare(self, caller: Caller) -> None:
         """Send the slow messages and the quick ones."""
-        send(caller, numbered(self.messages + self.quick))
+        send_bodies(caller, make_bodies(self.messages + self.quick_messages))
 
     def work(self, caller: Caller) -> None:
         """Receive a message and delete it, a slow one only after `works_seconds`.
 
         If the traffic ends while it waits, the message is not deleted.
         """
-        slow = numbered(self.messages)
+        slow_bodies = make_bodies(self.messages)
         for message in caller.receive(MaxNumberOfMessages=1):
-            if message["Body"] in slow and caller.enough.wait(self.works_seconds):
+            if message["Body"] in slow_bodies and caller.stop_requested.wait(self.works_seconds):
                 return
             caller.delete(message)
 
@@ -221,47 +223,47 @@ class Crashes(Traffic, frozen=True, kw_only=True, tag="crashes"):
 
     messages: int = 120
     workers: int = 2
-    convincing: int = 45
-    noun: ClassVar[str] = "receive"
-    well: ClassVar[str] = "that ended in a crash"
+    convincing_calls: int = 45
+    call_noun: ClassVar[str] = "receive"
+    success_words: ClassVar[str] = "that ended in a crash"
 
     def prepare(self, caller: Caller) -> None:
         """Send the messages."""
-        send(caller, numbered(self.messages))
+        send_bodies(caller, make_bodies(self.messages))
 
     def work(self, caller: Caller) -> None:
         """Receive messages, and do nothing with them."""
-        caller.attempt(partial(caller.receive, MaxNumberOfMessages=MOST_ENTRIES))
-        caller.enough.wait(0.2)
+        caller.attempt(partial(caller.receive, MaxNumberOfMessages=MAXIMUM_BATCH_ENTRIES))
+        caller.stop_requested.wait(0.2)
 
 
 @contextmanager
-def consuming(
-    consume: Callable[[], object], workers: int, enough: Event | None = None
+def run_consumers(
+    consume: Callable[[], object], worker_count: int, stop_requested: Event | None = None
 ) -> Iterator[None]:
-    """Call `consume` again and again in `workers` threads, until the block ends.
+    """Call `consume` again and again in `worker_count` threads, until the block ends.
 
-    At the end, each thread finishes its current call. `enough` is set then.
+    At the end, each thread finishes its current call. `stop_requested` is set then.
     """
-    enough = enough or Event()
+    stop_requested = stop_requested or Event()
 
-    def work() -> None:
-        while not enough.is_set():
+    def work_until_stopped() -> None:
+        while not stop_requested.is_set():
             consume()
 
-    threads = [Thread(target=work, daemon=True) for _ in range(workers)]
+    threads = [Thread(target=work_until_stopped, daemon=True) for _ in range(worker_count)]
     for thread in threads:
         thread.start()
     try:
         yield
     finally:
-        enough.set()
+        stop_requested.set()
         for thread in threads:
             thread.join(timeout=STOP_SECONDS)
 
 
 @dataclass
-class Running:
+class RunningTraffic:
     """The calls of one kind to one queue. They begin with `start` and end with `stop`."""
 
     traffic: Traffic
@@ -271,12 +273,14 @@ class Running:
     def start(self) -> None:
         """Start the calls."""
         self.traffic.prepare(self.caller)
-        work = partial(self.traffic.work, self.caller)
-        self._calls.enter_context(consuming(work, self.traffic.workers, self.caller.enough))
+        work_once = partial(self.traffic.work, self.caller)
+        self._calls.enter_context(
+            run_consumers(work_once, self.traffic.workers, self.caller.stop_requested)
+        )
 
     def ask_to_stop(self) -> None:
         """Tell every worker to stop soon."""
-        self.caller.enough.set()
+        self.caller.stop_requested.set()
 
     def stop(self) -> None:
         """Wait until every worker has stopped."""

@@ -14,10 +14,10 @@ from mendq.model.case import Severity, State
 
 Result = dict[str, Any]
 Claim = tuple[str, bool]
-NONE = "none"
+NO_WORDS = "none"
 
 
-def claims(
+def list_claims(
     story: Story, watch: Watch, messages: Sequence[Message], incidents: Sequence[Mapping[str, Any]]
 ) -> Iterator[Claim]:
     """Yield every claim of a story in words, with True if it holds.
@@ -28,86 +28,99 @@ def claims(
         messages: All notifications of this account except the weekly report's.
         incidents: All incidents that the nightly job wrote for this account.
     """
-    for bad in story.queues:
-        yield from _claims_about_queue(bad, watch.queues[bad.name], watch)
-        yield from _claims_about_people(bad, watch.queues[bad.name], messages, incidents)
-    fixes = sum(bad.is_written for bad in story.queues)
-    yield _claim("metric AutoFixes is", f"{watch.metric('AutoFixes'):g}", f"{fixes}")
-    case_ids = [(queue.case or {}).get("case_id") for queue in watch.queues.values()]
-    others = [message.subject for message in messages if message.case_id not in case_ids]
-    yield _claim("notifications about anything else:", _join(others), NONE)
-    arns = {queue.queue_arn for queue in watch.queues.values()}
-    invented = [
-        incident["queue_arn"] for incident in incidents if incident["queue_arn"] not in arns
+    for bad_queue in story.queues:
+        yield from _list_queue_claims(bad_queue, watch.queues[bad_queue.name], watch)
+        yield from _list_notification_claims(
+            bad_queue, watch.queues[bad_queue.name], messages, incidents
+        )
+    expected_fixes = sum(bad_queue.is_written for bad_queue in story.queues)
+    yield _make_claim(
+        "metric AutoFixes is", f"{watch.sum_metric('AutoFixes'):g}", f"{expected_fixes}"
+    )
+    case_ids = [(queue.newest_transition or {}).get("case_id") for queue in watch.queues.values()]
+    other_subjects = [message.subject for message in messages if message.case_id not in case_ids]
+    yield _make_claim("notifications about anything else:", _join_words(other_subjects), NO_WORDS)
+    queue_arns = {queue.queue_arn for queue in watch.queues.values()}
+    unexpected_queue_arns = [
+        incident["queue_arn"] for incident in incidents if incident["queue_arn"] not in queue_arns
     ]
-    yield _claim("incidents that nobody saw:", _join(invented), NONE)
+    yield _make_claim("incidents that nobody saw:", _join_words(unexpected_queue_arns), NO_WORDS)
 
 
-def _claim(subject: str, actual: str, expected: str) -> Claim:
+def _make_claim(subject: str, actual: str, expected: str) -> Claim:
     if actual == expected:
         return f"{subject} {actual}", True
     return f"{subject} {actual}, expected {expected}", False
 
 
-def _join(words: Iterable[str]) -> str:
-    return ", ".join(words) or NONE
+def _join_words(words: Iterable[str]) -> str:
+    return ", ".join(words) or NO_WORDS
 
 
-def changes_in_words(changes: Mapping[str, Sequence[object]]) -> str:
+def describe_changes(changes: Mapping[str, Sequence[object]]) -> str:
     """Return the attributes with their values before and after, for people."""
-    return _join(f"{name} {before} -> {after}" for name, (before, after) in changes.items())
+    return _join_words(f"{name} {before} -> {after}" for name, (before, after) in changes.items())
 
 
-def _claims_about_queue(bad: BadQueue, queue: Observation, watch: Watch) -> Iterator[Claim]:
+def _list_queue_claims(bad_queue: BadQueue, queue: Observation, watch: Watch) -> Iterator[Claim]:
     """Yield the claims about a queue's changes, its cases and its calls."""
-    name = bad.name
-    actual_changes = changes_in_words(queue.changes())
-    yield _claim(f"{name}: changed", actual_changes, changes_in_words(bad.changes))
-    cases = [
-        _transition_in_words(case) for case in watch.cases if case["queue_arn"] == queue.queue_arn
+    name = bad_queue.name
+    actual_changes = describe_changes(queue.changes())
+    yield _make_claim(f"{name}: changed", actual_changes, describe_changes(bad_queue.changes))
+    transitions = [
+        _describe_transition(transition)
+        for transition in watch.case_transitions
+        if transition["queue_arn"] == queue.queue_arn
     ]
-    expected = [_expected_transition(bad, state) for state in bad.states]
-    yield _claim(f"{name}: its cases are", _join(cases), _join(expected))
-    failed = queue.failed_calls
-    yield f"{name}: {failed} calls failed", (failed == 0) == bad.is_silent
-    enough = bad.traffic.convincing
-    if bad.is_to_be_fixed and enough:
-        calls = f"{queue.calls_well} {bad.traffic.noun}s"
-        words = f"fixed, and {calls} {bad.traffic.well}, expected {enough} at least"
-        yield f"{name}: {words}", queue.calls_well >= enough
+    expected_transitions = [
+        _describe_expected_transition(bad_queue, state) for state in bad_queue.states
+    ]
+    yield _make_claim(
+        f"{name}: its cases are", _join_words(transitions), _join_words(expected_transitions)
+    )
+    failed_calls = queue.failed_calls
+    yield f"{name}: {failed_calls} calls failed", (failed_calls == 0) == bad_queue.is_silent
+    enough_calls = bad_queue.traffic.convincing_calls
+    if bad_queue.is_to_be_fixed and enough_calls:
+        calls_text = f"{queue.successful_calls} {bad_queue.traffic.call_noun}s"
+        successes = f"{calls_text} {bad_queue.traffic.success_words}"
+        claim_text = f"fixed, and {successes}, expected {enough_calls} at least"
+        yield f"{name}: {claim_text}", queue.successful_calls >= enough_calls
 
 
-def _expected_transition(bad: BadQueue, state: State) -> str:
+def _describe_expected_transition(bad_queue: BadQueue, state: State) -> str:
     """Return the words for the transition that the story claims. A rollback swaps the values."""
-    steps = bad.steps
+    steps = bad_queue.steps
     if state is State.ROLLED_BACK:
         steps = {name: (after, before) for name, (before, after) in steps.items()}
-    return _words(bad.symptom, state, steps)
+    return _describe_state(bad_queue.symptom, state, steps)
 
 
-def _transition_in_words(case: Mapping[str, Any]) -> str:
-    steps = {step["attribute"]: (step["before"], step["after"]) for step in case["steps"]}
-    return _words(case["symptom"], case["to"], steps)
+def _describe_transition(transition: Mapping[str, Any]) -> str:
+    steps = {step["attribute"]: (step["before"], step["after"]) for step in transition["steps"]}
+    return _describe_state(transition["symptom"], transition["to"], steps)
 
 
-def _words(symptom: str, state: str, steps: Mapping[str, Sequence[object]]) -> str:
-    words = f"{symptom} {state}"
-    return f"{words} {changes_in_words(steps)}" if steps else words
+def _describe_state(symptom: str, state: str, steps: Mapping[str, Sequence[object]]) -> str:
+    state_text = f"{symptom} {state}"
+    return f"{state_text} {describe_changes(steps)}" if steps else state_text
 
 
-def _claims_about_people(
-    bad: BadQueue,
+def _list_notification_claims(
+    bad_queue: BadQueue,
     queue: Observation,
     messages: Sequence[Message],
     incidents: Sequence[Mapping[str, Any]],
 ) -> Iterator[Claim]:
     """Yield the claims about the notifications of a queue, and about its incident."""
-    case_id = (queue.case or {}).get("case_id")
-    expected_severities = [bad.notifies] if bad.notifies else []
+    case_id = (queue.newest_transition or {}).get("case_id")
+    expected_severities = [bad_queue.notifies] if bad_queue.notifies else []
     severities = [message.severity for message in messages if message.case_id == case_id]
-    yield _claim(f"{bad.name}: notified", _join(severities), _join(expected_severities))
-    rows = [
-        _row(
+    yield _make_claim(
+        f"{bad_queue.name}: notified", _join_words(severities), _join_words(expected_severities)
+    )
+    incident_rows = [
+        _describe_incident(
             incident["symptom"],
             incident["outcome"],
             incident["failed_calls"],
@@ -116,44 +129,50 @@ def _claims_about_people(
         for incident in incidents
         if incident["queue_arn"] == queue.queue_arn
     ]
-    outcome = bad.outcome or str(bad.states[-1])
-    expected_row = _row(
-        bad.symptom, outcome, queue.failed_calls, was_notified=bad.notifies is not None
+    outcome = bad_queue.outcome or str(bad_queue.states[-1])
+    expected_row = _describe_incident(
+        bad_queue.symptom, outcome, queue.failed_calls, was_notified=bad_queue.notifies is not None
     )
-    yield _claim(f"{bad.name}: the nightly job found", _join(rows), expected_row)
+    yield _make_claim(
+        f"{bad_queue.name}: the nightly job found", _join_words(incident_rows), expected_row
+    )
 
 
-def claims_about_week(story: Story, subject: str) -> Iterator[Claim]:
+def list_week_claims(story: Story, subject: str) -> Iterator[Claim]:
     """Yield the claim that the subject of the week's report names every count.
 
     The subject must count one incident for each queue, and the notifications of each severity.
     """
-    notifications = Counter(bad.notifies for bad in story.queues)
-    counts = [f"{len(story.queues)} incident"]
-    for severity, word in ((Severity.URGENT, "paged"), (Severity.INFO, "told")):
-        if notifications[severity]:
-            counts.append(f"{notifications[severity]} {word}")
-    missing = [count for count in counts if count not in subject]
-    yield _claim("the week's subject leaves out:", _join(missing), NONE)
+    count_by_severity = Counter(bad_queue.notifies for bad_queue in story.queues)
+    expected_counts = [f"{len(story.queues)} incident"]
+    for severity, verb in ((Severity.URGENT, "paged"), (Severity.INFO, "told")):
+        if count_by_severity[severity]:
+            expected_counts.append(f"{count_by_severity[severity]} {verb}")
+    missing_counts = [count for count in expected_counts if count not in subject]
+    yield _make_claim("the week's subject leaves out:", _join_words(missing_counts), NO_WORDS)
 
 
-def _row(symptom: str, outcome: str, failed_calls: int, *, was_notified: bool) -> str:
-    words = f"{symptom} {outcome} after {failed_calls} failed calls"
-    return f"{words}, notified" if was_notified else words
+def _describe_incident(symptom: str, outcome: str, failed_calls: int, *, was_notified: bool) -> str:
+    incident_text = f"{symptom} {outcome} after {failed_calls} failed calls"
+    return f"{incident_text}, notified" if was_notified else incident_text
 
 
-def result_of(watch: Watch, other_fields: Mapping[str, Any]) -> Result:
+def make_result(watch: Watch, other_fields: Mapping[str, Any]) -> Result:
     """Return the result of one story for result.json.
 
     `other_fields` has what is not observed in queues and cases.
     """
     queues = [
-        {"queue_arn": queue.queue_arn, "before": queue.before, "after": queue.now}
+        {
+            "queue_arn": queue.queue_arn,
+            "before": queue.initial_configuration,
+            "after": queue.latest_configuration,
+        }
         for queue in watch.queues.values()
     ]
     return {
         "queues": queues,
-        "cases": watch.cases,
+        "cases": watch.case_transitions,
         "seconds_to_heal": _seconds_to_heal(watch),
         **other_fields,
     }
@@ -165,22 +184,26 @@ def join_results(results: Sequence[Result]) -> Result:
     Lists are joined, without repeated sentences, and whole numbers are added. Of other values the
     first that is not None is used.
     """
-    whole: Result = {}
+    joined_result: Result = {}
     for result in results:
         for name, value in result.items():
-            whole[name] = _join_values(whole[name], value) if name in whole else value
-    return whole
+            joined_result[name] = (
+                _join_values(joined_result[name], value) if name in joined_result else value
+            )
+    return joined_result
 
 
-def _join_values(before: Any, value: Any) -> Any:
+def _join_values(joined_value: Any, value: Any) -> Any:
     if isinstance(value, list):
-        new = [
-            element for element in value if not isinstance(element, str) or element not in before
+        new_elements = [
+            element
+            for element in value
+            if not isinstance(element, str) or element not in joined_value
         ]
-        return [*before, *new]
+        return [*joined_value, *new_elements]
     if isinstance(value, int):
-        return (before or 0) + value
-    return value if before is None else before
+        return (joined_value or 0) + value
+    return value if joined_value is None else joined_value
 
 
 def _seconds_to_heal(watch: Watch) -> float | None:
@@ -188,10 +211,10 @@ def _seconds_to_heal(watch: Watch) -> float | None:
 
     If no case was verified, return the seconds to the first change, or None without a change.
     """
-    for case in watch.cases:
-        if case["to"] == State.VERIFIED:
-            first_at = datetime.fromisoformat(case["evidence"]["first_at"])
-            return (datetime.fromisoformat(case["at"]) - first_at).total_seconds()
+    for transition in watch.case_transitions:
+        if transition["to"] == State.VERIFIED:
+            first_at = datetime.fromisoformat(transition["evidence"]["first_at"])
+            return (datetime.fromisoformat(transition["at"]) - first_at).total_seconds()
     for queue in watch.queues.values():
         if queue.changes():
             return queue.seconds_to_heal()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 # Attributes that nobody configures. They change while a queue is used or moved back in time.
-_CHANGING = ("Approximate", "CreatedTimestamp", "LastModifiedTimestamp")
+_UNCONFIGURED_PREFIXES = ("Approximate", "CreatedTimestamp", "LastModifiedTimestamp")
 
 
 @dataclass
@@ -27,59 +27,68 @@ class Observation:
     """What the story has observed of one queue so far.
 
     Attributes:
-        before: Its configuration at the beginning.
-        now: Its configuration at the last look.
-        failures_at: The times of failed calls.
-        calls_well: Number of calls that succeeded.
-        well_at: Time of the last call that succeeded.
+        initial_configuration: Its configuration at the beginning.
+        latest_configuration: Its configuration at the last look.
+        failure_times: The times of failed calls.
+        successful_calls: Number of calls that succeeded.
+        last_success_at: Time of the last call that succeeded.
         changed_at: Time at which a changed attribute was first seen.
-        case: The newest transition of its case.
+        newest_transition: The newest transition of its case.
     """
 
     queue_arn: str
     queue_url: str
-    before: dict[str, str]
-    now: dict[str, str]
-    failures_at: list[datetime] = field(default_factory=list)
-    calls_well: int = 0
-    well_at: datetime | None = None
+    initial_configuration: dict[str, str]
+    latest_configuration: dict[str, str]
+    failure_times: list[datetime] = field(default_factory=list)
+    successful_calls: int = 0
+    last_success_at: datetime | None = None
     changed_at: datetime | None = None
-    case: dict[str, Any] | None = None
+    newest_transition: dict[str, Any] | None = None
 
     @property
     def failed_calls(self) -> int:
         """The number of calls that failed."""
-        return len(self.failures_at)
+        return len(self.failure_times)
 
     def count_call(self, fault: str | None, at: datetime) -> None:
         """Count a call that has ended, with an error message or with None if it succeeded."""
         if fault is not None:
-            self.failures_at.append(at)
+            self.failure_times.append(at)
             return
-        self.calls_well += 1
-        self.well_at = at
+        self.successful_calls += 1
+        self.last_success_at = at
 
     def changes(self) -> dict[str, tuple[str | None, str | None]]:
         """Return the attributes that differ from the beginning, as (before, after)."""
-        names = sorted(self.before.keys() | self.now.keys())
-        pairs = {name: (self.before.get(name), self.now.get(name)) for name in names}
-        return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+        attribute_names = sorted(
+            self.initial_configuration.keys() | self.latest_configuration.keys()
+        )
+        values_by_name = {
+            name: (self.initial_configuration.get(name), self.latest_configuration.get(name))
+            for name in attribute_names
+        }
+        return {name: values for name, values in values_by_name.items() if values[0] != values[1]}
 
     def seconds_to_heal(self) -> float | None:
         """Return the time from the first failed call to the change; None without one of them."""
-        if not self.failures_at or self.changed_at is None:
+        if not self.failure_times or self.changed_at is None:
             return None
-        return (self.changed_at - self.failures_at[0]).total_seconds()
+        return (self.changed_at - self.failure_times[0]).total_seconds()
 
 
-def configuration(sqs: SQSClient, queue_url: str) -> dict[str, str]:
+def read_configuration(sqs: SQSClient, queue_url: str) -> dict[str, str]:
     """Return the queue's attributes that can be configured."""
     answer = sqs.get_queue_attributes(QueueUrl=queue_url, AttributeNames=["All"])
     attributes = answer["Attributes"].items()
-    return {str(name): value for name, value in attributes if not name.startswith(_CHANGING)}
+    return {
+        str(name): value
+        for name, value in attributes
+        if not name.startswith(_UNCONFIGURED_PREFIXES)
+    }
 
 
-def messages_in(sqs: SQSClient, queue_url: str) -> int:
+def count_messages(sqs: SQSClient, queue_url: str) -> int:
     """Return the number of messages in a queue, visible or in flight."""
     answer = sqs.get_queue_attributes(
         QueueUrl=queue_url,
@@ -94,8 +103,8 @@ class Watch:
 
     Attributes:
         queues: What was observed of each queue, by its name.
-        cases: All transitions of cases, in the order in which they were found.
-        started: Time at which the story began, in seconds of the monotonic clock.
+        case_transitions: All transitions of cases, in the order in which they were found.
+        started_at: Time at which the story began, in seconds of the monotonic clock.
     """
 
     sqs: SQSClient
@@ -103,14 +112,14 @@ class Watch:
     cloudwatch: CloudWatchClient
     case_bucket: str
     queues: dict[str, Observation] = field(default_factory=dict)
-    cases: list[dict[str, Any]] = field(default_factory=list)
-    started: float = field(default_factory=time.monotonic)
-    _ended: SimpleQueue[tuple[str, str | None, datetime]] = field(default_factory=SimpleQueue)
-    _keys: set[str] = field(default_factory=set)
+    case_transitions: list[dict[str, Any]] = field(default_factory=list)
+    started_at: float = field(default_factory=time.monotonic)
+    _ended_calls: SimpleQueue[tuple[str, str | None, datetime]] = field(default_factory=SimpleQueue)
+    _read_keys: set[str] = field(default_factory=set)
 
-    def seconds(self) -> float:
+    def elapsed_seconds(self) -> float:
         """Return the seconds since the story began."""
-        return time.monotonic() - self.started
+        return time.monotonic() - self.started_at
 
     def report_call(self, name: str, fault: str | None) -> None:
         """Note that a call to a queue has ended. Can be called from any thread.
@@ -118,16 +127,16 @@ class Watch:
         `fault` is the error message, or None if the call succeeded.
         """
         text = fault and (refusal_reason(fault, "ReceiptHandle") or fault)
-        self._ended.put((name, text, datetime.now(UTC)))
+        self._ended_calls.put((name, text, datetime.now(UTC)))
 
     def count_new_calls(self) -> Counter[tuple[str, str | None]]:
         """Return the number of calls since the last time, by queue name and error message."""
-        new_calls = [self._ended.get() for _ in range(self._ended.qsize())]
+        new_calls = [self._ended_calls.get() for _ in range(self._ended_calls.qsize())]
         for name, fault, ended_at in new_calls:
             self.queues[name].count_call(fault, ended_at)
         return Counter((name, fault) for name, fault, _ in new_calls)
 
-    def metric(self, name: str) -> float:
+    def sum_metric(self, name: str) -> float:
         """Return the sum of one of Mendq's metrics without dimensions, over the last hour."""
         now = datetime.now(UTC)
         answer = self.cloudwatch.get_metric_statistics(
@@ -141,33 +150,39 @@ class Watch:
         )
         return sum(point["Sum"] for point in answer["Datapoints"])
 
-    def look(self) -> list[dict[str, Any]]:
+    def read_changes(self) -> list[dict[str, Any]]:
         """Read all queues and cases. Return the transitions that are new since the last look."""
         for queue in self.queues.values():
-            queue.now = configuration(self.sqs, queue.queue_url)
+            queue.latest_configuration = read_configuration(self.sqs, queue.queue_url)
             if queue.changes() and queue.changed_at is None:
                 queue.changed_at = datetime.now(UTC)
-        new = self._new_cases()
-        self.cases += new
-        for case in new:
+        new_transitions = self._read_new_transitions()
+        self.case_transitions += new_transitions
+        for transition in new_transitions:
             for queue in self.queues.values():
-                if queue.queue_arn == case["queue_arn"]:
-                    queue.case = case
-        return new
+                if queue.queue_arn == transition["queue_arn"]:
+                    queue.newest_transition = transition
+        return new_transitions
 
     def transitions(self, name: str) -> list[dict[str, Any]]:
         """Return the transitions of one queue's cases, in their order."""
         queue_arn = self.queues[name].queue_arn
-        of_queue = [case for case in self.cases if case["queue_arn"] == queue_arn]
-        return sorted(of_queue, key=lambda case: int(case["n"]))
+        queue_transitions = [
+            transition
+            for transition in self.case_transitions
+            if transition["queue_arn"] == queue_arn
+        ]
+        return sorted(queue_transitions, key=lambda transition: int(transition["n"]))
 
-    def _new_cases(self) -> list[dict[str, Any]]:
+    def _read_new_transitions(self) -> list[dict[str, Any]]:
         answer = self.s3.list_objects_v2(Bucket=self.case_bucket, Prefix="cases/")
         keys = [content["Key"] for content in answer.get("Contents", [])]
-        new_keys = [key for key in keys if key not in self._keys]
-        self._keys.update(new_keys)
-        cases = []
+        new_keys = [key for key in keys if key not in self._read_keys]
+        self._read_keys.update(new_keys)
+        transitions = []
         for key in new_keys:
             body = self.s3.get_object(Bucket=self.case_bucket, Key=key)["Body"]
-            cases.append(json.loads(body.read()))
-        return sorted(cases, key=lambda case: (str(case["at"]), int(case["n"])))
+            transitions.append(json.loads(body.read()))
+        return sorted(
+            transitions, key=lambda transition: (str(transition["at"]), int(transition["n"]))
+        )

@@ -22,10 +22,10 @@ from ministack.services.cloudformation import provisioners
 from local_account.cloudtrail.events import put_entry
 from local_account.hooks import around, serve
 
-TYPE = "AWS::EMRServerless::Application"
+APPLICATION_TYPE = "AWS::EMRServerless::Application"
 SERVICE = "emr-serverless"
-PRINCIPAL = "emr-serverless.amazonaws.com"
-PASS_ROLE = "iam:PassRole"  # noqa: S105  an action
+SERVICE_PRINCIPAL = "emr-serverless.amazonaws.com"
+PASS_ROLE_ACTION = "iam:PassRole"  # noqa: S105  an action
 # The states of a job run.
 SUBMITTED = "SUBMITTED"
 PENDING = "PENDING"
@@ -33,13 +33,13 @@ SCHEDULED = "SCHEDULED"
 RUNNING = "RUNNING"
 SUCCESS = "SUCCESS"
 FAILED = "FAILED"
-DETAILS_LENGTH = 256  # the model's String256
+MAXIMUM_DETAILS_CHARACTERS = 256  # the model's String256
 # Fields of StartJobRun's request that a job run's description repeats.
-_REPEATED = ("name", "jobDriver", "configurationOverrides")
-Answer = tuple[int, dict[str, str], bytes]
+_REPEATED_FIELDS = ("name", "jobDriver", "configurationOverrides")
+HttpAnswer = tuple[int, dict[str, str], bytes]
 # Emulated calls: the HTTP method, and whether the path names a run.
-_EMULATED = (("GET", False), ("GET", True), ("POST", False))
-_PATH = re.compile(r"/applications/(?P<application>[^/]+)/jobruns(?:/(?P<run>[^/]+))?/?")
+_EMULATED_CALLS = (("GET", False), ("GET", True), ("POST", False))
+_RUN_PATH = re.compile(r"/applications/(?P<application>[^/]+)/jobruns(?:/(?P<run>[^/]+))?/?")
 
 
 class ApiError(Exception):
@@ -62,7 +62,7 @@ class JobRun:
         return str(self.request.get("executionRoleArn", ""))
 
     @property
-    def names(self) -> dict[str, str]:
+    def identifiers(self) -> dict[str, str]:
         """The fields that identify the run in answers and events."""
         return {
             "jobRunId": self.id,
@@ -71,26 +71,26 @@ class JobRun:
         }
 
     @property
-    def place(self) -> tuple[str, str]:
+    def account_and_region(self) -> tuple[str, str]:
         """The run's account and Region."""
         _, _, _, region, account, _ = self.application_arn.split(":", 5)
         return account, region
 
-    def move(self, state: str, details: str = "") -> None:
+    def change_state(self, state: str, details: str = "") -> None:
         """Change the run's state, and put the event about it on the account's default bus.
 
         https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/using-eventbridge.html
         """
-        detail = {**self.names, "state": state, "previousState": self.state}
+        detail = {**self.identifiers, "state": state, "previousState": self.state}
         self.state = state
-        self.details = details[:DETAILS_LENGTH]
+        self.details = details[:MAXIMUM_DETAILS_CHARACTERS]
         entry = {
             "Source": "aws.emr-serverless",
             "DetailType": "EMR Serverless Job Run State Change",
             "Detail": json.dumps(detail),
-            "Resources": [self.names["arn"]],
+            "Resources": [self.identifiers["arn"]],
         }
-        put_entry(entry, *self.place)
+        put_entry(entry, *self.account_and_region)
 
     def describe(self) -> dict[str, Any]:
         """Return the fields of JobRun and JobRunSummary that Mendq reads.
@@ -98,8 +98,8 @@ class JobRun:
         The creation time also stands for the time of the last update.
         """
         return {
-            **{name: self.request[name] for name in _REPEATED if name in self.request},
-            **self.names,
+            **{name: self.request[name] for name in _REPEATED_FIELDS if name in self.request},
+            **self.identifiers,
             "id": self.id,
             "createdAt": self.created_at,
             "updatedAt": self.created_at,
@@ -112,88 +112,100 @@ class JobRun:
 class EmrServerless:
     """All applications and job runs of the account. `begin` is called with every new run."""
 
-    def __init__(self, begin: Callable[[JobRun], None]) -> None:
-        self._begin = begin
-        self._applications: dict[str, str] = {}  # id -> ARN
-        self._runs: dict[str, JobRun] = {}
+    def __init__(self, begin_run: Callable[[JobRun], None]) -> None:
+        self._begin_run = begin_run
+        self._arn_by_application: dict[str, str] = {}  # id -> ARN
+        self._run_by_id: dict[str, JobRun] = {}
         self._lock = threading.Lock()
 
     def install(self) -> None:
         """Add the service's calls, permissions and resource type to MiniStack; once per process."""
-        serve(SERVICE, SERVICE, self._handle)
-        provisioners._RESOURCE_HANDLERS[TYPE] = {
-            "create": lambda *_: self._put(f"00{secrets.token_hex(7)}"),
-            "update": lambda identifier, *_: self._put(identifier),
-            "delete": lambda identifier, _properties: self._applications.pop(identifier, None),
+        serve(SERVICE, SERVICE, self._handle_call)
+        provisioners._RESOURCE_HANDLERS[APPLICATION_TYPE] = {
+            "create": lambda *_: self._put_application(f"00{secrets.token_hex(7)}"),
+            "update": lambda identifier, *_: self._put_application(identifier),
+            "delete": lambda identifier, _properties: self._arn_by_application.pop(
+                identifier, None
+            ),
         }
 
         @around(iam_actions, "extract_resource_arn")
-        def extract(inner: Any, service: str, method: str, path: str, *rest: Any) -> Any:
+        def extract_arn(
+            inner: Any, service: str, method: str, path: str, *other_arguments: Any
+        ) -> Any:
             if service != SERVICE or not path.startswith("/applications/"):
-                return "*" if service == SERVICE else inner(service, method, path, *rest)
-            return _arn_of(path.rstrip("/").removesuffix("/jobruns"))
+                return "*" if service == SERVICE else inner(service, method, path, *other_arguments)
+            return _make_arn(path.rstrip("/").removesuffix("/jobruns"))
 
-    def _put(self, identifier: str) -> tuple[str, dict[str, str]]:
+    def _put_application(self, application_id: str) -> tuple[str, dict[str, str]]:
         """Create or update an application; return what CloudFormation's handlers return."""
-        arn = _arn_of(f"/applications/{identifier}")
-        self._applications[identifier] = arn
-        return identifier, {"Arn": arn, "ApplicationId": identifier}  # Ref is the id, as on AWS
+        application_arn = _make_arn(f"/applications/{application_id}")
+        self._arn_by_application[application_id] = application_arn
+        return application_id, {
+            "Arn": application_arn,
+            "ApplicationId": application_id,
+        }  # Ref is the id, as on AWS
 
-    async def _handle(
+    async def _handle_call(
         self, method: str, path: str, headers: dict[str, str], body: bytes, query: dict[str, Any]
-    ) -> Answer:
-        json_type = {"Content-Type": "application/json"}
+    ) -> HttpAnswer:
+        content_type = {"Content-Type": "application/json"}
         try:
             access_key = router.extract_access_key_id(headers, query)
-            answer = self._answer(method, path, access_key, body, query.get("states", []))
+            answer = self._answer_call(method, path, access_key, body, query.get("states", []))
         except ApiError as error:
             code, status, message = error.args
-            content = json.dumps({"message": message}).encode()
-            return status, {**json_type, "x-amzn-errortype": code}, content
-        return 200, json_type, json.dumps(answer).encode()
+            error_body = json.dumps({"message": message}).encode()
+            return status, {**content_type, "x-amzn-errortype": code}, error_body
+        return 200, content_type, json.dumps(answer).encode()
 
-    def _answer(
+    def _answer_call(
         self, method: str, path: str, access_key: str, body: bytes, states: list[str]
     ) -> dict[str, Any]:
         """Return the answer of a call. Raises ApiError if the call is refused."""
-        match = _PATH.fullmatch(path)
-        if match is None or (method, bool(match["run"])) not in _EMULATED:
+        path_match = _RUN_PATH.fullmatch(path)
+        if path_match is None or (method, bool(path_match["run"])) not in _EMULATED_CALLS:
             raise ApiError("ValidationException", 400, f"{method} {path} is not emulated")
-        arn = self._applications.get(match["application"])
-        run = self._runs.get(match["run"])
-        has_run = run is not None and run.application_arn == arn
-        if arn is None or (match["run"] and not has_run):
+        application_arn = self._arn_by_application.get(path_match["application"])
+        run = self._run_by_id.get(path_match["run"])
+        has_run = run is not None and run.application_arn == application_arn
+        if application_arn is None or (path_match["run"] and not has_run):
             raise ApiError("ResourceNotFoundException", 404, f"{path} does not exist")
         if run is not None:
             return {"jobRun": run.describe()}
         if method == "POST":
-            return self._start(JobRun(arn, json.loads(body or b"{}")), access_key).names
-        newest_first = reversed(list(self._runs.values()))
-        runs = [run for run in newest_first if run.application_arn == arn]
+            return self._start_run(
+                JobRun(application_arn, json.loads(body or b"{}")), access_key
+            ).identifiers
+        newest_first = reversed(list(self._run_by_id.values()))
+        runs = [run for run in newest_first if run.application_arn == application_arn]
         return {"jobRuns": [run.describe() for run in runs if not states or run.state in states]}
 
-    def _start(self, run: JobRun, access_key: str) -> JobRun:
+    def _start_run(self, run: JobRun, access_key: str) -> JobRun:
         """Start a run. If one with the same client token exists, return that one instead.
 
         Raises ApiError if the caller may not pass the role, or if the run with the same token has
         other parameters.
         """
         _check_pass_role(access_key, run.role_arn)
-        token = (run.application_arn, run.request.get("clientToken"))
+        run_token = (run.application_arn, run.request.get("clientToken"))
         with self._lock:
-            for other in self._runs.values():
-                if (other.application_arn, other.request.get("clientToken")) == token:
-                    if other.request == run.request:
-                        return other
-                    text = f"Client token {token[1]} was used with other parameters"
+            for earlier_run in self._run_by_id.values():
+                if (
+                    earlier_run.application_arn,
+                    earlier_run.request.get("clientToken"),
+                ) == run_token:
+                    if earlier_run.request == run.request:
+                        return earlier_run
+                    text = f"Client token {run_token[1]} was used with other parameters"
                     raise ApiError("ConflictException", 409, text)
-            self._runs[run.id] = run
-        run.move(SUBMITTED)
-        self._begin(run)
+            self._run_by_id[run.id] = run
+        run.change_state(SUBMITTED)
+        self._begin_run(run)
         return run
 
 
-def _arn_of(path: str) -> str:
+def _make_arn(path: str) -> str:
     return f"arn:aws:{SERVICE}:{get_region()}:{get_account_id()}:{path}"
 
 
@@ -204,9 +216,12 @@ def _check_pass_role(access_key: str, role_arn: str) -> None:
     """
     if not ministack.app.AUTH:
         return
-    service = {"iam:PassedToService": PRINCIPAL}
-    denial = iam_evaluator.enforce(access_key, PASS_ROLE, "iam", get_region(), role_arn, service)
+    service_context = {"iam:PassedToService": SERVICE_PRINCIPAL}
+    denial = iam_evaluator.enforce(
+        access_key, PASS_ROLE_ACTION, "iam", get_region(), role_arn, service_context
+    )
     if denial is not None:
-        caller = getattr(denial, "principal_arn", access_key)
-        text = f"User: {caller} is not authorized to perform: {PASS_ROLE} on resource: {role_arn}"
+        caller_arn = getattr(denial, "principal_arn", access_key)
+        denied_call = f"{PASS_ROLE_ACTION} on resource: {role_arn}"
+        text = f"User: {caller_arn} is not authorized to perform: {denied_call}"
         raise ApiError("AccessDeniedException", 403, text)

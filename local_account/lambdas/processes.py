@@ -26,7 +26,7 @@ from mendq.model.settings import variable_of
 
 # boto3 and the packages that it needs, which are part of the Lambda runtime.
 # https://docs.aws.amazon.com/lambda/latest/dg/lambda-python.html#python-sdk-included
-SDK = ("boto3", "botocore", "dateutil", "jmespath", "s3transfer", "six.py", "urllib3")
+SDK_PACKAGES = ("boto3", "botocore", "dateutil", "jmespath", "s3transfer", "six.py", "urllib3")
 SITE_PACKAGES = Path(boto3.__file__).parents[1]
 MACHINE_VARIABLES = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR")
 # Variables that a Lambda gets from MiniStack and this machine, besides its own.
@@ -38,9 +38,11 @@ RUNTIME_VARIABLES = (
 )
 # Only on the local account, the clock of follow_up can be put forward, to see the outcome of a
 # case. Fifteen days are more than the week that a case waits for a person.
-ONLY_LOCAL = {variable_of("most_days_ahead"): "15"}
-_is_ending = threading.Event()
-_function: contextvars.ContextVar[Mapping[str, Any]] = contextvars.ContextVar("lambda function")
+LOCAL_ONLY_VARIABLES = {variable_of("most_days_ahead"): "15"}
+_account_is_ending = threading.Event()
+_starting_function: contextvars.ContextVar[Mapping[str, Any]] = contextvars.ContextVar(
+    "lambda function"
+)
 
 
 def install(runtime_packages: Path) -> None:
@@ -53,90 +55,90 @@ def install(runtime_packages: Path) -> None:
     """
     link_packages(runtime_packages)
 
-    def popen(
-        command: Sequence[str], *, env: Mapping[str, str] | None = None, **options: Any
+    def start_worker(
+        command: Sequence[str], *, env: Mapping[str, str] | None = None, **popen_options: Any
     ) -> subprocess.Popen[str]:
         """Start a worker process. With `-S`, Python does not see this environment's packages."""
         binary, *arguments = command
-        function = _function.get()
-        environment = lambda_environment(env or os.environ, function, runtime_packages)
-        if str(function.get("Runtime", "")).startswith("python"):
+        configuration = _starting_function.get()
+        environment = lambda_environment(env or os.environ, configuration, runtime_packages)
+        if str(configuration.get("Runtime", "")).startswith("python"):
             arguments = ["-S", *arguments]
-        return subprocess.Popen([binary, *arguments], env=environment, **options)
+        return subprocess.Popen([binary, *arguments], env=environment, **popen_options)
 
-    lambda_runtime.subprocess = SimpleNamespace(**{**vars(subprocess), "Popen": popen})
+    lambda_runtime.subprocess = SimpleNamespace(**{**vars(subprocess), "Popen": start_worker})
     # With AUTH=false, MiniStack would let Lambdas call as the root user of the account. The trail
     # could then not tell their calls from others.
     lambda_runtime.execution_credentials = execution_credentials
 
     @around(lambda_runtime.Worker, "_spawn")
-    def spawn(inner: Any, worker: Any) -> None:
-        if _is_ending.is_set():
+    def spawn_worker(inner: Any, worker: Any) -> None:
+        if _account_is_ending.is_set():
             raise RuntimeError("the account ends: no Lambda starts any more")
-        token = _function.set(worker.config)
+        context_token = _starting_function.set(worker.config)
         try:
             inner(worker)
         finally:
-            _function.reset(token)
+            _starting_function.reset(context_token)
 
 
 def refuse_new_processes() -> None:
     """Start no Lambda process from now on: a retry would still run after the account has ended."""
-    _is_ending.set()
+    _account_is_ending.set()
 
 
 def lambda_environment(
     emulator_environment: Mapping[str, str],
-    function: Mapping[str, Any],
+    configuration: Mapping[str, Any],
     runtime_packages: Path,
 ) -> dict[str, str]:
     """Return the environment variables of a Lambda's process.
 
     Args:
         emulator_environment: The variables with which MiniStack would start the process.
-        function: The function's configuration.
+        configuration: The function's configuration.
         runtime_packages: Folder with the packages of the Lambda runtime.
     """
-    own_variables = (function.get("Environment") or {}).get("Variables") or {}
-    allowed = {*RUNTIME_VARIABLES, *own_variables}
+    function_variables = (configuration.get("Environment") or {}).get("Variables") or {}
+    allowed_names = {*RUNTIME_VARIABLES, *function_variables}
     return {
-        "AWS_EXECUTION_ENV": f"AWS_Lambda_{function.get('Runtime', 'python')}",
+        "AWS_EXECUTION_ENV": f"AWS_Lambda_{configuration.get('Runtime', 'python')}",
         "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
-        **ONLY_LOCAL,
-        **{name: value for name, value in emulator_environment.items() if name in allowed},
+        **LOCAL_ONLY_VARIABLES,
+        **{name: value for name, value in emulator_environment.items() if name in allowed_names},
         "PYTHONPATH": str(runtime_packages),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
 
 
-def execution_credentials(function: Mapping[str, Any]) -> dict[str, str]:
+def execution_credentials(configuration: Mapping[str, Any]) -> dict[str, str]:
     """Return credentials of a new session of the function's role. Each process gets its own."""
-    account, _ = lambda_runtime._account_region_from_function_config(function)
-    role_name = str(function.get("Role", "")).rpartition("/")[2]
-    return session_credentials(account, role_name, str(function.get("FunctionName", ""))[:64])
+    account, _ = lambda_runtime._account_region_from_function_config(configuration)
+    role_name = str(configuration.get("Role", "")).rpartition("/")[2]
+    return session_credentials(account, role_name, str(configuration.get("FunctionName", ""))[:64])
 
 
 def session_credentials(account: str, role_name: str, session_name: str) -> dict[str, str]:
     """Register a new session of a role; return its credentials as the SDKs' variables."""
     access_key = f"ASIA{secrets.token_hex(8).upper()}"
-    secret = secrets.token_urlsafe(30)
-    token = secrets.token_urlsafe(96)
+    secret_key = secrets.token_urlsafe(30)
+    session_token = secrets.token_urlsafe(96)
     session = {
         "Arn": f"arn:aws:sts::{account}:assumed-role/{role_name}/{session_name}",
         "UserId": f"{role_name}:{session_name}",
-        "SecretAccessKey": secret,
-        "SessionToken": token,
+        "SecretAccessKey": secret_key,
+        "SessionToken": session_token,
     }
     sts.register_session(access_key, session)
     return {
         "AWS_ACCESS_KEY_ID": access_key,
-        "AWS_SECRET_ACCESS_KEY": secret,
-        "AWS_SESSION_TOKEN": token,
+        "AWS_SECRET_ACCESS_KEY": secret_key,
+        "AWS_SESSION_TOKEN": session_token,
     }
 
 
-def link_packages(folder: Path, names: Sequence[str] = SDK) -> None:
+def link_packages(folder: Path, package_names: Sequence[str] = SDK_PACKAGES) -> None:
     """Create `folder` with links to these packages. A process can use it as its PYTHONPATH."""
     folder.mkdir()
-    for name in names:
+    for name in package_names:
         (folder / name).symlink_to(SITE_PACKAGES / name)

@@ -20,42 +20,43 @@ from local_account.hooks import around
 
 Queue = dict[str, Any]
 NAMESPACE = "AWS/SQS"
-SENT = "NumberOfMessagesSent"
-RECEIVED = "NumberOfMessagesReceived"
-DELETED = "NumberOfMessagesDeleted"
-EMPTY_RECEIVES = "NumberOfEmptyReceives"
-DEDUPLICATED = "NumberOfDeduplicatedSentMessages"  # only of FIFO queues that dropped a duplicate
+SENT_METRIC = "NumberOfMessagesSent"
+RECEIVED_METRIC = "NumberOfMessagesReceived"
+DELETED_METRIC = "NumberOfMessagesDeleted"
+EMPTY_RECEIVES_METRIC = "NumberOfEmptyReceives"
+# Only of FIFO queues that dropped a duplicate.
+DEDUPLICATED_METRIC = "NumberOfDeduplicatedSentMessages"
 # SQS reports these with the value 0 too.
-COUNTED = (SENT, RECEIVED, DELETED, EMPTY_RECEIVES)
-OLDEST_AGE = "ApproximateAgeOfOldestMessage"
-GROUPS_IN_FLIGHT = "ApproximateNumberOfGroupsWithInflightMessages"  # only of FIFO queues
+COUNTER_METRICS = (SENT_METRIC, RECEIVED_METRIC, DELETED_METRIC, EMPTY_RECEIVES_METRIC)
+OLDEST_AGE_METRIC = "ApproximateAgeOfOldestMessage"
+GROUPS_IN_FLIGHT_METRIC = "ApproximateNumberOfGroupsWithInflightMessages"  # only of FIFO queues
 # Metric -> the queue attribute that has its value.
-_ATTRIBUTE_OF_METRIC = {
+_ATTRIBUTE_BY_METRIC = {
     "ApproximateNumberOfMessagesVisible": "ApproximateNumberOfMessages",
     "ApproximateNumberOfMessagesNotVisible": "ApproximateNumberOfMessagesNotVisible",
     "ApproximateNumberOfMessagesDelayed": "ApproximateNumberOfMessagesDelayed",
 }
 MINUTE_SECONDS = 60
 # A standard queue's message that was received more often no longer counts as the oldest.
-POISON_AFTER_RECEIVES = 3
+MAXIMUM_RECEIVES_OF_OLDEST = 3
 # Lambda's event source mappings use long polls of this length. MiniStack's poll once a second.
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html
 POLL_SECONDS = 20
 # Keys of the marks in a message: the ARN of the queue that it is in, the time since which it is
 # there (seconds since the epoch), and its receive count when it came.
-_MARK_QUEUE = "local_account_in"
-_MARK_SINCE = "local_account_since"
-_MARK_RECEIVED_BEFORE = "local_account_received_before"
+_QUEUE_MARK = "local_account_in"
+_ARRIVAL_MARK = "local_account_since"
+_RECEIVES_BEFORE_MARK = "local_account_received_before"
 
 
-class Counting:
+class QueueCounter:
     """Counts the calls and messages of all queues, and samples the queues. Thread-safe."""
 
     def __init__(self) -> None:
         # (queue ARN, metric) -> start of the minute (seconds since the epoch) -> value
-        self._values: dict[tuple[str, str], dict[float, float]] = defaultdict(dict)
+        self._value_by_minute_by_key: dict[tuple[str, str], dict[float, float]] = defaultdict(dict)
         # Queue URL -> when the mapping's current run of empty polls began
-        self._polled_since: dict[str, float] = {}
+        self._empty_since_by_queue: dict[str, float] = {}
         self._lock = threading.Lock()
 
     def install(self) -> None:
@@ -67,106 +68,113 @@ class Counting:
         self._count_polls()
 
         @around(sqs, "_collect_msgs")
-        def collect(inner: Any, queue: Queue, *rest: Any) -> Any:
+        def collect_messages(inner: Any, queue: Queue, *other_arguments: Any) -> Any:
             with sqs._queues_lock:
                 self._mark_arrivals(queue)
-                return inner(queue, *rest)
+                return inner(queue, *other_arguments)
 
         @around(sqs._HANDLERS, "SendMessage", "SendMessageBatch")
-        def send(inner: Any, data: Mapping[str, Any], url: str) -> Any:
-            queue = _queue(data, url)
-            sequence_before = queue["fifo_seq"]
+        def count_sends(inner: Any, data: Mapping[str, Any], url: str) -> Any:
+            queue = _find_queue(data, url)
+            sequence_number_before = queue["fifo_seq"]
             answer = inner(data, url)
             with sqs._queues_lock:
                 self._mark_arrivals(queue)
             if queue["is_fifo"]:
-                stored = queue["fifo_seq"] - sequence_before
-                dropped = _successes(answer) - stored
-                if dropped:
-                    self._count(queue, DEDUPLICATED, dropped)
+                stored_count = queue["fifo_seq"] - sequence_number_before
+                duplicate_count = _count_successes(answer) - stored_count
+                if duplicate_count:
+                    self._count(queue, DEDUPLICATED_METRIC, duplicate_count)
             return answer
 
         @around(sqs._HANDLERS, "ReceiveMessage")
-        async def receive(inner: Any, data: Mapping[str, Any], url: str) -> Any:
-            queue = _queue(data, url)
+        async def count_receives(inner: Any, data: Mapping[str, Any], url: str) -> Any:
+            queue = _find_queue(data, url)
             answer = await inner(data, url)
-            messages = len(answer.get("Messages", ()))
-            if messages:
-                self._count(queue, RECEIVED, messages)
+            message_count = len(answer.get("Messages", ()))
+            if message_count:
+                self._count(queue, RECEIVED_METRIC, message_count)
             else:
-                self._count(queue, EMPTY_RECEIVES, 1)
+                self._count(queue, EMPTY_RECEIVES_METRIC, 1)
             return answer
 
         @around(sqs._HANDLERS, "DeleteMessage", "DeleteMessageBatch")
-        def delete(inner: Any, data: Mapping[str, Any], url: str) -> Any:
+        def count_deletes(inner: Any, data: Mapping[str, Any], url: str) -> Any:
             """Count every delete that succeeds. A repeated delete succeeds too."""
             answer = inner(data, url)
-            self._count(_queue(data, url), DELETED, _successes(answer))
+            self._count(_find_queue(data, url), DELETED_METRIC, _count_successes(answer))
             return answer
 
     def _count_polls(self) -> None:
         """Count what event source mappings receive and delete, which they do inside MiniStack."""
 
         @around(sqs, "_receive_messages_for_esm")
-        def poll(inner: Any, queue_url: str, most: int) -> Any:
-            messages = inner(queue_url, most)
+        def count_poll(inner: Any, queue_url: str, maximum_messages: int) -> Any:
+            messages = inner(queue_url, maximum_messages)
             now = time.time()
             if messages:
-                self._polled_since.pop(queue_url, None)
-                self._count(sqs._get_q(queue_url), RECEIVED, len(messages))
-            elif now - self._polled_since.setdefault(queue_url, now) >= POLL_SECONDS:
-                self._polled_since[queue_url] = now
-                self._count(sqs._get_q(queue_url), EMPTY_RECEIVES, 1)
+                self._empty_since_by_queue.pop(queue_url, None)
+                self._count(sqs._get_q(queue_url), RECEIVED_METRIC, len(messages))
+            elif now - self._empty_since_by_queue.setdefault(queue_url, now) >= POLL_SECONDS:
+                self._empty_since_by_queue[queue_url] = now
+                self._count(sqs._get_q(queue_url), EMPTY_RECEIVES_METRIC, 1)
             return messages
 
         @around(sqs, "_delete_messages_for_esm")
-        def delete(inner: Any, queue_url: str, receipt_handles: set[str]) -> None:
+        def count_poll_deletes(inner: Any, queue_url: str, receipt_handles: set[str]) -> None:
             inner(queue_url, receipt_handles)
             if receipt_handles:
-                self._count(sqs._get_q(queue_url), DELETED, len(receipt_handles))
+                self._count(sqs._get_q(queue_url), DELETED_METRIC, len(receipt_handles))
 
-    def measure(self, minute: float | None = None) -> None:
+    def measure(self, minute_start: float | None = None) -> None:
         """Sample every queue now, and add a zero for each counter that counted nothing.
 
         Args:
-            minute: Start of the minute that gets the values, in seconds since the epoch. The
+            minute_start: Start of the minute that gets the values, in seconds since the epoch. The
                 current minute if None.
         """
         now = time.time()
-        minute = _minute(now) if minute is None else minute
+        minute_start = _start_of_minute(now) if minute_start is None else minute_start
         for queue in sqs._queues.all_values():
             with sqs._queues_lock:
                 self._mark_arrivals(queue)
-                samples = _sample(queue, now)
+                value_by_metric = _sample_state(queue, now)
             with self._lock:
-                for metric, value in samples.items():
-                    self._values[_arn(queue), metric][minute] = value
-                for metric in COUNTED:
-                    self._values[_arn(queue), metric].setdefault(minute, 0.0)
+                for metric, value in value_by_metric.items():
+                    self._value_by_minute_by_key[_arn_of(queue), metric][minute_start] = value
+                for metric in COUNTER_METRICS:
+                    self._value_by_minute_by_key[_arn_of(queue), metric].setdefault(
+                        minute_start, 0.0
+                    )
 
-    def series(self, account: str, region: str) -> dict[tuple[str, str], list[dict[str, Any]]]:
+    def collect_points(
+        self, account: str, region: str
+    ) -> dict[tuple[str, str], list[dict[str, Any]]]:
         """Return the data points of an account and Region, as MiniStack stores metrics.
 
         The keys are pairs of queue name and metric.
         """
         prefix = f"arn:aws:sqs:{region}:{account}:"
-        series: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        points_by_key: dict[tuple[str, str], list[dict[str, Any]]] = {}
         with self._lock:
-            values_by_key = {key: sorted(values.items()) for key, values in self._values.items()}
-        for (arn, metric), values in values_by_key.items():
-            if not arn.startswith(prefix):
+            values_by_key = {
+                key: sorted(minute_values.items())
+                for key, minute_values in self._value_by_minute_by_key.items()
+            }
+        for (queue_arn, metric), minute_values in values_by_key.items():
+            if not queue_arn.startswith(prefix):
                 continue
-            name = arn.removeprefix(prefix)
-            series[name, metric] = [
+            queue_name = queue_arn.removeprefix(prefix)
+            points_by_key[queue_name, metric] = [
                 {
-                    "Timestamp": minute,
-                    "Unit": "Seconds" if metric == OLDEST_AGE else "Count",
-                    "Dimensions": {"QueueName": name},
+                    "Timestamp": minute_start,
+                    "Unit": "Seconds" if metric == OLDEST_AGE_METRIC else "Count",
+                    "Dimensions": {"QueueName": queue_name},
                     "Value": value,
                 }
-                for minute, value in values
+                for minute_start, value in minute_values
             ]
-        return series
+        return points_by_key
 
     def put_back(self, queue: Queue, seconds: int) -> None:
         """Make a queue's metrics and messages older by `seconds`, which must be whole minutes.
@@ -175,93 +183,98 @@ class Counting:
         """
         self.measure()
         with self._lock:
-            for key, values in self._values.items():
-                if key[0] == _arn(queue):
-                    self._values[key] = {
-                        minute - seconds: value for minute, value in values.items()
+            for key, value_by_minute in self._value_by_minute_by_key.items():
+                if key[0] == _arn_of(queue):
+                    self._value_by_minute_by_key[key] = {
+                        minute_start - seconds: value
+                        for minute_start, value in value_by_minute.items()
                     }
         for message in queue["messages"]:
-            for time_key in {"sent_at", "enqueued_at", _MARK_SINCE} & message.keys():
+            for time_key in {"sent_at", "enqueued_at", _ARRIVAL_MARK} & message.keys():
                 message[time_key] -= seconds
-            if sent := message.get("sys", {}).get("SentTimestamp"):
-                message["sys"]["SentTimestamp"] = str(int(sent) - seconds * 1000)
+            if sent_milliseconds := message.get("sys", {}).get("SentTimestamp"):
+                message["sys"]["SentTimestamp"] = str(int(sent_milliseconds) - seconds * 1000)
 
     def _mark_arrivals(self, queue: Queue) -> None:
         """Mark the messages that came since the last call, and count those that were sent.
 
         MiniStack appends messages, so all unmarked messages are at the end of the list.
         """
-        sent = 0
+        sent_count = 0
         for message in reversed(queue["messages"]):
-            previous_queue = message.get(_MARK_QUEUE)
-            if previous_queue == _arn(queue):
+            previous_queue = message.get(_QUEUE_MARK)
+            if previous_queue == _arn_of(queue):
                 break
             sqs._ensure_msg_fields(message)
-            message[_MARK_QUEUE] = _arn(queue)
+            message[_QUEUE_MARK] = _arn_of(queue)
             if previous_queue:
                 # A message can be delayed in the queue that it is moved to. It is there already.
-                message[_MARK_SINCE] = float(min(message["visible_at"], time.time()))
-                message[_MARK_RECEIVED_BEFORE] = message["receive_count"]
+                message[_ARRIVAL_MARK] = float(min(message["visible_at"], time.time()))
+                message[_RECEIVES_BEFORE_MARK] = message["receive_count"]
             else:
-                message[_MARK_SINCE] = message["sent_at"]
-                message[_MARK_RECEIVED_BEFORE] = 0
-                sent += 1
-        if sent:
-            self._count(queue, SENT, sent)
+                message[_ARRIVAL_MARK] = message["sent_at"]
+                message[_RECEIVES_BEFORE_MARK] = 0
+                sent_count += 1
+        if sent_count:
+            self._count(queue, SENT_METRIC, sent_count)
 
     def _count(self, queue: Queue, metric: str, amount: int) -> None:
         """Add `amount` to the metric's value of the current minute."""
-        minute = _minute(time.time())
+        minute_start = _start_of_minute(time.time())
         with self._lock:
-            values = self._values[_arn(queue), metric]
-            values[minute] = values.get(minute, 0.0) + amount
+            value_by_minute = self._value_by_minute_by_key[_arn_of(queue), metric]
+            value_by_minute[minute_start] = value_by_minute.get(minute_start, 0.0) + amount
 
 
-def _minute(at_seconds: float) -> float:
+def _start_of_minute(at_seconds: float) -> float:
     return float(at_seconds // MINUTE_SECONDS * MINUTE_SECONDS)
 
 
-def _arn(queue: Queue) -> str:
+def _arn_of(queue: Queue) -> str:
     return str(queue["attributes"]["QueueArn"])
 
 
-def _queue(data: Mapping[str, Any], url: str) -> Queue:
+def _find_queue(data: Mapping[str, Any], url: str) -> Queue:
     queue: Queue = sqs._get_q(data.get("QueueUrl") or url)
     return queue
 
 
-def _successes(answer: Mapping[str, Any]) -> int:
+def _count_successes(answer: Mapping[str, Any]) -> int:
     """Return how many messages a call handled. Only a batch's answer has a list of them."""
     if "Successful" in answer:
         return len(answer["Successful"])
     return 1
 
 
-def _sample(queue: Queue, now: float) -> dict[str, float]:
+def _sample_state(queue: Queue, now: float) -> dict[str, float]:
     """Return the current value of each metric that describes the queue's state."""
     sqs._refresh_counts(queue)
-    samples = {
+    value_by_metric = {
         metric: float(queue["attributes"][attribute])
-        for metric, attribute in _ATTRIBUTE_OF_METRIC.items()
+        for metric, attribute in _ATTRIBUTE_BY_METRIC.items()
     }
-    arrivals = [
-        message[_MARK_SINCE]
+    arrival_times = [
+        message[_ARRIVAL_MARK]
         for message in queue["messages"]
-        if _MARK_QUEUE in message and _counts_as_oldest(message, is_fifo=queue["is_fifo"])
+        if _QUEUE_MARK in message and _counts_as_oldest(message, is_fifo=queue["is_fifo"])
     ]
-    samples[OLDEST_AGE] = float(int(now - min(arrivals))) if arrivals else 0.0
+    value_by_metric[OLDEST_AGE_METRIC] = (
+        float(int(now - min(arrival_times))) if arrival_times else 0.0
+    )
     if queue["is_fifo"]:
         # A message that is not visible and was never received is delayed, not in flight.
-        in_flight = [
+        messages_in_flight = [
             message
             for message in queue["messages"]
             if message["receive_count"] and message["visible_at"] > now
         ]
-        samples[GROUPS_IN_FLIGHT] = float(len({message.get("group_id") for message in in_flight}))
-    return samples
+        value_by_metric[GROUPS_IN_FLIGHT_METRIC] = float(
+            len({message.get("group_id") for message in messages_in_flight})
+        )
+    return value_by_metric
 
 
 def _counts_as_oldest(message: Mapping[str, Any], *, is_fifo: bool) -> bool:
     """Return False if a standard queue's message was received more than three times there."""
-    receives_here = message["receive_count"] - message.get(_MARK_RECEIVED_BEFORE, 0)
-    return is_fifo or receives_here <= POISON_AFTER_RECEIVES
+    receives_here = message["receive_count"] - message.get(_RECEIVES_BEFORE_MARK, 0)
+    return is_fifo or receives_here <= MAXIMUM_RECEIVES_OF_OLDEST

@@ -23,7 +23,7 @@ from local_account.hooks import around
 Parameters = Mapping[str, Any]
 Queue = dict[str, Any]
 # Attributes that take only certain values.
-CHOICES: Mapping[str, tuple[str, ...]] = {
+ALLOWED_VALUES: Mapping[str, tuple[str, ...]] = {
     "ContentBasedDeduplication": ("true", "false"),
     "DeduplicationScope": ("messageGroup", "queue"),
     "FifoQueue": ("true", "false"),
@@ -31,8 +31,8 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "SqsManagedSseEnabled": ("true", "false"),
 }
 # Attributes whose value is a JSON object.
-DOCUMENTS = ("Policy", "RedriveAllowPolicy", "RedrivePolicy")
-SETTABLE = {
+JSON_ATTRIBUTES = ("Policy", "RedriveAllowPolicy", "RedrivePolicy")
+SETTABLE_ATTRIBUTES = {
     "DelaySeconds",
     "KmsDataKeyReusePeriodSeconds",
     "KmsMasterKeyId",
@@ -40,15 +40,15 @@ SETTABLE = {
     "MessageRetentionPeriod",
     "ReceiveMessageWaitTimeSeconds",
     "VisibilityTimeout",
-    *DOCUMENTS,
-    *CHOICES,
+    *JSON_ATTRIBUTES,
+    *ALLOWED_VALUES,
 }
-STANDARD_NAME = re.compile(r"[A-Za-z0-9_-]{1,80}")
-FIFO_NAME = re.compile(r"[A-Za-z0-9_-]{1,75}\.fifo")
-MOST_ALLOWED_SOURCES = 10
+STANDARD_NAME_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,80}")
+FIFO_NAME_PATTERN = re.compile(r"[A-Za-z0-9_-]{1,75}\.fifo")
+MAXIMUM_ALLOWED_SOURCES = 10
 
 
-def invalid_parameter(value: object, parameter: str, reason: str) -> Exception:
+def make_invalid_parameter_error(value: object, parameter: str, reason: str) -> Exception:
     """Return SQS's InvalidParameterValue error; its message repeats the caller's value."""
     text = f"Value {value} for parameter {parameter} is invalid. Reason: {reason}"
     error: Exception = sqs._Err("InvalidParameterValueException", text)
@@ -64,32 +64,39 @@ def install() -> None:
         name = str(data.get("QueueName") or "")
         attributes = data.get("Attributes") or {}
         is_fifo = attributes.get("FifoQueue") == "true"
-        if not is_fifo and name and not STANDARD_NAME.fullmatch(name):
-            only = "Can only include alphanumeric characters, hyphens, or underscores."
-            raise sqs._Err("InvalidParameterValueException", f"{only} 1 to 80 in length")
-        arn = f"arn:aws:sqs:{get_region()}:{get_account_id()}:{name}"
-        _refuse_attributes(data, arn, is_fifo=is_fifo and bool(FIFO_NAME.fullmatch(name)))
-        is_new = sqs._queue_by_arn(arn) is None
+        if not is_fifo and name and not STANDARD_NAME_PATTERN.fullmatch(name):
+            name_rule = "Can only include alphanumeric characters, hyphens, or underscores."
+            raise sqs._Err("InvalidParameterValueException", f"{name_rule} 1 to 80 in length")
+        queue_arn = f"arn:aws:sqs:{get_region()}:{get_account_id()}:{name}"
+        _check_attributes(
+            data, queue_arn, is_fifo=is_fifo and bool(FIFO_NAME_PATTERN.fullmatch(name))
+        )
+        is_new = sqs._queue_by_arn(queue_arn) is None
         answer = inner(data, url)
         if is_new:
             # SQS encrypts with its own keys unless the caller chose another encryption.
-            stored = sqs._get_q(answer["QueueUrl"])["attributes"]
-            encrypted_by_sqs = "false" if stored.get("KmsMasterKeyId") else "true"
-            stored.setdefault("SqsManagedSseEnabled", encrypted_by_sqs)
+            stored_attributes = sqs._get_q(answer["QueueUrl"])["attributes"]
+            sqs_encryption_value = "false" if stored_attributes.get("KmsMasterKeyId") else "true"
+            stored_attributes.setdefault("SqsManagedSseEnabled", sqs_encryption_value)
         return answer
 
     @around(sqs._HANDLERS, "SetQueueAttributes")
     def set_queue_attributes(inner: Any, data: Parameters, url: str) -> Any:
         queue = sqs._get_q(data.get("QueueUrl") or url, "sqs:SetQueueAttributes")
-        current = queue["attributes"]
-        requested = data.get("Attributes") or {}
-        _refuse_attributes(data, current["QueueArn"], is_fifo=queue["is_fifo"], current=current)
+        current_attributes = queue["attributes"]
+        requested_attributes = data.get("Attributes") or {}
+        _check_attributes(
+            data,
+            current_attributes["QueueArn"],
+            is_fifo=queue["is_fifo"],
+            current_attributes=current_attributes,
+        )
         answer = inner(data, url)
         # A queue has one kind of encryption: switching one on switches the other off.
-        if requested.get("SqsManagedSseEnabled") == "true":
-            current.pop("KmsMasterKeyId", None)
-        elif requested.get("KmsMasterKeyId"):
-            current["SqsManagedSseEnabled"] = "false"
+        if requested_attributes.get("SqsManagedSseEnabled") == "true":
+            current_attributes.pop("KmsMasterKeyId", None)
+        elif requested_attributes.get("KmsMasterKeyId"):
+            current_attributes["SqsManagedSseEnabled"] = "false"
         return answer
 
 
@@ -104,24 +111,24 @@ def _install_dlqs() -> None:
         A message that reaches a FIFO DLQ gets a new sequence number, a new sent time, and its own
         message id as its deduplication id.
         """
-        dlq = sqs._queue_by_arn(dlq_arn(queue["attributes"].get("RedrivePolicy")))
-        before = len(dlq["messages"]) if dlq else 0
+        dlq = sqs._queue_by_arn(dlq_arn_of(queue["attributes"].get("RedrivePolicy")))
+        length_before = len(dlq["messages"]) if dlq else 0
         with sqs._queues_lock, _without_locked_groups(queue):
             inner(queue)
         if not dlq or not dlq["is_fifo"]:
             return
-        for message in dlq["messages"][before:]:
+        for message in dlq["messages"][length_before:]:
             dlq["fifo_seq"] += 1
             message["seq"] = str(dlq["fifo_seq"]).zfill(20)
             message["dedup_id"] = message["id"]
             message["sys"]["SentTimestamp"] = str(int(message["enqueued_at"] * 1000))
 
     @around(iam_actions, "extract_resource_arn")
-    def extract(inner: Any, service: str, *rest: Any) -> Any:
+    def extract_queue_arn(inner: Any, service: str, *rest: Any) -> Any:
         """Return the queue's ARN for calls about message move tasks, which name it by its ARN."""
         _method, _path, _headers, body, *_ = rest
-        source = iam_actions._param(body, {}, "SourceArn") if service == "sqs" else ""
-        return source or inner(service, *rest)
+        source_arn = iam_actions._param(body, {}, "SourceArn") if service == "sqs" else ""
+        return source_arn or inner(service, *rest)
 
 
 @contextmanager
@@ -152,58 +159,73 @@ def _without_locked_groups(queue: Queue) -> Iterator[None]:
         queue["messages"] = [message for message in messages if message["id"] in kept_ids]
 
 
-def _refuse_attributes(
-    data: Parameters, arn: str, *, is_fifo: bool, current: Mapping[str, str] | None = None
+def _check_attributes(
+    data: Parameters,
+    queue_arn: str,
+    *,
+    is_fifo: bool,
+    current_attributes: Mapping[str, str] | None = None,
 ) -> None:
     """Raise SQS's error if one of a call's attributes is invalid. The call changes nothing then.
 
     Args:
         data: Parameters of CreateQueue or SetQueueAttributes.
-        arn: ARN of the queue.
+        queue_arn: ARN of the queue.
         is_fifo: True if the queue is or becomes a FIFO queue.
-        current: The queue's attributes; None if the call creates the queue.
+        current_attributes: The queue's attributes; None if the call creates the queue.
     """
-    requested = {name: str(value) for name, value in (data.get("Attributes") or {}).items()}
-    for name, value in requested.items():
-        _refuse_name(name, value, is_fifo=is_fifo, is_new=current is None)
-        is_broken_document = name in DOCUMENTS and value and not _object(value)
-        if is_broken_document or value not in CHOICES.get(name, (value,)):
-            raise _invalid_attribute(name)
-    after = {**(current or {}), **requested}
-    is_per_group = after.get("FifoThroughputLimit") == "perMessageGroupId"
-    if is_per_group and after.get("DeduplicationScope") != "messageGroup":
+    requested_attributes = {
+        name: str(value) for name, value in (data.get("Attributes") or {}).items()
+    }
+    for name, value in requested_attributes.items():
+        _check_attribute_name(name, value, is_fifo=is_fifo, is_new=current_attributes is None)
+        is_invalid_json = name in JSON_ATTRIBUTES and value and not _parse_policy(value)
+        if is_invalid_json or value not in ALLOWED_VALUES.get(name, (value,)):
+            raise _make_invalid_attribute_error(name)
+    attributes_after = {**(current_attributes or {}), **requested_attributes}
+    is_per_group = attributes_after.get("FifoThroughputLimit") == "perMessageGroupId"
+    if is_per_group and attributes_after.get("DeduplicationScope") != "messageGroup":
         condition = "perMessageGroupId is allowed only when the value for DeduplicationScope is"
-        raise _invalid_attribute("FifoThroughputLimit", f" Reason: {condition} messageGroup.")
-    redrive_fault = _redrive_fault(requested.get("RedrivePolicy", ""), arn, is_fifo)
+        raise _make_invalid_attribute_error(
+            "FifoThroughputLimit", f" Reason: {condition} messageGroup."
+        )
+    redrive_fault = _find_redrive_fault(
+        requested_attributes.get("RedrivePolicy", ""), queue_arn, is_fifo
+    )
     if redrive_fault:
-        raise invalid_parameter(requested["RedrivePolicy"], "RedrivePolicy", redrive_fault)
-    allow_fault = _redrive_allow_fault(requested.get("RedriveAllowPolicy", ""))
+        raise make_invalid_parameter_error(
+            requested_attributes["RedrivePolicy"], "RedrivePolicy", redrive_fault
+        )
+    allow_fault = _find_redrive_allow_fault(requested_attributes.get("RedriveAllowPolicy", ""))
     if allow_fault:
-        raise invalid_parameter(requested["RedriveAllowPolicy"], "RedriveAllowPolicy", allow_fault)
+        raise make_invalid_parameter_error(
+            requested_attributes["RedriveAllowPolicy"], "RedriveAllowPolicy", allow_fault
+        )
 
 
-def _refuse_name(name: str, value: str, *, is_fifo: bool, is_new: bool) -> None:
+def _check_attribute_name(name: str, value: str, *, is_fifo: bool, is_new: bool) -> None:
     """Raise SQS's error if this queue cannot have the attribute, or if `FifoQueue` would change."""
-    unknown = sqs._Err("InvalidAttributeName", f"Unknown Attribute {name}.")  # (recorded)
-    if name not in SETTABLE or (name == "ContentBasedDeduplication" and not is_fifo):
-        raise unknown
+    # (recorded)
+    unknown_error = sqs._Err("InvalidAttributeName", f"Unknown Attribute {name}.")
+    if name not in SETTABLE_ATTRIBUTES or (name == "ContentBasedDeduplication" and not is_fifo):
+        raise unknown_error
     if name == "FifoQueue" and (value != "true" or not (is_fifo or is_new)):
         if not is_fifo:
-            raise unknown  # (recorded)
+            raise unknown_error  # (recorded)
         reason = " Reason: Modifying queue type is not supported."  # (recorded)
-        raise _invalid_attribute(name, reason)
+        raise _make_invalid_attribute_error(name, reason)
     if name in ("DeduplicationScope", "FifoThroughputLimit") and not is_fifo:
         message = f"You can specify the {name} only when FifoQueue is set to true."  # (recorded)
         raise sqs._Err("InvalidAttributeName", message)
 
 
-def _invalid_attribute(name: str, reason: str = "") -> Exception:
+def _make_invalid_attribute_error(name: str, reason: str = "") -> Exception:
     text = f"Invalid value for the parameter {name}.{reason}"
     error: Exception = sqs._Err("InvalidAttributeValue", text)
     return error
 
 
-def _object(value: object) -> Mapping[str, Any]:
+def _parse_policy(value: object) -> Mapping[str, Any]:
     """Return the JSON object of a policy, or an empty one if the value is something else.
 
     CloudFormation stores an object; the API stores its text.
@@ -211,31 +233,31 @@ def _object(value: object) -> Mapping[str, Any]:
     if isinstance(value, Mapping):
         return value
     try:
-        content = json.loads(str(value or ""))
+        document = json.loads(str(value or ""))
     except ValueError:
         return {}
-    return content if isinstance(content, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
-def dlq_arn(policy: object) -> str:
+def dlq_arn_of(policy: object) -> str:
     """Return the ARN of the DLQ that a RedrivePolicy names, or an empty text."""
-    return str(_object(policy).get("deadLetterTargetArn", ""))
+    return str(_parse_policy(policy).get("deadLetterTargetArn", ""))
 
 
-def _redrive_fault(policy: str, source_arn: str, is_fifo: bool) -> str:
+def _find_redrive_fault(policy: str, source_arn: str, is_fifo: bool) -> str:
     """Return why the source queue cannot use the DLQ of this RedrivePolicy; empty if it can.
 
     MiniStack itself refuses a policy of a wrong shape.
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
     """
-    if not (arn := dlq_arn(policy)):
+    if not (target_arn := dlq_arn_of(policy)):
         return ""
-    dlq = sqs._queue_by_arn(arn)
+    dlq = sqs._queue_by_arn(target_arn)
     if dlq is None:
         return "DLQ message target does not exist."
     if dlq["is_fifo"] != is_fifo:
         return "DLQ message target must be of the same type, FIFO or standard, as the source."
-    allow_policy = _object(dlq["attributes"].get("RedriveAllowPolicy"))
+    allow_policy = _parse_policy(dlq["attributes"].get("RedriveAllowPolicy"))
     permission = allow_policy.get("redrivePermission", "allowAll")
     if permission == "allowAll":
         return ""
@@ -244,28 +266,30 @@ def _redrive_fault(policy: str, source_arn: str, is_fifo: bool) -> str:
     return "DLQ message target does not allow the source queue in its redrive allow policy."
 
 
-def _redrive_allow_fault(policy: str) -> str:
+def _find_redrive_allow_fault(policy: str) -> str:
     """Return why a RedriveAllowPolicy is invalid; empty if it is valid or there is none."""
     if not policy:
         return ""
-    content = _object(policy)
-    permission = content.get("redrivePermission")
-    sources = content.get("sourceQueueArns") or []
-    if permission in ("allowAll", "denyAll") and not sources:
+    allow_policy = _parse_policy(policy)
+    permission = allow_policy.get("redrivePermission")
+    source_arns = allow_policy.get("sourceQueueArns") or []
+    if permission in ("allowAll", "denyAll") and not source_arns:
         return ""
-    if permission == "byQueue" and 1 <= len(sources) <= MOST_ALLOWED_SOURCES:
+    if permission == "byQueue" and 1 <= len(source_arns) <= MAXIMUM_ALLOWED_SOURCES:
         return ""
-    return f"It is allowAll, denyAll, or byQueue with 1 to {MOST_ALLOWED_SOURCES} sourceQueueArns."
+    return (
+        f"It is allowAll, denyAll, or byQueue with 1 to {MAXIMUM_ALLOWED_SOURCES} sourceQueueArns."
+    )
 
 
 def list_dead_letter_source_queues(data: Parameters, url: str) -> dict[str, Any]:
     """Answer ListDeadLetterSourceQueues, always on one page."""
     dlq = sqs._get_q(data.get("QueueUrl") or url, "sqs:ListDeadLetterSourceQueues")
-    arn = dlq["attributes"]["QueueArn"]
+    target_arn = dlq["attributes"]["QueueArn"]
     source_urls = [
         queue_url
         for queue_url, queue in list(sqs._queues.items())
-        if dlq_arn(queue["attributes"].get("RedrivePolicy")) == arn
+        if dlq_arn_of(queue["attributes"].get("RedrivePolicy")) == target_arn
     ]
     return {"queueUrls": [sqs._externalize_url(source_url) for source_url in sorted(source_urls)]}
 

@@ -9,7 +9,7 @@ import pytest
 
 from analytics.job import BadArguments, parse
 from infra.packaging.cdk_cli import CLI
-from local_account.demo.story import stories_of
+from local_account.demo.story import read_stories
 from local_account.where import CannotStart
 from tests.architecture.test_documents import PAGES, lines_of, named_in
 from tests.prove.__main__ import PROOFS
@@ -49,7 +49,7 @@ def _make(words: list[str]) -> None:
     assert given.keys() <= VARIABLES, "no such variable"
     taken = set(re.findall(r"\$\((?:value )?([A-Z]+)\)", recipes))
     assert given.keys() - {"PYTHON"} <= taken, "it takes no such"
-    stories_of(given.get("STORY", "visibility"))
+    read_stories(given.get("STORY", "visibility"))
     assert set(given.get("NAMES", "").split()) <= {each.name for each in PROOFS}, "no such proof"
     assert given.get("SETTINGS", ".json").endswith(".json"), "a file, not what stands in it"
     if "ARGS" in given:

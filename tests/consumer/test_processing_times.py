@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from local_account.cloudwatch import metrics_in
+from local_account.cloudwatch import parse_embedded_metrics
 from mendq.consumer import MOST_VALUES, ProcessingTimes, VisibilityHeartbeat
 from mendq.model.metrics import METRICS_BY_KIND
 from tests.consumer.answers import Sqs, message
@@ -50,7 +50,7 @@ def test_cloudwatch_reads_the_series_that_a_scan_asks_for(clock: Clock) -> None:
     for seconds in (0.25, 80.0):
         times.add(seconds)
     times.publish()
-    ((namespace, metric, dimensions, at, unit, _, values, *_),) = metrics_in(lines[0])
+    ((namespace, metric, dimensions, at, unit, _, values, *_),) = parse_embedded_metrics(lines[0])
     assert (metric, "p99", namespace, 3600) == METRICS_BY_KIND["processing"]["processing"]
     assert dimensions == {"QueueName": "orders.fifo"}, "one series a queue"
     assert (at, unit, values) == (clock.now, "Seconds", [0.25, 80.0])

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from local_account.process import LocalAccount
-from local_account.where import ACCOUNT, PROFILES, credentials
+from local_account.where import ACCOUNT, ACCOUNT_BY_PROFILE, read_credentials
 from tests.local_account.conftest import TINY
 
 # An account besides the one that holds the stack.
@@ -29,8 +29,8 @@ def allow(action: str | list[str], resource: str) -> dict[str, Any]:
 
 def root(account: LocalAccount, of: str) -> dict[str, str]:
     """The credentials of an account's root user."""
-    profile = next(name for name, account_id in PROFILES.items() if account_id == of)
-    return credentials(account.endpoint_url, profile)
+    profile = next(name for name, account_id in ACCOUNT_BY_PROFILE.items() if account_id == of)
+    return read_credentials(account.endpoint_url, profile)
 
 
 def user(

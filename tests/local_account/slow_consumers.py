@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
-from local_account.demo.stage import ONCE
-from local_account.demo.traffic import Caller, consuming, numbered, send
+from local_account.demo.stage import NO_RETRIES
+from local_account.demo.traffic import Caller, make_bodies, run_consumers, send_bodies
 from local_account.process import LocalAccount
 from mendq.model.queue import Redrive
 from tests.local_account.mendq_here import mendq_here
@@ -39,10 +39,10 @@ def worked_too_slowly(
     """Work until nothing is left: delete too late, or give up each time."""
     with ExitStack() as consumed:
         for queue in (*late, *given_up):
-            caller = Caller(account.client("sqs", config=ONCE), queue.url, lambda _: None)
-            send(caller, numbered(messages))
+            caller = Caller(account.client("sqs", config=NO_RETRIES), queue.url, lambda _: None)
+            send_bodies(caller, make_bodies(messages))
             consume = _consumer(caller, deletes=queue in late)
-            consumed.enter_context(consuming(consume, workers))
+            consumed.enter_context(run_consumers(consume, workers))
         left = (*late, *given_up)
         eventually(lambda: not any(map(_left, left)), seconds=90, every_seconds=0.5)
 
@@ -52,7 +52,7 @@ def _consumer(caller: Caller, *, deletes: bool) -> Callable[[], None]:
 
     def consume() -> None:
         messages = caller.receive(MaxNumberOfMessages=10)
-        caller.enough.wait(WORK_SECONDS if messages else 0)
+        caller.stop_requested.wait(WORK_SECONDS if messages else 0)
         for each in messages if deletes else ():
             caller.delete(each)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from local_account.demo.traffic import consuming
+from local_account.demo.traffic import run_consumers
 from local_account.process import LocalAccount
 from mendq.model.queue import arn_of_dlq
 from tests.local_account.callers import invoked
@@ -80,7 +80,7 @@ def test_nine_good_messages_that_die_with_a_poisoned_one_come_back_in_order(
         case = newest_case(eager, queue)
         return (case.get("symptom"), case.get("state")) == (BLOCKED, "proposed")
 
-    with consuming(working_in_order(queue, done), 1):
+    with run_consumers(working_in_order(queue, done), 1):
         eventually(is_found, seconds=400, every_seconds=5)
         invoked(eager, "Scan", {})
         eventually(is_proposed, every_seconds=1)

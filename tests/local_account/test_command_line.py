@@ -12,9 +12,14 @@ from typer.testing import CliRunner
 
 from infra.settings.deployment import TrailSettings
 from local_account import deployment, where
-from local_account.command_line import main, raw_settings
+from local_account.command_line import main, merge_default_settings
 from local_account.deployment import Synthesis, digest_of
-from local_account.launcher import first_steps, list_lowered_floors, read_settings, shell_exports
+from local_account.launcher import (
+    describe_first_steps,
+    list_lowered_floors,
+    make_shell_exports,
+    read_settings,
+)
 from local_account.where import CannotStart
 from mendq.cli.app import app
 from mendq.model.mode import Mode
@@ -24,7 +29,7 @@ ONE_QUEUE = "arn:aws:sqs:us-east-1:000000000000:orders"
 
 
 def test_without_a_file_it_observes_and_sees_every_call() -> None:
-    settings = read_settings(raw_settings(""))
+    settings = read_settings(merge_default_settings(""))
     assert (settings.mode, settings.tag_may_raise_to) == (Mode.OBSERVE, Mode.HEAL)
     assert settings.trail.queue_arn_prefixes == ("arn:aws:sqs:us-east-1:000000000000:",)
     assert settings.trail.event_names == ()
@@ -37,12 +42,12 @@ def test_a_file_is_merged_deeply_and_of_somebody_elses_trail_nothing_is_selected
 ) -> None:
     path = tmp_path / "settings.json"
     path.write_text(json.dumps({"mode": "heal", "trail": {"queueArnPrefixes": [ONE_QUEUE]}}))
-    settings = read_settings(raw_settings(str(path)))
+    settings = read_settings(merge_default_settings(str(path)))
     assert (settings.mode, settings.tag_may_raise_to) == (Mode.HEAL, Mode.HEAL)
     assert settings.trail.queue_arn_prefixes == (ONE_QUEUE,)
     assert settings.trail.management_events
     path.write_text(json.dumps({"trail": {"create": False, "bucket": "our-logs"}}))
-    assert read_settings(raw_settings(str(path))).trail == TrailSettings(
+    assert read_settings(merge_default_settings(str(path))).trail == TrailSettings(
         create=False, bucket="our-logs"
     )
 
@@ -88,13 +93,13 @@ def _under(heading: str, text: str) -> list[str]:
 def test_the_exports_can_be_pasted_and_each_command_to_try_is_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(where, "PORTS", Path("/with a space"))
-    exported = [shlex.split(line) for line in shell_exports(URL).splitlines()]
+    monkeypatch.setattr(where, "ACCOUNTS_FOLDER", Path("/with a space"))
+    exported = [shlex.split(line) for line in make_shell_exports(URL).splitlines()]
     assert exported == [
         ["export", "AWS_SHARED_CREDENTIALS_FILE=/with a space/4566/credentials"],
         ["export", f"AWS_ENDPOINT_URL={URL}"],
     ]
-    steps = first_steps(read_settings(raw_settings("")))
+    steps = describe_first_steps(read_settings(merge_default_settings("")))
     assert _under("Settings in force:", steps)[0] == "  mode observe, tagMayRaiseTo heal"
     for line in _under("To try there, in this folder:", steps):
         program, command, *options = shlex.split(line.partition("#")[0])
@@ -110,7 +115,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("app.py", "cdk.json", "requirements.txt", "infra/stack.py"):
         (tmp_path / name).write_text(name)
     monkeypatch.setattr(deployment, "REPOSITORY", tmp_path)
-    monkeypatch.setattr(deployment, "CACHE", tmp_path / "build" / "assemblies")
+    monkeypatch.setattr(deployment, "ASSEMBLIES_FOLDER", tmp_path / "build" / "assemblies")
     return tmp_path
 
 
@@ -131,7 +136,7 @@ def test_what_goes_into_the_stack_and_its_settings_make_another_and_else_the_ret
 def test_a_synthesis_that_fails_leaves_nothing(
     repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deployment, "SYNTHESIZE", "no_such_module")
+    monkeypatch.setattr(deployment, "SYNTHESIS_MODULE", "no_such_module")
     with pytest.raises(CannotStart, match=r"cannot be synthesized: .*no_such_module"):
         Synthesis(repository / "fresh").assembly_for({}, lambda _: None)
     assert list((repository / "build" / "assemblies").iterdir()) == []

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from local_account.demo.traffic import consuming
+from local_account.demo.traffic import run_consumers
 from local_account.process import LocalAccount
 from tests.local_account.callers import invoked
 from tests.local_account.mendq_here import newest_case
@@ -84,7 +84,7 @@ def test_a_stuck_group_among_five_that_flow_is_found_within_its_first_minutes(
     blocked.send(group=STUCK)
     with ExitStack() as worked:
         for queue in (blocked, flows):
-            worked.enter_context(consuming(_worked_in_groups(queue), 1))
+            worked.enter_context(run_consumers(_worked_in_groups(queue), 1))
         eventually(
             lambda: (blocked.arn, BLOCKED) in found(hasty, blocked, flows),
             seconds=240,

@@ -26,9 +26,9 @@ from infra.packaging.zips import THIS_MACHINE
 from infra.stackset.one_template import settings_for_many
 from infra.stackset.publishing import publish
 from infra.synthesis import stage_code
-from local_account.deployment import WAITING
+from local_account.deployment import WAITER_CONFIGURATION
 from local_account.process import LocalAccount
-from local_account.where import ACCOUNT, ORGANIZATION, PROFILES, REGION
+from local_account.where import ACCOUNT, ACCOUNT_BY_PROFILE, ORGANIZATION_ID, REGION
 from mendq.nightly.outcome import ENDED
 from mendq.nightly.verdict import NATIVE, SHARED_TABLES, NightlyRead, nightly_key, shared_folder
 from tests.analytics.authored import SCHEMAS, burst, content, transition
@@ -40,10 +40,10 @@ from tests.local_account.queues import error_of, eventually
 
 pytestmark = [pytest.mark.account, pytest.mark.long]
 HUB = ACCOUNT
-LATE, LIAR, SILENT = (each for each in PROFILES.values() if each != HUB)
+LATE, LIAR, SILENT = (each for each in ACCOUNT_BY_PROFILE.values() if each != HUB)
 CENTRAL, STACK = "our-mendq-reports", "StackSet-mendq-0f1e2d3c-1111-2222-3333-444455556666"
 ORGANIZED: Mapping[str, Any] = {
-    "id": ORGANIZATION,
+    "id": ORGANIZATION_ID,
     "reportBucket": CENTRAL,
     "hub": {"account": HUB, "region": REGION},
 }
@@ -165,7 +165,9 @@ def _deployed(local: LocalAccount, account: str, objects: Path, key: str, bucket
         TemplateURL=f"{s3.meta.endpoint_url}/{bucket}/{key}",
         Capabilities=["CAPABILITY_NAMED_IAM"],
     )
-    cloudformation.get_waiter("stack_create_complete").wait(StackName=STACK, WaiterConfig=WAITING)
+    cloudformation.get_waiter("stack_create_complete").wait(
+        StackName=STACK, WaiterConfig=WAITER_CONFIGURATION
+    )
     return Stack(local, account, _outputs(cloudformation, STACK))
 
 
@@ -317,7 +319,7 @@ def test_the_bucket_takes_of_a_role_what_is_below_its_own_account_alone(
     ):
         assert error_of(refused)[0] == "AccessDenied"
     assert {each.partition("/")[0] for each in hub_keys(stacks)()} == {
-        f"account={each}" for each in PROFILES.values()
+        f"account={each}" for each in ACCOUNT_BY_PROFILE.values()
     }
 
 

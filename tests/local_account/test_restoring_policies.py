@@ -94,7 +94,7 @@ class PinnedQueue:
         name = self.queue.url.rpartition("/")[2]
 
         def mine() -> list[Message]:
-            box.look()
+            box.receive_new()
             return [e for e in box.messages if e.subject.startswith(subject) and name in e.text]
 
         eventually(mine)

@@ -10,7 +10,7 @@ import pytest
 
 from local_account.account_page import NotFired, SwitchRefused
 from local_account.process import LocalAccount
-from local_account.scheduler import next_after
+from local_account.scheduler import find_next_time
 from tests.local_account.callers import allow, new_role
 from tests.local_account.queues import Queue, eventually, new_queue
 
@@ -32,7 +32,7 @@ def test_the_zone_decides_and_what_is_over_or_unreadable_never_comes_due(
     expression: str, zone: str, due: str | None
 ) -> None:
     schedule = {"ScheduleExpression": expression, "ScheduleExpressionTimezone": zone}
-    assert next_after(schedule, NOW) == (due and datetime.fromisoformat(due))
+    assert find_next_time(schedule, NOW) == (due and datetime.fromisoformat(due))
 
 
 def _schedule(account: LocalAccount, expression: str, target: Any, **more: Any) -> str:

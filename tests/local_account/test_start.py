@@ -21,14 +21,14 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from local_account.launcher import shell_exports
+from local_account.launcher import make_shell_exports
 from local_account.where import (
     ACCOUNT,
+    ACCOUNTS_FOLDER,
     HOST,
-    PORTS,
     REPOSITORY,
-    client,
-    operator,
+    make_client,
+    operator_variables,
 )
 from tests.local_account.conftest import TINY
 from tests.local_account.queues import eventually
@@ -52,8 +52,8 @@ def test_calls_in_flight_do_not_hold_it_up(tmp_path: Path) -> None:
         endpoint_url = ready.split()[1]
         assert ready == f"ready {endpoint_url} account={ACCOUNT} region=us-east-1\n"
         assert process.stdout is not None
-        exported = [next(process.stdout) for _ in operator(endpoint_url)]
-        assert "".join(exported) == shell_exports(endpoint_url)
+        exported = [next(process.stdout) for _ in operator_variables(endpoint_url)]
+        assert "".join(exported) == make_shell_exports(endpoint_url)
         lambdas, sqs = (_client(name, endpoint_url) for name in ("lambda", "sqs"))
         (function,) = lambdas.list_functions()["Functions"]
         url = sqs.create_queue(QueueName="polled")["QueueUrl"]
@@ -73,7 +73,7 @@ def test_calls_in_flight_do_not_hold_it_up(tmp_path: Path) -> None:
 
 
 def _client(service_name: str, endpoint_url: str) -> Any:
-    return client(service_name, endpoint_url, config=Config(retries={"total_max_attempts": 1}))
+    return make_client(service_name, endpoint_url, config=Config(retries={"total_max_attempts": 1}))
 
 
 def _ignoring_its_end(call: Callable[[], object]) -> bool:
@@ -88,7 +88,9 @@ def test_the_end_of_whoever_started_it_breaks_off_synthesizing(tmp_path: Path) -
     with _running(tmp_path, "--settings", str(settings), "--stop-with-parent") as process:
         _until(process, "synthesizing")
         (scratch,) = (tmp_path / "scratch").iterdir()
-        (folder,) = (each.parent for each in PORTS.glob("*/scratch") if each.readlink() == scratch)
+        (folder,) = (
+            each.parent for each in ACCOUNTS_FOLDER.glob("*/scratch") if each.readlink() == scratch
+        )
         eventually((folder / "assembly").exists)
         assert process.stdin is not None
         process.stdin.close()
@@ -119,7 +121,7 @@ def test_what_was_killed_is_cleared_by_the_next_start_on_any_port(tmp_path: Path
             eventually(lambda: _processes_that_know(f"{left}") == [bystander.pid])
             bystander.kill()
             assert not left.exists()
-            assert not (PORTS / f"{port}").exists()
+            assert not (ACCOUNTS_FOLDER / f"{port}").exists()
             second.send_signal(signal.SIGTERM)
             assert second.wait(30) == 0
 

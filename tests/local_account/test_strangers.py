@@ -20,9 +20,9 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 
-from local_account.permissions import MOST_BYTES
+from local_account.permissions import MAXIMUM_BODY_BYTES
 from local_account.process import LocalAccount
-from local_account.where import REGION, credentials, operator, shell
+from local_account.where import REGION, operator_variables, read_credentials, shell_environment
 from tests.local_account.callers import ALL_OF_SQS, OTHER_ACCOUNT, new_role, session_of, user
 
 pytestmark = pytest.mark.account
@@ -33,7 +33,7 @@ Headers = dict[str, str]
 
 def _signed(account: LocalAccount, host: str = "", signer: Any = SigV4Auth) -> AWSRequest:
     """A call that makes a queue, signed with the account's own key."""
-    key, secret = credentials(account.endpoint_url).values()
+    key, secret = read_credentials(account.endpoint_url).values()
     request = AWSRequest("GET", account.endpoint_url + CREATE, {"Host": host} if host else {})
     signer(Credentials(key, secret), "sqs", REGION).add_auth(request)
     return request
@@ -107,7 +107,7 @@ def test_nothing_is_read_of_the_body_of_a_call_that_is_not_signed(tiny: LocalAcc
 
 
 def test_a_signed_body_is_bounded_by_what_its_service_takes(tiny: LocalAccount) -> None:
-    body = b" " * (MOST_BYTES + 1)
+    body = b" " * (MAXIMUM_BODY_BYTES + 1)
     with pytest.raises(ClientError, match="as long here"):
         tiny.client("sqs").create_queue(QueueName="stolen", tags={"a": body.decode()})
     s3 = tiny.client("s3")
@@ -125,7 +125,7 @@ def test_no_key_is_taken_that_the_account_did_not_issue(
     tiny: LocalAccount, access_key: str, service: str, things: str
 ) -> None:
     """Whatever it is signed with: MiniStack takes all but the last for root users."""
-    theirs = credentials(tiny.endpoint_url)
+    theirs = read_credentials(tiny.endpoint_url)
     for keys in (theirs, {**theirs, "aws_secret_access_key": "test"}):
         client = tiny.client(service, **{**keys, "aws_access_key_id": access_key})
         with pytest.raises(ClientError) as refused:
@@ -137,7 +137,7 @@ def test_what_it_issued_itself_is_taken_with_its_own_secret_alone(tiny: LocalAcc
     arn, of_user = user(tiny, ALL_OF_SQS)
     of_role = session_of(tiny, new_role(tiny, {"AWS": "000000000000"}, ALL_OF_SQS))
     assert tiny.client("sts", **of_user).get_caller_identity()["Arn"] == arn
-    for keys in (credentials(tiny.endpoint_url), of_user, of_role):
+    for keys in (read_credentials(tiny.endpoint_url), of_user, of_role):
         tiny.client("sqs", **keys).list_queues()
         with pytest.raises(ClientError, match="signature"):
             tiny.client("sqs", **{**keys, "aws_secret_access_key": "x"}).list_queues()
@@ -146,9 +146,9 @@ def test_what_it_issued_itself_is_taken_with_its_own_secret_alone(tiny: LocalAcc
 def test_two_variables_are_all_that_a_shell_needs(
     tiny: LocalAccount, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    variables = operator(tiny.endpoint_url)
+    variables = operator_variables(tiny.endpoint_url)
     assert [*variables] == ["AWS_SHARED_CREDENTIALS_FILE", "AWS_ENDPOINT_URL"]
-    for name in {*os.environ} - {*shell(tiny.endpoint_url)}:
+    for name in {*os.environ} - {*shell_environment(tiny.endpoint_url)}:
         monkeypatch.delenv(name)
     for name, text in variables.items():
         monkeypatch.setenv(name, text)
@@ -165,7 +165,7 @@ def _as_nobody(*command: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may act as another user of the machine")
 def test_another_user_of_the_machine_reads_nothing_and_is_refused(tiny: LocalAccount) -> None:
-    file = Path(operator(tiny.endpoint_url)["AWS_SHARED_CREDENTIALS_FILE"])
+    file = Path(operator_variables(tiny.endpoint_url)["AWS_SHARED_CREDENTIALS_FILE"])
     assert [stat.S_IMODE(each.stat().st_mode) for each in (file.parent, file)] == [0o700, 0o600]
     scratch = (file.parent / "scratch").readlink()
     for command in (("cat", f"{file}"), ("ls", f"{file.parent}"), ("find", f"{scratch}/s3")):

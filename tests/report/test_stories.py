@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from local_account.demo.story import BadQueue, Story, stories_of
-from local_account.demo.verdict import claims_about_week
+from local_account.demo.story import BadQueue, Story, read_stories
+from local_account.demo.verdict import list_week_claims
 from mendq.model.case import Severity
 from mendq.report.mail import Outgoing
 from mendq.report.tiles import make_tiles
 from mendq.report.verdict import describe_others, headline
 from tests.report.weeks import HERE, Document, incident, reached_a_person, read, week
 
-STORIES = stories_of("all")
+STORIES = read_stories("all")
 # What each story's week says: its subject, its headline, whom its cases reached.
 SAID = {
     "visibility": (
@@ -82,9 +82,9 @@ def test_a_storys_week_says_what_became_of_its_cases(name: str) -> None:
 @pytest.mark.parametrize("name", SAID)
 def test_the_demo_finds_what_a_subject_leaves_out(name: str) -> None:
     right = _mail(STORIES[name]).subject
-    assert [holds for _, holds in claims_about_week(STORIES[name], right)] == [True]
+    assert [holds for _, holds in list_week_claims(STORIES[name], right)] == [True]
     for wrong in ("", "Mendq 2026-W46: no incidents", right.replace(" told", " paged")):
-        assert [holds for _, holds in claims_about_week(STORIES[name], wrong)] == [False]
+        assert [holds for _, holds in list_week_claims(STORIES[name], wrong)] == [False]
 
 
 def test_every_story_is_asked() -> None:

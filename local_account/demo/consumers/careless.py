@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Careless:
-    """A consumer that deletes all messages of a batch at its end. `work` handles one order."""
+class CarelessConsumer:
+    """A consumer that deletes all messages of a batch at its end."""
 
     sqs: SQSClient
     queue_url: str
-    work: Callable[[Mapping[str, Any]], object]
+    handle_order: Callable[[Mapping[str, Any]], object]
 
     def consume(self) -> None:
         """Receive a batch, handle its messages one by one, and then delete them all.
@@ -31,6 +31,6 @@ class Careless:
         )
         messages = answer.get("Messages", [])
         for message in messages:
-            self.work(json.loads(message["Body"]))
+            self.handle_order(json.loads(message["Body"]))
         for message in messages:
             self.sqs.delete_message(QueueUrl=self.queue_url, ReceiptHandle=message["ReceiptHandle"])

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from local_account.demo.traffic import MOST_ENTRIES, Caller
+from local_account.demo.traffic import MAXIMUM_BATCH_ENTRIES, Caller
 from mendq.consumer.idempotent import Busy, Once
 
 Order = Mapping[str, Any]
 
 
-class NoAddress(Exception):
+class MissingAddress(Exception):
     """Raised for an order without an address, which no consumer can handle."""
 
 
 @dataclass(frozen=True)
-class Hasty:
+class HastyConsumer:
     """A consumer that asks SQS for more time while it works on a batch that has an order in it.
 
     If the batch's first order was received before, the consumer does not ask: by then another
@@ -27,63 +27,65 @@ class Hasty:
 
     Attributes:
         caller: Receives, deletes and changes the visibility of messages.
-        once: Remembers which orders were handled.
-        charge: Handles one order.
+        once_per_order: Remembers which orders were handled.
+        charge_order: Handles one order.
         asks_after_seconds: Time before it asks for more time.
         then_works_seconds: Time that it works after that.
     """
 
     caller: Caller
-    once: Once
-    charge: Callable[[Order], object]
+    once_per_order: Once
+    charge_order: Callable[[Order], object]
     asks_after_seconds: float = 1.7
     then_works_seconds: float = 0.6
 
     def consume(self) -> None:
         """Receive a batch, handle it, and delete it unless something failed."""
         messages = self.caller.receive(
-            MaxNumberOfMessages=MOST_ENTRIES,
+            MaxNumberOfMessages=MAXIMUM_BATCH_ENTRIES,
             MessageSystemAttributeNames=["ApproximateReceiveCount"],
         )
         if not messages:
             return
-        orders = [message for message in messages if "order_id" in json.loads(message["Body"])]
-        if orders and not self._work(orders[0]):
+        order_messages = [
+            message for message in messages if "order_id" in json.loads(message["Body"])
+        ]
+        if order_messages and not self._work_on_batch(order_messages[0]):
             return
-        if self._charge_all(orders):
+        if self._charge_all(order_messages):
             # SQS also answers success for messages that are in the DLQ by now.
             self.caller.sqs.delete_message_batch(
                 QueueUrl=self.caller.queue_url,
                 Entries=[
-                    {"Id": f"{number}", "ReceiptHandle": message["ReceiptHandle"]}
-                    for number, message in enumerate(messages)
+                    {"Id": f"{position}", "ReceiptHandle": message["ReceiptHandle"]}
+                    for position, message in enumerate(messages)
                 ],
             )
 
-    def _work(self, first: Mapping[str, Any]) -> bool:
+    def _work_on_batch(self, first_message: Mapping[str, Any]) -> bool:
         """Work, ask for more time, and continue to work.
 
         Return False if SQS refused more time, or if the consumer must stop.
         """
-        if self.caller.enough.wait(self.asks_after_seconds):
+        if self.caller.stop_requested.wait(self.asks_after_seconds):
             return False
-        more = partial(
+        extend_timeout = partial(
             self.caller.sqs.change_message_visibility,
             QueueUrl=self.caller.queue_url,
-            ReceiptHandle=first["ReceiptHandle"],
+            ReceiptHandle=first_message["ReceiptHandle"],
             VisibilityTimeout=round(self.asks_after_seconds),
         )
-        is_new = first["Attributes"]["ApproximateReceiveCount"] == "1"
-        if is_new and not self.caller.attempt(more):
+        is_new = first_message["Attributes"]["ApproximateReceiveCount"] == "1"
+        if is_new and not self.caller.attempt(extend_timeout):
             return False
-        return not self.caller.enough.wait(self.then_works_seconds)
+        return not self.caller.stop_requested.wait(self.then_works_seconds)
 
     def _charge_all(self, messages: list[dict[str, Any]]) -> bool:
         """Handle the orders. If one cannot be handled, skip the rest and return False."""
         try:
             for message in messages:
                 order = json.loads(message["Body"])
-                self.once.run(order["order_id"], partial(self.charge, order))
-        except (Busy, NoAddress):
+                self.once_per_order.run(order["order_id"], partial(self.charge_order, order))
+        except (Busy, MissingAddress):
             return False
         return True

@@ -7,7 +7,7 @@ import pytest
 
 from infra.settings.deployment import DeploymentSettings, read
 from infra.settings.reading import SettingsRefused, fields_by_name, load_object, type_and_bounds
-from local_account.command_line import merge
+from local_account.command_line import merge_objects
 from local_account.launcher import list_lowered_floors
 from mendq.model.limits import Timing
 from mendq.model.mode import Mode
@@ -41,7 +41,7 @@ def test_every_floor_holds_and_is_lifted_only_when_asked() -> None:
 def test_merging_goes_deep_and_replaces_lists() -> None:
     base = {"mode": "observe", "queues": ["a"], "trail": {"create": True, "eventNames": ["x"]}}
     over = {"queues": ["b"], "trail": {"eventNames": []}, "nightly": {"hourUtc": 3}}
-    assert merge(base, over) == {
+    assert merge_objects(base, over) == {
         "mode": "observe",
         "queues": ["b"],
         "trail": {"create": True, "eventNames": []},

@@ -18,7 +18,7 @@ from infra.packaging.zips import THIS_MACHINE
 from infra.stackset.one_template import bucket_of, settings_for_many
 from infra.stackset.publishing import publish
 from infra.synthesis import new_app, stage_code
-from local_account.deployment import WAITING
+from local_account.deployment import WAITER_CONFIGURATION
 from local_account.process import LocalAccount
 from local_account.where import REGION
 from mendq.model.names import ROLE_PURPOSES, role_name
@@ -62,7 +62,7 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAccount]:
             Capabilities=["CAPABILITY_NAMED_IAM"],
         )
         waiter = cloudformation.get_waiter("stack_create_complete")
-        waiter.wait(StackName=STACK, WaiterConfig=WAITING)
+        waiter.wait(StackName=STACK, WaiterConfig=WAITER_CONFIGURATION)
         yield account
 
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.account
 VISIBLE = "ApproximateNumberOfMessagesVisible"
 NOT_VISIBLE = "ApproximateNumberOfMessagesNotVisible"
 DELAYED = "ApproximateNumberOfMessagesDelayed"
-ALL = (*metric.COUNTED, VISIBLE, NOT_VISIBLE, DELAYED, metric.OLDEST_AGE)
+ALL = (*metric.COUNTER_METRICS, VISIBLE, NOT_VISIBLE, DELAYED, metric.OLDEST_AGE_METRIC)
 
 
 def _series(
@@ -42,16 +42,16 @@ def _series(
 
 def _sums(account: LocalAccount, queue: Queue, period: int = 3600) -> dict[str, float]:
     """What was counted since the queue exists, whatever minutes that took."""
-    found = _series(account, queue, *metric.COUNTED, period=period)
+    found = _series(account, queue, *metric.COUNTER_METRICS, period=period)
     return {name: sum(values) for name, values in found.items()}
 
 
 def _counts(sent: int = 0, received: int = 0, deleted: int = 0, empty: int = 0) -> dict[str, int]:
     return {
-        metric.SENT: sent,
-        metric.RECEIVED: received,
-        metric.DELETED: deleted,
-        metric.EMPTY_RECEIVES: empty,
+        metric.SENT_METRIC: sent,
+        metric.RECEIVED_METRIC: received,
+        metric.DELETED_METRIC: deleted,
+        metric.EMPTY_RECEIVES_METRIC: empty,
     }
 
 
@@ -97,7 +97,7 @@ def test_the_depths_are_those_of_now(account: LocalAccount) -> None:
         fifo.send()  # each of a group of its own
     queue.sqs.send_message(QueueUrl=queue.url, MessageBody="later", DelaySeconds=900)
     queue.receive(), fifo.receive(), fifo.receive()
-    depths = (VISIBLE, NOT_VISIBLE, DELAYED, metric.GROUPS_IN_FLIGHT)
+    depths = (VISIBLE, NOT_VISIBLE, DELAYED, metric.GROUPS_IN_FLIGHT_METRIC)
     for each, newest in ((queue, [[2], [1], [1], []]), (fifo, [[1], [2], [0], [2]])):
         found = _series(account, each, *depths, stat="Maximum", period=60)
         assert [values[-1:] for values in found.values()] == newest

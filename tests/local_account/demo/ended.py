@@ -20,7 +20,7 @@ class Ended(Watch):
 
     fixes: float
 
-    def metric(self, name: str) -> float:
+    def sum_metric(self, name: str) -> float:
         return self.fixes if name == "AutoFixes" else 0
 
 
@@ -57,11 +57,11 @@ def seen_of(bad: BadQueue, **over: Any) -> Observation:
     given: dict[str, Any] = {
         "queue_arn": f"{SCOPE}{bad.name}",
         "queue_url": "http://h:1/q",
-        "before": before,
-        "now": {**before, **made, **over.pop("attributes", {})},
-        "failures_at": [] if bad.is_silent else [AT] * 3,
-        "calls_well": bad.traffic.convincing if bad.is_to_be_fixed else 0,
-        "case": cases_of(bad)[-1],
+        "initial_configuration": before,
+        "latest_configuration": {**before, **made, **over.pop("attributes", {})},
+        "failure_times": [] if bad.is_silent else [AT] * 3,
+        "successful_calls": bad.traffic.convincing_calls if bad.is_to_be_fixed else 0,
+        "newest_transition": cases_of(bad)[-1],
     }
     return Observation(**given | over)
 
@@ -74,7 +74,7 @@ def ended(
     watch = Ended(nobody, nobody, nobody, "cases")
     for bad in story.queues:
         said = dict(over.get(bad.name.removesuffix(".fifo"), {}))
-        watch.cases += said.pop("cases", cases_of(bad))
+        watch.case_transitions += said.pop("cases", cases_of(bad))
         watch.queues[bad.name] = seen_of(bad, **said)
     written = sum(bad.is_written for bad in story.queues)
     watch.fixes = written if fixes is None else fixes

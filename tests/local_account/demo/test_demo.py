@@ -18,14 +18,14 @@ from rich.console import Console
 from local_account.demo import mailbox, picture
 from local_account.demo import run as demo
 from local_account.demo.mailbox import Message
-from local_account.demo.story import Story, stories_of
-from local_account.demo.verdict import result_of
+from local_account.demo.story import Story, read_stories
+from local_account.demo.verdict import make_result
 from local_account.where import REPOSITORY
 from mendq.model.case import Severity
 from tests.local_account.demo.ended import ended
 from tests.local_account.demo.test_verdict import SAID
 
-STORIES = stories_of("all")
+STORIES = read_stories("all")
 MESSAGES = {
     "messages": 200,
     "processed": 180,
@@ -95,7 +95,7 @@ def _run(story: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_log_has_every_command_on_a_line_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
-    picture.show(picture.console(), *picture.command("mendq x", 0, "aws " * 99))
+    picture.print_all(picture.make_console(), *picture.draw_command("mendq x", 0, "aws " * 99))
     assert "aws " * 99 in capsys.readouterr().out.splitlines()
 
 
@@ -104,16 +104,18 @@ def test_all_are_run_and_written_down_as_one_and_one_that_is_wrong_is_enough(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, wrong: str
 ) -> None:
     folder = tmp_path / "demo"
-    monkeypatch.setattr(demo, "RESULT", folder / "result.json")
+    monkeypatch.setattr(demo, "RESULT_PATH", folder / "result.json")
 
     def run(name: str, story: Story, _port: int, _console: Console) -> Any:
-        mailbox.write([Message(Severity.INFO, name, "text")], folder / mailbox.FILE)
-        return result_of(ended(story), SAID), name != wrong
+        mailbox.append_to_file(
+            [Message(Severity.INFO, name, "text")], folder / mailbox.NOTIFICATIONS_FILE_NAME
+        )
+        return make_result(ended(story), SAID), name != wrong
 
     monkeypatch.setattr(demo, "_run_in_account", run)
     assert demo.main(["--story", "all"]) == (1 if wrong else 0)
-    result = json.loads(demo.RESULT.read_text())
+    result = json.loads(demo.RESULT_PATH.read_text())
     assert len(result["queues"]) == sum(len(each.queues) for each in STORIES.values())
-    sent = (folder / mailbox.FILE).read_text().splitlines()
+    sent = (folder / mailbox.NOTIFICATIONS_FILE_NAME).read_text().splitlines()
     subjects = [each for each in sent if each.startswith("Subject")]
     assert subjects == [f"Subject: {name}" for name in STORIES]

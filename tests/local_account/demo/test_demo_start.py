@@ -20,7 +20,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "build").touch()
-    monkeypatch.setattr(demo, "RESULT", tmp_path / "build" / "demo" / "result.json")
+    monkeypatch.setattr(demo, "RESULT_PATH", tmp_path / "build" / "demo" / "result.json")
     assert demo.main([]) == 2
     (line,) = capsys.readouterr().out.splitlines()
     assert f"make demo: the folder {tmp_path / 'build' / 'demo'} cannot be written" in line
@@ -29,8 +29,8 @@ def test_a_folder_that_cannot_be_written_is_one_line(
 def test_a_second_demo_does_not_write_into_the_firsts_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(demo, "RESULT", tmp_path / "result.json")
-    monkeypatch.setattr(demo, "_run", lambda *_: 0)
+    monkeypatch.setattr(demo, "RESULT_PATH", tmp_path / "result.json")
+    monkeypatch.setattr(demo, "_run_stories", lambda *_: 0)
     assert [demo.main([]), demo.main([])] == [0, 2]
     assert f"another demo writes to {tmp_path}" in capsys.readouterr().out
 

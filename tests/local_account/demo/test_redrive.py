@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from local_account.demo.redrive import ORDERS, whereabouts
+from local_account.demo.redrive import ORDERS, locate_orders
 
 POISON = {each["order_id"] for each in ORDERS if each["address"] is None}
 GOOD = {each["order_id"] for each in ORDERS} - POISON
@@ -14,7 +14,7 @@ ONCE = dict.fromkeys(GOOD, 1)
 
 
 def test_every_message_is_somewhere() -> None:
-    counts, faults = whereabouts(GOOD | {"new-001"}, POISON | {"none"}, (), ONCE)
+    counts, faults = locate_orders(GOOD | {"new-001"}, POISON | {"none"}, (), ONCE)
     assert (len(ORDERS), len(POISON), faults) == (200, 20, [])
     expected = {"messages": 200, "processed": 180, "quarantined": 20, "left": 0, "lost": 0}
     assert counts == expected
@@ -32,5 +32,5 @@ def test_every_message_is_somewhere() -> None:
 def test_what_is_elsewhere_is_named(
     handled: set[str], quarantined: set[str], dead: Any, charged: Any, faults: list[str]
 ) -> None:
-    found = whereabouts(handled, quarantined, dead, charged)[1]
+    found = locate_orders(handled, quarantined, dead, charged)[1]
     assert [each.split(" messages ")[1].partition(":")[0] for each in found] == faults

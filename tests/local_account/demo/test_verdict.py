@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from local_account.demo.mailbox import Message
-from local_account.demo.story import BadQueue, Story, stories_of
-from local_account.demo.verdict import claims
+from local_account.demo.story import BadQueue, Story, read_stories
+from local_account.demo.verdict import list_claims
 from mendq.model.case import Severity
 from tests.local_account.demo.ended import AT, NOTHING, SCOPE, case_of, ended, incidents, messages
 
-STORIES = stories_of("all")
+STORIES = read_stories("all")
 BAD: Mapping[str, BadQueue] = {
     f"{name} {bad.name.removesuffix('.fifo')}": bad
     for name, story in STORIES.items()
@@ -41,7 +41,7 @@ def _faults(
     watch = ended(story, over, fixes=fixes)
     rows = incidents(story) if found is None else found
     sent = messages(story) if sent is None else sent
-    return [words for words, holds in claims(story, watch, sent, rows) if not holds]
+    return [words for words, holds in list_claims(story, watch, sent, rows) if not holds]
 
 
 @pytest.mark.parametrize("name", STORIES)
@@ -55,9 +55,9 @@ def test_the_claimed_end_has_no_fault(name: str) -> None:
         ("visibility invoices", {"attributes": {"VisibilityTimeout": "2"}}, "changed"),
         ("visibility invoices", {"cases": TWICE}, "visibility_timeout_too_short refused"),
         ("visibility invoices", {"cases": [case_of(INVOICES, symptom="x")]}, "are x applied"),
-        ("visibility invoices", {"calls_well": 0}, "0 deletes in time"),
-        ("visibility mails", {"failures_at": []}, "0 calls failed"),
-        ("scan thumbnails", {"failures_at": [AT]}, "1 calls failed"),
+        ("visibility invoices", {"successful_calls": 0}, "0 deletes in time"),
+        ("visibility mails", {"failure_times": []}, "0 calls failed"),
+        ("scan thumbnails", {"failure_times": [AT]}, "1 calls failed"),
         ("catalogue orders", {"cases": OTHER_STEPS}, f"its cases are .* {KEY_REUSE}"),
         ("life refunds", {"cases": NOT_BACK}, "rolled_back .* 300 -> 60$"),
     ],
