@@ -16,35 +16,35 @@ from rich.markdown import Markdown
 from bench import handler, nightly, pages
 from bench.rounds import Measure
 
-PARTS = ("handler", "nightly")
+PART_NAMES = ("handler", "nightly")
 
 
-def main(words: list[str]) -> int:
+def main(arguments: list[str]) -> int:
     """Measure, store the measures, and print them with the goals. Return the exit code, 0."""
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
-    parser.add_argument("--only", nargs="*", choices=PARTS, help="measure only these parts")
+    parser.add_argument("--only", nargs="*", choices=PART_NAMES, help="measure only these parts")
     parser.add_argument(
         "--peers", action="store_true", help="compare the nightly job with DuckDB and Polars"
     )
     parser.add_argument("--keep", action="store_true", help="rewrite docs/performance.md")
-    arguments = parser.parse_args(words)
+    options = parser.parse_args(arguments)
     console = Console(width=None if sys.stdout.isatty() else 120)
     parts = pages.load_parts()
     take_measures: dict[str, Callable[[Console], Iterator[Measure]]] = {
         "handler": handler.take_measures,
-        "nightly": partial(nightly.take_measures, with_peers=arguments.peers),
+        "nightly": partial(nightly.take_measures, with_peers=options.peers),
     }
-    for name in arguments.only or PARTS:
+    for name in options.only or PART_NAMES:
         parts[name] = pages.make_part(_print_each(take_measures[name](console), console))
         pages.store_parts(parts)
-    measures = pages.measures_of(parts)
+    measures = pages.join_measures(parts)
     rows = [goal.row(measures) for goal in pages.GOALS if goal.find_result(measures) is not None]
     title = "Goals: a machine that misses one is told so, and nothing fails"
     console.print(_make_table(title, ("goal", "asked", "measured", ""), rows))
-    console.print(f"measures: {pages.MEASURES}")
-    if arguments.keep:
-        pages.PAGE.write_text(pages.make_page(parts))
-        console.print(f"wrote {pages.PAGE}")
+    console.print(f"measures: {pages.MEASURES_PATH}")
+    if options.keep:
+        pages.PAGE_PATH.write_text(pages.make_page(parts))
+        console.print(f"wrote {pages.PAGE_PATH}")
     return 0
 
 

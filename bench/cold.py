@@ -8,12 +8,12 @@ import json
 import sys
 from pathlib import Path
 
-subject, *arguments = sys.argv[1:]
-if subject == "client":
+measured_start, *start_arguments = sys.argv[1:]
+if measured_start == "client":
     import boto3
 
     client = boto3.Session().client("sqs")
-    for queue_url in arguments:
+    for queue_url in start_arguments:
         client.get_queue_attributes(QueueUrl=queue_url, AttributeNames=["All"])
 else:
     from functions.heal import handler
@@ -30,7 +30,7 @@ else:
             """Return one minute."""
             return 60_000
 
-    for path in arguments:
+    for path in start_arguments:
         answer = handler(json.loads(Path(path).read_text()), Context())
         if answer["batchItemFailures"]:
             sys.exit(f"heal did not accept all messages of the batch: {answer}")

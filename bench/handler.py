@@ -37,21 +37,21 @@ COLD_ROUNDS = 11
 WARM_ROUNDS = 21
 STORM_ROUNDS = 5
 # The numbers of events in the storms.
-STORMS = (10, 100, 1_000, 10_000)
+STORM_SIZES = (10, 100, 1_000, 10_000)
 START_TIMEOUT_SECONDS = 60
 # The number of failed calls that is enough evidence for heal.
-ENOUGH_EVENTS = 3
+ENOUGH_FAILED_CALLS = 3
 # With this tag a queue needs a visibility timeout of FIXED seconds. Heal raises SHORT to that. LONG
 # is more than enough, so if calls fail even then, heal leaves the queue to a person.
 NEED_TAG = {"mendq:max-processing-seconds": "30"}
-SHORT = "30"
-FIXED = "45"
-LONG = "900"
+SHORT_TIMEOUT = "30"
+FIXED_TIMEOUT = "45"
+LONG_TIMEOUT = "900"
 # A function that makes intake messages about a queue. It takes the queue's ARN, and returns the
 # messages by their ids.
-MakeBodies = Callable[[str], dict[str, str]]
+MakeMessages = Callable[[str], dict[str, str]]
 # A function that delivers intake messages, given by their ids, to heal.
-Deliver = Callable[[dict[str, str]], Cost]
+DeliverMessages = Callable[[dict[str, str]], Cost]
 
 
 @dataclass
@@ -64,9 +64,9 @@ class Bench:
 
     folder: Path  # a temporary folder
     account: Account
-    queues: int = 0  # the number of queues made so far
+    queue_count: int = 0  # the number of queues made so far
 
-    def make_queue(self, visibility: str = SHORT) -> str:
+    def make_queue(self, visibility: str = SHORT_TIMEOUT) -> str:
         """Make a queue with this visibility timeout in seconds, and return its ARN.
 
         Its failed calls will be two minutes later, because heal ignores calls made before a change
@@ -74,19 +74,19 @@ class Bench:
         """
         clients = self.account.clients
         settings = self.account.settings
-        for owner, name in self.account.case_store_items():
-            key = {"pk": {"S": owner}, "sk": {"S": name}}
-            clients.dynamodb.delete_item(TableName=settings.case_table, Key=key)
+        for partition_key, sort_key in self.account.case_store_items():
+            item_key = {"pk": {"S": partition_key}, "sk": {"S": sort_key}}
+            clients.dynamodb.delete_item(TableName=settings.case_table, Key=item_key)
         self.account.now = datetime.now(UTC).replace(microsecond=0) + timedelta(minutes=2)
-        self.queues += 1
-        name = f"bench-{self.queues}"
+        self.queue_count += 1
+        queue_name = f"bench-{self.queue_count}"
         attributes = {"VisibilityTimeout": visibility}
         tags = {"mendq": "heal", **NEED_TAG}
-        clients.sqs.create_queue(QueueName=name, Attributes=attributes, tags=tags)  # type: ignore[arg-type]
-        return f"arn:aws:sqs:{REGION}:{settings.account}:{name}"
+        clients.sqs.create_queue(QueueName=queue_name, Attributes=attributes, tags=tags)  # type: ignore[arg-type]
+        return f"arn:aws:sqs:{REGION}:{settings.account}:{queue_name}"
 
     def make_bodies(
-        self, queue_arn: str, events: int = ENOUGH_EVENTS, **changes: str
+        self, queue_arn: str, event_count: int = ENOUGH_FAILED_CALLS, **changes: str
     ) -> dict[str, str]:
         """Return intake messages with failed calls of a queue, by message id.
 
@@ -94,7 +94,7 @@ class Bench:
         """
         template = envelope_of(self.account.record(queue_arn, "EVENT-ID", **changes))
         bodies: dict[str, str] = {}
-        for number in range(events):
+        for number in range(event_count):
             bodies[str(number)] = template.replace("EVENT-ID", f"{queue_arn}-{number}")
         return bodies
 
@@ -107,45 +107,51 @@ class Bench:
         return self.make_bodies(queue_arn, eventTime=before.strftime("%Y-%m-%dT%H:%M:%SZ"))
 
     def measure_queue(
-        self, before: str, after: str, make_bodies: MakeBodies, deliver: Deliver
+        self,
+        timeout_before: str,
+        timeout_after: str,
+        make_bodies: MakeMessages,
+        deliver: DeliverMessages,
     ) -> Cost:
         """Return the cost of delivering failed calls of a new queue.
 
         Args:
-            before: The queue's visibility timeout, in seconds.
-            after: The visibility timeout that heal must leave.
+            timeout_before: The queue's visibility timeout, in seconds.
+            timeout_after: The visibility timeout that heal must leave.
             make_bodies: Makes the messages.
             deliver: Delivers them.
 
         Raises:
             RuntimeError: if the queue has another visibility timeout afterwards.
         """
-        queue_arn = self.make_queue(before)
+        queue_arn = self.make_queue(timeout_before)
         cost = deliver(make_bodies(queue_arn))
         timeout = self.account.attributes(queue_arn)["VisibilityTimeout"]
-        if timeout != after:
-            raise RuntimeError(f"{queue_arn} has a timeout of {timeout} s, not of {after} s")
+        if timeout != timeout_after:
+            raise RuntimeError(
+                f"{queue_arn} has a timeout of {timeout} s, not of {timeout_after} s"
+            )
         return cost
 
-    def measure_cold(self, *words: str, sources: Path = ROOT) -> Cost:
+    def measure_cold(self, *arguments: str, sources: Path = ROOT) -> Cost:
         """Return the cost of a process that runs bench/cold.py with these arguments.
 
         If `sources` is a copy of Mendq's code, Python must compile it at each start. Python runs
         without `site` (-S), because an editable installation would slow down each start there, and
         a Lambda has none.
         """
-        paths = os.pathsep.join((str(sources), sysconfig.get_path("purelib")))
-        environment = {**self.account.settings.to_environment(), "PYTHONPATH": paths}
+        python_path = os.pathsep.join((str(sources), sysconfig.get_path("purelib")))
+        environment = {**self.account.settings.to_environment(), "PYTHONPATH": python_path}
         if sources == ROOT:
             environment["PYTHONDONTWRITEBYTECODE"] = ""
             environment["PYTHONPYCACHEPREFIX"] = str(self.folder)
         else:
             environment["PYTHONDONTWRITEBYTECODE"] = "1"
-        return measure_process(["-S", str(sources / "bench" / "cold.py"), *words], environment)
+        return measure_process(["-S", str(sources / "bench" / "cold.py"), *arguments], environment)
 
     def deliver_cold(self, bodies: dict[str, str], sources: Path = ROOT) -> Cost:
         """Deliver one batch to heal in a new process, and return the cost of the process."""
-        records = [{"messageId": name, "body": body} for name, body in bodies.items()]
+        records = [{"messageId": message_id, "body": body} for message_id, body in bodies.items()]
         path = self.folder / "batch.json"
         path.write_text(json.dumps({"Records": records}))
         return self.measure_cold("heal", str(path), sources=sources)
@@ -156,26 +162,32 @@ def take_measures(console: Console) -> Iterator[Measure]:
     with start_emulator(), tempfile.TemporaryDirectory(prefix="mendq-bench-") as folder:
         bench = Bench(Path(folder), furnished(Clients(boto3.Session(region_name=REGION))))
         title = "Cold: a whole process, from start to end"
-        yield take_measure(console, "cold", title, _make_cold_variants(bench), COLD_ROUNDS, floor=1)
+        yield take_measure(
+            console, "cold", title, _make_cold_variants(bench), COLD_ROUNDS, floor_position=1
+        )
         with heal_lambda(bench.account) as lambda_:
-            deliver = partial(_deliver_warm, lambda_)
+            deliver_warm = partial(_deliver_warm, lambda_)
             title = "Warm: one invocation, three events of one queue"
-            warm_variants = _make_warm_variants(bench, deliver)
+            warm_variants = _make_warm_variants(bench, deliver_warm)
             yield take_measure(console, "warm", title, warm_variants, WARM_ROUNDS)
             storm_variants: list[Variant] = []
-            for size in STORMS:
-                make_bodies = partial(bench.make_bodies, events=size)
-                run = partial(bench.measure_queue, SHORT, FIXED, make_bodies, deliver)
-                storm_variants.append(Variant(f"{size:,} events of one queue", run))
+            for event_count in STORM_SIZES:
+                make_bodies = partial(bench.make_bodies, event_count=event_count)
+                measure_storm = partial(
+                    bench.measure_queue, SHORT_TIMEOUT, FIXED_TIMEOUT, make_bodies, deliver_warm
+                )
+                storm_variants.append(
+                    Variant(f"{event_count:,} events of one queue", measure_storm)
+                )
             title = "Storms: batches of at most 1,000 events, warm"
             yield take_measure(console, "storm", title, storm_variants, STORM_ROUNDS)
 
 
 def _make_cold_variants(bench: Bench) -> list[Variant]:
-    sources = bench.folder / "sources"
-    copy_sources(sources, (*LAMBDAS.own_code, "bench/cold.py"))
-    deliver_uncompiled = partial(bench.deliver_cold, sources=sources)
-    measure = partial(bench.measure_queue, deliver=bench.deliver_cold)
+    copied_sources = bench.folder / "sources"
+    copy_sources(copied_sources, (*LAMBDAS.own_code, "bench/cold.py"))
+    deliver_uncompiled = partial(bench.deliver_cold, sources=copied_sources)
+    measure_queue = partial(bench.measure_queue, deliver=bench.deliver_cold)
 
     def call_sqs_once() -> Cost:
         return bench.measure_cold("client", bench.account.url(bench.make_queue()))
@@ -184,18 +196,33 @@ def _make_cold_variants(bench: Bench) -> list[Variant]:
         Variant("boto3 SQS client, no call", partial(bench.measure_cold, "client")),
         Variant("boto3 SQS client, one call", call_sqs_once),
         Variant("heal, imported", partial(bench.measure_cold, "heal")),
-        Variant("heal, one healthy queue", partial(measure, SHORT, SHORT, bench.make_old_bodies)),
-        Variant("heal, one fixed queue", partial(measure, SHORT, FIXED, bench.make_bodies)),
-        Variant("heal, one queue for a person", partial(measure, LONG, LONG, bench.make_bodies)),
+        Variant(
+            "heal, one healthy queue",
+            partial(measure_queue, SHORT_TIMEOUT, SHORT_TIMEOUT, bench.make_old_bodies),
+        ),
+        Variant(
+            "heal, one fixed queue",
+            partial(measure_queue, SHORT_TIMEOUT, FIXED_TIMEOUT, bench.make_bodies),
+        ),
+        Variant(
+            "heal, one queue for a person",
+            partial(measure_queue, LONG_TIMEOUT, LONG_TIMEOUT, bench.make_bodies),
+        ),
         Variant(
             "heal, one fixed queue, our own code without bytecode",
-            partial(bench.measure_queue, SHORT, FIXED, bench.make_bodies, deliver_uncompiled),
+            partial(
+                bench.measure_queue,
+                SHORT_TIMEOUT,
+                FIXED_TIMEOUT,
+                bench.make_bodies,
+                deliver_uncompiled,
+            ),
         ),
     ]
 
 
-def _make_warm_variants(bench: Bench, deliver: Deliver) -> list[Variant]:
-    measure = partial(bench.measure_queue, deliver=deliver)
+def _make_warm_variants(bench: Bench, deliver: DeliverMessages) -> list[Variant]:
+    measure_queue = partial(bench.measure_queue, deliver=deliver)
 
     def deliver_to_open_case() -> Cost:
         queue_arn = bench.make_queue()
@@ -203,12 +230,17 @@ def _make_warm_variants(bench: Bench, deliver: Deliver) -> list[Variant]:
         return deliver(bench.make_bodies(queue_arn))
 
     return [
-        Variant("fixed queue", partial(measure, SHORT, FIXED, bench.make_bodies)),
-        Variant("healthy queue", partial(measure, SHORT, SHORT, bench.make_old_bodies)),
+        Variant(
+            "fixed queue", partial(measure_queue, SHORT_TIMEOUT, FIXED_TIMEOUT, bench.make_bodies)
+        ),
+        Variant(
+            "healthy queue",
+            partial(measure_queue, SHORT_TIMEOUT, SHORT_TIMEOUT, bench.make_old_bodies),
+        ),
         Variant("queue whose case is open", deliver_to_open_case),
         Variant(
             "queue for a person: refused and paged",
-            partial(measure, LONG, LONG, bench.make_bodies),
+            partial(measure_queue, LONG_TIMEOUT, LONG_TIMEOUT, bench.make_bodies),
         ),
     ]
 
@@ -221,19 +253,21 @@ def _deliver_warm(lambda_: HealLambda, bodies: dict[str, str]) -> Cost:
     """
     messages = list(bodies.items())
     calls_before = lambda_.calls.total
-    failures: list[str] = []
-    firsts = range(0, len(messages), BATCH_MESSAGES)
-    batches = [dict(messages[first : first + BATCH_MESSAGES]) for first in firsts]
+    refused_message_ids: list[str] = []
+    batch_starts = range(0, len(messages), BATCH_MESSAGES)
+    batches = [
+        dict(messages[batch_start : batch_start + BATCH_MESSAGES]) for batch_start in batch_starts
+    ]
 
     def deliver_all() -> None:
         for batch in batches:
-            failures.extend(lambda_.deliver(batch))
+            refused_message_ids.extend(lambda_.deliver(batch))
 
     cpu_seconds_before = time.process_time()
     cost = measure_call(deliver_all)
     cpu_ms = 1000 * (time.process_time() - cpu_seconds_before)
-    if failures:
-        raise RuntimeError(f"heal did not accept {len(failures)} messages")
+    if refused_message_ids:
+        raise RuntimeError(f"heal did not accept {len(refused_message_ids)} messages")
     return replace(cost, cpu_ms=cpu_ms, aws_calls=lambda_.calls.total - calls_before)
 
 
@@ -257,7 +291,7 @@ def start_emulator() -> Iterator[str]:
             stderr=subprocess.DEVNULL,
         )
         try:
-            _wait_for(url, process)
+            _wait_until_answering(url, process)
             os.environ.pop("AWS_PROFILE", None)
             os.environ["AWS_ACCESS_KEY_ID"] = "test"
             os.environ["AWS_SECRET_ACCESS_KEY"] = "test"  # noqa: S105 - the emulator takes any
@@ -272,7 +306,7 @@ def start_emulator() -> Iterator[str]:
             process.wait()
 
 
-def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
+def _wait_until_answering(url: str, process: subprocess.Popen[bytes]) -> None:
     """Wait until the emulator answers. Raise RuntimeError if it ends, or does not start in time."""
     deadline = time.monotonic() + START_TIMEOUT_SECONDS
     while time.monotonic() < deadline and process.poll() is None:

@@ -34,18 +34,18 @@ from analytics.storage import open_root
 from analytics.trail import Reader, TrailReader, load_binary_files
 from bench import readers
 from bench.rounds import Cost, Measure, Variant, measure_call, measure_process, take_measure
-from bench.trail import DAY, MadeUpTrail, make_trail
+from bench.trail import TRAIL_DAY, MadeUpTrail, make_trail
 from mendq.nightly.verdict import FALLBACK, NATIVE
 
 # The last files of a day are published on the next.
-PUBLISHED = Days(DAY.date(), DAY.date() + timedelta(days=1))
-READERS = {"native": Reader(NATIVE), "standard library": Reader(FALLBACK)}
+PUBLISHED_DAYS = Days(TRAIL_DAY.date(), TRAIL_DAY.date() + timedelta(days=1))
+READER_BY_NAME = {"native": Reader(NATIVE), "standard library": Reader(FALLBACK)}
 # The made-up failed calls: each of KEYS queues has bursts of BURST_CALLS calls that are
 # APART_SECONDS apart, with SILENCE_SECONDS between bursts.
-KEYS = 2_000
-BURST_CALLS = 20
-APART_SECONDS = 10
-SILENCE_SECONDS = 3_600
+QUEUE_COUNT = 2_000
+CALLS_PER_BURST = 20
+SECONDS_BETWEEN_CALLS = 10
+SECONDS_BETWEEN_BURSTS = 3_600
 
 
 class TrailSize(NamedTuple):
@@ -60,26 +60,26 @@ class TrailSize(NamedTuple):
         return self.files * self.records_per_file
 
     @property
-    def words(self) -> str:
+    def size_text(self) -> str:
         """The size in words, such as `2,000 files of 100`."""
         return f"{self.files:,} files of {self.records_per_file:,}"
 
 
-ONCE = TrailSize(20, 10_000)
-TENFOLD = TrailSize(200, 10_000)
+ONE_DAY_SIZE = TrailSize(20, 10_000)
+TENFOLD_SIZE = TrailSize(200, 10_000)
 # As many records as ONCE, in small files.
-SMALL = TrailSize(2_000, 100)
+SMALL_FILES_SIZE = TrailSize(2_000, 100)
 # 1,000,000 records in small files, and in very small ones.
-MANY_SMALL = TrailSize(2_000, 500)
-MANY_TINY = TrailSize(100_000, 10)
+MANY_SMALL_FILES_SIZE = TrailSize(2_000, 500)
+MANY_TINY_FILES_SIZE = TrailSize(100_000, 10)
 # The numbers of failed calls in which bursts are found.
-FAILED_CALLS = (1_000_000, 10_000_000)
+FAILED_CALL_COUNTS = (1_000_000, 10_000_000)
 ROUNDS = 5
 SLOW_ROUNDS = 3
 FEW_ROUNDS = 2
 # A program that only starts the nightly job's Spark session, reads a file and writes a table: every
 # Spark job costs at least this.
-SPARK_ALONE = """
+SPARK_ALONE_PROGRAM = """
 import sys
 from analytics.session import session
 fields = "Records array<struct<eventSource: string, errorCode: string>>"
@@ -88,7 +88,7 @@ records.selectExpr("inline(Records)").write.parquet(sys.argv[2])
 """
 
 
-class _Plan(NamedTuple):
+class _PlannedMeasure(NamedTuple):
     """A planned measurement: its name, title, number of rounds and variants."""
 
     name: str
@@ -110,21 +110,21 @@ def take_measures(console: Console, *, with_peers: bool) -> Iterator[Measure]:
     If `with_peers`, DuckDB and Polars are installed and measured too.
     """
     with ExitStack() as stack:
-        limit = stack.enter_context(readers.start_processes())
-        peers: Executor | None = None
+        limit_processes = stack.enter_context(readers.start_processes())
+        peer_processes: Executor | None = None
         if with_peers:
             readers.install_peers()
-            peers = stack.enter_context(readers.start_processes(peers=True))
+            peer_processes = stack.enter_context(readers.start_processes(peers=True))
         spark = session()
         stack.callback(spark.stop)
-        for plan in NightlyPlans(spark, limit, peers).list_plans():
+        for plan in NightlyPlans(spark, limit_processes, peer_processes).list_plans():
             yield take_measure(
                 console,
                 plan.name,
                 plan.title,
                 plan.variants,
                 plan.rounds,
-                dropped=plan.warm_up_rounds,
+                dropped_rounds=plan.warm_up_rounds,
             )
 
 
@@ -133,139 +133,152 @@ class NightlyPlans:
     """The session and the processes that the measures of the nightly job share."""
 
     spark: SparkSession
-    limit: Executor  # the processes of the fastest possible reader
-    peers: Executor | None = None  # the process of DuckDB and Polars, if they are measured
+    limit_processes: Executor  # the processes of the fastest possible reader
+    peer_processes: Executor | None = None  # the process of DuckDB and Polars, if they are measured
 
-    def list_plans(self) -> Iterator[_Plan]:
+    def list_plans(self) -> Iterator[_PlannedMeasure]:
         """Yield each measure. Its trails are made just before, if they do not exist yet."""
-        yield _Plan(
+        yield _PlannedMeasure(
             "ingest",
-            f"From gzip files to failed SQS calls, {ONCE.records:,} records",
+            f"From gzip files to failed SQS calls, {ONE_DAY_SIZE.records:,} records",
             ROUNDS,
             [
-                self._make_limit(ONCE, "limit: isal + msgspec in two processes"),
-                *(self._make_reader(reader, ONCE, f"{reader} reader") for reader in READERS),
+                self._make_limit(ONE_DAY_SIZE, "limit: isal + msgspec in two processes"),
+                *(
+                    self._make_reader(reader, ONE_DAY_SIZE, f"{reader} reader")
+                    for reader in READER_BY_NAME
+                ),
             ],
         )
-        yield _Plan(
+        yield _PlannedMeasure(
             "growth",
             "The same for ten times the records",
             SLOW_ROUNDS,
             [
-                self._make_limit(ONCE, f"limit, {ONCE.records:,}"),
-                self._make_reader("native", ONCE, f"native reader, {ONCE.records:,}"),
-                self._make_limit(TENFOLD, f"limit, {TENFOLD.records:,}"),
-                self._make_reader("native", TENFOLD, f"native reader, {TENFOLD.records:,}"),
-                self._make_hand_over(TENFOLD),
+                self._make_limit(ONE_DAY_SIZE, f"limit, {ONE_DAY_SIZE.records:,}"),
+                self._make_reader(
+                    "native", ONE_DAY_SIZE, f"native reader, {ONE_DAY_SIZE.records:,}"
+                ),
+                self._make_limit(TENFOLD_SIZE, f"limit, {TENFOLD_SIZE.records:,}"),
+                self._make_reader(
+                    "native", TENFOLD_SIZE, f"native reader, {TENFOLD_SIZE.records:,}"
+                ),
+                self._make_hand_over(TENFOLD_SIZE),
             ],
         )
-        yield _Plan(
+        yield _PlannedMeasure(
             "files",
             "The same records in small files and in large ones",
             SLOW_ROUNDS,
             [
-                self._make_reader("native", ONCE, f"native reader, {ONCE.words}"),
-                self._make_reader("native", SMALL, f"native reader, {SMALL.words}"),
+                self._make_reader(
+                    "native", ONE_DAY_SIZE, f"native reader, {ONE_DAY_SIZE.size_text}"
+                ),
+                self._make_reader(
+                    "native", SMALL_FILES_SIZE, f"native reader, {SMALL_FILES_SIZE.size_text}"
+                ),
             ],
         )
-        if self.peers:
-            yield _Plan(
+        if self.peer_processes:
+            yield _PlannedMeasure(
                 "peers",
                 "One question, asked of others too: how many SQS calls failed?",
                 FEW_ROUNDS,
                 [
-                    self._make_reader("native", TENFOLD, "native reader"),
-                    *(self._make_peer(self.peers, name) for name in readers.PEERS),
+                    self._make_reader("native", TENFOLD_SIZE, "native reader"),
+                    *(self._make_peer(self.peer_processes, name) for name in readers.COUNT_BY_PEER),
                 ],
             )
-        yield _Plan(
+        yield _PlannedMeasure(
             "sessions",
             "Incidents from failed calls that are there already",
             FEW_ROUNDS,
-            [self._make_burst_finder(calls) for calls in FAILED_CALLS],
+            [self._make_burst_finder(call_count) for call_count in FAILED_CALL_COUNTS],
         )
-        yield _Plan(
+        yield _PlannedMeasure(
             "session memory",
             "The same, each in a process of its own",
             1,
-            [_make_burst_process(calls) for calls in FAILED_CALLS],
+            [_make_burst_process(call_count) for call_count in FAILED_CALL_COUNTS],
         )
-        yield _Plan(
+        yield _PlannedMeasure(
             "nightly_runs",
             "Whole nightly runs: python -m analytics.job backfill of one day, from start to end",
             SLOW_ROUNDS,
-            [_make_spark_alone(), _make_nightly_run(ONCE), _make_nightly_run(TENFOLD)],
+            [_make_spark_alone(), _make_nightly_run(ONE_DAY_SIZE), _make_nightly_run(TENFOLD_SIZE)],
         )
-        yield _Plan(
+        yield _PlannedMeasure(
             "small_runs",
             "The same, once, of small files and of very small ones",
             1,
-            [_make_nightly_run(MANY_SMALL), _make_nightly_run(MANY_TINY)],
+            [_make_nightly_run(MANY_SMALL_FILES_SIZE), _make_nightly_run(MANY_TINY_FILES_SIZE)],
         )
 
-    def _make_limit(self, size: TrailSize, name: str) -> Variant:
+    def _make_limit(self, size: TrailSize, variant_name: str) -> Variant:
         """Return the variant that reads a trail with the fastest possible reader."""
         trail = make_trail(*size)
         files = trail.files()
 
-        def count() -> None:
-            counts = readers.count_all(self.limit, files)
-            expected = (trail.truth.raw_bytes, trail.truth.failed_sqs_calls)
+        def count_trail() -> None:
+            counts = readers.count_all(self.limit_processes, files)
+            expected = (trail.true_counts.raw_bytes, trail.true_counts.failed_sqs_calls)
             _require_equal("unpacked bytes, failed calls", counts, expected)
 
-        return _make_reading_variant(name, trail, count)
+        return _make_reading_variant(variant_name, trail, count_trail)
 
-    def _make_reader(self, reader: str, size: TrailSize, name: str) -> Variant:
+    def _make_reader(self, reader_name: str, size: TrailSize, variant_name: str) -> Variant:
         """Return the variant that reads a trail with one of the nightly job's readers."""
         trail = make_trail(*size)
-        return _make_reading_variant(name, trail, partial(read_trail, self.spark, trail, reader))
+        return _make_reading_variant(
+            variant_name, trail, partial(read_trail, self.spark, trail, reader_name)
+        )
 
     def _make_hand_over(self, size: TrailSize) -> Variant:
         """Return the variant in which Spark reads the bytes and Python only gets them."""
         trail = make_trail(*size)
         name = f"Spark hands the bytes to Python, {size.records:,}"
-        return _make_reading_variant(name, trail, partial(hand_over, self.spark, trail))
+        return _make_reading_variant(name, trail, partial(hand_bytes_to_python, self.spark, trail))
 
-    def _make_peer(self, peers: Executor, name: str) -> Variant:
+    def _make_peer(self, peers: Executor, peer_name: str) -> Variant:
         """Return the variant that reads a trail with DuckDB or Polars."""
-        trail = make_trail(*TENFOLD)
+        trail = make_trail(*TENFOLD_SIZE)
 
-        def count() -> None:
-            failed = peers.submit(readers.PEERS[name], trail.files()).result()
-            _require_equal("failed calls", failed, trail.truth.failed_sqs_calls)
+        def count_trail() -> None:
+            failed_calls = peers.submit(readers.COUNT_BY_PEER[peer_name], trail.files()).result()
+            _require_equal("failed calls", failed_calls, trail.true_counts.failed_sqs_calls)
 
-        return _make_reading_variant(name, trail, count)
+        return _make_reading_variant(peer_name, trail, count_trail)
 
-    def _make_burst_finder(self, calls: int) -> Variant:
+    def _make_burst_finder(self, call_count: int) -> Variant:
         """Return the variant that groups made-up failed calls into bursts, in this process."""
-        find = partial(find_bursts, self.spark, calls)
-        return Variant(f"{calls:,} calls", partial(measure_call, find))
+        find_bursts_of_calls = partial(find_bursts, self.spark, call_count)
+        return Variant(f"{call_count:,} calls", partial(measure_call, find_bursts_of_calls))
 
 
-def _make_burst_process(calls: int) -> Variant:
+def _make_burst_process(call_count: int) -> Variant:
     """Return the variant that groups made-up failed calls into bursts, in a new process."""
-    command = ("-m", "bench.nightly", f"{calls}")
-    return Variant(f"{calls:,} calls", partial(measure_process, command))
+    command = ("-m", "bench.nightly", f"{call_count}")
+    return Variant(f"{call_count:,} calls", partial(measure_process, command))
 
 
 def _make_spark_alone() -> Variant:
     """Return the variant that runs SPARK_ALONE in a new process."""
-    trail = make_trail(*ONCE)
+    trail = make_trail(*ONE_DAY_SIZE)
 
-    def run() -> Cost:
+    def measure_run() -> Cost:
         with tempfile.TemporaryDirectory(prefix="mendq-bench-") as folder:
-            file = f"file:{trail.files()[0]}"
-            return measure_process(("-c", SPARK_ALONE, file, f"{folder}/out"))
+            file_uri = f"file:{trail.files()[0]}"
+            return measure_process(("-c", SPARK_ALONE_PROGRAM, file_uri, f"{folder}/out"))
 
-    return Variant("Spark alone: one file read, one table written", run)
+    return Variant("Spark alone: one file read, one table written", measure_run)
 
 
 def _make_nightly_run(size: TrailSize) -> Variant:
     """Return the variant that runs the nightly job for one day, without cases, in a new process."""
     trail = make_trail(*size)
-    day = f"{DAY:%Y-%m-%d}"
+    day = f"{TRAIL_DAY:%Y-%m-%d}"
 
-    def run() -> Cost:
+    def measure_run() -> Cost:
         with tempfile.TemporaryDirectory(prefix="mendq-bench-") as folder:
             (Path(folder) / "cases").mkdir()
             cost = measure_process(
@@ -276,47 +289,57 @@ def _make_nightly_run(size: TrailSize) -> Variant:
                     *("--out", f"{folder}/out"),
                 )
             )
-            tables = list(Path(folder).rglob(f"dt={day}/*.parquet"))
-            _require_equal("files written", len(tables), 3)
+            table_files = list(Path(folder).rglob(f"dt={day}/*.parquet"))
+            _require_equal("files written", len(table_files), 3)
             return _add_bytes(cost, trail)
 
-    return Variant(f"{size.records:,} records in {size.files:,} files", run)
+    return Variant(f"{size.records:,} records in {size.files:,} files", measure_run)
 
 
-def _make_reading_variant(name: str, trail: MadeUpTrail, read: Callable[[], None]) -> Variant:
+def _make_reading_variant(
+    variant_name: str, trail: MadeUpTrail, read_files: Callable[[], None]
+) -> Variant:
     """Return a variant that reads the whole trail, so that its cost has the trail's bytes."""
 
-    def run() -> Cost:
-        return _add_bytes(measure_call(read), trail)
+    def measure_run() -> Cost:
+        return _add_bytes(measure_call(read_files), trail)
 
-    return Variant(name, run)
+    return Variant(variant_name, measure_run)
 
 
 def _add_bytes(cost: Cost, trail: MadeUpTrail) -> Cost:
-    return replace(cost, raw_bytes=trail.truth.raw_bytes)
+    return replace(cost, raw_bytes=trail.true_counts.raw_bytes)
 
 
-def _require_equal(what: str, result: object, expected: object) -> None:
+def _require_equal(names_of_values: str, result: object, expected: object) -> None:
     """Raise RuntimeError if a result is wrong: a fast variant must also be right."""
     if result != expected:
-        raise RuntimeError(f"{what} were {result}, not {expected}")
+        raise RuntimeError(f"{names_of_values} were {result}, not {expected}")
 
 
-def read_trail(spark: SparkSession, trail: MadeUpTrail, name: str) -> None:
-    """List, read and label a trail as a nightly run does. `name` is the reader's name.
+def read_trail(spark: SparkSession, trail: MadeUpTrail, reader_name: str) -> None:
+    """List, read and label a trail as a nightly run does. `reader_name` is the reader's name.
 
     Raises:
         RuntimeError: if failed calls or records are missing.
     """
     root = open_root(str(trail.root), spark)
-    with root.staging() as stage, closing(TrailReader(spark, root, READERS[name], stage)) as reader:
-        reader.read(PUBLISHED)
-        sums = reader.load_readings().agg(sf.sum(sf.size("calls")), sf.sum("records")).collect()[0]
-    truth = trail.truth
-    _require_equal("failed calls, records", tuple(sums), (truth.failed_sqs_calls, truth.records))
+    with (
+        root.staging() as staging_storage,
+        closing(TrailReader(spark, root, READER_BY_NAME[reader_name], staging_storage)) as reader,
+    ):
+        reader.read(PUBLISHED_DAYS)
+        sums = reader.load_readings().agg(sf.sum(sf.size("calls")), sf.sum("records"))
+        reading_sums = sums.collect()[0]
+    true_counts = trail.true_counts
+    _require_equal(
+        "failed calls, records",
+        tuple(reading_sums),
+        (true_counts.failed_sqs_calls, true_counts.records),
+    )
 
 
-def hand_over(spark: SparkSession, trail: MadeUpTrail) -> None:
+def hand_bytes_to_python(spark: SparkSession, trail: MadeUpTrail) -> None:
     """Let Spark read the files, and Python only count their bytes.
 
     Raises:
@@ -335,39 +358,45 @@ def _measure_lengths(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBat
         yield pa.record_batch([pc.binary_length(batch.column(0)).cast("int64")], ["bytes"])
 
 
-def find_bursts(spark: SparkSession, calls: int) -> None:
+def find_bursts(spark: SparkSession, call_count: int) -> None:
     """Group this number of made-up failed calls into bursts.
 
     Raises:
         RuntimeError: if their number is wrong.
     """
-    bursts = group_into_bursts(make_failed_calls(spark, calls))
-    counts = bursts.agg(sf.count("*"), sf.sum("failed_calls")).collect()[0]
-    bursts_of_a_queue = -(-(calls // KEYS) // BURST_CALLS)  # rounded up
-    _require_equal("incidents, calls", tuple(counts), (KEYS * bursts_of_a_queue, calls))
+    bursts = group_into_bursts(make_failed_calls(spark, call_count))
+    burst_sums = bursts.agg(sf.count("*"), sf.sum("failed_calls")).collect()[0]
+    bursts_of_a_queue = -(-(call_count // QUEUE_COUNT) // CALLS_PER_BURST)  # rounded up
+    _require_equal(
+        "incidents, calls", tuple(burst_sums), (QUEUE_COUNT * bursts_of_a_queue, call_count)
+    )
 
 
-def make_failed_calls(spark: SparkSession, calls: int) -> DataFrame:
+def make_failed_calls(spark: SparkSession, call_count: int) -> DataFrame:
     """Return made-up failed calls. Spark computes them when it needs them, so no disk is read."""
-    key = sf.col("id") % KEYS
-    number = sf.floor(sf.col("id") / KEYS)
-    burst = sf.floor(number / BURST_CALLS)
-    place = number % BURST_CALLS
-    burst_seconds = BURST_CALLS * APART_SECONDS + SILENCE_SECONDS
-    second = sf.lit(int(DAY.timestamp())) + burst * burst_seconds + place * APART_SECONDS
-    scope = "arn:aws:sqs:us-east-1:123456789012"
-    constants = {
+    queue_number = sf.col("id") % QUEUE_COUNT
+    call_number = sf.floor(sf.col("id") / QUEUE_COUNT)
+    burst_number = sf.floor(call_number / CALLS_PER_BURST)
+    call_position = call_number % CALLS_PER_BURST
+    burst_seconds = CALLS_PER_BURST * SECONDS_BETWEEN_CALLS + SECONDS_BETWEEN_BURSTS
+    call_second = (
+        sf.lit(int(TRAIL_DAY.timestamp()))
+        + burst_number * burst_seconds
+        + call_position * SECONDS_BETWEEN_CALLS
+    )
+    queue_arn_prefix = "arn:aws:sqs:us-east-1:123456789012"
+    constant_columns = {
         "account": "123456789012",
         "region": "us-east-1",
         "symptom": "visibility_timeout_too_short",
         "error_code": "MessageNotInflight",
         "principal_arn": "arn:aws:iam::123456789012:role/orders-worker",
     }
-    return spark.range(calls).select(
+    return spark.range(call_count).select(
         sf.concat(sf.lit("event-"), "id").alias("event_id"),
-        sf.timestamp_seconds(second).alias("event_time"),
-        sf.concat(sf.lit(f"{scope}:queue-"), key).alias("queue_arn"),
-        *(sf.lit(value).alias(name) for name, value in constants.items()),
+        sf.timestamp_seconds(call_second).alias("event_time"),
+        sf.concat(sf.lit(f"{queue_arn_prefix}:queue-"), queue_number).alias("queue_arn"),
+        *(sf.lit(value).alias(name) for name, value in constant_columns.items()),
         sf.lit(None).cast("string").alias("ignored"),
         sf.lit("false").cast("boolean").alias("is_own_look"),
     )

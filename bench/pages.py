@@ -20,10 +20,10 @@ from msgspec import Struct
 
 from bench.rounds import ROOT, Measure
 
-PAGE = ROOT / "docs" / "performance.md"
-TEXTS = ROOT / "bench" / "texts"
-MEASURES = ROOT / "build" / "bench" / "measures.json"
-SCHEMA = 3
+PAGE_PATH = ROOT / "docs" / "performance.md"
+TEXTS_FOLDER = ROOT / "bench" / "texts"
+MEASURES_PATH = ROOT / "build" / "bench" / "measures.json"
+SCHEMA_VERSION = 3
 
 
 class Goal(Struct, frozen=True, forbid_unknown_fields=True):
@@ -64,7 +64,7 @@ class Goal(Struct, frozen=True, forbid_unknown_fields=True):
             return None
         if self.against:
             return measure.ratio(self.variant, self.of, self.against)
-        return measure.middle(self.variant, self.of)
+        return measure.median_cost(self.variant, self.of)
 
     def verdict(self, result: float) -> str:
         """Return `met` or `missed`."""
@@ -83,15 +83,15 @@ class Goal(Struct, frozen=True, forbid_unknown_fields=True):
         result = self.find_result(measures)
         if result is None:
             return (self.text, self.bound_text, "not measured", "")
-        shown_result = self.add_unit(result)
+        result_text = self.add_unit(result)
         if self.against and self.of == "wall_ms":
             cpu_ratio = msgspec.structs.replace(self, of="cpu_ms").find_result(measures)
-            shown_result += f" (CPU {self.add_unit(cpu_ratio or 0)})"
-        return (self.text, self.bound_text, shown_result, self.verdict(result))
+            result_text += f" (CPU {self.add_unit(cpu_ratio or 0)})"
+        return (self.text, self.bound_text, result_text, self.verdict(result))
 
 
-_GOALS = tomllib.loads((TEXTS / "goals.toml").read_text())["goals"]
-GOALS = msgspec.convert(_GOALS, list[Goal])
+_GOAL_TABLES = tomllib.loads((TEXTS_FOLDER / "goals.toml").read_text())["goals"]
+GOALS = msgspec.convert(_GOAL_TABLES, list[Goal])
 
 
 class PartMeasures(Struct, frozen=True):
@@ -104,32 +104,35 @@ class PartMeasures(Struct, frozen=True):
 
 def make_part(measures: Iterable[Measure]) -> PartMeasures:
     """Return measures with the present time and this machine."""
-    cpus = Path("/proc/cpuinfo").read_text().splitlines()
-    models = [line.partition(":")[2].strip() for line in cpus if line.startswith("model name")]
-    gigabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
-    machine = (
-        f"{os.cpu_count()} cores of {[*models, platform.machine()][0]}, {gigabytes:.0f} GB, "
+    cpu_lines = Path("/proc/cpuinfo").read_text().splitlines()
+    cpu_models = [
+        line.partition(":")[2].strip() for line in cpu_lines if line.startswith("model name")
+    ]
+    memory_gigabytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+    cpu_model = [*cpu_models, platform.machine()][0]
+    machine_text = (
+        f"{os.cpu_count()} cores of {cpu_model}, {memory_gigabytes:.0f} GB, "
         f"{platform.system()}, Python {platform.python_version()}"
     )
-    now = datetime.now(UTC).isoformat(timespec="minutes").replace("+00:00", "Z")
-    return PartMeasures(now, machine, {measure.name: measure for measure in measures})
+    taken_at = datetime.now(UTC).isoformat(timespec="minutes").replace("+00:00", "Z")
+    return PartMeasures(taken_at, machine_text, {measure.name: measure for measure in measures})
 
 
-def load_parts(path: Path = MEASURES) -> dict[str, PartMeasures]:
+def load_parts(path: Path = MEASURES_PATH) -> dict[str, PartMeasures]:
     """Return the stored parts by name. Return none if the file is missing or of another schema."""
     if not path.exists():
         return {}
     document = json.loads(path.read_text())
-    if document.get("schema") != SCHEMA:
+    if document.get("schema") != SCHEMA_VERSION:
         return {}
     return msgspec.convert(document["parts"], dict[str, PartMeasures])
 
 
-def store_parts(parts: Mapping[str, PartMeasures], path: Path = MEASURES) -> None:
+def store_parts(parts: Mapping[str, PartMeasures], path: Path = MEASURES_PATH) -> None:
     """Store the parts, so that a later run of only one part still shows the other."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = msgspec.json.encode({"schema": SCHEMA, "parts": dict(parts)})
-    path.write_bytes(msgspec.json.format(text, indent=2) + b"\n")
+    encoded = msgspec.json.encode({"schema": SCHEMA_VERSION, "parts": dict(parts)})
+    path.write_bytes(msgspec.json.format(encoded, indent=2) + b"\n")
 
 
 def duration_text(milliseconds: float) -> str:
@@ -153,7 +156,11 @@ class _Column(NamedTuple):
         """Return the column's figure for a variant."""
         if self.is_ratio:
             return measure.ratio(variant, self.figure)
-        return measure.middle(variant, self.figure)
+        return measure.median_cost(variant, self.figure)
+
+    def has_figures(self, measure: Measure) -> bool:
+        """Return True if the figure of at least one variant is not 0."""
+        return any(self.amount(measure, variant) for variant in measure.costs)
 
 
 _COLUMNS = (
@@ -170,19 +177,15 @@ _COLUMNS = (
 def make_rows(measure: Measure) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Return headings and rows of a measure's table, without columns in which all figures are 0."""
     variants = list(measure.costs)
-    columns = [
-        column
-        for column in _COLUMNS
-        if any(column.amount(measure, variant) for variant in variants)
-    ]
+    shown_columns = [column for column in _COLUMNS if column.has_figures(measure)]
     rows: list[tuple[str, ...]] = []
     for variant in variants:
-        figures = [column.to_text(column.amount(measure, variant)) for column in columns]
+        figures = [column.to_text(column.amount(measure, variant)) for column in shown_columns]
         rows.append((variant, *figures))
-    return ("medians", *(column.heading for column in columns)), rows
+    return ("medians", *(column.heading for column in shown_columns)), rows
 
 
-def measures_of(parts: Mapping[str, PartMeasures]) -> dict[str, Measure]:
+def join_measures(parts: Mapping[str, PartMeasures]) -> dict[str, Measure]:
     """Return the measures of all parts by name."""
     measures: dict[str, Measure] = {}
     for part in parts.values():
@@ -192,22 +195,25 @@ def measures_of(parts: Mapping[str, PartMeasures]) -> dict[str, Measure]:
 
 def make_page(parts: Mapping[str, PartMeasures]) -> str:
     """Return docs/performance.md. A part that is missing in `parts` is shown as not measured."""
-    measures = measures_of(parts)
-    notes = tomllib.loads((TEXTS / "notes.toml").read_text())
-    goals = [goal.row(measures) for goal in GOALS]
-    texts = {"goals": markdown_table(("goal", "asked", "measured", ""), goals)}
+    measures = join_measures(parts)
+    note_by_measure = tomllib.loads((TEXTS_FOLDER / "notes.toml").read_text())
+    goal_rows = [goal.row(measures) for goal in GOALS]
+    text_by_placeholder = {"goals": markdown_table(("goal", "asked", "measured", ""), goal_rows)}
     for name in ("nightly", "handler"):
         part = parts.get(name)
         if part is None:
-            texts[f"{name}_taken"] = "Not measured."
-            texts[name] = ""
+            text_by_placeholder[f"{name}_taken"] = "Not measured."
+            text_by_placeholder[name] = ""
             continue
-        texts[f"{name}_taken"] = f"Taken {part.taken_at} by `make bench` on {part.machine}."
+        text_by_placeholder[f"{name}_taken"] = (
+            f"Taken {part.taken_at} by `make bench` on {part.machine}."
+        )
         sections = [
-            _make_section(measure, notes.get(measure.name)) for measure in part.measures.values()
+            _make_section(measure, note_by_measure.get(measure.name))
+            for measure in part.measures.values()
         ]
-        texts[name] = "\n\n".join(sections)
-    return (TEXTS / "performance.md").read_text().format(**texts)
+        text_by_placeholder[name] = "\n\n".join(sections)
+    return (TEXTS_FOLDER / "performance.md").read_text().format(**text_by_placeholder)
 
 
 def _make_section(measure: Measure, note: str | None) -> str:
@@ -221,5 +227,5 @@ def _make_section(measure: Measure, note: str | None) -> str:
 
 def markdown_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a Markdown table. The first column is left-aligned, the others are right-aligned."""
-    rule = ("---", *["---:"] * (len(headings) - 1))
-    return "\n".join(f"| {' | '.join(row)} |" for row in (headings, rule, *rows))
+    rule_cells = ("---", *["---:"] * (len(headings) - 1))
+    return "\n".join(f"| {' | '.join(row)} |" for row in (headings, rule_cells, *rows))

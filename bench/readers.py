@@ -24,16 +24,16 @@ from isal import isal_zlib
 
 from bench.rounds import ROOT
 
-PROCESSES = 2
+PROCESS_COUNT = 2
 # The window size for zlib that means gzip.
 GZIP_WINDOW = 31
 # The largest number of files that a process gets at once. Handing over a small file takes longer
 # than reading it.
-MAXIMUM_CHUNK = 64
+MAXIMUM_FILES_PER_CHUNK = 64
 MAXIMUM_OBJECT_BYTES = 256 * 1024 * 1024
-SQS = "sqs.amazonaws.com"
+SQS_EVENT_SOURCE = "sqs.amazonaws.com"
 # The packages of the peers, and the folder in which they are installed.
-LOCK = ROOT / "bench" / "peers.txt"
+LOCK_FILE = ROOT / "bench" / "peers.txt"
 PEERS_FOLDER = ROOT / "build" / "bench" / "peers"
 
 
@@ -58,17 +58,20 @@ _decoder = msgspec.json.Decoder(_File)
 
 def count_file(file: Path) -> FileCounts:
     """Unpack a file and count its failed SQS calls, by event source and error code."""
-    text = _unpack(file)
-    records = _decoder.decode(text).Records
-    failed = sum(record.errorCode is not None and record.eventSource == SQS for record in records)
-    return FileCounts(len(text), failed)
+    json_bytes = _unpack(file)
+    records = _decoder.decode(json_bytes).Records
+    failed_calls = sum(
+        record.errorCode is not None and record.eventSource == SQS_EVENT_SOURCE
+        for record in records
+    )
+    return FileCounts(len(json_bytes), failed_calls)
 
 
 def _unpack(file: Path) -> bytes:
     content = file.read_bytes()
-    size = int.from_bytes(content[-4:], "little")
-    text: bytes = isal_zlib.decompress(content, GZIP_WINDOW, size)
-    return text
+    unpacked_size = int.from_bytes(content[-4:], "little")
+    unpacked: bytes = isal_zlib.decompress(content, GZIP_WINDOW, unpacked_size)
+    return unpacked
 
 
 def start_processes(*, peers: bool = False) -> Executor:
@@ -76,11 +79,11 @@ def start_processes(*, peers: bool = False) -> Executor:
 
     If `peers`, start one process for DuckDB and Polars instead, which finds their packages.
     """
-    spawn = get_context("spawn")
+    spawn_context = get_context("spawn")
     if not peers:
-        return ProcessPoolExecutor(PROCESSES, spawn)
-    os.environ["POLARS_MAX_THREADS"] = str(PROCESSES)
-    return ProcessPoolExecutor(1, spawn, _add_peers_to_path)
+        return ProcessPoolExecutor(PROCESS_COUNT, spawn_context)
+    os.environ["POLARS_MAX_THREADS"] = str(PROCESS_COUNT)
+    return ProcessPoolExecutor(1, spawn_context, _add_peers_to_path)
 
 
 def _add_peers_to_path() -> None:
@@ -93,10 +96,10 @@ def _add_peers_to_path() -> None:
 
 def count_all(pool: Executor, files: Sequence[Path]) -> FileCounts:
     """Count the failed SQS calls of all files, in the parallel processes of `pool`."""
-    chunk = max(1, min(MAXIMUM_CHUNK, len(files) // (8 * PROCESSES)))
+    files_per_chunk = max(1, min(MAXIMUM_FILES_PER_CHUNK, len(files) // (8 * PROCESS_COUNT)))
     raw_bytes = 0
     failed_sqs_calls = 0
-    for counts in pool.map(count_file, files, chunksize=chunk):
+    for counts in pool.map(count_file, files, chunksize=files_per_chunk):
         raw_bytes += counts.raw_bytes
         failed_sqs_calls += counts.failed_sqs_calls
     return FileCounts(raw_bytes, failed_sqs_calls)
@@ -105,12 +108,12 @@ def count_all(pool: Executor, files: Sequence[Path]) -> FileCounts:
 def install_peers() -> None:
     """Install DuckDB and Polars, unless the versions of the lock file are installed already."""
     installed_lock = PEERS_FOLDER / "lock.txt"
-    if installed_lock.exists() and installed_lock.read_bytes() == LOCK.read_bytes():
+    if installed_lock.exists() and installed_lock.read_bytes() == LOCK_FILE.read_bytes():
         return
     uv = str(Path(sys.executable).with_name("uv"))
     options = ("--python", sys.executable, "--target", str(PEERS_FOLDER), "--require-hashes")
-    subprocess.run([uv, "pip", "install", "--quiet", *options, "-r", str(LOCK)], check=True)
-    installed_lock.write_bytes(LOCK.read_bytes())
+    subprocess.run([uv, "pip", "install", "--quiet", *options, "-r", str(LOCK_FILE)], check=True)
+    installed_lock.write_bytes(LOCK_FILE.read_bytes())
 
 
 def count_by_duckdb(files: Sequence[Path]) -> int:
@@ -119,24 +122,26 @@ def count_by_duckdb(files: Sequence[Path]) -> int:
         ?, maximum_object_size = ?,
         columns = {Records: 'STRUCT(eventSource VARCHAR, errorCode VARCHAR)[]'}))
         WHERE record.eventSource = ? AND record.errorCode IS NOT NULL"""
-    with import_module("duckdb").connect(config={"threads": PROCESSES}) as connection:
-        parameters = [[str(file) for file in files], MAXIMUM_OBJECT_BYTES, SQS]
+    with import_module("duckdb").connect(config={"threads": PROCESS_COUNT}) as connection:
+        parameters = [[str(file) for file in files], MAXIMUM_OBJECT_BYTES, SQS_EVENT_SOURCE]
         return int(connection.execute(query, parameters).fetchone()[0])
 
 
 def count_by_polars(files: Sequence[Path]) -> int:
     """Count failed SQS calls with Polars, file by file. isal unpacks the files for Polars."""
     pl = import_module("polars")
-    record = pl.Struct({"eventSource": pl.String, "errorCode": pl.String})
-    is_failed_sqs_call = (pl.col("eventSource") == SQS) & pl.col("errorCode").is_not_null()
+    record_type = pl.Struct({"eventSource": pl.String, "errorCode": pl.String})
+    is_failed_sqs_call = (pl.col("eventSource") == SQS_EVENT_SOURCE) & pl.col(
+        "errorCode"
+    ).is_not_null()
 
     def count_in(file: Path) -> int:
-        frame = pl.read_json(_unpack(file), schema={"Records": pl.List(record)})
-        records = frame.explode("Records").unnest("Records")
+        file_frame = pl.read_json(_unpack(file), schema={"Records": pl.List(record_type)})
+        records = file_frame.explode("Records").unnest("Records")
         return int(records.filter(is_failed_sqs_call).height)
 
-    with ThreadPoolExecutor(PROCESSES) as threads:
+    with ThreadPoolExecutor(PROCESS_COUNT) as threads:
         return sum(threads.map(count_in, files))
 
 
-PEERS = {"Polars": count_by_polars, "DuckDB": count_by_duckdb}
+COUNT_BY_PEER = {"Polars": count_by_polars, "DuckDB": count_by_duckdb}

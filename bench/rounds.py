@@ -23,7 +23,7 @@ from msgspec import Struct
 from rich.console import Console
 
 ROOT = Path(__file__).resolve().parents[1]
-SAMPLE_SECONDS = 0.1
+SAMPLE_INTERVAL_SECONDS = 0.1
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
@@ -58,7 +58,7 @@ class Measure(Struct, frozen=True):
     floor: str
     costs: dict[str, list[Cost]]
 
-    def middle(self, variant: str, of: str) -> float:
+    def median_cost(self, variant: str, of: str) -> float:
         """Return the median over all rounds of one field of a variant's `Cost`.
 
         `variant` is the variant's name, `of` the field's name.
@@ -75,9 +75,9 @@ class Measure(Struct, frozen=True):
         for cost, floor_cost in zip(
             self.costs[variant], self.costs[floor or self.floor], strict=True
         ):
-            amount = getattr(cost, of)
+            variant_amount = getattr(cost, of)
             floor_amount = getattr(floor_cost, of)
-            ratios.append(amount / floor_amount if floor_amount else 0)
+            ratios.append(variant_amount / floor_amount if floor_amount else 0)
         return float(median(ratios))
 
 
@@ -93,10 +93,10 @@ def take_measure(  # noqa: PLR0913 - a measure has as many sides
     name: str,
     title: str,
     variants: Sequence[Variant],
-    rounds: int,
+    counted_rounds: int,
     *,
-    floor: int = 0,
-    dropped: int = 1,
+    floor_position: int = 0,
+    dropped_rounds: int = 1,
 ) -> Measure:
     """Run all variants in rounds and return their costs.
 
@@ -105,52 +105,58 @@ def take_measure(  # noqa: PLR0913 - a measure has as many sides
         name: The name of the measure.
         title: The title for people.
         variants: The variants.
-        rounds: The number of rounds that count.
-        floor: The position of the variant with which the others are compared.
-        dropped: The number of rounds before those that count. 0 for variants that start a whole
-            process, which has nothing to warm up.
+        counted_rounds: The number of rounds that count.
+        floor_position: The position of the variant with which the others are compared.
+        dropped_rounds: The number of rounds before those that count. 0 for variants that start a
+            whole process, which has nothing to warm up.
     """
     costs: dict[str, list[Cost]] = {variant.name: [] for variant in variants}
     with console.status(title) as status:
-        for turn in range(1 - dropped, rounds + 1):
-            is_counted = turn > 0
-            which = f"round {turn} of {rounds}" if is_counted else "a round to warm up, dropped"
+        for round_number in range(1 - dropped_rounds, counted_rounds + 1):
+            is_counted = round_number > 0
+            round_text = (
+                f"round {round_number} of {counted_rounds}"
+                if is_counted
+                else "a round to warm up, dropped"
+            )
             for variant in variants:
-                status.update(f"{name}: {which}: {variant.name}")
+                status.update(f"{name}: {round_text}: {variant.name}")
                 cost = variant.run()
                 if is_counted:
                     costs[variant.name].append(cost)
-    console.print(f"measured {name}: {rounds} interleaved rounds of {len(variants)}")
-    return Measure(name, title, variants[floor].name, costs)
+    console.print(f"measured {name}: {counted_rounds} interleaved rounds of {len(variants)}")
+    return Measure(name, title, variants[floor_position].name, costs)
 
 
-def measure_process(words: Sequence[str], environment: Mapping[str, str] | None = None) -> Cost:
+def measure_process(arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> Cost:
     """Run Python with these arguments, and return the cost of it and all processes it starts.
 
     Args:
-        words: The arguments.
+        arguments: The arguments.
         environment: Variables that are added to the environment.
 
     Raises:
         RuntimeError: with the end of the output, if the process fails.
     """
     with tempfile.TemporaryFile() as output:
-        command = [sys.executable, *words]
+        command = [sys.executable, *arguments]
         environment = {**os.environ, **(environment or {})}
         seconds_before = _read_children_seconds()
-        started = time.perf_counter()
+        started_at = time.perf_counter()
         process = subprocess.Popen(command, env=environment, stdout=output, stderr=output, cwd=ROOT)
-        with sample_processes(process.pid) as peak:
+        with sample_processes(process.pid) as peak_usage:
             process.wait()
-        wall_ms = 1000 * (time.perf_counter() - started)
+        wall_ms = 1000 * (time.perf_counter() - started_at)
         if process.returncode:
             output.seek(0)
-            text = output.read().decode()[-2_000:]
-            raise RuntimeError(f"{' '.join(words)} ended with {process.returncode}:\n{text}")
+            output_end = output.read().decode()[-2_000:]
+            raise RuntimeError(
+                f"{' '.join(arguments)} ended with {process.returncode}:\n{output_end}"
+            )
     # The children's sum lacks processes that nobody waited for. The samples lack processes that
     # ended between two samples. So the larger figure is closer.
-    cpu_seconds = max(peak.cpu_seconds, _read_children_seconds() - seconds_before)
-    return Cost(wall_ms, 1000 * cpu_seconds, peak_mb=peak.resident_bytes / 1e6)
+    cpu_seconds = max(peak_usage.cpu_seconds, _read_children_seconds() - seconds_before)
+    return Cost(wall_ms, 1000 * cpu_seconds, peak_mb=peak_usage.resident_bytes / 1e6)
 
 
 def _read_children_seconds() -> float:
@@ -162,51 +168,51 @@ def _read_children_seconds() -> float:
 def measure_call(function: Callable[[], object]) -> Cost:
     """Call a function and return its cost, here and in every process that this one has started."""
     usage_before = read_process_tree(os.getpid())
-    started = time.perf_counter()
+    started_at = time.perf_counter()
     function()
-    wall_ms = 1000 * (time.perf_counter() - started)
+    wall_ms = 1000 * (time.perf_counter() - started_at)
     usage = read_process_tree(os.getpid())
     cpu_seconds = max(0.0, usage.cpu_seconds - usage_before.cpu_seconds)
     return Cost(wall_ms, 1000 * cpu_seconds)
 
 
-class Usage(NamedTuple):
+class ProcessUsage(NamedTuple):
     """CPU seconds and resident memory of a process and of all processes that it started."""
 
     cpu_seconds: float
     resident_bytes: float
 
 
-class Peak:
+class PeakUsage:
     """The highest CPU seconds and resident bytes in all samples."""
 
     def __init__(self) -> None:
         self.cpu_seconds = 0.0
         self.resident_bytes = 0.0
 
-    def add(self, usage: Usage) -> None:
+    def add(self, usage: ProcessUsage) -> None:
         """Take a sample into account."""
         self.cpu_seconds = max(self.cpu_seconds, usage.cpu_seconds)
         self.resident_bytes = max(self.resident_bytes, usage.resident_bytes)
 
 
 @contextmanager
-def sample_processes(root: int) -> Iterator[Peak]:
-    """Sample the process `root` and its children every SAMPLE_SECONDS while the block runs.
+def sample_processes(root_process: int) -> Iterator[PeakUsage]:
+    """Sample the process `root_process` and its children at intervals while the block runs.
 
     Memory pages that processes share count once for each of them.
     """
-    peak = Peak()
+    peak_usage = PeakUsage()
     is_over = threading.Event()
 
-    def sample() -> None:
-        while not is_over.wait(SAMPLE_SECONDS):
-            peak.add(read_process_tree(root))
+    def take_samples() -> None:
+        while not is_over.wait(SAMPLE_INTERVAL_SECONDS):
+            peak_usage.add(read_process_tree(root_process))
 
-    thread = threading.Thread(target=sample, daemon=True)
+    thread = threading.Thread(target=take_samples, daemon=True)
     thread.start()
     try:
-        yield peak
+        yield peak_usage
     finally:
         is_over.set()
         thread.join()
@@ -220,7 +226,7 @@ class _Process(NamedTuple):
     resident_bytes: float
 
 
-def read_process_tree(root: int) -> Usage:
+def read_process_tree(root_process: int) -> ProcessUsage:
     """Return the usage of a process and of all processes that it started, from /proc.
 
     The CPU time of a process that has ended counts for the process that waited for it.
@@ -230,24 +236,28 @@ def read_process_tree(root: int) -> Usage:
         process = _read_process(folder)
         if process:
             processes[int(folder.name)] = process
-    pids = [root] if root in processes else []
-    for pid in pids:  # the list grows in the loop
-        pids.extend(child for child, process in processes.items() if process.parent == pid)
-    return Usage(
-        sum(processes[pid].cpu_seconds for pid in pids),
-        sum(processes[pid].resident_bytes for pid in pids),
+    process_ids = [root_process] if root_process in processes else []
+    for process_id in process_ids:  # the list grows in the loop
+        process_ids.extend(
+            child for child, process in processes.items() if process.parent == process_id
+        )
+    return ProcessUsage(
+        sum(processes[process_id].cpu_seconds for process_id in process_ids),
+        sum(processes[process_id].resident_bytes for process_id in process_ids),
     )
 
 
 def _read_process(folder: Path) -> _Process | None:
     """Return a process from its folder in /proc, or None if it has ended meanwhile."""
     try:
-        text = (folder / "stat").read_text()
+        stat_text = (folder / "stat").read_text()
     except OSError:
         return None
     # The second field is the command in brackets. It may contain spaces and brackets itself, so the
     # third field begins after the last bracket.
-    fields = text.rpartition(")")[2].split()
+    stat_fields = stat_text.rpartition(")")[2].split()
     # utime, stime, and both of the children that were waited for.
-    ticks = sum(int(field) for field in fields[11:15])
-    return _Process(int(fields[1]), ticks / _TICKS_PER_SECOND, int(fields[21]) * _PAGE_BYTES)
+    cpu_ticks = sum(int(field) for field in stat_fields[11:15])
+    return _Process(
+        int(stat_fields[1]), cpu_ticks / _TICKS_PER_SECOND, int(stat_fields[21]) * _PAGE_BYTES
+    )

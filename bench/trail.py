@@ -24,28 +24,30 @@ from uuid import UUID
 
 from bench.rounds import ROOT
 
-TEXTS = json.loads((ROOT / "bench" / "texts" / "records.json").read_text())
-DAY = datetime(2026, 11, 10, tzinfo=UTC)
+RECORD_TEXTS = json.loads((ROOT / "bench" / "texts" / "records.json").read_text())
+TRAIL_DAY = datetime(2026, 11, 10, tzinfo=UTC)
 DAY_SECONDS = 86_400
 SQS_SHARE = 0.70
 FAILED_SHARE = 0.01
-QUEUES = 40
+QUEUE_COUNT = 40
 # The number of sessions, each an instance with an assumed role, that make the calls.
-SESSIONS = 3_000
+SESSION_COUNT = 3_000
 # For this time all failures are those of one queue.
 BURST_SECONDS = 1_800
 # The version in the name of a trail's folder. Raise it if records or `truth.json` change.
-SHAPE = 3
+SHAPE_VERSION = 3
 # The random generator is seeded anew after this number of records, so that the division into files
 # does not change them.
 BLOCK_RECORDS = 100
 # The time from a file's last call until CloudTrail publishes the file.
-DELIVERY = timedelta(minutes=5)
+DELIVERY_DELAY = timedelta(minutes=5)
 # The accounts and regions of the trail.
-BRANCHES: list[tuple[str, str]] = [(account, region) for account, region in TEXTS["branches"]]
+ACCOUNTS_AND_REGIONS: list[tuple[str, str]] = [
+    (account, region) for account, region in RECORD_TEXTS["branches"]
+]
 
 
-class Truth(NamedTuple):
+class TrueCounts(NamedTuple):
     """The true counts of a trail, with which the results of readers are compared."""
 
     records: int
@@ -57,7 +59,7 @@ class MadeUpTrail(NamedTuple):
     """A trail on disk."""
 
     root: Path  # the folder that contains AWSLogs
-    truth: Truth
+    true_counts: TrueCounts
 
     def files(self) -> list[Path]:
         """Return all log files, sorted by path."""
@@ -66,151 +68,176 @@ class MadeUpTrail(NamedTuple):
 
 @cache
 def make_trail(
-    files: int, records_per_file: int, folder: Path = ROOT / "build" / "bench"
+    file_count: int, records_per_file: int, folder: Path = ROOT / "build" / "bench"
 ) -> MadeUpTrail:
     """Return the trail of this size below `folder`. Make it if it does not exist yet.
 
     Trails with the same total number of records have the same failed calls, if the number of
     records in a file is a multiple of BLOCK_RECORDS.
     """
-    root = folder / f"trail-{files}x{records_per_file}-v{SHAPE}"
-    truth_file = root / "truth.json"
+    trail_root = folder / f"trail-{file_count}x{records_per_file}-v{SHAPE_VERSION}"
+    truth_file = trail_root / "truth.json"
     if not truth_file.exists():
-        shutil.rmtree(root, ignore_errors=True)
-        with ProcessPoolExecutor(min(os.cpu_count() or 1, files)) as processes:
-            write = partial(_write_file, root, files, records_per_file)
-            truths = list(processes.map(write, range(files), chunksize=max(1, files // 64)))
-            truth = Truth(
-                records=sum(truth.records for truth in truths),
-                failed_sqs_calls=sum(truth.failed_sqs_calls for truth in truths),
-                raw_bytes=sum(truth.raw_bytes for truth in truths),
+        shutil.rmtree(trail_root, ignore_errors=True)
+        with ProcessPoolExecutor(min(os.cpu_count() or 1, file_count)) as processes:
+            write_file = partial(_write_file, trail_root, file_count, records_per_file)
+            file_counts = list(
+                processes.map(write_file, range(file_count), chunksize=max(1, file_count // 64))
             )
-        truth_file.write_text(json.dumps(truth._asdict()) + "\n")
-    return MadeUpTrail(root, Truth(**json.loads(truth_file.read_text())))
+            true_counts = TrueCounts(
+                records=sum(counts.records for counts in file_counts),
+                failed_sqs_calls=sum(counts.failed_sqs_calls for counts in file_counts),
+                raw_bytes=sum(counts.raw_bytes for counts in file_counts),
+            )
+        truth_file.write_text(json.dumps(true_counts._asdict()) + "\n")
+    return MadeUpTrail(trail_root, TrueCounts(**json.loads(truth_file.read_text())))
 
 
-def _write_file(root: Path, files: int, size: int, number: int) -> Truth:
+def _write_file(
+    trail_root: Path, file_count: int, records_per_file: int, file_number: int
+) -> TrueCounts:
     """Write one file of the trail and return its counts.
 
     The records of all files together are spread evenly over the day.
 
     Args:
-        root: The trail's root.
-        files: The number of files in the trail.
-        size: The number of records in a file.
-        number: The file's number, from 0.
+        trail_root: The trail's root.
+        file_count: The number of files in the trail.
+        records_per_file: The number of records in a file.
+        file_number: The file's number, from 0.
     """
-    branch = BRANCHES[number % len(BRANCHES)]
-    first = number * size
-    all_records = files * size
-    texts: list[str] = []
-    failed = 0
-    for position in range(first, first + size):
-        if (position - first) % BLOCK_RECORDS == 0:
-            draw = Random(str(position))  # noqa: S311 - the files must be the same every time
-        text, is_failed = _make_record(branch, draw, DAY_SECONDS * position // all_records)
-        texts.append(text)
+    account_and_region = ACCOUNTS_AND_REGIONS[file_number % len(ACCOUNTS_AND_REGIONS)]
+    first_position = file_number * records_per_file
+    record_count = file_count * records_per_file
+    record_texts: list[str] = []
+    failed_count = 0
+    for position in range(first_position, first_position + records_per_file):
+        if (position - first_position) % BLOCK_RECORDS == 0:
+            random = Random(str(position))  # noqa: S311 - the files must be the same every time
+        text, is_failed = _make_record(
+            account_and_region, random, DAY_SECONDS * position // record_count
+        )
+        record_texts.append(text)
         if is_failed:
-            failed += 1
-    raw = f'{{"Records":[{",".join(texts)}]}}'.encode()
+            failed_count += 1
+    raw_bytes = f'{{"Records":[{",".join(record_texts)}]}}'.encode()
     # One gzip member whose header has no time. This level makes the texts seven times smaller.
-    member = zlib.compressobj(level=2, wbits=31)
-    content = member.compress(raw) + member.flush()
-    path = root / _path_of(branch, number, DAY_SECONDS * (first + size - 1) // all_records)
+    compressor = zlib.compressobj(level=2, wbits=31)
+    compressed = compressor.compress(raw_bytes) + compressor.flush()
+    path = trail_root / _make_path(
+        account_and_region,
+        file_number,
+        DAY_SECONDS * (first_position + records_per_file - 1) // record_count,
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
-    return Truth(size, failed, len(raw))
+    path.write_bytes(compressed)
+    return TrueCounts(records_per_file, failed_count, len(raw_bytes))
 
 
-def _path_of(branch: tuple[str, str], number: int, last_second: int) -> str:
+def _make_path(account_and_region: tuple[str, str], file_number: int, last_second: int) -> str:
     """Return a file's path as CloudTrail would name it.
 
     `last_second` is the second of the day of the file's last call. CloudTrail publishes the last
     files of a day in the next day's folder.
     """
-    account, region = branch
-    published = DAY + timedelta(seconds=last_second) + DELIVERY
-    unique = sha256(str(number).encode()).hexdigest()[:16]
-    stem = f"{account}_CloudTrail_{region}_{published:%Y%m%dT%H%MZ}_{unique}.json.gz"
-    return f"AWSLogs/{account}/CloudTrail/{region}/{published:%Y/%m/%d}/{stem}"
+    account, region = account_and_region
+    published_at = TRAIL_DAY + timedelta(seconds=last_second) + DELIVERY_DELAY
+    unique_suffix = sha256(str(file_number).encode()).hexdigest()[:16]
+    file_name = f"{account}_CloudTrail_{region}_{published_at:%Y%m%dT%H%MZ}_{unique_suffix}.json.gz"
+    return f"AWSLogs/{account}/CloudTrail/{region}/{published_at:%Y/%m/%d}/{file_name}"
 
 
-def _make_record(branch: tuple[str, str], draw: Random, second: int) -> tuple[str, bool]:
+def _make_record(
+    account_and_region: tuple[str, str], random: Random, second: int
+) -> tuple[str, bool]:
     """Return a record of this second of the day as JSON, and True if it is a failed SQS call."""
-    is_sqs = draw.random() < SQS_SHARE
-    failed = draw.random() < FAILED_SHARE
-    kind = draw.getrandbits(16) % 4
-    queue = second // BURST_SECONDS * 7 % QUEUES if failed else draw.randrange(QUEUES)
-    session = _make_session(draw.randrange(SESSIONS))
-    digits = f"{draw.getrandbits(704):0176x}"
-    varying = {
-        "time": (DAY + timedelta(seconds=second)).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "digest": digits[128:160],
-        "group": digits[160:168],
-        "host": digits[144:],
+    is_sqs = random.random() < SQS_SHARE
+    is_failed = random.random() < FAILED_SHARE
+    call_number = random.getrandbits(16) % 4
+    queue_number = (
+        second // BURST_SECONDS * 7 % QUEUE_COUNT if is_failed else random.randrange(QUEUE_COUNT)
+    )
+    session_fields = _make_session(random.randrange(SESSION_COUNT))
+    hex_digits = f"{random.getrandbits(704):0176x}"
+    varying_fields = {
+        "time": (TRAIL_DAY + timedelta(seconds=second)).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "digest": hex_digits[128:160],
+        "group": hex_digits[160:168],
+        "host": hex_digits[144:],
     }
     for position, name in enumerate(("event", "request", "message", "shared")):
-        varying[name] = str(UUID(digits[32 * position : 32 * position + 32]))
-    role = session["role"]
+        varying_fields[name] = str(UUID(hex_digits[32 * position : 32 * position + 32]))
+    role = session_fields["role"]
     template = _make_template(
-        branch, is_sqs=is_sqs, failed=failed, kind=kind, queue=queue, role=role
+        account_and_region,
+        is_sqs=is_sqs,
+        is_failed=is_failed,
+        call_number=call_number,
+        queue_number=queue_number,
+        role=role,
     )
-    return template % (varying | session), is_sqs and failed
+    return template % (varying_fields | session_fields), is_sqs and is_failed
 
 
 @cache
-def _make_session(number: int) -> dict[str, str]:
+def _make_session(session_number: int) -> dict[str, str]:
     """Return the fields of a caller: an instance with an assumed role."""
-    draw = Random(f"session {number}")  # noqa: S311 - the session must be the same every time
-    began = DAY + timedelta(seconds=draw.randrange(-3600, DAY_SECONDS))
+    random = Random(f"session {session_number}")  # noqa: S311 - the session must be the same every time
+    began_at = TRAIL_DAY + timedelta(seconds=random.randrange(-3600, DAY_SECONDS))
     return {
-        "role": f"{draw.choice(TEXTS['services'])}-worker",
-        "key": "".join(draw.choices("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", k=16)),
-        "instance": f"i-0{draw.getrandbits(64):016x}",
-        "began": began.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "address": f"10.{draw.randrange(256)}.{draw.randrange(256)}.{draw.randrange(256)}",
+        "role": f"{random.choice(RECORD_TEXTS['services'])}-worker",
+        "key": "".join(random.choices("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", k=16)),
+        "instance": f"i-0{random.getrandbits(64):016x}",
+        "began": began_at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "address": f"10.{random.randrange(256)}.{random.randrange(256)}.{random.randrange(256)}",
     }
 
 
 @cache
 def _make_template(  # noqa: PLR0913 - so much decides a record's shape
-    branch: tuple[str, str], *, is_sqs: bool, failed: bool, kind: int, queue: int, role: str
+    account_and_region: tuple[str, str],
+    *,
+    is_sqs: bool,
+    is_failed: bool,
+    call_number: int,
+    queue_number: int,
+    role: str,
 ) -> str:
     """Return a record as JSON in which `%(name)s` stands for each part that varies.
 
     Args:
-        branch: Account and region.
+        account_and_region: Account and region.
         is_sqs: True for an SQS call, False for a call of another service.
-        failed: True for a failed call.
-        kind: Chooses one of four calls.
-        queue: The number of the queue. It also decides how the call failed.
+        is_failed: True for a failed call.
+        call_number: Chooses one of four calls.
+        queue_number: The number of the queue. It also decides how the call failed.
         role: The caller's role.
     """
-    services = TEXTS["services"]
-    failures = TEXTS["failures"]
-    calls = TEXTS["sqs_calls"]
+    services = RECORD_TEXTS["services"]
+    failures = RECORD_TEXTS["failures"]
+    call_fields = RECORD_TEXTS["sqs_calls"]
     if is_sqs:
-        event, code, message = failures[queue % len(failures)]
-        if not failed:
-            event = list(calls)[kind]
-        fields = {"eventName": event, **TEXTS["sqs"], **calls[event]}
+        event_name, error_code, error_message = failures[queue_number % len(failures)]
+        if not is_failed:
+            event_name = list(call_fields)[call_number]
+        fields = {"eventName": event_name, **RECORD_TEXTS["sqs"], **call_fields[event_name]}
     else:
-        source, event = TEXTS["other_calls"][kind]
-        code = "AccessDenied"
-        message = "Access Denied"
-        fields = {"eventSource": source, "eventName": event, **TEXTS["other"]}
-    if failed:
-        fields |= {"errorCode": code, "errorMessage": message}
+        event_source, event_name = RECORD_TEXTS["other_calls"][call_number]
+        error_code = "AccessDenied"
+        error_message = "Access Denied"
+        fields = {"eventSource": event_source, "eventName": event_name, **RECORD_TEXTS["other"]}
+    if is_failed:
+        fields |= {"errorCode": error_code, "errorMessage": error_message}
         if is_sqs:
             fields["responseElements"] = None
-    account, region = branch
-    record = json.dumps({**TEXTS["record"], **fields}, separators=(",", ":"))
-    return Template(record).substitute(
+    account, region = account_and_region
+    record_json = json.dumps({**RECORD_TEXTS["record"], **fields}, separators=(",", ":"))
+    return Template(record_json).substitute(
         account=account,
         region=region,
         role=role,
         role_id=f"AROA{sha256(role.encode()).hexdigest()[:17].upper()}",
-        agent=TEXTS["agents"][len(role) % 2],
-        queue=f"{services[queue % len(services)]}-{queue:02}",
-        bucket=f"{services[kind]}-documents-{account}-{region}",
+        agent=RECORD_TEXTS["agents"][len(role) % 2],
+        queue=f"{services[queue_number % len(services)]}-{queue_number:02}",
+        bucket=f"{services[call_number]}-documents-{account}-{region}",
     )
