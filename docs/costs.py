@@ -51,27 +51,27 @@ def number(name: str, stacks: Sequence[BilledStack] = ()) -> str:
     else:
         default = BilledStack(template())
         cheapest = BilledStack(template(alarms="essential", dashboard=False))
-    costs = bill.list_costs(default)
-    with_dashboard, without_dashboard = sum_with_and_without_dashboard(costs)
-    least = sum(cost.dollars for cost in bill.list_costs(cheapest))
-    beyond_free_units = 0.0
-    for cost in costs:
+    cost_lines = bill.list_costs(default)
+    with_dashboard, without_dashboard = sum_with_and_without_dashboard(cost_lines)
+    least_dollars = sum(cost.dollars for cost in bill.list_costs(cheapest))
+    dollars_beyond_free_units = 0.0
+    for cost in cost_lines:
         for price, units in cost.units_by_price.items():
-            beyond_free_units += price.cost_beyond_free(units)
-    figures: dict[str, float] = {
+            dollars_beyond_free_units += price.cost_beyond_free(units)
+    figure_by_name: dict[str, float] = {
         "with_dashboard": with_dashboard,
         "without_dashboard": without_dashboard,
         "dashboard": DASHBOARD_MONTH.dollars,
         "dashboards": DASHBOARD_MONTH.free_units,
-        "least": least,
+        "least": least_dollars,
         # The first managed queue adds one metric series, and its quiet calls.
-        "watched": least + METRIC_MONTH.cost(1) + DATA_EVENT.cost(QUIET_CALLS),
+        "watched": least_dollars + METRIC_MONTH.cost(1) + DATA_EVENT.cost(QUIET_CALLS),
         "quiet_calls": QUIET_CALLS,
-        "beyond": beyond_free_units,
+        "beyond": dollars_beyond_free_units,
         "million": DATA_EVENT.cost(_MILLION),
         "million_opted": OPT_IN_EVENT.cost(_MILLION),
     }
-    figure = figures[name]
+    figure = figure_by_name[name]
     return f"{figure:,}" if isinstance(figure, int) else format_dollars(figure)
 
 
@@ -111,10 +111,10 @@ def stack_bill(stack: BilledStack | None = None) -> str:
 
 def free_types() -> str:
     """Return a list of the stack's resource types that cost nothing while nothing fails."""
-    types_of_reason = defaultdict[str, list[str]](list)
+    types_by_reason = defaultdict[str, list[str]](list)
     for resource_type, reason in bill.list_free_types(BilledStack(template())).items():
-        types_of_reason[reason].append(resource_type)
-    lines = [f"- {code(types)}: {reason}" for reason, types in sorted(types_of_reason.items())]
+        types_by_reason[reason].append(resource_type)
+    lines = [f"- {code(types)}: {reason}" for reason, types in sorted(types_by_reason.items())]
     return "\n".join(lines)
 
 
@@ -124,5 +124,5 @@ def price_list() -> str:
     for price in ALL_PRICES:
         free_units = f"{price.free_units:,}" if price.free_units else "-"
         rows.append((f"[{price.unit}]({price.page})", price.words, free_units))
-    heads = "of what|price|given to each payer, a month"
-    return f"Of {REGION}, noted {NOTED_ON}.\n\n{table(heads, rows)}"
+    headings = "of what|price|given to each payer, a month"
+    return f"Of {REGION}, noted {NOTED_ON}.\n\n{table(headings, rows)}"

@@ -20,22 +20,22 @@ from infra.settings.page import render_page
 from tests.prove import scale
 from tests.source_files import list_files
 
-MARKED = re.compile(
+DERIVED_PART = re.compile(
     r"(?P<begin><!-- derived: (?P<name>[^>]+) \(make docs\) -->\n?).*?(?P<end><!-- end -->)",
     re.DOTALL,
 )
-MODULES = {"costs": costs, "scale": scale, "stack": stack, "tables": tables}
+MODULE_BY_NAME = {"costs": costs, "scale": scale, "stack": stack, "tables": tables}
 
 
-def _call(name: str) -> str:
+def _call_marked_function(mark: str) -> str:
     """Call the function that a mark names, such as `tables.policy look`, and return its result.
 
     Raises:
         KeyError: if there is no such module.
         AttributeError: if the module has no such function.
     """
-    module, function, *arguments = re.split(r"[. ]", name)
-    return str(getattr(MODULES[module], function)(*arguments))
+    module_name, function_name, *arguments = re.split(r"[. ]", mark)
+    return str(getattr(MODULE_BY_NAME[module_name], function_name)(*arguments))
 
 
 def fill_marks(text: str) -> str:
@@ -43,9 +43,9 @@ def fill_marks(text: str) -> str:
 
     def replace_part(part: re.Match[str]) -> str:
         ending = "\n" if part["begin"].endswith("\n") else ""
-        return f"{part['begin']}{_call(part['name'])}{ending}{part['end']}"
+        return f"{part['begin']}{_call_marked_function(part['name'])}{ending}{part['end']}"
 
-    return MARKED.sub(replace_part, text)
+    return DERIVED_PART.sub(replace_part, text)
 
 
 def make_documents() -> dict[Path, str]:
@@ -53,11 +53,11 @@ def make_documents() -> dict[Path, str]:
     documents: dict[Path, str] = {}
     for path in (ROOT / "README.md", *list_files("docs/*.md")):
         text = path.read_text()
-        if MARKED.search(text):
+        if DERIVED_PART.search(text):
             documents[path] = fill_marks(text)
     for name, svg in pictures.draw_pictures().items():
-        documents[pictures.PICTURES / name] = svg
-    documents[pictures.PICTURES / "scale.svg"] = pictures.draw_curves(scale.curves())
+        documents[pictures.PICTURES_FOLDER / name] = svg
+    documents[pictures.PICTURES_FOLDER / "scale.svg"] = pictures.draw_curves(scale.curves())
     documents[ROOT / "docs" / "settings.md"] = render_page()
     return documents
 
@@ -65,17 +65,17 @@ def make_documents() -> dict[Path, str]:
 def main(arguments: list[str]) -> int:
     """Write the stale files. With --check only print their names, and return 1 if there are any."""
     must_only_check = "--check" in arguments
-    stale = 0
+    stale_count = 0
     for path, text in make_documents().items():
         if path.exists() and path.read_text() == text:
             continue
-        stale += 1
+        stale_count += 1
         if must_only_check:
             print(f"{path.relative_to(ROOT)} is stale: make docs", file=sys.stderr)
         else:
             path.write_text(text)
             print(f"wrote {path.relative_to(ROOT)}")
-    return 1 if stale and must_only_check else 0
+    return 1 if stale_count and must_only_check else 0
 
 
 if __name__ == "__main__":

@@ -20,23 +20,23 @@ from mendq.report import html_page
 from mendq.report.drawing import DARK, LIGHT, Bar, Lane, Lanes, Palette
 from tests.prove.scale import Curve
 
-_NOTE = "The numbers are made up."
-PICTURES = Path(__file__).parent / "pictures"
-_TEMPLATES = Path(html_page.__file__).parent / "template"
+_MADE_UP_NOTE = "The numbers are made up."
+PICTURES_FOLDER = Path(__file__).parent / "pictures"
+_TEMPLATES_FOLDER = Path(html_page.__file__).parent / "template"
 
 
 def draw_pictures() -> dict[str, str]:
     """Return the SVG documents of the pictures that explain symptoms, by file name."""
-    colours = (_TEMPLATES / "page.css").read_text().partition("\n*")[0]
-    style = f"{colours}\n{(_TEMPLATES / 'lanes.css').read_text()}".rstrip()
+    colour_definitions = (_TEMPLATES_FOLDER / "page.css").read_text().partition("\n*")[0]
+    style = f"{colour_definitions}\n{(_TEMPLATES_FOLDER / 'lanes.css').read_text()}".rstrip()
     draw_lanes = html_page.load_template("lanes.svg.j2").module.svg  # type: ignore[attr-defined]
-    pictures = {
+    lanes_by_file_name = {
         "visibility.svg": _make_visibility(),
         "message-group.svg": _make_message_group(),
         "redrive.svg": _make_redrive(),
     }
     documents: dict[str, str] = {}
-    for name, lanes in pictures.items():
+    for name, lanes in lanes_by_file_name.items():
         documents[name] = f"{str(draw_lanes(lanes, style)).strip()}\n"
     return documents
 
@@ -51,7 +51,7 @@ def _make_visibility() -> Lanes:
         Lane("FIFO queue: A's late delete fails", (Bar(45, 45, "bad"),), "at 45 s"),
         Lane("B's delete is in time: handled twice", (Bar(50, 50, "good"),), "at 50 s"),
     )
-    return Lanes("A message is handled twice", lanes, _NOTE, edge=30)
+    return Lanes("A message is handled twice", lanes, _MADE_UP_NOTE, edge=30)
 
 
 def _make_message_group() -> Lanes:
@@ -64,12 +64,12 @@ def _make_message_group() -> Lanes:
         Lane("Group A, messages 2 to 4: wait", (Bar(0, 90, "waits"), *successes[9:]), "90 s"),
         Lane("Group B: nothing holds it up", successes),
     )
-    return Lanes("A message holds up its group", lanes, _NOTE)
+    return Lanes("A message holds up its group", lanes, _MADE_UP_NOTE)
 
 
 def _make_redrive() -> Lanes:
     """Return the picture of a redrive, in seconds."""
-    return Lanes("A redrive sends more and more", tuple(_list_stages()), _NOTE)
+    return Lanes("A redrive sends more and more", tuple(_list_stages()), _MADE_UP_NOTE)
 
 
 def _list_stages() -> Iterator[Lane]:
@@ -79,18 +79,20 @@ def _list_stages() -> Iterator[Lane]:
     second.
     """
     bounds = Bounds()
-    begins = 0.0
+    begins_at = 0.0
     batches = ("Canary batch", "Nothing came back", "Nothing came back")
     for position, name in enumerate(batches):
-        messages = bounds.canary * bounds.growth**position
-        sent = begins + messages / 4
-        soaked = sent + bounds.soak_factor * 3 * 30
-        yield Lane(f"{name}: {messages} messages", (Bar(begins, sent),))
+        message_count = bounds.canary * bounds.growth**position
+        sent_at = begins_at + message_count / 4
+        soaked_at = sent_at + bounds.soak_factor * 3 * 30
+        yield Lane(f"{name}: {message_count} messages", (Bar(begins_at, sent_at),))
         yield Lane(
-            "Soak: do any come back?", (Bar(sent, soaked, "waits"),), f"{soaked - sent:.0f} s"
+            "Soak: do any come back?",
+            (Bar(sent_at, soaked_at, "waits"),),
+            f"{soaked_at - sent_at:.0f} s",
         )
-        begins = soaked
-    yield Lane("Verified", (Bar(begins, begins, "good"),))
+        begins_at = soaked_at
+    yield Lane("Verified", (Bar(begins_at, begins_at, "good"),))
 
 
 def draw_curves(curves: Iterable[Curve]) -> str:
@@ -98,13 +100,16 @@ def draw_curves(curves: Iterable[Curve]) -> str:
 
     pictures/scale.json is the Vega-Lite chart with the looks of one panel.
     """
-    chart = json.loads((PICTURES / "scale.json").read_text())
+    chart = json.loads((PICTURES_FOLDER / "scale.json").read_text())
     chart["vconcat"] = [_make_panel(curve, deepcopy(chart["vconcat"])) for curve in curves]
     svg: str = vl_convert.vegalite_to_svg(chart, allowed_base_urls=[])
-    rules: list[str] = []
+    dark_mode_rules: list[str] = []
     for light, dark in zip(_list_colours(LIGHT), _list_colours(DARK), strict=True):
-        rules.append(f'[fill="{light}"]{{fill:{dark}}}[stroke="{light}"]{{stroke:{dark}}}')
-    style = f"<style>@media screen and (prefers-color-scheme: dark){{{''.join(rules)}}}</style>"
+        dark_mode_rules.append(
+            f'[fill="{light}"]{{fill:{dark}}}[stroke="{light}"]{{stroke:{dark}}}'
+        )
+    rules = "".join(dark_mode_rules)
+    style = f"<style>@media screen and (prefers-color-scheme: dark){{{rules}}}</style>"
     return f"{svg.replace('>', f'>{style}', 1).strip()}\n"
 
 
@@ -122,8 +127,8 @@ def _make_panel(curve: Curve, panel: dict[str, Any]) -> dict[str, Any]:
     rows = [{"kind": "line", "x": x, "y": curve.dollars_at(x)} for x in curve.points()]
     rows.extend({"kind": "dot", "x": x, "y": curve.dollars_at(x)} for x in curve.xs)
     subtitle: list[str] = []
-    for kind, (words, x) in zip(("red", "dashed"), curve.marks.items(), strict=False):
+    for kind, (mark_text, x) in zip(("red", "dashed"), curve.marks.items(), strict=False):
         rows.append({"kind": kind, "x": x})
-        subtitle.append(f"{kind}: {x:,.0f}, {words}")
+        subtitle.append(f"{kind}: {x:,.0f}, {mark_text}")
     panel["encoding"]["x"]["title"] = f"{curve.of} (log scale)"
     return panel | {"data": {"values": rows}, "title": {"text": curve.title, "subtitle": subtitle}}

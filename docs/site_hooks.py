@@ -29,7 +29,7 @@ PREPARED_FILES = (
     "javascripts/iframe-worker.js",
     "javascripts/mermaid.min.js",
 )
-NOTE = """<main><p style="margin: 0 0 1.5rem">
+SAMPLE_REPORT_NOTE = """<main><p style="margin: 0 0 1.5rem">
 <strong>A sample: this week, its accounts and its queues are made up.</strong>
 <a href="index.html">The documents</a></p>"""
 # A name in code at the beginning of a table cell.
@@ -55,7 +55,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for uri in PREPARED_FILES:
         text = (ROOT / "build" / "docs-site" / uri).read_text("utf-8")
         if uri.endswith(".html"):
-            text = text.replace("<main>", NOTE, 1)
+            text = text.replace("<main>", SAMPLE_REPORT_NOTE, 1)
         files.append(File.generated(config, uri, content=text))
     return files
 
@@ -66,14 +66,14 @@ def on_page_markdown(markdown: str, *, page: Page, files: Files, **_: object) ->
     A link to a file of the repository that is not on the site becomes text.
     """
     page_uri = page.file.src_uri
-    source = f"docs/{page_uri}"
+    source_path = f"docs/{page_uri}"
     for name, uri in ROOT_PAGES.items():
         if uri == page_uri:
-            source = name
+            source_path = name
 
     def replace_link(link: re.Match[str]) -> str:
         text, path, anchor = link.groups("")
-        target = normpath(join(dirname(source), path))
+        target = normpath(join(dirname(source_path), path))
         uri = ROOT_PAGES.get(target, target.removeprefix("docs/"))
         if files.get_file_from_path(uri):
             return f"[{text}]({relpath(uri, dirname(page_uri) or '.')}{anchor})"
@@ -81,8 +81,8 @@ def on_page_markdown(markdown: str, *, page: Page, files: Files, **_: object) ->
             return link[0]  # a dead link: MkDocs reports it
         return f'<span title="{escape(target)}">{text}</span>'
 
-    with_pictures = re.sub(r'((?:src|srcset)=")docs/', r"\1", markdown)
-    return _LINK.sub(replace_link, with_pictures)
+    markdown_with_pictures = re.sub(r'((?:src|srcset)=")docs/', r"\1", markdown)
+    return _LINK.sub(replace_link, markdown_with_pictures)
 
 
 def on_page_content(html: str, **_: object) -> str:

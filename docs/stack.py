@@ -11,25 +11,25 @@ from collections.abc import Mapping
 from typing import Any
 
 from docs.stack_outline import (
-    QUEUE,
+    QUEUE_TYPE,
     REGION,
-    WRITES,
+    WRITES_VERB,
     YOUR_QUEUES,
     Resources,
-    Start,
+    StartArrow,
+    choose_verb,
     find_access,
     list_grants,
     list_parts,
     list_starts,
     load_resources,
-    title_of,
-    verb_of,
+    make_title,
 )
 from docs.tables import code, table
 from infra.stackset import publishing
 
-_NOTHING = "nothing"
-_PERSON = "a person"
+_NO_RIGHTS = "nothing"
+_PERSON_NODE = "a person"
 
 
 def guard() -> str:
@@ -39,45 +39,47 @@ def guard() -> str:
 
 def diagram() -> str:
     """Return a Mermaid diagram of what starts each Lambda and the nightly job."""
-    template = load_resources()
-    starts = list(list_starts(template))
-    started = {start.target for start in starts}
-    unstarted = [name for name in list_parts(template) if name not in started]
-    starts.extend(Start(_PERSON, "", name) for name in unstarted)
+    resources = load_resources()
+    arrows = list(list_starts(resources))
+    started_ids = {arrow.target for arrow in arrows}
+    unstarted_ids = [
+        logical_id for logical_id in list_parts(resources) if logical_id not in started_ids
+    ]
+    arrows.extend(StartArrow(_PERSON_NODE, "", logical_id) for logical_id in unstarted_ids)
     lines = ["```mermaid", "flowchart LR"]
-    for start in starts:
-        label = f'|"{start.how}"| ' if start.how else " "
-        source = _make_node(start.source, template)
-        lines.append(f"    {source} -->{label}{_make_node(start.target, template)}")
+    for arrow in arrows:
+        label = f'|"{arrow.trigger_text}"| ' if arrow.trigger_text else " "
+        source = _make_node(arrow.source, resources)
+        lines.append(f"    {source} -->{label}{_make_node(arrow.target, resources)}")
     lines.append("```")
     return "\n".join(lines)
 
 
-def _make_node(name: str, template: Resources) -> str:
+def _make_node(node_name: str, resources: Resources) -> str:
     """Return a node of the diagram. Queues are drawn as cylinders, all else as boxes."""
-    if name not in template:
-        return f'{name.replace(" ", "_")}["{name}"]'
-    title = title_of(name, template)
+    if node_name not in resources:
+        return f'{node_name.replace(" ", "_")}["{node_name}"]'
+    title = make_title(node_name, resources)
     node_id = title.replace(" ", "_")
-    if template[name]["Type"] == QUEUE:
+    if resources[node_name]["Type"] == QUEUE_TYPE:
         return f'{node_id}[("{title}")]'
     return f'{node_id}["{title}"]'
 
 
 def parts() -> str:
     """Return a table of the Lambdas and the nightly job: what each does, and what it may use."""
-    template = load_resources()
+    resources = load_resources()
     rows: list[tuple[str, str, str]] = []
-    for name in list_parts(template):
-        description = str(template[name]["Properties"].get("Description", ""))
+    for part_id in list_parts(resources):
+        description = str(resources[part_id]["Properties"].get("Description", ""))
         what_it_does = description.removeprefix("Mendq: ")
         if not what_it_does:
             what_it_does = "Spark on EMR Serverless, started each night"
-        uses: list[str] = []
-        for target, verbs in find_access(name, template).items():
-            target_title = target if target == YOUR_QUEUES else title_of(target, template)
-            uses.append(f"{' and '.join(sorted(verbs))} {target_title}")
-        rows.append((title_of(name, template), what_it_does, "; ".join(uses)))
+        access_texts: list[str] = []
+        for target, verbs in find_access(part_id, resources).items():
+            target_title = target if target == YOUR_QUEUES else make_title(target, resources)
+            access_texts.append(f"{' and '.join(sorted(verbs))} {target_title}")
+        rows.append((make_title(part_id, resources), what_it_does, "; ".join(access_texts)))
     return table("part|what it does|touches", rows)
 
 
@@ -86,36 +88,43 @@ def roles() -> str:
 
     Only queues that are not Mendq's own count. Roles with the same rights share a row.
     """
-    template = load_resources()
-    roles_of = defaultdict[tuple[str, str], list[str]](list)
-    for name, resource in sorted(template.items()):
+    resources = load_resources()
+    role_names_by_rights = defaultdict[tuple[str, str], list[str]](list)
+    for logical_id, resource in sorted(resources.items()):
         if resource["Type"] == "AWS::IAM::Role":
             properties = resource["Properties"]
-            rights = code(_list_writes(name, template)) or _NOTHING
+            rights = code(_list_writes(logical_id, resources)) or _NO_RIGHTS
             role_name = properties["RoleName"][len("mendq-") : -len(f"-{REGION}")]
-            roles_of[rights, _find_service(properties)].append(role_name)
-    rows = [(sorted(names), service, rights) for (rights, service), names in roles_of.items()]
-    rows.sort(key=lambda row: (row[2] == _NOTHING, row[0]))
-    heads = "role|taken on by|what it may do to queues beside reading"
-    return table(heads, [(code(names), service, rights) for names, service, rights in rows])
+            role_names_by_rights[rights, _find_service(properties)].append(role_name)
+    rows = [
+        (sorted(role_names), service, rights)
+        for (rights, service), role_names in role_names_by_rights.items()
+    ]
+    rows.sort(key=lambda row: (row[2] == _NO_RIGHTS, row[0]))
+    headings = "role|taken on by|what it may do to queues beside reading"
+    return table(
+        headings, [(code(role_names), service, rights) for role_names, service, rights in rows]
+    )
 
 
-def _list_writes(role: str, template: Resources) -> list[str]:
+def _list_writes(role_id: str, resources: Resources) -> list[str]:
     """Return the SQS actions, without reads, that a role may call on queues not made by the stack.
 
     They are sorted.
     """
     actions: set[str] = set()
-    for grant in list_grants({role}, template):
-        if grant.is_of_your_queues:
+    for grant in list_grants({role_id}, resources):
+        if grant.is_about_your_queues:
             actions.update(grant.actions)
     writes = sorted(
-        action for action in actions if action.startswith("sqs:") and verb_of(action) == WRITES
+        action
+        for action in actions
+        if action.startswith("sqs:") and choose_verb(action) == WRITES_VERB
     )
     return [action.removeprefix("sqs:") for action in writes]
 
 
 def _find_service(role: Mapping[str, Any]) -> str:
     """Return the AWS service that may assume a role, such as `lambda`."""
-    (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
-    return str(trust["Principal"]["Service"]).removesuffix(".amazonaws.com")
+    (trust_statement,) = role["AssumeRolePolicyDocument"]["Statement"]
+    return str(trust_statement["Principal"]["Service"]).removesuffix(".amazonaws.com")

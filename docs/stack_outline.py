@@ -17,18 +17,18 @@ from infra.settings.deployment import read
 from mendq.cli.cost.bill import CRON_PATTERN, RATE_PATTERN
 
 REGION = "us-east-1"
-FUNCTION = "AWS::Lambda::Function"
-TOPIC = "AWS::SNS::Topic"
-QUEUE = "AWS::SQS::Queue"
-JOB = "AWS::EMRServerless::Application"
-TABLE = "AWS::DynamoDB::Table"
-BUCKET = "AWS::S3::Bucket"
+FUNCTION_TYPE = "AWS::Lambda::Function"
+TOPIC_TYPE = "AWS::SNS::Topic"
+QUEUE_TYPE = "AWS::SQS::Queue"
+JOB_TYPE = "AWS::EMRServerless::Application"
+TABLE_TYPE = "AWS::DynamoDB::Table"
+BUCKET_TYPE = "AWS::S3::Bucket"
 # The resource types that a part may use.
-_USED_TYPES = frozenset({FUNCTION, JOB, QUEUE, TOPIC, TABLE, BUCKET})
+_USED_TYPES = frozenset({FUNCTION_TYPE, JOB_TYPE, QUEUE_TYPE, TOPIC_TYPE, TABLE_TYPE, BUCKET_TYPE})
 YOUR_QUEUES = "your queues"
-WRITES = "writes"
+WRITES_VERB = "writes"
 # A word for each action, by the beginning of the action's name. Other actions are WRITES.
-_VERBS = {
+_VERB_BY_ACTION_BEGINNING = {
     "Publish": "tells",
     "InvokeFunction": "calls",
     "StartJobRun": "calls",
@@ -42,19 +42,19 @@ _VERBS = {
     "Lookup": "reads",
 }
 # The logical id in a placeholder of `Fn::Sub`, such as `${Queue.Arn}`.
-_PLACEHOLDER = re.compile(r"\$\{([A-Za-z0-9]+)(?:\.[A-Za-z0-9.]+)?\}")
+_SUB_PLACEHOLDER = re.compile(r"\$\{([A-Za-z0-9]+)(?:\.[A-Za-z0-9.]+)?\}")
 # The logical ids of queues for messages and events that could not be handled or delivered.
-_UNDELIVERED = re.compile(r"(Dlq|Undelivered)[0-9A-F]{8}$")
-_HASH = re.compile(r"[0-9A-F]{8}$")
+_UNDELIVERED_QUEUE_ID = re.compile(r"(Dlq|Undelivered)[0-9A-F]{8}$")
+_LOGICAL_ID_HASH = re.compile(r"[0-9A-F]{8}$")
 # The template's resources, by logical id.
 Resources = Mapping[str, Mapping[str, Any]]
 
 
-class Start(NamedTuple):
+class StartArrow(NamedTuple):
     """One resource that starts another, or fills a queue that starts another."""
 
     source: str  # a logical id, or `the clock`, or `EventBridge`
-    how: str  # the schedule or rule in words, or empty
+    trigger_text: str  # the schedule or rule in words, or empty
     target: str  # a logical id
 
 
@@ -62,27 +62,28 @@ class Grant(NamedTuple):
     """One `Allow` statement of an IAM policy."""
 
     actions: frozenset[str]
-    on: frozenset[str]  # the logical ids of the template's resources that the statement names
+    # The logical ids of the template's resources that the statement names.
+    resource_ids: frozenset[str]
 
     @property
-    def is_of_your_queues(self) -> bool:
+    def is_about_your_queues(self) -> bool:
         """True if the statement is about SQS queues that are not in the template."""
-        return not self.on and any(action.startswith("sqs:") for action in self.actions)
+        return not self.resource_ids and any(action.startswith("sqs:") for action in self.actions)
 
     @property
     def verbs(self) -> set[str]:
         """Words for the actions, such as `reads`. For queues of others, only for SQS actions."""
-        prefix = "sqs:" if self.is_of_your_queues else ""
-        return {verb_of(action) for action in self.actions if action.startswith(prefix)}
+        prefix = "sqs:" if self.is_about_your_queues else ""
+        return {choose_verb(action) for action in self.actions if action.startswith(prefix)}
 
 
-def verb_of(action: str) -> str:
+def choose_verb(action: str) -> str:
     """Return a word for an IAM action such as `sqs:GetQueueAttributes`: `reads`."""
-    name = action.partition(":")[2]
-    for beginning, verb in _VERBS.items():
-        if name.startswith(beginning):
+    action_name = action.partition(":")[2]
+    for beginning, verb in _VERB_BY_ACTION_BEGINNING.items():
+        if action_name.startswith(beginning):
             return verb
-    return WRITES
+    return WRITES_VERB
 
 
 def load_resources() -> Resources:
@@ -102,140 +103,154 @@ def template(**settings: Any) -> Mapping[str, Any]:
     return synthesize_outline(read(settings), REGION)
 
 
-def references(value: object) -> set[str]:
+def find_references(value: object) -> set[str]:
     """Return the logical ids and pseudo parameters in a part of a template.
 
     They are the names in `Ref`, `Fn::GetAtt` and `Fn::Sub`, at any depth.
     """
-    names: set[str] = set()
+    logical_ids: set[str] = set()
     if isinstance(value, list):
         for element in value:
-            names.update(references(element))
+            logical_ids.update(find_references(element))
     elif isinstance(value, dict):
-        names.update(references(list(value.values())))
-        names.update(value.get("Fn::GetAtt", ())[:1])
-        names.update(_PLACEHOLDER.findall(str(value.get("Fn::Sub", ""))))
+        logical_ids.update(find_references(list(value.values())))
+        logical_ids.update(value.get("Fn::GetAtt", ())[:1])
+        logical_ids.update(_SUB_PLACEHOLDER.findall(str(value.get("Fn::Sub", ""))))
         if "Ref" in value:
-            names.add(value["Ref"])
-    return names
+            logical_ids.add(value["Ref"])
+    return logical_ids
 
 
-def list_triggers(template: Resources) -> Iterator[Start]:
+def list_triggers(resources: Resources) -> Iterator[StartArrow]:
     """Yield what schedules, rules and event source mappings start or fill, in template order.
 
     Starts by a role's right to call another part are not among them; see `list_starts`.
     """
-    for resource in template.values():
+    for resource in resources.values():
         properties = resource["Properties"]
         if resource["Type"] == "AWS::Scheduler::Schedule":
-            schedule = describe_schedule(
+            schedule_text = describe_schedule(
                 properties["ScheduleExpression"], properties["ScheduleExpressionTimezone"]
             )
             target = properties["Target"]["Arn"]
-            yield from _make_starts("the clock", schedule, target, template)
+            yield from _make_starts("the clock", schedule_text, target, resources)
         elif resource["Type"] == "AWS::Events::Rule":
             for target in properties["Targets"]:
-                rule = properties["Description"]
-                yield from _make_starts("EventBridge", rule, target["Arn"], template)
+                rule_description = properties["Description"]
+                yield from _make_starts("EventBridge", rule_description, target["Arn"], resources)
         elif resource["Type"] == "AWS::Lambda::EventSourceMapping":
-            (queue,) = references(properties["EventSourceArn"])
-            yield from _make_starts(queue, "", properties["FunctionName"], template)
+            (queue,) = find_references(properties["EventSourceArn"])
+            yield from _make_starts(queue, "", properties["FunctionName"], resources)
 
 
-def _make_starts(source: str, how: str, target: object, template: Resources) -> Iterator[Start]:
+def _make_starts(
+    source: str, trigger_text: str, target: object, resources: Resources
+) -> Iterator[StartArrow]:
     """Yield a start for each resource that the template's value `target` refers to."""
-    for name in sorted(references(target) & template.keys()):
-        yield Start(source, how, name)
+    for logical_id in sorted(find_references(target) & resources.keys()):
+        yield StartArrow(source, trigger_text, logical_id)
 
 
-def list_grants(role: set[str], template: Resources) -> Iterator[Grant]:
-    """Yield what a role's policies allow. `role` has the role's logical id."""
-    for resource in template.values():
+def list_grants(role_ids: set[str], resources: Resources) -> Iterator[Grant]:
+    """Yield what a role's policies allow. `role_ids` has the role's logical id."""
+    for resource in resources.values():
         if resource["Type"] != "AWS::IAM::Policy":
             continue
         properties = resource["Properties"]
-        if not references(properties["Roles"]) & role:
+        if not find_references(properties["Roles"]) & role_ids:
             continue
         for statement in properties["PolicyDocument"]["Statement"]:
             if statement["Effect"] == "Allow":
-                yield _read_grant(statement, template)
+                yield _read_grant(statement, resources)
 
 
-def _read_grant(statement: Mapping[str, Any], template: Resources) -> Grant:
+def _read_grant(statement: Mapping[str, Any], resources: Resources) -> Grant:
     actions = statement["Action"]
     if isinstance(actions, str):
         actions = [actions]
-    on = references(statement["Resource"]) & template.keys()
-    return Grant(frozenset(actions), frozenset(on))
+    resource_ids = find_references(statement["Resource"]) & resources.keys()
+    return Grant(frozenset(actions), frozenset(resource_ids))
 
 
-def title_of(name: str, template: Resources) -> str:
+def make_title(logical_id: str, resources: Resources) -> str:
     """Return a resource's name for people: `heal`, `the case bucket`, `the intake queue`."""
-    kind = template[name]["Type"]
-    if kind == FUNCTION:
-        return str(template[name]["Properties"]["Handler"]).split(".")[-2]
-    if kind == JOB:
+    resource_type = resources[logical_id]["Type"]
+    if resource_type == FUNCTION_TYPE:
+        return str(resources[logical_id]["Properties"]["Handler"]).split(".")[-2]
+    if resource_type == JOB_TYPE:
         return "the nightly job"
-    words = re.findall(r"[A-Z][a-z]+", _HASH.sub("", name).removeprefix("Topics"))
+    words = re.findall(r"[A-Z][a-z]+", _LOGICAL_ID_HASH.sub("", logical_id).removeprefix("Topics"))
     return f"the {' '.join(dict.fromkeys(word.lower() for word in words))}"
 
 
-def list_parts(template: Resources) -> list[str]:
+def list_parts(resources: Resources) -> list[str]:
     """Return the logical ids of the Lambdas and of the nightly job."""
-    return [name for name, resource in template.items() if resource["Type"] in {FUNCTION, JOB}]
+    return [
+        logical_id
+        for logical_id, resource in resources.items()
+        if resource["Type"] in {FUNCTION_TYPE, JOB_TYPE}
+    ]
 
 
-def find_access(name: str, template: Resources) -> dict[str, set[str]]:
+def find_access(part_id: str, resources: Resources) -> dict[str, set[str]]:
     """Return what a part may use, and how: words such as `reads` by logical id.
 
     YOUR_QUEUES stands for queues outside the template, and comes first. The queue that feeds the
     part is left out, and so are queues for messages that could not be handled or delivered.
     """
-    role = _find_role(name, template)
-    left_out = {logical_id for logical_id in template if _UNDELIVERED.search(logical_id)}
-    left_out |= {start.source for start in list_triggers(template) if start.target == name}
-    access: dict[str, set[str]] = {}
-    for grant in list_grants(role, template):
-        if grant.is_of_your_queues:
-            access.setdefault(YOUR_QUEUES, set()).update(grant.verbs)
-        targets = [
-            target for target in grant.on - left_out if template[target]["Type"] in _USED_TYPES
+    role_ids = _find_role(part_id, resources)
+    left_out_ids = {
+        logical_id for logical_id in resources if _UNDELIVERED_QUEUE_ID.search(logical_id)
+    }
+    left_out_ids |= {start.source for start in list_triggers(resources) if start.target == part_id}
+    verbs_by_id: dict[str, set[str]] = {}
+    for grant in list_grants(role_ids, resources):
+        if grant.is_about_your_queues:
+            verbs_by_id.setdefault(YOUR_QUEUES, set()).update(grant.verbs)
+        used_ids = [
+            used_id
+            for used_id in grant.resource_ids - left_out_ids
+            if resources[used_id]["Type"] in _USED_TYPES
         ]
-        for target in sorted(targets):
-            access.setdefault(target, set()).update(grant.verbs)
-    if YOUR_QUEUES in access:
-        return {YOUR_QUEUES: access.pop(YOUR_QUEUES), **access}
-    return access
+        for used_id in sorted(used_ids):
+            verbs_by_id.setdefault(used_id, set()).update(grant.verbs)
+    if YOUR_QUEUES in verbs_by_id:
+        return {YOUR_QUEUES: verbs_by_id.pop(YOUR_QUEUES), **verbs_by_id}
+    return verbs_by_id
 
 
-def _find_role(name: str, template: Resources) -> set[str]:
+def _find_role(part_id: str, resources: Resources) -> set[str]:
     """Return the logical id of a part's role, as a set."""
-    role = references(template[name]["Properties"].get("Role"))
-    if role:
-        return role
+    role_ids = find_references(resources[part_id]["Properties"].get("Role"))
+    if role_ids:
+        return role_ids
     # EMR Serverless gets its role with each run, so the application names none.
-    return {logical_id for logical_id in template if logical_id.startswith("NightlyRole")}
+    return {logical_id for logical_id in resources if logical_id.startswith("NightlyRole")}
 
 
-def list_starts(template: Resources) -> Iterator[Start]:
+def list_starts(resources: Resources) -> Iterator[StartArrow]:
     """Yield everything that starts a part, or fills a queue that starts one."""
-    yield from list_triggers(template)
-    for name in list_parts(template):
-        for target, verbs in find_access(name, template).items():
-            if "calls" in verbs and target in template:
-                yield Start(name, "", target)
+    yield from list_triggers(resources)
+    for part_id in list_parts(resources):
+        for target, verbs in find_access(part_id, resources).items():
+            if "calls" in verbs and target in resources:
+                yield StartArrow(part_id, "", target)
 
 
-def describe_schedule(expression: str, zone: str) -> str:
+def describe_schedule(expression: str, time_zone: str) -> str:
     """Return a schedule in words: `every 10 minutes`, `each day at 02:00 UTC`.
 
     An expression of another form is returned unchanged.
     """
-    rate = RATE_PATTERN.fullmatch(expression)
-    if rate:
-        return f"every {rate[1]} {rate[2]}s" if rate[1] != "1" else f"every {rate[2]}"
-    cron = CRON_PATTERN.fullmatch(expression)
-    if cron is None:
+    rate_match = RATE_PATTERN.fullmatch(expression)
+    if rate_match:
+        return (
+            f"every {rate_match[1]} {rate_match[2]}s"
+            if rate_match[1] != "1"
+            else f"every {rate_match[2]}"
+        )
+    cron_match = CRON_PATTERN.fullmatch(expression)
+    if cron_match is None:
         return expression
-    day = f"each {cron[3].title()}" if cron[3].isalpha() else "each day"
-    return f"{day} at {int(cron[2]):02}:{int(cron[1]):02} {zone}"
+    day_text = f"each {cron_match[3].title()}" if cron_match[3].isalpha() else "each day"
+    return f"{day_text} at {int(cron_match[2]):02}:{int(cron_match[1]):02} {time_zone}"

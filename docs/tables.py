@@ -41,7 +41,7 @@ from mendq.scan.scan import OF_A_SUSPECT
 
 ROOT = Path(__file__).resolve().parents[1]
 # The page about a command, if it is not `docs/COMMAND.md`.
-PAGES = {
+PAGE_BY_COMMAND = {
     "alarms": "runbooks/alarm_missing.md",
     "policy": "runbooks/access_denied.md#a-known-good-policy",
     "approve": "operate.md#approving",
@@ -51,26 +51,26 @@ PAGES = {
     "drill": "operate.md#now-and-then",
 }
 # A standard queue and a FIFO queue: some symptoms occur on only one of them.
-QUEUES = (
+EXAMPLE_QUEUE_ARNS = (
     "arn:aws:sqs:us-east-1:123456789012:orders",
     "arn:aws:sqs:us-east-1:123456789012:orders.fifo",
 )
 
 
-def table(heads: str, rows: Iterable[Iterable[object]]) -> str:
+def table(heading_text: str, rows: Iterable[Iterable[object]]) -> str:
     """Return a Markdown table.
 
     Args:
-        heads: The headings, separated by `|`. A column whose heading begins with # is
+        heading_text: The headings, separated by `|`. A column whose heading begins with # is
             right-aligned.
         rows: The cells of each row.
     """
     headings: list[str] = []
-    rules: list[str] = []
-    for heading in heads.split("|"):
+    rule_cells: list[str] = []
+    for heading in heading_text.split("|"):
         headings.append(heading.lstrip("#"))
-        rules.append("---:" if heading.startswith("#") else "---")
-    lines = [headings, rules, *rows]
+        rule_cells.append("---:" if heading.startswith("#") else "---")
+    lines = [headings, rule_cells, *rows]
     return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in lines)
 
 
@@ -94,36 +94,39 @@ def symptoms() -> str:
     """Return a table of all symptoms."""
     rows: list[tuple[str, ...]] = []
     for symptom in CATALOGUE:
-        found_by: list[str] = []
-        costs: list[str] = []
+        found_by_texts: list[str] = []
+        cost_texts: list[str] = []
         if symptom.seen_as:
             confirmation = ", *unconfirmed on AWS*" if symptom.is_unconfirmed else ""
-            found_by.append(f"failed calls{confirmation}")
-            costs.append("data events")
+            found_by_texts.append(f"failed calls{confirmation}")
+            cost_texts.append("data events")
         if symptom.detection:
-            found_by.append("the scan")
-            costs.append(_describe_scan_costs(symptom.detection))
+            found_by_texts.append("the scan")
+            cost_texts.append(_describe_scan_costs(symptom.detection))
         rows.append(
             (
                 f"[`{symptom.name}`]({symptom.runbook.removeprefix('docs/')})",
                 symptom.sentence,
-                " · ".join(found_by),
-                " · ".join(costs),
+                " · ".join(found_by_texts),
+                " · ".join(cost_texts),
                 symptom.plan_in_words,
                 symptom.ships_as,
             )
         )
-    heads = "symptom|what goes wrong|found by|what it costs to see|what Mendq does|ships as"
-    return table(heads, rows)
+    headings = "symptom|what goes wrong|found by|what it costs to see|what Mendq does|ships as"
+    return table(headings, rows)
 
 
 def families() -> str:
     """Return a table of the symptoms of each family. A family is a folder of the catalogue."""
-    runbooks_of = defaultdict[str, list[str]](list)
+    runbooks_by_family = defaultdict[str, list[str]](list)
     for symptom in CATALOGUE:
         (path,) = (ROOT / "mendq" / "catalogue").glob(f"*/{symptom.name}.py")
-        runbooks_of[path.parent.name].append(symptom.runbook)
-    rows = ((family, links(pages, "docs")) for family, pages in sorted(runbooks_of.items()))
+        runbooks_by_family[path.parent.name].append(symptom.runbook)
+    rows = (
+        (family, links(runbook_pages, "docs"))
+        for family, runbook_pages in sorted(runbooks_by_family.items())
+    )
     return table("family|symptoms", rows)
 
 
@@ -131,9 +134,11 @@ def tags() -> str:
     """Return a table of the tags that Mendq reads on a queue."""
     rows: list[tuple[str, ...]] = []
     for tag in known_tags().values():
-        readers = [symptom for symptom in CATALOGUE if _has_tag(symptom, tag.key)]
+        reading_symptoms = [symptom for symptom in CATALOGUE if _has_tag(symptom, tag.key)]
         values = code(tag.words) if tag.words else tag.values
-        read_by = links((symptom.runbook for symptom in readers), "docs") or "every symptom"
+        read_by = (
+            links((symptom.runbook for symptom in reading_symptoms), "docs") or "every symptom"
+        )
         rows.append((code([tag.key]), values, tag.meaning, read_by))
     return table("tag|value|what it does|read by", rows)
 
@@ -150,19 +155,19 @@ def _describe_scan_costs(detection: Detection) -> str:
     """
     is_measured = Need.MEASUREMENTS in detection.needs
     needs = detection.needs | (OF_A_SUSPECT if is_measured else {Need.QUEUE})
-    calls = format_count(len(scan_read_actions(needs)), "kind of call", "kinds of call")
-    series = select_series(detection.reads or ["every queue"])
-    metrics = len(series) * is_measured + (Need.SOLE_SOURCE in needs)
-    if not metrics:
-        return f"{calls}, no metric"
-    return f"{calls}, {metrics} metrics and {len(FIGURES)} a function"
+    calls_text = format_count(len(scan_read_actions(needs)), "kind of call", "kinds of call")
+    metric_series = select_series(detection.reads or ["every queue"])
+    metric_count = len(metric_series) * is_measured + (Need.SOLE_SOURCE in needs)
+    if not metric_count:
+        return f"{calls_text}, no metric"
+    return f"{calls_text}, {metric_count} metrics and {len(FIGURES)} a function"
 
 
 def runbooks() -> str:
     """Return links to all runbooks: those of symptoms in the catalogue's order, then of alarms."""
-    of_symptoms = links((symptom.runbook for symptom in CATALOGUE), "docs/runbooks")
-    of_alarms = links((alarm.page for alarm in (*NOTIFIED, *WATCHED)), "docs/runbooks")
-    return f"Symptoms: {of_symptoms}.\n\nAlarms: {of_alarms}."
+    symptom_links = links((symptom.runbook for symptom in CATALOGUE), "docs/runbooks")
+    alarm_links = links((alarm.page for alarm in (*NOTIFIED, *WATCHED)), "docs/runbooks")
+    return f"Symptoms: {symptom_links}.\n\nAlarms: {alarm_links}."
 
 
 def next_steps() -> str:
@@ -180,7 +185,7 @@ def next_steps() -> str:
 def _command_text(command: Command) -> str:
     """Return a next step's command as code, for the queue `orders`. Empty if there is none."""
     if not isinstance(command, str):
-        return code([command(QUEUES[0])])
+        return code([command(EXAMPLE_QUEUE_ARNS[0])])
     return code([f"mendq {command} CASE"]) if command else ""
 
 
@@ -197,7 +202,7 @@ def commands() -> str:
     rows: list[tuple[str, str]] = []
     for name, command in group.commands.items():
         usage = f"`mendq {' '.join((name, *_list_arguments(command)))}`"
-        page = PAGES.get(name, f"{name}.md")
+        page = PAGE_BY_COMMAND.get(name, f"{name}.md")
         if (ROOT / "docs" / page.partition("#")[0]).exists():
             usage = f"[{usage}]({page})"
         summary = " ".join((command.help or "").partition("\n\n")[0].split())
@@ -209,10 +214,10 @@ def commands() -> str:
 
 def examples() -> str:
     """Return a block of code with the examples from every command's help."""
-    paragraphs = [
+    command_examples = [
         "\n".join(list_examples(command.run_command.__doc__)) for command in list_commands()
     ]
-    return "\n".join(("```sh", "\n\n".join(paragraphs), "```"))
+    return "\n".join(("```sh", "\n\n".join(command_examples), "```"))
 
 
 def _list_arguments(command: object) -> Iterator[str]:
@@ -232,9 +237,9 @@ def blind_spots() -> str:
     """
     rows: list[tuple[str, str, str]] = []
     for choice in TRAIL_CHOICES:
-        sorted_symptoms = sort_symptoms_by_visibility(choice, QUEUES)
-        not_shown = _link_symptoms(sorted_symptoms.blind)
-        rows.append((choice.name, not_shown, _link_symptoms(sorted_symptoms.in_part)))
+        sorted_symptoms = sort_symptoms_by_visibility(choice, EXAMPLE_QUEUE_ARNS)
+        hidden_symptom_links = _link_symptoms(sorted_symptoms.blind)
+        rows.append((choice.name, hidden_symptom_links, _link_symptoms(sorted_symptoms.in_part)))
     return table("a trail that logs|does not show|shows in part", rows)
 
 
@@ -257,12 +262,14 @@ def states() -> str:
     Transitions that people can make from nearly every state are left out.
     """
     arrows: list[tuple[object, object, object]] = []
-    for manual in MANUAL_TRANSITIONS:
-        if not set(STATES_UNDER_VERIFICATION) <= set(manual.out_of):
-            beginnings = manual.out_of or ("[*]",)
-            arrows.extend((state, manual.into, manual.who) for state in beginnings)
-    for row in lifecycle.FOLLOW_UP_TRANSITIONS:
-        arrows.extend((state, row.into, TransitionActor.FOLLOW_UP) for state in row.out_of)
+    for transition in MANUAL_TRANSITIONS:
+        if not set(STATES_UNDER_VERIFICATION) <= set(transition.out_of):
+            states_before = transition.out_of or ("[*]",)
+            arrows.extend((state, transition.into, transition.who) for state in states_before)
+    for table_row in lifecycle.FOLLOW_UP_TRANSITIONS:
+        arrows.extend(
+            (state, table_row.into, TransitionActor.FOLLOW_UP) for state in table_row.out_of
+        )
     arrows.extend((state, "[*]", "") for state in State if state in FINAL_STATES)
     return _make_diagram(arrows)
 
@@ -270,12 +277,20 @@ def states() -> str:
 def transitions() -> str:
     """Return a table of all transitions of a case: those of people, then those of follow_up."""
     rows: list[tuple[object, ...]] = []
-    for manual in MANUAL_TRANSITIONS:
-        out_of = code(manual.out_of) or "opens"
-        rows.append((out_of, f"`{manual.into}`", manual.who, "", manual.because))
-    for row in lifecycle.FOLLOW_UP_TRANSITIONS:
+    for transition in MANUAL_TRANSITIONS:
+        states_before = code(transition.out_of) or "opens"
+        rows.append((states_before, f"`{transition.into}`", transition.who, "", transition.because))
+    for table_row in lifecycle.FOLLOW_UP_TRANSITIONS:
         actor = TransitionActor.FOLLOW_UP
-        rows.append((code(row.out_of), f"`{row.into}`", actor, row.condition, row.because))
+        rows.append(
+            (
+                code(table_row.out_of),
+                f"`{table_row.into}`",
+                actor,
+                table_row.condition,
+                table_row.because,
+            )
+        )
     return table("out of|into|who|when|because", rows)
 
 
@@ -286,13 +301,15 @@ def state_limits() -> str:
     """
     rows: list[tuple[str, str, str]] = []
     for state in State:
-        longest = longest_stay_in(state, Timing())
-        if longest:
+        longest_stay = longest_stay_in(state, Timing())
+        if longest_stay:
             next_states = [
-                row.into for row in lifecycle.FOLLOW_UP_TRANSITIONS if state in row.out_of
+                table_row.into
+                for table_row in lifecycle.FOLLOW_UP_TRANSITIONS
+                if state in table_row.out_of
             ]
-            hours = f"{longest.total_seconds() / 3600:g} h"
-            rows.append((f"`{state}`", hours, f"`{next_states[-1]}`"))
+            hours_text = f"{longest_stay.total_seconds() / 3600:g} h"
+            rows.append((f"`{state}`", hours_text, f"`{next_states[-1]}`"))
     final_states = code(state for state in State if state in FINAL_STATES)
     return f"{table('state|longest|then', rows)}\n\nFinal: {final_states}."
 
@@ -300,9 +317,11 @@ def state_limits() -> str:
 def stages() -> str:
     """Return a diagram of the stages of a redrive."""
     arrows: list[tuple[object, object, object]] = [("[*]", Stage.CANARY, "")]
-    for row in machine.DECISION_TABLE:
-        changing = [stage for stage in row.stages if row.next_stage not in {None, stage}]
-        arrows.extend((stage, row.next_stage, "") for stage in changing)
+    for table_row in machine.DECISION_TABLE:
+        changing_stages = [
+            stage for stage in table_row.stages if table_row.next_stage not in {None, stage}
+        ]
+        arrows.extend((stage, table_row.next_stage, "") for stage in changing_stages)
     arrows.extend((stage, "[*]", "") for stage in FINAL_STAGES)
     return _make_diagram(arrows)
 
@@ -310,9 +329,11 @@ def stages() -> str:
 def stage_rows() -> str:
     """Return a table of what one run of the redrive Lambda does, by stage and condition."""
     rows: list[tuple[object, ...]] = []
-    for row in machine.DECISION_TABLE:
-        next_stage = f"`{row.next_stage}`" if row.next_stage else ""
-        rows.append((code(row.stages), row.condition, row.action, next_stage))
+    for table_row in machine.DECISION_TABLE:
+        next_stage_text = f"`{table_row.next_stage}`" if table_row.next_stage else ""
+        rows.append(
+            (code(table_row.stages), table_row.condition, table_row.action, next_stage_text)
+        )
     return table("at|when|it does|then", rows)
 
 
@@ -356,11 +377,11 @@ def alarm_meanings() -> str:
 
     Alarms with the same meaning and runbook share a row.
     """
-    names_of = defaultdict[tuple[str, str], list[str]](list)
+    names_by_meaning = defaultdict[tuple[str, str], list[str]](list)
     for alarm in NOTIFIED:
-        names_of[alarm.impact, alarm.page].append(alarm.alarm_name())
+        names_by_meaning[alarm.impact, alarm.page].append(alarm.alarm_name())
     rows: list[tuple[str, str, str]] = []
-    for (impact, page), names in names_of.items():
+    for (impact, page), names in names_by_meaning.items():
         title = (ROOT / page).read_text().partition("\n")[0].strip("# ")
         rows.append((code(names), impact, f"[{title}]({page.removeprefix('docs/')})"))
     return table("you got|it means|go on with", rows)
@@ -378,11 +399,11 @@ def policy(name: str) -> str:
 
 def commands_by_policy() -> str:
     """Return a table of the policies, with the commands that need each of them."""
-    on_messages = "look, and rights on the messages ([which](redrive.md#what-to-know-before))"
+    message_rights = "look, and rights on the messages ([which](redrive.md#what-to-know-before))"
     rows = [
         ("look", code(LOOKING)),
         ("look and steer", code(STEERING)),
-        (on_messages, code(MESSAGES)),
+        (message_rights, code(MESSAGES)),
         ("[record](record.md)", code(["drill --record DIR"])),
         ("none", code(OFFLINE)),
     ]
@@ -394,6 +415,13 @@ def rights() -> str:
     recording_actions: list[str] = []
     for statement in permissions.make_record_policy()["Statement"]:
         recording_actions.extend(statement["Action"])
-    actions_of = {**LOOKING, **STEERING, **MESSAGES, "drill --record DIR": recording_actions}
-    rows = [(f"`mendq {name}`", code(sorted(actions))) for name, actions in actions_of.items()]
+    actions_by_command = {
+        **LOOKING,
+        **STEERING,
+        **MESSAGES,
+        "drill --record DIR": recording_actions,
+    }
+    rows = [
+        (f"`mendq {name}`", code(sorted(actions))) for name, actions in actions_by_command.items()
+    ]
     return table("command|asks", rows)

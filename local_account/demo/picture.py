@@ -91,7 +91,9 @@ def describe_calls(traffic: Traffic, fault: str | None, call_count: int) -> tupl
 
 def describe_transition(transition: Mapping[str, Any]) -> tuple[str, str]:
     """Return words and style for a transition of a case."""
-    return f"{transition['to']}: {transition['reason']}", STYLE_BY_STATE.get(transition["to"], "bold")
+    return f"{transition['to']}: {transition['reason']}", STYLE_BY_STATE.get(
+        transition["to"], "bold"
+    )
 
 
 def queue_name_of(record: Mapping[str, Any]) -> str:

@@ -27,14 +27,14 @@ def _page(name: str) -> str:
 
 def test_every_derived_part_stands_on_a_page() -> None:
     text = "".join(each.read_text() for each in EVERY_PAGE)
-    marks = [each["name"] for each in derive.MARKED.finditer(text)]
+    marks = [each["name"] for each in derive.DERIVED_PART.finditer(text)]
     assert text.count("(make docs) -->") == len(marks) == len(set(marks))
     assert {each.partition(" ")[0] for each in marks} == set(_pieces())
 
 
 def _pieces() -> Iterator[str]:
     """The functions that say a piece of a page: they take a name, numbers or the stack alone."""
-    for place, module in derive.MODULES.items():
+    for place, module in derive.MODULE_BY_NAME.items():
         for name, each in inspect.getmembers(module, inspect.isfunction):
             asked = inspect.signature(each)
             if (
