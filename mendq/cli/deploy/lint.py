@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -11,22 +12,22 @@ from typing import Annotated
 import typer
 
 from mendq.cli.commands import CommandKind, command
-from mendq.cli.deploy.lint_text import show_findings
+from mendq.cli.deploy.lint_text import print_results
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.invocation import Invocation
 from mendq.lint.judging import CHECKED_SYMPTOMS, LintResult, LintSeverity
 from mendq.lint.judging import lint as judge
 from mendq.model.json_text import to_json
 
-CDK_OUT = "cdk.out"
-_TEMPLATE = "A template, a Terraform plan as JSON, a cdk.out folder, or - for stdin."
-_FORM = "github: annotations beside the lines; sarif: code scanning."
-_SYMPTOMS = [symptom.name for symptom in CHECKED_SYMPTOMS]
-_IGNORE = "Leave findings of this symptom out; may be given again."
-_FAIL_ON = "The least finding that ends it with 1."
+CDK_OUT_FOLDER = "cdk.out"
+_TEMPLATE_HELP = "A template, a Terraform plan as JSON, a cdk.out folder, or - for stdin."
+_FORMAT_HELP = "github: annotations beside the lines; sarif: code scanning."
+_SYMPTOM_NAMES = [symptom.name for symptom in CHECKED_SYMPTOMS]
+_IGNORE_HELP = "Leave findings of this symptom out; may be given again."
+_FAIL_ON_HELP = "The least finding that ends it with 1."
 
 
-class Form(StrEnum):
+class OutputFormat(StrEnum):
     """Output formats of `mendq lint`. --json has the same output as `json`."""
 
     TEXT = "text"
@@ -38,10 +39,10 @@ class Form(StrEnum):
 @command(1, CommandKind.OFFLINE)
 def lint(
     call: Invocation,
-    templates: Annotated[list[str], typer.Argument(metavar="TEMPLATE", help=_TEMPLATE)],
-    form: Annotated[Form, typer.Option("--format", help=_FORM)] = Form.TEXT,
-    ignore: Annotated[list[str] | None, typer.Option(metavar="SYMPTOM", help=_IGNORE)] = None,
-    fail_on: Annotated[LintSeverity, typer.Option(help=_FAIL_ON)] = LintSeverity.WARNING,
+    templates: Annotated[list[str], typer.Argument(metavar="TEMPLATE", help=_TEMPLATE_HELP)],
+    form: Annotated[OutputFormat, typer.Option("--format", help=_FORMAT_HELP)] = OutputFormat.TEXT,
+    ignore: Annotated[list[str] | None, typer.Option(metavar="SYMPTOM", help=_IGNORE_HELP)] = None,
+    fail_on: Annotated[LintSeverity, typer.Option(help=_FAIL_ON_HELP)] = LintSeverity.WARNING,
 ) -> Exit:
     """Find symptoms in a template or plan; offline. Exits with 1 if it finds one.
 
@@ -50,34 +51,48 @@ def lint(
       mendq lint plan.json             # of terraform show -json plan.bin
       mendq lint cdk.out --fail-on error --format sarif > mendq.sarif
     """
-    unknown = [name for name in ignore or () if name not in _SYMPTOMS]
-    if unknown:
-        line = f"--ignore {unknown[0]!r} is no symptom of a template: {', '.join(_SYMPTOMS)}"
-        raise CommandError(line, Exit.USAGE)
-    try:
+    unknown_symptoms = [name for name in ignore or () if name not in _SYMPTOM_NAMES]
+    if unknown_symptoms:
+        message = (
+            f"--ignore {unknown_symptoms[0]!r} is no symptom of a template: "
+            f"{', '.join(_SYMPTOM_NAMES)}"
+        )
+        raise CommandError(message, Exit.USAGE)
+    with _explain_missing_package(templates):
         from mendq.lint import view  # noqa: PLC0415 - cfn-lint takes seconds
 
         results: list[LintResult] = []
         for template in templates:
             results.extend(_lint_argument(template, ignore or ()))
-    except ModuleNotFoundError as missing:
-        line = f"{missing.name} is not installed: in a clone of Mendq, pip install '.[lint]'"
-        for template in templates:
-            if template != "-" and not Path(template).exists():
-                # A missing file is the more useful message.
-                line = _unreadable_line(template, FileNotFoundError())
-                break
-        raise CommandError(line, Exit.USAGE) from missing
     call.out.print_json(view.make_document(results))
-    if form is Form.TEXT or call.as_json:
-        show_findings(call.out, results)
-    elif form is Form.GITHUB:
+    if form is OutputFormat.TEXT or call.as_json:
+        print_results(call.out, results)
+    elif form is OutputFormat.GITHUB:
         sys.stdout.writelines(f"{line}\n" for line in view.list_github_commands(results))
     else:
-        document = view.make_sarif(results) if form is Form.SARIF else view.make_document(results)
+        document = (
+            view.make_sarif(results) if form is OutputFormat.SARIF else view.make_document(results)
+        )
         sys.stdout.write(f"{to_json(document, indent=2)}\n")
     severities = {finding.severity for result in results for finding in result.findings}
     return Exit.FAILED if severities & {fail_on, LintSeverity.ERROR} else Exit.DONE
+
+
+@contextmanager
+def _explain_missing_package(templates: Sequence[str]) -> Iterator[None]:
+    """Raise CommandError in place of ModuleNotFoundError if the block misses a package.
+
+    If a template is missing too, the error names the template, because that is more useful.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        message = f"{error.name} is not installed: in a clone of Mendq, pip install '.[lint]'"
+        for template in templates:
+            if template != "-" and not Path(template).exists():
+                message = _describe_unreadable(template, FileNotFoundError())
+                break
+        raise CommandError(message, Exit.USAGE) from error
 
 
 def _lint_argument(argument: str, ignored: Collection[str]) -> list[LintResult]:
@@ -91,29 +106,32 @@ def _lint_argument(argument: str, ignored: Collection[str]) -> list[LintResult]:
     from mendq.lint.template import NotATemplate  # noqa: PLC0415 - the same
 
     results: list[LintResult] = []
-    place = ""
+    message_start = ""
     try:
         for source in files.list_sources(argument):
-            place = f"{source.file}: "
+            message_start = f"{source.file}: "
             result = judge(read_template(source.content), source.file, source.target, ignored)
             results.append(result)
-            place = ""
+            message_start = ""
     except NotATemplate as error:
-        raise CommandError(f"{place}{error}", Exit.USAGE) from error
+        raise CommandError(f"{message_start}{error}", Exit.USAGE) from error
     except OSError as error:
-        raise CommandError(_unreadable_line(argument, error), Exit.USAGE) from error
+        raise CommandError(_describe_unreadable(argument, error), Exit.USAGE) from error
     except ValueError as error:
         raise CommandError(f"{argument} cannot be read: {error}", Exit.USAGE) from error
     return results
 
 
-def _unreadable_line(argument: str, error: OSError) -> str:
+def _describe_unreadable(argument: str, error: OSError) -> str:
     """Return the error line for a file that cannot be read, with a remedy if it is missing."""
     if not isinstance(error, FileNotFoundError):
         return f"{error.filename or argument} cannot be read: {error.strerror or 'it is no file'}"
-    synth = "`make synth` or `cdk synth`"
+    synth_commands = "`make synth` or `cdk synth`"
     if Path(argument).is_dir():
-        return f"there is no {error.filename}: write the folder with {synth} anew"
-    if Path(argument).name == CDK_OUT:
-        return f"there is no {argument}: make it with {synth}"
-    return f"there is no {argument}: name a template, a {CDK_OUT} folder, or - for standard input"
+        return f"there is no {error.filename}: write the folder with {synth_commands} anew"
+    if Path(argument).name == CDK_OUT_FOLDER:
+        return f"there is no {argument}: make it with {synth_commands}"
+    return (
+        f"there is no {argument}: name a template, a {CDK_OUT_FOLDER} folder, or - for standard "
+        "input"
+    )

@@ -11,45 +11,53 @@ from mendq.cli.output import Output
 from mendq.lint.judging import LintFinding, LintResult, LintSeverity, UncheckedPlace
 from mendq.notifications.text import format_count, plain, visible
 
-_STYLES = {LintSeverity.ERROR: "bold red", LintSeverity.WARNING: "bold yellow"}
+_STYLE_BY_SEVERITY = {LintSeverity.ERROR: "bold red", LintSeverity.WARNING: "bold yellow"}
 
 
-def show_findings(out: Output, templates: Sequence[LintResult]) -> None:
-    """Print each template's findings, what was ignored and what could not be judged."""
-    for template in templates:
-        out.say_unwrapped(
-            f"{visible(template.file, 300)}: {format_count(template.queues, 'queue')}", "bold"
+def print_results(out: Output, results: Sequence[LintResult]) -> None:
+    """Print each template's findings, what was ignored, and what could not be judged."""
+    for result in results:
+        _print_result(out, result)
+    out.say(_summarize(results), "bold")
+
+
+def _print_result(out: Output, result: LintResult) -> None:
+    out.say_unwrapped(
+        f"{visible(result.file, 300)}: {format_count(result.queues, 'queue')}", "bold"
+    )
+    for finding in result.findings:
+        _print_finding(out, finding)
+    if result.ignored:
+        out.say_heading("ignored, as Metadata or --ignore says")
+        out.say_labelled(
+            [(finding.symptom, "dim", _describe_place(finding)) for finding in result.ignored]
         )
-        for finding in template.findings:
-            _show_finding(out, finding)
-        if template.ignored:
-            out.say_heading("ignored, as Metadata or --ignore says")
-            out.say_labelled(
-                [(finding.symptom, "dim", _place(finding)) for finding in template.ignored]
-            )
-        if template.not_judged:
-            out.say_heading("not judged")
-        for not_judged in template.not_judged:
-            symptoms = f" ({', '.join(not_judged.symptoms)})" if not_judged.symptoms else ""
-            out.say_indented(_place(not_judged))
-            out.say_indented(f"{not_judged.because}{symptoms}", "dim", indent=4)
-        if template.defaults:
-            defaults = ", ".join(
-                f"{default['parameter']} = {default['value']}" for default in template.defaults
-            )
-            out.say("")
-            out.say(f"parameters taken at their defaults: {defaults}")
+    _print_unchecked_places(out, result.not_judged)
+    if result.defaults:
+        defaults = ", ".join(
+            f"{default['parameter']} = {default['value']}" for default in result.defaults
+        )
         out.say("")
-    out.say(_summary(templates), "bold")
-
-
-def _show_finding(out: Output, finding: LintFinding) -> None:
+        out.say(f"parameters taken at their defaults: {defaults}")
     out.say("")
-    severity = Text(finding.severity.value, style=_STYLES[finding.severity])
-    symptom = (finding.symptom, "bold")
-    out.show(Text.assemble(severity, "  ", plain(finding.resource), "  ", symptom))
-    construct = f", construct {finding.construct}" if finding.construct else ""
-    out.say_indented(f"{_place(finding)}{construct}", "dim")
+
+
+def _print_unchecked_places(out: Output, unchecked_places: Sequence[UncheckedPlace]) -> None:
+    if unchecked_places:
+        out.say_heading("not judged")
+    for place in unchecked_places:
+        symptoms = f" ({', '.join(place.symptoms)})" if place.symptoms else ""
+        out.say_indented(_describe_place(place))
+        out.say_indented(f"{place.because}{symptoms}", "dim", indent=4)
+
+
+def _print_finding(out: Output, finding: LintFinding) -> None:
+    out.say("")
+    severity_text = Text(finding.severity.value, style=_STYLE_BY_SEVERITY[finding.severity])
+    symptom_text = (finding.symptom, "bold")
+    out.show(Text.assemble(severity_text, "  ", plain(finding.resource), "  ", symptom_text))
+    construct_text = f", construct {finding.construct}" if finding.construct else ""
+    out.say_indented(f"{_describe_place(finding)}{construct_text}", "dim")
     out.say_indented(f"{BY_NAME[finding.symptom].sentence} Here: {finding.because}.")
     if finding.remedy:
         out.say_indented("remedy:", "dim")
@@ -58,23 +66,23 @@ def _show_finding(out: Output, finding: LintFinding) -> None:
     out.say_indented(f"runbook: {finding.runbook}", "dim")
 
 
-def _place(finding: LintFinding | UncheckedPlace) -> str:
-    """Return where in the template it is: the path, and the line if it is known."""
+def _describe_place(finding: LintFinding | UncheckedPlace) -> str:
+    """Return where in the template something is: the path, and the line if it is known."""
     return f"line {finding.line}: {finding.path}" if finding.line else finding.path
 
 
-def _summary(templates: Sequence[LintResult]) -> str:
-    severities = [finding.severity for template in templates for finding in template.findings]
-    errors = severities.count(LintSeverity.ERROR)
-    warnings = len(severities) - errors
-    kinds = (
-        f" ({format_count(errors, 'error')}, {format_count(warnings, 'warning')})"
+def _summarize(results: Sequence[LintResult]) -> str:
+    severities = [finding.severity for result in results for finding in result.findings]
+    error_count = severities.count(LintSeverity.ERROR)
+    warning_count = len(severities) - error_count
+    severity_text = (
+        f" ({format_count(error_count, 'error')}, {format_count(warning_count, 'warning')})"
         if severities
         else ""
     )
-    ignored = sum(len(template.ignored) for template in templates)
-    not_judged = sum(len(template.not_judged) for template in templates)
+    ignored_count = sum(len(result.ignored) for result in results)
+    unchecked_count = sum(len(result.not_judged) for result in results)
     return (
-        f"{format_count(len(severities), 'finding')}{kinds}, {ignored} ignored, "
-        f"{format_count(not_judged, 'place')} not judged"
+        f"{format_count(len(severities), 'finding')}{severity_text}, {ignored_count} ignored, "
+        f"{format_count(unchecked_count, 'place')} not judged"
     )

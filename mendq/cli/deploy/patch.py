@@ -28,10 +28,10 @@ from mendq.notifications.configuration import NOT_SET, differences
 if TYPE_CHECKING:
     from mendq.lint.patch import PatchResult
 
-SCHEMA = 1
-_NOT_MADE = frozenset({State.OBSERVED, State.PROPOSED, State.APPROVED})
-_TEMPLATE = "CloudFormation, a cdk.out folder, a Terraform plan's JSON, or a .tf file."
-_RESOURCE = "Logical id or address of the queue, where the template does not tell."
+SCHEMA_VERSION = 1
+_STATES_WITHOUT_CHANGE = frozenset({State.OBSERVED, State.PROPOSED, State.APPROVED})
+_TEMPLATE_HELP = "CloudFormation, a cdk.out folder, a Terraform plan's JSON, or a .tf file."
+_RESOURCE_HELP = "Logical id or address of the queue, where the template does not tell."
 
 
 @command(
@@ -40,8 +40,8 @@ _RESOURCE = "Logical id or address of the queue, where the template does not tel
 def patch(
     call: Invocation,
     case_id: CaseId,
-    template: Annotated[str, typer.Option(metavar="FILE", help=_TEMPLATE)],
-    resource: Annotated[str, typer.Option(metavar="NAME", help=_RESOURCE)] = "",
+    template: Annotated[str, typer.Option(metavar="FILE", help=_TEMPLATE_HELP)],
+    resource: Annotated[str, typer.Option(metavar="NAME", help=_RESOURCE_HELP)] = "",
 ) -> Exit:
     """Show the template lines that set what Mendq set; edits nothing.
 
@@ -55,39 +55,49 @@ def patch(
     with call.out.show_waiting("reading the case and its queue"):
         history = find_case(call.account, case_id)
         case = history[-1]
-        is_made = bool(list_writes(history))
-        values = _values_of(history)
-        overridden: dict[str, str] = {}
-        owner: dict[str, str] = {}
-        if values:
-            if is_made:
-                overridden = _overridden_values(call, history, values)
-            owner = cloudformation_resource(tags_if_readable(call.account.clients, case.queue_arn))
-    own_values = {name: value for name, value in values.items() if name not in overridden}
-    patched = None
-    if own_values:
-        patched = _patch_template(template, case.queue_arn, own_values, owner, resource)
-    changes = patched.changes if patched else []
+        has_changed_queue = bool(list_writes(history))
+        written_values = _find_written_values(history)
+        overriding_values: dict[str, str] = {}
+        owning_resource: dict[str, str] = {}
+        if written_values:
+            if has_changed_queue:
+                overriding_values = _read_overriding_values(call, history, written_values)
+            owning_resource = cloudformation_resource(
+                tags_if_readable(call.account.clients, case.queue_arn)
+            )
+    kept_values = {
+        name: value for name, value in written_values.items() if name not in overriding_values
+    }
+    patch_result = None
+    if kept_values:
+        patch_result = _patch_template(
+            template, case.queue_arn, kept_values, owning_resource, resource
+        )
+    template_changes = patch_result.changes if patch_result else []
     call.out.print_json(
         {
-            "schema": SCHEMA,
+            "schema": SCHEMA_VERSION,
             "case_id": case.case_id,
             "queue_arn": case.queue_arn,
             "state": str(case.state),
-            "is_made": is_made,
-            "changes": [asdict(change) for change in changes],
-            "overridden": overridden,
-            "diff": patched.diff if patched else [],
+            "is_made": has_changed_queue,
+            "changes": [asdict(template_change) for template_change in template_changes],
+            "overridden": overriding_values,
+            "diff": patch_result.diff if patch_result else [],
         }
     )
-    _show(call.out, case, patched, overridden, is_made=is_made)
-    if overridden:
+    _print_patch(
+        call.out, case, patch_result, overriding_values, has_changed_queue=has_changed_queue
+    )
+    if overriding_values:
         return Exit.OVERRIDDEN
-    has_manual_change = any(change.is_left_to_people for change in changes)
+    has_manual_change = any(
+        template_change.is_left_to_people for template_change in template_changes
+    )
     return Exit.FAILED if has_manual_change else Exit.DONE
 
 
-def _values_of(history: Sequence[Case]) -> dict[str, str]:
+def _find_written_values(history: Sequence[Case]) -> dict[str, str]:
     """Return the values that the case wrote or would write, by attribute.
 
     Empty if the case was rolled back, or ended without a change. Steps that leave no value in an
@@ -96,40 +106,42 @@ def _values_of(history: Sequence[Case]) -> dict[str, str]:
     case = history[-1]
     if case.state is State.ROLLED_BACK:
         return {}
-    values = {write.attribute: write.after for write in list_writes(history)}
-    if not values and case.state in _NOT_MADE:
-        values = {step["attribute"]: step["after"] for step in find_plan(history).steps}
-    return {name: value for name, value in values.items() if has_value_in_queue(name)}
+    value_by_attribute = {write.attribute: write.after for write in list_writes(history)}
+    if not value_by_attribute and case.state in _STATES_WITHOUT_CHANGE:
+        value_by_attribute = {step["attribute"]: step["after"] for step in find_plan(history).steps}
+    return {name: value for name, value in value_by_attribute.items() if has_value_in_queue(name)}
 
 
-def _overridden_values(
+def _read_overriding_values(
     call: Invocation, history: Sequence[Case], values: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the queue's current values that somebody else has set since Mendq wrote, by attribute.
+    """Return the current values that someone else has set since Mendq wrote, by attribute.
 
     Raises CommandError if the queue was deleted.
     """
     try:
-        current = attributes_of(call.account.clients, history[-1].queue_arn)
-    except QueueGone as gone:
-        line = f"the queue {history[-1].queue_arn} is gone: there is nothing to patch"
-        raise CommandError(line, Exit.NOT_FOUND) from gone
-    recorded = {write.attribute for write in list_writes(history) if write.was_overridden}
-    overridden = {}
+        current_values = attributes_of(call.account.clients, history[-1].queue_arn)
+    except QueueGone as error:
+        message = f"the queue {history[-1].queue_arn} is gone: there is nothing to patch"
+        raise CommandError(message, Exit.NOT_FOUND) from error
+    recorded_attributes = {
+        write.attribute for write in list_writes(history) if write.was_overridden
+    }
+    overriding_values = {}
     for name, own_value in values.items():
         if name == CreateDlq.attribute:
             continue
-        value = current.get(name, "")
-        if name in recorded or differences({name: own_value}, {name: value}):
-            overridden[name] = value
-    return overridden
+        current_value = current_values.get(name, "")
+        if name in recorded_attributes or differences({name: own_value}, {name: current_value}):
+            overriding_values[name] = current_value
+    return overriding_values
 
 
 def _patch_template(
     template: str,
     queue_arn: str,
     values: Mapping[str, str],
-    owner: Mapping[str, str],
+    owning_resource: Mapping[str, str],
     resource: str,
 ) -> PatchResult:
     """Return the changes that set `values` in the queue's template.
@@ -143,56 +155,64 @@ def _patch_template(
     try:
         from mendq.lint import patch as lint_patch  # noqa: PLC0415 - cfn-lint takes seconds
 
-        module = "hcl" if template.endswith(".tf") else "patch"
-        make_patch: Callable[..., PatchResult] = import_module(f"mendq.lint.{module}").make_patch
-    except ModuleNotFoundError as missing:
-        line = f"{missing.name} is not installed: in a clone of Mendq, pip install '.[lint]'"
-        raise CommandError(line, Exit.USAGE) from missing
-    wanted = lint_patch.WantedValues(
-        queue_arn, values, owner.get("stack"), owner.get("resource"), resource
+        module_name = "hcl" if template.endswith(".tf") else "patch"
+        make_patch: Callable[..., PatchResult] = import_module(
+            f"mendq.lint.{module_name}"
+        ).make_patch
+    except ModuleNotFoundError as error:
+        message = f"{error.name} is not installed: in a clone of Mendq, pip install '.[lint]'"
+        raise CommandError(message, Exit.USAGE) from error
+    wanted_values = lint_patch.WantedValues(
+        queue_arn, values, owning_resource.get("stack"), owning_resource.get("resource"), resource
     )
     try:
-        return make_patch(template, wanted)
+        return make_patch(template, wanted_values)
     except lint_patch.QueueNotFound as error:
         raise CommandError(str(error), Exit.NOT_FOUND) from error
     except lint_patch.SeveralQueuesFit as error:
         raise CommandError(str(error), Exit.FAILED) from error
     except OSError as error:
-        line = f"{error.filename or template} cannot be read: {error.strerror or 'it is no file'}"
-        raise CommandError(line, Exit.USAGE) from error
+        message = (
+            f"{error.filename or template} cannot be read: {error.strerror or 'it is no file'}"
+        )
+        raise CommandError(message, Exit.USAGE) from error
     except (NotATemplate, ValueError) as error:
         raise CommandError(str(error), Exit.USAGE) from error
 
 
-def _show(
+def _print_patch(
     out: Output,
     case: Case,
-    patched: PatchResult | None,
-    overridden: Mapping[str, str],
+    patch_result: PatchResult | None,
+    overriding_values: Mapping[str, str],
     *,
-    is_made: bool,
+    has_changed_queue: bool,
 ) -> None:
-    """Print the changed lines and the diff, and what somebody else has set since."""
-    out.say(f"{case.case_id}: {case.state}{'' if is_made else ', not made'}", "bold")
-    for name, value in overridden.items():
+    """Print the values that someone else has set, the template's changes, and the diff."""
+    out.say(f"{case.case_id}: {case.state}{'' if has_changed_queue else ', not made'}", "bold")
+    for name, value in overriding_values.items():
         line = f"{name}: somebody has set {with_unit(name, value)} since, which stays"
         out.say_indented(line, "yellow")
-    if patched is None:
-        if overridden:
+    if patch_result is None:
+        if overriding_values:
             out.say("nothing to patch")
         else:
             out.say("nothing of it stands there: nothing to patch")
         return
-    for change in patched.changes:
-        place = change.file if change.line is None else f"{change.file}, line {change.line}"
-        out.say(f"{place}: {change.path}")
-        found_by = f"found by {change.found_by}" if change.found_by else ""
-        out.say_indented(f"{change.resource}, {found_by}", "dim")
-        out.say_indented(f"is: {NOT_SET if change.old is None else change.old}")
-        out.say_indented(f"to be: {change.new}")
-        if change.note:
-            out.say_indented(change.note, "yellow")
-    if patched.diff:
+    for template_change in patch_result.changes:
+        place_text = (
+            template_change.file
+            if template_change.line is None
+            else f"{template_change.file}, line {template_change.line}"
+        )
+        out.say(f"{place_text}: {template_change.path}")
+        found_by = f"found by {template_change.found_by}" if template_change.found_by else ""
+        out.say_indented(f"{template_change.resource}, {found_by}", "dim")
+        out.say_indented(f"is: {NOT_SET if template_change.old is None else template_change.old}")
+        out.say_indented(f"to be: {template_change.new}")
+        if template_change.note:
+            out.say_indented(template_change.note, "yellow")
+    if patch_result.diff:
         out.say("")
-    for line in patched.diff:
+    for line in patch_result.diff:
         out.say_verbatim(line)
