@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functions.entry import Call, Event, entry
+from functions.entry import Event, LambdaInvocation, entry
 from mendq.cases.context import FixContext
 from mendq.heal.apply import attach
 from mendq.heal.resume import continue_case
@@ -11,7 +11,7 @@ from mendq.model.steps import Owner
 
 
 @entry(OwnerSettings)
-def handler(event: Event, call: Call[OwnerSettings]) -> Event:
+def handler(event: Event, invocation: LambdaInvocation[OwnerSettings]) -> Event:
     """Continue the case that `event` names: `{"case_id", "queue_arn", "symptom"}`.
 
     Returns:
@@ -20,5 +20,5 @@ def handler(event: Event, call: Call[OwnerSettings]) -> Event:
     Raises:
         CaseUnreadable: The event names no symptom, queue and case.
     """
-    run = call.make_writing_context(FixContext, write=attach, writer=Owner.ATTACH_DLQ)
-    return call.answer_case(event, continue_case(event, run))
+    run = invocation.make_writing_context(FixContext, write=attach, writer=Owner.ATTACH_DLQ)
+    return invocation.answer_case(event, continue_case(event, run))

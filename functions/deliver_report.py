@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from functools import partial
 
-from functions.entry import Call, Event, entry
+from functions.entry import Event, LambdaInvocation, entry
 from mendq.model.names import OwnMetric
 from mendq.model.settings import DeliverReportSettings
 from mendq.nightly.deliver import ReportBucket, account_alias, send_report
@@ -16,17 +16,17 @@ from mendq.report.links import ReportedAccount
 from mendq.report.mail import Outgoing
 from mendq.report.summary import MOST_BYTES, read_under
 
-DELIVERED = OwnMetric.REPORTS_DELIVERED
-NOT_DELIVERED = OwnMetric.REPORTS_NOT_DELIVERED
+DELIVERED_METRIC = OwnMetric.REPORTS_DELIVERED
+NOT_DELIVERED_METRIC = OwnMetric.REPORTS_NOT_DELIVERED
 
 
 @entry(DeliverReportSettings)
-def handler(event: Event, call: Call[DeliverReportSettings]) -> Event:
+def handler(event: Event, invocation: LambdaInvocation[DeliverReportSettings]) -> Event:
     """Write the report's page for a summary. If the week is over, send the report once.
 
     Args:
         event: An S3 event. Its object is the summary of a week.
-        call: This invocation.
+        invocation: This invocation of the Lambda.
 
     Returns:
         `{"week", "page", "sent_to"}`. `sent_to` is empty if nothing was sent.
@@ -39,32 +39,37 @@ def handler(event: Event, call: Call[DeliverReportSettings]) -> Event:
     is_delivered = False
     has_failed = True
     try:
-        answer = _deliver(event, call)
+        answer = _deliver(event, invocation)
         is_delivered = bool(answer["sent_to"])
         has_failed = False
     finally:
-        call.count({DELIVERED: is_delivered, NOT_DELIVERED: has_failed}, zeros=True)
+        invocation.count(
+            {DELIVERED_METRIC: is_delivered, NOT_DELIVERED_METRIC: has_failed},
+            should_send_zeros=True,
+        )
     return answer
 
 
-def _deliver(event: Event, call: Call[DeliverReportSettings]) -> Event:
-    settings = call.settings
-    clients = call.clients
-    key = event["detail"]["object"]["key"]
+def _deliver(event: Event, invocation: LambdaInvocation[DeliverReportSettings]) -> Event:
+    settings = invocation.settings
+    clients = invocation.clients
+    summary_key = event["detail"]["object"]["key"]
     bucket = ReportBucket(clients.s3, settings.report_bucket)
-    summary = read_under(key, bucket.summary(key, MOST_BYTES + 1))
-    alias = account_alias(clients)
-    here = ReportedAccount(clients.region, settings.account, alias, settings.docs_url or "")
-    html = page(summary, here)
-    place = f"s3://{bucket.name}/{bucket.put_page(summary.week, html)}"
-    call.log.info("wrote the report's page", week=summary.week, page=place)
+    summary = read_under(summary_key, bucket.summary(summary_key, MOST_BYTES + 1))
+    account_name = account_alias(clients)
+    reported_account = ReportedAccount(
+        clients.region, settings.account, account_name, settings.docs_url or ""
+    )
+    html = page(summary, reported_account)
+    page_uri = f"s3://{bucket.name}/{bucket.put_page(summary.week, html)}"
+    invocation.log.info("wrote the report's page", week=summary.week, page=page_uri)
     if not summary.not_seen.week_is_over:
-        call.log.warning("sent nothing: the week is not over", page=place)
-        return {"week": summary.week, "page": place, "sent_to": []}
+        invocation.log.warning("sent nothing: the week is not over", page=page_uri)
+        return {"week": summary.week, "page": page_uri, "sent_to": []}
     clock = partial(datetime.now, UTC)
-    owner = call.context.aws_request_id
-    marked = DeliveryClaims(clients.s3, bucket.name, summary.week, owner, clock)
-    again = Redelivery(call.context.function_name, clients.region, key)
-    report = Outgoing(summary, place, here, settings.sender or "", html)
-    sent_to = send_report(clients, settings, marked, report, again)
-    return {"week": summary.week, "page": place, "sent_to": sent_to}
+    invocation_id = invocation.context.aws_request_id
+    delivery_claims = DeliveryClaims(clients.s3, bucket.name, summary.week, invocation_id, clock)
+    redelivery = Redelivery(invocation.context.function_name, clients.region, summary_key)
+    report = Outgoing(summary, page_uri, reported_account, settings.sender or "", html)
+    sent_to = send_report(clients, settings, delivery_claims, report, redelivery)
+    return {"week": summary.week, "page": page_uri, "sent_to": sent_to}

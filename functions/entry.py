@@ -32,18 +32,18 @@ if TYPE_CHECKING:
     from mendq.heal.outcome import Outcome
 
 Settings = TypeVar("Settings", bound=LambdaSettings)
-Made = TypeVar("Made")
+ContextType = TypeVar("ContextType")
 Event = dict[str, Any]
 # Writes a log record as one line of JSON, whatever text an event field contains.
-to_line = partial(to_json, is_compact=True, default=str)
+to_log_line = partial(to_json, is_compact=True, default=str)
 
-# The only counter that `Call.count` sends when it is zero even without `zeros`. Its alarm learns
-# the usual values, which needs a value at all times. A metric costs money in every month in which
-# it is sent, so other counters are left out when they are zero.
-COUNTED_AS_ZERO = OwnMetric.AUTO_FIXES
+# The only counter that `LambdaInvocation.count` always sends, even if it is zero. Its alarm learns
+# the usual values, so it needs a value at all times. A metric costs money in each month in which it
+# is sent, so other counters are left out if they are zero.
+ALWAYS_SENT_COUNTER = OwnMetric.AUTO_FIXES
 
 
-class Call(Struct, Generic[Settings], frozen=True):
+class LambdaInvocation(Struct, Generic[Settings], frozen=True):
     """One invocation of a Lambda function.
 
     `context` is the object that Lambda passes to each handler. `now` is the time at which the
@@ -61,32 +61,45 @@ class Call(Struct, Generic[Settings], frozen=True):
         """Return the seconds until Lambda ends the invocation."""
         return self.context.get_remaining_time_in_millis() / 1000
 
-    def make_store_context(self, kind: Callable[..., Made], **more: Any) -> Made:
+    def make_store_context(
+        self, context_class: Callable[..., ContextType], **further_fields: Any
+    ) -> ContextType:
         """Return a context for reading or moving cases.
 
         Args:
-            kind: The class of the context.
-            more: Its further fields.
+            context_class: The class of the context.
+            further_fields: Its further fields.
         """
         owner = self.context.aws_request_id
-        return kind(clients=self.clients, settings=self.settings, owner=owner, now=self.now, **more)
+        return context_class(
+            clients=self.clients,
+            settings=self.settings,
+            owner=owner,
+            now=self.now,
+            **further_fields,
+        )
 
-    def make_writing_context(self, kind: Callable[..., Made], **more: Any) -> Made:
+    def make_writing_context(
+        self, context_class: Callable[..., ContextType], **further_fields: Any
+    ) -> ContextType:
         """Return a context for writing to queues. It knows the remaining time of the invocation.
 
         Args:
-            kind: The class of the context.
-            more: Its further fields.
+            context_class: The class of the context.
+            further_fields: Its further fields.
         """
         clock = partial(datetime.now, UTC)
         return self.make_store_context(
-            kind, remaining_seconds=self.remaining_seconds, clock=clock, **more
+            context_class, remaining_seconds=self.remaining_seconds, clock=clock, **further_fields
         )
 
-    def count(self, counts: Mapping[OwnMetric, int], *, zeros: bool = False) -> None:
-        """Send the counts that are not zero, and COUNTED_AS_ZERO. With `zeros` send all of them."""
+    def count(self, counts: Mapping[OwnMetric, int], *, should_send_zeros: bool = False) -> None:
+        """Send the counts that are not zero, and ALWAYS_SENT_COUNTER if `counts` has it.
+
+        With `should_send_zeros` send all of them.
+        """
         for name, value in counts.items():
-            if value or zeros or name == COUNTED_AS_ZERO:
+            if value or should_send_zeros or name == ALWAYS_SENT_COUNTER:
                 self.measure(name, value, "Count")
 
     def measure(self, name: str, value: float, unit: Literal["Count", "Seconds"]) -> None:
@@ -96,24 +109,24 @@ class Call(Struct, Generic[Settings], frozen=True):
 
     def answer_case(self, event: Event, outcome: Outcome) -> Event:
         """Count and log the outcome of a case. Return it as the answer to the caller."""
-        document = outcome.document()
+        outcome_document = outcome.document()
         counts = {
-            OwnMetric.AUTO_FIXES: document["state"] == State.APPLIED,
+            OwnMetric.AUTO_FIXES: outcome_document["state"] == State.APPLIED,
             OwnMetric.ESCALATIONS: outcome.is_escalation,
             OwnMetric.REFUSALS: outcome.refusal is not None,
         }
         self.count(counts)
-        self.log.info("continued a case", request=event, **document)
-        return document
+        self.log.info("continued a case", request=event, **outcome_document)
+        return outcome_document
 
 
-def count_by_symptom(name: OwnMetric, counts: Mapping[str, int]) -> None:
+def count_by_symptom(metric_name: OwnMetric, counts: Mapping[str, int]) -> None:
     """Send one count for each symptom, with the dimension `symptom`.
 
     There is no dimension for the queue, because there may be thousands of queues.
     """
-    for symptom, value in counts.items():
-        with single_metric(name, MetricUnit.Count, value, namespace=NAMESPACE) as metric:
+    for symptom, count in counts.items():
+        with single_metric(metric_name, MetricUnit.Count, count, namespace=NAMESPACE) as metric:
             metric.add_dimension("symptom", symptom)
 
 
@@ -121,37 +134,40 @@ def count_by_symptom(name: OwnMetric, counts: Mapping[str, int]) -> None:
 class Entry(Generic[Settings]):
     """A handler that Lambda calls. Settings and clients are made once for all its invocations.
 
-    `act` is the function that the handler wraps: it gets the event and the `Call`.
+    `handle_event` is the function that the handler wraps. It gets the event and the
+    `LambdaInvocation`.
     """
 
-    settings: type[Settings]
-    act: Callable[[Any, Call[Settings]], Any]
+    settings_class: type[Settings]
+    handle_event: Callable[[Any, LambdaInvocation[Settings]], Any]
     metrics: Metrics = field(default_factory=lambda: Metrics(namespace=NAMESPACE))
 
     def __post_init__(self) -> None:
         gc.freeze()
         gc.enable()
-        service = self.act.__module__.rpartition(".")[2]
-        self.logger = Logger(service=service, json_serializer=to_line)
+        service = self.handle_event.__module__.rpartition(".")[2]
+        self.logger = Logger(service=service, json_serializer=to_log_line)
 
     @cached_property
-    def cold_start(self) -> tuple[Settings, Clients]:
+    def settings_and_clients(self) -> tuple[Settings, Clients]:
         """The settings and AWS clients. They are made at the first invocation.
 
         Raises:
             SettingsUnreadable: An environment variable is missing or has a wrong value.
         """
-        return self.settings.from_environment(os.environ), Clients.for_lambda()
+        return self.settings_class.from_environment(os.environ), Clients.for_lambda()
 
     def __call__(self, event: Any, context: Any) -> Any:
-        """Return what `act` returns. Log an error that it raises, and raise the error again."""
+        """Return what `handle_event` returns. Log an error that it raises, and raise it again."""
         return self.logger.inject_lambda_context(self._answer)(event, context)
 
     def _answer(self, event: Any, context: LambdaContext) -> Any:
-        settings, clients = self.cold_start
+        settings, clients = self.settings_and_clients
         now = datetime.now(UTC)
         try:
-            return self.act(event, Call(settings, clients, context, self.logger, self.metrics, now))
+            return self.handle_event(
+                event, LambdaInvocation(settings, clients, context, self.logger, self.metrics, now)
+            )
         except Exception as error:
             self.logger.exception("it failed", blame=blame(error))
             raise
@@ -161,10 +177,11 @@ class Entry(Generic[Settings]):
 
 
 def entry(
-    settings: type[Settings],
-) -> Callable[[Callable[[Any, Call[Settings]], Any]], Entry[Settings]]:
+    settings_class: type[Settings],
+) -> Callable[[Callable[[Any, LambdaInvocation[Settings]], Any]], Entry[Settings]]:
     """Return a decorator that makes a Lambda handler of a function.
 
-    The function gets the event and the `Call`. `settings` is the Lambda's settings class.
+    The function gets the event and the `LambdaInvocation`. `settings_class` is the class of the
+    Lambda's settings.
     """
-    return partial(Entry, settings)
+    return partial(Entry, settings_class)

@@ -6,21 +6,21 @@ from datetime import UTC, datetime, timedelta
 
 from msgspec import structs
 
-from functions.entry import COUNTED_AS_ZERO, Call, Event, entry
+from functions.entry import ALWAYS_SENT_COUNTER, Event, LambdaInvocation, entry
 from mendq.cases.context import ManagingContext
 from mendq.follow_up.follow_up import FollowUpResult, follow_up
 from mendq.model.settings import FULL, FollowUpSettings
 
 
 @entry(FollowUpSettings)
-def handler(event: Event, call: Call[FollowUpSettings]) -> dict[str, int]:
+def handler(event: Event, invocation: LambdaInvocation[FollowUpSettings]) -> dict[str, int]:
     """Follow up the due cases.
 
     Args:
         event: `{"time"}`, the scheduled time. In the local account it may be up to
             `most_days_ahead` days ahead of the clock; then cases are followed up as of that time.
             Otherwise the clock's time is used.
-        call: This invocation.
+        invocation: This invocation of the Lambda.
 
     Returns:
         The number of open cases, of cases that were moved, of cases whose owner was called, and of
@@ -30,12 +30,14 @@ def handler(event: Event, call: Call[FollowUpSettings]) -> dict[str, int]:
         CaseStoreUnavailable: The open cases could not be listed. The next minute tries again.
     """
     scheduled_at = datetime.fromisoformat(event["time"]).astimezone(UTC)
-    latest = call.now + timedelta(days=call.settings.most_days_ahead or 0)
-    now = min(max(scheduled_at, call.now), latest)
-    context = structs.replace(call.make_store_context(ManagingContext, real_now=call.now), now=now)
-    result = follow_up(context, call.settings.owners, call.remaining_seconds)
-    emit(call, result, now)
-    _log(call, result)
+    latest_allowed = invocation.now + timedelta(days=invocation.settings.most_days_ahead or 0)
+    now = min(max(scheduled_at, invocation.now), latest_allowed)
+    context = structs.replace(
+        invocation.make_store_context(ManagingContext, real_now=invocation.now), now=now
+    )
+    result = follow_up(context, invocation.settings.owners, invocation.remaining_seconds)
+    send_metrics(invocation, result, now)
+    _log_result(invocation, result)
     return {
         "open": len(result.open_cases),
         "moved": len(result.moved_cases),
@@ -44,30 +46,32 @@ def handler(event: Event, call: Call[FollowUpSettings]) -> dict[str, int]:
     }
 
 
-def emit(call: Call[FollowUpSettings], result: FollowUpResult, now: datetime) -> None:
+def send_metrics(
+    invocation: LambdaInvocation[FollowUpSettings], result: FollowUpResult, now: datetime
+) -> None:
     """Send the metrics of this run.
 
     The number of fixes is sent as zero, because heal counts them and its alarm needs a value at all
     times.
     """
-    gauges = result.gauges(now, call.settings.limits)
-    call.count(gauges, zeros=call.settings.alarms == FULL)
-    call.count({COUNTED_AS_ZERO: 0, **result.counts()})
-    for name, seconds in result.seconds(now):
-        call.measure(name, seconds, "Seconds")
+    value_by_gauge = result.gauges(now, invocation.settings.limits)
+    invocation.count(value_by_gauge, should_send_zeros=invocation.settings.alarms == FULL)
+    invocation.count({ALWAYS_SENT_COUNTER: 0, **result.counts()})
+    for metric_name, seconds in result.seconds(now):
+        invocation.measure(metric_name, seconds, "Seconds")
 
 
-def _log(call: Call[FollowUpSettings], result: FollowUpResult) -> None:
+def _log_result(invocation: LambdaInvocation[FollowUpSettings], result: FollowUpResult) -> None:
     """Log one line for each case that was moved, whose owner was called, or that failed."""
     for case in result.moved_cases:
-        call.log.info("moved a case", case=case.document())
+        invocation.log.info("moved a case", case=case.document())
     for case in result.called_cases:
-        call.log.info("called the owner of a case", case_id=case.case_id, state=case.state)
+        invocation.log.info("called the owner of a case", case_id=case.case_id, state=case.state)
     for unknown_case in result.unknown_cases:
-        call.log.warning(
+        invocation.log.warning(
             "a case of a symptom that another version of Mendq knows; `mendq close` ends it",
             case_id=unknown_case.case_id,
             symptom=unknown_case.symptom,
         )
     for case_id, error in result.errors.items():
-        call.log.error("a case could not be followed up", case_id=case_id, exc_info=error)
+        invocation.log.error("a case could not be followed up", case_id=case_id, exc_info=error)

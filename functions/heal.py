@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from functions.entry import Call, Event, count_by_symptom, entry
+from functions.entry import Event, LambdaInvocation, count_by_symptom, entry
 from mendq.aws.errors import CaseUnreadable
 from mendq.cases.context import FixContext
 from mendq.heal.apply import write
@@ -13,56 +13,58 @@ from mendq.heal.resume import continue_case
 from mendq.model.settings import OwnerSettings
 from mendq.model.steps import Owner
 
-HealCall = Call[OwnerSettings]
+HealCall = LambdaInvocation[OwnerSettings]
 # A log line names at most this many error codes, or callers.
-MOST_CODES = 20
+MAXIMUM_LOGGED_NAMES = 20
 
 
 @entry(OwnerSettings)
-def handler(event: Event, call: HealCall) -> Event:
+def handler(event: Event, invocation: HealCall) -> Event:
     """Call the handler for this kind of event, and return its answer.
 
     Raises:
         CaseUnreadable: The event is of no kind that heal knows, or it names no case.
     """
     if "found" in event:
-        return handle_findings(event, call)
+        return handle_findings(event, invocation)
     if "Records" in event:
-        return handle_failed_calls(event, call)
+        return handle_failed_calls(event, invocation)
     if "case_id" in event:
-        return handle_case(event, call)
+        return handle_case(event, invocation)
     raise CaseUnreadable(f"neither failed calls, nor findings, nor a case: {event!s:.400}")
 
 
-def handle_failed_calls(event: Event, call: HealCall) -> Event:
+def handle_failed_calls(event: Event, invocation: HealCall) -> Event:
     """Heal the queues of a batch of failed calls.
 
     Args:
         event: Messages of the intake queue, as Lambda's poller passes them.
-        call: This invocation.
+        invocation: This invocation of the Lambda.
 
     Returns:
         The messages that SQS must deliver again. A message that Mendq cannot read ends in the
         intake queue's DLQ.
     """
-    bodies = {record["messageId"]: record["body"] for record in event["Records"]}
-    return _answer_batch(heal_failed_calls(bodies, _make_context(call)), call)
+    body_by_message_id = {record["messageId"]: record["body"] for record in event["Records"]}
+    return _answer_batch(
+        heal_failed_calls(body_by_message_id, _make_context(invocation)), invocation
+    )
 
 
-def handle_findings(event: Event, call: HealCall) -> Event:
+def handle_findings(event: Event, invocation: HealCall) -> Event:
     """Heal the queues in which a scan found a symptom.
 
     Args:
         event: `{"found": [{"queue_arn", "symptom"}]}`.
-        call: This invocation.
+        invocation: This invocation of the Lambda.
 
     Returns:
         An answer for Lambda's poller. The scan does not use it.
     """
-    return _answer_batch(heal_findings(event, _make_context(call)), call)
+    return _answer_batch(heal_findings(event, _make_context(invocation)), invocation)
 
 
-def handle_case(event: Event, call: HealCall) -> Event:
+def handle_case(event: Event, invocation: HealCall) -> Event:
     """Continue the case that `event` names: `{"case_id", "queue_arn", "symptom"}`.
 
     Returns:
@@ -71,29 +73,31 @@ def handle_case(event: Event, call: HealCall) -> Event:
     Raises:
         CaseUnreadable: The event names no symptom, queue and case.
     """
-    return call.answer_case(event, continue_case(event, _make_context(call)))
+    return invocation.answer_case(event, continue_case(event, _make_context(invocation)))
 
 
-def _make_context(call: HealCall) -> FixContext:
-    return call.make_writing_context(FixContext, write=write, writer=Owner.HEAL)
+def _make_context(invocation: HealCall) -> FixContext:
+    return invocation.make_writing_context(FixContext, write=write, writer=Owner.HEAL)
 
 
-def _answer_batch(batch: BatchResult, call: HealCall) -> Event:
+def _answer_batch(batch: BatchResult, invocation: HealCall) -> Event:
     """Count and log the batch's outcomes. Return the messages that SQS must deliver again."""
-    call.count(batch.counts())
-    for metric, counts in batch.counts_by_symptom().items():
-        count_by_symptom(metric, counts)
-    _log(call, batch)
+    invocation.count(batch.counts())
+    for metric, count_by_symptom_name in batch.counts_by_symptom().items():
+        count_by_symptom(metric, count_by_symptom_name)
+    _log_batch(invocation, batch)
     return batch.partial_failures()
 
 
-def _log(call: HealCall, batch: BatchResult) -> None:
+def _log_batch(invocation: HealCall, batch: BatchResult) -> None:
     """Log one line for each error, outcome and probe, and one for all unreadable messages."""
     for error in batch.faults:
-        call.log.error("a queue could not be fixed; its events are delivered again", exc_info=error)
+        invocation.log.error(
+            "a queue could not be fixed; its events are delivered again", exc_info=error
+        )
     for group, outcome in batch.outcomes.items():
         case, refusal = outcome.case, outcome.refusal
-        call.log.info(
+        invocation.log.info(
             "looked at a queue",
             queue_arn=group.queue_arn,
             symptom=group.symptom.name,
@@ -102,13 +106,19 @@ def _log(call: HealCall, batch: BatchResult) -> None:
             case=case.document() if case else None,
         )
     for probe in batch.probes.values():
-        call.log.info("saw the probe", made_at=probe.event_time, spelled=probe.raw_error_code)
-    if left_out := batch.skipped_names.most_common(MOST_CODES):
-        call.log.warning("queue names that nobody manages were left out", left_out=left_out)
-    if codes := sorted(set(batch.unknown_codes)):
-        call.log.warning(
-            "error codes that Mendq does not know", codes=codes[:MOST_CODES], all=len(codes)
+        invocation.log.info("saw the probe", made_at=probe.event_time, spelled=probe.raw_error_code)
+    if most_skipped_names := batch.skipped_names.most_common(MAXIMUM_LOGGED_NAMES):
+        invocation.log.warning(
+            "queue names that nobody manages were left out", left_out=most_skipped_names
+        )
+    if unknown_codes := sorted(set(batch.unknown_codes)):
+        invocation.log.warning(
+            "error codes that Mendq does not know",
+            codes=unknown_codes[:MAXIMUM_LOGGED_NAMES],
+            all=len(unknown_codes),
         )
     if batch.unreadable:
-        reasons = Counter(unreadable.reason for unreadable in batch.unreadable.values())
-        call.log.warning("unreadable events, which end in the intake queue's DLQ", reasons=reasons)
+        count_by_reason = Counter(unreadable.reason for unreadable in batch.unreadable.values())
+        invocation.log.warning(
+            "unreadable events, which end in the intake queue's DLQ", reasons=count_by_reason
+        )

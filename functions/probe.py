@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from functions.entry import Call, Event, entry
+from functions.entry import Event, LambdaInvocation, entry
 from mendq.model.names import OwnMetric
 from mendq.model.settings import ProbeSettings
 from mendq.probe.send import send_probe
 
 
 @entry(ProbeSettings)
-def handler(event: Event, call: Call[ProbeSettings]) -> dict[str, int | str]:
+def handler(event: Event, invocation: LambdaInvocation[ProbeSettings]) -> dict[str, int | str]:
     """Send a probe: a call that fails, which shows if failed calls still reach heal.
 
     Args:
         event: `{"time"}`, the scheduled time. A time in the future counts as now, because it would
             be later than all probes until then.
-        call: This invocation.
+        invocation: This invocation of the Lambda.
 
     Returns:
         `{"sent_at", "lost_in_a_row"}`: the time of the call, and the number of probes before it
@@ -25,9 +25,9 @@ def handler(event: Event, call: Call[ProbeSettings]) -> dict[str, int | str]:
 
     Raises what `send_probe` raises. Then Lambda tries again.
     """
-    scheduled_at = min(datetime.fromisoformat(event["time"]).astimezone(UTC), call.now)
-    probe = send_probe(call.clients, call.settings, scheduled_at, call.now)
-    call.count({OwnMetric.PROBES_LOST: probe.lost_in_a_row}, zeros=True)
+    scheduled_at = min(datetime.fromisoformat(event["time"]).astimezone(UTC), invocation.now)
+    probe = send_probe(invocation.clients, invocation.settings, scheduled_at, invocation.now)
+    invocation.count({OwnMetric.PROBES_LOST: probe.lost_in_a_row}, should_send_zeros=True)
     sent_at = probe.sent_at.isoformat()
-    call.log.info("sent a probe", sent_at=sent_at, lost_in_a_row=probe.lost_in_a_row)
+    invocation.log.info("sent a probe", sent_at=sent_at, lost_in_a_row=probe.lost_in_a_row)
     return {"sent_at": sent_at, "lost_in_a_row": probe.lost_in_a_row}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functions.entry import Call, Event, entry
+from functions.entry import Event, LambdaInvocation, entry
 from mendq.model.names import OwnMetric
 from mendq.model.settings import RedriveSettings
 from mendq.model.steps import Owner
@@ -11,30 +11,32 @@ from mendq.redrive.redrive import TickOutcome, redrive
 
 
 @entry(RedriveSettings)
-def handler(event: Event, call: Call[RedriveSettings]) -> Event:
+def handler(event: Event, invocation: LambdaInvocation[RedriveSettings]) -> Event:
     """Begin the redrive of a case, run one tick of it, or stop it.
 
     Args:
         event: `{"case_id", "queue_arn", "symptom"}`, and `"cancel": true` to stop the redrive.
-        call: This invocation.
+        invocation: This invocation of the Lambda.
 
     Returns:
         The case's new state and the redrive's progress, or the reason why nothing was done.
     """
-    write = RedriveStart(call.settings.consent).write
+    write = RedriveStart(invocation.settings.consent).write
     outcome = redrive(
-        event, call.make_writing_context(RedriveRun, write=write, writer=Owner.REDRIVE)
+        event, invocation.make_writing_context(RedriveRun, write=write, writer=Owner.REDRIVE)
     )
     if not isinstance(outcome, TickOutcome):
-        return call.answer_case(event, outcome)
+        return invocation.answer_case(event, outcome)
     # Zeros are sent only while a redrive runs, because each metric costs money in every month in
     # which it is sent.
     moved_messages = {
         OwnMetric.REDRIVEN_MESSAGES: outcome.sent_back_count,
         OwnMetric.QUARANTINED_MESSAGES: outcome.quarantined_count,
     }
-    call.count(moved_messages, zeros=True)
-    call.count({OwnMetric.ESCALATIONS: outcome.is_escalation})
+    invocation.count(moved_messages, should_send_zeros=True)
+    invocation.count({OwnMetric.ESCALATIONS: outcome.is_escalation})
     progress = outcome.progress.document() if outcome.progress else {}
-    call.log.info("ran a tick of a redrive", request=event, progress=progress, **outcome.document())
+    invocation.log.info(
+        "ran a tick of a redrive", request=event, progress=progress, **outcome.document()
+    )
     return outcome.document()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functions.entry import Call, Event, entry
+from functions.entry import Event, LambdaInvocation, entry
 from mendq.cases.context import FixContext
 from mendq.cases.pins import Pins
 from mendq.heal.restore_policy import PolicyWriter, check_restored_policy
@@ -12,7 +12,7 @@ from mendq.model.steps import Owner
 
 
 @entry(OwnerSettings)
-def handler(event: Event, call: Call[OwnerSettings]) -> Event:
+def handler(event: Event, invocation: LambdaInvocation[OwnerSettings]) -> Event:
     """Continue the case that `event` names: `{"case_id", "queue_arn", "symptom"}`.
 
     Returns:
@@ -21,7 +21,7 @@ def handler(event: Event, call: Call[OwnerSettings]) -> Event:
     Raises:
         CaseUnreadable: The event names no symptom, queue and case.
     """
-    pins = Pins(call.clients.dynamodb, call.settings.case_table)
-    write = PolicyWriter(pins, call.now).write
-    run = call.make_writing_context(FixContext, write=write, writer=Owner.RESTORE_POLICY)
-    return call.answer_case(event, check_restored_policy(continue_case(event, run), run))
+    pins = Pins(invocation.clients.dynamodb, invocation.settings.case_table)
+    write = PolicyWriter(pins, invocation.now).write
+    run = invocation.make_writing_context(FixContext, write=write, writer=Owner.RESTORE_POLICY)
+    return invocation.answer_case(event, check_restored_policy(continue_case(event, run), run))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functions.entry import Call, Event, entry
+from functions.entry import Event, LambdaInvocation, entry
 from mendq.cases.context import WritingContext
 from mendq.heal.apply import write
 from mendq.heal.approve import answer_request
@@ -11,24 +11,25 @@ from mendq.model.settings import OperatorSettings
 
 
 @entry(OperatorSettings)
-def handler(event: Event, call: Call[OperatorSettings]) -> Event:
+def handler(event: Event, invocation: LambdaInvocation[OperatorSettings]) -> Event:
     """Write the values from before the case back into its queue.
 
     A value that a person has set since is kept.
 
     Args:
         event: `{"case_id", "actor", "dry_run"}`. Nothing is written unless `dry_run` is false.
-        call: This invocation.
+        invocation: This invocation of the Lambda.
 
     Returns:
         The case's state and the outcome of each attribute, or `{"error", "reason"}` if nothing was
         done.
     """
-    context = call.make_writing_context(WritingContext, write=write)
-    functions = call.settings.owners
+    context = invocation.make_writing_context(WritingContext, write=write)
+    function_by_owner = invocation.settings.owners
     is_dry_run = event.get("dry_run") is not False
     answer = answer_request(
-        event, lambda request: rollback(request, context, dry_run=is_dry_run, functions=functions)
+        event,
+        lambda request: rollback(request, context, dry_run=is_dry_run, functions=function_by_owner),
     )
-    call.log.info("an operator asked for a rollback", request=event, answer=answer)
+    invocation.log.info("an operator asked for a rollback", request=event, answer=answer)
     return answer

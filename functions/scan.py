@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from functions.entry import Call, Event, entry
+from functions.entry import Event, LambdaInvocation, entry
 from mendq.aws.errors import QueueRefusesUs
 from mendq.cases.finding import ScanResult
 from mendq.model.names import OwnMetric
@@ -14,14 +14,14 @@ from mendq.scan.reader import Paces
 
 # The log names at most this many errors and findings. If every queue fails, the errors have the
 # same cause. All findings are in the case bucket.
-MOST_ERRORS = 20
-MOST_FINDINGS = 100
+MAXIMUM_LOGGED_ERRORS = 20
+MAXIMUM_LOGGED_FINDINGS = 100
 # The counts of `ScanResult` that the answer and the log contain.
-COUNTS = ("gone", "unseen", "suspects", "measured", "metrics")
+RESULT_COUNTS = ("gone", "unseen", "suspects", "measured", "metrics")
 
 
 @entry(ScanSettings)
-def handler(_event: Event, call: Call[ScanSettings]) -> dict[str, int]:
+def handler(_event: Event, invocation: LambdaInvocation[ScanSettings]) -> dict[str, int]:
     """Scan the queues that this hour's scan has not reached yet.
 
     Returns:
@@ -31,32 +31,32 @@ def handler(_event: Event, call: Call[ScanSettings]) -> dict[str, int]:
     Raises:
         CaseStoreUnavailable, FactsUnavailable, OwnerUnavailable: The next run tries again.
     """
-    context = call.make_store_context(
-        ScanContext, remaining_seconds=call.remaining_seconds, paces=Paces()
+    context = invocation.make_store_context(
+        ScanContext, remaining_seconds=invocation.remaining_seconds, paces=Paces()
     )
-    scanned = scan_hourly(context) or ScanResult()
-    call.count({OwnMetric.SCAN_ERRORS: count_faults(scanned)})
-    for finding in islice(scanned.findings, MOST_FINDINGS):
-        call.log.info("found a symptom", finding=finding.document())
-    for queue_arn, error in islice(scanned.failed.items(), MOST_ERRORS):
-        call.log.error("a queue could not be looked at", queue_arn=queue_arn, exc_info=error)
+    scan_result = scan_hourly(context) or ScanResult()
+    invocation.count({OwnMetric.SCAN_ERRORS: count_faults(scan_result)})
+    for finding in islice(scan_result.findings, MAXIMUM_LOGGED_FINDINGS):
+        invocation.log.info("found a symptom", finding=finding.document())
+    for queue_arn, error in islice(scan_result.failed.items(), MAXIMUM_LOGGED_ERRORS):
+        invocation.log.error("a queue could not be looked at", queue_arn=queue_arn, exc_info=error)
     totals = {
-        "queues": scanned.queues_scanned,
-        **{name: getattr(scanned, name) for name in COUNTS},
-        "skipped_for_budget": len(scanned.skipped),
-        "findings": len(scanned.findings),
-        "errors": len(scanned.failed),
+        "queues": scan_result.queues_scanned,
+        **{count_name: getattr(scan_result, count_name) for count_name in RESULT_COUNTS},
+        "skipped_for_budget": len(scan_result.skipped),
+        "findings": len(scan_result.findings),
+        "errors": len(scan_result.failed),
     }
-    call.log.info("scanned", totals=totals)
+    invocation.log.info("scanned", totals=totals)
     return totals
 
 
-def count_faults(scanned: ScanResult) -> int:
+def count_faults(scan_result: ScanResult) -> int:
     """Return the number of queues, names and prefixes that could not be scanned.
 
     A queue whose policy refuses Mendq does not count, because its owner decided so. Otherwise the
     alarm on scan errors would never end. If nothing could be scanned, such queues count too.
     """
-    if scanned.is_blind:
-        return len(scanned.failed)
-    return sum(not isinstance(error, QueueRefusesUs) for error in scanned.failed.values())
+    if scan_result.is_blind:
+        return len(scan_result.failed)
+    return sum(not isinstance(error, QueueRefusesUs) for error in scan_result.failed.values())

@@ -5,7 +5,7 @@ https://docs.aws.amazon.com/cloudformation-cli/latest/hooks-userguide/lambda-hoo
 
 from __future__ import annotations
 
-from functions.entry import Call, Event, entry
+from functions.entry import Event, LambdaInvocation, entry
 from mendq.lint.proposed import CHECKED_TYPES, check_proposed_resource
 from mendq.lint.template import NotATemplate, get_mapping
 from mendq.lint.values import DeployTarget
@@ -13,12 +13,12 @@ from mendq.model.settings import TemplateHookSettings
 from mendq.notifications.text import plain
 
 # The hook checks at these points. Before a deletion, CloudFormation sends no properties to check.
-_POINTS = ("CREATE_PRE_PROVISION", "UPDATE_PRE_PROVISION")
-_MOST_TOKEN = 1_024
+_CHECKED_INVOCATION_POINTS = ("CREATE_PRE_PROVISION", "UPDATE_PRE_PROVISION")
+_MAXIMUM_TOKEN_LENGTH = 1_024
 
 
 @entry(TemplateHookSettings)
-def handler(event: Event, call: Call[TemplateHookSettings]) -> Event:
+def handler(event: Event, invocation: LambdaInvocation[TemplateHookSettings]) -> Event:
     """Check the proposed resource. Never raise.
 
     Returns:
@@ -30,27 +30,36 @@ def handler(event: Event, call: Call[TemplateHookSettings]) -> Event:
     request = get_mapping(event, "requestData") or {}
     hook_event = get_mapping(event) or {}
     token = hook_event.get("clientRequestToken")
-    settings = call.settings
-    answer = {"clientRequestToken": token[:_MOST_TOKEN] if isinstance(token, str) else ""}
-    target = request.get("targetName")
-    code = ""
-    if target not in CHECKED_TYPES or hook_event.get("actionInvocationPoint") not in _POINTS:
+    settings = invocation.settings
+    answer = {"clientRequestToken": token[:_MAXIMUM_TOKEN_LENGTH] if isinstance(token, str) else ""}
+    resource_type = request.get("targetName")
+    error_code = ""
+    if (
+        resource_type not in CHECKED_TYPES
+        or hook_event.get("actionInvocationPoint") not in _CHECKED_INVOCATION_POINTS
+    ):
         return {**answer, "hookStatus": "SUCCESS", "message": "Mendq: nothing to judge"}
     properties = (get_mapping(request, "targetModel") or {}).get("resourceProperties")
-    deploy_target = DeployTarget(settings.account, call.clients.region)
-    name = request.get("targetLogicalId")
+    deploy_target = DeployTarget(settings.account, invocation.clients.region)
+    logical_id = request.get("targetLogicalId")
     try:
         resource = check_proposed_resource(
-            target, name, properties, deploy_target, settings.hook_ignores
+            resource_type, logical_id, properties, deploy_target, settings.hook_ignores
         )
         message = resource.format_message()
         symptoms = [finding.symptom for finding in resource.findings]
-        call.log.info("checked a proposed resource", resource=resource.logical_id, found=symptoms)
-        code = "NonCompliant" if symptoms else ""
+        invocation.log.info(
+            "checked a proposed resource", resource=resource.logical_id, found=symptoms
+        )
+        error_code = "NonCompliant" if symptoms else ""
     except Exception as error:
         reason = plain(error) if isinstance(error, NotATemplate) else type(error).__name__
-        call.log.exception("could not check a proposed resource", target=target)
+        invocation.log.exception("could not check a proposed resource", target=resource_type)
         message = f"Mendq: could not be judged: {reason}"
-        code = "InternalFailure" if settings.hook_fails else ""
-    status = {"hookStatus": "FAILED", "errorCode": code} if code else {"hookStatus": "SUCCESS"}
-    return {**answer, **status, "message": message}
+        error_code = "InternalFailure" if settings.hook_fails else ""
+    status_fields = (
+        {"hookStatus": "FAILED", "errorCode": error_code}
+        if error_code
+        else {"hookStatus": "SUCCESS"}
+    )
+    return {**answer, **status_fields, "message": message}

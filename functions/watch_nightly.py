@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functions.entry import Call, Event, entry
+from functions.entry import Event, LambdaInvocation, entry
 from mendq.model.plan import Refusal
 from mendq.model.settings import WatchNightlySettings
 from mendq.nightly.outcome import WeekEnded
@@ -10,7 +10,7 @@ from mendq.nightly.watch import share_tables, watch
 
 
 @entry(WatchNightlySettings)
-def handler(event: Event, call: Call[WatchNightlySettings]) -> dict[str, str]:
+def handler(event: Event, invocation: LambdaInvocation[WatchNightlySettings]) -> dict[str, str]:
     """Check a run that has ended.
 
     Metrics carry the time at which the run ended, so that a repeated event sends the same values
@@ -19,7 +19,7 @@ def handler(event: Event, call: Call[WatchNightlySettings]) -> dict[str, str]:
 
     Args:
         event: EMR Serverless's event about the run's new state.
-        call: This invocation.
+        invocation: This invocation of the Lambda.
 
     Returns:
         `{"day", "verdict"}` for a nightly run, `{"week", "verdict"}` for a weekly run, and
@@ -27,30 +27,41 @@ def handler(event: Event, call: Call[WatchNightlySettings]) -> dict[str, str]:
 
     Raises what AWS raises. Then Lambda tries the event again, and in the end sends it to a DLQ.
     """
-    seen = watch(call.clients, call.settings, event)
-    if isinstance(seen, Refusal):
-        call.log.info("not watched", code=seen.code, reason=seen.reason)
-        return {"ignored": seen.reason}
-    call.metrics.set_timestamp(seen.run.updated_at)
-    for name, value in seen.metrics().items():
-        call.measure(name, value, "Count")
-    run = seen.run
-    if isinstance(seen, WeekEnded):
-        say = call.log.warning if seen.has_failed else call.log.info
-        say("a week ended", week=seen.week, run=run.id, why=seen.why, details=run.details)
-        return {"week": seen.week, "verdict": "failed" if seen.has_failed else "summed_up"}
-    say = call.log.info if seen.is_fine else call.log.warning
-    say(
+    watched_run = watch(invocation.clients, invocation.settings, event)
+    if isinstance(watched_run, Refusal):
+        invocation.log.info("not watched", code=watched_run.code, reason=watched_run.reason)
+        return {"ignored": watched_run.reason}
+    invocation.metrics.set_timestamp(watched_run.run.updated_at)
+    for metric_name, value in watched_run.metrics().items():
+        invocation.measure(metric_name, value, "Count")
+    run = watched_run.run
+    if isinstance(watched_run, WeekEnded):
+        write_log = invocation.log.warning if watched_run.has_failed else invocation.log.info
+        write_log(
+            "a week ended",
+            week=watched_run.week,
+            run=run.id,
+            why=watched_run.why,
+            details=run.details,
+        )
+        return {
+            "week": watched_run.week,
+            "verdict": "failed" if watched_run.has_failed else "summed_up",
+        }
+    write_log = invocation.log.info if watched_run.is_fine else invocation.log.warning
+    write_log(
         "a nightly run ended",
-        day=str(seen.day),
+        day=str(watched_run.day),
         run=run.id,
         state=run.state,
-        verdict=seen.verdict,
-        usual_records=seen.judged.usual_records,
-        why=seen.why,
-        nightly=seen.nightly.document() if seen.nightly else None,
+        verdict=watched_run.verdict,
+        usual_records=watched_run.judged.usual_records,
+        why=watched_run.why,
+        nightly=watched_run.nightly.document() if watched_run.nightly else None,
     )
-    if call.settings.organization_bucket is not None:
-        shared = share_tables(call.clients, call.settings, seen.written)
-        call.log.info("shared with the organization", day=str(seen.day), objects=shared)
-    return {"day": str(seen.day), "verdict": seen.verdict}
+    if invocation.settings.organization_bucket is not None:
+        shared_objects = share_tables(invocation.clients, invocation.settings, watched_run.written)
+        invocation.log.info(
+            "shared with the organization", day=str(watched_run.day), objects=shared_objects
+        )
+    return {"day": str(watched_run.day), "verdict": watched_run.verdict}

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from functions.entry import Call, Entry
+from functions.entry import Entry, LambdaInvocation
 from mendq.aws.clients import Clients
 from mendq.model.limits import Limits
 from mendq.model.settings import FULL
@@ -38,15 +38,15 @@ class Context:
 CONTEXT: Any = Context()
 
 
-def call_with(metrics: Any) -> Call[Any]:
+def call_with(metrics: Any) -> LambdaInvocation[Any]:
     """An invocation of which only what it counts is looked at."""
     nothing: Any = SimpleNamespace(limits=Limits(), alarms=FULL)
-    return Call(nothing, nothing, nothing, nothing, metrics, datetime.now(UTC))
+    return LambdaInvocation(nothing, nothing, nothing, nothing, metrics, datetime.now(UTC))
 
 
 def forget(handler: Entry[Any]) -> None:
     """Begin cold again."""
-    vars(handler).pop("cold_start", None)
+    vars(handler).pop("settings_and_clients", None)
 
 
 @pytest.fixture
@@ -56,8 +56,8 @@ def deploy(monkeypatch: pytest.MonkeyPatch) -> Iterator[Deploy]:
 
     def at(handler: Entry[Any], account: Account, /, **over: Any) -> None:
         known = {**structs.asdict(account.settings), **over}
-        needed = {name for name in handler.settings.__struct_fields__ if name in known}
-        settings = handler.settings(**{name: known[name] for name in needed})
+        needed = {name for name in handler.settings_class.__struct_fields__ if name in known}
+        settings = handler.settings_class(**{name: known[name] for name in needed})
         for variable, text in settings.to_environment().items():
             monkeypatch.setenv(variable, text)
         monkeypatch.setattr(Clients, "for_lambda", lambda: account.clients)

@@ -35,7 +35,7 @@ class HealLambda:
     @property
     def clients(self) -> Clients:
         """Its own."""
-        _, clients = heal.handler.cold_start
+        _, clients = heal.handler.settings_and_clients
         return clients
 
     def deliver(self, bodies: Mapping[str, str]) -> dict[str, str]:
@@ -60,7 +60,7 @@ def heal_lambda(account: Account) -> Iterator[HealLambda]:
         patch("functions.entry.datetime", _Clock(account)),
         _logging_to(output),
     ):
-        _, clients = heal.handler.cold_start
+        _, clients = heal.handler.settings_and_clients
         clients.__dict__["look_ups"] = Pace(None)
         yield HealLambda(account, CountedCalls(clients.session), output)
     forget(heal.handler)

@@ -12,7 +12,7 @@ import pytest
 from aws_lambda_powertools.metrics import EphemeralMetrics
 
 from functions import deliver_report, follow_up
-from functions.entry import Call
+from functions.entry import LambdaInvocation
 from mendq.cli.cost import bill
 from mendq.cli.cost.bill import BilledStack, NotPriced, count_runs_a_month
 from mendq.follow_up.follow_up import FollowUpResult
@@ -83,29 +83,35 @@ def test_what_is_no_template_of_ours_is_refused(template: Any) -> None:
         _ = BilledStack(template).resource_types
 
 
-def _names_sent(emit: Callable[[Call[Any]], None], alarms: str = FULL) -> frozenset[str]:
+def _names_sent(
+    send_metrics: Callable[[LambdaInvocation[Any]], None], alarms: str = FULL
+) -> frozenset[str]:
     metrics = EphemeralMetrics(namespace=NAMESPACE)
     call = call_with(metrics)
     call.settings.alarms = alarms
-    emit(call)
+    send_metrics(call)
     (sent,) = metrics.serialize_metric_set()["_aws"]["CloudWatchMetrics"]
     return frozenset(each["Name"] for each in sent["Metrics"])
 
 
 def test_what_is_billed_all_month_is_what_the_lambdas_send_of_a_run_that_found_nothing() -> None:
     now, followed = datetime(2026, 1, 1, tzinfo=UTC), FollowUpResult([])
-    by_follow_up = _names_sent(lambda call: follow_up.emit(call, followed, now))
+    by_follow_up = _names_sent(lambda call: follow_up.send_metrics(call, followed, now))
     by_probe = _names_sent(lambda call: call.count(BatchResult().counts())) | {
         OwnMetric.PROBES_LOST
     }
-    by_others = {deliver_report.DELIVERED, deliver_report.NOT_DELIVERED, OwnMetric.WEEKS_FAILED}
+    by_others = {
+        deliver_report.DELIVERED_METRIC,
+        deliver_report.NOT_DELIVERED_METRIC,
+        OwnMetric.WEEKS_FAILED,
+    }
     sent, billed = by_follow_up | by_probe | by_others, {*OwnMetric} - METRICS_SENT_ON_EVENTS
     assert sent == billed, (
         f"Sent while nothing happens, and not in _SENT_ANYWAY of mendq/model/names.py: "
         f"{sorted(sent - billed)}. In it, and not sent then: {sorted(billed - sent)}. "
         "docs/cost.md is derived from it."
     )
-    few = _names_sent(lambda call: follow_up.emit(call, followed, now), "essential")
+    few = _names_sent(lambda call: follow_up.send_metrics(call, followed, now), "essential")
     assert few == by_follow_up - GAUGE_METRICS < by_follow_up
     always, of_weeks = len(by_follow_up | by_probe), 2 * 30 / 7
     runs = 6 * (30 + 30 / 7)

@@ -16,7 +16,7 @@ from itertools import chain
 from aws_lambda_powertools import Metrics
 from msgspec.structs import replace
 
-from functions.follow_up import emit
+from functions.follow_up import send_metrics
 from mendq.cases import items
 from mendq.cases.table import OpenCase
 from mendq.follow_up.follow_up import FollowUpResult
@@ -227,7 +227,7 @@ _METRICS = Metrics(namespace=NAMESPACE)
 def _emitted(listed: Sequence[OpenCase], minute: int) -> Sequence[tuple[str, float]]:
     """What the follow-up sends of these cases; nothing stays for who sends next in this process."""
     _METRICS.clear_metrics()
-    emit(call_with(_METRICS), FollowUpResult(list(listed)), at(minute))
+    send_metrics(call_with(_METRICS), FollowUpResult(list(listed)), at(minute))
     sent = [(str(name), float(sum(each["Value"]))) for name, each in _METRICS.metric_set.items()]
     _METRICS.clear_metrics()
     return sent
