@@ -12,7 +12,7 @@ from infra.roles import allow, allow_keys_through, deny
 from infra.settings.deployment import DeploymentSettings
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.dlq.redrive_causes import READ, REDRIVE_TAG, SEND
-from mendq.heal.undo import NEVER_PUT_BACK
+from mendq.heal.undo import MANUAL_ATTRIBUTES
 from mendq.model.evidence import MESSAGE_ACTIONS
 from mendq.model.facts import ReadAction, read_actions, scan_read_actions
 from mendq.model.mode import Mode
@@ -90,7 +90,7 @@ def list_owned_steps(owner: Owner) -> StepTypes:
 def list_undoable_steps() -> StepTypes:
     """Return the step types, of all owners, that rollback undoes by writing an attribute."""
     return [
-        step for step in STEPS if not step.is_permanent and step.attribute not in NEVER_PUT_BACK
+        step for step in STEPS if not step.is_permanent and step.attribute not in MANUAL_ATTRIBUTES
     ]
 
 

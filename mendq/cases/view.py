@@ -149,7 +149,9 @@ class CaseStoreView(Struct, frozen=True):
         names = [step["attribute"] for step in case.steps]
         return {name: structs.replace(self.record_of(name), **changed) for name in names}
 
-    def records_after(self, case: Case, created_at: datetime | None) -> dict[str, AttributeRecord]:
+    def records_after_write(
+        self, case: Case, created_at: datetime | None
+    ) -> dict[str, AttributeRecord]:
         """Return the records to store after a case's steps were written to the queue.
 
         `created_at` is when the queue was created: records of an older queue of the same name do

@@ -17,7 +17,7 @@ from mendq.cases.made_dlqs import MadeDlqs
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue.symptom import Symptom
 from mendq.follow_up.harm import signs_since
-from mendq.heal.recover import read_written
+from mendq.heal.recover import read_written_attributes
 from mendq.model.case import MADE_FOR_KEY, STATES_UNDER_VERIFICATION, Case, State
 from mendq.model.facts import Facts
 from mendq.model.harms import (
@@ -81,7 +81,7 @@ def _compare_queue(due: DueCase) -> QueueStatus | None:
         tags = tags_of(clients, case.queue_arn)
         attributes: Mapping[str, str] = {}
         if due.is_proving:
-            attributes = read_written(clients, case.queue_arn, case.steps)
+            attributes = read_written_attributes(clients, case.queue_arn, case.steps)
     except QueueGone:
         return QueueStatus.GONE
     except (FactsUnavailable, QueueRefusesUs):
@@ -189,7 +189,7 @@ def _stands_as_written(due: DueCase) -> bool:
     """
     if due.is_proving:
         return True
-    attributes = read_written(due.context.clients, due.case.queue_arn, due.case.steps)
+    attributes = read_written_attributes(due.context.clients, due.case.queue_arn, due.case.steps)
     return _has_our_values(due, attributes)
 
 

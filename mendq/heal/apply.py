@@ -54,22 +54,24 @@ from mendq.model.plan import AWS_REFUSED, Escalate, Ignore, Refusal, Retry
 from mendq.model.steps import AttributeStep
 
 
-def changed_meanwhile(facts: Facts, seen: Facts, steps: Sequence[AttributeStep]) -> Refusal | None:
-    """Return a refusal if the queue differs from `seen`, or is another queue of the same name.
+def changed_meanwhile(
+    facts_now: Facts, facts_when_planned: Facts, steps: Sequence[AttributeStep]
+) -> Refusal | None:
+    """Return a refusal if the queue was changed, or made anew, after the steps were planned.
 
     Args:
-        facts: The queue now.
-        seen: The queue when the steps were planned.
+        facts_now: The queue now.
+        facts_when_planned: The queue when the steps were planned.
         steps: The steps. Only their attributes are compared.
     """
-    if facts.created_at != seen.created_at:
+    if facts_now.created_at != facts_when_planned.created_at:
         reason = "the queue was deleted and made anew while Mendq looked"
         return Retry("changed_meanwhile", reason)
     for step in steps:
-        value = step.value_in(facts.attributes)
-        if value != str(step.before):
-            became = f"{step.attribute} became {value} while Mendq looked"
-            reason = f"{became}; somebody is at work on it"
+        current_value = step.value_in(facts_now.attributes)
+        if current_value != str(step.before):
+            change_text = f"{step.attribute} became {current_value} while Mendq looked"
+            reason = f"{change_text}; somebody is at work on it"
             return Retry("changed_meanwhile", reason)
     return None
 
@@ -107,22 +109,28 @@ def write(clients: Clients, facts: Facts, steps: Sequence[AttributeStep]) -> Ref
     return None
 
 
-def attach(clients: Clients, seen: Facts, steps: Sequence[AttributeStep]) -> Refusal | None:
+def attach(
+    clients: Clients, facts_when_planned: Facts, steps: Sequence[AttributeStep]
+) -> Refusal | None:
     """Create the DLQ, and set the attributes that connect it with its source.
 
     The queues are checked as they are now, and not only as they were when the steps were planned.
     If the DLQ was made and a later step is refused, the DLQ stays, and the next plan uses it.
     Arguments, return value and errors are those of `write`.
     """
-    facts = replace(seen, attributes=attributes_of(clients, seen.queue_arn))
-    to_make = [step for step in steps if step.is_permanent]
-    to_set = [step for step in steps if not step.is_permanent]
-    refusal = changed_meanwhile(facts, seen, to_set) or refuse_misfit(clients, facts, steps)
-    for step in to_make:
-        refusal = refusal or _make_dlq(clients, facts, step)
-    if refusal or not to_set:
+    facts_now = replace(
+        facts_when_planned, attributes=attributes_of(clients, facts_when_planned.queue_arn)
+    )
+    dlq_steps = [step for step in steps if step.is_permanent]
+    attribute_steps = [step for step in steps if not step.is_permanent]
+    refusal = changed_meanwhile(facts_now, facts_when_planned, attribute_steps) or refuse_misfit(
+        clients, facts_now, steps
+    )
+    for step in dlq_steps:
+        refusal = refusal or _make_dlq(clients, facts_now, step)
+    if refusal or not attribute_steps:
         return refusal
-    return write(clients, seen, to_set)
+    return write(clients, facts_when_planned, attribute_steps)
 
 
 def _make_dlq(clients: Clients, source: Facts, step: AttributeStep) -> Refusal | None:
@@ -190,11 +198,11 @@ def apply(  # noqa: PLR0913, PLR0917 - a fix needs each of them
     # The case's time must be that of the write, and not of the start of a long run, because failed
     # calls after that time count against the change.
     case = replace(case, at=context.just_now)
-    changes = view.records_after(case, facts.created_at)
+    changes = view.records_after_write(case, facts.created_at)
     return record_transition(case, view, Notification(symptom, facts, changes=changes), context)
 
 
-def carry_out(decision: Decision, situation: Situation, run: FixContext) -> Outcome:
+def carry_out_decision(decision: Decision, situation: Situation, run: FixContext) -> Outcome:
     """Carry out a decision, and return the outcome.
 
     If the write of a fix is refused, ask `decide` once more and carry out that decision.
@@ -227,19 +235,23 @@ def carry_out(decision: Decision, situation: Situation, run: FixContext) -> Outc
 def _write_fix(decision: WriteFix, situation: Situation, run: FixContext) -> Outcome:
     """Write the fix. If the write is refused, decide again and carry that decision out."""
     plan = decision.plan
-    case = apply(decision.case, plan.steps, situation.facts, situation.view, situation.symptom, run)
-    if isinstance(case, Case):
-        return Outcome(case)
-    refused = structs.replace(situation, refused_write=RefusedWrite(plan, case))
-    return carry_out(decide(refused), refused, run)
+    case_or_refusal = apply(
+        decision.case, plan.steps, situation.facts, situation.view, situation.symptom, run
+    )
+    if isinstance(case_or_refusal, Case):
+        return Outcome(case_or_refusal)
+    refused_situation = structs.replace(
+        situation, refused_write=RefusedWrite(plan, case_or_refusal)
+    )
+    return carry_out_decision(decide(refused_situation), refused_situation, run)
 
 
 def _keep_waiting(decision: KeepWaiting, situation: Situation, run: FixContext) -> Outcome:
     """Store the reason for the wait next to the case, if it is a new reason."""
     refusal = decision.refusal
     stored_hold_up = situation.view.hold_up
-    since = stored_hold_up.since if stored_hold_up else run.now
-    hold_up = HoldUp(since, refusal.code, refusal.reason)
+    waits_since = stored_hold_up.since if stored_hold_up else run.now
+    hold_up = HoldUp(waits_since, refusal.code, refusal.reason)
     if hold_up != stored_hold_up:
         run.open_cases.hold_up(decision.waiting_case, hold_up)
     return Outcome(refusal=refusal.as_kind(Ignore))
@@ -252,20 +264,23 @@ def _keep_evidence(decision: KeepEvidence, situation: Situation, run: FixContext
     later run opens the case.
     """
     evidence = _store_evidence(decision.evidence, situation, run)
-    is_complete = evidence.is_sufficient and decision.refusal.code == "too_little_evidence"
-    return _make_ignored_outcome(decision.refusal, again=is_complete)
+    is_sufficient_now = evidence.is_sufficient and decision.refusal.code == "too_little_evidence"
+    return _make_ignored_outcome(decision.refusal, must_redeliver=is_sufficient_now)
 
 
 def _note_failures(decision: NoteFailures, situation: Situation, run: FixContext) -> Outcome:
     """Store the failed calls next to the open case. If that fails, SQS delivers them again."""
     is_noted = _store_failures(decision.open_case, situation, run)
-    return _make_ignored_outcome(decision.refusal, again=not is_noted)
+    return _make_ignored_outcome(decision.refusal, must_redeliver=not is_noted)
 
 
-def _make_ignored_outcome(refusal: Refusal, *, again: bool) -> Outcome:
-    """Return an outcome that opens no case. With `again`, SQS delivers the same calls again."""
-    ignored = refusal.as_kind(Ignore)
-    return Outcome(refusal=ignored.as_kind(Retry) if again else ignored)
+def _make_ignored_outcome(refusal: Refusal, *, must_redeliver: bool) -> Outcome:
+    """Return an outcome that opens no case.
+
+    If `must_redeliver` is True, SQS delivers the same calls again.
+    """
+    ignored_refusal = refusal.as_kind(Ignore)
+    return Outcome(refusal=ignored_refusal.as_kind(Retry) if must_redeliver else ignored_refusal)
 
 
 def _store_evidence(evidence: Evidence, situation: Situation, run: FixContext) -> Evidence:
@@ -273,15 +288,15 @@ def _store_evidence(evidence: Evidence, situation: Situation, run: FixContext) -
 
     A measurement is not stored, because the next scan measures the queue again.
     """
-    wanted = set(evidence.worth_keeping())
-    stored = set(situation.view.evidence.sightings)
-    if situation.is_found or wanted == stored:
+    sightings_to_keep = set(evidence.worth_keeping())
+    stored_sightings = set(situation.view.evidence.sightings)
+    if situation.is_found or sightings_to_keep == stored_sightings:
         return evidence
     stored_evidence = run.case_store.store_evidence(
         situation.facts.queue_arn,
         situation.symptom.name,
-        add=sorted(wanted - stored),
-        drop=sorted(stored - wanted),
+        add=sorted(sightings_to_keep - stored_sightings),
+        drop=sorted(stored_sightings - sightings_to_keep),
         now=run.now,
     )
     return stored_evidence.fresh(run.now)
@@ -316,7 +331,7 @@ def _store_failures(case: Case, situation: Situation, run: FixContext) -> bool:
 
 
 # How often failed calls are stored next to a case that has enough of them.
-NOTED_EVERY = timedelta(minutes=5)
+FAILURE_NOTES_PAUSE = timedelta(minutes=5)
 
 
 def merge_failures(
@@ -325,7 +340,7 @@ def merge_failures(
     """Return the failed calls to store next to the case, or None if nothing must be stored.
 
     Calls are stored at once until they suffice as evidence. After that they are stored once in
-    NOTED_EVERY, so that a storm of failed calls causes only a few writes.
+    FAILURE_NOTES_PAUSE, so that a storm of failed calls causes only a few writes.
 
     Args:
         case: The open case.
@@ -334,17 +349,21 @@ def merge_failures(
             effect are not stored.
         timing: The settings about time.
     """
-    countable = failed_calls.since(failures_count_from(case, timing)).sightings
-    newest = _select_newest(case, Evidence.of([*stored_failures.sightings, *countable]))
-    if newest == stored_failures:
+    failures_since_change = failed_calls.since(failures_count_from(case, timing)).sightings
+    newest_failures = _select_failures_to_keep(
+        case, Evidence.of([*stored_failures.sightings, *failures_since_change])
+    )
+    if newest_failures == stored_failures:
         return None
     if not stored_failures.is_sufficient:
-        return newest
-    age_difference = newest.sightings[-1].event_time - stored_failures.sightings[-1].event_time
-    return newest if age_difference >= NOTED_EVERY else None
+        return newest_failures
+    time_since_stored = (
+        newest_failures.sightings[-1].event_time - stored_failures.sightings[-1].event_time
+    )
+    return newest_failures if time_since_stored >= FAILURE_NOTES_PAUSE else None
 
 
-def _select_newest(case: Case, failures: Evidence) -> Evidence:
+def _select_failures_to_keep(case: Case, failures: Evidence) -> Evidence:
     """Return the failed calls to keep: the newest SUFFICIENT_EVENTS.
 
     If new callers fail while the case is escalated, return the newest SUFFICIENT_EVENTS calls of
@@ -355,5 +374,5 @@ def _select_newest(case: Case, failures: Evidence) -> Evidence:
         principals = case.evidence["principals"]
         calls = [call for call in failures.calls if call.principal_arn not in principals]
         new_callers = tuple(calls[-SUFFICIENT_EVENTS:])
-    most = 1 if new_callers else SUFFICIENT_EVENTS
-    return Evidence.of([*new_callers, *failures.sightings[-most:]])
+    newest_count = 1 if new_callers else SUFFICIENT_EVENTS
+    return Evidence.of([*new_callers, *failures.sightings[-newest_count:]])

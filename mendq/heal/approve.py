@@ -35,13 +35,13 @@ from mendq.model.lifecycle import ManualTransition
 from mendq.model.plan import Ignore, Refusal, Retry, owner_of_case
 from mendq.notifications.text import plain
 
-Document = dict[str, Any]
-# How often a request is tried if other runs move the case at the same time.
-TRIES = 3
-LONGEST_CASE_ID = 200
-NOBODY = "an operator who gave no name"
+JsonDocument = dict[str, Any]
+# A request is tried this many times at most if other runs move the case at the same time.
+MAXIMUM_TRIES = 3
+MAXIMUM_CASE_ID_LENGTH = 200
+UNNAMED_ACTOR = "an operator who gave no name"
 # The decisions of an operator about a case, each with the transition that it causes.
-DECISIONS: Mapping[str, ManualTransition] = MappingProxyType(
+TRANSITION_BY_DECISION: Mapping[str, ManualTransition] = MappingProxyType(
     {
         "approve": lifecycle.APPROVAL_TRANSITION,
         "decline": lifecycle.DECLINE_TRANSITION,
@@ -64,14 +64,14 @@ class OperatorRequest(Struct, frozen=True):
     def of(cls, event: Mapping[str, Any]) -> OperatorRequest | Refusal:
         """Read the request. Return a refusal if the case's id is missing or too long.
 
-        If the event names no actor, `actor` is NOBODY.
+        If the event names no actor, `actor` is UNNAMED_ACTOR.
         """
         case_id = event.get("case_id")
         actor = event.get("actor")
-        if not isinstance(case_id, str) or not 0 < len(case_id) <= LONGEST_CASE_ID:
+        if not isinstance(case_id, str) or not 0 < len(case_id) <= MAXIMUM_CASE_ID_LENGTH:
             return Ignore("bad_request", 'give "case_id", the id of a case, as a text')
-        name = plain(actor) if isinstance(actor, str) else ""
-        return cls(case_id, name or NOBODY)
+        actor_name = plain(actor) if isinstance(actor, str) else ""
+        return cls(case_id, actor_name or UNNAMED_ACTOR)
 
 
 class RequestedCase(Struct, frozen=True):
@@ -92,8 +92,8 @@ class RequestedCase(Struct, frozen=True):
 
     def refuse_unknown_symptom(self) -> Refusal:
         """Return the refusal for a case whose symptom this version of Mendq does not know."""
-        name = plain(self.newest.symptom)
-        reason = f"this Mendq knows no symptom {name}: `mendq close` ends its case"
+        symptom_name = plain(self.newest.symptom)
+        reason = f"this Mendq knows no symptom {symptom_name}: `mendq close` ends its case"
         return Ignore("unknown_symptom", reason)
 
 
@@ -106,44 +106,47 @@ def look_up_case(request: OperatorRequest, context: CaseContext) -> RequestedCas
     if not history:
         case_id = plain(request.case_id)
         return Ignore("not_found", f"there is no case {case_id}; `mendq cases` lists")
-    newest = history[-1]
-    if not context.is_here(newest.queue_arn):
+    newest_transition = history[-1]
+    if not context.is_here(newest_transition.queue_arn):
         return Ignore("elsewhere", "the queue is in another account or region")
-    symptom = BY_NAME.get(newest.symptom)
+    symptom = BY_NAME.get(newest_transition.symptom)
     attributes = {step["attribute"] for case in history for step in case.steps}
     attributes.update(symptom.attributes if symptom else ())
-    view = context.case_store.look(newest.queue_arn, newest.symptom, sorted(attributes))
+    view = context.case_store.look(
+        newest_transition.queue_arn, newest_transition.symptom, sorted(attributes)
+    )
     return RequestedCase(history, view, symptom)
 
 
-def retry_if_moved(act: Callable[[], Document | Refusal]) -> Document | Refusal:
-    """Call `act`, and return its answer. Call it up to TRIES times in all if it cannot act yet.
+def retry_if_moved(action: Callable[[], JsonDocument | Refusal]) -> JsonDocument | Refusal:
+    """Call `action`, and return its answer. If it cannot act yet, try again.
 
-    It cannot act yet if its refusal passes soon (`is_retried`), such as another run's claim, or if
-    it raises CaseMoved. If the last try raises CaseMoved, return a refusal with code `claimed`.
+    It is called at most MAXIMUM_TRIES times. It cannot act yet if its refusal passes soon
+    (`is_retried`), such as another run's claim, or if it raises CaseMoved. If the last try raises
+    CaseMoved, return a refusal with code `claimed`.
     """
-    answer: Document | Refusal = {}
-    for _ in range(TRIES):
+    answer: JsonDocument | Refusal = {}
+    for _ in range(MAXIMUM_TRIES):
         try:
-            answer = act()
-        except CaseMoved as moved:
-            answer = Retry("claimed", f"{moved}; ask again")
+            answer = action()
+        except CaseMoved as error:
+            answer = Retry("claimed", f"{error}; ask again")
         if not isinstance(answer, Refusal) or not answer.is_retried:
             break
     return answer
 
 
 # Errors that may not happen again if the operator repeats the request later.
-_UNAVAILABLE = (
+_TEMPORARY_ERRORS = (
     *(BotoCoreError, ClientError, FactsUnavailable),
     *(CaseStoreUnavailable, NotificationNotSent, StepFailed),
 )
 
 
 def answer_request(
-    event: Mapping[str, Any], act: Callable[[OperatorRequest], Document | Refusal]
-) -> Document:
-    """Read the request, call `act`, and return the answer for the operator.
+    event: Mapping[str, Any], action: Callable[[OperatorRequest], JsonDocument | Refusal]
+) -> JsonDocument:
+    """Read the request, call `action`, and return the answer for the operator.
 
     An error of AWS, of the case store or of the queue's policy is not raised. The answer then has
     the keys `error` and `reason`, as for a refusal.
@@ -152,27 +155,27 @@ def answer_request(
     if isinstance(request, Refusal):
         return refusal_document(request)
     try:
-        answer = act(request)
-    except QueueGone as gone:
-        answer = Ignore("queue_gone", f"there is no queue {gone} any more")
-    except QueueRefusesUs as refusing:
-        answer = Ignore("queue_refuses_us", str(refusing))
-    except CaseStoreUnreadable as unreadable:
-        answer = Ignore("case_store_unreadable", str(unreadable))
-    except _UNAVAILABLE as error:
+        answer = action(request)
+    except QueueGone as error:
+        answer = Ignore("queue_gone", f"there is no queue {error} any more")
+    except QueueRefusesUs as error:
+        answer = Ignore("queue_refuses_us", str(error))
+    except CaseStoreUnreadable as error:
+        answer = Ignore("case_store_unreadable", str(error))
+    except _TEMPORARY_ERRORS as error:
         reason = f"{error}; ask again in two minutes: what was begun is finished then"
         answer = Ignore("unavailable", reason)
     return refusal_document(answer) if isinstance(answer, Refusal) else answer
 
 
-def refusal_document(refusal: Refusal) -> Document:
+def refusal_document(refusal: Refusal) -> JsonDocument:
     """Return the refusal as the JSON that the operator gets."""
     return {"error": refusal.code, "reason": refusal.reason}
 
 
 def act_on_decision(
     request: OperatorRequest, decision: object, context: CaseContext, functions: Functions
-) -> Document | Refusal:
+) -> JsonDocument | Refusal:
     """Approve, decline or close the case, as the operator decided.
 
     If an approved case that still waits is approved again, the Lambda that writes its next step
@@ -180,7 +183,7 @@ def act_on_decision(
 
     Args:
         request: The case, and the operator's name.
-        decision: One of DECISIONS. Anything else is refused.
+        decision: One of TRANSITION_BY_DECISION. Anything else is refused.
         context: This invocation.
         functions: The name of each owner's Lambda function.
 
@@ -190,36 +193,38 @@ def act_on_decision(
     Raises:
         CaseStoreUnavailable, CaseStoreUnreadable: The case could not be read or moved.
     """
-    if not isinstance(decision, str) or decision not in DECISIONS:
-        return Ignore("bad_request", f'"decision" is one of {", ".join(DECISIONS)}')
-    return retry_if_moved(lambda: _act_once(request, decision, context, functions))
+    if not isinstance(decision, str) or decision not in TRANSITION_BY_DECISION:
+        return Ignore("bad_request", f'"decision" is one of {", ".join(TRANSITION_BY_DECISION)}')
+    return retry_if_moved(lambda: _act_on_decision_once(request, decision, context, functions))
 
 
-def _act_once(
+def _act_on_decision_once(
     request: OperatorRequest, decision: str, context: CaseContext, functions: Functions
-) -> Document | Refusal:
+) -> JsonDocument | Refusal:
     requested = look_up_case(request, context)
     if isinstance(requested, Refusal):
         return requested
     earlier_answer = find_earlier_answer(decision, requested.history)
     if earlier_answer is not None:
         return earlier_answer
-    move = DECISIONS[decision]
+    transition = TRANSITION_BY_DECISION[decision]
     case = requested.newest
     if requested.symptom is None and decision == "approve":
         return requested.refuse_unknown_symptom()
     if requested.symptom is None and decision == "close":
         # A case can be closed even if this version of Mendq does not know its symptom.
-        move = lifecycle.CLOSE_UNKNOWN_TRANSITION
-    refusal = _check_move(case, decision, move, context)
-    if refusal is None and case.state is not move.into:
-        refusal = _check_claim(requested, context)
+        transition = lifecycle.CLOSE_UNKNOWN_TRANSITION
+    refusal = _refuse_if_state_forbids(case, decision, transition, context)
+    if refusal is None and case.state is not transition.into:
+        refusal = _refuse_if_claimed(requested, context)
     if refusal is not None:
         return refusal
-    if case.state is not move.into:
-        moved = case.move_to(move.into, move.because, context.now, actor=request.actor)
+    if case.state is not transition.into:
+        moved_case = case.move_to(
+            transition.into, transition.because, context.now, actor=request.actor
+        )
         notification = Notification(None, Facts(case.queue_arn, {}, {}))
-        case = record_transition(moved, requested.view, notification, context)
+        case = record_transition(moved_case, requested.view, notification, context)
     if decision != "approve":
         return {**Outcome(case).document(), "by": case.actor}
     source_arn = case.evidence.get("source")
@@ -228,22 +233,22 @@ def _act_once(
     return {**_ask_owner_to_write(case, context, functions), "by": case.actor}
 
 
-def find_earlier_answer(decision: str, history: Sequence[Case]) -> Document | None:
+def find_earlier_answer(decision: str, history: Sequence[Case]) -> JsonDocument | None:
     """Return the answer if the same decision was made before, with the name of who made it.
 
     Return None if the decision was not made before. Return None also if the case is approved and
     still waits, because its owner must then be called again.
     """
-    into = DECISIONS[decision].into
-    newest = history[-1]
-    earlier = next((case for case in history if case.state is into), None)
-    if earlier is None or newest.state is State.APPROVED:
+    target_state = TRANSITION_BY_DECISION[decision].into
+    newest_transition = history[-1]
+    earlier_transition = next((case for case in history if case.state is target_state), None)
+    if earlier_transition is None or newest_transition.state is State.APPROVED:
         return None
-    return {**Outcome(newest).document(), "by": earlier.actor}
+    return {**Outcome(newest_transition).document(), "by": earlier_transition.actor}
 
 
-def _check_move(
-    case: Case, decision: str, move: ManualTransition, context: CaseContext
+def _refuse_if_state_forbids(
+    case: Case, decision: str, transition: ManualTransition, context: CaseContext
 ) -> Refusal | None:
     """Return a refusal if the case's state does not allow the decision.
 
@@ -251,27 +256,27 @@ def _check_move(
     approved case again is allowed. Return None if there is no objection.
     """
     is_repeated = decision == "approve" and case.state is State.APPROVED
-    if case.state not in move.out_of and not is_repeated:
-        takes = f"to {decision} takes a case that is {' or '.join(move.out_of)}"
-        reason = f"case {case.case_id} is {case.state}; {takes}"
+    if case.state not in transition.out_of and not is_repeated:
+        allowed_states_text = f"to {decision} takes a case that is {' or '.join(transition.out_of)}"
+        reason = f"case {case.case_id} is {case.state}; {allowed_states_text}"
         return Ignore("wrong_state", reason)
-    longest = longest_stay_in(case.state, context.settings.timing)
-    if decision == "approve" and longest is not None and context.now >= case.at + longest:
-        ended_at = f"{case.at + longest:%Y-%m-%d %H:%M} UTC"
-        reason = f"the proposal of case {case.case_id} ran out at {ended_at}"
+    longest_stay = longest_stay_in(case.state, context.settings.timing)
+    if decision == "approve" and longest_stay is not None and context.now >= case.at + longest_stay:
+        end_text = f"{case.at + longest_stay:%Y-%m-%d %H:%M} UTC"
+        reason = f"the proposal of case {case.case_id} ran out at {end_text}"
         return Ignore("expired", f"{reason}; Mendq proposes again when it is seen again")
     return None
 
 
-def _check_claim(requested: RequestedCase, context: CaseContext) -> Refusal | None:
+def _refuse_if_claimed(requested: RequestedCase, context: CaseContext) -> Refusal | None:
     """Return a refusal while another run is at work on the case, or has just moved it.
 
     Return a refusal also while a dead run's write is not recorded yet. That write is ignored if
     this version of Mendq does not know the symptom, because then no run can record it.
     """
     view = requested.view
-    is_unsettled = view.intent is not None and requested.symptom is not None
-    if is_unsettled or view.is_held_by_another(context.owner, context.now):
+    has_unrecorded_write = view.intent is not None and requested.symptom is not None
+    if has_unrecorded_write or view.is_held_by_another(context.owner, context.now):
         reason = "a run is at work on this queue, or died there; ask again in two minutes"
         return Retry("claimed", reason)
     if view.case is None or view.case.transition != requested.newest.transition:
@@ -279,7 +284,7 @@ def _check_claim(requested: RequestedCase, context: CaseContext) -> Refusal | No
     return None
 
 
-def _ask_owner_to_write(case: Case, context: CaseContext, functions: Functions) -> Document:
+def _ask_owner_to_write(case: Case, context: CaseContext, functions: Functions) -> JsonDocument:
     """Have the owner of the step write it, and return the case's outcome.
 
     If the owner cannot be called now, the case stays approved.
@@ -292,6 +297,6 @@ def _ask_owner_to_write(case: Case, context: CaseContext, functions: Functions) 
         return Outcome(case).document() | {"reason": reason}
     if answer.get("state") is not None:
         return dict(answer)
-    newest = context.open_cases.transitions(case.case_id)[-1]
-    why = {name: answer[name] for name in ("reason", "code") if name in answer}
-    return Outcome(newest).document() | why
+    newest_transition = context.open_cases.transitions(case.case_id)[-1]
+    refusal_fields = {name: answer[name] for name in ("reason", "code") if name in answer}
+    return Outcome(newest_transition).document() | refusal_fields

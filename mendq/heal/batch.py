@@ -47,7 +47,7 @@ from mendq.catalogue.symptom import Symptom
 from mendq.catalogue.visibility.visibility_timeout_too_short import (
     VISIBILITY_TIMEOUT_TOO_SHORT as TOO_SHORT,
 )
-from mendq.heal.apply import carry_out
+from mendq.heal.apply import carry_out_decision
 from mendq.heal.decide import NeedsFacts, decide
 from mendq.heal.gather import (
     Group,
@@ -58,7 +58,7 @@ from mendq.heal.gather import (
     gather_history,
 )
 from mendq.heal.guardrails import COINCIDENCE_QUEUES, SECONDS_TO_WRITE
-from mendq.heal.outcome import Outcome, declined_outcome
+from mendq.heal.outcome import Outcome, make_declined_outcome
 from mendq.heal.situation import Situation
 from mendq.model.account_and_region import AccountAndRegion
 from mendq.model.case import State
@@ -75,15 +75,15 @@ from mendq.probe.send import ProbeRecord
 
 Answer = TypeVar("Answer")
 # Reasons why a record is not a failed call of SQS. Such a record is skipped without an error.
-NOT_OURS = frozenset({"not_failed", "not_sqs"})
+NOT_FAILED_CALL_REASONS = frozenset({"not_failed", "not_sqs"})
 # This many of the batch's queues are checked if they are not in the list of managed queues. That
 # takes one or two seconds.
-MOST_UNKNOWN = 50
+MAXIMUM_UNKNOWN_NAMES = 50
 # How long a warm Lambda reuses its list of managed queues.
-LISTED_FOR = timedelta(minutes=5)
+QUEUE_LIST_LIFETIME = timedelta(minutes=5)
 # Errors that are not faults of Mendq: messages that must wait or cannot be read, and cases that
 # another run moved first, as happens if two runs handle calls of the same minute.
-NO_FAULTS = (CaseMoved, ComeAgain, EventUnreadable)
+EXPECTED_ERRORS = (CaseMoved, ComeAgain, EventUnreadable)
 
 
 class BatchResult(Struct):
@@ -126,7 +126,7 @@ class BatchResult(Struct):
     def faults(self) -> list[Exception]:
         """The errors that are faults. An error that failed several messages is listed once."""
         distinct_errors = {id(error): error for error in self.errors.values()}.values()
-        return [error for error in distinct_errors if not isinstance(error, NO_FAULTS)]
+        return [error for error in distinct_errors if not isinstance(error, EXPECTED_ERRORS)]
 
     def counts_by_symptom(self) -> dict[OwnMetric, Counter[str]]:
         """Return the number of fixes and of refusals, each by the symptom's name."""
@@ -178,7 +178,7 @@ def heal_failed_calls(bodies: Mapping[str, str], run: FixContext) -> BatchResult
         run: This invocation.
     """
     batch = group_failed_calls(bodies, AccountAndRegion(run.settings.account, run.clients.region))
-    _record_signals(batch, run)
+    _record_probes_and_health_events(batch, run)
     return _heal_groups(batch, run)
 
 
@@ -194,12 +194,12 @@ def heal_findings(request: Mapping[str, Any], run: FixContext) -> BatchResult:
             MOST_IN_A_CALL are not read (`read_references`).
         run: This invocation.
     """
-    symptoms = {
+    symptom_by_name = {
         symptom.name: symptom for symptom in CATALOGUE if symptom.plan and symptom.detection
     }
     batch = BatchResult()
     for finding in read_references(request):
-        symptom = symptoms.get(finding.symptom)
+        symptom = symptom_by_name.get(finding.symptom)
         if symptom is None or not arn_of(finding.queue_arn) or not run.is_here(finding.queue_arn):
             continue
         group = Group(finding.queue_arn, symptom, is_found=True, shared=finding)
@@ -207,7 +207,9 @@ def heal_findings(request: Mapping[str, Any], run: FixContext) -> BatchResult:
     return _heal_groups(batch, run)
 
 
-def group_failed_calls(bodies: Mapping[str, str], here: AccountAndRegion) -> BatchResult:
+def group_failed_calls(
+    bodies: Mapping[str, str], account_and_region: AccountAndRegion
+) -> BatchResult:
     """Read the messages and group their failed calls by queue and symptom.
 
     An event that was delivered twice is in its group once. Never raise: the result keeps every
@@ -215,57 +217,65 @@ def group_failed_calls(bodies: Mapping[str, str], here: AccountAndRegion) -> Bat
 
     Args:
         bodies: The bodies of the intake queue's messages, by message id.
-        here: The account and region whose queues Mendq manages.
+        account_and_region: The account and region whose queues Mendq manages.
     """
     batch = BatchResult()
-    calls = defaultdict[tuple[str, Symptom], dict[str, FailedCall]](dict)
-    message_ids = defaultdict[tuple[str, Symptom], list[str]](list)
-    for message_id, record in bodies.items():
-        call = read(record)
+    calls_by_key = defaultdict[tuple[str, Symptom], dict[str, FailedCall]](dict)
+    message_ids_by_key = defaultdict[tuple[str, Symptom], list[str]](list)
+    for message_id, body in bodies.items():
+        call = read(body)
         if isinstance(call, Unreadable):
-            _note_unreadable(message_id, record, call, here, batch)
-        elif is_probe(call, here):
+            _note_unreadable(message_id, body, call, account_and_region, batch)
+        elif is_probe(call, account_and_region):
             batch.probes[message_id] = call
         else:
             batch.failed_calls += 1
-            symptom = _recognize_symptom(call, here, batch)
+            symptom = _recognize_symptom(call, account_and_region, batch)
             if symptom is not None and call.queue_arn is not None:
                 key = (call.queue_arn, symptom)
-                calls[key].setdefault(call.event_id, call)
-                message_ids[key].append(message_id)
-    for key, by_event_id in calls.items():
+                calls_by_key[key].setdefault(call.event_id, call)
+                message_ids_by_key[key].append(message_id)
+    for key, call_by_event_id in calls_by_key.items():
         queue_arn, symptom = key
-        grouped_calls = tuple(by_event_id.values())
+        grouped_calls = tuple(call_by_event_id.values())
         are_all_races = all(call.may_be_a_race for call in grouped_calls)
         group = Group(queue_arn, symptom, grouped_calls, is_found=are_all_races)
-        batch.groups[group] = message_ids[key]
+        batch.groups[group] = message_ids_by_key[key]
     return batch
 
 
 def _note_unreadable(
-    message_id: str, record: str, unreadable: Unreadable, here: AccountAndRegion, batch: BatchResult
+    message_id: str,
+    body: str,
+    unreadable: Unreadable,
+    account_and_region: AccountAndRegion,
+    batch: BatchResult,
 ) -> None:
     """Add a message that is no failed call to the result: an AWS Health event, or an error."""
-    health_event = read_health(record, here.account, here.region)
+    health_event = read_health(body, account_and_region.account, account_and_region.region)
     if health_event is not None:
         batch.aws_health[message_id] = health_event
-    elif unreadable.reason not in NOT_OURS:
+    elif unreadable.reason not in NOT_FAILED_CALL_REASONS:
         batch.unreadable[message_id] = unreadable
         batch.errors[message_id] = EventUnreadable(unreadable.reason)
 
 
-def is_probe(call: FailedCall, here: AccountAndRegion) -> bool:
+def is_probe(call: FailedCall, account_and_region: AccountAndRegion) -> bool:
     """Return True if the call is Mendq's probe: a SendMessage by the probe's role to its queue.
 
     CloudTrail's record may not name the queue. Then only the role and the operation are compared.
     """
-    if here.purpose_of(call.principal_arn) != PROBE_PURPOSE or call.event_name != EVENT_NAME:
+    if (
+        account_and_region.purpose_of(call.principal_arn) != PROBE_PURPOSE
+        or call.event_name != EVENT_NAME
+    ):
         return False
-    return call.queue_arn in (None, arn_of_name(QUEUE_NAME, here.region, here.account))
+    probe_queue_arn = arn_of_name(QUEUE_NAME, account_and_region.region, account_and_region.account)
+    return call.queue_arn in (None, probe_queue_arn)
 
 
 def _recognize_symptom(
-    call: FailedCall, here: AccountAndRegion, batch: BatchResult
+    call: FailedCall, account_and_region: AccountAndRegion, batch: BatchResult
 ) -> Symptom | None:
     """Return the symptom that a call points to, or None if Mendq ignores the call.
 
@@ -275,43 +285,43 @@ def _recognize_symptom(
     if call.error_code not in KNOWN_CODES:
         batch.unknown_codes.append(call.raw_error_code)
     symptom = match(call)
-    why = why_ignored(call, symptom, here)
+    ignore_reason = why_ignored(call, symptom, account_and_region)
     if call.may_be_a_race:
         symptom = TOO_SHORT
-    if why in (None, "may_be_a_race"):
+    if ignore_reason in (None, "may_be_a_race"):
         return symptom
     if symptom is not None and symptom.plan is not None:
-        batch.ignored.append(why)
+        batch.ignored.append(ignore_reason)
     return None
 
 
-def _record_signals(batch: BatchResult, run: FixContext) -> None:
+def _record_probes_and_health_events(batch: BatchResult, run: FixContext) -> None:
     """Record that the probe arrived and what AWS Health reports. Take no other action on either."""
     probe_record = run.stored(ProbeRecord)
     health_events = run.stored(HealthEvents)
-    notes = {
+    store_by_message_id = {
         message_id: partial(probe_record.note_seen, call)
         for message_id, call in batch.probes.items()
     }
-    notes |= {
+    store_by_message_id |= {
         message_id: partial(health_events.note, health_event)
         for message_id, health_event in batch.aws_health.items()
     }
-    for message_id, note in notes.items():
+    for message_id, store_signal in store_by_message_id.items():
         try:
-            note(run.now)
+            store_signal(run.now)
         except (CaseStoreUnavailable, CaseStoreUnreadable) as error:
             batch.errors[message_id] = error
 
 
-Situations = dict[Group, Situation]
+SituationByGroup = dict[Group, Situation]
 
 
 def _heal_groups(batch: BatchResult, run: FixContext) -> BatchResult:
     """Heal the groups of the batch, symptom by symptom. Return the batch with their outcomes."""
-    for (symptom, symptom_key), situations in _gather_situations(batch, run).items():
+    for (symptom, counting_key), situations in _gather_situations(batch, run).items():
         try:
-            _heal_symptom(symptom, symptom_key, situations, batch, run)
+            _heal_symptom(symptom, counting_key, situations, batch, run)
         except Exception as error:  # noqa: BLE001 - the messages come again, for the notification too
             batch.fail(situations, error)
     if batch.skipped_names:
@@ -322,7 +332,7 @@ def _heal_groups(batch: BatchResult, run: FixContext) -> BatchResult:
 
 def _gather_situations(
     batch: BatchResult, run: FixContext
-) -> Mapping[tuple[Symptom, str], Situations]:
+) -> Mapping[tuple[Symptom, str], SituationByGroup]:
     """Gather each group's history, and decide about the groups whose queue need not be read.
 
     Half of the remaining time is reserved for the queues that must be read.
@@ -331,24 +341,26 @@ def _gather_situations(
         The situations whose queues must be read, by symptom and by the key under which the
         case store counts its queues. Drills are counted under a key of their own.
     """
-    situations_by_symptom = defaultdict[tuple[Symptom, str], Situations](dict)
+    situations_by_symptom = defaultdict[tuple[Symptom, str], SituationByGroup](dict)
     reserve_seconds = run.remaining_seconds() / 2
-    groups_per_symptom = Counter(group.symptom.name for group in batch.groups)
+    group_count_by_symptom = Counter(group.symptom.name for group in batch.groups)
     for group in _select_groups(batch, run):
-        is_only_group = groups_per_symptom[group.symptom.name] == 1
-        gather = partial(_gather_or_decide, group, run, is_only_group=is_only_group)
-        situation = _attempt(gather, group, batch, run, reserve_seconds)
-        if isinstance(situation, Situation):
-            situations_by_symptom[group.symptom, situation.mass_symptom_key][group] = situation
-        elif situation is not None:
-            batch.set_outcome(group, situation)
+        is_only_group = group_count_by_symptom[group.symptom.name] == 1
+        gather_group = partial(_gather_or_decide, group, run, is_only_group=is_only_group)
+        situation_or_outcome = _attempt_for_group(gather_group, group, batch, run, reserve_seconds)
+        if isinstance(situation_or_outcome, Situation):
+            situations_by_symptom[group.symptom, situation_or_outcome.mass_symptom_key][group] = (
+                situation_or_outcome
+            )
+        elif situation_or_outcome is not None:
+            batch.set_outcome(group, situation_or_outcome)
     return situations_by_symptom
 
 
 def _select_groups(batch: BatchResult, run: FixContext) -> list[Group]:
-    """Select the groups to handle: those of known queues, and MOST_UNKNOWN of other names.
+    """Select the groups to handle: those of known queues, and MAXIMUM_UNKNOWN_NAMES of other names.
 
-    Select all if there are at most MOST_UNKNOWN groups, or if the queues cannot be listed.
+    Select all if there are at most MAXIMUM_UNKNOWN_NAMES groups, or if the queues cannot be listed.
 
     The callers take turns with the other names, so that no caller displaces the others. The names
     that are left are counted and skipped. SQS does not deliver them again, because that would be
@@ -356,28 +368,30 @@ def _select_groups(batch: BatchResult, run: FixContext) -> list[Group]:
     """
     groups = list(batch.groups)
     consent = run.settings.consent
-    if len(groups) <= MOST_UNKNOWN:
+    if len(groups) <= MAXIMUM_UNKNOWN_NAMES:
         return groups
-    listing_turn = run.now.timestamp() // LISTED_FOR.total_seconds()
+    listing_turn = run.now.timestamp() // QUEUE_LIST_LIFETIME.total_seconds()
     try:
-        known_arns = cached_managed_arns(run.clients, run.settings.account, consent, listing_turn)
+        known_queue_arns = cached_managed_arns(
+            run.clients, run.settings.account, consent, listing_turn
+        )
     except FactsUnavailable:
         return groups
-    turns_taken = Counter[str]()
-    turns = dict[Group, int]()
+    turns_taken_by_caller = Counter[str]()
+    turn_by_group = dict[Group, int]()
     for group in groups:
-        name = parts_of(group.queue_arn).name
-        if group.queue_arn in known_arns or consent.has_exact_name(name):
-            turns[group] = 0
+        queue_name = parts_of(group.queue_arn).name
+        if group.queue_arn in known_queue_arns or consent.has_exact_name(queue_name):
+            turn_by_group[group] = 0
         else:
-            turns_taken.update(group.callers)
-            turns[group] = min(turns_taken[caller] for caller in group.callers)
-    groups_in_turn = sorted(groups, key=turns.__getitem__)
-    known_groups = sum(turn == 0 for turn in turns.values())
-    most_groups = MOST_UNKNOWN + known_groups
-    for group in groups_in_turn[most_groups:]:
+            turns_taken_by_caller.update(group.callers)
+            turn_by_group[group] = min(turns_taken_by_caller[caller] for caller in group.callers)
+    sorted_groups = sorted(groups, key=turn_by_group.__getitem__)
+    known_group_count = sum(turn == 0 for turn in turn_by_group.values())
+    maximum_groups = MAXIMUM_UNKNOWN_NAMES + known_group_count
+    for group in sorted_groups[maximum_groups:]:
         batch.skipped_names.update(group.callers)
-    return groups_in_turn[:most_groups]
+    return sorted_groups[:maximum_groups]
 
 
 def _gather_or_decide(group: Group, run: FixContext, *, is_only_group: bool) -> Situation | Outcome:
@@ -388,11 +402,15 @@ def _gather_or_decide(group: Group, run: FixContext, *, is_only_group: bool) -> 
     decision = decide(situation)
     if isinstance(decision, NeedsFacts):
         return situation
-    return carry_out(decision, situation, run)
+    return carry_out_decision(decision, situation, run)
 
 
 def _heal_symptom(
-    symptom: Symptom, symptom_key: str, situations: Situations, batch: BatchResult, run: FixContext
+    symptom: Symptom,
+    counting_key: str,
+    situations: SituationByGroup,
+    batch: BatchResult,
+    run: FixContext,
 ) -> None:
     """Read the queues that may show one symptom, count them, then decide about each of them.
 
@@ -403,14 +421,14 @@ def _heal_symptom(
     read_situations = _read_queues(situations, batch, run)
     spread = frozenset[str]()
     if not (symptom.is_of_configuration and all(group.is_found for group in situations)):
-        spread = _note_spread(symptom_key, situations, read_situations, run)
+        spread = _note_spread(counting_key, situations, read_situations, run)
     for group, situation in read_situations.items():
-        heal = partial(_heal_one, situation, spread, run)
-        outcome = _attempt(heal, group, batch, run)
+        heal_queue = partial(_heal_one, situation, spread, run)
+        outcome = _attempt_for_group(heal_queue, group, batch, run)
         if outcome is not None:
             batch.set_outcome(group, outcome)
     must_report_mass_symptom = any(
-        _is_one_of_many(situation, batch.outcomes.get(group))
+        _must_report_mass_symptom(situation, batch.outcomes.get(group))
         for group, situation in situations.items()
     )
     if must_report_mass_symptom:
@@ -419,25 +437,30 @@ def _heal_symptom(
 
 
 def _note_spread(
-    symptom_key: str, situations: Situations, read_situations: Situations, run: FixContext
+    counting_key: str,
+    situations: SituationByGroup,
+    read_situations: SituationByGroup,
+    run: FixContext,
 ) -> frozenset[str]:
     """Note the queues that show the symptom. Return all queues that showed it in the last hour.
 
     A queue that was changed after its calls failed is not noted.
 
     Args:
-        symptom_key: The key under which the case store counts the symptom's queues.
+        counting_key: The key under which the case store counts the symptom's queues.
         situations: All situations of the symptom.
         read_situations: Those whose queues could be read.
         run: This invocation.
     """
     changed_groups = {
-        group for group, situation in read_situations.items() if situation.was_changed_since
+        group
+        for group, situation in read_situations.items()
+        if situation.was_changed_after_failures
     }
     queue_arns = [group.queue_arn for group in situations if group not in changed_groups]
     # If the symptom has only one group, its history was read together with the spread.
     stored_spread = next(iter(situations.values())).view.spread
-    return run.case_store.note_spread(queue_arns, symptom_key, run.now, stored_spread)
+    return run.case_store.note_spread(queue_arns, counting_key, run.now, stored_spread)
 
 
 def _list_own_changes(situations: Iterable[Situation]) -> list[OwnChange]:
@@ -446,20 +469,22 @@ def _list_own_changes(situations: Iterable[Situation]) -> list[OwnChange]:
     return [own_change for own_change in own_changes if own_change is not None]
 
 
-def _read_queues(situations: Situations, batch: BatchResult, run: FixContext) -> Situations:
+def _read_queues(
+    situations: SituationByGroup, batch: BatchResult, run: FixContext
+) -> SituationByGroup:
     """Return the situations with their queues' facts, of all queues that could be read.
 
     Half of the remaining time is reserved for the decisions.
     """
-    read_situations = Situations()
+    read_situations = SituationByGroup()
     reserve_seconds = run.remaining_seconds() / 2
     for group, situation in situations.items():
         read_queue = partial(_read_queue, situation, run)
-        answer = _attempt(read_queue, group, batch, run, reserve_seconds)
-        if isinstance(answer, Situation):
-            read_situations[group] = answer
-        elif answer is not None:
-            batch.set_outcome(group, answer)
+        situation_or_outcome = _attempt_for_group(read_queue, group, batch, run, reserve_seconds)
+        if isinstance(situation_or_outcome, Situation):
+            read_situations[group] = situation_or_outcome
+        elif situation_or_outcome is not None:
+            batch.set_outcome(group, situation_or_outcome)
     return read_situations
 
 
@@ -467,8 +492,8 @@ def _read_queue(situation: Situation, run: FixContext) -> Situation | Outcome:
     """Return the situation with the queue's facts, or an outcome if the queue refuses the read."""
     try:
         return add_facts(situation, run)
-    except QueueRefusesUs as refused:
-        return declined_outcome("queue_refuses_us", str(refused))
+    except QueueRefusesUs as error:
+        return make_declined_outcome("queue_refuses_us", str(error))
 
 
 def _heal_one(situation: Situation, spread: frozenset[str], run: FixContext) -> Outcome:
@@ -487,11 +512,11 @@ def _heal_one(situation: Situation, spread: frozenset[str], run: FixContext) -> 
         situation = situation.with_reach(Reach(spread), run.remaining_seconds())
     count_queues = partial(add_reach, spread=spread, run=run)
     decision, situation = gather_and_decide(situation, count_queues=count_queues)
-    return carry_out(decision, situation, run)
+    return carry_out_decision(decision, situation, run)
 
 
-def _is_one_of_many(situation: Situation, outcome: Outcome | None) -> bool:
-    """Return True if the outcome is a refusal about a mass symptom that people must hear about.
+def _must_report_mass_symptom(situation: Situation, outcome: Outcome | None) -> bool:
+    """Return True if the outcome is a refusal of a mass symptom that people must hear about.
 
     People are never notified of drills.
     """
@@ -501,23 +526,23 @@ def _is_one_of_many(situation: Situation, outcome: Outcome | None) -> bool:
     return refusal.is_reported_in(situation.mode) and DRILL_TAG not in situation.facts.tags
 
 
-def _attempt(
-    act: Callable[[], Answer],
+def _attempt_for_group(
+    action: Callable[[], Answer],
     group: Group,
     batch: BatchResult,
     run: FixContext,
     reserve_seconds: float = 0,
 ) -> Answer | None:
-    """Call `act` for one group, and return its answer.
+    """Call `action` for one group, and return its answer.
 
-    Return None if `act` failed, or if less time is left than `reserve_seconds` or SECONDS_TO_WRITE.
-    Then SQS delivers the group's messages again.
+    Return None if `action` failed, or if less time is left than `reserve_seconds` or
+    SECONDS_TO_WRITE. Then SQS delivers the group's messages again.
     """
     if run.remaining_seconds() < max(SECONDS_TO_WRITE, reserve_seconds):
         batch.fail([group], ComeAgain("too little of the Lambda's time is left"))
         return None
     try:
-        return act()
+        return action()
     except Exception as error:  # noqa: BLE001 - the result keeps it for the handler, which logs it
         batch.fail([group], error)
         return None
@@ -544,11 +569,13 @@ def _notify_mass_symptom(
     Raises:
         CaseStoreUnavailable, NotificationNotSent: The messages must be delivered again.
     """
-    queue_of_caller = {caller: group.queue_arn for group in groups for caller in group.callers}
+    queue_arn_by_caller = {caller: group.queue_arn for group in groups for caller in group.callers}
     reach = count_reach(spread, [group.queue_arn for group in groups], run)
-    first = [queue_arn for queue_arn in queue_of_caller.values() if queue_arn in reach.queue_arns]
-    queue_arns = dict.fromkeys([*first, *sorted(reach.queue_arns)])
-    mass = notification.MassSymptom(
+    queue_arns_of_callers = [
+        queue_arn for queue_arn in queue_arn_by_caller.values() if queue_arn in reach.queue_arns
+    ]
+    queue_arns = dict.fromkeys([*queue_arns_of_callers, *sorted(reach.queue_arns)])
+    mass_symptom = notification.MassSymptom(
         symptom.name,
         symptom.sentence,
         symptom.runbook,
@@ -557,13 +584,13 @@ def _notify_mass_symptom(
         () if symptom.is_of_configuration else aws_health(run),
         describe_own_changes(own_changes, run.now),
     )
-    where = notification.place(run.settings.account, run.clients.region)
+    place = notification.place(run.settings.account, run.clients.region)
     text = notification.describe_mass_symptom(
-        mass, queue_arns, reach.managed_queues, run.now, where
+        mass_symptom, queue_arns, reach.managed_queues, run.now, place
     )
-    names = " ".join(sorted(reach.queue_arns))
-    news = f"mass_symptom:{sha256(names.encode()).hexdigest()[:12]}"
-    run.notifier.send_about_account(symptom.name, news, text)
+    joined_queue_arns = " ".join(sorted(reach.queue_arns))
+    news_key = f"mass_symptom:{sha256(joined_queue_arns.encode()).hexdigest()[:12]}"
+    run.notifier.send_about_account(symptom.name, news_key, text)
 
 
 def _notify_flood(skipped_names: Counter[str], run: FixContext) -> None:
@@ -576,7 +603,7 @@ def _notify_flood(skipped_names: Counter[str], run: FixContext) -> None:
         skipped_names: The number of skipped queue names by caller.
         run: This invocation.
     """
-    where = notification.place(run.settings.account, run.clients.region)
-    most_first = skipped_names.most_common()
-    text = notification.describe_flood(most_first, run.now, where)
-    run.notifier.send_about_account("flood", f"flood:{most_first[0][0]}", text)
+    place = notification.place(run.settings.account, run.clients.region)
+    counts_by_caller = skipped_names.most_common()
+    text = notification.describe_flood(counts_by_caller, run.now, place)
+    run.notifier.send_about_account("flood", f"flood:{counts_by_caller[0][0]}", text)

@@ -17,9 +17,9 @@ more, its answer says so (`NeedsFacts`, `NeedsReach`). `gather.py` (`gather_and_
 the facts, or the number of queues, to the situation and asks again.
 
     stage                         known                          asked
-    1. before the queue is read   case store, failed calls       BEFORE_READING
+    1. before the queue is read   case store, failed calls       GUARDRAILS_BEFORE_READING
     2. after it was read          the queue's facts              the symptom's plan
-    3. after queues were counted  how many show the symptom      ABOUT_THE_PLAN, then the mode
+    3. after queues were counted  how many show the symptom      GUARDRAILS_ABOUT_PLAN, then mode
     4. after a refused write      why the write was refused      nothing more
 
 A case that waits (approved, or its last step did not help) goes through the same stages with other
@@ -27,7 +27,7 @@ questions, because it was decided once already:
 
     1. before the queue is read   case store, the mode           is it claimed? may it be written?
     2. after it was read          the queue's facts              the plan again, then the freeze
-    3. after queues were counted  how many show the symptom      ABOUT_THE_PLAN
+    3. after queues were counted  how many show the symptom      GUARDRAILS_ABOUT_PLAN
     4. after a refused write      why the write was refused      nothing more
 
 A case may be written if its mode is `heal`. A person's approval makes the mode `heal`, unless the
@@ -54,8 +54,8 @@ The rules, each with its reason and what would be lost without it:
     mistake, or one record delivered twice, would change a production queue.
 
  4. Only calls from after the queue's last change count. What failed before says nothing about the
-    queue as it is now. If the queue was changed MOST_CHANGES times (`situation.py`) within a day,
-    each time just after calls had failed, a person is notified (`keeps_changing`), unless the
+    queue as it is now. If the queue was changed FREQUENT_CHANGES times (`situation.py`) within a
+    day, each time just after calls had failed, a person is notified (`keeps_changing`), unless the
     queue is in `observe`. Otherwise, Mendq would fix what was just fixed, or an automation that
     changes the queue every hour would hide its faults.
 
@@ -67,11 +67,12 @@ The rules, each with its reason and what would be lost without it:
     changes none of them, and people get one notification for all. Many are more than
     `Limits.mass_symptom_queues` within the hour, or more than the share `Limits.mass_symptom_share`
     of the managed queues, and always more than COINCIDENCE_QUEUES. Queues with the drill tag are
-    counted apart: up to MOST_DRILLS of them in an hour are fixed. The share counts once among all
-    managed queues and once among those in the same or a higher mode (`guardrails.why_many`). The
-    case of a symptom that notifies anyway is recorded even so, with its own reason. Counting comes
-    late because it may list every managed queue, and before the write because each write alone
-    would look right. Otherwise, an outage of AWS or a bad deployment would rewrite a whole account.
+    counted apart: up to MAXIMUM_DRILLS of them in an hour are fixed. The share counts once among
+    all managed queues and once among those in the same or a higher mode
+    (`guardrails.explain_mass_symptom`). The case of a symptom that notifies anyway is recorded even
+    so, with its own reason. Counting comes late because it may list every managed queue, and before
+    the write because each write alone would look right. Otherwise, an outage of AWS or a bad
+    deployment would rewrite a whole account.
 
  7. The mode decides how far an agreed plan goes: `observe` records a case, `propose` asks a person,
     `heal` writes. The plan itself may lower the mode (`Plan.at_most`): some changes always need a
@@ -79,7 +80,7 @@ The rules, each with its reason and what would be lost without it:
     Otherwise, a tag could give one Lambda the rights of another.
 
  8. A fix that did not help, or was rolled back, is not repeated automatically. The next plan for
-    this symptom of that queue is proposed, until a person approves one (`lowering_case_id`). The
+    this symptom of that queue is proposed, until a person approves one (`unhelpful_case_id`). The
     same holds if an earlier change by Mendq may be the cause. Otherwise, Mendq would raise a value
     again and again.
 
@@ -88,7 +89,7 @@ The rules, each with its reason and what would be lost without it:
     evidence: the case was opened with it. Otherwise, a person's approval would cover a change that
     the person never saw.
 
-10. A reason that passes without a person does not end a waiting case (PASSING): a cooldown, a
+10. A reason that passes without a person does not end a waiting case (PASSING_CODES): a cooldown, a
     freeze, a mass symptom, or messages that someone else is taking (`messages_are_taken`). The same
     holds for a guardrail or a refused write that is tried again (`is_retried`) or opens no case,
     such as another run's claim. The case keeps waiting, and the reason is stored next to it, so
@@ -98,12 +99,12 @@ The rules, each with its reason and what would be lost without it:
 
 11. Repeats are silent (`mendq.heal.repeats`). A case that only repeats what people were told
     recently is not opened. How long that is depends on how the last case ended: from the cooldown
-    for failed calls to REMEMBERED for a fault in the configuration (`is_repeat`). Otherwise, people
-    would stop reading the notifications.
+    for failed calls to EXPIRED_PROPOSAL_SILENCE for a fault in the configuration (`is_repeat`).
+    Otherwise, people would stop reading the notifications.
 
 12. An open case never hides new victims. If other callers begin to fail while a case of a symptom
     that notifies anyway is open and escalated, people are notified again, at most once in
-    NEW_CALLERS_EVERY (`situation.py`). If enough calls of these callers have failed, no guardrail
+    NEW_CALLERS_PAUSE (`situation.py`). If enough calls of these callers have failed, no guardrail
     of stage 1 stops the decision. Otherwise, a second team's outage would hide behind the first
     team's case.
 
@@ -131,7 +132,7 @@ from mendq.cases.record import Notification
 from mendq.catalogue.symptom import Steps
 from mendq.catalogue.visibility.needed_timeout import needs_document
 from mendq.heal import guardrails
-from mendq.heal.guardrails import first_refusal
+from mendq.heal.guardrails import find_first_refusal
 from mendq.heal.repeats import is_repeat
 from mendq.heal.situation import RefusedWrite, Situation
 from mendq.model.case import (
@@ -155,7 +156,7 @@ from mendq.notifications.own_change import describe_own_change, rollback_command
 from mendq.notifications.text import moment
 
 # Asked in this order before the queue is read (rules 1 to 3).
-BEFORE_READING = (
+GUARDRAILS_BEFORE_READING = (
     guardrails.refuse_if_stale_or_future,
     guardrails.refuse_if_too_little_evidence,
     guardrails.refuse_if_case_already_open,
@@ -164,7 +165,7 @@ BEFORE_READING = (
 )
 
 # Asked in this order about a plan that would change the queue (rules 5 and 6).
-ABOUT_THE_PLAN = (
+GUARDRAILS_ABOUT_PLAN = (
     guardrails.refuse_if_overridden,
     guardrails.refuse_if_out_of_bounds,
     guardrails.refuse_if_too_soon,
@@ -174,13 +175,17 @@ ABOUT_THE_PLAN = (
 )
 
 # The state in which a plan's case opens if heal does not write the plan itself (rule 7).
-OPENS_IN = {Mode.OBSERVE: State.OBSERVED, Mode.PROPOSE: State.PROPOSED, Mode.HEAL: State.APPROVED}
+STATE_BY_MODE = {
+    Mode.OBSERVE: State.OBSERVED,
+    Mode.PROPOSE: State.PROPOSED,
+    Mode.HEAL: State.APPROVED,
+}
 
 # The codes of reasons that pass without a person (rule 10).
-PASSING = frozenset({"too_soon", "mass_symptom", "frozen", "messages_are_taken"})
+PASSING_CODES = frozenset({"too_soon", "mass_symptom", "frozen", "messages_are_taken"})
 
-ACTOR = "heal"
-UNTIL = "; it can be approved until "
+HEAL_ACTOR = "heal"
+APPROVAL_LIMIT_TEXT = "; it can be approved until "
 
 
 class NeedsFacts(Struct, frozen=True):
@@ -240,9 +245,9 @@ class KeepWaiting(Struct, frozen=True):
     waiting_case: Case
 
 
-Unsettled = NeedsFacts | NeedsReach
+InformationRequest = NeedsFacts | NeedsReach
 Rejection = RecordTransition | Decline | KeepEvidence | NoteFailures
-Decision = Unsettled | Healthy | WriteFix | Rejection | KeepWaiting
+Decision = InformationRequest | Healthy | WriteFix | Rejection | KeepWaiting
 
 
 class Ground(Enum):
@@ -277,10 +282,10 @@ def decide(situation: Situation) -> Decision:
 
 def _decide_before_reading(situation: Situation) -> NeedsFacts | Rejection:
     """Stage 1: decide if the failed calls justify reading the queue."""
-    refusal = first_refusal(BEFORE_READING, situation)
+    refusal = find_first_refusal(GUARDRAILS_BEFORE_READING, situation)
     if refusal is None or situation.must_report_new_callers:
         return NeedsFacts()
-    return _reject(situation, refusal, Ground.MENDQ)
+    return _decide_after_refusal(situation, refusal, Ground.MENDQ)
 
 
 def _decide_about_queue(situation: Situation) -> Decision:
@@ -288,14 +293,16 @@ def _decide_about_queue(situation: Situation) -> Decision:
     if not situation.has_current_evidence:
         refusal = guardrails.refuse_if_keeps_changing(situation)
         if refusal is not None:
-            return _reject_for_queue(situation, refusal)
+            return _decide_after_queue_refusal(situation, refusal)
         reason = "most failed calls are from before the queue was last changed"
-        ignore = Ignore("before_last_change", reason)
-        return _reject(_with_current_evidence(situation), ignore, Ground.MENDQ)
+        stale_evidence_refusal = Ignore("before_last_change", reason)
+        return _decide_after_refusal(
+            _with_current_evidence(situation), stale_evidence_refusal, Ground.MENDQ
+        )
     situation = _with_current_evidence(situation)
     plan = _make_plan(situation)
     if isinstance(plan, Refusal):
-        return _reject_for_queue(situation, plan)
+        return _decide_after_queue_refusal(situation, plan)
     if not plan.steps:
         return Healthy()
     if situation.reach is None:
@@ -304,13 +311,15 @@ def _decide_about_queue(situation: Situation) -> Decision:
 
 
 def _decide_after_refused_write(
-    situation: Situation, refused: RefusedWrite
+    situation: Situation, refused_write: RefusedWrite
 ) -> KeepEvidence | NoteFailures | Rejection:
     """Stage 4: decide after a write was refused and the queue was not changed."""
     situation = _with_current_evidence(situation)
-    if refused.refusal.case_state is None:
-        return _keep_failed_calls(situation, refused.refusal)
-    return _reject(situation, refused.refusal, Ground.MENDQ, refused.plan.steps)
+    if refused_write.refusal.case_state is None:
+        return _keep_failed_calls(situation, refused_write.refusal)
+    return _decide_after_refusal(
+        situation, refused_write.refusal, Ground.MENDQ, refused_write.plan.steps
+    )
 
 
 def _with_current_evidence(situation: Situation) -> Situation:
@@ -330,19 +339,19 @@ def _make_plan(situation: Situation) -> Plan | Refusal:
     plan = situation.symptom.plan(facts, situation.limits)
     if isinstance(plan, Refusal) or not (facts.dlq_sources and facts.is_sent_to):
         return plan
-    both = (
+    two_roles_text = (
         f"Producers send to it, and it is named as the DLQ of {name_first_few(facts.source_arns)}"
     )
-    reason = f"{plan.reason}. {both}: which it is, a person has to say"
+    reason = f"{plan.reason}. {two_roles_text}: which it is, a person has to say"
     return replace(plan, reason=reason, at_most=min(plan.at_most, Mode.PROPOSE))
 
 
 def _act_on_plan(situation: Situation, plan: Plan) -> WriteFix | Rejection:
     """Stage 3: ask the guardrails about the plan, then follow the mode (rules 5 to 8)."""
-    refusal = first_refusal(ABOUT_THE_PLAN, situation, plan)
+    refusal = find_first_refusal(GUARDRAILS_ABOUT_PLAN, situation, plan)
     if refusal is not None:
         ground = Ground.QUEUE if refusal.code == "overridden" else Ground.MENDQ
-        return _reject(situation, refusal, ground, plan.steps)
+        return _decide_after_refusal(situation, refusal, ground, plan.steps)
     plan = _lower_to_proposal(situation, plan)
     mode = min(situation.mode, plan.at_most)
     if mode is Mode.HEAL and plan.steps[0].owner is situation.writer:
@@ -359,15 +368,17 @@ def _lower_to_proposal(situation: Situation, plan: Plan) -> Plan:
     if situation.mode is not Mode.HEAL:
         return plan
     at_most = min(plan.at_most, Mode.PROPOSE)
-    if situation.lowering_case_id:
-        why = (
-            f"case {situation.lowering_case_id} did not help or was taken back, so a person has to "
-            "approve this one"
+    if situation.unhelpful_case_id:
+        approval_reason = (
+            f"case {situation.unhelpful_case_id} did not help or was taken back, so a person has "
+            "to approve this one"
         )
-        plan = replace(plan, reason=f"{plan.reason}; {why}", at_most=at_most)
+        plan = replace(plan, reason=f"{plan.reason}; {approval_reason}", at_most=at_most)
     if situation.facts.own_change is not None:
-        why = "that change by Mendq may be the cause, so a person must approve this plan"
-        plan = replace(plan, reason=f"{plan.reason}; {why}", at_most=at_most)
+        approval_reason = (
+            "that change by Mendq may be the cause, so a person must approve this plan"
+        )
+        plan = replace(plan, reason=f"{plan.reason}; {approval_reason}", at_most=at_most)
     return plan
 
 
@@ -376,34 +387,38 @@ def _open_plan_case(situation: Situation, plan: Plan, mode: Mode) -> RecordTrans
 
     The mode decides if the case opens as observed, proposed, or approved for another Lambda.
     """
-    state = OPENS_IN[mode]
+    state = STATE_BY_MODE[mode]
     reason = plan.reason
-    longest = longest_stay_in(state, situation.timing)
+    longest_stay = longest_stay_in(state, situation.timing)
     if mode is Mode.HEAL:
         owner = plan.steps[0].owner
         reason = f"{reason}; settings let {owner} do it without a person"
-    elif longest is not None:
-        reason = f"{reason}{UNTIL}{moment(situation.now + longest)}"
+    elif longest_stay is not None:
+        reason = f"{reason}{APPROVAL_LIMIT_TEXT}{moment(situation.now + longest_stay)}"
     case = _open_case(situation, state, reason, plan.steps)
     if plan.source_arn:
         case = replace(case, evidence={**case.evidence, "source": plan.source_arn})
     if is_repeat(situation, case):
         return Decline(Ignore("said_already", case.reason))
-    first = plan.first
+    first_commands = plan.first
     change = situation.facts.own_change
     if change is not None:
-        first = (f"decide first: {change.take_back}:", rollback_command(change), *first)
+        first_commands = (
+            f"decide first: {change.take_back}:",
+            rollback_command(change),
+            *first_commands,
+        )
     notification = Notification(
         situation.symptom,
         situation.facts,
         severity_of(case, situation.mode, of_the_plan=True),
-        first=first,
+        first=first_commands,
         beyond=tuple(str(step) for step in plan.proposal),
     )
     return RecordTransition(case, notification)
 
 
-def _reject_for_queue(situation: Situation, refusal: Refusal) -> NeedsReach | Rejection:
+def _decide_after_queue_refusal(situation: Situation, refusal: Refusal) -> NeedsReach | Rejection:
     """Decide about a refusal whose reason is the queue itself.
 
     If many queues show the symptom, people get one notification for all of them (rule 6). The case
@@ -411,21 +426,23 @@ def _reject_for_queue(situation: Situation, refusal: Refusal) -> NeedsReach | Re
     mode `observe` that notification is sent only for such a symptom, or if `refusal` escalates.
     """
     if refusal.case_state is None or not refusal.is_reported_in(situation.mode):
-        return _reject(situation, refusal, Ground.MENDQ)
+        return _decide_after_refusal(situation, refusal, Ground.MENDQ)
     if situation.reach is None:
         return NeedsReach()
-    mass = guardrails.refuse_if_mass_symptom(situation)
-    if mass is None:
-        return _reject(situation, refusal, Ground.QUEUE)
+    mass_refusal = guardrails.refuse_if_mass_symptom(situation)
+    if mass_refusal is None:
+        return _decide_after_refusal(situation, refusal, Ground.QUEUE)
     notifies_anyway = situation.symptom.notifies_anyway
-    is_heard = notifies_anyway or refusal.case_state is State.ESCALATED
-    mass = replace(mass, silent_in_observe=not is_heard)
-    recorded = refusal if notifies_anyway else mass
-    rejection = _reject(situation, recorded, Ground.MANY_QUEUES)
-    return structs.replace(rejection, refusal=mass)
+    is_reported = notifies_anyway or refusal.case_state is State.ESCALATED
+    mass_refusal = replace(mass_refusal, silent_in_observe=not is_reported)
+    recorded_refusal = refusal if notifies_anyway else mass_refusal
+    rejection = _decide_after_refusal(situation, recorded_refusal, Ground.MANY_QUEUES)
+    return structs.replace(rejection, refusal=mass_refusal)
 
 
-def _reject(situation: Situation, refusal: Refusal, ground: Ground, steps: Steps = ()) -> Rejection:
+def _decide_after_refusal(
+    situation: Situation, refusal: Refusal, ground: Ground, steps: Steps = ()
+) -> Rejection:
     """Decide what follows from a refusal.
 
     Open a case if the refusal asks for one, the evidence suffices, and no case is open. Otherwise
@@ -477,16 +494,16 @@ def _report_new_callers(situation: Situation, refusal: Refusal) -> RecordTransit
     assert open_case is not None  # noqa: S101 - callers are new to an open case
     case = open_case.move_to(
         State.ESCALATED,
-        _name_own_change(situation, refusal.reason),
+        _prepend_own_change(situation, refusal.reason),
         situation.now,
-        actor=ACTOR,
+        actor=HEAL_ACTOR,
         code=refusal.code,
         evidence=situation.evidence.merge_into(open_case.evidence),
     )
     severity = severity_of(case, situation.mode, of_the_plan=True)
     notification = _make_notification(situation, case, refusal, severity)
-    news = ",".join(situation.evidence.principals())
-    return RecordTransition(case, structs.replace(notification, news=news))
+    caller_names = ",".join(situation.evidence.principals())
+    return RecordTransition(case, structs.replace(notification, news=caller_names))
 
 
 def _decide_waiting_case(situation: Situation, case: Case) -> Decision:
@@ -497,19 +514,23 @@ def _decide_waiting_case(situation: Situation, case: Case) -> Decision:
         return _decide_waiting_case_before_reading(situation, case)
     plan = _make_plan_again(situation, case)
     if isinstance(plan, Refusal):
-        return KeepWaiting(plan, case) if plan.code in PASSING else _end(situation, case, plan)
+        return (
+            KeepWaiting(plan, case)
+            if plan.code in PASSING_CODES
+            else _end_wait(situation, case, plan)
+        )
     refusal = guardrails.refuse_if_frozen(situation)
     if refusal is None and situation.reach is None:
         return NeedsReach()
     if refusal is None:
-        refusal = first_refusal(ABOUT_THE_PLAN, situation, plan)
+        refusal = find_first_refusal(GUARDRAILS_ABOUT_PLAN, situation, plan)
     if refusal is not None:
         return _keep_waiting_or_end(situation, case, refusal)
-    steps = _step_documents(plan.steps)
-    applied = case.move_to(
+    steps = _make_step_documents(plan.steps)
+    applied_case = case.move_to(
         State.APPLIED, plan.reason, situation.now, steps=steps, actor=situation.writer
     )
-    return WriteFix(plan, applied)
+    return WriteFix(plan, applied_case)
 
 
 def _decide_waiting_case_before_reading(
@@ -521,10 +542,12 @@ def _decide_waiting_case_before_reading(
         return KeepWaiting(refusal, case)
     if situation.mode is Mode.HEAL:
         return NeedsFacts()
-    unread = structs.replace(situation, facts=Facts(situation.facts.queue_arn, {}, {}))
+    unread_situation = structs.replace(situation, facts=Facts(situation.facts.queue_arn, {}, {}))
     if situation.is_gone:
-        return _end(unread, case, Refuse(QUEUE_DELETED_CODE, "the queue is gone"))
-    return _end(unread, case, Refuse("not_any_more", "Mendq may no longer change this queue"))
+        return _end_wait(unread_situation, case, Refuse(QUEUE_DELETED_CODE, "the queue is gone"))
+    return _end_wait(
+        unread_situation, case, Refuse("not_any_more", "Mendq may no longer change this queue")
+    )
 
 
 def is_approved_by_person(case: Case) -> bool:
@@ -545,7 +568,7 @@ def _make_plan_again(situation: Situation, case: Case) -> Plan | Refusal:
         plan = Refuse("healthy", "the queue has what it needs by now")
     if isinstance(plan, Refusal):
         return plan
-    if case.state is State.APPROVED and _step_documents(plan.steps) != case.steps:
+    if case.state is State.APPROVED and _make_step_documents(plan.steps) != case.steps:
         steps = ", ".join(str(step) for step in plan.steps)
         return Refuse("plan_changed", f"the queue has changed: the plan would be {steps} now")
     if not is_approved_by_person(case) and plan.at_most is not Mode.HEAL:
@@ -560,28 +583,30 @@ def _keep_waiting_or_end(
     situation: Situation, case: Case, refusal: Refusal
 ) -> KeepWaiting | RecordTransition:
     """Keep the case waiting if the reason passes without a person. Otherwise end it (rule 10)."""
-    if refusal.is_retried or refusal.case_state is None or refusal.code in PASSING:
+    if refusal.is_retried or refusal.case_state is None or refusal.code in PASSING_CODES:
         return KeepWaiting(refusal, case)
     if refusal.case_state is State.OVERRIDDEN:
-        return _move(situation, case, State.OVERRIDDEN, refusal)
-    return _end(situation, case, refusal)
+        return _move_case(situation, case, State.OVERRIDDEN, refusal)
+    return _end_wait(situation, case, refusal)
 
 
-def _end(situation: Situation, case: Case, refusal: Refusal) -> RecordTransition:
+def _end_wait(situation: Situation, case: Case, refusal: Refusal) -> RecordTransition:
     """End the wait: expire an approval, or escalate a fix that did not help."""
     if case.state is State.APPROVED:
-        return _move(situation, case, State.EXPIRED, refusal)
+        return _move_case(situation, case, State.EXPIRED, refusal)
     reason = f"{case.reason}, and Mendq has no further step: {refusal.reason}"
-    return _move(situation, case, State.ESCALATED, replace(refusal, reason=reason))
+    return _move_case(situation, case, State.ESCALATED, replace(refusal, reason=reason))
 
 
-def _move(situation: Situation, case: Case, state: State, refusal: Refusal) -> RecordTransition:
-    moved = case.move_to(
+def _move_case(
+    situation: Situation, case: Case, state: State, refusal: Refusal
+) -> RecordTransition:
+    moved_case = case.move_to(
         state, refusal.reason, situation.now, actor=situation.writer, code=refusal.code
     )
-    severity = severity_of(moved, situation.mode, of_the_plan=True)
-    notification = _make_notification(situation, moved, refusal, severity)
-    return RecordTransition(moved, notification, refusal)
+    severity = severity_of(moved_case, situation.mode, of_the_plan=True)
+    notification = _make_notification(situation, moved_case, refusal, severity)
+    return RecordTransition(moved_case, notification, refusal)
 
 
 def _make_notification(
@@ -612,30 +637,30 @@ def _open_case(
         state,
         queue_arn=facts.queue_arn,
         symptom=symptom,
-        reason=_name_own_change(situation, reason),
+        reason=_prepend_own_change(situation, reason),
         evidence=situation.evidence,
         steps=steps,
         now=situation.now,
-        actor=ACTOR,
+        actor=HEAL_ACTOR,
         code=code,
         previous=situation.view.case,
     )
     evidence = {**case.evidence, **cloudformation_resource(facts.tags)}
-    details = {
+    detail_by_name = {
         "messages": count_affected_messages(symptom, facts),
         "needs": needs_document(symptom, facts),
-        LOWERED_KEY: situation.lowering_case_id,
+        LOWERED_KEY: situation.unhelpful_case_id,
         MADE_FOR_KEY: situation.made_for,
     }
-    evidence |= {name: detail for name, detail in details.items() if detail}
+    evidence |= {detail_name: detail for detail_name, detail in detail_by_name.items() if detail}
     return replace(case, evidence=evidence)
 
 
-def _name_own_change(situation: Situation, reason: str) -> str:
+def _prepend_own_change(situation: Situation, reason: str) -> str:
     """Return the reason, after a sentence about Mendq's own change if that may be the cause."""
     change = situation.facts.own_change
     return reason if change is None else f"{describe_own_change(change, situation.now)}. {reason}"
 
 
-def _step_documents(steps: Sequence[AttributeStep]) -> tuple[dict[str, str], ...]:
+def _make_step_documents(steps: Sequence[AttributeStep]) -> tuple[dict[str, str], ...]:
     return tuple(step.document() for step in steps)

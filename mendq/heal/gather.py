@@ -60,9 +60,9 @@ from mendq.cases.view import CaseStoreView
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.decide import Decision, NeedsFacts, NeedsReach, decide
 from mendq.heal.guardrails import COINCIDENCE_QUEUES
-from mendq.heal.outcome import Outcome, declined_outcome
+from mendq.heal.outcome import Outcome, make_declined_outcome
 from mendq.heal.recover import recover
-from mendq.heal.repeats import was_noted_lately, would_repeat_unread
+from mendq.heal.repeats import was_noted_recently, would_repeat_without_metrics
 from mendq.heal.situation import Situation
 from mendq.model.evidence import EVIDENCE_MAXIMUM_AGE, Evidence, Sighting
 from mendq.model.facts import Facts, Need
@@ -81,7 +81,7 @@ from mendq.notifications.text import format_count
 
 Needs = Collection[Need]
 # A failed call may be this far in the future, because a caller's clock may be ahead of ours.
-FUTURE_AFTER = timedelta(minutes=5)
+FUTURE_TOLERANCE = timedelta(minutes=5)
 
 
 class Group(Struct, frozen=True, eq=False):
@@ -109,11 +109,14 @@ class Group(Struct, frozen=True, eq=False):
 
 
 # A function that adds to a situation what `decide` asked for.
-Gather = Callable[[Situation], Situation]
+SituationGatherer = Callable[[Situation], Situation]
 
 
 def gather_and_decide(
-    situation: Situation, *, count_queues: Gather, read_queue: Gather | None = None
+    situation: Situation,
+    *,
+    count_queues: SituationGatherer,
+    read_queue: SituationGatherer | None = None,
 ) -> tuple[Decision, Situation]:
     """Ask `decide`. If it needs more facts, gather them and ask again, until the decision is final.
 
@@ -161,10 +164,10 @@ def gather_history(group: Group, run: FixContext, *, is_only_group: bool) -> Sit
     """
     try:
         return _gather_history(group, run, is_only_group=is_only_group)
-    except QueueRefusesUs as refused:
-        return declined_outcome("queue_refuses_us", str(refused))
-    except CaseStoreUnreadable as unreadable:
-        return declined_outcome("case_store_unreadable", str(unreadable))
+    except QueueRefusesUs as error:
+        return make_declined_outcome("queue_refuses_us", str(error))
+    except CaseStoreUnreadable as error:
+        return make_declined_outcome("case_store_unreadable", str(error))
 
 
 def _gather_history(group: Group, run: FixContext, *, is_only_group: bool) -> Situation | Outcome:
@@ -173,22 +176,22 @@ def _gather_history(group: Group, run: FixContext, *, is_only_group: bool) -> Si
     symptom = group.symptom
     tags = _read_tags(group, run)
     if tags is None and symptom.needs:
-        return declined_outcome("queue_gone", "the queue is gone")
-    symptom_key = mass_symptom_key(symptom.name, tags or {}) if is_only_group else ""
+        return make_declined_outcome("queue_gone", "the queue is gone")
+    counting_key = mass_symptom_key(symptom.name, tags or {}) if is_only_group else ""
     view: CaseStoreView | Outcome
-    view = run.case_store.look(queue_arn, symptom.name, symptom.attributes, symptom_key)
+    view = run.case_store.look(queue_arn, symptom.name, symptom.attributes, counting_key)
     _send_unsent_notification(group, view, run)
     view = recover(view, symptom, run)
     if isinstance(view, Outcome):
         return view
     if tags is None and not _is_known_name(queue_arn, run):
         reason = "no such queue was ever seen, and no setting names it alone"
-        return declined_outcome("never_seen", reason)
+        return make_declined_outcome("never_seen", reason)
     situation = make_managed_situation(group, run, tags or {}, view)
     if isinstance(situation, Outcome):
         return situation
     if group.is_found and (not group.calls or _take_measuring_turn(queue_arn, run)):
-        return _look_for_finding(group, situation, run)
+        return _measure_finding(group, situation, run)
     return _add_evidence_of_calls(group, situation, run)
 
 
@@ -221,10 +224,8 @@ def _add_evidence_of_calls(group: Group, situation: Situation, run: FixContext) 
 
 
 def is_fresh(call: FailedCall, now: datetime) -> bool:
-    """Return True if a call is at most EVIDENCE_MAXIMUM_AGE old, and at most FUTURE_AFTER in the
-    future.
-    """
-    return -FUTURE_AFTER <= now - call.event_time <= EVIDENCE_MAXIMUM_AGE
+    """Return True if a call is at most EVIDENCE_MAXIMUM_AGE old and at most FUTURE_TOLERANCE ahead."""
+    return -FUTURE_TOLERANCE <= now - call.event_time <= EVIDENCE_MAXIMUM_AGE
 
 
 def _read_tags(group: Group, run: FixContext) -> Mapping[str, str] | None:
@@ -260,10 +261,12 @@ def _take_measuring_turn(queue_arn: str, run: FixContext) -> bool:
     The turn is stored. Metrics are billed and anyone can make calls fail, so there is a limit.
     """
     key = items.key(queue_arn, "measured")
-    is_free = "attribute_not_exists(pk) OR expires_at <= :now"
-    until = run.now + timedelta(hours=1)
-    update = "SET expires_at = :until"
-    return run.case_store.change(key, update, is_free, until=until, now=run.now)
+    free_condition = "attribute_not_exists(pk) OR expires_at <= :now"
+    turn_ends_at = run.now + timedelta(hours=1)
+    update_expression = "SET expires_at = :until"
+    return run.case_store.change(
+        key, update_expression, free_condition, until=turn_ends_at, now=run.now
+    )
 
 
 def make_managed_situation(
@@ -280,14 +283,19 @@ def make_managed_situation(
         made_for = _find_made_for(group.queue_arn, tags, run)
         mode = Mode.OBSERVE if made_for else None
     if mode is None:
-        return declined_outcome("not_managed", "the queue is not managed by Mendq")
-    lowest = min(mode, find_autonomy(group.symptom, run, mode))
+        return make_declined_outcome("not_managed", "the queue is not managed by Mendq")
+    lowest_mode = min(mode, find_autonomy(group.symptom, run, mode))
     facts = Facts(group.queue_arn, {}, tags)
-    return make_situation(group.symptom, facts, lowest, view, run, made_for=made_for)
+    return make_situation(group.symptom, facts, lowest_mode, view, run, made_for=made_for)
 
 
 def make_situation(
-    symptom: Symptom, facts: Facts, mode: Mode, view: CaseStoreView, run: FixContext, **more: Any
+    symptom: Symptom,
+    facts: Facts,
+    mode: Mode,
+    view: CaseStoreView,
+    run: FixContext,
+    **other_fields: Any,
 ) -> Situation:
     """Return the situation before the queue is read.
 
@@ -303,7 +311,7 @@ def make_situation(
         writer=run.writer,
         limits=run.settings.limits,
         timing=run.settings.timing,
-        **more,
+        **other_fields,
     )
     if view.frozen or not run.settings.freeze_calendars or not situation.writes:
         return situation
@@ -313,11 +321,11 @@ def make_situation(
 def _find_made_for(queue_arn: str, tags: Mapping[str, str], run: FixContext) -> str:
     """Return the ARN of the managed source for which Mendq made this DLQ, or an empty text."""
     try:
-        named_by = list_source_arns(run.clients, queue_arn)
+        source_arns = list_source_arns(run.clients, queue_arn)
     except QueueGone:
         return ""
     made_dlqs = run.stored(MadeDlqs)
-    return made_dlqs.managed_source(queue_arn, tags, named_by, run.clients, run.settings.consent)
+    return made_dlqs.managed_source(queue_arn, tags, source_arns, run.clients, run.settings.consent)
 
 
 def find_mode(queue_arn: str, run: FixContext, tags: Mapping[str, str]) -> Mode | None:
@@ -325,16 +333,16 @@ def find_mode(queue_arn: str, run: FixContext, tags: Mapping[str, str]) -> Mode 
     return run.settings.consent.mode_of(parts_of(queue_arn).name, tags)
 
 
-def find_autonomy(symptom: Symptom, run: FixContext, otherwise: Mode) -> Mode:
+def find_autonomy(symptom: Symptom, run: FixContext, default_mode: Mode) -> Mode:
     """Return the highest mode that settings, or else the catalogue, allow the symptom's plans.
 
-    Return `otherwise` if neither limits them.
+    Return `default_mode` if neither limits them.
     """
     autonomy = run.settings.autonomy.get(symptom.name, symptom.autonomy)
-    return otherwise if autonomy is None else autonomy
+    return default_mode if autonomy is None else autonomy
 
 
-def _look_for_finding(group: Group, situation: Situation, run: FixContext) -> Situation | Outcome:
+def _measure_finding(group: Group, situation: Situation, run: FixContext) -> Situation | Outcome:
     """Measure the queue of a finding. Return the situation, or the outcome if it is declined.
 
     Metrics are billed, so the queue is not measured if the result would only repeat a recent case.
@@ -344,14 +352,14 @@ def _look_for_finding(group: Group, situation: Situation, run: FixContext) -> Si
     open_case = situation.open_case
     last_case = situation.view.case
     if open_case is not None:
-        noted_times = [sighting.event_time for sighting in situation.view.failures.sightings]
-        if was_noted_lately(open_case, max(noted_times, default=None), run.now):
+        note_times = [sighting.event_time for sighting in situation.view.failures.sightings]
+        if was_noted_recently(open_case, max(note_times, default=None), run.now):
             reason = f"case {open_case.case_id} is {open_case.state}"
-            return declined_outcome("case_already_open", reason)
+            return make_declined_outcome("case_already_open", reason)
     elif symptom.is_of_configuration and last_case is not None:
         modified_at = gather_facts(run, group.queue_arn, tags, {Need.QUEUE}).modified_at
-        if would_repeat_unread(last_case, situation.mode, run.now, modified_at):
-            return declined_outcome("said_already", last_case.reason)
+        if would_repeat_without_metrics(last_case, situation.mode, run.now, modified_at):
+            return make_declined_outcome("said_already", last_case.reason)
     facts = gather_facts(run, group.queue_arn, tags, symptom.every_need)
     return confirm_finding(group, situation, facts, run)
 
@@ -368,8 +376,10 @@ def confirm_finding(
     detection = group.symptom.detection
     fault = detection.detect(facts) if detection else None
     if fault is None:
-        return declined_outcome("not_found", "the queue does not show it, or not any more")
-    refusal = None if situation.open_case else _find_same_request(group, fault.about, run)
+        return make_declined_outcome("not_found", "the queue does not show it, or not any more")
+    refusal = (
+        None if situation.open_case else _refuse_if_requested_elsewhere(group, fault.about, run)
+    )
     if refusal is not None:
         return Outcome(refusal=refusal)
     measurement = Sighting.from_scan(run.now)
@@ -382,35 +392,38 @@ def confirm_finding(
     )
 
 
-def _find_same_request(group: Group, about: str, run: FixContext) -> Refusal | None:
+def _refuse_if_requested_elsewhere(
+    group: Group, missing_queue_arn: str, run: FixContext
+) -> Refusal | None:
     """Return a refusal if another queue's open case already asks people for the missing queue.
 
     Args:
         group: The finding. Its `shared.open_at` names the queues whose cases may ask for it.
-        about: The ARN of the missing queue, or an empty text if the finding is about none.
+        missing_queue_arn: The ARN of the missing queue. Empty if the finding is about none.
     """
-    for queue_arn in group.shared.open_at if about else ():
+    for queue_arn in group.shared.open_at if missing_queue_arn else ():
         case = run.case_store.look(queue_arn, group.symptom.name, ()).case
         if case is None or not case.is_open(run.now, run.settings.timing):
             continue
-        if any(step.get("after") == about for step in case.steps):
-            reason = f"case {case.case_id} of {queue_arn} asks for {about} already"
+        if any(step.get("after") == missing_queue_arn for step in case.steps):
+            reason = f"case {case.case_id} of {queue_arn} asks for {missing_queue_arn} already"
             return Ignore("said_of_another", reason)
     return None
 
 
-def name_other_queues(because: str, shared: SharedFinding) -> str:
+def name_other_queues(sentence: str, shared: SharedFinding) -> str:
     """Return the finding's sentence, with the other queues that name the same missing queue."""
     if not shared.others:
-        return because
-    names = ", ".join(parts_of(queue_arn).name for queue_arn in shared.others)
-    number = len(shared.others) + shared.more
-    verb = "names" if number == 1 else "name"
-    rest = f" and {shared.more:,} more" if shared.more else ""
-    return f"{because}. {format_count(number, 'other queue')} {verb} it too: {names}{rest}"
+        return sentence
+    queue_names = ", ".join(parts_of(queue_arn).name for queue_arn in shared.others)
+    queue_count = len(shared.others) + shared.more
+    verb = "names" if queue_count == 1 else "name"
+    unnamed_text = f" and {shared.more:,} more" if shared.more else ""
+    subject = format_count(queue_count, "other queue")
+    return f"{sentence}. {subject} {verb} it too: {queue_names}{unnamed_text}"
 
 
-def make_reader(run: FixContext) -> FactsReader:
+def make_facts_reader(run: FixContext) -> FactsReader:
     """Return a facts reader that reads from AWS and from the case store."""
     return FactsReader(
         run.clients,
@@ -429,11 +442,11 @@ def gather_facts(run: FixContext, queue_arn: str, tags: Mapping[str, str], needs
     Raises:
         FactsUnavailable, CaseStoreUnavailable, CaseStoreUnreadable: They could not be read.
     """
-    return _gather_more(run, make_reader(run).read_queue(queue_arn, tags, needs), needs)
+    return _gather_more_facts(run, make_facts_reader(run).read_queue(queue_arn, tags, needs), needs)
 
 
-def _gather_more(run: FixContext, facts: Facts, needs: Needs) -> Facts:
-    facts = make_reader(run).with_more(facts, needs)
+def _gather_more_facts(run: FixContext, facts: Facts, needs: Needs) -> Facts:
+    facts = make_facts_reader(run).with_more(facts, needs)
     return with_pins(run, facts, needs) if OF_PEOPLE.intersection(needs) else facts
 
 
@@ -452,17 +465,17 @@ def add_facts(situation: Situation, run: FixContext) -> Situation:
     try:
         if not situation.is_found:
             # A missing queue may be the symptom itself. Then it needs no facts.
-            read = attributes_of if symptom.needs else attributes_if_there
-            facts = replace(facts, attributes=read(run.clients, facts.queue_arn))
-            with_attributes = structs.replace(situation, facts=facts)
-            if not with_attributes.has_current_evidence:
-                return _note_excusing_change(with_attributes, run)
-            facts = _gather_more(run, facts, symptom.needs)
+            read_attributes = attributes_of if symptom.needs else attributes_if_there
+            facts = replace(facts, attributes=read_attributes(run.clients, facts.queue_arn))
+            situation_with_attributes = structs.replace(situation, facts=facts)
+            if not situation_with_attributes.has_current_evidence:
+                return _note_excusing_change(situation_with_attributes, run)
+            facts = _gather_more_facts(run, facts, symptom.needs)
     except QueueRefusesUs:
         if not symptom.notifies_anyway:
             raise
         facts = situation.facts
-    facts = situation.view.add_facts_of_calls(facts, situation.evidence_in_question)
+    facts = situation.view.add_facts_of_calls(facts, situation.deciding_evidence)
     situation = structs.replace(situation, facts=facts)
     if not situation.has_current_evidence:
         return _note_excusing_change(situation, run)
@@ -493,12 +506,12 @@ def add_own_change(situation: Situation, run: FixContext) -> Situation:
     """
     if not situation.facts.exists or not _may_have_own_change(situation):
         return situation
-    change = None
+    own_change = None
     with suppress(CaseStoreUnreadable):
-        change = _find_own_change(situation.symptom.name, situation.facts, run)
-    if change is None:
+        own_change = _find_own_change(situation.symptom.name, situation.facts, run)
+    if own_change is None:
         return situation
-    return structs.replace(situation, facts=replace(situation.facts, own_change=change))
+    return structs.replace(situation, facts=replace(situation.facts, own_change=own_change))
 
 
 def _may_have_own_change(situation: Situation) -> bool:
@@ -514,9 +527,9 @@ def _may_have_own_change(situation: Situation) -> bool:
 
 
 def _find_own_change(symptom: str, facts: Facts, run: FixContext) -> OwnChange | None:
-    newest = run.open_cases.list_newest_cases(_list_queues_around(facts))
-    suspected = [case for case in newest if may_be_behind(case, symptom, facts)]
-    histories = [run.open_cases.transitions(case.case_id) for case in suspected]
+    newest_cases = run.open_cases.list_newest_cases(_list_queues_around(facts))
+    suspected_cases = [case for case in newest_cases if may_be_behind(case, symptom, facts)]
+    histories = [run.open_cases.transitions(case.case_id) for case in suspected_cases]
     return find_change_behind(symptom, facts, histories, run.now, run.settings.timing)
 
 
@@ -547,7 +560,10 @@ def add_reach(situation: Situation, spread: frozenset[str], run: FixContext) -> 
 
 
 def count_reach(
-    spread: frozenset[str], seen_now: Iterable[str], run: FixContext, mode: Mode = Mode.OBSERVE
+    spread: frozenset[str],
+    failing_queue_arns: Iterable[str],
+    run: FixContext,
+    mode: Mode = Mode.OBSERVE,
 ) -> Reach:
     """Count the managed queues, and those of them that showed the symptom.
 
@@ -556,11 +572,11 @@ def count_reach(
 
     Args:
         spread: The queues that showed the symptom in the last hour.
-        seen_now: Managed queues that the list of queues may not contain yet.
+        failing_queue_arns: Managed queues that the list of queues may not contain yet.
         run: This invocation.
         mode: The mode of the queue to decide about.
     """
     if len(spread) <= COINCIDENCE_QUEUES:
         return Reach(spread)
-    managed_modes = {**dict.fromkeys(seen_now, mode), **run.managed_modes}
-    return Reach.among(spread, managed_modes, mode)
+    mode_by_queue_arn = {**dict.fromkeys(failing_queue_arns, mode), **run.managed_modes}
+    return Reach.among(spread, mode_by_queue_arn, mode)

@@ -19,7 +19,7 @@ from mendq.model.steps import AttributeStep
 from mendq.model.tags import DRILL_TAG
 from mendq.notifications.configuration import summarize_value
 
-A_DAY = timedelta(hours=24)
+ONE_DAY = timedelta(hours=24)
 # The longest time for a claim, two reads, a write and the record of that write.
 SECONDS_TO_WRITE = 15
 # The longest time for a write whose claim is already made, and the record of that write.
@@ -28,7 +28,7 @@ SECONDS_TO_RECORD = 8
 COINCIDENCE_QUEUES = 3
 # Up to this many drills in an hour are fixed. If there are more, someone may have put the tag of
 # drills on real queues.
-MOST_DRILLS = 20
+MAXIMUM_DRILLS = 20
 
 
 def refuse_if_stale_or_future(situation: Situation) -> Refusal | None:
@@ -79,9 +79,9 @@ def refuse_if_keeps_changing(situation: Situation) -> Refusal | None:
     """
     if not situation.keeps_changing:
         return None
-    times = len(recent_changes(situation.changes, situation.now))
+    change_count = len(recent_changes(situation.changes, situation.now))
     reason = (
-        f"the queue was changed {times} times within 24 hours, each time just after calls "
+        f"the queue was changed {change_count} times within 24 hours, each time just after calls "
         "had failed: none of them tells whether it still fails, and Mendq leaves it alone"
     )
     return Escalate("keeps_changing", reason, silent_in_observe=True)
@@ -95,27 +95,29 @@ def refuse_if_overridden(situation: Situation, plan: Plan) -> Refusal | None:
     notified since the rollback that the symptom shows again.
     """
     for step in plan.steps:
-        refusal = _overridden_step(situation, step)
+        refusal = _refuse_overridden_step(situation, step)
         if refusal is not None:
             return refusal
     return None
 
 
-def _overridden_step(situation: Situation, step: AttributeStep) -> Refusal | None:
+def _refuse_overridden_step(situation: Situation, step: AttributeStep) -> Refusal | None:
     attribute = step.attribute
     record = situation.records.record_of(attribute)
     if record.overridden_until is not None and situation.now < record.overridden_until:
-        until = f"{record.overridden_until:%F}"
+        until_date = f"{record.overridden_until:%F}"
         if record.owes_a_notification:
             reason = (
                 f"it shows again since {attribute} was rolled back, and Mendq would make it "
-                f"{step.after} again; it leaves it alone until {until}"
+                f"{step.after} again; it leaves it alone until {until_date}"
             )
             return Refuse("overridden", reason)
-        reason = f"another principal keeps {attribute}; silent until {until}"
+        reason = f"another principal keeps {attribute}; silent until {until_date}"
         return Ignore("overridden", reason)
-    was_ours = record.last_written in (None, str(step.before)) or not step.has_value_in_queue
-    if record.overridden_until is None and not was_ours:
+    was_mendqs_value = (
+        record.last_written in (None, str(step.before)) or not step.has_value_in_queue
+    )
+    if record.overridden_until is None and not was_mendqs_value:
         reason = (
             f"another principal set {attribute} to {summarize_value(attribute, str(step.before))} "
             f"after Mendq had set it to {summarize_value(attribute, record.last_written or '')}; "
@@ -139,10 +141,12 @@ def refuse_if_too_soon(situation: Situation, plan: Plan) -> Refusal | None:
 
     A write needs time to take effect.
     """
-    minutes = situation.timing.cooldown_minutes
-    written, attribute = situation.most_written_since(plan, timedelta(minutes=minutes))
-    if written:
-        return Refuse("too_soon", f"{attribute} was written less than {minutes} minutes ago")
+    cooldown_minutes = situation.timing.cooldown_minutes
+    write_count, attribute = situation.find_most_written(plan, timedelta(minutes=cooldown_minutes))
+    if write_count:
+        return Refuse(
+            "too_soon", f"{attribute} was written less than {cooldown_minutes} minutes ago"
+        )
     return None
 
 
@@ -152,55 +156,57 @@ def refuse_if_too_often(situation: Situation, plan: Plan) -> Refusal | None:
     It is `Escalate` at the limit in the settings, because more writes do not help. It is `Refuse`
     at the limit of the step's own kind (`most_a_day`).
     """
-    most = situation.limits.writes_per_attribute_per_day
-    written, attribute = situation.most_written_since(plan, A_DAY)
-    if attribute and written >= most:
-        reason = f"{attribute} was written {most} times in 24 hours; a person decides"
+    daily_limit = situation.limits.writes_per_attribute_per_day
+    write_count, attribute = situation.find_most_written(plan, ONE_DAY)
+    if attribute and write_count >= daily_limit:
+        reason = f"{attribute} was written {daily_limit} times in 24 hours; a person decides"
         return Escalate("too_often", reason, silent_in_observe=True)
     for step in plan.steps:
-        own = step.most_a_day
-        if own is not None and situation.written_since(step.attribute, A_DAY) >= own:
+        step_limit = step.most_a_day
+        if step_limit is not None and situation.count_writes(step.attribute, ONE_DAY) >= step_limit:
             # No escalation: a person has nothing to repair, because Mendq may write it tomorrow.
-            times = "once" if own == 1 else f"{own} times"
-            reason = f"{step.attribute} may be written {times} in 24 hours, and was"
+            times_text = "once" if step_limit == 1 else f"{step_limit} times"
+            reason = f"{step.attribute} may be written {times_text} in 24 hours, and was"
             return Refuse("too_often", reason)
     return None
 
 
-def why_many(reach: Reach, limits: Limits) -> str | None:
+def explain_mass_symptom(reach: Reach, limits: Limits) -> str | None:
     """Return the reason why the queues must share a cause, or None if only a few show the symptom.
 
     Anyone who may tag queues can make more of them managed. Therefore the share is also computed
     among only the queues of the same or a higher mode, and no share allows more queues than
     `mass_symptom_queues` in the settings.
     """
-    share, most = limits.mass_symptom_share, limits.mass_symptom_queues
+    maximum_share, maximum_queues = limits.mass_symptom_share, limits.mass_symptom_queues
     counts = (
         (len(reach.queue_arns), reach.managed_queues, "managed queues"),
         (reach.alike, reach.managed_alike, "queues that Mendq may go as far on"),
     )
-    for shown, managed, which in counts:
-        if shown > min(most, max(COINCIDENCE_QUEUES, share * managed)):
-            return f"{shown} of {managed} {which} show it within the hour"
+    for shown_queues, all_queues, kind_text in counts:
+        if shown_queues > min(maximum_queues, max(COINCIDENCE_QUEUES, maximum_share * all_queues)):
+            return f"{shown_queues} of {all_queues} {kind_text} show it within the hour"
     return None
 
 
 def refuse_if_mass_symptom(situation: Situation, _plan: Plan | None = None) -> Refusal | None:
     """Return `Refuse` if many queues show the symptom at once, because they must share a cause.
 
-    A drill is refused only if more than MOST_DRILLS queues show it. In mode `observe` the refusal
-    is silent, because Mendq would write nothing anyway.
+    A drill is refused only if more than MAXIMUM_DRILLS queues show it. In mode `observe` the
+    refusal is silent, because Mendq would write nothing anyway.
     """
     reach = situation.reach or Reach()
     if DRILL_TAG in situation.facts.tags:
-        drills = len(reach.queue_arns)
-        many = f"{drills} drills within the hour" if drills > MOST_DRILLS else None
-        because = f"at most {MOST_DRILLS} are fixed"
+        drill_count = len(reach.queue_arns)
+        mass_reason = (
+            f"{drill_count} drills within the hour" if drill_count > MAXIMUM_DRILLS else None
+        )
+        consequence = f"at most {MAXIMUM_DRILLS} are fixed"
     else:
-        many = why_many(reach, situation.limits)
-        because = "the cause is not this queue's"
-    reason = f"{many}: {because}"
-    return Refuse("mass_symptom", reason, silent_in_observe=True) if many else None
+        mass_reason = explain_mass_symptom(reach, situation.limits)
+        consequence = "the cause is not this queue's"
+    reason = f"{mass_reason}: {consequence}"
+    return Refuse("mass_symptom", reason, silent_in_observe=True) if mass_reason else None
 
 
 def refuse_if_too_little_time(situation: Situation, _plan: Plan) -> Refusal | None:
@@ -211,7 +217,7 @@ def refuse_if_too_little_time(situation: Situation, _plan: Plan) -> Refusal | No
     return None
 
 
-def first_refusal(
+def find_first_refusal(
     guardrails: Iterable[Callable[..., Refusal | None]],
     situation: Situation,
     plan: Plan | None = None,

@@ -38,6 +38,6 @@ class Outcome(Struct, frozen=True):
         }
 
 
-def declined_outcome(code: str, reason: str) -> Outcome:
+def make_declined_outcome(code: str, reason: str) -> Outcome:
     """Return the outcome of a group about which nothing is recorded."""
     return Outcome(refusal=Ignore(code, reason))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Functions = Mapping[Owner, str]
 
 
-def request_about(case: Case) -> dict[str, str]:
+def make_owner_request(case: Case) -> dict[str, str]:
     """Return the event that asks an owner to continue a case."""
     return {"case_id": case.case_id, "queue_arn": case.queue_arn, "symptom": case.symptom}
 
@@ -38,7 +38,7 @@ def call_owner(clients: Clients, functions: Functions, case: Case) -> None:
 
 
 def ask_owner(
-    clients: Clients, functions: Functions, case: Case, **more: bool
+    clients: Clients, functions: Functions, case: Case, **extra_fields: bool
 ) -> Mapping[str, Any]:
     """Call the owner of the case's next write, wait, and return its answer.
 
@@ -46,13 +46,13 @@ def ask_owner(
         clients: The clients of this invocation.
         functions: The name of each owner's Lambda function.
         case: The case to continue.
-        more: Fields to add to the event, such as `cancel`.
+        extra_fields: Fields to add to the event, such as `cancel`.
 
     Raises:
         OwnerUnavailable: The owner could not be called, failed, or gave no answer.
     """
     client = clients.functions_that_answer
-    answer = _invoke(client, "RequestResponse", functions, case, **more)
+    answer = _invoke(client, "RequestResponse", functions, case, **extra_fields)
     if not isinstance(answer, dict):
         raise OwnerUnavailable(f"{owner_of_case(case.steps)} gave no answer")
     return answer
@@ -60,22 +60,28 @@ def ask_owner(
 
 def _invoke(
     client: LambdaClient,
-    kind: Literal["Event", "RequestResponse"],
+    invocation_type: Literal["Event", "RequestResponse"],
     functions: Functions,
     case: Case,
-    **more: bool,
+    **extra_fields: bool,
 ) -> object:
     owner = owner_of_case(case.steps)
-    payload = json.dumps({**request_about(case), **more})
+    payload = json.dumps({**make_owner_request(case), **extra_fields})
     if owner not in functions:
         raise OwnerUnavailable(f"this deployment has no {owner}: deploy the stack again")
-    name = functions[owner]
+    function_name = functions[owner]
     try:
-        response = client.invoke(FunctionName=name, InvocationType=kind, Payload=payload.encode())
-        answer = json.loads(response["Payload"].read()) if kind == "RequestResponse" else None
+        response = client.invoke(
+            FunctionName=function_name, InvocationType=invocation_type, Payload=payload.encode()
+        )
+        answer = (
+            json.loads(response["Payload"].read()) if invocation_type == "RequestResponse" else None
+        )
     except (ClientError, BotoCoreError, ValueError) as error:
         raise OwnerUnavailable(f"{owner} could not be called: {error}") from error
     if "FunctionError" in response:
-        why = answer.get("errorMessage") if isinstance(answer, dict) else None
-        raise OwnerUnavailable(f"{owner} could not do it now: {why or 'it gave no reason'}")
+        error_message = answer.get("errorMessage") if isinstance(answer, dict) else None
+        raise OwnerUnavailable(
+            f"{owner} could not do it now: {error_message or 'it gave no reason'}"
+        )
     return answer

@@ -31,8 +31,8 @@ from mendq.model.queue import arn_of
 from mendq.model.steps import CreateDlq, is_permanent, kind_of
 
 
-def read_written(
-    clients: Clients, queue_arn: str, documents: Iterable[Mapping[str, str]]
+def read_written_attributes(
+    clients: Clients, queue_arn: str, step_documents: Iterable[Mapping[str, str]]
 ) -> Mapping[str, str]:
     """Return the queue's attributes. Add the DLQ that the steps made, if it exists.
 
@@ -43,15 +43,17 @@ def read_written(
         FactsUnavailable: It could not be read.
     """
     attributes = dict(attributes_of(clients, queue_arn))
-    made = [step["after"] for step in documents if step["attribute"] == CreateDlq.attribute]
-    dlq_arn = next(filter(arn_of, made), "")
+    made_dlq_arns = [
+        step["after"] for step in step_documents if step["attribute"] == CreateDlq.attribute
+    ]
+    dlq_arn = next(filter(arn_of, made_dlq_arns), "")
     if dlq_arn and attributes_if_there(clients, dlq_arn):
         attributes[CreateDlq.attribute] = dlq_arn
     return attributes
 
 
 # The clocks of Mendq and of SQS may differ by this much.
-CLOCK_SKEW = timedelta(seconds=5)
+MAXIMUM_CLOCK_SKEW = timedelta(seconds=5)
 
 
 def recover(view: CaseStoreView, symptom: Symptom, run: FixContext) -> CaseStoreView | Outcome:
@@ -65,8 +67,8 @@ def recover(view: CaseStoreView, symptom: Symptom, run: FixContext) -> CaseStore
     """
     if view.intent is None or view.is_held_by_another(run.owner, run.now):
         return view
-    settled = settle_any_claim(view, view.intent, symptom, run)
-    return view.without_claim(view.intent) if settled == Outcome() else settled
+    view_or_outcome = settle_any_claim(view, view.intent, symptom, run)
+    return view.without_claim(view.intent) if view_or_outcome == Outcome() else view_or_outcome
 
 
 def settle_claim(
@@ -93,28 +95,28 @@ def settle_claim(
         raise CaseStoreUnreadable(f"the intent of case {intent.case_id} has no step")
     facts = Facts(intent.queue_arn, {}, {})
     with suppress(QueueGone):  # a queue that does not exist has no attributes
-        attributes = read_written(context.clients, intent.queue_arn, intent.steps)
+        attributes = read_written_attributes(context.clients, intent.queue_arn, intent.steps)
         facts = replace(facts, attributes=attributes)
     claim = LeftClaim(view, intent, facts)
-    owner = claim.record.claim_owner or context.owner
-    if not facts.exists or claim.cannot_have_landed():
-        context.case_store.release(intent, owner, view)
+    claim_owner = claim.record.claim_owner or context.owner
+    if not facts.exists or claim.is_surely_not_written():
+        context.case_store.release(intent, claim_owner, view)
         return view.without_claim(intent)
     case = replace(intent.place_after(view.case), at=claim.written_at(context.now))
-    changes = claim.records_after()
+    changes = claim.records_after_write()
     severity = None
-    if not claim.has_landed():
-        until = context.now + timedelta(days=SILENT_DAYS)
-        reason = claim.why_overridden()
+    if not claim.is_written():
+        overridden_until = context.now + timedelta(days=SILENT_DAYS)
+        reason = claim.describe_override()
         case = replace(case, state=State.OVERRIDDEN, code="overridden", reason=reason)
         changes = {
-            attribute: structs.replace(record, overridden_until=until)
+            attribute: structs.replace(record, overridden_until=overridden_until)
             for attribute, record in changes.items()
         }
         severity = Severity.INFO
         facts = replace(facts, tags=tags_of(context.clients, intent.queue_arn) or {})
     notification = Notification(symptom, facts, severity, changes=changes)
-    return Outcome(record_transition(case, view, notification, context, owner))
+    return Outcome(record_transition(case, view, notification, context, claim_owner))
 
 
 def settle_any_claim(
@@ -129,14 +131,16 @@ def settle_any_claim(
     Raises:
         CaseStoreUnavailable: This version of Mendq does not know the claim's symptom.
     """
-    claimed_for = BY_NAME.get(intent.symptom)
-    if claimed_for is None:
+    claimed_symptom = BY_NAME.get(intent.symptom)
+    if claimed_symptom is None:
         raise CaseStoreUnavailable(f"no symptom of ours: {json.dumps(intent.symptom)[:80]}")
-    if claimed_for is symptom:
-        return settle_claim(view, intent, claimed_for, context)
-    their_view = context.case_store.look(intent.queue_arn, intent.symptom, claimed_for.attributes)
-    settled = settle_claim(their_view, intent, claimed_for, context)
-    return settled if isinstance(settled, Outcome) else Outcome()
+    if claimed_symptom is symptom:
+        return settle_claim(view, intent, claimed_symptom, context)
+    claimed_view = context.case_store.look(
+        intent.queue_arn, intent.symptom, claimed_symptom.attributes
+    )
+    view_or_outcome = settle_claim(claimed_view, intent, claimed_symptom, context)
+    return view_or_outcome if isinstance(view_or_outcome, Outcome) else Outcome()
 
 
 class LeftClaim(Struct, frozen=True):
@@ -155,31 +159,31 @@ class LeftClaim(Struct, frozen=True):
         return self.view.record_of(self.intent.steps[0]["attribute"])
 
     @property
-    def only_made_a_queue(self) -> bool:
+    def has_only_queue_steps(self) -> bool:
         """True if the claimed steps only create another queue.
 
         Then the change time of the case's own queue does not show if they were written.
         """
         return all(is_permanent(step["attribute"]) for step in self.intent.steps)
 
-    def value_now(self, step: Mapping[str, str]) -> str:
+    def find_current_value(self, step: Mapping[str, str]) -> str:
         """Return the present value of the step's attribute, or its default if it was never set."""
-        kind = kind_of(step["attribute"])
+        step_type = kind_of(step["attribute"])
         attributes = self.facts.attributes
-        value = kind.value_in(attributes) if kind else attributes.get(step["attribute"])
+        value = step_type.value_in(attributes) if step_type else attributes.get(step["attribute"])
         return step["before"] if value is None else value
 
-    def _has_values(self, which: str) -> bool:
-        """Return True if the queue has the values `which` ("before" or "after") of its steps.
+    def _has_values(self, value_key: str) -> bool:
+        """Return True if the queue has the values `value_key` ("before" or "after") of its steps.
 
         A step that creates a queue is compared only if there is no other step: such a step may be
         repeated, so it does not show if the others were written.
         """
         setting_steps = [step for step in self.intent.steps if not is_permanent(step["attribute"])]
         compared_steps = setting_steps or self.intent.steps
-        return all(self.value_now(step) == step[which] for step in compared_steps)
+        return all(self.find_current_value(step) == step[value_key] for step in compared_steps)
 
-    def cannot_have_landed(self) -> bool:
+    def is_surely_not_written(self) -> bool:
         """Return True if the claimed write certainly did not reach the queue.
 
         That is so if the queue was created after the claim. It is also so if the queue has the
@@ -187,43 +191,47 @@ class LeftClaim(Struct, frozen=True):
         not matter if the steps only create another queue.
         """
         is_untouched = self.facts.modified_at == self.record.intent_modified_at
-        is_as_before = self._has_values("before") and (self.only_made_a_queue or is_untouched)
-        return is_as_before or self.facts.is_created_after(self.intent.at)
+        is_unchanged = self._has_values("before") and (self.has_only_queue_steps or is_untouched)
+        return is_unchanged or self.facts.is_created_after(self.intent.at)
 
-    def has_landed(self) -> bool:
+    def is_written(self) -> bool:
         """Return True if the queue has the new values, and was last changed before the claim ended.
 
         The time of the last change does not matter if the steps only create another queue.
         """
         modified_at = self.facts.modified_at
-        until = self.record.claim_until
-        was_in_time = modified_at is None or until is None or modified_at <= until + CLOCK_SKEW
-        return self._has_values("after") and (self.only_made_a_queue or was_in_time)
+        claim_until = self.record.claim_until
+        is_change_in_time = (
+            modified_at is None
+            or claim_until is None
+            or modified_at <= claim_until + MAXIMUM_CLOCK_SKEW
+        )
+        return self._has_values("after") and (self.has_only_queue_steps or is_change_in_time)
 
     def written_at(self, now: datetime) -> datetime:
         """Return the time of the queue's last change, but not before the claim or after `now`."""
         return max(self.intent.at, min(self.facts.modified_at or self.intent.at, now))
 
-    def records_after(self) -> dict[str, AttributeRecord]:
+    def records_after_write(self) -> dict[str, AttributeRecord]:
         """Return the records of the attributes after the write.
 
         If a rollback may have failed, the records stay as they were.
         """
-        if not self.intent.is_rollback or self.has_landed():
-            return self.view.records_after(self.intent, self.facts.created_at)
+        if not self.intent.is_rollback or self.is_written():
+            return self.view.records_after_write(self.intent, self.facts.created_at)
         view = self.view.restrict_to_queue(self.facts.created_at)
         attributes = [step["attribute"] for step in self.intent.steps]
         return {attribute: view.record_of(attribute) for attribute in attributes}
 
-    def why_overridden(self) -> str:
+    def describe_override(self) -> str:
         """Return the reason text of the overridden case.
 
         It has each attribute's value now, the value that Mendq wanted to write, and the number of
         days for which Mendq leaves the attributes alone.
         """
-        values = ", ".join(
-            f"{step['attribute']} is {self.value_now(step)} after Mendq set out to make it "
-            f"{step['after']}"
+        value_texts = ", ".join(
+            f"{step['attribute']} is {self.find_current_value(step)} after Mendq set out to make "
+            f"it {step['after']}"
             for step in self.intent.steps
         )
-        return f"{values}; Mendq stays away for {SILENT_DAYS} days"
+        return f"{value_texts}; Mendq stays away for {SILENT_DAYS} days"

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from mendq.heal.guardrails import A_DAY
+from mendq.heal.guardrails import ONE_DAY
 from mendq.heal.situation import Situation
 from mendq.model.case import SILENT_DAYS, Case, State
 from mendq.model.lifecycle import STATES_ENDED_BY_FAILED_CALLS
 from mendq.model.mode import Mode
 
-# How often a scan's finding is noted next to its open case: once a day. An hour less than a day,
+# A scan's finding is noted next to its open case once a day. The pause is an hour less than a day,
 # because a scan runs every hour.
-NOTED_EVERY = timedelta(hours=23)
+FINDING_NOTES_PAUSE = timedelta(hours=23)
 # How long a fault in the configuration is not proposed again after its proposal expired.
-REMEMBERED = timedelta(days=30)
+EXPIRED_PROPOSAL_SILENCE = timedelta(days=30)
 
 
 def is_repeat(situation: Situation, case: Case) -> bool:
@@ -26,23 +26,23 @@ def is_repeat(situation: Situation, case: Case) -> bool:
 
     - for a week after a person declined it;
     - for a day after it expired. A proposal about a fault in the configuration is not urgent, so
-      it is a repeat for REMEMBERED;
+      it is a repeat for EXPIRED_PROPOSAL_SILENCE;
     - for a day after an escalated case was closed.
     """
     last_case = situation.view.case
     if last_case is None:
         return False
-    is_same = last_case.is_repeated_by(case)
+    says_same = last_case.is_repeated_by(case)
     age = situation.now - last_case.at
     if not situation.is_found:
-        return is_same and age < timedelta(minutes=situation.timing.cooldown_minutes)
-    if is_same:
-        return age < A_DAY
-    silence = _silence_after(last_case, situation.symptom.is_of_configuration)
+        return says_same and age < timedelta(minutes=situation.timing.cooldown_minutes)
+    if says_same:
+        return age < ONE_DAY
+    silence = _choose_silence(last_case, situation.symptom.is_of_configuration)
     return last_case.steps == case.steps and age < silence
 
 
-def would_repeat_unread(
+def would_repeat_without_metrics(
     last_case: Case | None, mode: Mode, now: datetime, modified_at: datetime | None
 ) -> bool:
     """Return True if a case about a fault in the configuration would certainly be a repeat.
@@ -59,12 +59,12 @@ def would_repeat_unread(
     if last_case is None or (modified_at is not None and modified_at > last_case.at):
         return False
     if last_case.state is State.OBSERVED and mode is Mode.OBSERVE:
-        return now - last_case.at < A_DAY
-    return now - last_case.at < _silence_after(last_case, of_configuration=True)
+        return now - last_case.at < ONE_DAY
+    return now - last_case.at < _choose_silence(last_case, is_of_configuration=True)
 
 
-def was_noted_lately(open_case: Case, noted_at: datetime | None, now: datetime) -> bool:
-    """Return True if a finding was noted next to the open case, or the case moved, in NOTED_EVERY.
+def was_noted_recently(open_case: Case, noted_at: datetime | None, now: datetime) -> bool:
+    """Return True if, within FINDING_NOTES_PAUSE, a finding was noted or the open case moved.
 
     Return False for a case whose fix is being verified: each finding counts against the fix.
 
@@ -74,15 +74,17 @@ def was_noted_lately(open_case: Case, noted_at: datetime | None, now: datetime) 
         now: The time of the run.
     """
     is_watched = open_case.state in STATES_ENDED_BY_FAILED_CALLS
-    return not is_watched and now - max(open_case.at, noted_at or open_case.at) < NOTED_EVERY
+    return (
+        not is_watched and now - max(open_case.at, noted_at or open_case.at) < FINDING_NOTES_PAUSE
+    )
 
 
-def _silence_after(last_case: Case, of_configuration: bool) -> timedelta:
+def _choose_silence(last_case: Case, is_of_configuration: bool) -> timedelta:
     """Return for how long the same plan is a repeat after `last_case`; zero if it is no repeat."""
     if last_case.state is State.DECLINED:
         return timedelta(days=SILENT_DAYS)
     if last_case.state is State.EXPIRED:
         was_proposed = last_case.came_from is State.PROPOSED
-        return REMEMBERED if of_configuration and was_proposed else A_DAY
-    closed_unfixed = last_case.state is State.CLOSED and last_case.came_from is State.ESCALATED
-    return A_DAY if closed_unfixed else timedelta(0)
+        return EXPIRED_PROPOSAL_SILENCE if is_of_configuration and was_proposed else ONE_DAY
+    was_closed_unfixed = last_case.state is State.CLOSED and last_case.came_from is State.ESCALATED
+    return ONE_DAY if was_closed_unfixed else timedelta(0)

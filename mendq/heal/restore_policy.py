@@ -28,17 +28,17 @@ from mendq.model.steps import AttributeStep, RestorePolicy
 from mendq.notifications.announcements import severity_of
 
 # Access Analyzer's answer for a policy that gives no public access.
-PASSED = "PASS"
+PASSED_RESULT = "PASS"
 # Access Analyzer's errors for a text that it can never check. A repetition does not change them.
-_NOT_TAKEN = frozenset(
+_PERMANENT_ERROR_CODES = frozenset(
     {"InvalidParameterException", "UnprocessableEntityException", "ValidationException"}
 )
 # A policy that gives nobody access.
-NOBODY = '{"Version": "2012-10-17", "Statement": []}'
-_MOST_REASONS = 3
+EMPTY_POLICY = '{"Version": "2012-10-17", "Statement": []}'
+_MAXIMUM_REASONS = 3
 
 
-def refusal_to_write(clients: Clients, policy: str) -> Refusal | None:
+def refuse_public_policy(clients: Clients, policy: str) -> Refusal | None:
     """Return a refusal unless Access Analyzer finds that the policy gives no public access.
 
     Every answer except PASS is a refusal. If Access Analyzer does not answer, the refusal is a
@@ -50,10 +50,10 @@ def refusal_to_write(clients: Clients, policy: str) -> Refusal | None:
         )
     except (ClientError, BotoCoreError) as error:
         reason = f"Access Analyzer's CheckNoPublicAccess did not answer: {error}"
-        if isinstance(error, ClientError) and code_of(error) in _NOT_TAKEN:
+        if isinstance(error, ClientError) and code_of(error) in _PERMANENT_ERROR_CODES:
             return Escalate("access_not_checked", reason)
         return Retry("access_not_checked", reason)
-    if answer.get("result") != PASSED:
+    if answer.get("result") != PASSED_RESULT:
         reason = f"the policy does not pass CheckNoPublicAccess: {_join_reasons(answer)}"
         return Escalate("access_check_failed", reason)
     return None
@@ -74,21 +74,25 @@ def check_restored_policy(outcome: Outcome, run: FixContext) -> Outcome:
     attributes: Mapping[str, str] = {}
     try:
         attributes = attributes_of(run.clients, case.queue_arn)
-        refusal = refusal_to_write(run.clients, attributes.get("Policy") or NOBODY)
+        refusal = refuse_public_policy(run.clients, attributes.get("Policy") or EMPTY_POLICY)
     except (FactsUnavailable, QueueRefusesUs) as error:
         refusal = Retry("access_not_checked", f"what stands there could not be read: {error}")
     if not isinstance(refusal, Escalate):
-        word = refusal.reason if refusal else "Access Analyzer finds what stands there not public"
-        return Outcome(replace(case, reason=f"{case.reason}. {word}"))
+        check_result = (
+            refusal.reason if refusal else "Access Analyzer finds what stands there not public"
+        )
+        return Outcome(replace(case, reason=f"{case.reason}. {check_result}"))
     reason = f"it was put back, and as it stands there {refusal.reason}"
-    moved = case.move_to(State.ESCALATED, reason, run.just_now, actor=run.writer, code=refusal.code)
-    severity = severity_of(moved, Mode.HEAL, of_the_plan=True)
-    notice = Notification(ACCESS_DENIED, Facts(case.queue_arn, attributes), severity)
+    escalated_case = case.move_to(
+        State.ESCALATED, reason, run.just_now, actor=run.writer, code=refusal.code
+    )
+    severity = severity_of(escalated_case, Mode.HEAL, of_the_plan=True)
+    notification = Notification(ACCESS_DENIED, Facts(case.queue_arn, attributes), severity)
     view = run.case_store.look(case.queue_arn, case.symptom, ACCESS_DENIED.attributes)
-    return Outcome(record_transition(moved, view, notice, run), refusal)
+    return Outcome(record_transition(escalated_case, view, notification, run), refusal)
 
 
-def new_access(clients: Clients, stands: str, policy: str) -> str:
+def new_access(clients: Clients, current_policy: str, policy: str) -> str:
     """Return Access Analyzer's sentences about the access that a policy would add. Never raise.
 
     The person who approves reads them. They stop nothing, because a restored policy must add the
@@ -96,13 +100,13 @@ def new_access(clients: Clients, stands: str, policy: str) -> str:
 
     Args:
         clients: The clients of this invocation.
-        stands: The queue's present policy, or an empty text.
+        current_policy: The queue's present policy, or an empty text.
         policy: The policy to restore.
     """
     try:
         answer = clients.access_analyzer.check_no_new_access(
             newPolicyDocument=policy,
-            existingPolicyDocument=stands or NOBODY,
+            existingPolicyDocument=current_policy or EMPTY_POLICY,
             policyType="RESOURCE_POLICY",
         )
     except (ClientError, BotoCoreError) as error:
@@ -113,7 +117,7 @@ def new_access(clients: Clients, stands: str, policy: str) -> str:
 def _join_reasons(answer: Mapping[str, Any]) -> str:
     """Return Access Analyzer's message and the first reasons, joined by semicolons."""
     reasons = [str(reason.get("description", "")) for reason in answer.get("reasons", [])]
-    sentences = [str(answer.get("message", "")), *reasons[:_MOST_REASONS]]
+    sentences = [str(answer.get("message", "")), *reasons[:_MAXIMUM_REASONS]]
     return "; ".join(sentence.rstrip(". ") for sentence in sentences)
 
 
@@ -124,7 +128,7 @@ class PolicyWriter(Struct, frozen=True):
     now: datetime
 
     def write(
-        self, clients: Clients, seen: Facts, steps: Sequence[AttributeStep]
+        self, clients: Clients, facts_when_planned: Facts, steps: Sequence[AttributeStep]
     ) -> Refusal | None:
         """Write the pinned policy into the queue. Return a refusal if nothing was written.
 
@@ -132,32 +136,36 @@ class PolicyWriter(Struct, frozen=True):
             FactsUnavailable, StepFailed: As `apply.write` raises them.
             CaseStoreUnavailable: The pin could not be read.
         """
-        refusal = self._check_pin(seen, steps)
+        refusal = self._refuse_unless_pinned(facts_when_planned, steps)
         if refusal:
             return refusal
         (step,) = steps
-        return refusal_to_write(clients, str(step.after)) or write(clients, seen, steps)
+        return refuse_public_policy(clients, str(step.after)) or write(
+            clients, facts_when_planned, steps
+        )
 
-    def _check_pin(self, seen: Facts, steps: Sequence[AttributeStep]) -> Refusal | None:
+    def _refuse_unless_pinned(
+        self, facts_when_planned: Facts, steps: Sequence[AttributeStep]
+    ) -> Refusal | None:
         """Return a refusal unless the only step restores the pin that is stored now.
 
         Return a refusal also if there is a doubt about the pin.
         """
         try:
-            pin = self.pins.of(seen.queue_arn)
+            stored_pin = self.pins.of(facts_when_planned.queue_arn)
         except CaseStoreUnreadable:
             return _refuse_pin("its pin cannot be read")
-        gathered_pin = seen.pin
+        checked_pin = facts_when_planned.pin
         if len(steps) != 1 or not isinstance(steps[0], RestorePolicy):
             return _refuse_pin("only a policy is restored, and nothing beside it")
-        if pin is None or gathered_pin is None or pin != gathered_pin.pin:
+        if stored_pin is None or checked_pin is None or stored_pin != checked_pin.pin:
             return _refuse_pin("the pin was changed or taken away meanwhile")
-        doubt = gathered_pin.doubt or doubt_without_history(
-            pin, seen.queue_arn, seen.created_at, self.now
+        doubt = checked_pin.doubt or doubt_without_history(
+            stored_pin, facts_when_planned.queue_arn, facts_when_planned.created_at, self.now
         )
         if doubt:
             return _refuse_pin(f"the pin may not be restored: {doubt}")
-        if steps[0].after != pin.policy:
+        if steps[0].after != stored_pin.policy:
             return _refuse_pin("what was to be written is not the pinned text")
         return None
 

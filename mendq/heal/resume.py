@@ -20,7 +20,7 @@ from mendq.cases.context import FixContext
 from mendq.cases.view import CaseStoreView, add_refusals
 from mendq.catalogue import BY_NAME
 from mendq.catalogue.symptom import Symptom
-from mendq.heal.apply import carry_out
+from mendq.heal.apply import carry_out_decision
 from mendq.heal.decide import is_approved_by_person
 from mendq.heal.gather import (
     add_reach,
@@ -30,7 +30,7 @@ from mendq.heal.gather import (
     gather_facts,
     make_situation,
 )
-from mendq.heal.outcome import Outcome, declined_outcome
+from mendq.heal.outcome import Outcome, make_declined_outcome
 from mendq.heal.recover import recover
 from mendq.heal.situation import Situation
 from mendq.model.case import Case, State
@@ -41,17 +41,17 @@ from mendq.model.plan import owner_of_case
 from mendq.model.queue import arn_of
 
 
-def read_request(request: Mapping[str, Any]) -> tuple[Symptom, str, str]:
+def read_case_request(request: Mapping[str, Any]) -> tuple[Symptom, str, str]:
     """Read a request. Return its symptom, the queue's ARN and the case's id.
 
     Raises:
         CaseUnreadable: The request lacks one of them, the symptom is not in the catalogue, or the
             ARN is not that of a queue.
     """
-    fields = request if isinstance(request, Mapping) else {}
-    symptom = BY_NAME.get(str(fields.get("symptom")))
-    queue_arn = fields.get("queue_arn")
-    case_id = fields.get("case_id")
+    request_fields = request if isinstance(request, Mapping) else {}
+    symptom = BY_NAME.get(str(request_fields.get("symptom")))
+    queue_arn = request_fields.get("queue_arn")
+    case_id = request_fields.get("case_id")
     if symptom is None or not isinstance(queue_arn, str) or not isinstance(case_id, str):
         raise CaseUnreadable(f"no case of ours: {request!s:.400}")
     if arn_of(queue_arn) is None:
@@ -67,26 +67,30 @@ def continue_case(request: Mapping[str, Any], run: FixContext) -> Outcome:
         run: This invocation.
 
     Raises:
-        CaseUnreadable: The request names no case (`read_request`).
+        CaseUnreadable: The request names no case (`read_case_request`).
         FactsUnavailable, CaseStoreUnavailable, StepFailed, NotificationNotSent: The caller must
             try again.
     """
-    symptom, queue_arn, case_id = read_request(request)
+    symptom, queue_arn, case_id = read_case_request(request)
     if not run.is_here(queue_arn):
-        return declined_outcome("elsewhere", "the queue is in another account or region")
+        return make_declined_outcome("elsewhere", "the queue is in another account or region")
     view = run.case_store.look(queue_arn, symptom.name, symptom.attributes)
-    recovered = recover(view, symptom, run)
-    if isinstance(recovered, Outcome):
-        return recovered
-    case = recovered.case
+    recovered_view = recover(view, symptom, run)
+    if isinstance(recovered_view, Outcome):
+        return recovered_view
+    case = recovered_view.case
     if case is None or case.case_id != case_id or case.state not in STATES_THAT_CALL_OWNER:
-        return declined_outcome("moved_on", f"case {case_id} is not waiting for anybody")
+        return make_declined_outcome("moved_on", f"case {case_id} is not waiting for anybody")
     if owner_of_case(case.steps) is not run.writer:
-        return declined_outcome("another_owner", f"case {case_id} is not {run.writer}'s to write")
-    return _continue(case, symptom, recovered, run)
+        return make_declined_outcome(
+            "another_owner", f"case {case_id} is not {run.writer}'s to write"
+        )
+    return _continue_waiting_case(case, symptom, recovered_view, run)
 
 
-def _continue(case: Case, symptom: Symptom, view: CaseStoreView, run: FixContext) -> Outcome:
+def _continue_waiting_case(
+    case: Case, symptom: Symptom, view: CaseStoreView, run: FixContext
+) -> Outcome:
     """Decide about the waiting case, and carry the decision out."""
     tags = tags_of(run.clients, case.queue_arn)
     mode = _find_case_mode(case, symptom, tags, run)
@@ -99,7 +103,7 @@ def _continue(case: Case, symptom: Symptom, view: CaseStoreView, run: FixContext
         read_queue=partial(_add_facts, case=case, run=run),
         count_queues=partial(_count_queues, run=run),
     )
-    return carry_out(decision, situation, run)
+    return carry_out_decision(decision, situation, run)
 
 
 def _find_case_mode(

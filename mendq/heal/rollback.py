@@ -18,7 +18,7 @@ from mendq.cases.record import Notification, record_transition
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.apply import apply
 from mendq.heal.approve import (
-    Document,
+    JsonDocument,
     OperatorRequest,
     RequestedCase,
     look_up_case,
@@ -26,7 +26,7 @@ from mendq.heal.approve import (
     retry_if_moved,
 )
 from mendq.heal.owners import Functions, ask_owner
-from mendq.heal.recover import read_written, settle_claim
+from mendq.heal.recover import read_written_attributes, settle_claim
 from mendq.heal.undo import (
     CaseWrite,
     Undo,
@@ -47,7 +47,7 @@ def rollback(
     *,
     dry_run: bool,
     functions: Functions = MappingProxyType({}),
-) -> Document | Refusal:
+) -> JsonDocument | Refusal:
     """Roll back a case, or return what a rollback would do.
 
     If a step of the case is not complete, its owner stops it, and nothing is written. If the case
@@ -70,24 +70,24 @@ def rollback(
             owner of the write finishes what this one began.
     """
 
-    def roll_back_once() -> Document | Refusal:
-        requested = look_up_case(request, context)
-        if isinstance(requested, Refusal):
-            return requested
-        if requested.symptom is None:
-            return requested.refuse_unknown_symptom()
-        rollback_of_case = _Rollback(
-            history=requested.history,
-            view=requested.view,
-            symptom=requested.symptom,
+    def roll_back() -> JsonDocument | Refusal:
+        requested_case = look_up_case(request, context)
+        if isinstance(requested_case, Refusal):
+            return requested_case
+        if requested_case.symptom is None:
+            return requested_case.refuse_unknown_symptom()
+        requested_rollback = _Rollback(
+            history=requested_case.history,
+            view=requested_case.view,
+            symptom=requested_case.symptom,
             actor=request.actor,
             context=context,
             functions=functions,
             dry_run=dry_run,
         )
-        return rollback_of_case.run()
+        return requested_rollback.run()
 
-    return retry_if_moved(roll_back_once)
+    return retry_if_moved(roll_back)
 
 
 class _Rollback(RequestedCase, frozen=True):
@@ -102,9 +102,9 @@ class _Rollback(RequestedCase, frozen=True):
     functions: Functions
     dry_run: bool
 
-    def run(self) -> Document | Refusal:
+    def run(self) -> JsonDocument | Refusal:
         """Roll the case back, and return the answer for the operator."""
-        refusal = None if self.newest.is_rollback else self._check_other_runs()
+        refusal = None if self.newest.is_rollback else self._refuse_if_queue_is_held()
         if refusal is not None:
             return refusal
         writes = list_writes(self.history)
@@ -114,32 +114,32 @@ class _Rollback(RequestedCase, frozen=True):
         facts = self._read_facts()
         undos = plan_undos(writes, self._load_snapshots(writes), facts, self.view)
         if self.newest.is_rollback:
-            return _answer(self.newest, [self._compare_again(undo, facts) for undo in undos])
+            return _make_answer(self.newest, [self._compare_again(undo, facts) for undo in undos])
         stopped_steps = list_stopped_steps(undos)
         if self.dry_run or not (stopped_steps or list_undo_steps(undos)):
-            return _answer(self.newest, undos)
+            return _make_answer(self.newest, undos)
         if stopped_steps:
-            return self._stop(undos, facts, stopped_steps)
-        return self._undo(undos, facts)
+            return self._stop_step(undos, facts, stopped_steps)
+        return self._write_undo(undos, facts)
 
-    def _check_other_runs(self) -> Refusal | None:
+    def _refuse_if_queue_is_held(self) -> Refusal | None:
         """Return a refusal if another run or another case holds the queue.
 
         If a dead run left a claim, settle it, and return a refusal that is retried. A dry run
         settles nothing.
         """
-        other = self.view.case
+        stored_case = self.view.case
         context = self.context
         if self.view.is_held_by_another(context.owner, context.now):
             reason = "another run is at work on this queue; ask again in two minutes"
             return Retry("claimed", reason)
-        if other is not None and other.transition != self.newest.transition:
-            if other.case_id == self.newest.case_id:
+        if stored_case is not None and stored_case.transition != self.newest.transition:
+            if stored_case.case_id == self.newest.case_id:
                 return Retry("claimed", "another run has just moved the case")
-            if other.is_open(context.now, context.settings.timing):
+            if stored_case.is_open(context.now, context.settings.timing):
                 reason = (
-                    f"case {other.case_id} of the same queue and symptom is {other.state}; "
-                    "roll back, decline or close that one first"
+                    f"case {stored_case.case_id} of the same queue and symptom is "
+                    f"{stored_case.state}; roll back, decline or close that one first"
                 )
                 return Ignore("wrong_state", reason)
         if self.view.intent is None:
@@ -160,9 +160,9 @@ class _Rollback(RequestedCase, frozen=True):
             actor=self.actor,
         )
 
-    def _stop(
+    def _stop_step(
         self, undos: tuple[Undo, ...], facts: Facts, stopped_steps: tuple[dict[str, str], ...]
-    ) -> Document | Refusal:
+    ) -> JsonDocument | Refusal:
         """Have the owner stop the redrive, then end the case. Moved messages are not moved back."""
         try:
             answer = ask_owner(self.context.clients, self.functions, self.newest, cancel=True)
@@ -172,38 +172,42 @@ class _Rollback(RequestedCase, frozen=True):
             return Retry("claimed", f"it was not stopped: {answer.get('reason')}")
         reason = "stopped: what went back by then stays there, the rest is held"
         case = self._move_case(reason, stopped_steps)
-        changes = self.view.records_after(case, facts.created_at)
+        changes = self.view.records_after_write(case, facts.created_at)
         notification = Notification(self.symptom, facts, changes=changes)
-        recorded = record_transition(case, self.view, notification, self.context)
-        return _answer(recorded, [undo.mark_done() if undo.stops else undo for undo in undos])
+        recorded_case = record_transition(case, self.view, notification, self.context)
+        return _make_answer(
+            recorded_case, [undo.mark_done() if undo.stops else undo for undo in undos]
+        )
 
-    def _undo(self, undos: tuple[Undo, ...], facts: Facts) -> Document | Refusal:
+    def _write_undo(self, undos: tuple[Undo, ...], facts: Facts) -> JsonDocument | Refusal:
         """Write the steps that undo the case. If AWS refuses, leave them to a person."""
         steps = list_undo_steps(undos)
         reason = f"taken back: {', '.join(map(str, steps))}"
         case = self._move_case(reason, [step.document() for step in steps])
-        recorded = apply(case, steps, facts, self.view, self.symptom, self.context)
-        if not isinstance(recorded, Refusal):
-            return _answer(recorded, [undo.mark_done() if undo.step else undo for undo in undos])
-        if recorded.code != AWS_REFUSED:
-            return recorded
+        case_or_refusal = apply(case, steps, facts, self.view, self.symptom, self.context)
+        if not isinstance(case_or_refusal, Refusal):
+            return _make_answer(
+                case_or_refusal, [undo.mark_done() if undo.step else undo for undo in undos]
+            )
+        if case_or_refusal.code != AWS_REFUSED:
+            return case_or_refusal
         manual_undos = [
             undo.leave_to_person(facts.queue_arn) if undo.step else undo for undo in undos
         ]
-        return _answer(self.newest, manual_undos) | refusal_document(recorded)
+        return _make_answer(self.newest, manual_undos) | refusal_document(case_or_refusal)
 
     def _read_facts(self) -> Facts:
         """Read the queue's attributes, and the DLQ that the case made."""
         queue_arn = self.newest.queue_arn
         steps = [step for case in self.history for step in case.steps]
-        return Facts(queue_arn, read_written(self.context.clients, queue_arn, steps), {})
+        return Facts(queue_arn, read_written_attributes(self.context.clients, queue_arn, steps), {})
 
     def _load_snapshots(self, writes: Iterable[CaseWrite]) -> dict[int, Mapping[str, str] | None]:
         """Load the queue's attributes from before each write, by the number of its transition."""
-        first_transitions = {write.first.n: write.first for write in writes}
+        transition_by_number = {write.first.n: write.first for write in writes}
         return {
-            number: self.context.open_cases.snapshot_of(case)
-            for number, case in first_transitions.items()
+            transition_number: self.context.open_cases.snapshot_of(transition)
+            for transition_number, transition in transition_by_number.items()
         }
 
     def _compare_again(self, undo: Undo, facts: Facts) -> Undo:
@@ -222,6 +226,6 @@ class _Rollback(RequestedCase, frozen=True):
         return undo
 
 
-def _answer(case: Case, undos: Iterable[Undo]) -> Document:
+def _make_answer(case: Case, undos: Iterable[Undo]) -> JsonDocument:
     attributes = [undo.document() for undo in undos]
     return {"case_id": case.case_id, "state": str(case.state), "attributes": attributes}

@@ -21,10 +21,10 @@ from mendq.model.plan import Plan, Refusal
 from mendq.model.steps import Owner
 
 # People hear about new callers of an open case at most once in this time.
-NEW_CALLERS_EVERY = timedelta(hours=1)
+NEW_CALLERS_PAUSE = timedelta(hours=1)
 # If a queue was changed this often within a day, each time just after calls had failed, a person is
 # notified. People rarely deploy a queue that often.
-MOST_CHANGES = 6
+FREQUENT_CHANGES = 6
 
 
 class RefusedWrite(Struct, frozen=True):
@@ -117,7 +117,7 @@ class Situation(Struct, frozen=True, dict=True):
         return case if case and case.is_open(self.now, self.timing) else None
 
     @property
-    def lowering_case_id(self) -> str:
+    def unhelpful_case_id(self) -> str:
         """The id of an earlier case whose change did not help or was rolled back, or an empty text.
 
         While there is such a case, a person must approve each plan for the queue. This ends when a
@@ -126,8 +126,8 @@ class Situation(Struct, frozen=True, dict=True):
         last_case = self.view.case
         if last_case is None or self.facts.is_created_after(last_case.at):
             return ""
-        did_not_help = last_case.case_id if last_case.state is State.INEFFECTIVE else ""
-        return str(last_case.evidence.get(LOWERED_KEY, did_not_help))
+        ineffective_case_id = last_case.case_id if last_case.state is State.INEFFECTIVE else ""
+        return str(last_case.evidence.get(LOWERED_KEY, ineffective_case_id))
 
     @cached_property
     def new_callers(self) -> Evidence:
@@ -135,24 +135,26 @@ class Situation(Struct, frozen=True, dict=True):
         case = self.open_case
         if case is None or not self.symptom.notifies_anyway or case.state is not State.ESCALATED:
             return Evidence()
-        mentioned = set(case.evidence["principals"])
-        seen = Evidence.of([*self.view.failures.sightings, *self.fresh_sightings])
-        new = [call for call in seen.calls if call.principal_arn not in mentioned]
-        return Evidence(tuple(new))
+        mentioned_principals = set(case.evidence["principals"])
+        all_failures = Evidence.of([*self.view.failures.sightings, *self.fresh_sightings])
+        new_calls = [
+            call for call in all_failures.calls if call.principal_arn not in mentioned_principals
+        ]
+        return Evidence(tuple(new_calls))
 
     @cached_property
     def must_report_new_callers(self) -> bool:
         """True if people must be notified of new callers.
 
-        They are notified at most once in NEW_CALLERS_EVERY, so that new names cannot flood them.
+        They are notified at most once in NEW_CALLERS_PAUSE, so that new names cannot flood them.
         """
         case = self.open_case
-        if case is None or self.now - case.at < NEW_CALLERS_EVERY:
+        if case is None or self.now - case.at < NEW_CALLERS_PAUSE:
             return False
         return self.new_callers.is_sufficient
 
     @property
-    def evidence_in_question(self) -> Evidence:
+    def deciding_evidence(self) -> Evidence:
         """The evidence to decide by.
 
         If people must be notified of new callers, it has only the failed calls of these callers.
@@ -166,7 +168,7 @@ class Situation(Struct, frozen=True, dict=True):
             self.timing.propagation_seconds,
             after_the_timeout=self.symptom.outlives_the_timeout,
         )
-        return self.evidence_in_question.since(settled_at)
+        return self.deciding_evidence.since(settled_at)
 
     @cached_property
     def has_current_evidence(self) -> bool:
@@ -175,14 +177,14 @@ class Situation(Struct, frozen=True, dict=True):
 
     @property
     def keeps_changing(self) -> bool:
-        """True if the queue was changed at least MOST_CHANGES times within a day.
+        """True if the queue was changed at least FREQUENT_CHANGES times within a day.
 
         Only changes that came just after failed calls count (`changes`).
         """
-        return len(recent_changes(self.changes, self.now)) >= MOST_CHANGES
+        return len(recent_changes(self.changes, self.now)) >= FREQUENT_CHANGES
 
     @property
-    def was_changed_since(self) -> bool:
+    def was_changed_after_failures(self) -> bool:
         """True if the queue was changed after most calls failed, and it does not keep changing."""
         return not self.has_current_evidence and not self.keeps_changing
 
@@ -190,18 +192,21 @@ class Situation(Struct, frozen=True, dict=True):
         """Return the situation with the number of queues that show the symptom."""
         return structs.replace(self, reach=reach, remaining_seconds=remaining_seconds)
 
-    def most_written_since(self, plan: Plan, age: timedelta) -> tuple[int, str]:
+    def find_most_written(self, plan: Plan, within: timedelta) -> tuple[int, str]:
         """Return `(count, attribute)` for the plan's attribute that Mendq wrote most often.
 
-        Only writes within the last `age` count. Return `(0, "")` for a plan without steps.
+        Only writes in the time span `within` before the run count. Return `(0, "")` for a plan
+        without steps.
         """
-        counts = [(self.written_since(step.attribute, age), step.attribute) for step in plan.steps]
-        return max(counts, default=(0, ""))
+        counts_and_attributes = [
+            (self.count_writes(step.attribute, within), step.attribute) for step in plan.steps
+        ]
+        return max(counts_and_attributes, default=(0, ""))
 
-    def written_since(self, attribute: str, age: timedelta) -> int:
-        """Count how often Mendq wrote the attribute within the last `age`."""
+    def count_writes(self, attribute: str, within: timedelta) -> int:
+        """Return how often Mendq wrote the attribute in the time span `within` before the run."""
         writes = self.records.record_of(attribute).writes
-        return sum(self.now - write.at < age for write in writes)
+        return sum(self.now - write.at < within for write in writes)
 
 
 def recent_changes(changes: Iterable[datetime], now: datetime) -> set[datetime]:

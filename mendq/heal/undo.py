@@ -20,7 +20,7 @@ from mendq.notifications.commands import delete_queue_command, set_command
 # Attributes that Mendq never sets back: a person must run the command. A lower retention deletes
 # messages, and an older policy may give back an access that people have revoked since.
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SetQueueAttributes.html
-NEVER_PUT_BACK = frozenset({"MessageRetentionPeriod", "Policy"})
+MANUAL_ATTRIBUTES = frozenset({"MessageRetentionPeriod", "Policy"})
 
 
 class UndoOutcome(StrEnum):
@@ -48,7 +48,7 @@ class CaseWrite(Struct, frozen=True):
         last: The transition of the last write.
         was_overridden: True if the case was overridden after its last write, so that the value may
             be a person's.
-        goes_on: True if the step is not complete yet, so that it can be stopped.
+        is_incomplete: True if the step is not complete yet, so that it can be stopped.
     """
 
     attribute: str
@@ -57,9 +57,9 @@ class CaseWrite(Struct, frozen=True):
     first: Case
     last: Case
     was_overridden: bool = False
-    goes_on: bool = False
+    is_incomplete: bool = False
 
-    def merge_later(self, later: CaseWrite) -> CaseWrite:
+    def merge_with_later(self, later: CaseWrite) -> CaseWrite:
         """Return both writes as one, or only `later` if someone changed the value between them."""
         if later.before != self.after:
             return later
@@ -117,26 +117,26 @@ def list_writes(history: Sequence[Case]) -> tuple[CaseWrite, ...]:
     Args:
         history: All transitions of the case, the oldest first.
     """
-    writes: dict[str, CaseWrite] = {}
+    write_by_attribute: dict[str, CaseWrite] = {}
     for case in history:
         if case.state is not State.APPLIED:
             continue
         for step in case.steps:
-            name = step["attribute"]
-            write = CaseWrite(name, step["before"], step["after"], case, case)
-            earlier_write = writes.get(name)
+            attribute = step["attribute"]
+            write = CaseWrite(attribute, step["before"], step["after"], case, case)
+            earlier_write = write_by_attribute.get(attribute)
             if earlier_write is not None:
-                write = earlier_write.merge_later(write)
-            writes[name] = write
-    override_numbers = [case.n for case in history if case.state is State.OVERRIDDEN]
-    last_override_number = max(override_numbers, default=0)
+                write = earlier_write.merge_with_later(write)
+            write_by_attribute[attribute] = write
+    overridden_numbers = [case.n for case in history if case.state is State.OVERRIDDEN]
+    last_override_number = max(overridden_numbers, default=0)
     return tuple(
         replace(
             write,
             was_overridden=last_override_number > write.last.n,
-            goes_on=history[-1].is_redriving and not has_value_in_queue(write.attribute),
+            is_incomplete=history[-1].is_redriving and not has_value_in_queue(write.attribute),
         )
-        for write in writes.values()
+        for write in write_by_attribute.values()
     )
 
 
@@ -176,27 +176,27 @@ def list_stopped_steps(undos: Iterable[Undo]) -> tuple[dict[str, str], ...]:
 
 
 def _plan_undo(write: CaseWrite, snapshot: Mapping[str, str] | None, facts: Facts) -> Undo:
-    name = write.attribute
+    attribute = write.attribute
     before = write.before
-    now = facts.attributes.get(name)
-    kind = kind_of(name)
-    if kind is not None:
-        now = kind.value_in(facts.attributes)
-        before = (kind.value_in(snapshot) if snapshot else None) or before
-    kept = Undo(name, UndoOutcome.THEIRS, before, write.after, now)
-    if write.goes_on:
-        return replace(kept, outcome=UndoOutcome.UNDONE, now=write.after, stops=True)
-    if now == before:
-        return replace(kept, outcome=UndoOutcome.NOTHING)
-    if kind is not None and kind.is_permanent:
+    current_value = facts.attributes.get(attribute)
+    step_type = kind_of(attribute)
+    if step_type is not None:
+        current_value = step_type.value_in(facts.attributes)
+        before = (step_type.value_in(snapshot) if snapshot else None) or before
+    kept_undo = Undo(attribute, UndoOutcome.THEIRS, before, write.after, current_value)
+    if write.is_incomplete:
+        return replace(kept_undo, outcome=UndoOutcome.UNDONE, now=write.after, stops=True)
+    if current_value == before:
+        return replace(kept_undo, outcome=UndoOutcome.NOTHING)
+    if step_type is not None and step_type.is_permanent:
         command = delete_queue_command(write.after)
-        return replace(kept, outcome=UndoOutcome.PRINTED, command=command)
+        return replace(kept_undo, outcome=UndoOutcome.PRINTED, command=command)
     is_another_queue = facts.is_created_after(write.last.at)
-    if now != write.after or is_another_queue or write.was_overridden:
-        return kept
-    if kind is None or name in NEVER_PUT_BACK:
-        return kept.leave_to_person(facts.queue_arn)
-    return replace(kept, outcome=UndoOutcome.UNDONE, step=kind.of(now, before))
+    if current_value != write.after or is_another_queue or write.was_overridden:
+        return kept_undo
+    if step_type is None or attribute in MANUAL_ATTRIBUTES:
+        return kept_undo.leave_to_person(facts.queue_arn)
+    return replace(kept_undo, outcome=UndoOutcome.UNDONE, step=step_type.of(current_value, before))
 
 
 def _keep_persons_value(undo: Undo, view: CaseStoreView) -> Undo:

@@ -23,7 +23,7 @@ from mendq.cases.record import Notification, record_transition
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue.symptom import Symptom
 from mendq.heal.outcome import Outcome
-from mendq.heal.resume import continue_case, read_request
+from mendq.heal.resume import continue_case, read_case_request
 from mendq.model.case import Case, State
 from mendq.model.dlq import arn_of_quarantine, attributes_of_quarantine, why_unfit_as_quarantine
 from mendq.model.facts import Facts
@@ -111,7 +111,7 @@ def redrive(request: Mapping[str, Any], run: RedriveRun) -> Outcome:
             stored progress. The same holds for each other error of the case store or of
             `continue_case`.
     """
-    symptom, queue_arn, case_id = read_request(request)
+    symptom, queue_arn, case_id = read_case_request(request)
     if not run.is_here(queue_arn):
         raise CaseUnreadable(f"no queue of this account and region: {queue_arn}")
     store = run.stored(RedriveStore)

@@ -90,7 +90,7 @@ from mendq.cases.table import OpenCase
 from mendq.catalogue import CATALOGUE
 from mendq.catalogue.dlq.time_left import sort_by_urgency
 from mendq.catalogue.symptom import Symptom
-from mendq.heal.guardrails import why_many
+from mendq.heal.guardrails import explain_mass_symptom
 from mendq.model.case import FINAL_STATES, State
 from mendq.model.facts import Need
 from mendq.model.lifecycle import QUIET_TIME_AFTER_FAILURES, STATES_ENDED_BY_FAILED_CALLS
@@ -321,7 +321,7 @@ def _is_mass(
     if not queue_arns or symptom.is_of_configuration:
         return False
     spread = context.case_store.note_spread(queue_arns, symptom.name, context.now)
-    return why_many(Reach.among(spread, managed), context.settings.limits) is not None
+    return explain_mass_symptom(Reach.among(spread, managed), context.settings.limits) is not None
 
 
 def _call_heal(findings: Sequence[Finding], context: ScanContext) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from mendq.cases.finding import Finding, scan_order_key
-from mendq.heal.repeats import REMEMBERED
+from mendq.heal.repeats import EXPIRED_PROPOSAL_SILENCE
 from mendq.model.consent import Consent
 from mendq.model.mode import Mode
 from mendq.model.queue import parts_of
@@ -54,7 +54,7 @@ def admit_topics(notes: frozenset[str], topics: Sequence[str], now: datetime) ->
         topics: The faults that were found (`Finding.topic`).
         now: The time of the run.
     """
-    oldest = f"{now - REMEMBERED:%F}"
+    oldest = f"{now - EXPIRED_PROPOSAL_SILENCE:%F}"
     today = f"{now:%F} "
     asked = dict.fromkeys(topics)
     valid = {note for note in notes if note.partition(" ")[0] > oldest}

@@ -28,7 +28,7 @@ from mendq.cases import items
 from mendq.cases.case_bucket import CaseBucket
 from mendq.cases.finding import findings_key, start_of_hour
 from mendq.cases.transactions import Table
-from mendq.heal.repeats import REMEMBERED
+from mendq.heal.repeats import EXPIRED_PROPOSAL_SILENCE
 from mendq.model.evidence import format_time
 from mendq.model.facts import QueueFacts
 from mendq.scan.reader import AnswerCache, Recalled
@@ -157,7 +157,11 @@ class ScanStore(Table, frozen=True):
         notes = frozenset(items.texts_in(self.get(key), "queues"))
         admission = admit_topics(notes, topics, now)
         self.change_set(
-            key, "queues", now + REMEMBERED, admission.notes_to_drop, admission.notes_to_add
+            key,
+            "queues",
+            now + EXPIRED_PROPOSAL_SILENCE,
+            admission.notes_to_drop,
+            admission.notes_to_add,
         )
         return frozenset(admission.topics)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 # The position of the code among the arguments of each call that makes a refusal.
 KINDS = dict.fromkeys(("Ignore", "Retry", "Refuse", "Escalate", "Override"), 0)
-MAKERS = {**KINDS, "declined_outcome": 0, "ClaimPart": 1}
+MAKERS = {**KINDS, "make_declined_outcome": 0, "ClaimPart": 1}
 # The name of a table from refusal code to condition: the first condition that holds is the answer.
 TABLE = "whys"
 

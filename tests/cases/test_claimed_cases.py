@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from mendq.aws.errors import CaseMoved
 from mendq.cases.table import CaseStore
 from mendq.follow_up.follow_up import FollowUpResult, follow_up
-from mendq.heal.owners import request_about
+from mendq.heal.owners import make_owner_request
 from mendq.heal.resume import continue_case
 from mendq.model.case import Case
 from tests.account.faults import Killed
@@ -56,7 +56,7 @@ def _die() -> None:
 
 def _take_up(account: Account, case: Case) -> None:
     with suppress(Killed):
-        continue_case(request_about(case), account.run())
+        continue_case(make_owner_request(case), account.run())
 
 
 def _follow(account: Account) -> FollowUpResult:

@@ -15,7 +15,7 @@ from mendq.aws.errors import NotificationNotSent, OwnerUnavailable
 from mendq.catalogue import BY_NAME
 from mendq.follow_up.follow_up import FollowUpResult, follow_up
 from mendq.heal.batch import heal_failed_calls
-from mendq.heal.owners import request_about
+from mendq.heal.owners import make_owner_request
 from mendq.heal.resume import continue_case
 from tests.heal.conftest import Account
 from tests.heal.operators import OWNERS, case_of, context_of, fail, move, states
@@ -216,7 +216,7 @@ def test_a_case_that_waits_for_nobody_or_is_elsewhere_is_not_taken_up(
     world: World, old: str, new: str, code: str
 ) -> None:
     queue = world.fixed()
-    asked = request_about(case_of(world.account))
+    asked = make_owner_request(case_of(world.account))
     before = world.account.case_store_items()
     asked["queue_arn"] = queue.replace(old, new, 1)
     assert getattr(continue_case(asked, world.account.run()).refusal, "code", "") == code

@@ -21,7 +21,7 @@ from mendq.aws.errors import (
 from mendq.cases.open_case_index import UNFILED
 from mendq.catalogue import BY_NAME
 from mendq.follow_up.follow_up import SECONDS_FOR_A_CASE, FollowUpResult, follow_up
-from mendq.heal.owners import request_about
+from mendq.heal.owners import make_owner_request
 from mendq.heal.resume import continue_case
 from mendq.model.case import Case, State
 from tests.account.faults import Killed, calls_of, come_between
@@ -293,7 +293,7 @@ def test_follow_up_leaves_alone_what_another_run_has_just_claimed(account: Accou
     account.later(minutes=10)
     assert follow_and_file(account) == ["proposed", "approved"]
     account.later(minutes=10)
-    request = request_about(case_of(account))
+    request = make_owner_request(case_of(account))
 
     def heal_claims_it() -> None:
         die_after(
@@ -336,7 +336,7 @@ def dead(account: Account) -> str:
     queue = failing(account, "propose")
     move(account, case_of(account), "approved")
     account.later(minutes=6)
-    request = request_about(case_of(account))
+    request = make_owner_request(case_of(account))
     die_after(
         account,
         account.clients.sqs_for_writing,
@@ -366,7 +366,7 @@ def test_dead_run_stays_to_be_recovered_while_sqs_does_not_answer(
     with silent(account.clients.sqs, "sqs.GetQueueAttributes", how):
         healed = account.heal(bodies)
         with pytest.raises(FactsUnavailable):
-            continue_case(request_about(case), account.run())
+            continue_case(make_owner_request(case), account.run())
         assert cases_in_store(account) == items
         followed = follow(account)
     assert {type(error) for error in healed.errors.values()} == {FactsUnavailable}

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from functions import approve, attach_dlq, heal, redrive, restore_policy, rollback
 from mendq.aws.errors import CaseUnreadable
-from mendq.heal.owners import request_about
+from mendq.heal.owners import make_owner_request
 from mendq.model.case import State
 from mendq.model.limits import Bounds
 from tests.functions.conftest import CONTEXT, Deploy, metrics
@@ -49,7 +49,7 @@ def test_a_visibility_is_not_theirs_to_write(account: Account, deploy: Deploy, o
     queue = account.queue(tag="propose", VisibilityTimeout="30")
     fail(account, queue)
     move(account, case_of(account), "approved")
-    assert owner.handler(request_about(case_of(account)), CONTEXT)["code"] == "another_owner"
+    assert owner.handler(make_owner_request(case_of(account)), CONTEXT)["code"] == "another_owner"
     assert account.visibility(queue) == 30
     assert states(account)[-1] == "approved"
 
@@ -67,7 +67,7 @@ def test_an_approved_case_gets_its_pinned_policy_and_is_counted(
     deny(account, queue)
     move(account, case_of(account), "approved")
     capsys.readouterr()
-    answer = restore_policy.handler(request_about(case_of(account)), CONTEXT)
+    answer = restore_policy.handler(make_owner_request(case_of(account)), CONTEXT)
     assert (answer["state"], policy_of(account, queue)) == ("applied", GRANTS)
     sent = metrics(capsys.readouterr().out)
     assert (sent["AutoFixes"], "Refusals" in sent) == (1, False)
@@ -79,7 +79,7 @@ def test_a_tick_answers_how_far_a_redrive_has_come_and_counts_messages(
     with redriving() as world:
         deploy(redrive.handler, world.account, **structs.asdict(world.run().settings))
         world.send(*"abcdefgh")
-        request = request_about(world.case(State.APPLIED))
+        request = make_owner_request(world.case(State.APPLIED))
         answer = redrive.handler(request, CONTEXT)
         assert (answer["state"], answer["stage"], answer["moved"]) == (None, "soak", 5)
         assert world.waiting(world.source) == 5

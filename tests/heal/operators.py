@@ -14,7 +14,7 @@ from mendq.cases.pins import Pins
 from mendq.cases.record import Notification, record_transition
 from mendq.catalogue import BY_NAME
 from mendq.heal.apply import attach
-from mendq.heal.approve import Document, act_on_decision, answer_request
+from mendq.heal.approve import JsonDocument, act_on_decision, answer_request
 from mendq.heal.restore_policy import PolicyWriter
 from mendq.heal.resume import continue_case
 from mendq.heal.rollback import rollback
@@ -86,14 +86,14 @@ def run_of(symptom: str, account: Account) -> FixContext:
     return replace(run, write=ways.get(owner, run.write), writer=owner)
 
 
-def say(account: Account, word: object, case_id: str, actor: str = ALICE) -> Document:
+def say(account: Account, word: object, case_id: str, actor: str = ALICE) -> JsonDocument:
     """Approve, decline or close."""
     context = context_of(account)
     asked = {"case_id": case_id, "actor": actor}
     return answer_request(asked, lambda request: act_on_decision(request, word, context, OWNERS))
 
 
-def undo(account: Account, case_id: str, *, dry_run: bool = False, **over: float) -> Document:
+def undo(account: Account, case_id: str, *, dry_run: bool = False, **over: float) -> JsonDocument:
     context = account.run(**over)
     return answer_request(
         {"case_id": case_id, "actor": ALICE},
@@ -101,7 +101,7 @@ def undo(account: Account, case_id: str, *, dry_run: bool = False, **over: float
     )
 
 
-def outcomes(document: Document) -> dict[str, str]:
+def outcomes(document: JsonDocument) -> dict[str, str]:
     """By attribute."""
     return {each["attribute"]: each["outcome"] for each in document["attributes"]}
 

@@ -12,7 +12,7 @@ from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 from mendq.cases.context import FixContext
 from mendq.cases.pins import Pins
 from mendq.heal.outcome import Outcome
-from mendq.heal.owners import request_about
+from mendq.heal.owners import make_owner_request
 from mendq.heal.restore_policy import check_restored_policy
 from mendq.heal.resume import continue_case
 from mendq.model.case import Case
@@ -149,7 +149,9 @@ def restoring_run(account: Account) -> FixContext:
 def restore(account: Account, case: Case | None = None) -> Outcome:
     """Asked to take up the newest case."""
     run = restoring_run(account)
-    return check_restored_policy(continue_case(request_about(case or case_of(account)), run), run)
+    return check_restored_policy(
+        continue_case(make_owner_request(case or case_of(account)), run), run
+    )
 
 
 def policy_of(account: Account, queue: str) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from mendq.cases.record import Notification, record_transition
-from mendq.heal.approve import NOBODY, OperatorRequest
-from mendq.heal.owners import request_about
+from mendq.heal.approve import UNNAMED_ACTOR, OperatorRequest
+from mendq.heal.owners import make_owner_request
 from mendq.model.case import Case
 from mendq.model.facts import Facts
 from mendq.model.mode import Mode
@@ -51,7 +51,9 @@ def test_no_other_word_is_taken(account: Account, proposed: Case, word: object) 
     assert answered["error"] == "bad_request"
 
 
-@pytest.mark.parametrize(("actor", "retained"), [("\n\t", NOBODY), ("a\nb\u202e", "a b\\u202e")])
+@pytest.mark.parametrize(
+    ("actor", "retained"), [("\n\t", UNNAMED_ACTOR), ("a\nb\u202e", "a b\\u202e")]
+)
 def test_the_actor_is_cleaned(actor: str, retained: str) -> None:
     request = OperatorRequest.of({"case_id": "c", "actor": actor})
     assert isinstance(request, OperatorRequest)
@@ -84,7 +86,7 @@ def test_an_approved_plan_is_carried_out(account: Account, proposed: Case, heal:
     assert states(account) == ["proposed", "approved", "applied"]
     approved = account.transitions()[1]
     assert (approved["n"], approved["actor"], approved["steps"]) == (2, ALICE, answered["steps"])
-    assert heal.asked == [request_about(proposed)]
+    assert heal.asked == [make_owner_request(proposed)]
 
 
 def test_another_plan_than_the_approved_one_is_not_carried_out(

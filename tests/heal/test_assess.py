@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from mendq.heal.batch import BatchResult
-from mendq.heal.guardrails import MOST_DRILLS
+from mendq.heal.guardrails import MAXIMUM_DRILLS
 from mendq.model.limits import Limits
 from mendq.model.mode import Mode
 from mendq.model.tags import DRILL_TAG
@@ -229,7 +229,7 @@ def test_a_drill_does_not_count_among_the_queues_of_a_mass_symptom(account: Acco
 
 def test_drills_are_counted_among_themselves(account: Account) -> None:
     """Else a tag on every queue would be a way round the guardrail; it is nobody's page."""
-    names = (f"q{n}.fifo" for n in range(MOST_DRILLS + 1))
+    names = (f"q{n}.fifo" for n in range(MAXIMUM_DRILLS + 1))
     queues = [account.queue(name, VisibilityTimeout="10") for name in names]
     for queue in queues:
         account.tag(queue, **{DRILL_TAG: "true"})

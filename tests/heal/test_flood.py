@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mendq.heal.batch import LISTED_FOR, MOST_UNKNOWN
+from mendq.heal.batch import MAXIMUM_UNKNOWN_NAMES, QUEUE_LIST_LIFETIME
 from tests.account.faults import calls_of
 from tests.heal.conftest import ACCOUNT, REGION, Account, settings
 from tests.scan.scanning import refusing
@@ -63,7 +63,7 @@ def test_a_real_queue_is_fixed_behind_a_flood_of_names(
     queue = account.queue(VisibilityTimeout="30")
     flood = junk(account, names(A_FLOOD), *names(callers, "stranger"), **over)
     assert looked_at(account, flood | account.late_deletes(queue, "1", "2", "3")) == (
-        MOST_UNKNOWN + 1
+        MAXIMUM_UNKNOWN_NAMES + 1
     )
     assert account.visibility(queue) == 45
     assert {each["queue_arn"] for each in account.transitions()} == {queue}
@@ -72,7 +72,7 @@ def test_a_real_queue_is_fixed_behind_a_flood_of_names(
 
 
 def test_managed_queues_are_looked_at_however_many_they_are(account: Account) -> None:
-    queues = [account.queue(f"q{n}.fifo") for n in range(MOST_UNKNOWN + 30)]
+    queues = [account.queue(f"q{n}.fifo") for n in range(MAXIMUM_UNKNOWN_NAMES + 30)]
     bodies = {f"{n}": call(account, each, f"{n}", "worker") for n, each in enumerate(queues)}
     assert looked_at(account, bodies) == len(queues)
     assert account.pages("urgent") == []
@@ -83,13 +83,13 @@ def test_the_callers_take_turns_so_that_one_leaves_the_others_theirs(account: Ac
     account.settings = settings(queues=("gone",))
     account.heal(junk(account, names(A_FLOOD), "stranger"))
     queue = account.queue("tagged.fifo", VisibilityTimeout="30")
-    account.later(seconds=(LISTED_FOR / 2).total_seconds())
+    account.later(seconds=(QUEUE_LIST_LIFETIME / 2).total_seconds())
     real = {
         **{f"t{n}": call(account, queue, f"t{n}", "worker") for n in range(3)},
         **{f"g{n}": call(account, arn("gone"), f"g{n}", "stranger", **MISSING) for n in range(3)},
     }
     assert looked_at(account, junk(account, names(A_FLOOD, "more"), "stranger") | real) == (
-        MOST_UNKNOWN + 1
+        MAXIMUM_UNKNOWN_NAMES + 1
     )
     assert account.visibility(queue) == 45
     symptoms = {each["symptom"] for each in account.transitions()}
@@ -110,7 +110,7 @@ def test_a_stranger_who_calls_a_queue_too_takes_no_turn_of_its_own_caller(accoun
 def test_what_is_left_out_is_counted_and_said_once_a_day(account: Account) -> None:
     flood = junk(account, names(A_FLOOD), "stranger", "other")
     healed = account.heal(flood)
-    each = (A_FLOOD - MOST_UNKNOWN) // 2
+    each = (A_FLOOD - MAXIMUM_UNKNOWN_NAMES) // 2
     assert healed.skipped_names == {role("stranger"): each, role("other"): each}
     for _ in range(3):
         account.later(hours=2)
@@ -147,7 +147,7 @@ def test_a_listing_is_asked_for_once_in_a_while_however_long_the_flood(account: 
     for minute in range(12):
         account.heal(junk(account, names(A_FLOOD, f"m{minute}"), "stranger"))
         account.later(minutes=1)
-    assert len(asked) == 3, f"at 0, 5 and 10 minutes: each is good for {LISTED_FOR}"
+    assert len(asked) == 3, f"at 0, 5 and 10 minutes: each is good for {QUEUE_LIST_LIFETIME}"
 
 
 def test_a_mass_symptoms_page_names_one_queue_of_each_caller_first(account: Account) -> None:

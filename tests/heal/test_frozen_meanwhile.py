@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from mendq.heal.outcome import Outcome
-from mendq.heal.owners import request_about
+from mendq.heal.owners import make_owner_request
 from mendq.heal.resume import continue_case
 from tests.account.faults import calls_of, come_between
 from tests.heal.conftest import Account
@@ -46,7 +46,7 @@ def ineffective(account: Account) -> str:
 
 def taken_up(account: Account) -> Outcome:
     case = case_of(account)
-    return continue_case(request_about(case), run_of(case.symptom, account))
+    return continue_case(make_owner_request(case), run_of(case.symptom, account))
 
 
 def code_of(outcome: Outcome) -> str:

@@ -14,9 +14,9 @@ from mendq.cases.spread import Reach
 from mendq.cases.view import CaseStoreView
 from mendq.catalogue import examples
 from mendq.heal import guardrails
-from mendq.heal.decide import ABOUT_THE_PLAN, BEFORE_READING, KeepWaiting, decide
+from mendq.heal.decide import GUARDRAILS_ABOUT_PLAN, GUARDRAILS_BEFORE_READING, KeepWaiting, decide
 from mendq.heal.gather import is_fresh
-from mendq.heal.situation import MOST_CHANGES, Situation
+from mendq.heal.situation import FREQUENT_CHANGES, Situation
 from mendq.model.case import FINAL_STATES, State
 from mendq.model.mode import Mode
 from mendq.model.plan import Plan, Refusal
@@ -40,7 +40,7 @@ def proposal(step: AttributeStep = STEP, **record: Any) -> Given:
 
 
 def on_plan(given: Given) -> Refusal | None:
-    return guardrails.first_refusal(ABOUT_THE_PLAN, *given)
+    return guardrails.find_first_refusal(GUARDRAILS_ABOUT_PLAN, *given)
 
 
 def code(refusal: Refusal | None) -> str | None:
@@ -57,7 +57,7 @@ def test_overridden_refuses_plan_if_a_person_owns_any_of_its_attributes() -> Non
 
 
 def test_a_quiet_account_refuses_nothing() -> None:
-    assert guardrails.first_refusal(BEFORE_READING, situation()) is None
+    assert guardrails.find_first_refusal(GUARDRAILS_BEFORE_READING, situation()) is None
     observed = situation(mode=Mode.OBSERVE, view=CaseStoreView(frozen="drill"))
     assert guardrails.refuse_if_frozen(observed) is None
     assert on_plan(proposal()) is None
@@ -85,7 +85,10 @@ def test_an_hour_back_and_five_minutes_ahead(age_seconds: float, fresh: bool) ->
     ],
 )
 def test_cases(over: dict[str, Any], expected: str) -> None:
-    assert code(guardrails.first_refusal(BEFORE_READING, situation(**over))) == expected
+    assert (
+        code(guardrails.find_first_refusal(GUARDRAILS_BEFORE_READING, situation(**over)))
+        == expected
+    )
 
 
 def test_a_case_that_waits_asks_for_a_claim_before_a_freeze_too() -> None:
@@ -98,7 +101,7 @@ def test_a_case_that_waits_asks_for_a_claim_before_a_freeze_too() -> None:
 @pytest.mark.parametrize("state", sorted(FINAL_STATES))
 def test_a_case_that_ended_stops_nothing(state: State) -> None:
     view = CaseStoreView(case=case(state))
-    assert guardrails.first_refusal(BEFORE_READING, situation(view=view)) is None
+    assert guardrails.find_first_refusal(GUARDRAILS_BEFORE_READING, situation(view=view)) is None
 
 
 @pytest.mark.parametrize(
@@ -216,7 +219,7 @@ def _hours_ago(*hours: float) -> tuple[datetime, ...]:
 
 def test_the_sixth_change_of_a_day_pages() -> None:
     changes = _hours_ago(0, 1, 2, 3, 23, 23.9)
-    assert len(changes) == MOST_CHANGES
+    assert len(changes) == FREQUENT_CHANGES
     refusal = guardrails.refuse_if_keeps_changing(situation(changes=changes))
     assert refusal is not None
     assert (refusal.code, refusal.case_state) == ("keeps_changing", State.ESCALATED)

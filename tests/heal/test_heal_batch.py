@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 from msgspec import structs
 
-from mendq.heal.apply import NOTED_EVERY, merge_failures
+from mendq.heal.apply import FAILURE_NOTES_PAUSE, merge_failures
 from mendq.heal.batch import heal_failed_calls
 from mendq.model.case import State
 from mendq.model.evidence import SUFFICIENT_EVENTS, Evidence
@@ -112,7 +112,7 @@ def test_a_storm_of_failed_calls_is_noted_every_five_minutes() -> None:
         if noted is not None:
             notes, known = notes + 1, noted
     assert known.is_sufficient
-    assert notes == SUFFICIENT_EVENTS + 3_600 // NOTED_EVERY.seconds - 1
+    assert notes == SUFFICIENT_EVENTS + 3_600 // FAILURE_NOTES_PAUSE.seconds - 1
 
 
 def test_calls_from_before_are_not_noted() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from mendq.catalogue import BY_NAME
 from mendq.heal.outcome import Outcome
-from mendq.heal.owners import request_about
+from mendq.heal.owners import make_owner_request
 from mendq.heal.resume import continue_case
 from mendq.model.case import State
 from mendq.model.mode import Mode
@@ -65,7 +65,7 @@ def ineffective(account: Account) -> str:
 
 def taken_up(account: Account) -> Outcome:
     case = case_of(account)
-    return continue_case(request_about(case), run_of(case.symptom, account))
+    return continue_case(make_owner_request(case), run_of(case.symptom, account))
 
 
 def ends(account: Account, queue: str, state: State, code: str) -> str:
@@ -214,7 +214,7 @@ def test_next_step_that_another_lambda_owns_goes_to_a_person(
 def test_case_is_not_written_by_a_lambda_that_does_not_own_its_step(account: Account) -> None:
     queue = approved(account)
     before, items = account.attributes(queue), account.case_store_items()
-    outcome = continue_case(request_about(case_of(account)), run_of("access_denied", account))
+    outcome = continue_case(make_owner_request(case_of(account)), run_of("access_denied", account))
     assert outcome.refusal is not None
     assert outcome.refusal.code == "another_owner"
     assert (account.attributes(queue), account.case_store_items()) == (before, items)

@@ -17,7 +17,7 @@ from mendq.heal.apply import apply, attach
 from mendq.heal.batch import heal_findings
 from mendq.heal.gather import count_reach
 from mendq.heal.outcome import Outcome
-from mendq.heal.owners import request_about
+from mendq.heal.owners import make_owner_request
 from mendq.heal.resume import continue_case
 from mendq.model.case import Case, State
 from mendq.model.consent import Consent
@@ -207,7 +207,7 @@ def _attach(account: Account, watched: Account, write: Callable[..., Any] = atta
     watched.now = account.now
     watched.deliveries += 100
     run = replace(watched.run(), write=write, writer=Owner.ATTACH_DLQ)
-    return continue_case(request_about(case_of(account)), run)
+    return continue_case(make_owner_request(case_of(account)), run)
 
 
 def _die(*_: Any) -> None:
@@ -264,7 +264,7 @@ def _refused(world: Redriving, run: RedriveRun) -> None:
 def _expired(world: Redriving, run: RedriveRun) -> None:
     """The facts do not bear it any more, and whoever approved it is notified."""
     case = world.case(State.PROPOSED, State.APPROVED)
-    outcome = redrive(request_about(case), run)
+    outcome = redrive(make_owner_request(case), run)
     assert outcome.case is not None
     assert outcome.case.state is State.EXPIRED
     assert world.account.pages()
@@ -275,12 +275,12 @@ def _sent_back(world: Redriving, run: RedriveRun) -> None:
     world.bounds = LATE
     world.send(*"abcdefgh")
     case = world.case(State.APPLIED)
-    redrive(request_about(case), run)
+    redrive(make_owner_request(case), run)
     world.consume(frozenset(sorted(world.bodies(world.source))[:1]))
-    ticked = redrive(request_about(case), world.run(run.clients))
+    ticked = redrive(make_owner_request(case), world.run(run.clients))
     assert isinstance(ticked, TickOutcome)
     assert (world.progress.moved, ticked.quarantined_count) == (5, 1), ticked
-    stopped = redrive({**request_about(case), "cancel": True}, world.run(run.clients))
+    stopped = redrive({**make_owner_request(case), "cancel": True}, world.run(run.clients))
     assert stopped.refusal is None
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from mendq.catalogue import BY_NAME
 from mendq.catalogue.examples import AT, DLQ_ARN, STANDARD_ARN, measurement, queue, source, vary
-from mendq.heal.undo import NEVER_PUT_BACK
+from mendq.heal.undo import MANUAL_ATTRIBUTES
 from mendq.model.case import Case, State, start_case
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts, QueueFacts
@@ -176,7 +176,7 @@ def test_a_row_without_symptom_or_sign_says_why(kind: type[AttributeStep]) -> No
 @pytest.mark.parametrize("kind", HARMS, ids=lambda kind: kind.__name__)
 def test_a_row_offers_what_rollback_does(kind: type[AttributeStep]) -> None:
     expected = TAKE_BACK_TEXT
-    if kind.is_permanent or kind.attribute in NEVER_PUT_BACK:
+    if kind.is_permanent or kind.attribute in MANUAL_ATTRIBUTES:
         expected = MANUAL_UNDO_TEXT if kind is not RedriveMessages else STOP_REDRIVE_TEXT
     assert HARMS[kind].take_back == expected
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from mendq.catalogue import BY_NAME
-from mendq.heal.owners import request_about
+from mendq.heal.owners import make_owner_request
 from tests.catalogue.asking import caught_by
 from tests.heal.operators import case_of, fail, say
 from tests.prove.world import World
@@ -60,7 +60,7 @@ def asked_of_owner(world: World) -> Turn:
     case = case_of(world.account)
 
     def turn() -> bool:
-        world.continue_case(request_about(case))
+        world.continue_case(make_owner_request(case))
         return True
 
     return turn

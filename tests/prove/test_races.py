@@ -47,7 +47,7 @@ PLANTED = (
     (
         "a write that landed is taken for none",
         LeftClaim,
-        "cannot_have_landed",
+        "is_surely_not_written",
         True,
         "nobody was told",
     ),

@@ -11,7 +11,7 @@ import pytest
 from mendq.aws.dlqs import list_source_arns
 from mendq.aws.errors import FactsUnavailable
 from mendq.follow_up.follow_up import follow_up
-from mendq.heal.owners import request_about
+from mendq.heal.owners import make_owner_request
 from mendq.model.case import State
 from mendq.model.facts import Facts
 from mendq.model.plan import Refusal
@@ -116,7 +116,7 @@ def test_each_minute_its_owner_is_called_and_nothing_else_moves_it(here: Redrivi
         assert len(here.asked) == minute
     here.account.tag(here.dlq, mendq="off")
     follow(here, days=20)
-    assert here.asked[-1] == request_about(case)
+    assert here.asked[-1] == make_owner_request(case)
     assert len(here.asked) == 6
     assert here.newest() == case
 
@@ -144,7 +144,7 @@ def test_taken_back_it_is_stopped_first_and_left_alone_for_a_week(here: Redrivin
     assert (answered["state"], outcomes(answered)) == ("rolled_back", {"Dlq": "undone"})
     assert here.newest().state is State.ROLLED_BACK
     assert undo(here.account, case.case_id) == answered, "done twice it answers the same"
-    assert here.asked == [{**request_about(case), "cancel": True}]
+    assert here.asked == [{**make_owner_request(case), "cancel": True}]
     view = context_of(here.account).case_store.look(here.dlq, case.symptom, ("Dlq",))
     until = view.record_of("Dlq").overridden_until
     assert until is not None

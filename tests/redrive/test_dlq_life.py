@@ -8,7 +8,7 @@ import pytest
 
 from mendq.follow_up.follow_up import FollowUpResult, follow_up
 from mendq.heal.outcome import Outcome
-from mendq.heal.owners import request_about
+from mendq.heal.owners import make_owner_request
 from mendq.heal.resume import continue_case
 from mendq.model.queue import MOST_RECEIVES, Redrive
 from mendq.model.steps import AttachDlq
@@ -48,7 +48,7 @@ def approved(scanned: Scanning) -> str:
 
 
 def taken_up(account: Account) -> Outcome:
-    return continue_case(request_about(case_of(account)), run_of(MISSING, account))
+    return continue_case(make_owner_request(case_of(account)), run_of(MISSING, account))
 
 
 def followed(account: Account) -> FollowUpResult:

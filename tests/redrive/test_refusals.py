@@ -10,7 +10,7 @@ import pytest
 
 from mendq.aws.errors import CaseUnreadable
 from mendq.cases.transactions import CLAIM_SECONDS, Claim
-from mendq.heal.owners import request_about
+from mendq.heal.owners import make_owner_request
 from mendq.model.case import State
 from mendq.model.steps import SetMessageRetention
 from mendq.redrive.redrive import redrive
@@ -53,7 +53,7 @@ def test_redrive_refuses_a_dlq_of_another_account_or_region(
         untouched(here),
         pytest.raises(CaseUnreadable, match="no queue of this account and region"),
     ):
-        redrive({**request_about(planted), **more}, here.run())
+        redrive({**make_owner_request(planted), **more}, here.run())
     assert here.tick().sent_back_count == 5, "the same case about our own queue goes on"
 
 
@@ -74,7 +74,7 @@ def test_redrive_waits_while_another_run_works_on_the_queue(
     here.begun(*texts(9))
     claim_as_another_run(here)
     with untouched(here):
-        refusal = redrive({**request_about(here.newest()), **more}, here.run()).refusal
+        refusal = redrive({**make_owner_request(here.newest()), **more}, here.run()).refusal
     assert refusal is not None
     assert (refusal.code, refusal.is_retried) == ("claimed", True)
     assert "another run is at work on this queue" in refusal.reason
@@ -120,7 +120,7 @@ def test_redrive_leaves_a_case_of_another_owner_alone(
     here.account.later(hours=1)
     here.case(State.PROPOSED, state, steps=(RETENTION,))
     with untouched(here):
-        refusal = redrive({**request_about(here.newest()), **more}, here.run()).refusal
+        refusal = redrive({**make_owner_request(here.newest()), **more}, here.run()).refusal
     assert refusal is not None
     is_to_write = state is State.APPROVED and not more
     assert (refusal.code, refusal.is_retried) == (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mendq.heal.approve import answer_request
-from mendq.heal.owners import request_about
+from mendq.heal.owners import make_owner_request
 from mendq.heal.rollback import rollback
 from mendq.model.case import State
 from tests.account.faults import calls_of
@@ -33,7 +33,7 @@ def test_rollback_ends_nothing_if_the_owner_cannot_be_reached(here: Redriving, h
     here.asked.clear()
     answer = undo(here.account, case.case_id)
     assert (answer["state"], outcomes(answer)) == ("rolled_back", {"Dlq": "undone"})
-    assert here.asked == [{**request_about(case), "cancel": True}]
+    assert here.asked == [{**make_owner_request(case), "cancel": True}]
 
 
 def test_rollback_ends_nothing_if_this_deployment_has_no_owner(here: Redriving) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mendq.heal.owners import request_about
+from mendq.heal.owners import make_owner_request
 from mendq.model.case import State
 from mendq.model.queue import Redrive
 from mendq.redrive.messages import read_quarantine_mark
@@ -68,7 +68,7 @@ def test_one_of_five_that_comes_back_halts_it_and_lies_in_quarantine(here: Redri
     assert "the cause is not fixed" in page
     assert "is fixed" not in page, "it halted because nothing is"
     before = here.progress
-    assert redrive(request_about(outcome.case), here.run()).refusal is not None
+    assert redrive(make_owner_request(outcome.case), here.run()).refusal is not None
     assert here.progress == before
 
 
@@ -132,7 +132,7 @@ def test_a_tick_beside_another_does_nothing(here: Redriving) -> None:
 
 def test_too_little_time_sends_nothing_and_leaves_nothing_hidden(here: Redriving) -> None:
     here.begun(*texts(10))
-    outcome = redrive(request_about(here.newest()), here.run(remaining_seconds=20))
+    outcome = redrive(make_owner_request(here.newest()), here.run(remaining_seconds=20))
     assert isinstance(outcome, TickOutcome)
     assert (outcome.sent_back_count, len(here.bodies(here.dlq))) == (0, 10)
 
@@ -252,5 +252,5 @@ def test_of_a_case_that_is_not_applied_no_message_goes(
     here.send("a")
     case = here.case(*states)
     for more in ({}, {"cancel": True}):
-        assert redrive({**request_about(case), **more}, here.run()).case is None
+        assert redrive({**make_owner_request(case), **more}, here.run()).case is None
     assert (here.waiting(here.source), here.newest()) == (0, case)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
-from mendq.heal.owners import request_about
+from mendq.heal.owners import make_owner_request
 from mendq.model.case import State
 from mendq.redrive.machine import MESSAGES_HELD_SUFFIX, NONE_TO_SEND_REASON, TICKS_CUT_SHORT_REASON
 from mendq.redrive.progress import Stage
@@ -125,7 +125,7 @@ def test_runs_that_die_of_looking_end_it_after_three(here: Redriving) -> None:
     here.refusals.append(die)
     for _ in range(3):
         with pytest.raises(Killed):
-            redrive(request_about(here.newest()), here.run())
+            redrive(make_owner_request(here.newest()), here.run())
         here.account.later(minutes=2)
     assert here.tick().case is not None
     assert (here.state, here.progress.stage) == (State.ESCALATED, Stage.HALTED)

@@ -19,7 +19,7 @@ from msgspec import structs
 from mendq.aws.clients import Clients
 from mendq.cases.record import Notification, record_transition
 from mendq.heal.outcome import Outcome
-from mendq.heal.owners import request_about
+from mendq.heal.owners import make_owner_request
 from mendq.model.case import Case, State, start_case
 from mendq.model.evidence import Evidence, Sighting
 from mendq.model.facts import Facts
@@ -115,7 +115,7 @@ class Redriving:
 
     def tick(self, **more: Any) -> TickOutcome:
         """As follow_up asks for it each minute."""
-        outcome = redrive({**request_about(self.newest()), **more}, self.run())
+        outcome = redrive({**make_owner_request(self.newest()), **more}, self.run())
         assert isinstance(outcome, TickOutcome)
         return outcome
 

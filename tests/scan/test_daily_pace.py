@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mendq.heal.repeats import REMEMBERED
+from mendq.heal.repeats import EXPIRED_PROPOSAL_SILENCE
 from mendq.scan.selection import NEW_FAULTS_A_DAY, Admission, admit_topics
 
 NOW = datetime(2026, 11, 16, 23, 50, tzinfo=UTC)
@@ -23,7 +23,7 @@ def _noted(notes: Notes, queues: list[str], now: datetime) -> tuple[Notes, list[
 
 def test_after_a_month_it_is_news_again() -> None:
     notes, _ = _noted(frozenset(), QUEUES[:1], NOW)
-    later, first = NOW + REMEMBERED, QUEUES[:1]
+    later, first = NOW + EXPIRED_PROPOSAL_SILENCE, QUEUES[:1]
     again, before = f"{later:%Y-%m-%d} {QUEUES[0]}", f"2026-11-16 {QUEUES[0]}"
     assert admit_topics(notes, first, later) == Admission(first, [again], [before])
     assert admit_topics(notes, first, later - timedelta(days=1)) == Admission(first, [], [])

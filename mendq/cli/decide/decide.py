@@ -14,7 +14,7 @@ from mendq.cli.invocation import Invocation
 from mendq.cli.look.case_view import STYLE_BY_STATE, list_states_for, require_whole_id
 from mendq.cli.look.show import CaseId, print_case_head, print_plan, read_case_details
 from mendq.cli.output import Yes, confirm
-from mendq.heal.approve import DECISIONS, find_earlier_answer
+from mendq.heal.approve import TRANSITION_BY_DECISION, find_earlier_answer
 from mendq.model.case import Case, State
 from mendq.model.lifecycle import STATES_WITH_OWN_VALUE
 
@@ -26,7 +26,7 @@ _QUESTION_BY_DECISION = {
 # States of the case that mean success, by decision. They are the states that follow the decision,
 # now or when it was given earlier. APPROVED is success too: the change follows automatically.
 _SUCCESS_STATES_BY_DECISION = {
-    decision: frozenset({move.into}) for decision, move in DECISIONS.items()
+    decision: frozenset({move.into}) for decision, move in TRANSITION_BY_DECISION.items()
 }
 _SUCCESS_STATES_BY_DECISION["approve"] |= {*STATES_WITH_OWN_VALUE} - {
     State.INEFFECTIVE,

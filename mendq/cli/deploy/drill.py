@@ -41,7 +41,7 @@ from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.interrupts import treat_signals_as_interrupts
 from mendq.cli.invocation import Invocation, parse_folder
 from mendq.cli.output import Yes, confirm, make_table
-from mendq.heal.approve import DECISIONS
+from mendq.heal.approve import TRANSITION_BY_DECISION
 from mendq.model.case import Case, State
 from mendq.model.mode import Mode
 from mendq.model.queue import arn_of_name
@@ -325,7 +325,7 @@ class DrillRun(Struct):
                 if not self.ending_fault:
                     self._add_stage(f"fix taken back: {self.queue.visibility_seconds} s")
             for decision in _ENDING_DECISIONS:
-                if self.case.state in DECISIONS[decision].out_of:
+                if self.case.state in TRANSITION_BY_DECISION[decision].out_of:
                     self.case = self._ask_lambda("ApproveFunction", decision=decision)
                     break
         if self.case.is_final:

@@ -14,8 +14,8 @@ from mendq.catalogue import BY_NAME
 from mendq.cli.account import Account
 from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.output import format_minute, shorten_list
-from mendq.heal.approve import DECISIONS
-from mendq.heal.decide import UNTIL
+from mendq.heal.approve import TRANSITION_BY_DECISION
+from mendq.heal.decide import APPROVAL_LIMIT_TEXT
 from mendq.model import lifecycle
 from mendq.model.case import STATES_UNDER_VERIFICATION, Case, State, longest_stay_in
 from mendq.model.evidence import format_time
@@ -144,7 +144,11 @@ def find_plan_reason(transitions: Sequence[Case]) -> str:
     if plan_transition.state not in _STATES_WITH_PLAN_REASON or not plan_transition.steps:
         return ""
     reason = plan_transition.reason
-    return reason if transitions[-1].state is State.PROPOSED else reason.partition(UNTIL)[0]
+    return (
+        reason
+        if transitions[-1].state is State.PROPOSED
+        else reason.partition(APPROVAL_LIMIT_TEXT)[0]
+    )
 
 
 def read_timing(account: Account, cases: Iterable[Case]) -> Timing | None:
@@ -187,7 +191,7 @@ def list_states_for(decision: str, case: Case) -> tuple[State, ...]:
     A case whose symptom this version does not know cannot be approved, and only some of its states
     can be closed.
     """
-    move = DECISIONS[decision]
+    move = TRANSITION_BY_DECISION[decision]
     if case.symptom in BY_NAME:
         return move.out_of
     states_if_symptom_unknown = {
@@ -201,7 +205,7 @@ def list_commands(case: Case) -> list[str]:
     """Return the commands for the decisions that a person may make about the case now."""
     return [
         mendq_command(decision, case)
-        for decision in DECISIONS
+        for decision in TRANSITION_BY_DECISION
         if case.state in list_states_for(decision, case)
     ]
 

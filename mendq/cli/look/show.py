@@ -34,7 +34,7 @@ from mendq.cli.look.case_view import (
 from mendq.cli.output import Output
 from mendq.cli.redrive.hold import progress_lines, read_progress
 from mendq.cli.undo.answers import Answer, format_attribute, list_printed_commands, name_later_cases
-from mendq.heal.recover import read_written
+from mendq.heal.recover import read_written_attributes
 from mendq.heal.restore_policy import new_access
 from mendq.heal.undo import UndoOutcome, list_writes, plan_undos
 from mendq.model.case import LOWERED_KEY, Case, State
@@ -171,7 +171,7 @@ def read_case_details(call: Invocation, case_id: str) -> ShownCase:
     for transition in transitions:
         steps.extend(transition.steps)
     try:
-        attributes = read_written(account.clients, queue_arn, steps)
+        attributes = read_written_attributes(account.clients, queue_arn, steps)
     except QueueGone:
         return ShownCase(transitions, attributes_before, None, timing)
     # After a rollback there is nothing left to take back.
@@ -296,9 +296,9 @@ def print_case_head(out: Output, details: ShownCase) -> None:
     out.say(state_line, STYLE_BY_STATE.get(case.state, "dim"))
     if case.reason != find_plan_reason(details.transitions):
         out.say(with_code(case) if case.code else f"because {case.reason}", "dim")
-    lowering_case_id = case.evidence.get(LOWERED_KEY)
-    if lowering_case_id:
-        out.say(f"its plans wait for a person since case {lowering_case_id}", "yellow")
+    unhelpful_case_id = case.evidence.get(LOWERED_KEY)
+    if unhelpful_case_id:
+        out.say(f"its plans wait for a person since case {unhelpful_case_id}", "yellow")
     if details.hold_up is not None:
         out.say(describe_hold_up(details.hold_up), "yellow")
 

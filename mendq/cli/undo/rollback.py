@@ -31,7 +31,7 @@ from mendq.cli.undo.answers import (
     print_preview,
     was_rolled_back,
 )
-from mendq.heal.undo import NEVER_PUT_BACK, CaseWrite, UndoOutcome, list_writes
+from mendq.heal.undo import MANUAL_ATTRIBUTES, CaseWrite, UndoOutcome, list_writes
 from mendq.model.case import Case, State
 from mendq.model.steps import is_permanent
 from mendq.notifications.text import format_count
@@ -87,7 +87,7 @@ def _predict_outcome(
         restored_values: Values that undoing the later cases restores, by attribute.
     """
     name = write.attribute
-    must_be_printed = name in NEVER_PUT_BACK or is_permanent(name)
+    must_be_printed = name in MANUAL_ATTRIBUTES or is_permanent(name)
     attribute = previewed_answer or {
         "attribute": name,
         "outcome": UndoOutcome.PRINTED if must_be_printed else UndoOutcome.UNDONE,
