@@ -265,10 +265,8 @@ def is_probe(call: FailedCall, account_and_region: AccountAndRegion) -> bool:
 
     CloudTrail's record may not name the queue. Then only the role and the operation are compared.
     """
-    if (
-        account_and_region.purpose_of(call.principal_arn) != PROBE_PURPOSE
-        or call.event_name != EVENT_NAME
-    ):
+    purpose = account_and_region.purpose_of(call.principal_arn)
+    if purpose != PROBE_PURPOSE or call.event_name != EVENT_NAME:
         return False
     probe_queue_arn = arn_of_name(QUEUE_NAME, account_and_region.region, account_and_region.account)
     return call.queue_arn in (None, probe_queue_arn)

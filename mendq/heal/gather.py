@@ -224,7 +224,10 @@ def _add_evidence_of_calls(group: Group, situation: Situation, run: FixContext) 
 
 
 def is_fresh(call: FailedCall, now: datetime) -> bool:
-    """Return True if a call is at most EVIDENCE_MAXIMUM_AGE old and at most FUTURE_TOLERANCE ahead."""
+    """Return True if a call is at most EVIDENCE_MAXIMUM_AGE old.
+
+    A call in the future is fresh if it is at most FUTURE_TOLERANCE ahead.
+    """
     return -FUTURE_TOLERANCE <= now - call.event_time <= EVIDENCE_MAXIMUM_AGE
 
 

@@ -144,11 +144,9 @@ def find_plan_reason(transitions: Sequence[Case]) -> str:
     if plan_transition.state not in _STATES_WITH_PLAN_REASON or not plan_transition.steps:
         return ""
     reason = plan_transition.reason
-    return (
-        reason
-        if transitions[-1].state is State.PROPOSED
-        else reason.partition(APPROVAL_LIMIT_TEXT)[0]
-    )
+    if transitions[-1].state is State.PROPOSED:
+        return reason
+    return reason.partition(APPROVAL_LIMIT_TEXT)[0]
 
 
 def read_timing(account: Account, cases: Iterable[Case]) -> Timing | None:
