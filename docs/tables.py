@@ -25,7 +25,12 @@ from mendq.cli.app import app
 from mendq.cli.command_group import list_examples
 from mendq.cli.commands import list_commands
 from mendq.cli.cost.calls import TRAIL_CHOICES, sort_symptoms_by_visibility
-from mendq.cli.permissions import LOOKING, MESSAGES, OFFLINE, STEERING
+from mendq.cli.permissions import (
+    LOOK_ACTIONS_BY_COMMAND,
+    MESSAGES_ACTIONS_BY_COMMAND,
+    OFFLINE_ACTIONS_BY_COMMAND,
+    STEER_ACTIONS_BY_COMMAND,
+)
 from mendq.lint.rules import RULES
 from mendq.model import lifecycle
 from mendq.model.case import FINAL_STATES, STATES_UNDER_VERIFICATION, State, longest_stay_in
@@ -401,11 +406,11 @@ def commands_by_policy() -> str:
     """Return a table of the policies, with the commands that need each of them."""
     message_rights = "look, and rights on the messages ([which](redrive.md#what-to-know-before))"
     rows = [
-        ("look", code(LOOKING)),
-        ("look and steer", code(STEERING)),
-        (message_rights, code(MESSAGES)),
+        ("look", code(LOOK_ACTIONS_BY_COMMAND)),
+        ("look and steer", code(STEER_ACTIONS_BY_COMMAND)),
+        (message_rights, code(MESSAGES_ACTIONS_BY_COMMAND)),
         ("[record](record.md)", code(["drill --record DIR"])),
-        ("none", code(OFFLINE)),
+        ("none", code(OFFLINE_ACTIONS_BY_COMMAND)),
     ]
     return table("policy|commands", rows)
 
@@ -416,9 +421,9 @@ def rights() -> str:
     for statement in permissions.make_record_policy()["Statement"]:
         recording_actions.extend(statement["Action"])
     actions_by_command = {
-        **LOOKING,
-        **STEERING,
-        **MESSAGES,
+        **LOOK_ACTIONS_BY_COMMAND,
+        **STEER_ACTIONS_BY_COMMAND,
+        **MESSAGES_ACTIONS_BY_COMMAND,
         "drill --record DIR": recording_actions,
     }
     rows = [

@@ -33,22 +33,26 @@ if TYPE_CHECKING:
     from mendq.aws.operator_session import Session
 
 
-_ONE_ATTEMPT: Mapping[str, Any] = {"retries": {"total_max_attempts": 1}}
-_TWO_ATTEMPTS = {"mode": "standard", "total_max_attempts": 2}
-_SESSION_TIMEOUTS: Mapping[str, Any] = {"connect_timeout": 2, "retries": _TWO_ATTEMPTS}
+_ONE_ATTEMPT_CONFIGURATION: Mapping[str, Any] = {"retries": {"total_max_attempts": 1}}
+_TWO_ATTEMPTS_RETRIES = {"mode": "standard", "total_max_attempts": 2}
+_SESSION_CONFIGURATION: Mapping[str, Any] = {"connect_timeout": 2, "retries": _TWO_ATTEMPTS_RETRIES}
 # Each command first asks CloudFormation or STS, so a wrong endpoint fails at that call. AWS may be
 # slow once. An endpoint that the operator configured gets less than three seconds in all.
-_FIRST_CALL = {"read_timeout": 4}
-_FIRST_CALL_ELSEWHERE = {**_ONE_ATTEMPT, "connect_timeout": 1, "read_timeout": 1.5}
-_AWS_ENDPOINT = re.compile(r"https://[^/]+\.(?:amazonaws\.com(?:\.cn)?|api\.aws)/?")
+_FIRST_CALL_CONFIGURATION = {"read_timeout": 4}
+_CUSTOM_ENDPOINT_CONFIGURATION = {
+    **_ONE_ATTEMPT_CONFIGURATION,
+    "connect_timeout": 1,
+    "read_timeout": 1.5,
+}
+_AWS_ENDPOINT_PATTERN = re.compile(r"https://[^/]+\.(?:amazonaws\.com(?:\.cn)?|api\.aws)/?")
 # An approval waits for the Lambda that makes the change, which has a minute. There is no second
 # attempt, because that would wait for another minute.
-_INVOCATION = {**_ONE_ATTEMPT, "read_timeout": 150}
+_INVOKE_CONFIGURATION = {**_ONE_ATTEMPT_CONFIGURATION, "read_timeout": 150}
 
 
-def _endpoint_error(error: ValueError) -> CommandError:
-    where = "see AWS_ENDPOINT_URL, or endpoint_url of the profile, and the region"
-    return CommandError(f"{error}: {where}", Exit.USAGE)
+def _make_endpoint_error(error: ValueError) -> CommandError:
+    hint = "see AWS_ENDPOINT_URL, or endpoint_url of the profile, and the region"
+    return CommandError(f"{error}: {hint}", Exit.USAGE)
 
 
 class Account(Struct, frozen=True, dict=True):
@@ -79,11 +83,11 @@ class Account(Struct, frozen=True, dict=True):
             raise CommandError("--profile is empty: name a profile, or leave it out", Exit.USAGE)
         region_name = region or os.environ.get("AWS_REGION") or None
         try:
-            session = operator_session(profile, region_name, _SESSION_TIMEOUTS, _endpoint_error)
-        except ProfileNotFound as missing:
-            raise CommandError(
-                f"{missing}: see `aws configure list-profiles`", Exit.USAGE
-            ) from missing
+            session = operator_session(
+                profile, region_name, _SESSION_CONFIGURATION, _make_endpoint_error
+            )
+        except ProfileNotFound as error:
+            raise CommandError(f"{error}: see `aws configure list-profiles`", Exit.USAGE) from error
         if not session.region_name:
             raise CommandError("no region: give --region or set AWS_REGION", Exit.USAGE)
         return cls(session, stack)
@@ -96,29 +100,33 @@ class Account(Struct, frozen=True, dict=True):
     def clients(self) -> Clients:
         return Clients(self.session)
 
-    def _client(self, service: str, configuration: Mapping[str, Any]) -> Any:
+    def _make_client(self, service: str, configuration: Mapping[str, Any]) -> Any:
         """Return a client of a service with timeouts and retries of its own."""
         from botocore.config import Config  # noqa: PLC0415
 
         return self.session.client(service, config=Config(**configuration))
 
-    def _client_for_first_call(self, service: str) -> Any:
+    def _make_client_for_first_call(self, service: str) -> Any:
         """Return a client for a command's first call, which fails fast if the endpoint is wrong."""
-        client = self._client(service, _FIRST_CALL)
-        is_aws = _AWS_ENDPOINT.fullmatch(client.meta.endpoint_url)
-        return client if is_aws else self._client(service, _FIRST_CALL_ELSEWHERE)
+        client = self._make_client(service, _FIRST_CALL_CONFIGURATION)
+        is_aws_endpoint = _AWS_ENDPOINT_PATTERN.fullmatch(client.meta.endpoint_url)
+        return (
+            client
+            if is_aws_endpoint
+            else self._make_client(service, _CUSTOM_ENDPOINT_CONFIGURATION)
+        )
 
     @cached_property
     def _stack_description(self) -> StackTypeDef:
         """CloudFormation's description of the stack. Raises CommandError if there is no stack."""
-        client: CloudFormationClient = self._client_for_first_call("cloudformation")
+        client: CloudFormationClient = self._make_client_for_first_call("cloudformation")
         try:
             (description,) = client.describe_stacks(StackName=self.stack)["Stacks"]
         except ClientError as error:
             if code_of(error) != "ValidationError":
                 raise
-            where = f"no stack {self.stack} in {self.region}: give --stack or --region"
-            raise CommandError(where, Exit.NOT_FOUND) from error
+            message = f"no stack {self.stack} in {self.region}: give --stack or --region"
+            raise CommandError(message, Exit.NOT_FOUND) from error
         return description
 
     @cached_property
@@ -132,31 +140,31 @@ class Account(Struct, frozen=True, dict=True):
         """Time of the stack's first deployment. Raises CommandError if there is no such stack."""
         return self._stack_description["CreationTime"]
 
-    def output(self, name: str) -> str:
+    def output(self, output_name: str) -> str:
         """Return one output of the stack.
 
         Raises CommandError if there is no stack, or if it is too old to have this output.
         """
-        if name not in self.outputs:
-            raise CommandError(f"stack {self.stack} has no output {name}: deploy it again")
-        return self.outputs[name]
+        if output_name not in self.outputs:
+            raise CommandError(f"stack {self.stack} has no output {output_name}: deploy it again")
+        return self.outputs[output_name]
 
     @property
     def has_no_nightly_job(self) -> bool:
         """True if the stack was deployed without the nightly job."""
         return "NightlyApplication" not in self.outputs
 
-    def open_store(self, kind: type[Stored]) -> Stored:
+    def open_store(self, store_class: type[Stored]) -> Stored:
         """Return a part of the case store: an object of the class `kind`, which accesses it.
 
         Raises CommandError if there is no stack.
         """
-        return kind(self.clients.dynamodb, self.output("CaseTable"))
+        return store_class(self.clients.dynamodb, self.output("CaseTable"))
 
-    def open_store_if_deployed(self, kind: type[Stored]) -> Stored | None:
+    def open_store_if_deployed(self, store_class: type[Stored]) -> Stored | None:
         """Return `open_store(kind)`, or None if there is no stack: Mendq does not run then."""
         try:
-            return self.open_store(kind)
+            return self.open_store(store_class)
         except CommandError as error:
             if error.code is not Exit.NOT_FOUND:
                 raise
@@ -165,36 +173,36 @@ class Account(Struct, frozen=True, dict=True):
     @cached_property
     def settings(self) -> OwnerSettings:
         """Settings of the deployed heal Lambda. Raises CommandError if they cannot be read."""
-        name = self.output("HealFunction")
-        answer = self.clients.functions.get_function_configuration(FunctionName=name)
+        function_name = self.output("HealFunction")
+        answer = self.clients.functions.get_function_configuration(FunctionName=function_name)
         variables = answer.get("Environment", {}).get("Variables", {})
         try:
             return OwnerSettings.from_environment(variables)
-        except SettingsUnreadable as unreadable:
-            raise CommandError(f"the settings of {name}: {unreadable}") from unreadable
+        except SettingsUnreadable as error:
+            raise CommandError(f"the settings of {function_name}: {error}") from error
 
     @cached_property
     def identity(self) -> str:
         """ARN of the user or role whose credentials the command uses."""
-        client: STSClient = self._client_for_first_call("sts")
+        client: STSClient = self._make_client_for_first_call("sts")
         return client.get_caller_identity()["Arn"]
 
     @cached_property
     def account_id(self) -> str:
         return self.identity.split(":")[4]
 
-    def invoke(self, output: str, event: Mapping[str, Any]) -> dict[str, Any]:
+    def invoke(self, output_name: str, event: Mapping[str, Any]) -> dict[str, Any]:
         """Invoke the Lambda that the stack output `output` names, and return its answer.
 
         Raises CommandError if the Lambda fails or answers with anything but a JSON object.
         """
-        client: LambdaClient = self._client("lambda", _INVOCATION)
-        name = self.output(output)
-        response = client.invoke(FunctionName=name, Payload=json.dumps(event).encode())
+        client: LambdaClient = self._make_client("lambda", _INVOKE_CONFIGURATION)
+        function_name = self.output(output_name)
+        response = client.invoke(FunctionName=function_name, Payload=json.dumps(event).encode())
         answer = json.loads(response["Payload"].read() or b"null")
         if "FunctionError" in response or not isinstance(answer, dict):
             message = answer.get("errorMessage", answer) if isinstance(answer, dict) else answer
             raise CommandError(
-                f"{name} failed: {message}. Its log group says more; nothing else was done"
+                f"{function_name} failed: {message}. Its log group says more; nothing else was done"
             )
         return answer

@@ -23,16 +23,16 @@ class CommandError(Exception):
     `error_code` is for scripts: AWS's or Mendq's own error code, else the name of the exit code.
     """
 
-    def __init__(self, line: str, code: Exit = Exit.FAILED, error_code: str = "") -> None:
-        super().__init__(line)
-        self.code = code
-        self.error_code = error_code or code.name.lower()
+    def __init__(self, message: str, exit_code: Exit = Exit.FAILED, error_code: str = "") -> None:
+        super().__init__(message)
+        self.code = exit_code
+        self.error_code = error_code or exit_code.name.lower()
 
     def document(self) -> dict[str, dict[str, str]]:
         """Return the error as `--json` prints it."""
         return error_document(self.error_code, str(self))
 
 
-def error_document(error_code: str, line: str) -> dict[str, dict[str, str]]:
+def error_document(error_code: str, message: str) -> dict[str, dict[str, str]]:
     """Return an error for scripts: a code to branch on and a line to log."""
-    return {"error": {"code": error_code, "message": line}}
+    return {"error": {"code": error_code, "message": message}}

@@ -10,7 +10,7 @@ from threading import Event
 
 # Sent if the terminal is closed or a supervisor ends the process. Handled like Ctrl-C.
 _END_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
-_STDERR = 2
+_STANDARD_ERROR_DESCRIPTOR = 2
 
 
 @contextmanager
@@ -26,26 +26,28 @@ def stop_on_signal(announcement: str) -> Iterator[Event]:
 
     A second signal raises KeyboardInterrupt, for people who cannot wait for an orderly end.
     """
-    stop = Event()
+    stop_event = Event()
 
     def request_stop(*_: object) -> None:
-        if stop.is_set():
+        if stop_event.is_set():
             raise KeyboardInterrupt
-        stop.set()
+        stop_event.set()
         # A signal handler must not write to Python's own streams: a write may be under way.
         with suppress(OSError):
-            os.write(_STDERR, f"\n{announcement}\n".encode())
+            os.write(_STANDARD_ERROR_DESCRIPTOR, f"\n{announcement}\n".encode())
 
     with _handle_signals(request_stop, *_END_SIGNALS, signal.SIGINT):
-        yield stop
+        yield stop_event
 
 
 @contextmanager
 def _handle_signals(handler: Callable[..., None], *signals: signal.Signals) -> Iterator[None]:
     """Use `handler` for these signals inside the block, and the earlier handlers after it."""
-    earlier_handlers = {number: signal.signal(number, handler) for number in signals}
+    earlier_handlers = {
+        signal_number: signal.signal(signal_number, handler) for signal_number in signals
+    }
     try:
         yield
     finally:
-        for number, earlier_handler in earlier_handlers.items():
-            signal.signal(number, earlier_handler)
+        for signal_number, earlier_handler in earlier_handlers.items():
+            signal.signal(signal_number, earlier_handler)

@@ -25,19 +25,19 @@ from mendq.cli.exit_codes import CommandError, Exit
 from mendq.cli.output import Output
 
 # Mendq's errors that stand for an error of AWS, which is their cause.
-_ERRORS_ABOUT_AWS = (CaseStoreUnavailable, FactsUnavailable, QueueRefusesUs)
-_NOT_AWS = "what answers is not AWS: see AWS_ENDPOINT_URL, or endpoint_url of the profile"
-_AS_AWS = Annotated[str | None, typer.Option(help="As the AWS CLI's.", show_default=False)]
-_JSON = typer.Option("--json", help="One JSON document on standard output.")
+_ERRORS_CAUSED_BY_AWS = (CaseStoreUnavailable, FactsUnavailable, QueueRefusesUs)
+_NOT_AWS_MESSAGE = "what answers is not AWS: see AWS_ENDPOINT_URL, or endpoint_url of the profile"
+_AWS_CLI_OPTION = Annotated[str | None, typer.Option(help="As the AWS CLI's.", show_default=False)]
+_JSON_OPTION = typer.Option("--json", help="One JSON document on standard output.")
 # Annotation and default of each shared option.
 _SHARED_OPTIONS: dict[str, tuple[Any, Any]] = {
-    "profile": (_AS_AWS, None),
-    "region": (_AS_AWS, None),
+    "profile": (_AWS_CLI_OPTION, None),
+    "region": (_AWS_CLI_OPTION, None),
     "stack": (
         Annotated[str, typer.Option(help="The deployed stack.", envvar="MENDQ_STACK")],
         "Mendq",
     ),
-    "as_json": (Annotated[bool, _JSON], False),
+    "as_json": (Annotated[bool, _JSON_OPTION], False),
 }
 
 
@@ -83,18 +83,18 @@ def with_invocation(
     shared_options = _SHARED_OPTIONS if asks_aws else {"as_json": _SHARED_OPTIONS["as_json"]}
 
     @wraps(command)
-    def run(**arguments: Any) -> None:
+    def run_command(**arguments: Any) -> None:
         # `main` let Ctrl-C end the process at once. From here on it raises KeyboardInterrupt.
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        call = Invocation(**{name: arguments.pop(name) for name in shared_options})
-        raise typer.Exit(_run_and_report(call, lambda: command(call, **arguments)))
+        invocation = Invocation(**{name: arguments.pop(name) for name in shared_options})
+        raise typer.Exit(_run_and_report(invocation, lambda: command(invocation, **arguments)))
 
-    return set_parameters(run, own_parameters, shared_options)
+    return set_parameters(run_command, own_parameters, shared_options)
 
 
 def set_parameters(
-    run: Callable[..., Any],
+    command_function: Callable[..., Any],
     own_parameters: Iterable[inspect.Parameter],
     options: Mapping[str, tuple[Any, Any]],
 ) -> Callable[..., Any]:
@@ -108,35 +108,40 @@ def set_parameters(
         )
         for name, (annotation, default) in options.items()
     ]
-    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    command_function.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [*own_parameters, *option_parameters]
     )
-    return run
+    return command_function
 
 
-def _run_and_report(call: Invocation, work: Callable[[], Exit | None]) -> Exit:
+def _run_and_report(invocation: Invocation, run_command: Callable[[], Exit | None]) -> Exit:
     """Run a command and return its exit code. Print an expected error and return its code."""
     try:
-        return work() or Exit.DONE
+        return run_command() or Exit.DONE
     except CommandError as error:
         command_error = error
     except CaseStoreUnreadable as error:
         remedy = "use the mendq of the version that is deployed"
-        line = f"the case store holds what this version cannot read ({error}): {remedy}"
-        command_error = CommandError(line, error_code="case_store_unreadable")
-    except (ClientError, BotoCoreError, _parser_error(), *_ERRORS_ABOUT_AWS) as error:
+        message = f"the case store holds what this version cannot read ({error}): {remedy}"
+        command_error = CommandError(message, error_code="case_store_unreadable")
+    except (
+        ClientError,
+        BotoCoreError,
+        _load_parser_error_class(),
+        *_ERRORS_CAUSED_BY_AWS,
+    ) as error:
         error_code = _error_code_of(find_aws_cause(error))
         command_error = CommandError(describe_error(error), error_code=error_code)
     except KeyError as error:
         # botocore raises KeyError('...Result') if an answer is XML but not AWS's.
         if not f"{error.args[0]}".endswith("Result"):
             raise
-        command_error = CommandError(_NOT_AWS)
-    call.out.report_error(command_error)
+        command_error = CommandError(_NOT_AWS_MESSAGE)
+    invocation.out.report_error(command_error)
     return command_error.code
 
 
-def _parser_error() -> type[Exception]:
+def _load_parser_error_class() -> type[Exception]:
     """Return botocore's error for an unreadable answer.
 
     It is imported only after an error, so that a command's help starts faster.
@@ -167,11 +172,11 @@ def describe_error(error: Exception) -> str:
     cause = find_aws_cause(error)
     if isinstance(cause, ClientError):
         message = str(cause.response.get("Error", {}).get("Message", ""))
-        words = f"AWS refused {cause.operation_name}: {code_of(cause)}: {message}"
+        line = f"AWS refused {cause.operation_name}: {code_of(cause)}: {message}"
     elif isinstance(cause, NoCredentialsError):
-        words = "no credentials: give --profile, or log in as for the AWS CLI"
-    elif isinstance(cause, _parser_error()):
-        words = _NOT_AWS
+        line = "no credentials: give --profile, or log in as for the AWS CLI"
+    elif isinstance(cause, _load_parser_error_class()):
+        line = _NOT_AWS_MESSAGE
     else:
-        words = str(cause)
-    return " ".join(words.split())
+        line = str(cause)
+    return " ".join(line.split())

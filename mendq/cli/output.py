@@ -49,7 +49,7 @@ class Output(Struct, frozen=True, dict=True):
     as_json: bool
 
     @cached_property
-    def _people(self) -> Console:
+    def _people_console(self) -> Console:
         """Console for text that people read: standard output, or standard error with `--json`.
 
         If it is no terminal, lines are not wrapped unless COLUMNS is set.
@@ -72,12 +72,12 @@ class Output(Struct, frozen=True, dict=True):
 
     def show(self, renderable: RenderableType) -> None:
         """Print a table or styled text for people. In a pipe, remove blanks at line ends."""
-        if self._people.is_terminal:
-            self._people.print(renderable)
+        if self._people_console.is_terminal:
+            self._people_console.print(renderable)
             return
-        with self._people.capture() as capture:
-            self._people.print(renderable)
-        self._people.file.write(_BLANK_ENDS.sub("", capture.get()))
+        with self._people_console.capture() as capture:
+            self._people_console.print(renderable)
+        self._people_console.file.write(_BLANK_ENDS.sub("", capture.get()))
 
     def say(self, line: str, style: str = "") -> None:
         """Print a sentence for people. Line breaks and control characters in it have no effect."""
@@ -90,15 +90,15 @@ class Output(Struct, frozen=True, dict=True):
 
         No word is broken, so that a long ARN or policy can be copied.
         """
-        width = max(_MIN_TEXT_WIDTH, self._people.width - indent)
+        width = max(_MIN_TEXT_WIDTH, self._people_console.width - indent)
         lines = wrap(text, width, break_long_words=False, break_on_hyphens=False)
-        wrapped = Text(f"\n{' ' * indent}".join(lines), style=style)
-        first = Text(" " * indent) if label is None else label
-        self._people.print(Text.assemble(first, wrapped), soft_wrap=True)
+        wrapped_text = Text(f"\n{' ' * indent}".join(lines), style=style)
+        line_start = Text(" " * indent) if label is None else label
+        self._people_console.print(Text.assemble(line_start, wrapped_text), soft_wrap=True)
 
     def say_command(self, line: str) -> None:
         """Print a shell command that people copy: it is neither wrapped nor cut."""
-        self._people.print(Text(f"  {line}", style="bold"), soft_wrap=True)
+        self._people_console.print(Text(f"  {line}", style="bold"), soft_wrap=True)
 
     def say_verbatim(self, line: str) -> None:
         """Print another party's text with its blanks. Control characters are shown as `\\x1b`."""
@@ -106,12 +106,12 @@ class Output(Struct, frozen=True, dict=True):
         for character in line:
             is_safe = character.isprintable() or character == "\t"
             characters.append(character if is_safe else f"\\x{ord(character):02x}")
-        self._people.print(Text("".join(characters)), soft_wrap=True)
+        self._people_console.print(Text("".join(characters)), soft_wrap=True)
 
     def say_unwrapped(self, text: str, style: str = "dim", *, indent: int = 0) -> None:
         """Print a name that people copy, such as an ARN, on one line that is never wrapped."""
         line = Text(" " * indent + plain(text, _MAX_LINE_CHARACTERS), style=style)
-        self._people.print(line, soft_wrap=True)
+        self._people_console.print(line, soft_wrap=True)
 
     def say_indented(self, text: str, style: str = "", *, indent: int = 2) -> None:
         """Print a sentence that belongs to the line above it, indented and wrapped."""
@@ -120,14 +120,14 @@ class Output(Struct, frozen=True, dict=True):
     def say_labelled(self, lines: Iterable[LabelledLine], *, indent: int = 2) -> None:
         """Print labels and texts in two columns. A long text is wrapped inside its column."""
         labelled_lines = list(lines)
-        longest_label = max((len(label) for label, _, _ in labelled_lines), default=0)
-        column = indent + longest_label + 2
+        label_width = max((len(label) for label, _, _ in labelled_lines), default=0)
+        text_column = indent + label_width + 2
         for label, style, text in labelled_lines:
-            label_text = Text(f"{' ' * indent}{label}".ljust(column), style=style)
-            self._print_wrapped(plain(text, _MAX_LINE_CHARACTERS), "", label_text, column)
+            label_text = Text(f"{' ' * indent}{label}".ljust(text_column), style=style)
+            self._print_wrapped(plain(text, _MAX_LINE_CHARACTERS), "", label_text, text_column)
 
-    def say_heading(self, words: str) -> None:
-        self.show(Text(f"\n{words}", style="bold underline"))
+    def say_heading(self, heading: str) -> None:
+        self.show(Text(f"\n{heading}", style="bold underline"))
 
     def report_error(self, error: CommandError) -> None:
         """Print an error as one line on standard error, and as JSON if `--json` was given.
@@ -142,17 +142,19 @@ class Output(Struct, frozen=True, dict=True):
             self.print_json(error.document())
 
     @contextmanager
-    def show_progress(self, description: str, number: int) -> Iterator[Callable[[int], None]]:
-        """Show a progress bar up to `number`. Call the yielded function with the number done."""
+    def show_progress(self, description: str, total_count: int) -> Iterator[Callable[[int], None]]:
+        """Show a progress bar up to `total_count`. Yield a function that takes the count so far."""
         with Progress(
             *Progress.get_default_columns(),
             MofNCompleteColumn(),
             console=self.progress,
             transient=True,
             disable=not self.progress.is_terminal,
-        ) as bar:
-            task = bar.add_task(plain(description), total=number)
-            yield lambda done: bar.update(task, completed=done, total=max(done, number))
+        ) as progress_bar:
+            task = progress_bar.add_task(plain(description), total=total_count)
+            yield lambda done_count: progress_bar.update(
+                task, completed=done_count, total=max(done_count, total_count)
+            )
 
     @contextmanager
     def show_waiting(self, description: str) -> Iterator[None]:
@@ -185,34 +187,37 @@ def report_write_errors() -> Iterator[None]:
         sys.exit(Exit.FAILED)
 
 
-def make_table(*columns: str) -> Table:
+def make_table(*column_names: str) -> Table:
     """Make a table without borders. Only the last column wraps its text."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for name in columns[:-1]:
-        table.add_column(name, no_wrap=True)
-    table.add_column(columns[-1], overflow="fold")
+    for column_name in column_names[:-1]:
+        table.add_column(column_name, no_wrap=True)
+    table.add_column(column_names[-1], overflow="fold")
     return table
 
 
-def format_minute(at: datetime) -> str:
-    """Return a time to the minute, such as `2026-11-28 09:30 UTC`. `at` must be in UTC."""
-    return f"{at:%Y-%m-%d %H:%M} UTC"
+def format_minute(time: datetime) -> str:
+    """Return a time to the minute, such as `2026-11-28 09:30 UTC`. `time` must be in UTC."""
+    return f"{time:%Y-%m-%d %H:%M} UTC"
 
 
-def format_age(since: datetime, now: datetime) -> str:
-    """Return how long ago `since` was, in its largest full unit, such as `3 h`. Never negative."""
-    seconds = max(0, int((now - since).total_seconds()))
+def format_age(start_time: datetime, now: datetime) -> str:
+    """Return how long ago `start_time` was, in the largest full unit, such as `3 h`.
+
+    A time in the future gives `0 s`.
+    """
+    seconds = max(0, int((now - start_time).total_seconds()))
     for unit, unit_seconds in (("d", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= unit_seconds:
             return f"{seconds // unit_seconds} {unit}"
     return f"{seconds} s"
 
 
-def shorten_list(names: Sequence[str], most: int = 3) -> str:
-    """Join at most `most` names, such as `a, b, c and 4 more`."""
-    shown = ", ".join(names[:most])
-    left_out = len(names) - most
-    return f"{shown} and {left_out} more" if left_out > 0 else shown
+def shorten_list(names: Sequence[str], maximum_names: int = 3) -> str:
+    """Join at most `maximum_names` names, such as `a, b, c and 4 more`."""
+    shown_names = ", ".join(names[:maximum_names])
+    left_out_count = len(names) - maximum_names
+    return f"{shown_names} and {left_out_count} more" if left_out_count > 0 else shown_names
 
 
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
@@ -237,8 +242,8 @@ def require_yes_or_terminal(*, yes: bool, question: str = "") -> None:
     A command calls it before its work, so that the work is not done in vain.
     """
     if not yes and not has_terminal():
-        line = "not confirmed: there is no terminal to ask at; --yes confirms"
-        raise CommandError(f"{line}: {question}" if question else line, Exit.USAGE)
+        message = "not confirmed: there is no terminal to ask at; --yes confirms"
+        raise CommandError(f"{message}: {question}" if question else message, Exit.USAGE)
 
 
 def has_terminal() -> bool:

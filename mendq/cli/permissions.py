@@ -10,53 +10,53 @@ from mendq.cli.commands import INVOKE_ACTION, CommandKind, list_commands
 from mendq.cli.deploy.drill import RECORD_ACTIONS_BY_RESOURCE
 
 
-def _actions_by_command(kind: CommandKind) -> dict[str, frozenset[str]]:
-    """Return the IAM actions of each command of this kind, by the words that people type."""
+def _collect_actions_by_command(kind: CommandKind) -> dict[str, frozenset[str]]:
+    """Return the IAM actions of each command of this kind, by the command's full name."""
     return {
         command.full_name: command.actions for command in list_commands() if command.kind is kind
     }
 
 
-LOOKING = _actions_by_command(CommandKind.LOOKING)
-STEERING = _actions_by_command(CommandKind.STEERING)
-MESSAGES = _actions_by_command(CommandKind.MESSAGES)
-OFFLINE = _actions_by_command(CommandKind.OFFLINE)
-_PLACE = "REGION:ACCOUNT"
-_TABLE = f"arn:aws:dynamodb:{_PLACE}:table/Mendq-*"
+LOOK_ACTIONS_BY_COMMAND = _collect_actions_by_command(CommandKind.LOOKING)
+STEER_ACTIONS_BY_COMMAND = _collect_actions_by_command(CommandKind.STEERING)
+MESSAGES_ACTIONS_BY_COMMAND = _collect_actions_by_command(CommandKind.MESSAGES)
+OFFLINE_ACTIONS_BY_COMMAND = _collect_actions_by_command(CommandKind.OFFLINE)
+_REGION_AND_ACCOUNT = "REGION:ACCOUNT"
+_TABLE_ARN = f"arn:aws:dynamodb:{_REGION_AND_ACCOUNT}:table/Mendq-*"
 
 # Resources of actions on Mendq's own resources, by action or by service. All other actions are on
 # the users' queues and functions, or take no resource: they get `*`.
-_RULES: Mapping[str, tuple[str, ...]] = {
+_RESOURCES_OF_MENDQ: Mapping[str, tuple[str, ...]] = {
     "cloudformation:ListStacks": ("*",),
-    "cloudformation:": (f"arn:aws:cloudformation:{_PLACE}:stack/Mendq/*",),
-    "dynamodb:Query": (_TABLE, f"{_TABLE}/index/*"),
-    "dynamodb:": (_TABLE,),
+    "cloudformation:": (f"arn:aws:cloudformation:{_REGION_AND_ACCOUNT}:stack/Mendq/*",),
+    "dynamodb:Query": (_TABLE_ARN, f"{_TABLE_ARN}/index/*"),
+    "dynamodb:": (_TABLE_ARN,),
     "events:": (
-        f"arn:aws:events:{_PLACE}:rule/Mendq-*",
-        f"arn:aws:events:{_PLACE}:rule/default/Mendq-*",
+        f"arn:aws:events:{_REGION_AND_ACCOUNT}:rule/Mendq-*",
+        f"arn:aws:events:{_REGION_AND_ACCOUNT}:rule/default/Mendq-*",
     ),
     "iam:": ("arn:aws:iam::ACCOUNT:role/mendq-*",),
     INVOKE_ACTION: (
-        f"arn:aws:lambda:{_PLACE}:function:Mendq-Approve*",
-        f"arn:aws:lambda:{_PLACE}:function:Mendq-Rollback*",
+        f"arn:aws:lambda:{_REGION_AND_ACCOUNT}:function:Mendq-Approve*",
+        f"arn:aws:lambda:{_REGION_AND_ACCOUNT}:function:Mendq-Rollback*",
     ),
     "s3:GetObject": ("arn:aws:s3:::mendq-*/*",),
     "s3:ListBucket": ("arn:aws:s3:::mendq-*",),
-    "scheduler:": (f"arn:aws:scheduler:{_PLACE}:schedule/*/Mendq-*",),
-    "sns:": (f"arn:aws:sns:{_PLACE}:Mendq-*",),
+    "scheduler:": (f"arn:aws:scheduler:{_REGION_AND_ACCOUNT}:schedule/*/Mendq-*",),
+    "sns:": (f"arn:aws:sns:{_REGION_AND_ACCOUNT}:Mendq-*",),
 }
 
 
-def _add_rules_of_commands() -> Mapping[str, tuple[str, ...]]:
-    """Return _RULES and the resources that commands declare for their own actions (`on`)."""
-    rules = dict(_RULES)
+def _add_resources_of_commands() -> Mapping[str, tuple[str, ...]]:
+    """Return _RESOURCES_OF_MENDQ and the resources that commands declare for their own actions."""
+    resources_by_action = dict(_RESOURCES_OF_MENDQ)
     for command in list_commands():
-        rules.update(command.resources_by_action)
-    return rules
+        resources_by_action.update(command.resources_by_action)
+    return resources_by_action
 
 
-_RESOURCES = _add_rules_of_commands()
-_READ_ACTIONS = frozenset().union(*LOOKING.values())
+_RESOURCES_BY_ACTION_OR_SERVICE = _add_resources_of_commands()
+_READ_ACTIONS = frozenset().union(*LOOK_ACTIONS_BY_COMMAND.values())
 
 
 def make_look_policy() -> dict[str, Any]:
@@ -66,7 +66,7 @@ def make_look_policy() -> dict[str, Any]:
 
 def make_steer_policy() -> dict[str, Any]:
     """Return the policy that people need to control Mendq, in addition to the look policy."""
-    return make_policy(frozenset().union(*STEERING.values()) - _READ_ACTIONS)
+    return make_policy(frozenset().union(*STEER_ACTIONS_BY_COMMAND.values()) - _READ_ACTIONS)
 
 
 def make_record_policy() -> dict[str, Any]:
@@ -86,10 +86,11 @@ def make_policy(actions: Iterable[str]) -> dict[str, Any]:
     actions_by_resources = defaultdict[tuple[str, ...], list[str]](list)
     for action in sorted(actions):
         service, _, _ = action.partition(":")
-        resources = _RESOURCES.get(action) or _RESOURCES.get(f"{service}:", ("*",))
+        resources = _RESOURCES_BY_ACTION_OR_SERVICE.get(f"{service}:", ("*",))
+        resources = _RESOURCES_BY_ACTION_OR_SERVICE.get(action, resources)
         actions_by_resources[resources].append(action)
     statements = [
-        {"Effect": "Allow", "Action": allowed, "Resource": list(resources)}
-        for resources, allowed in actions_by_resources.items()
+        {"Effect": "Allow", "Action": allowed_actions, "Resource": list(resources)}
+        for resources, allowed_actions in actions_by_resources.items()
     ]
     return {"Version": "2012-10-17", "Statement": statements}

@@ -107,10 +107,12 @@ def test_the_environment_may_name_the_stack(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_an_endpoint_that_never_answers_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    most = cli_account._FIRST_CALL_ELSEWHERE
+    most = cli_account._CUSTOM_ENDPOINT_CONFIGURATION
     assert most["connect_timeout"] + most["read_timeout"] < 3, "and it is asked once"
     assert most["retries"]["total_max_attempts"] == 1
-    monkeypatch.setattr(cli_account, "_FIRST_CALL_ELSEWHERE", {**most, "read_timeout": 0.1})
+    monkeypatch.setattr(
+        cli_account, "_CUSTOM_ENDPOINT_CONFIGURATION", {**most, "read_timeout": 0.1}
+    )
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         monkeypatch.setenv("AWS_ENDPOINT_URL", url)

@@ -17,10 +17,10 @@ from mendq.cli import commands
 from mendq.cli.app import app
 from mendq.cli.command_group import find_commands
 from mendq.cli.permissions import (
-    LOOKING,
-    MESSAGES,
-    OFFLINE,
-    STEERING,
+    LOOK_ACTIONS_BY_COMMAND,
+    MESSAGES_ACTIONS_BY_COMMAND,
+    OFFLINE_ACTIONS_BY_COMMAND,
+    STEER_ACTIONS_BY_COMMAND,
     make_look_policy,
     make_steer_policy,
 )
@@ -48,7 +48,17 @@ def test_each_command_says_what_it_asks_once() -> None:
         within = command.commands if isinstance(command, TyperGroup) else [""]
         typed |= {f"{name} {each}".strip() for each in within}
     assert set(RIGHTS) == typed
-    assert sum(map(len, (LOOKING, STEERING, MESSAGES, OFFLINE))) == len(RIGHTS)
+    assert sum(
+        map(
+            len,
+            (
+                LOOK_ACTIONS_BY_COMMAND,
+                STEER_ACTIONS_BY_COMMAND,
+                MESSAGES_ACTIONS_BY_COMMAND,
+                OFFLINE_ACTIONS_BY_COMMAND,
+            ),
+        )
+    ) == len(RIGHTS)
 
 
 def test_help_tells_of_every_command_that_there_is_without_importing_one() -> None:
@@ -69,7 +79,9 @@ def test_a_commands_own_help_waits_for_nothing_that_asks_aws() -> None:
     assert said.stdout == "[]\n"
 
 
-@pytest.mark.parametrize("command", [each for each in RIGHTS if each not in OFFLINE])
+@pytest.mark.parametrize(
+    "command", [each for each in RIGHTS if each not in OFFLINE_ACTIONS_BY_COMMAND]
+)
 def test_nothing_is_asked_for_that_the_code_does_not_call(command: str) -> None:
     words = _words_behind(command)
     for action in RIGHTS[command]:
