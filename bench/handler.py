@@ -184,6 +184,7 @@ def take_measures(console: Console) -> Iterator[Measure]:
 
 
 def _make_cold_variants(bench: Bench) -> list[Variant]:
+    """Return the variants that start a new process: a boto3 client alone, and heal."""
     copied_sources = bench.folder / "sources"
     copy_sources(copied_sources, (*LAMBDAS.own_code, "bench/cold.py"))
     deliver_uncompiled = partial(bench.deliver_cold, sources=copied_sources)
@@ -222,6 +223,7 @@ def _make_cold_variants(bench: Bench) -> list[Variant]:
 
 
 def _make_warm_variants(bench: Bench, deliver: DeliverMessages) -> list[Variant]:
+    """Return the variants that invoke a running heal, by what it decides about the queue."""
     measure_queue = partial(bench.measure_queue, deliver=deliver)
 
     def deliver_to_open_case() -> Cost:

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 
 def run() -> NoReturn:
-    """Serve the account; a signal ends it without a word, however early it comes."""
+    """Serve the account. SIGINT or SIGTERM ends it silently, also during the imports."""
     for signal_number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signal_number, _exit_silently)
     from local_account.command_line import main  # noqa: PLC0415  takes long to import
@@ -22,7 +22,7 @@ def run() -> NoReturn:
         exit_code = 1
     sys.stdout.flush()
     sys.stderr.flush()
-    # MiniStack's worker threads would be waited for, and they may wait for anything.
+    # A normal exit would wait for MiniStack's worker threads, which may never end.
     os._exit(exit_code)
 
 

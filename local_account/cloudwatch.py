@@ -135,6 +135,7 @@ def parse_embedded_metrics(line: str) -> tuple[tuple[Any, ...], ...]:
 
 
 def _list_metric_data(embedded_document: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
+    """Yield the data of a log line: one for each metric and each set of dimensions."""
     timestamp_seconds = embedded_document["_aws"]["Timestamp"] / 1000
     for directive in embedded_document["_aws"]["CloudWatchMetrics"]:
         for names in directive.get("Dimensions") or [[]]:

@@ -80,7 +80,8 @@ def merge_default_settings(option: str) -> dict[str, Any]:
 def merge_objects(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Merge two JSON objects, and the objects in them.
 
-    If both have a value that is not an object in both, the value of `overrides` is used.
+    If both have an object under a key, the two are merged. Otherwise the value of `overrides` is
+    used.
     """
     merged_objects = {
         key: merge_objects(base[key], overrides[key])
@@ -91,6 +92,7 @@ def merge_objects(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict
 
 
 def _start(options: argparse.Namespace) -> None:
+    """Prepare the port, the folders and the environment, then serve the account until it ends."""
     settings = merge_default_settings(options.settings)
     stack_artifact = read_assembly(options.assembly.resolve()) if options.assembly else None
     with listen(options.port) as server_socket:

@@ -114,6 +114,10 @@ class Synthesis:
         end_process_group(self._process)
 
     def _synthesize(self, settings_text: str) -> None:
+        """Synthesize the stack into the new folder, in a child process.
+
+        Raises CannotStart if that fails or is interrupted.
+        """
         try:
             node = require_node()
         except NodeMissing as error:

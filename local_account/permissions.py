@@ -177,6 +177,7 @@ class SignedCalls:
     host: str
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Pass the call to `inner`, or answer it with the error of the signature or the body."""
         if scope["type"] == "websocket":
             await send({"type": "websocket.close"})
             return

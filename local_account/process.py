@@ -172,6 +172,7 @@ class LocalAccount:
         self._listener_thread.start()
 
     def _read_output(self, process: subprocess.Popen[str]) -> None:
+        """Store every line that the account prints. Its `ready` line has the endpoint URL."""
         assert process.stdout is not None  # noqa: S101  it is a pipe
         for line in map(str.rstrip, process.stdout):
             self.log_lines.append(line)

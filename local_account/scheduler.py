@@ -80,7 +80,7 @@ def find_next_time(schedule: Schedule, moment: datetime) -> datetime | None:
     local_time: datetime | None = eventbridge._cron_next_fire(
         cron_fields, moment.astimezone(time_zone)
     )
-    return local_time and local_time.astimezone(UTC)
+    return local_time.astimezone(UTC) if local_time else None
 
 
 def _is_active(schedule: Schedule, moment: datetime) -> bool:

@@ -58,10 +58,11 @@ class Delivery:
         self._thread.join()
 
     def deliver_later(self, record: Record, destinations: tuple[Destination, ...]) -> None:
-        """Deliver a record that at least one trail logs."""
+        """Queue a record for delivery. `destinations` are the trails that log it, at least one."""
         self._undelivered_records.put((record, destinations))
 
     def _deliver_until_stopped(self) -> None:
+        """Deliver queued records, and write log files every FLUSH_INTERVAL_SECONDS."""
         flush_at = time.monotonic() + FLUSH_INTERVAL_SECONDS
         is_stopping = False
         while not is_stopping:

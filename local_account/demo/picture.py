@@ -176,6 +176,7 @@ def draw_decisions(story: Story, watch: Watch) -> Iterator[RenderableType]:
 def _draw_decision(
     bad_queue: BadQueue, queue: Observation, transitions: Sequence[Mapping[str, Any]]
 ) -> Iterator[RenderableType]:
+    """Yield the lines about one queue's case: states, reasons, evidence and change."""
     first_transition = transitions[0]
     last_transition = transitions[-1]
     yield Text.assemble((bad_queue.name, "bold"), "  ", _make_state_text(queue))

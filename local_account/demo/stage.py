@@ -155,6 +155,7 @@ class Stage:
                 self.end(*self.running)
 
     def _create_queues(self) -> None:
+        """Create the story's queues and their callers, and switch on the simulated errors."""
         sqs = self.account.client("sqs")
         simulated_errors = []
         for bad_queue in self.story.queues:
@@ -255,7 +256,7 @@ class Stage:
         wait_until(has_happened, awaited_event, PATIENCE_SECONDS, self.print_news)
 
     def observation_of(self, name: str) -> Observation:
-        """Return what was observed of a queue."""
+        """Return the observation of the queue with this name."""
         return self.watch.queues[name]
 
     def states(self, name: str) -> list[str]:

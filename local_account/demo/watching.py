@@ -28,7 +28,7 @@ class Observation:
 
     Attributes:
         initial_configuration: Its configuration at the beginning.
-        latest_configuration: Its configuration at the last look.
+        latest_configuration: Its configuration when it was last read.
         failure_times: The times of failed calls.
         successful_calls: Number of calls that succeeded.
         last_success_at: Time of the last call that succeeded.
@@ -151,7 +151,7 @@ class Watch:
         return sum(point["Sum"] for point in answer["Datapoints"])
 
     def read_changes(self) -> list[dict[str, Any]]:
-        """Read all queues and cases. Return the transitions that are new since the last look."""
+        """Read all queues and cases. Return the transitions that are new since the last call."""
         for queue in self.queues.values():
             queue.latest_configuration = read_configuration(self.sqs, queue.queue_url)
             if queue.changes() and queue.changed_at is None:

@@ -106,6 +106,7 @@ class JobProcesses:
         self._thread.join(STOP_SECONDS)
 
     def _carry_out_runs(self) -> None:
+        """Carry out the waiting runs one after the other. A run that fails does not stop others."""
         while not self._is_stopping and (run := self._waiting_runs.get()) is not None:
             try:
                 run.change_state(api.SCHEDULED)

@@ -63,6 +63,8 @@ def install_error_texts() -> None:
 
 
 def _install_denials() -> None:
+    """Make MiniStack decide and word denials of SQS calls as AWS does."""
+
     @around(iam_actions, "extract_iam_action")
     def extract_action(inner: Any, service: str, *other_arguments: Any) -> Any:
         """Return the single call's action for a batch: IAM has no actions for batches."""

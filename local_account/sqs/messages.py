@@ -80,9 +80,9 @@ def install() -> None:
 def _put_back_dlq_messages(queue: Queue, messages: list[Message]) -> list[Message]:
     """Return the received messages without those that must move to the DLQ, which are put back.
 
-    Such messages became visible after MiniStack last moved messages to the DLQ. Its next turn moves
-    them. In a FIFO queue the messages behind them in their group are put back too, so that the
-    order stays.
+    Such messages became visible after MiniStack last moved messages to the DLQ. MiniStack moves
+    them the next time. In a FIFO queue the messages behind them in their group are put back too, so
+    that the order stays.
     """
     redrive_policy = parse_redrive_policy(queue["attributes"].get("RedrivePolicy", ""))
     if redrive_policy is None or sqs._queue_by_arn(redrive_policy.dlq_arn) is None:

@@ -101,6 +101,7 @@ def install() -> None:
 
 
 def _install_dlqs() -> None:
+    """Make MiniStack list the sources of DLQs, and move messages to DLQs, as SQS does."""
     sqs._HANDLERS["ListDeadLetterSourceQueues"] = list_dead_letter_source_queues
     sqs._HANDLERS["ListMessageMoveTasks"] = list_message_move_tasks
 
@@ -297,7 +298,7 @@ def list_dead_letter_source_queues(data: Parameters, url: str) -> dict[str, Any]
 def list_message_move_tasks(data: Parameters, _url: str) -> dict[str, Any]:
     """Answer ListMessageMoveTasks: no task, because the local account cannot start one.
 
-    ResourceNotFoundException if the source queue does not exist.
+    Raises SQS's error ResourceNotFoundException if the source queue does not exist.
     """
     queue = sqs._queue_by_arn(str(data.get("SourceArn") or ""))
     if queue is None:  # (recorded)
